@@ -1,0 +1,71 @@
+"""What a backend is: a device that reduces a source. `kernels.cpu` and `kernels.cuda` hold the two there are."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from kernels.ops import NanPolicy, Value
+from kernels.source import Source
+
+Progress = Callable[[int, int], None]
+"""Called with (elements done, elements in all) while a long reduction runs; may raise to stop it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A device as results and `/v1/devices` name it.
+
+    `memory_bytes` is the device's own memory (the host's for the CPU); `compute_capability` is "9.0" for an H200
+    and None for a CPU; `versions` names the driver, runtime and libraries in use.
+    """
+
+    backend: str  # "cpu" or "cuda"
+    name: str
+    index: int
+    memory_bytes: int
+    cores: int  # streaming multiprocessors, or logical CPUs
+    compute_capability: str | None
+    uuid: str | None
+    versions: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """One reduced value and what is known about it.
+
+    `value` is a float for float dtypes (every float dtype fits a Python float), else an int or bool. `count` is how
+    many elements entered it. `correctly_rounded` is True only where the method proves it. `state` holds the
+    canonical bytes of the exact accumulator (`kernels.exact`), where there was one. `load_ms` covers reading or
+    generating and moving the data, `kernel_ms` the reduction itself (device time by events on a GPU).
+    """
+
+    value: Value
+    dtype: str
+    count: int
+    op: str
+    strategy: str
+    correctly_rounded: bool
+    load_ms: float
+    kernel_ms: float
+    state: bytes | None = None
+
+
+class Backend(Protocol):
+    """A device ready to reduce. Opening one may take seconds (driver, context, compiled kernels); using it does not."""
+
+    @property
+    def device(self) -> Device: ...
+
+    def reduce(
+        self,
+        source: Source,
+        op: str,
+        *,
+        strategy: str = "auto",
+        nan_policy: NanPolicy = NanPolicy.PROPAGATE,
+        progress: Progress | None = None,
+    ) -> Reduction:
+        """Reduce all elements of `source`. Raises a KernelError; after a CudaError the process must be replaced."""
+        ...
+
+    def close(self) -> None: ...

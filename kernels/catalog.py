@@ -1,0 +1,76 @@
+"""Which strategy computes which op of which dtype on which backend. Imports no device library."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+
+from kernels.dtypes import DType
+from kernels.errors import InvalidInput
+from kernels.ops import Op
+
+AUTO = "auto"
+EXACT = "exact"
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """A way to reduce, on one backend.
+
+    `claims` lists every (op, dtype) pair of names that it computes; `summary` is its one idea; `error_bound` says in
+    words what may be lost ("correctly rounded", "γ_{n−1} Σ|x|", …).
+    """
+
+    name: str
+    backend: str
+    summary: str
+    error_bound: str
+    claims: frozenset[tuple[str, str]]
+
+
+def claims(ops: Iterable[str], dtypes: Iterable[str]) -> frozenset[tuple[str, str]]:
+    """Every pair of the two."""
+    kept = tuple(dtypes)
+    return frozenset((op, dtype) for op in ops for dtype in kept)
+
+
+@cache
+def strategies() -> tuple[Strategy, ...]:
+    """All strategies of all backends, whether or not this machine can run them; found in their folders once."""
+    from kernels.cpu.strategies import cpu_strategies
+    from kernels.cuda.strategies import cuda_strategies
+
+    return cpu_strategies() + cuda_strategies()
+
+
+def strategy_names() -> tuple[str, ...]:
+    """The names a request may give, "auto" first."""
+    return (AUTO, *dict.fromkeys(strategy.name for strategy in strategies()))
+
+
+def backends_for(op: Op, dtype: DType, strategy: str) -> tuple[str, ...]:
+    """The backends on which `strategy` computes `op` of `dtype`.
+
+    Raises InvalidInput naming the field, if there is no such strategy or it claims the pair on no backend.
+    """
+    known = strategies()
+    if strategy != AUTO and all(strategy != row.name for row in known):
+        raise InvalidInput(f"unknown strategy {strategy!r}; known: {', '.join(strategy_names())}", "strategy")
+    pair = (op.name, dtype.name)
+    found = tuple(dict.fromkeys(row.backend for row in known if strategy in (AUTO, row.name) and pair in row.claims))
+    if not found:
+        raise InvalidInput(f"strategy {strategy!r} does not compute {op.name} of {dtype.name}", "strategy")
+    return found
+
+
+def resolve(op: Op, dtype: DType, strategy: str, backend: str) -> str:
+    """The strategy to run on `backend`: `strategy` itself, or for "auto" the exact one where it claims the pair,
+    else the backend's first that does. Raises InvalidInput if there is none."""
+    if backend not in backends_for(op, dtype, strategy):
+        raise InvalidInput(
+            f"strategy {strategy!r} does not compute {op.name} of {dtype.name} on backend {backend!r}", "strategy"
+        )
+    if strategy != AUTO:
+        return strategy
+    pair = (op.name, dtype.name)
+    able = [row.name for row in strategies() if row.backend == backend and pair in row.claims]
+    return EXACT if EXACT in able else able[0]

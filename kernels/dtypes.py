@@ -1,0 +1,87 @@
+"""The element types that Warpfold reduces, one row each."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+import ml_dtypes
+import numpy as np
+
+from kernels.errors import InvalidInput
+
+
+class Kind(StrEnum):
+    FLOAT = "float"
+    INT = "int"
+    UINT = "uint"
+    BOOL = "bool"
+
+
+@dataclass(frozen=True, slots=True)
+class DType:
+    """An element type.
+
+    For floats, `precision` counts the significand bits with the hidden one, and a finite value is an integer
+    multiple of 2**`min_exponent` below 2**`max_exponent` (IEEE 754-2019, table 3.5; bfloat16 as float32 with
+    8 bits of precision). For the other kinds these three are 0.
+    """
+
+    name: str
+    kind: Kind
+    numpy: "np.dtype[np.generic]"
+    precision: int = 0
+    min_exponent: int = 0
+    max_exponent: int = 0
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes an element."""
+        return self.numpy.itemsize
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind is Kind.FLOAT
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The smallest and largest value of an integer or bool type, both included."""
+        if self.kind is Kind.BOOL:
+            return 0, 1
+        bits = 8 * self.itemsize
+        return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if self.kind is Kind.INT else (0, (1 << bits) - 1)
+
+
+def _float(name: str, numpy: "np.dtype[np.generic]", precision: int, max_exponent: int) -> DType:
+    # The smallest subnormal is 2**(emin - (p - 1)), and emin = 2 - max_exponent in all these formats.
+    return DType(name, Kind.FLOAT, numpy, precision, 3 - max_exponent - precision, max_exponent)
+
+
+_ROWS = (
+    _float("float16", np.dtype(np.float16), 11, 16),
+    _float("bfloat16", np.dtype(ml_dtypes.bfloat16), 8, 128),
+    _float("float32", np.dtype(np.float32), 24, 128),
+    _float("float64", np.dtype(np.float64), 53, 1024),
+    *(DType(f"int{bits}", Kind.INT, np.dtype(f"int{bits}")) for bits in (8, 16, 32, 64)),
+    *(DType(f"uint{bits}", Kind.UINT, np.dtype(f"uint{bits}")) for bits in (8, 16, 32, 64)),
+    DType("bool", Kind.BOOL, np.dtype(np.bool_)),
+)
+
+DTYPES: Mapping[str, DType] = MappingProxyType({row.name: row for row in _ROWS})
+
+
+def dtype_named(name: str, field: str = "dtype") -> DType:
+    """The row called `name`; InvalidInput naming `field` when there is none."""
+    try:
+        return DTYPES[name]
+    except KeyError:
+        raise InvalidInput(f"unknown dtype {name!r}; known: {', '.join(DTYPES)}", field) from None
+
+
+def dtype_of(numpy_dtype: "np.dtype[np.generic]", field: str = "dtype") -> DType:
+    """The row of a NumPy dtype, in native byte order or not; InvalidInput for structured, complex, … dtypes."""
+    native = numpy_dtype.newbyteorder("=")
+    for row in _ROWS:
+        if row.numpy == native:
+            return row
+    raise InvalidInput(f"dtype {numpy_dtype!s} cannot be reduced; known: {', '.join(DTYPES)}", field)

@@ -1,0 +1,40 @@
+"""What can go wrong in a reduction. Each error carries the `reason` that a failed job reports."""
+
+from typing import ClassVar
+
+
+class KernelError(Exception):
+    """A reduction could not be computed."""
+
+    reason: ClassVar[str] = "internal"
+
+
+class InvalidInput(KernelError):
+    """The request or its data cannot be reduced as asked; the fault is the caller's.
+
+    `field` names the offending part of a request ("op", "strategy", "source.dtype", …) where one is known.
+    """
+
+    reason = "invalid_input"
+
+    def __init__(self, message: str, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class Unavailable(KernelError):
+    """What was asked for does not exist on this machine (no GPU, an older chip, a missing package)."""
+
+    reason = "unavailable"
+
+
+class OutOfMemory(KernelError):
+    """The data does not fit in the memory of the device."""
+
+    reason = "out_of_memory"
+
+
+class CudaError(KernelError):
+    """The CUDA driver or runtime reported an error; the process that saw it must be replaced."""
+
+    reason = "cuda_error"

@@ -1,0 +1,105 @@
+"""The reductions, one row each. A new one is a row here and its arithmetic in the strategies that claim it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+from kernels.dtypes import DType, Kind
+from kernels.errors import InvalidInput
+
+INTEGER = "integer"
+"""Result dtype of integer sums and products: a Python integer, exact beyond 64 bits."""
+
+Value = int | float | bool
+
+
+class Result(StrEnum):
+    """How an op's result dtype follows from the element dtype."""
+
+    ELEMENT = "element"  # the element dtype itself
+    WIDE = "wide"  # a float's own dtype; an integer of any size for integers and bool
+    REAL = "real"  # a float's own dtype; float64 for integers and bool
+    INDEX = "index"  # int64
+    TRUTH = "truth"  # bool
+
+
+class Terms(StrEnum):
+    """What an exact accumulator of the op adds up."""
+
+    VALUES = "values"  # the elements, or their magnitudes
+    PRODUCTS = "products"  # exact products of two elements
+    NONE = "none"  # the op selects or tests elements: nothing is added, nothing rounds
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """A reduction of a one-dimensional array to one value.
+
+    `empty` is the value of the op for no elements, None where that is an error.
+    """
+
+    name: str
+    summary: str
+    result: Result
+    terms: Terms
+    empty: Value | None = None
+
+    def result_dtype(self, dtype: DType) -> str:
+        """Name of the result's dtype: a row of DTYPES, or "integer"."""
+        match self.result:
+            case Result.ELEMENT:
+                return dtype.name
+            case Result.WIDE:
+                return dtype.name if dtype.is_float else INTEGER
+            case Result.REAL:
+                return dtype.name if dtype.is_float else "float64"
+            case Result.INDEX:
+                return "int64"
+            case Result.TRUTH:
+                return "bool"
+
+
+_ROWS = (
+    Op("sum", "Σ x", Result.WIDE, Terms.VALUES, empty=0),
+    Op("mean", "Σ x / n", Result.REAL, Terms.VALUES),
+    Op("prod", "Π x", Result.WIDE, Terms.NONE, empty=1),
+    Op("min", "the smallest element", Result.ELEMENT, Terms.NONE),
+    Op("max", "the largest element", Result.ELEMENT, Terms.NONE),
+    Op("argmin", "index of the smallest element, the lowest of equals", Result.INDEX, Terms.NONE),
+    Op("argmax", "index of the largest element, the lowest of equals", Result.INDEX, Terms.NONE),
+    Op("sum_squares", "Σ x²", Result.WIDE, Terms.PRODUCTS),
+    Op("norm1", "Σ |x|", Result.WIDE, Terms.VALUES),
+    Op("norm2", "√ Σ x²", Result.REAL, Terms.PRODUCTS),
+    Op("norm_inf", "max |x|", Result.WIDE, Terms.NONE),
+    Op("count_nonzero", "how many elements are not zero (NaN is not)", Result.INDEX, Terms.NONE),
+    Op("any", "whether an element is not zero", Result.TRUTH, Terms.NONE, empty=False),
+    Op("all", "whether every element is not zero", Result.TRUTH, Terms.NONE, empty=True),
+)
+
+OPS: Mapping[str, Op] = MappingProxyType({row.name: row for row in _ROWS})
+
+
+class NanPolicy(StrEnum):
+    """What to do with NaN elements of float data."""
+
+    PROPAGATE = "propagate"  # as NumPy does: NaN in, NaN out; argmin/argmax give the first NaN's index
+    OMIT = "omit"  # leave them out; the result's count does not count them
+    RAISE = "raise"  # fail with invalid_input
+
+
+def op_named(name: str, field: str = "op") -> Op:
+    """The row called `name`; InvalidInput naming `field` when there is none."""
+    try:
+        return OPS[name]
+    except KeyError:
+        raise InvalidInput(f"unknown op {name!r}; known: {', '.join(OPS)}", field) from None
+
+
+def empty_value(op: Op, dtype: DType) -> Value:
+    """The value of `op` over no elements; InvalidInput where there is none."""
+    if op.empty is None:
+        raise InvalidInput(f"{op.name} of no elements is undefined")
+    if op.result is Result.WIDE:
+        return float(op.empty) if dtype.kind is Kind.FLOAT else int(op.empty)
+    return op.empty

@@ -1,0 +1,60 @@
+"""Where the elements of a reduction come from."""
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.dtypes import DType, dtype_of
+
+
+class Source(Protocol):
+    """A one-dimensional array of `count` elements of `dtype` that can be read piece by piece."""
+
+    @property
+    def dtype(self) -> DType: ...
+
+    @property
+    def count(self) -> int: ...
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        """Elements start … stop−1 on the host, shape (stop − start,), native byte order."""
+        ...
+
+
+@dataclass(frozen=True)
+class ArraySource:
+    """Elements of a NumPy array (or a memory map) of any shape, in C order."""
+
+    array: NDArray[Any]
+
+    @property
+    def dtype(self) -> DType:
+        return dtype_of(self.array.dtype)
+
+    @property
+    def count(self) -> int:
+        return int(self.array.size)
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        # reshape of a C-contiguous map is a view: nothing is read before it is used.
+        return np.asarray(self.array.reshape(-1)[start:stop], dtype=self.dtype.numpy)
+
+
+@dataclass(frozen=True)
+class GeneratedSource:
+    """`count` elements of a named distribution (`kernels.generate.DISTRIBUTIONS`), the same bits on every backend."""
+
+    distribution: str
+    count: int
+    seed: int
+    dtype: DType
+    parameters: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        from kernels.generate import generate  # generate needs this module's types
+
+        return generate(self, start, stop)
