@@ -1,8 +1,8 @@
 """Where the elements of a reduction come from."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
