@@ -9,7 +9,7 @@ class KernelError(Exception):
     reason: ClassVar[str] = "internal"
 
 
-class InvalidInput(KernelError):
+class InvalidInput(KernelError, ValueError):
     """The request or its data cannot be reduced as asked; the fault is the caller's.
 
     `field` names the offending part of a request ("op", "strategy", "source.dtype", …) where one is known.

@@ -1,0 +1,55 @@
+"""Settings of every Warpfold process. This is the only module that reads the environment."""
+
+import os
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """Each field is read from `WARPFOLD_<NAME>`; the defaults suit one machine."""
+
+    model_config = SettingsConfigDict(env_prefix="WARPFOLD_", frozen=True, extra="ignore")
+
+    database_url: str = Field("", description="Postgres, as postgresql://…; empty: `warpfold serve` embeds one")
+    redis_url: str = Field("", description="Redis or Valkey, as redis://…; empty: `warpfold serve` embeds one")
+    data_dir: Path = Field(Path(".warpfold"), description="where embedded servers, caches, locks and logs live")
+    data_roots: Annotated[tuple[Path, ...], NoDecode] = Field(
+        (), description=f"folders whose .npy files `path` sources may name, separated by {os.pathsep!r}"
+    )
+
+    max_body_bytes: int = Field(4 << 20, ge=1024, description="largest request body")
+    max_values: int = Field(100_000, ge=1, description="most elements of a `values` source")
+    max_queued_per_user: int = Field(1000, ge=1, description="most queued jobs of one user")
+    retention_days: float = Field(90.0, gt=0, description="age at which finished jobs are removed")
+
+    lease_s: float = Field(15.0, gt=0, description="a running job whose worker is silent for so long is taken back")
+    heartbeat_s: float = Field(0.5, gt=0, description="how often a busy worker renews its lease and looks for a cancel")
+    max_losses: int = Field(3, ge=1, description="a job whose worker was lost so often fails with worker_lost")
+    prefetch: int = Field(2, ge=1, description="most jobs handed to one slot at a time, the running one included")
+    dispatch_interval_s: float = Field(0.5, gt=0, description="how often the dispatcher looks without being woken")
+    unavailable_after_s: float = Field(
+        60.0, ge=0, description="a queued job that no live slot could ever run fails after so long"
+    )
+
+    @field_validator("data_roots", mode="before")
+    @classmethod
+    def _split_roots(cls, given: object) -> object:
+        if isinstance(given, str):
+            return tuple(Path(part).expanduser().resolve() for part in given.split(os.pathsep) if part)
+        return given
+
+    def kernel_cache_dir(self) -> Path:
+        """Compiled kernels: CUDA cubins and Numba's machine code."""
+        return self.data_dir / "cache"
+
+    def lock_dir(self) -> Path:
+        """One lock file a slot and a GPU."""
+        return self.data_dir / "locks"
+
+
+load_settings = partial(Settings)
+"""Reads the environment now. Call it once, where a process starts, and hand the value on."""

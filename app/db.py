@@ -1,0 +1,110 @@
+"""Connections to Postgres: one asynchronous `Database` for the api, one blocking for dispatcher and workers.
+
+A unit of work is a plain function whose first argument is a connection. Both classes run it in one transaction,
+so that repositories are written once and never commit by themselves.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec, TypeVar
+
+from sqlalchemy import Connection, create_engine
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.ext.asyncio import create_async_engine
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# Every statement of ours is short; these bound what a lost network or a forgotten lock can cost.
+_OPTIONS = "-c statement_timeout=30s -c lock_timeout=10s -c idle_in_transaction_session_timeout=60s"
+
+
+def database_url(url: str) -> URL:
+    """`url` for SQLAlchemy with psycopg, whatever scheme of Postgres it was given with."""
+    return make_url(url).set(drivername="postgresql+psycopg")
+
+
+def _connect_args(application: str) -> dict[str, object]:
+    return {"application_name": application, "options": _OPTIONS, "connect_timeout": 5}
+
+
+class Database:
+    """A pool of asynchronous connections."""
+
+    def __init__(self, url: str, *, application: str, pool_size: int = 8) -> None:
+        self._engine = create_async_engine(
+            database_url(url),
+            pool_size=pool_size,
+            max_overflow=0,
+            pool_timeout=10,
+            connect_args=_connect_args(application),
+        )
+
+    async def run(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run `work` in one transaction and commit it.
+
+        A connection that turns out to be dead (Postgres was restarted) is replaced and `work` run again, once;
+        a failure of the commit itself is never retried, because it may have happened.
+        """
+        try:
+            return await self._attempt(work, *args, **kwargs)
+        except _DeadConnection:
+            return await self._attempt(work, *args, **kwargs)
+
+    async def _attempt(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        async with self._engine.connect() as connection:
+            try:
+                result = await connection.run_sync(work, *args, **kwargs)
+            except DBAPIError as error:
+                if error.connection_invalidated:
+                    raise _DeadConnection from error
+                raise
+            await connection.commit()
+            return result
+
+    async def close(self) -> None:
+        await self._engine.dispose()
+
+
+class _DeadConnection(OperationalError):
+    """The server closed the connection before the commit."""
+
+    def __init__(self) -> None:
+        super().__init__("the connection to Postgres was lost", None, Exception("connection lost"))
+
+
+class BlockingDatabase:
+    """The same for a process without an event loop."""
+
+    def __init__(self, url: str, *, application: str, pool_size: int = 2) -> None:
+        self._engine = create_engine(
+            database_url(url), pool_size=pool_size, max_overflow=2, connect_args=_connect_args(application)
+        )
+
+    def run(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run `work` in one transaction and commit it. Raises OperationalError while Postgres cannot be reached."""
+        with self._engine.begin() as connection:
+            return work(connection, *args, **kwargs)
+
+    def run_patiently(
+        self, patience_s: float, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Like `run`, but keeps trying for `patience_s` seconds while Postgres cannot be reached.
+
+        `work` may therefore be committed and run again: it must be guarded (by a lease token, say) so that the
+        second time changes nothing.
+        """
+        give_up = time.monotonic() + patience_s
+        pause = 0.05
+        while True:
+            try:
+                return self.run(work, *args, **kwargs)
+            except OperationalError:
+                if time.monotonic() + pause > give_up:
+                    raise
+            time.sleep(pause)
+            pause = min(pause * 2, 1.0)
+
+    def close(self) -> None:
+        self._engine.dispose()

@@ -1,0 +1,120 @@
+"""The tables of jobs: the one truth about what was accepted, what runs and what came out.
+
+`spec` and `result` are `json`, not `jsonb`: jsonb turns numbers into decimals and so loses −0.0, the very thing an
+exact service must return (docs/decisions/0005).
+"""
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    CheckConstraint,
+    Column,
+    DateTime,
+    Double,
+    ForeignKey,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+    Uuid,
+    func,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+from app.schema import metadata
+
+_NOW = func.now()
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    # Order of acceptance: pages are cut by it and equals in the queue are served by it.
+    Column("seq", BigInteger, Identity(), nullable=False, unique=True),
+    Column("version", Integer, nullable=False, server_default=text("1")),  # of the row: ETag and event number
+    Column("owner_id", ForeignKey("users.id"), nullable=False),
+    Column("kind", String(32), nullable=False),
+    Column("status", String(16), nullable=False, server_default="queued"),
+    Column("priority", SmallInteger, nullable=False),  # larger runs first
+    Column("needs", String(16), nullable=False),  # the slots that can run it: any, cpu, cuda
+    Column("timeout_s", Double, nullable=False),
+    Column("spec", JSON, nullable=False),
+    Column("spec_brief", JSON),  # what lists show where `spec` carries many values
+    Column("tags", JSONB, nullable=False, server_default=text("'{}'")),
+    Column("attempt", Integer, nullable=False, server_default=text("1")),  # names one hand-over to a worker
+    Column("losses", Integer, nullable=False, server_default=text("0")),  # attempts that ended with a lost worker
+    Column("slot", String(128)),  # where the dispatcher sent it
+    Column("dispatched_at", DateTime(timezone=True)),
+    Column("worker", String(128)),
+    Column("lease_token", Uuid),
+    Column("lease_expires_at", DateTime(timezone=True)),
+    Column("cancel_requested_at", DateTime(timezone=True)),
+    Column("progress_done", BigInteger, nullable=False, server_default=text("0")),
+    Column("progress_total", BigInteger, nullable=False, server_default=text("0")),
+    Column("progress_unit", String(32), nullable=False, server_default=""),
+    Column("reason", String(32)),
+    Column("error", Text),
+    Column("result", JSON),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=_NOW),
+    Column("started_at", DateTime(timezone=True)),
+    Column("finished_at", DateTime(timezone=True)),
+    CheckConstraint("status in ('queued', 'running', 'succeeded', 'failed', 'cancelled')", name="status"),
+    CheckConstraint("(status = 'running') = (lease_expires_at is not null)", name="lease_while_running"),
+    CheckConstraint("(status in ('succeeded', 'failed', 'cancelled')) = (finished_at is not null)", name="finished"),
+)
+# The queue and the running jobs are few among many finished ones: partial indexes keep them at hand.
+Index(
+    "ix_jobs_queue",
+    jobs.c.priority.desc(),
+    jobs.c.seq,
+    postgresql_where=text("status = 'queued'"),
+)
+Index("ix_jobs_running", jobs.c.lease_expires_at, postgresql_where=text("status = 'running'"))
+Index("ix_jobs_owner_active", jobs.c.owner_id, postgresql_where=text("status in ('queued', 'running')"))
+Index("ix_jobs_status_seq", jobs.c.status, jobs.c.seq)
+Index("ix_jobs_owner_id_seq", jobs.c.owner_id, jobs.c.seq)
+Index("ix_jobs_tags", jobs.c.tags, postgresql_using="gin", postgresql_ops={"tags": "jsonb_path_ops"})
+Index("ix_jobs_finished_at", jobs.c.finished_at, postgresql_where=text("finished_at is not null"))
+
+events = Table(
+    "job_events",
+    metadata,
+    Column("job_id", ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
+    Column("seq", Integer, primary_key=True),  # the job's version after the change
+    Column("type", String(32), nullable=False),
+    Column("data", JSON, nullable=False),
+    Column("at", DateTime(timezone=True), nullable=False, server_default=_NOW),
+)
+
+idempotency_keys = Table(
+    "idempotency_keys",
+    metadata,
+    Column("owner_id", ForeignKey("users.id", ondelete="CASCADE"), primary_key=True),
+    Column("key", String(255), primary_key=True),
+    Column("body_hash", LargeBinary(32), nullable=False),
+    Column("job_id", ForeignKey("jobs.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=_NOW),
+)
+
+workers = Table(
+    "workers",
+    metadata,
+    Column("id", String(128), primary_key=True),  # host:slot
+    Column("slot", String(32), nullable=False),  # cpu, cuda:0, …
+    Column("backend", String(16), nullable=False),  # which jobs it takes: cpu or cuda
+    Column("host", String(128), nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("state", String(16), nullable=False),  # starting, idle, running, stopped
+    Column("job_id", Uuid),
+    Column("device", JSON),
+    Column("version", String(32), nullable=False),
+    Column("started_at", DateTime(timezone=True), nullable=False, server_default=_NOW),
+    Column("heartbeat_at", DateTime(timezone=True), nullable=False, server_default=_NOW),
+    Column("expires_at", DateTime(timezone=True), nullable=False),
+    CheckConstraint("state in ('starting', 'idle', 'running', 'stopped')", name="state"),
+)

@@ -1,0 +1,199 @@
+"""SQL of the dispatcher: from queued rows to slots, and back from workers that were lost."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Connection, and_, case, delete, func, or_, select, update
+
+from app.jobs.changes import change
+from app.jobs.models import idempotency_keys, jobs, workers
+from app.jobs.states import EventType, Reason, Status
+
+ANY = "any"
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A live worker and how many more jobs may be handed to it."""
+
+    worker: str
+    backend: str
+    room: int
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """One attempt at a job, as the queue carries it."""
+
+    job_id: UUID
+    attempt: int
+    worker: str
+
+
+def live_slots(connection: Connection, prefetch: int) -> list[Slot]:
+    """Every worker with an unexpired heartbeat."""
+    held = (
+        select(jobs.c.slot, func.count().label("held"))
+        .where(or_(jobs.c.status == Status.RUNNING, _dispatched()))
+        .group_by(jobs.c.slot)
+        .subquery()
+    )
+    rows = connection.execute(
+        select(workers.c.id, workers.c.backend, func.coalesce(held.c.held, 0))
+        .outerjoin(held, held.c.slot == workers.c.id)
+        .where(workers.c.expires_at > func.now(), workers.c.state.in_(("idle", "running")))
+    )
+    return [Slot(worker, backend, max(0, prefetch - count)) for worker, backend, count in rows]
+
+
+def hand_over_next(connection: Connection, slot: Slot) -> HandOver | None:
+    """Mark the job that `slot` should get next as dispatched to it; None when no queued job suits the slot.
+
+    Order: priority, then the owner with the fewest jobs running or handed out, then age.
+    """
+    active = (
+        select(jobs.c.owner_id, func.count().label("active"))
+        .where(or_(jobs.c.status == Status.RUNNING, _dispatched()))
+        .group_by(jobs.c.owner_id)
+        .subquery()
+    )
+    following = (
+        select(jobs.c.id)
+        .outerjoin(active, active.c.owner_id == jobs.c.owner_id)
+        .where(
+            jobs.c.status == Status.QUEUED,
+            jobs.c.dispatched_at.is_(None),
+            jobs.c.needs.in_((ANY, slot.backend)),
+        )
+        .order_by(jobs.c.priority.desc(), func.coalesce(active.c.active, 0), jobs.c.seq)
+        .limit(1)
+        .with_for_update(of=jobs, skip_locked=True)
+        .scalar_subquery()
+    )
+    row = connection.execute(
+        update(jobs)
+        .where(jobs.c.id == following)
+        .values(slot=slot.worker, dispatched_at=func.now())
+        .returning(jobs.c.id, jobs.c.attempt)
+    ).one_or_none()
+    return None if row is None else HandOver(row.id, row.attempt, slot.worker)
+
+
+def handed_over(connection: Connection, older_than_s: float) -> list[HandOver]:
+    """Jobs that were sent to a slot and have not been claimed for `older_than_s` seconds."""
+    rows = connection.execute(
+        select(jobs.c.id, jobs.c.attempt, jobs.c.slot).where(
+            _dispatched(), jobs.c.dispatched_at < func.now() - timedelta(seconds=older_than_s)
+        )
+    )
+    return [HandOver(row.id, row.attempt, row.slot) for row in rows]
+
+
+def withdraw(connection: Connection, lost: Collection[HandOver]) -> int:
+    """Make handed-over jobs that never arrived available again; returns how many still were waiting."""
+    if not lost:
+        return 0
+    return connection.execute(
+        update(jobs)
+        .where(_dispatched(), or_(*(and_(jobs.c.id == one.job_id, jobs.c.attempt == one.attempt) for one in lost)))
+        .values(slot=None, dispatched_at=None)
+    ).rowcount
+
+
+def take_back_expired(connection: Connection, max_losses: int) -> Sequence[UUID]:
+    """End every running attempt whose lease expired: requeue it, or fail it after `max_losses` lost workers."""
+    return take_back(connection, jobs.c.lease_expires_at < func.now(), max_losses, "its worker fell silent")
+
+
+def take_back(connection: Connection, which: ColumnElement[bool], max_losses: int, why: str) -> Sequence[UUID]:
+    """End the running attempts that match `which` as lost. Returns the ids of the jobs."""
+    running = and_(jobs.c.status == Status.RUNNING, which)
+    ended = {"lease_expires_at": None, "slot": None, "dispatched_at": None}
+    cancelled = change(
+        connection,
+        update(jobs)
+        .where(running, jobs.c.cancel_requested_at.is_not(None))
+        .values(status=Status.CANCELLED, finished_at=func.now(), **ended),
+        EventType.CANCELLED,
+        {"detail": why},
+    )
+    failed = change(
+        connection,
+        update(jobs)
+        .where(running, jobs.c.losses + 1 >= max_losses)
+        .values(
+            status=Status.FAILED,
+            reason=Reason.WORKER_LOST,
+            error=f"The worker was lost {max_losses} times while running this job; the last time {why}.",
+            losses=jobs.c.losses + 1,
+            finished_at=func.now(),
+            **ended,
+        ),
+        EventType.FAILED,
+        {"reason": Reason.WORKER_LOST.value},
+    )
+    requeued = change(
+        connection,
+        update(jobs).where(running).values(losses=jobs.c.losses + 1, **requeued_values()),
+        EventType.REQUEUED,
+        {"detail": why},
+    )
+    return [row.id for row in (*cancelled, *failed, *requeued)]
+
+
+def requeued_values() -> dict[str, object]:
+    """Columns of a job that goes back to the queue as its next attempt."""
+    return {
+        "status": Status.QUEUED,
+        "attempt": jobs.c.attempt + 1,
+        "slot": None,
+        "dispatched_at": None,
+        "worker": None,
+        "lease_token": None,
+        "lease_expires_at": None,
+        "started_at": None,
+        "progress_done": 0,
+        "progress_total": 0,
+        "progress_unit": "",
+    }
+
+
+def fail_unservable(connection: Connection, after_s: float) -> Sequence[UUID]:
+    """Fail jobs that have waited `after_s` seconds while no live worker could ever take them."""
+    offered = select(workers.c.backend).where(workers.c.expires_at > func.now())
+    waited = jobs.c.created_at < func.now() - timedelta(seconds=after_s)
+    rows = change(
+        connection,
+        update(jobs)
+        .where(
+            jobs.c.status == Status.QUEUED,
+            jobs.c.needs != ANY,
+            jobs.c.needs.not_in(offered),
+            waited,
+        )
+        .values(
+            status=Status.FAILED,
+            reason=Reason.UNAVAILABLE,
+            error=case(
+                (jobs.c.needs == "cuda", "No worker with a GPU serves this queue."),
+                else_="No worker of the kind that this job needs serves this queue.",
+            ),
+            finished_at=func.now(),
+        ),
+        EventType.FAILED,
+        {"reason": Reason.UNAVAILABLE.value},
+    )
+    return [row.id for row in rows]
+
+
+def remove_old(connection: Connection, older_than: timedelta, at_most: int = 1000) -> int:
+    """Delete finished jobs (with events, measurements and keys) and idempotency keys past their time."""
+    connection.execute(delete(idempotency_keys).where(idempotency_keys.c.created_at < func.now() - older_than))
+    old = select(jobs.c.id).where(jobs.c.finished_at < func.now() - older_than).limit(at_most)
+    return connection.execute(delete(jobs).where(jobs.c.id.in_(old))).rowcount
+
+
+def _dispatched() -> ColumnElement[bool]:
+    return and_(jobs.c.status == Status.QUEUED, jobs.c.dispatched_at.is_not(None))

@@ -1,0 +1,51 @@
+"""The states of a job, the reasons of failure and the kinds of events, as their names stand in tables and answers."""
+
+from enum import StrEnum
+
+
+class Status(StrEnum):
+    """queued → running → succeeded | failed | cancelled, and queued → cancelled | failed. The last three are terminal.
+
+    A queued job fails without running only as `unavailable`: no slot could ever take it.
+    """
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def terminal(self) -> bool:
+        return self in TERMINAL
+
+
+TERMINAL = frozenset({Status.SUCCEEDED, Status.FAILED, Status.CANCELLED})
+
+
+class Reason(StrEnum):
+    """Why a job failed."""
+
+    TIMEOUT = "timeout"
+    OUT_OF_MEMORY = "out_of_memory"
+    CUDA_ERROR = "cuda_error"
+    WORKER_LOST = "worker_lost"
+    INVALID_INPUT = "invalid_input"
+    UNAVAILABLE = "unavailable"
+    INTERNAL = "internal"
+
+
+class EventType(StrEnum):
+    """What happened to a job."""
+
+    SUBMITTED = "submitted"
+    STARTED = "started"
+    REQUEUED = "requeued"
+    CANCEL_REQUESTED = "cancel_requested"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+PRIORITIES = {"low": 0, "normal": 1, "high": 2}
+"""Rank of each priority; larger runs first."""
