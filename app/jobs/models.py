@@ -44,7 +44,7 @@ jobs = Table(
     Column("needs", String(16), nullable=False),  # the slots that can run it: any, cpu, cuda
     Column("timeout_s", Double, nullable=False),
     Column("spec", JSON, nullable=False),
-    Column("spec_brief", JSON),  # what lists show where `spec` carries many values
+    Column("spec_brief", JSON(none_as_null=True)),  # what lists show where `spec` carries many values
     Column("tags", JSONB, nullable=False, server_default=text("'{}'")),
     Column("attempt", Integer, nullable=False, server_default=text("1")),  # names one hand-over to a worker
     Column("losses", Integer, nullable=False, server_default=text("0")),  # attempts that ended with a lost worker
@@ -59,7 +59,7 @@ jobs = Table(
     Column("progress_unit", String(32), nullable=False, server_default=""),
     Column("reason", String(32)),
     Column("error", Text),
-    Column("result", JSON),
+    Column("result", JSON(none_as_null=True)),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=_NOW),
     Column("started_at", DateTime(timezone=True)),
     Column("finished_at", DateTime(timezone=True)),
@@ -78,7 +78,7 @@ Index("ix_jobs_running", jobs.c.lease_expires_at, postgresql_where=text("status 
 Index("ix_jobs_owner_active", jobs.c.owner_id, postgresql_where=text("status in ('queued', 'running')"))
 Index("ix_jobs_status_seq", jobs.c.status, jobs.c.seq)
 Index("ix_jobs_owner_id_seq", jobs.c.owner_id, jobs.c.seq)
-Index("ix_jobs_tags", jobs.c.tags, postgresql_using="gin", postgresql_ops={"tags": "jsonb_path_ops"})
+Index("ix_jobs_tags", jobs.c.tags, postgresql_using="gin")
 Index("ix_jobs_finished_at", jobs.c.finished_at, postgresql_where=text("finished_at is not null"))
 
 events = Table(
@@ -111,7 +111,7 @@ workers = Table(
     Column("pid", Integer, nullable=False),
     Column("state", String(16), nullable=False),  # starting, idle, running, stopped
     Column("job_id", Uuid),
-    Column("device", JSON),
+    Column("device", JSON(none_as_null=True)),
     Column("version", String(32), nullable=False),
     Column("started_at", DateTime(timezone=True), nullable=False, server_default=_NOW),
     Column("heartbeat_at", DateTime(timezone=True), nullable=False, server_default=_NOW),

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, and_, func, insert, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from app.auth.models import users
@@ -175,7 +175,11 @@ def count_queued(connection: Connection, owner_id: int) -> int:
 
 def get(connection: Connection, job_id: UUID) -> Job | None:
     """One job, whole."""
-    row = connection.execute(select(jobs.c.spec, *_COLUMNS).select_from(_JOBS).where(jobs.c.id == job_id)).one_or_none()
+    row = (
+        connection.execute(select(jobs.c.spec, *_COLUMNS).select_from(_JOBS).where(jobs.c.id == job_id))
+        .mappings()
+        .one_or_none()
+    )
     return None if row is None else _job(row)
 
 
@@ -210,7 +214,7 @@ def page(connection: Connection, chosen: Filter, limit: int, before_seq: int | N
     rows = connection.execute(
         select(_BRIEF, *_COLUMNS).select_from(_JOBS).where(*where).order_by(jobs.c.seq.desc()).limit(limit)
     )
-    return [_job(row) for row in rows]
+    return [_job(row) for row in rows.mappings()]
 
 
 def events_after(connection: Connection, job_id: UUID, seq: int, limit: int = 1000) -> list[Event]:
@@ -245,6 +249,5 @@ def request_cancel(connection: Connection, job_id: UUID) -> None:
     )
 
 
-def _job(row: Row[Any]) -> Job:
-    values = dict(row._mapping)
-    return Job(**{**values, "status": Status(values["status"])})
+def _job(row: RowMapping) -> Job:
+    return Job(**{**row, "status": Status(row["status"])})
