@@ -1,0 +1,132 @@
+"""A GPU ready to run kernels of ours: its limits, its stream, and modules loaded once.
+
+The only way from a `Unit` to a running kernel:
+
+    gpu = Gpu(0)
+    kernel = gpu.kernel(Unit(path, ("fill<float>",)), "fill<float>")
+    kernel(grid=132, block=256, args=(array, np.uint64(array.size)))
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kernels.cuda.compile import Binary, Unit, arch_of, compile_unit
+from kernels.cuda.failures import cuda_errors
+from kernels.errors import Unavailable
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A loaded kernel. `function` is CuPy's; arguments are CuPy arrays and NumPy scalars of the exact C types."""
+
+    name: str
+    function: Any
+    shared_limit: int
+
+    def __call__(self, grid: int, block: int, args: Sequence[Any], shared: int = 0) -> None:
+        """Start `grid` × `block` threads with `shared` bytes of dynamic shared memory on the current stream."""
+        with cuda_errors(self.name):
+            if shared > 48 * 1024 and self.function.max_dynamic_shared_size_bytes < shared:
+                self.function.max_dynamic_shared_size_bytes = shared  # more than 48 KiB has to be asked for
+            self.function((grid,), (block,), tuple(args), shared_mem=shared)
+
+    def blocks_per_multiprocessor(self, block: int, shared: int = 0) -> int:
+        """How many blocks of this shape one multiprocessor holds at a time."""
+        from cupy.cuda import driver
+
+        with cuda_errors(self.name):
+            if shared > 48 * 1024 and self.function.max_dynamic_shared_size_bytes < shared:
+                self.function.max_dynamic_shared_size_bytes = shared
+            return int(driver.occupancyMaxActiveBlocksPerMultiprocessor(self.function.kernel.ptr, block, shared))
+
+
+class Gpu:
+    """The GPU that CUDA numbers `index` (within CUDA_VISIBLE_DEVICES, which CUDA itself applies).
+
+    `arch` is "sm_90" for an H200; `multiprocessors` counts its streaming multiprocessors; `memory` and
+    `shared_per_block` are in bytes, the latter the most that a block may ask for. Work goes to `stream`; use
+    `with gpu.active():` around it. Raises Unavailable if there is no CuPy, driver or such device.
+    """
+
+    def __init__(self, index: int = 0, cache: Path | None = None) -> None:
+        try:
+            import cupy
+        except ImportError as error:
+            raise Unavailable(f"CuPy is not installed ({error}); install warpfold[cuda13] or [cuda12]") from error
+        try:
+            count = cupy.cuda.runtime.getDeviceCount()
+        except cupy.cuda.runtime.CUDARuntimeError as error:
+            raise Unavailable(f"no CUDA device can be used: {error}") from error
+        if not 0 <= index < count:
+            raise Unavailable(f"there is no CUDA device {index}; CUDA shows {count}")
+        self.index = index
+        self._cache = cache
+        self._modules: dict[tuple[Unit, bool], tuple[Binary, Any]] = {}
+        self._kernels: dict[tuple[Unit, str, bool], Kernel] = {}
+        with cuda_errors(f"device {index}"):
+            facts = cupy.cuda.runtime.getDeviceProperties(index)
+            self.name: str = facts["name"].decode()
+            self.compute_capability = f"{facts['major']}.{facts['minor']}"
+            self.arch = arch_of(self.compute_capability)
+            self.multiprocessors = int(facts["multiProcessorCount"])
+            self.memory = int(facts["totalGlobalMem"])
+            self.shared_per_block = int(facts["sharedMemPerBlockOptin"])
+            with cupy.cuda.Device(index):
+                self.stream = cupy.cuda.Stream(non_blocking=True)
+
+    def active(self) -> "_Active":
+        """A context in which this device and its stream are CuPy's current ones."""
+        return _Active(self)
+
+    def kernel(self, unit: Unit, name: str, *, cooperative: bool = False) -> Kernel:
+        """The kernel `name` of `unit`, compiled and loaded at its first use.
+
+        A `cooperative` one is launched so that all its blocks run at the same time. Raises CompileError, Unavailable
+        or CudaError."""
+        key = (unit, name, cooperative)
+        if key not in self._kernels:
+            binary, module = self._module(unit, cooperative)
+            with cuda_errors(name), self.active():
+                function = module.get_function(binary.symbols[name])
+                self._kernels[key] = Kernel(name, function, self.shared_per_block)
+        return self._kernels[key]
+
+    def _module(self, unit: Unit, cooperative: bool) -> tuple[Binary, Any]:
+        import cupy
+
+        key = (unit, cooperative)
+        if key not in self._modules:
+            binary = compile_unit(unit, self.arch, self._cache)
+            with cuda_errors(unit.name), self.active():
+                module = cupy.RawModule(path=str(binary.path), enable_cooperative_groups=cooperative)
+            self._modules[key] = (binary, module)
+        return self._modules[key]
+
+    def close(self) -> None:
+        """Give back what the device holds for us; the object is of no use afterwards."""
+        import cupy
+
+        with cuda_errors("close"), self.active():
+            self.stream.synchronize()
+            self._kernels.clear()
+            self._modules.clear()
+            cupy.get_default_memory_pool().free_all_blocks()
+            cupy.get_default_pinned_memory_pool().free_all_blocks()
+
+
+class _Active:
+    def __init__(self, gpu: Gpu) -> None:
+        import cupy
+
+        self._device = cupy.cuda.Device(gpu.index)
+        self._stream = gpu.stream
+
+    def __enter__(self) -> None:
+        self._device.__enter__()
+        self._stream.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        self._stream.__exit__(*error)
+        self._device.__exit__(*error)
