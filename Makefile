@@ -1,0 +1,89 @@
+# Every target makes what it needs. `make help` lists them.
+#
+# PYTHON   which interpreter .venv is made from (3.11 or newer)
+# CUDA     13, 12 or empty: which CUDA packages to install; found from the driver
+# BIN      set it to use an environment of your own instead of .venv, e.g. BIN="$$(dirname $$(which python3))/"
+
+PYTHON ?= $(firstword $(foreach p,python3.12 python3.11 python3,$(shell $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
+CUDA   ?= $(shell nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: *\(1[23]\).*/\1/p')
+LOCK   := requirements$(if $(CUDA),-cuda$(CUDA)).lock
+PORT   ?= 8080
+ARCH   ?= ci
+
+ifndef BIN
+BIN := .venv/bin/
+RUN := .venv/.run-$(LOCK)
+DEV := .venv/.dev
+endif
+
+.PHONY: help demo serve test check format lock migrate compile-cuda gpu-test bench clean
+.DEFAULT_GOAL := help
+
+help: ## This list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+# --- environments: a stamp a lock file, so that a changed lock is installed and an unchanged one costs nothing
+
+.venv/bin/python:
+	$(if $(PYTHON),,$(error Warpfold needs Python 3.11 or newer on PATH; name one with PYTHON=/path/to/python3))
+	$(PYTHON) -m venv .venv
+
+define install
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(1)
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+endef
+
+.venv/.run-%: % pyproject.toml | .venv/bin/python
+	$(call install,$*)
+
+.venv/.dev: requirements-dev.lock $(LOCK) pyproject.toml | .venv/bin/python
+	$(call install,requirements-dev.lock $(if $(CUDA),-r $(LOCK)))
+
+# --- use
+
+demo: $(RUN) ## Start everything on embedded servers, run real jobs, check every answer
+	$(BIN)python -m client.demo
+
+serve: $(RUN) ## The service on this machine, at http://127.0.0.1:$(PORT)
+	$(BIN)python -m client serve --port $(PORT)
+
+migrate: $(RUN) ## Bring the schema of WARPFOLD_DATABASE_URL up to date
+	$(BIN)python -m client migrate
+
+# --- work on it
+
+test: $(DEV) ## All tests but those that need a GPU
+	$(BIN)python -m pytest
+
+check: $(DEV) ## Style, types, import rules, migrations, every CUDA source for every architecture
+	$(BIN)python -m ruff check .
+	$(BIN)python -m ruff format --check .
+	$(BIN)python -m mypy
+	$(BIN)lint-imports
+	$(BIN)python -m kernels.cuda.compile --arch $(ARCH) --quiet
+
+format: $(DEV) ## Rewrite the sources in the house style
+	$(BIN)python -m ruff check --fix .
+	$(BIN)python -m ruff format .
+
+compile-cuda: $(DEV) ## Compile the CUDA sources without a GPU; ARCH=all for every one of every architecture
+	$(BIN)python -m kernels.cuda.compile --arch $(ARCH)
+
+gpu-test: $(DEV) ## The tests that need a GPU
+	$(BIN)python -m pytest tests/gpu
+
+bench: $(DEV) ## The tables of README and docs, measured on this machine
+	$(BIN)python -m benchmarks
+
+COMPILE = $(BIN)uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-header pyproject.toml
+
+lock: $(DEV) ## Resolve the pinned dependencies anew
+	$(COMPILE) --extra dev --output-file requirements-dev.lock
+	$(COMPILE) --extra build --extra embedded -c requirements-dev.lock --output-file requirements.lock
+	$(COMPILE) --extra build --extra embedded --extra cuda13 -c requirements-dev.lock --output-file requirements-cuda13.lock
+	$(COMPILE) --extra build --extra embedded --extra cuda12 --output-file requirements-cuda12.lock
+
+clean: ## Forget the environment and every cache
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
