@@ -38,7 +38,7 @@ endef
 	$(call install,$*)
 
 .venv/.dev: requirements-dev.lock $(LOCK) pyproject.toml | .venv/bin/python
-	$(call install,requirements-dev.lock $(if $(CUDA),-r $(LOCK)))
+	$(call install,requirements-dev.lock $(if $(filter 13,$(CUDA)),-r $(LOCK)))
 
 # --- use
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, Self
 
-from kernels.generate import DISTRIBUTIONS, check_generated
+from kernels.generate import DISTRIBUTIONS, plan
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -21,6 +21,7 @@ from kernels.catalog import AUTO, backends_for, strategies, strategy_names
 from kernels.dtypes import DTYPES, dtype_named
 from kernels.errors import InvalidInput
 from kernels.ops import OPS, NanPolicy, op_named
+from kernels.source import GeneratedSource
 from kernels.values import array_of
 
 MAX_ELEMENTS = 1 << 40
@@ -100,7 +101,7 @@ class GenerateSource(_Frozen):
 
     @model_validator(mode="after")
     def _makeable(self) -> Self:
-        check_generated(self.distribution, dtype_named(self.dtype), self.parameters, self.n)
+        plan(GeneratedSource(self.distribution, self.n, self.seed, dtype_named(self.dtype), self.parameters))
         return self
 
 

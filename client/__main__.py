@@ -1,0 +1,5 @@
+"""`python -m client` is `warpfold`."""
+
+from client.cli import main
+
+main()

@@ -1,0 +1,34 @@
+"""Commands that run a part of the server. They live in the server's own packages; here they only get their names."""
+
+import os
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+
+import typer
+
+_COMMANDS = {
+    "serve": ("worker.serve", "Start the whole service on this machine: servers, api, dispatcher, one worker per slot."),
+    "migrate": ("migrations", "Bring the database schema up to date."),
+    "token": ("app.auth", "Create, list and revoke access tokens."),
+    "worker": ("worker", "Run the worker of one slot."),
+    "dispatcher": ("worker.dispatcher", "Run the dispatcher."),
+}
+_PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
+
+
+def register_server_commands(app: typer.Typer) -> None:
+    """Add `serve`, `migrate`, … to `app`; everything after the name goes to the module, `--help` included."""
+    for name, (module, summary) in _COMMANDS.items():
+        app.command(name, help=summary, context_settings=_PASS_ON, add_help_option=False)(_runner(name, module))
+
+
+def _runner(name: str, module: str) -> Callable[[typer.Context], None]:
+    def run(context: typer.Context) -> None:
+        if find_spec("fastapi") is None:
+            typer.echo(f"`warpfold {name}` needs the server: pip install 'warpfold[embedded]'", err=True)
+            raise typer.Exit(3)
+        # The server replaces this process: signals reach it directly, and its exit code is ours.
+        os.execv(sys.executable, [sys.executable, "-m", module, *context.args])  # noqa: S606
+
+    return run

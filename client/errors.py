@@ -1,0 +1,41 @@
+"""What can go wrong when a client talks to Warpfold."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class WarpfoldError(Exception):
+    """The service could not be reached, or did not do what was asked."""
+
+
+class Unreachable(WarpfoldError):
+    """No answer from the service."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One field of a request and what is wrong with it."""
+
+    field: str
+    message: str
+
+
+class Refused(WarpfoldError):
+    """The service answered with a problem (RFC 9457)."""
+
+    def __init__(self, status: int, title: str, detail: str, errors: Sequence[FieldError] = ()) -> None:
+        named = "; ".join(f"{error.field}: {error.message}" for error in errors)
+        super().__init__(f"{status} {title}: {named or detail}")
+        self.status = status
+        self.title = title
+        self.detail = detail
+        self.errors = tuple(errors)
+
+
+class JobFailed(WarpfoldError):
+    """The job ended without a result."""
+
+    def __init__(self, job_id: str, status: str, reason: str | None, error: str | None) -> None:
+        super().__init__(f"job {job_id} {status}{f' ({reason})' if reason else ''}: {error or 'no result'}")
+        self.reason = reason
+        self.error = error
