@@ -1,0 +1,159 @@
+"""Elements of a generated source as a NumPy array."""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.dtypes import DType
+from kernels.generate.plan import Method, Plan, plan
+from kernels.source import GeneratedSource
+
+TILE = 1 << 13
+"""Elements made at a time: 64 KiB of float64 stay in the cache until they are rounded into the result."""
+
+PARALLEL = 1 << 18
+"""Elements from which threads pay."""
+
+
+def generate(source: GeneratedSource, start: int, stop: int) -> NDArray[Any]:
+    """Elements start … stop−1 of `source`, shape (stop − start,), in its dtype; 0 ≤ start ≤ stop ≤ count.
+
+    Any split into ranges gives the same elements. Raises InvalidInput as `kernels.generate.plan` does.
+    """
+    made = plan(source)
+    if not 0 <= start <= stop <= source.count:
+        raise IndexError(f"elements {start} … {stop} of {source.count}")
+    out = np.empty(stop - start, dtype=source.dtype.numpy)
+    if out.size < PARALLEL:
+        _fill(made, out, start)
+        return out
+    threads = os.cpu_count() or 1
+    # Whole tiles a thread, so that only the last one is partial.
+    step = -(-out.size // threads // TILE) * TILE
+    with ThreadPoolExecutor(threads) as pool:
+        parts = range(0, out.size, step)
+        list(pool.map(lambda at: _fill(made, out[at : at + step], start + at), parts))
+    return out
+
+
+def _fill(made: Plan, out: NDArray[Any], start: int) -> None:
+    if made.method is Method.CONSTANT:
+        out[:] = made.a if made.dtype.is_float else made.low
+        return
+    fill = _floats(made) if made.dtype.is_float else _integers(made)
+    for at in range(0, out.size, TILE):
+        part = out[at : at + TILE]
+        fill(part, start + at)
+
+
+Fill = Callable[[NDArray[Any], int], None]
+"""Writes the elements from an index on into a tile of the result."""
+
+
+def _floats(made: Plan) -> Fill:
+    """The formula in float64, then one rounding to the dtype."""
+    key0, key1 = np.uint64(made.seed & 0xFFFFFFFF), np.uint64(made.seed >> 32)
+    scratch = np.empty(TILE)
+    a, b, c = made.a, made.b, made.c
+
+    def index(part: NDArray[Any], start: int) -> NDArray[np.int64]:
+        return np.arange(start, start + part.size, dtype=np.int64)
+
+    def arange(part: NDArray[Any], start: int) -> None:
+        round_into(part, index(part, start).astype(np.float64), made.dtype)
+
+    def modulo(part: NDArray[Any], start: int) -> None:
+        round_into(part, (index(part, start) % made.period) * a, made.dtype)
+
+    def pathological(part: NDArray[Any], start: int) -> None:
+        round_into(part, np.array([1e8, 1.0, -1e8])[index(part, start) % 3], made.dtype)
+
+    match made.method:
+        case Method.ARANGE:
+            return arange
+        case Method.MODULO:
+            return modulo
+        case Method.PATHOLOGICAL:
+            return pathological
+        case Method.ALL_EXPONENTS:
+            return _bits(made)
+    from kernels.generate import compiled  # compiles, so only when elements are really made
+
+    def random(part: NDArray[Any], start: int) -> None:
+        made64, first = scratch[: part.size], np.uint64(start)
+        match made.method:
+            case Method.UNIFORM:
+                compiled.fill_uniform(made64, first, key0, key1, a, b, c)
+            case Method.NORMAL:
+                compiled.fill_normal(made64, first, key0, key1, a, b)
+            case Method.LOGNORMAL:
+                compiled.fill_lognormal(made64, first, key0, key1, a, b)
+            case Method.MIXED:
+                compiled.fill_mixed(made64, first, key0, key1, a, b)
+            case Method.ILL_CONDITIONED:
+                compiled.fill_ill_conditioned(made64, first, key0, key1, a, np.uint64(made.third))
+        round_into(part, made64, made.dtype)
+
+    return random
+
+
+def _bits(made: Plan) -> Fill:
+    """Random bit patterns: nothing is rounded."""
+    from kernels.generate import compiled
+
+    key0, key1 = np.uint64(made.seed & 0xFFFFFFFF), np.uint64(made.seed >> 32)
+    width, fraction = 8 * made.dtype.itemsize, made.dtype.precision - 1
+    scratch = np.empty(TILE, dtype=np.uint64)
+
+    def fill(part: NDArray[Any], start: int) -> None:
+        patterns = scratch[: part.size]
+        compiled.fill_bits(
+            patterns, np.uint64(start), key0, key1, np.uint64(width), np.uint64(fraction), np.uint64(made.span)
+        )
+        part.view(f"uint{width}")[:] = patterns
+
+    return fill
+
+
+def _integers(made: Plan) -> Fill:
+    """The formula modulo 2**64, of which the dtype keeps the low bits."""
+    key0, key1 = np.uint64(made.seed & 0xFFFFFFFF), np.uint64(made.seed >> 32)
+    low = np.uint64(made.low % (1 << 64))
+    scratch = np.empty(TILE, dtype=np.uint64)
+    pattern = np.array([10**8, 1, -(10**8)], dtype=np.int64).view(np.uint64)
+
+    def fill(part: NDArray[Any], start: int) -> None:
+        words = scratch[: part.size]
+        words[:] = np.arange(start, start + part.size, dtype=np.uint64)
+        match made.method:
+            case Method.MODULO:
+                words %= np.uint64(made.period)
+                words *= low
+            case Method.PATHOLOGICAL:
+                words[:] = pattern[words % np.uint64(3)]
+            case Method.UNIFORM:
+                from kernels.generate import compiled
+
+                compiled.fill_integers(words, np.uint64(start), key0, key1, low, np.uint64(made.span))
+        part[:] = words
+
+    return fill
+
+
+def round_into(out: NDArray[Any], values: NDArray[Any], dtype: DType) -> None:
+    """Round finite float64 `values` once, to nearest even, into `out` of a float dtype.
+
+    ml_dtypes rounds float64 to bfloat16 by way of float32, that is twice; so round first to a multiple of bfloat16's
+    unit in the last place by adding and subtracting 1.5·2**52 units (the unit of |x| from its exponent bits, or that
+    of the subnormals where larger), which leaves nothing to round to the conversion.
+    """
+    if dtype.name == "bfloat16":
+        power = (values.view(np.int64) & 0x7FF0000000000000).view(np.float64)
+        anchor = np.maximum(power * (1.5 * 2.0 ** (53 - dtype.precision)), 1.5 * 2.0 ** (52 + dtype.min_exponent))
+        out[:] = np.copysign((values + anchor) - anchor, values).astype(np.float32)
+    else:
+        out[:] = values
