@@ -8,7 +8,10 @@ from importlib.util import find_spec
 import typer
 
 _COMMANDS = {
-    "serve": ("worker.serve", "Start the whole service on this machine: servers, api, dispatcher, one worker per slot."),
+    "serve": (
+        "worker.serve",
+        "Start the whole service on this machine: servers, api, dispatcher, one worker per slot.",
+    ),
     "migrate": ("migrations", "Bring the database schema up to date."),
     "token": ("app.auth", "Create, list and revoke access tokens."),
     "worker": ("worker", "Run the worker of one slot."),

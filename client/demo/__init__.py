@@ -1,0 +1,1 @@
+"""`make demo`: the whole service on embedded servers, real jobs over HTTP, every answer checked."""

@@ -1,0 +1,107 @@
+"""Runs the demo and prints its table. Exit code 0 only if every answer is right."""
+
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from client.api import Client
+from client.demo.cases import Case, cases
+from client.demo.service import StartFailed, running_service
+from client.errors import Refused, WarpfoldError
+from client.models import Job
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the service answered to one case."""
+
+    case: Case
+    right: bool
+    answer: str
+    where: str = ""
+    timing: str = ""
+
+
+def run_case(client: Client, case: Case, show: Progress, line: TaskID) -> Outcome:
+    """Submit one case over HTTP, follow it to its end and judge the answer."""
+
+    def follow(job: Job) -> None:
+        done, total = job.progress.done, job.progress.total
+        if total:
+            show.update(line, completed=done, total=total, state=f"{job.status} {done:,}/{total:,} {job.progress.unit}")
+        else:
+            show.update(line, state=job.status)
+
+    try:
+        job = client.wait(client.submit_json(case.spec), progress=follow)
+    except Refused as refusal:
+        fields = [error.field for error in refusal.errors]
+        return Outcome(case, case.refused_field is not None and case.refused_field in fields, str(refusal))
+    if job.result is None:
+        return Outcome(case, False, f"{job.status}: {job.error}")
+    result = job.result
+    timings = result.timings
+    return Outcome(
+        case,
+        right=case.expected is not None and result.value == case.expected,
+        answer=str(result.value) + (f"  ({result.hex})" if result.hex else ""),
+        where=f"{result.strategy} on {result.backend}",
+        timing=f"{timings.kernel_ms:.2f} / {timings.total_ms:.1f}",
+    )
+
+
+def table_of(outcomes: Sequence[Outcome]) -> Table:
+    """The outcomes as a table for people."""
+    table = Table(title="Warpfold demo", caption="kernel / total in milliseconds", show_lines=False)
+    for heading in ("job", "answer", "expected", "", "ran as", "ms"):
+        table.add_column(heading, overflow="fold")
+    for one in outcomes:
+        expected = f"refused: {one.case.refused_field}" if one.case.refused_field else str(one.case.expected)
+        answer = escape(one.answer) + (f"\n[dim]{escape(one.case.remark)}[/dim]" if one.case.remark else "")
+        verdict = "[green]right[/green]" if one.right else "[bold red]WRONG[/bold red]"
+        table.add_row(one.case.title, answer, expected, verdict, one.where, one.timing)
+    return table
+
+
+def main() -> int:
+    """Run everything; the process's exit code."""
+    console = Console()
+    with tempfile.TemporaryDirectory(prefix="warpfold-demo-") as name:
+        root = Path(name)
+        (root / "data").mkdir()
+        chosen = cases(root / "data")
+        outcomes: list[Outcome] = []
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=30),
+            TextColumn("{task.fields[state]}"),
+            TimeElapsedColumn(),
+        )
+        try:
+            with Progress(*columns, console=console, transient=True) as show:
+                start = show.add_task("starting Postgres, Redis, api, dispatcher, workers", total=None, state="")
+                with running_service(root) as service, Client(service.url, service.token) as client:
+                    show.update(start, description=f"service at {service.url}", total=1, completed=1)
+                    for case in chosen:
+                        line = show.add_task(case.title, total=None, state="submitting")
+                        outcomes.append(run_case(client, case, show, line))
+                        show.update(line, total=1, completed=1, state="right" if outcomes[-1].right else "WRONG")
+        except (StartFailed, WarpfoldError) as error:
+            console.print(f"[bold red]the demo broke off:[/bold red] {escape(str(error))}")
+            return 1
+    console.print(table_of(outcomes))
+    right = sum(one.right for one in outcomes)
+    console.print(f"{right} of {len(chosen)} right")
+    return 0 if right == len(chosen) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
