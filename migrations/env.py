@@ -1,0 +1,40 @@
+"""Runs the migrations, for `migrations.upgrade` and for the `alembic` command."""
+
+from alembic import context
+from sqlalchemy import Connection, create_engine, text
+from sqlalchemy.pool import NullPool
+
+from app.config import load_settings
+from app.db import database_url
+from app.tables import metadata
+
+# Rather fail and be run again than queue behind a long query and stop everybody else with the lock asked for.
+_LOCK_TIMEOUT = "5s"
+_TURN = 0x7761727066  # advisory lock: "warpf"
+
+
+def _migrate(connection: Connection) -> None:
+    connection.execute(text("select pg_advisory_lock(:turn)"), {"turn": _TURN})
+    connection.execute(text(f"set lock_timeout = '{_LOCK_TIMEOUT}'"))
+    connection.commit()
+    context.configure(
+        connection=connection,
+        target_metadata=metadata,
+        compare_server_default=True,
+        transaction_per_migration=True,
+    )
+    with context.begin_transaction():
+        context.run_migrations()
+    connection.commit()
+
+
+def main() -> None:
+    url = context.config.attributes.get("database_url") or load_settings().database_url
+    if not url:
+        raise SystemExit("Set WARPFOLD_DATABASE_URL to the database to migrate.")
+    engine = create_engine(database_url(url), poolclass=NullPool)  # the lock goes with the connection
+    with engine.connect() as connection:
+        _migrate(connection)
+
+
+main()

