@@ -1,31 +1,34 @@
 """SQL of the workers: claim an attempt, keep it alive, end it. Every write is guarded by the lease token."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import timedelta
-from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, Connection, Update, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Text, Update, cast, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from app.channels import JOB
 from app.jobs.changes import change, wake_dispatcher
 from app.jobs.models import jobs, workers
 from app.jobs.outbox import requeued_values, take_back
-from app.jobs.spec import JobSpec, job_spec
 from app.jobs.states import EventType, Reason, Status
+from app.results.measurement import Measurement
 from app.results.models import measurements
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to run one attempt of a job."""
+    """The right to run one attempt of a job.
+
+    `spec` is the stored JSON text: whoever runs the attempt reads it, so that a worker's parent need know no kernels
+    and a spec that cannot be read any more fails its job instead of the claim.
+    """
 
     job_id: UUID
     attempt: int
     token: UUID
-    spec: JobSpec
+    spec: str
     timeout_s: float
     queued_ms: float
 
@@ -72,8 +75,9 @@ def claim(connection: Connection, job_id: UUID, attempt: int, worker: str, lease
     if not rows:
         return None
     queued_ms = func.extract("epoch", jobs.c.started_at - jobs.c.created_at) * 1000
-    row = connection.execute(select(jobs.c.spec, jobs.c.timeout_s, queued_ms).where(jobs.c.id == job_id)).one()
-    return Lease(job_id, attempt, token, job_spec.validate_python(row[0]), row[1], float(row[2]))
+    spec = cast(jobs.c.spec, Text)
+    row = connection.execute(select(spec, jobs.c.timeout_s, queued_ms).where(jobs.c.id == job_id)).one()
+    return Lease(job_id, attempt, token, row[0], row[1], float(row[2]))
 
 
 def renew(
@@ -100,7 +104,7 @@ def renew(
 
 
 def succeed(
-    connection: Connection, lease: Lease, result: Mapping[str, object], points: Sequence[Mapping[str, Any]]
+    connection: Connection, lease: Lease, result: Mapping[str, object], points: Sequence[Measurement]
 ) -> bool:
     """Store the result and its measurements. False if the lease is gone: the attempt's outcome no longer counts.
 
@@ -114,7 +118,7 @@ def succeed(
     if not rows:
         return _ended_by(connection, lease, Status.SUCCEEDED)
     if points:
-        connection.execute(insert(measurements), [{"job_id": lease.job_id, **point} for point in points])
+        connection.execute(insert(measurements), [{"job_id": lease.job_id, **asdict(point)} for point in points])
     wake_dispatcher(connection)
     return True
 
@@ -139,7 +143,12 @@ def cancelled(connection: Connection, lease: Lease) -> bool:
 
 
 def put_back(connection: Connection, lease: Lease, why: str) -> bool:
-    """Give an unfinished job back to the queue, without blame: the worker is shutting down."""
+    """Give an unfinished job back to the queue, without blame: the worker is shutting down.
+
+    If its cancellation was asked for meanwhile, it ends as cancelled instead.
+    """
+    if _cancel_requested(connection, lease):
+        return cancelled(connection, lease)
     rows = change(
         connection, update(jobs).where(_held(lease)).values(requeued_values()), EventType.REQUEUED, {"detail": why}
     )
@@ -188,6 +197,12 @@ def _held(lease: Lease) -> ColumnElement[bool]:
         & (jobs.c.attempt == lease.attempt)
         & (jobs.c.lease_token == lease.token)
     )
+
+
+def _cancel_requested(connection: Connection, lease: Lease) -> bool:
+    # The row stays locked, so that a request cannot slip in before the caller's own change.
+    noted = select(jobs.c.cancel_requested_at).where(_held(lease)).with_for_update()
+    return connection.execute(noted).scalar_one_or_none() is not None
 
 
 def _ending(lease: Lease, status: Status) -> Update:

@@ -161,9 +161,10 @@ def requeued_values() -> dict[str, object]:
 
 
 def fail_unservable(connection: Connection, after_s: float) -> Sequence[UUID]:
-    """Fail jobs that have waited `after_s` seconds while no live worker could ever take them."""
-    offered = select(workers.c.backend).where(workers.c.expires_at > func.now())
-    waited = jobs.c.created_at < func.now() - timedelta(seconds=after_s)
+    """Fail jobs that have waited `after_s` seconds while no worker that could take them was seen for as long."""
+    since = func.now() - timedelta(seconds=after_s)
+    offered = select(workers.c.backend).where(workers.c.expires_at > since)
+    waited = jobs.c.created_at < since
     rows = change(
         connection,
         update(jobs)
