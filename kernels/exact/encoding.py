@@ -1,0 +1,64 @@
+"""Exact states as bytes, version 1. `docs/exact-state.md` has the table; equal states have equal bytes."""
+
+import struct
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from kernels.exact.state import DIGIT_BITS, ExactState, Flags, StateError, digits_needed
+from kernels.ops import Terms
+
+MAGIC = b"WFXS"
+VERSION = 1
+HEADER = struct.Struct("<4sBBBBQHHI")
+_DIGIT_BYTES = DIGIT_BITS // 8
+
+_CODES: Mapping[Terms, int] = MappingProxyType({Terms.VALUES: 0, Terms.PRODUCTS: 1})
+_TERMS: Mapping[int, Terms] = MappingProxyType({code: terms for terms, code in _CODES.items()})
+
+MAX_DIGITS: Mapping[Terms, int] = MappingProxyType({Terms.VALUES: 68, Terms.PRODUCTS: 134})
+"""Digits for 2**64 − 1 of the largest terms and a sign: 2098 + 64 + 1 bits of values, 4196 + 64 + 1 of products."""
+
+
+def encode(state: ExactState) -> bytes:
+    """The canonical bytes of `state`: a header of 24 bytes and 4 bytes a digit."""
+    digits = digits_needed(state.units)
+    first = ((state.units & -state.units).bit_length() - 1) // DIGIT_BITS if state.units else 0
+    stored = digits - first if digits else 0
+    header = HEADER.pack(MAGIC, VERSION, _CODES[state.terms], int(state.flags), 0, state.count, first, stored, 0)
+    body = (state.units >> (first * DIGIT_BITS)).to_bytes(stored * _DIGIT_BYTES, "little", signed=True)
+    return header + body
+
+
+def decode(data: bytes) -> ExactState:
+    """The state that `encode` turned into `data`.
+
+    Raises StateError naming magic, version, length, terms, flags, count, reserved or limbs: bytes that are not the
+    canonical ones of some state are refused, so that a damaged state never becomes a wrong sum.
+    """
+    if data[:4] != MAGIC:
+        raise StateError("magic", f"an exact state begins with {MAGIC!r}")
+    if len(data) > 4 and data[4] != VERSION:
+        raise StateError("version", f"version {data[4]} is not known; this is version {VERSION}")
+    if len(data) < HEADER.size:
+        raise StateError("length", f"{len(data)} bytes are fewer than the header's {HEADER.size}")
+    _, _, code, flags, reserved, count, first, stored, padding = HEADER.unpack_from(data)
+    if code not in _TERMS:
+        raise StateError("terms", f"code {code} is neither values (0) nor products (1)")
+    if reserved or padding:
+        raise StateError("reserved", "the reserved bytes must be 0")
+    if len(data) != HEADER.size + stored * _DIGIT_BYTES:
+        raise StateError("length", f"{len(data)} bytes, but {stored} digits make {HEADER.size + stored * _DIGIT_BYTES}")
+    terms = _TERMS[code]
+    if first + stored > MAX_DIGITS[terms]:
+        raise StateError("limbs", f"digits {first} … {first + stored - 1} exceed the {MAX_DIGITS[terms]} of {terms}")
+    units = int.from_bytes(data[HEADER.size :], "little", signed=True) << (first * DIGIT_BITS)
+    state = ExactState(terms, units, count, _flags(flags))
+    if encode(state) != data:
+        raise StateError("limbs", "the digits are not trimmed: a low zero digit or a redundant sign digit")
+    return state
+
+
+def _flags(code: int) -> Flags:
+    if code > 15:
+        raise StateError("flags", f"{code} has bits beyond the four that are defined")
+    return Flags(code)

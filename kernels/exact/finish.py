@@ -1,0 +1,108 @@
+"""From exact states to values: the one rounding of an exact reduction.
+
+What is not finite follows IEEE 754: a NaN, or infinities of both signs, give NaN; else an infinity wins. An exact zero
+is −0 only where there are terms and every one is −0.
+"""
+
+import math
+
+from kernels.dtypes import DTYPES, DType
+from kernels.errors import InvalidInput
+from kernels.exact.rounding import round_ratio, round_sqrt
+from kernels.exact.state import ORIGIN, ExactState, Flags, StateError
+from kernels.ops import INTEGER, Op, Terms, Value
+
+
+def value_of(op: Op, state: ExactState, dtype: str) -> Value:
+    """The value of `op` whose terms sum to `state`, correctly rounded to the result dtype named `dtype`, or the Python
+    integer itself for "integer".
+
+    Covers sum, sum_squares, norm1 (the sum, of values, products or magnitudes), mean (÷ count) and norm2 (√). Raises
+    StateError where the state holds other terms than the op adds, InvalidInput for a mean of nothing.
+    """
+    if state.terms is not op.terms:
+        raise StateError("terms", f"{op.name} adds {op.terms}, the state holds {state.terms}")
+    if op.name == "mean":
+        return mean(state, DTYPES[dtype])
+    if op.name == "norm2":
+        return root(state, DTYPES[dtype])
+    return integer(state) if dtype == INTEGER else total(state, DTYPES[dtype])
+
+
+def total(state: ExactState, dtype: DType) -> float:
+    """The sum of the terms rounded to a float dtype: sum and norm1 of values, sum of squares and dot of products."""
+    special = _special(state)
+    return _quotient(state, 1, dtype) if special is None else special
+
+
+def integer(state: ExactState) -> int:
+    """The sum of integer terms; StateError if it is not a whole number."""
+    scale = -ORIGIN[state.terms]
+    if _special(state) is not None or state.units & ((1 << scale) - 1):
+        raise StateError("limbs", "the sum is not a whole number")
+    return state.units >> scale
+
+
+def mean(state: ExactState, dtype: DType) -> float:
+    """The sum ÷ the count, rounded once."""
+    if not state.count:
+        raise InvalidInput("the mean of no elements is undefined")
+    special = _special(state)
+    return _quotient(state, state.count, dtype) if special is None else special
+
+
+def root(state: ExactState, dtype: DType) -> float:
+    """√ of the sum of squares, rounded once; StateError for a negative sum."""
+    special = _special(state)
+    if special is not None:
+        return math.sqrt(special) if special > 0 else math.nan
+    if state.units < 0:
+        raise StateError("limbs", "a sum of squares is not negative")
+    return round_sqrt(state.units, 1, ORIGIN[state.terms], dtype)
+
+
+def variance(values: ExactState, squares: ExactState, ddof: int, dtype: DType) -> float:
+    """Σ(x − mean)² ÷ (n − ddof) rounded once, from the states of the same elements' values and squares.
+
+    Exactly (n Σx² − (Σx)²) ÷ (n (n − ddof)). NaN where an element is not finite; InvalidInput unless n > ddof ≥ 0.
+    """
+    spread = _spread(values, squares, ddof)
+    return math.nan if spread is None else round_ratio(*spread, dtype)
+
+
+def deviation(values: ExactState, squares: ExactState, ddof: int, dtype: DType) -> float:
+    """√ of `variance`, rounded once."""
+    spread = _spread(values, squares, ddof)
+    return math.nan if spread is None else round_sqrt(*spread, dtype)
+
+
+def _spread(values: ExactState, squares: ExactState, ddof: int) -> tuple[int, int, int] | None:
+    """Numerator, denominator and binary exponent of the variance; None where it is NaN."""
+    if values.terms is not Terms.VALUES or squares.terms is not Terms.PRODUCTS or values.count != squares.count:
+        raise StateError("terms", "a variance needs the values and the squares of the same elements")
+    count = values.count
+    if not 0 <= ddof < count:
+        raise InvalidInput(f"the variance of {count} elements with ddof {ddof} is undefined")
+    if _special(values) is not None or _special(squares) is not None:
+        return None
+    # Both are in units of 2**−2148: the unit of a product is the square of the unit of a value.
+    numerator = count * squares.units - values.units**2
+    if numerator < 0:
+        raise StateError("limbs", "these are not the values and the squares of the same elements")
+    return numerator, count * (count - ddof), ORIGIN[Terms.PRODUCTS]
+
+
+def _special(state: ExactState) -> float | None:
+    """The sum where a term was not finite, else None."""
+    flags = state.flags
+    if flags & Flags.NAN or (flags & Flags.POS_INF and flags & Flags.NEG_INF):
+        return math.nan
+    if flags & Flags.POS_INF:
+        return math.inf
+    return -math.inf if flags & Flags.NEG_INF else None
+
+
+def _quotient(state: ExactState, denominator: int, dtype: DType) -> float:
+    if not state.units:
+        return -0.0 if state.count and not state.flags & Flags.NOT_NEGATIVE_ZERO else 0.0
+    return round_ratio(state.units, denominator, ORIGIN[state.terms], dtype)

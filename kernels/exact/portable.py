@@ -1,0 +1,164 @@
+"""Exact sums of NumPy arrays with NumPy alone: the definition of an exact state, short rather than fast.
+
+An element is m · 2**e with an integer m. Its bits index the sum of m over the elements of one exponent, which is exact
+in float64 as long as it stays below 2**53; the exponents are then put together in Python integers.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.dtypes import DType, Kind, dtype_of
+from kernels.errors import InvalidInput
+from kernels.exact.state import ORIGIN, ExactState, Flags
+from kernels.ops import Terms
+
+CHUNK = 1 << 16
+"""Elements at a time: intermediate arrays stay in the cache, and digits below 2**27 sum to below 2**43."""
+
+_DIGIT = 27
+_DIGIT_MASK = (1 << _DIGIT) - 1
+
+
+def values(array: NDArray[Any], *, magnitudes: bool = False) -> ExactState:
+    """The state of the elements of `array`, or of their absolute values."""
+    dtype = dtype_of(array.dtype)
+    flat = np.ascontiguousarray(array, dtype=dtype.numpy).reshape(-1)
+    if not dtype.is_float:
+        return _of_integer(Terms.VALUES, _sum_integers(flat, magnitudes), flat.size)
+    units, flags = 0, Flags.NONE
+    for part in _chunks(flat):
+        x = _split(part, dtype)
+        negative = np.zeros_like(x.negative) if magnitudes else x.negative
+        flags |= _flags(negative, nan=x.nan, infinite=x.infinite, zero=x.zero)
+        digits = (x.significand & _DIGIT_MASK, x.significand >> _DIGIT)
+        units += _gather(negative, x.exponent, digits if dtype.precision > _DIGIT else digits[:1])
+    # exponent 0 counts units of the dtype's smallest subnormal
+    return ExactState(Terms.VALUES, units << (dtype.min_exponent - ORIGIN[Terms.VALUES]), flat.size, flags)
+
+
+def products(left: NDArray[Any], right: NDArray[Any]) -> ExactState:
+    """The state of the products of the elements of two arrays of one shape and dtype."""
+    dtype = dtype_of(left.dtype)
+    if dtype_of(right.dtype) is not dtype or left.shape != right.shape:
+        raise InvalidInput(f"products of {left.dtype}{left.shape} with {right.dtype}{right.shape} are undefined")
+    a = np.ascontiguousarray(left, dtype=dtype.numpy).reshape(-1)
+    b = np.ascontiguousarray(right, dtype=dtype.numpy).reshape(-1)
+    if not dtype.is_float:
+        return _of_integer(Terms.PRODUCTS, _dot_integers(a, b), a.size)
+    units, flags = 0, Flags.NONE
+    for part, other in zip(_chunks(a), _chunks(b), strict=True):
+        x, y = _split(part, dtype), _split(other, dtype)
+        negative = x.negative ^ y.negative
+        # IEEE 754 on each pair: NaN in, or ∞·0, gives NaN; otherwise ∞ and zeros have the product of the signs.
+        nan = x.nan | y.nan | (x.infinite & y.zero) | (x.zero & y.infinite)
+        flags |= _flags(negative, nan=nan, infinite=(x.infinite | y.infinite) & ~nan, zero=(x.zero | y.zero) & ~nan)
+        # 27-bit halves: first < 2**54, middle < 2**54 + 2**27, last < 2**52 + 2**28, each cut back to a digit.
+        first = (x.significand & _DIGIT_MASK) * (y.significand & _DIGIT_MASK)
+        middle = (x.significand & _DIGIT_MASK) * (y.significand >> _DIGIT)
+        middle += (x.significand >> _DIGIT) * (y.significand & _DIGIT_MASK) + (first >> _DIGIT)
+        last = (x.significand >> _DIGIT) * (y.significand >> _DIGIT) + (middle >> _DIGIT)
+        digits = (first & _DIGIT_MASK, middle & _DIGIT_MASK, last & _DIGIT_MASK, last >> _DIGIT)
+        units += _gather(negative, x.exponent + y.exponent, digits if dtype.precision > _DIGIT else digits[:2])
+    return ExactState(Terms.PRODUCTS, units << (2 * dtype.min_exponent - ORIGIN[Terms.PRODUCTS]), a.size, flags)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Floats taken apart, each field of shape (n,): |x| = significand · 2**exponent units of the dtype's smallest
+    subnormal; NaN and infinities have significand 0. Integer operations only, so that no NaN raises a warning."""
+
+    negative: NDArray[np.bool_]
+    exponent: NDArray[np.int64]
+    significand: NDArray[np.int64]
+    nan: NDArray[np.bool_]
+    infinite: NDArray[np.bool_]
+
+    @property
+    def zero(self) -> NDArray[np.bool_]:
+        return np.logical_not(self.significand.astype(np.bool_) | self.nan | self.infinite)
+
+
+def _split(part: NDArray[Any], dtype: DType) -> _Parts:
+    width, fraction = 8 * dtype.itemsize, dtype.precision - 1
+    top = 2 * dtype.max_exponent - 1  # the exponent field of NaN and infinities
+    bits = part.view(f"int{width}").astype(np.int64)
+    field = (bits >> fraction) & top
+    significand = bits & ((1 << fraction) - 1)
+    special = field == top
+    nan = special & (significand != 0)
+    significand = np.where(field > 0, significand | (1 << fraction), significand)
+    significand[special] = 0
+    return _Parts(bits < 0, np.maximum(field - 1, 0), significand, nan, special & ~nan)
+
+
+def _flags(
+    negative: NDArray[np.bool_], *, nan: NDArray[np.bool_], infinite: NDArray[np.bool_], zero: NDArray[np.bool_]
+) -> Flags:
+    flags = Flags.NAN if nan.any() else Flags.NONE
+    if infinite.any():
+        flags |= Flags.POS_INF if (infinite & ~negative).any() else Flags.NONE
+        flags |= Flags.NEG_INF if (infinite & negative).any() else Flags.NONE
+    return flags if (zero & negative).all() else flags | Flags.NOT_NEGATIVE_ZERO
+
+
+def _gather(negative: NDArray[np.bool_], exponent: NDArray[np.int64], digits: tuple[NDArray[Any], ...]) -> int:
+    """Σ ± 2**exponent · Σ digits[k] · 2**(27 k), where no digit exceeds 2**27."""
+    total = 0
+    signs = np.where(negative, -1.0, 1.0)
+    for place, digit in enumerate(digits):
+        sums = np.bincount(exponent, weights=signs * digit)
+        for index in np.flatnonzero(sums):
+            total += int(sums[index]) << (int(index) + _DIGIT * place)
+    return total
+
+
+def _of_integer(terms: Terms, total: int, count: int) -> ExactState:
+    flags = Flags.NOT_NEGATIVE_ZERO if count else Flags.NONE
+    return ExactState(terms, total << -ORIGIN[terms], count, flags)
+
+
+def _halves(array: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """high and low in int64 with x = high · 2**32 + low and 0 ≤ low < 2**32, for any integer dtype or bool."""
+    if array.dtype == np.uint64:
+        return (array >> np.uint64(32)).astype(np.int64), (array & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    wide = array.astype(np.int64)
+    return wide >> 32, wide & 0xFFFFFFFF
+
+
+def _chunks(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    return (array[at : at + CHUNK] for at in range(0, array.size, CHUNK))
+
+
+def _sum_integers(array: NDArray[Any], magnitudes: bool) -> int:
+    total = 0
+    signed = dtype_of(array.dtype).kind is Kind.INT
+    for part in _chunks(array):
+        # 2**16 halves of 32 bits sum to below 2**48.
+        high, low = _halves(part)
+        if magnitudes and signed:
+            negative = part < 0
+            for sign, mask in ((1, ~negative), (-1, negative)):
+                total += sign * ((int(high[mask].sum()) << 32) + int(low[mask].sum()))
+        else:
+            total += (int(high.sum()) << 32) + int(low.sum())
+    return total
+
+
+def _dot_integers(left: NDArray[Any], right: NDArray[Any]) -> int:
+    total = 0
+    for a, b in zip(_chunks(left), _chunks(right), strict=True):
+        a_high, a_low = _halves(a)
+        b_high, b_low = _halves(b)
+        for x, y, shift in ((a_high, b_high, 64), (a_high, b_low, 32), (a_low, b_high, 32), (a_low, b_low, 0)):
+            total += _dot_halves(x, y) << shift
+    return total
+
+
+def _dot_halves(x: NDArray[Any], y: NDArray[Any]) -> int:
+    """Σ x·y for |x|, |y| ≤ 2**32: y in pieces of 14 bits, the last signed: 2**16 products sum to ≤ 2**62."""
+    pieces = (y & 0x3FFF, (y >> 14) & 0x3FFF, y >> 28)
+    return sum(int((x * piece).sum()) << (14 * index) for index, piece in enumerate(pieces))
