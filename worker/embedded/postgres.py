@@ -49,12 +49,16 @@ class EmbeddedPostgres:
 
     def start(self) -> str:
         """Make the cluster if there is none, and start it: 0.7 s the first time, 0.1 s later."""
-        if not self.is_running():
-            self._launch()
+        launched = False
         give_up = time.monotonic() + _START_S
         while not self._answers():
-            if not self.is_running() or time.monotonic() > give_up:
-                raise RuntimeError(f"Postgres did not start; see {self._log()}")
+            if not self.is_running():
+                if launched:
+                    raise RuntimeError(f"Postgres did not start; see {self._log()}")
+                self._launch()
+                launched = True
+            if time.monotonic() > give_up:
+                raise RuntimeError(f"Postgres does not answer; see {self._log()}")
             time.sleep(0.02)
         return self.url
 

@@ -56,12 +56,16 @@ class EmbeddedRedis:
         return self.pid is not None
 
     def start(self) -> str:
-        if not self.is_running():
-            self._launch()
+        launched = False
         give_up = time.monotonic() + _START_S
         while not self._answers():
-            if not self.is_running() or time.monotonic() > give_up:
-                raise RuntimeError(f"Redis did not start; see {self._log()}")
+            if not self.is_running():
+                if launched:
+                    raise RuntimeError(f"Redis did not start; see {self._log()}")
+                self._launch()
+                launched = True
+            if time.monotonic() > give_up:
+                raise RuntimeError(f"Redis does not answer; see {self._log()}")
             time.sleep(0.01)
         return self.url
 

@@ -1,0 +1,59 @@
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from sqlalchemy import create_engine, inspect
+from sqlalchemy.pool import NullPool
+
+import migrations
+from app.db import database_url as sqlalchemy_url
+from app.tables import metadata
+from tests.servers import create_database
+from worker.embedded import EmbeddedPostgres
+
+
+def test_the_migrated_database_is_what_the_tables_say(database_url: str) -> None:
+    engine = create_engine(sqlalchemy_url(database_url), poolclass=NullPool)
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_server_default": True, "compare_type": True})
+        assert compare_metadata(context, metadata) == []
+
+
+def test_upgrading_twice_changes_nothing(database_url: str) -> None:
+    migrations.upgrade(database_url)
+
+
+def test_processes_that_upgrade_together_take_turns(shared_postgres: EmbeddedPostgres) -> None:
+    url = create_database(shared_postgres, "test_turns", template="template1")
+    # Alembic keeps its context in module state, so one process is one upgrade: subprocesses, as in real life.
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(_upgrade_in_a_process, [url] * 3))
+    engine = create_engine(sqlalchemy_url(url), poolclass=NullPool)
+    with engine.connect() as connection:
+        assert {"jobs", "measurements", "alembic_version"} <= set(inspect(connection).get_table_names())
+
+
+def test_there_is_a_way_back(shared_postgres: EmbeddedPostgres) -> None:
+    url = create_database(shared_postgres, "test_way_back")
+    config = Config()
+    config.set_main_option("script_location", "migrations")
+    config.attributes["database_url"] = url
+    command.downgrade(config, "base")
+    engine = create_engine(sqlalchemy_url(url), poolclass=NullPool)
+    with engine.connect() as connection:
+        assert inspect(connection).get_table_names() == ["alembic_version"]
+    migrations.upgrade(url)
+
+
+def test_no_database_is_an_error() -> None:
+    with pytest.raises(ValueError, match="database"):
+        migrations.upgrade("")
+
+
+def _upgrade_in_a_process(url: str) -> None:
+    subprocess.run([sys.executable, "-c", "import sys, migrations; migrations.upgrade(sys.argv[1])", url], check=True)

@@ -1,0 +1,126 @@
+"""Real Postgres and Redis for tests, with the means to kill and restart them."""
+
+import os
+import secrets
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+
+import migrations
+from worker.embedded import EmbeddedPostgres, EmbeddedRedis, EmbeddedServer
+
+TEMPLATE = "warpfold_template"
+
+# A test's data need not survive the machine, and the machine is shared.
+_FAST = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "synchronous_commit": "off",
+    "shared_buffers": "64MB",
+    "max_connections": "200",
+    "autovacuum": "off",
+}
+
+
+def kill(server: EmbeddedServer) -> None:
+    """As `kill -9` does: no warning, no farewell. `server.start()` brings it back."""
+    pid = server.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    while server.is_running():
+        time.sleep(0.005)
+
+
+def restart(server: EmbeddedServer) -> None:
+    """An orderly stop, which closes every connection, and a start on the same data and address."""
+    server.stop()
+    server.start()
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    """A folder of a short name that other users may traverse: Postgres does not run as root."""
+    path = Path(tempfile.mkdtemp(prefix="warpfold-tests-", dir="/tmp"))
+    path.chmod(0o711)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+@contextmanager
+def postgres_server() -> Iterator[EmbeddedPostgres]:
+    """A running Postgres that holds the migrated template database."""
+    with folder() as path:
+        server = EmbeddedPostgres(path / "pg", _FAST)
+        server.start()
+        try:
+            migrations.upgrade(create_database(server, TEMPLATE, template="template1"))
+            yield server
+        finally:
+            server.stop()
+
+
+@contextmanager
+def redis_server() -> Iterator[EmbeddedRedis]:
+    """A running, empty Redis."""
+    with folder() as path:
+        server = EmbeddedRedis(path / "redis")
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+def create_database(server: EmbeddedPostgres, name: str, template: str = TEMPLATE) -> str:
+    """A new database on `server`; its url."""
+    _administer(
+        server, sql.SQL("create database {} template {}").format(sql.Identifier(name), sql.Identifier(template))
+    )
+    return server.url.replace("@/postgres?", f"@/{name}?")
+
+
+@contextmanager
+def fresh_database(server: EmbeddedPostgres) -> Iterator[str]:
+    """The url of a migrated, empty database, which is dropped at the end whoever is still connected."""
+    name = f"test_{secrets.token_hex(6)}"
+    url = create_database(server, name)
+    try:
+        yield url
+    finally:
+        if server.is_running():
+            _administer(server, sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+
+
+def _administer(server: EmbeddedPostgres, statement: sql.Composed) -> None:
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute(statement)
+
+
+@dataclass(frozen=True)
+class Servers:
+    """A Postgres and a Redis that one test has for itself and may kill."""
+
+    postgres: EmbeddedPostgres
+    redis: EmbeddedRedis
+    database_url: str
+
+    @property
+    def redis_url(self) -> str:
+        return self.redis.url
+
+
+@contextmanager
+def own_servers() -> Iterator[Servers]:
+    """Servers for a test that breaks them."""
+    with postgres_server() as postgres, redis_server() as redis:
+        yield Servers(postgres, redis, create_database(postgres, "warpfold"))
