@@ -1,0 +1,174 @@
+"""`warpfold serve` as a user runs it: a process of its own, embedded servers, HTTP."""
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from client.api import Client
+from client.demo.service import READY
+from tests.servers import folder
+
+pytestmark = pytest.mark.timeout(120)
+
+SUM = {"kind": "reduce", "source": {"type": "values", "values": [1e8, 1, -1e8], "dtype": "float32"}}
+
+
+@dataclass
+class Serve:
+    process: "subprocess.Popen[str]"
+    url: str
+    data_dir: Path
+
+    def client(self) -> Client:
+        return Client(self.url, (self.data_dir / "token").read_text().strip())
+
+    def named(self, *words: str) -> list[psutil.Process]:
+        """Descendants whose command line holds all `words` in sequence."""
+        found = []
+        for process in psutil.Process(self.process.pid).children(recursive=True):
+            try:
+                line = process.cmdline()
+            except psutil.Error:
+                continue
+            if any(tuple(line[at : at + len(words)]) == words for at in range(len(line))):
+                found.append(process)
+        return found
+
+    def stop(self, how: int = signal.SIGTERM) -> float:
+        started = time.monotonic()
+        self.process.send_signal(how)
+        self.process.wait(10)
+        return time.monotonic() - started
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _command(*options: str) -> list[str]:
+    return [sys.executable, "-m", "client", "serve", *options]
+
+
+@contextmanager
+def serving(data_dir: Path) -> Iterator[Serve]:
+    port = _free_port()
+    log = (data_dir.parent / "serve.log").open("a")
+    process = subprocess.Popen(
+        _command("--port", str(port), "--data-dir", str(data_dir), "--slots", "cpu"),
+        stdout=subprocess.PIPE,
+        stderr=log,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line == f"{READY}http://127.0.0.1:{port}\n", (data_dir.parent / "serve.log").read_text()
+        yield Serve(process, f"http://127.0.0.1:{port}", data_dir)
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            process.wait(10)
+        log.close()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+@pytest.fixture
+def data_dir() -> Iterator[Path]:
+    with folder() as root:
+        yield root / "warpfold"
+
+
+def _sum(serve: Serve) -> object:
+    with serve.client() as client:
+        return client.result(client.submit_json(SUM)).value
+
+
+def test_jobs_and_results_are_found_again_after_a_stop_and_a_start(data_dir: Path) -> None:
+    with serving(data_dir) as serve, serve.client() as client:
+        assert stat.S_IMODE((data_dir / "token").stat().st_mode) == 0o600
+        job = client.wait(client.submit_json(SUM))
+        assert job.result is not None
+        assert job.result.value == 1.0
+        descendants = psutil.Process(serve.process.pid).children(recursive=True)
+        assert serve.stop(signal.SIGINT) < 5.0
+        assert serve.process.returncode == 0
+        assert not [process for process in descendants if process.is_running()], "a process was left behind"
+    token = (data_dir / "token").read_text()
+    with serving(data_dir) as serve, serve.client() as client:
+        assert (data_dir / "token").read_text() == token
+        assert client.job(job.id) == job
+        assert _sum(serve) == 1.0
+
+
+def test_a_running_job_goes_back_to_the_queue_and_ends_after_the_next_start(data_dir: Path) -> None:
+    source = {"type": "generate", "distribution": "normal", "n": 1 << 40, "dtype": "float32"}
+    with serving(data_dir) as serve, serve.client() as client:
+        job = client.submit_json({"kind": "reduce", "source": source})
+        while client.job(job.id).status != "running":
+            time.sleep(0.02)
+        assert serve.stop() < 5.0
+    with serving(data_dir) as serve, serve.client() as client:
+        while client.job(job.id).status != "running":
+            time.sleep(0.02)
+        assert client.job(job.id).attempt == 2
+        client.cancel(job.id)
+        assert client.wait(client.job(job.id)).status == "cancelled"
+
+
+@pytest.mark.parametrize("module", [("uvicorn",), ("worker.dispatcher",), ("worker", "--slot")])
+def test_a_killed_process_is_restarted_and_the_log_says_so(data_dir: Path, module: tuple[str, ...]) -> None:
+    with serving(data_dir) as serve:
+        (victim,) = serve.named("-m", *module)
+        os.kill(victim.pid, signal.SIGKILL)
+        deadline = time.monotonic() + 30
+        while victim.pid in [one.pid for one in serve.named("-m", *module)] or not serve.named("-m", *module):
+            assert time.monotonic() < deadline, "not restarted"
+            time.sleep(0.05)
+        assert _sum(serve) == 1.0
+        log = (data_dir.parent / "serve.log").read_text()
+        assert "died" in log
+        assert "restarted" in log
+
+
+def test_a_port_in_use_is_named(data_dir: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        done = subprocess.run(
+            _command("--port", str(port), "--data-dir", str(data_dir)), capture_output=True, text=True, check=False
+        )
+    assert done.returncode == 1
+    assert f"127.0.0.1:{port} is in use" in done.stderr
+
+
+def test_a_second_serve_on_the_same_folder_is_refused(data_dir: Path) -> None:
+    with serving(data_dir):
+        done = subprocess.run(
+            _command("--port", str(_free_port()), "--data-dir", str(data_dir)),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert "another `warpfold serve` uses" in done.stderr
+
+
+def test_a_slot_that_is_none_is_refused(data_dir: Path) -> None:
+    done = subprocess.run(_command("--slots", "gpu"), capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "'gpu' is not a slot" in done.stderr

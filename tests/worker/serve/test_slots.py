@@ -1,0 +1,17 @@
+import pytest
+
+from worker.serve.slots import default_slots, parse_slots
+
+
+def test_slots_are_read_in_the_order_given() -> None:
+    assert parse_slots("cuda:0, cpu") == ("cuda:0", "cpu")
+
+
+@pytest.mark.parametrize("text", ["", " , ", "gpu", "cuda", "cuda:x", "cpu,cpu", "cuda:-1"])
+def test_what_is_not_a_slot_is_refused_with_its_name(text: str) -> None:
+    with pytest.raises(ValueError, match=r"slot|twice"):
+        parse_slots(text)
+
+
+def test_the_cpu_is_always_a_slot() -> None:
+    assert default_slots()[-1] == "cpu"

@@ -1,0 +1,1 @@
+"""`warpfold serve`: the whole service on one machine, from servers to slots, kept alive."""

@@ -1,0 +1,85 @@
+"""`warpfold serve`."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+from filelock import FileLock, Timeout
+
+import migrations
+from app.config import Settings, load_settings
+from worker.embedded.server import ServerMissing
+from worker.serve.bootstrap import LOCK_FILE, TOKEN_FILE, first_token, prepare_data_dir, start_servers, write_secret
+from worker.serve.slots import default_slots, parse_slots
+from worker.serve.supervisor import (
+    NotReady,
+    Stop,
+    keep_alive,
+    port_is_free,
+    service_processes,
+    shut_down,
+    wait_until_ready,
+)
+
+
+def serve(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8080,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Where embedded servers, caches and logs live.  [default: .warpfold]")
+    ] = None,
+    slots: Annotated[str | None, typer.Option(help="cpu,cuda:0,…  [default: every GPU seen, and cpu]")] = None,
+) -> None:
+    """Start Postgres and Redis (embedded unless WARPFOLD_DATABASE_URL / WARPFOLD_REDIS_URL name others), bring the
+    schema up to date, start the api, the dispatcher and one worker per slot, and keep them alive until Ctrl-C."""
+    settings = load_settings()
+    if data_dir is not None:
+        settings = settings.model_copy(update={"data_dir": data_dir})
+    try:
+        chosen = default_slots() if slots is None else parse_slots(slots)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--slots") from None
+    if not port_is_free(host, port):
+        _fail(f"{host}:{port} is in use; choose another with --port")
+    root = prepare_data_dir(settings)
+    try:
+        with FileLock(root / LOCK_FILE, timeout=0):
+            _run(settings.model_copy(update={"data_dir": root}), root, host, port, chosen)
+    except Timeout:
+        _fail(f"another `warpfold serve` uses {root}; stop it, or choose another --data-dir")
+
+
+def _run(settings: Settings, root: Path, host: str, port: int, slots: tuple[str, ...]) -> None:
+    stop = Stop()
+    try:
+        servers = start_servers(settings, root)
+    except ServerMissing as error:
+        _fail(str(error))
+    processes = []
+    try:
+        migrations.upgrade(servers.database_url)
+        token = first_token(servers.database_url, exists=(root / TOKEN_FILE).exists())
+        if token is not None:
+            write_secret(root / TOKEN_FILE, token)
+        processes = service_processes(servers, root, host, port, slots)
+        for process in processes:
+            process.start()
+        url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        if wait_until_ready(processes, url, stop):
+            # Programs wait for exactly this line.
+            print(f"Warpfold ready at {url}", flush=True)
+            keep_alive(processes, servers, stop)
+    except NotReady as error:
+        _fail(str(error))
+    finally:
+        shut_down(processes, servers)
+
+
+def _fail(message: str) -> NoReturn:
+    typer.echo(f"warpfold serve: {message}", err=True)
+    sys.exit(1)
+
+
+if __name__ == "__main__":
+    typer.run(serve)

@@ -1,0 +1,61 @@
+"""What must stand before the processes start: the data folder, the servers, the schema, the first token."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.config import Settings
+from worker.embedded.postgres import EmbeddedPostgres
+from worker.embedded.redis import EmbeddedRedis
+
+LOCK_FILE = "serve.lock"
+TOKEN_FILE = "token"  # noqa: S105 (a file name)
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """Addresses of Postgres and Redis, and the embedded servers among them."""
+
+    database_url: str
+    redis_url: str
+    postgres: EmbeddedPostgres | None
+    redis: EmbeddedRedis | None
+
+    def revive(self) -> list[str]:
+        """Start embedded servers that died again; returns their names."""
+        revived = []
+        for name, server in (("postgres", self.postgres), ("redis", self.redis)):
+            if server is not None and not server.is_running():
+                server.start()
+                revived.append(name)
+        return revived
+
+    def stop(self) -> None:
+        """Redis first: it has nothing that Postgres does not know better."""
+        for server in (self.redis, self.postgres):
+            if server is not None:
+                server.stop()
+
+
+def prepare_data_dir(settings: Settings) -> Path:
+    """Make the folders of `settings.data_dir`, readable by their owner alone."""
+    root = settings.data_dir.expanduser().resolve()
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for folder in ("logs", "locks", "cache"):
+        (root / folder).mkdir(exist_ok=True)
+    return root
+
+
+def start_servers(settings: Settings, root: Path) -> Servers:
+    """The configured servers, or embedded ones under `root`."""
+    postgres = None if settings.database_url else EmbeddedPostgres(root / "postgres")
+    database_url = settings.database_url if postgres is None else postgres.start()
+    redis = None if settings.redis_url else EmbeddedRedis(root / "redis")
+    redis_url = settings.redis_url if redis is None else redis.start()
+    return Servers(database_url, redis_url, postgres, redis)
+
+
+def write_secret(path: Path, secret: str) -> None:
+    """Write `secret` to `path`, readable by its owner alone from the first byte on."""
+    path.unlink(missing_ok=True)
+    path.touch(mode=0o600)
+    path.write_text(secret + "\n")

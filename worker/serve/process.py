@@ -1,0 +1,104 @@
+"""One supervised process: started, watched, restarted when it dies, stopped when told."""
+
+import ctypes
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1
+_QUICK_DEATH_S = 10.0
+_SHORTEST_PAUSE_S = 0.1
+_LONGEST_PAUSE_S = 10.0
+
+
+def _end_with_parent() -> None:
+    """Ask Linux to end this process when the supervisor dies, even by SIGKILL: nothing may be left behind."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+@dataclass
+class Process:
+    """A Python module run as a process of its own, its output appended to a log file.
+
+    `restarts` counts how often it had to be started again. After a death that came soon after the start, the next
+    start waits, twice as long each time.
+    """
+
+    name: str
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+    log: Path
+    restarts: int = 0
+    _popen: "subprocess.Popen[bytes] | None" = field(default=None, repr=False)
+    _started: float = 0.0
+    _pause_s: float = _SHORTEST_PAUSE_S / 2
+    _restart_at: float | None = None
+
+    @property
+    def pid(self) -> int | None:
+        return None if self._popen is None else self._popen.pid
+
+    def start(self) -> None:
+        with self.log.open("ab") as output:
+            self._popen = subprocess.Popen(
+                [sys.executable, "-m", *self.arguments],
+                env=dict(self.environment),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                # Ctrl-C reaches the supervisor alone, which then stops its processes in order.
+                start_new_session=True,
+                preexec_fn=_end_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509 (no threads yet)
+            )
+        self._started = time.monotonic()
+
+    def exit_code(self) -> int | None:
+        """None while it runs."""
+        return None if self._popen is None else self._popen.poll()
+
+    def watch(self) -> int | None:
+        """To be called often: returns the exit code once when the process died, and later starts it again."""
+        code = self.exit_code()
+        if code is None:
+            return None
+        now = time.monotonic()
+        if self._restart_at is None:
+            quick = now - self._started < _QUICK_DEATH_S
+            self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S) if quick else _SHORTEST_PAUSE_S
+            self._restart_at = now + self._pause_s
+            return code
+        if now >= self._restart_at:
+            self._restart_at = None
+            self.restarts += 1
+            self.start()
+        return None
+
+    def signal(self, number: int) -> None:
+        if self._popen is not None and self._popen.poll() is None:
+            self._popen.send_signal(number)
+
+    def wait(self, until: float) -> bool:
+        """Whether it ended before the monotonic time `until`."""
+        if self._popen is None:
+            return True
+        try:
+            self._popen.wait(max(0.0, until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+
+def stop_all(processes: Sequence[Process], within_s: float) -> list[str]:
+    """SIGTERM to all at once, SIGKILL to those that stay. Returns the names of the killed."""
+    for process in processes:
+        process.signal(signal.SIGTERM)
+    until = time.monotonic() + within_s
+    stubborn = [process for process in processes if not process.wait(until)]
+    for process in stubborn:
+        process.signal(signal.SIGKILL)
+        process.wait(time.monotonic() + 1.0)
+    return [process.name for process in stubborn]

@@ -1,0 +1,126 @@
+"""Starts the service's processes, keeps them alive, stops them in order."""
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+
+import httpx
+import structlog
+
+from worker.serve.bootstrap import Servers
+from worker.serve.process import Process, stop_all
+
+_READY_WITHIN_S = 120.0  # a first start may compile kernels
+_STOP_WITHIN_S = 3.0  # leaves 2 s of the 5 that we promise for the servers
+
+log = structlog.get_logger("serve")
+
+
+class NotReady(RuntimeError):
+    """The service did not become ready; the message says which part and where its log is."""
+
+
+class Stop:
+    """Whether the user asked for the end. Set by SIGINT and SIGTERM."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        signal.signal(signal.SIGINT, self._ask)
+        signal.signal(signal.SIGTERM, self._ask)
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        self.asked = True
+
+
+def service_processes(servers: Servers, root: Path, host: str, port: int, slots: Sequence[str]) -> list[Process]:
+    """The api, the dispatcher and one worker a slot, all with the same settings."""
+    environment = _environment(servers, root)
+
+    def process(name: str, *arguments: str) -> Process:
+        return Process(name, arguments, environment, root / "logs" / f"{name.replace(':', '-')}.log")
+
+    return [
+        process(
+            "api",
+            *("uvicorn", "app.main:create_app", "--factory", "--host", host, "--port", str(port)),
+            *("--no-access-log", "--timeout-graceful-shutdown", "1"),
+        ),
+        process("dispatcher", "worker.dispatcher"),
+        *(process(f"worker-{slot}", "worker", "--slot", slot) for slot in slots),
+    ]
+
+
+def _environment(servers: Servers, root: Path) -> Mapping[str, str]:
+    return {
+        # Everything the user set stands, but for what only we know: where the servers and folders are.
+        **os.environ,
+        "WARPFOLD_DATABASE_URL": servers.database_url,
+        "WARPFOLD_REDIS_URL": servers.redis_url,
+        "WARPFOLD_DATA_DIR": str(root),
+        "NUMBA_CACHE_DIR": str(root / "cache" / "numba"),
+    }
+
+
+def wait_until_ready(processes: Sequence[Process], url: str, stop: Stop) -> bool:
+    """Whether the api, both servers and a live worker answered; False if the user stopped it before."""
+    give_up = time.monotonic() + _READY_WITHIN_S
+    with httpx.Client(timeout=2.0) as http:
+        while not stop.asked:
+            for process in processes:
+                if process.exit_code() is not None:
+                    raise NotReady(f"{process.name} ended with code {process.exit_code()}; {_last_words(process.log)}")
+            if _ready(http, url):
+                return True
+            if time.monotonic() > give_up:
+                raise NotReady(f"not ready after {_READY_WITHIN_S:.0f} s; see {processes[0].log.parent}")
+            time.sleep(0.05)
+    return False
+
+
+def _ready(http: httpx.Client, url: str) -> bool:
+    try:
+        return http.get(f"{url}/readyz").status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def _last_words(path: Path) -> str:
+    lines = path.read_text(errors="replace").strip().splitlines() if path.exists() else []
+    return f"{path} ends with: {lines[-1]}" if lines else f"{path} is empty"
+
+
+def keep_alive(processes: Sequence[Process], servers: Servers, stop: Stop) -> None:
+    """Watch until the user asks for the end: what dies is started again, and the log says so."""
+    while not stop.asked:
+        for name in servers.revive():
+            log.warning("restarted", process=name)
+        for process in processes:
+            before = process.restarts
+            code = process.watch()
+            if code is not None:
+                log.warning("died", process=process.name, exit_code=code, log=str(process.log))
+            if process.restarts > before:
+                log.warning("restarted", process=process.name, pid=process.pid, restarts=process.restarts)
+        time.sleep(0.1)
+
+
+def shut_down(processes: Sequence[Process], servers: Servers) -> None:
+    """Stop everything within five seconds: our processes first, so that running jobs go back to the queue."""
+    for name in stop_all(processes, _STOP_WITHIN_S):
+        log.warning("killed", process=name)
+    servers.stop()
+
+
+def port_is_free(host: str, port: int) -> bool:
+    """Whether an api could listen there."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+    return True
