@@ -1,0 +1,218 @@
+// The reductions: what each does with an element. A reduction names its Element and its Accumulator, which starts as
+// identity(), takes elements by Reduction::add, absorbs others by merge, and is left for the host by store.
+#pragma once
+#include "extrema.cuh"
+#include "integers.cuh"
+#include "reals.cuh"
+#include "vector.cuh"
+
+// What adds up, unless a strategy brings its own (Reduction::With).
+template <class T>
+struct Adders {  // 8- and 16-bit integers
+    using Sum = Integer64;
+    using Squares = Integer128;
+};
+template <>
+struct Adders<float16> {
+    using Sum = Plain<float>;
+    using Squares = Plain<float>;  // exact in float32, and far from its limits
+};
+template <>
+struct Adders<bfloat16> {
+    using Sum = Plain<float>;
+    using Squares = Plain<double>;  // the square of a float32 is exact in float64, and never overflows there
+};
+template <>
+struct Adders<float32> : Adders<bfloat16> {};
+template <>
+struct Adders<float64> {
+    using Sum = Plain<double>;
+    using Squares = Plain<double>;
+};
+template <>
+struct Adders<int32> {
+    using Sum = Integer128;
+    using Squares = Integer128;
+};
+template <>
+struct Adders<uint32> : Adders<int32> {};
+template <>
+struct Adders<int64> {
+    using Sum = Integer128;
+    using Squares = Integer192;
+};
+template <>
+struct Adders<uint64> : Adders<int64> {};
+
+template <class T>
+constexpr bool is_real = false;
+template <>
+inline constexpr bool is_real<float16> = true;
+template <>
+inline constexpr bool is_real<bfloat16> = true;
+template <>
+inline constexpr bool is_real<float32> = true;
+template <>
+inline constexpr bool is_real<float64> = true;
+
+template <class T>
+constexpr bool is_short = !is_real<T> && sizeof(T) <= 2;  // sums of a vector's squares fit in 64 bits
+template <class T>
+constexpr bool is_int = !is_real<T> && sizeof(T) <= 4;  // sums of a vector's elements fit in 64 bits
+
+template <class T, class A = typename Adders<T>::Sum>
+struct Sum {
+    using Element = T;
+    using Accumulator = A;
+    template <class B>
+    using With = Sum<T, B>;
+    static constexpr bool by_vector = is_int<T>;
+    static __device__ void add(A& a, Wide<T> x, uint64) { a.add(x); }
+    static __device__ void add_vector(A& a, const Vector<T>& v, uint64, bool) {
+        int64 total = 0;
+        if constexpr (sizeof(T) == 1) {  // four products by one, added up: one instruction
+            int32 sum = 0;
+#pragma unroll
+            for (int word = 0; word < 4; ++word) {
+                if constexpr (T(-1) < T(0))
+                    sum = __dp4a(int32(v.words[word]), 0x01010101, sum);
+                else
+                    sum = int32(__dp4a(v.words[word], 0x01010101u, uint32(sum)));
+            }
+            total = sum;
+        } else {
+#pragma unroll
+            for (int lane = 0; lane < Vector<T>::size; ++lane) total += widen(v[lane]);
+        }
+        a.add(total);
+    }
+};
+
+template <class T, class A = typename Adders<T>::Sum>
+struct Norm1 {
+    using Element = T;
+    using Accumulator = A;
+    template <class B>
+    using With = Norm1<T, B>;
+    static constexpr bool by_vector = is_int<T>;
+    static __device__ void add(A& a, Wide<T> x, uint64) { a.add(magnitude(x)); }
+    static __device__ void add_vector(A& a, const Vector<T>& v, uint64, bool) {
+        int64 total = 0;
+#pragma unroll
+        for (int lane = 0; lane < Vector<T>::size; ++lane) total += magnitude(widen(v[lane]));
+        a.add(total);
+    }
+};
+
+template <class T, class A = typename Adders<T>::Squares>
+struct SumSquares {
+    using Element = T;
+    using Accumulator = A;
+    template <class B>
+    using With = SumSquares<T, B>;
+    static constexpr bool by_vector = is_short<T>;
+    static __device__ uint64 square(Wide<T> x) { return uint64(magnitude(x)) * magnitude(x); }
+    static __device__ void add(A& a, Wide<T> x, uint64) {
+        if constexpr (is_real<T>)
+            a.add_square(x);
+        else if constexpr (sizeof(T) < 8)
+            a.add(square(x));
+        else
+            a.add(uint128(magnitude(x)) * magnitude(x));
+    }
+    static __device__ void add_vector(A& a, const Vector<T>& v, uint64, bool) {
+        uint64 total = 0;
+#pragma unroll
+        for (int lane = 0; lane < Vector<T>::size; ++lane) total += square(widen(v[lane]));
+        a.add(total);
+    }
+};
+
+template <class T>
+struct Prod {
+    using Element = T;
+    using Accumulator = Product<Wide<T>>;
+    static constexpr bool by_vector = false;
+    static __device__ void add(Accumulator& a, Wide<T> x, uint64) { a.add(x); }
+};
+
+template <class T>
+struct Min {
+    using Element = T;
+    using Accumulator = Smallest<Wide<T>>;
+    static constexpr bool by_vector = false;
+    static __device__ void add(Accumulator& a, Wide<T> x, uint64) { a.add(x); }
+};
+
+template <class T>
+struct Max {
+    using Element = T;
+    using Accumulator = Largest<Wide<T>>;
+    static constexpr bool by_vector = false;
+    static __device__ void add(Accumulator& a, Wide<T> x, uint64) { a.add(x); }
+};
+
+template <class T>
+struct NormInf {
+    using Element = T;
+    using Accumulator = Largest<decltype(magnitude(Wide<T>{}))>;
+    static constexpr bool by_vector = false;
+    static __device__ void add(Accumulator& a, Wide<T> x, uint64) { a.add(magnitude(x)); }
+};
+
+template <class T, bool LARGEST>
+struct Arg {
+    using Element = T;
+    using Key = decltype(rank(Wide<T>{}));
+    using Accumulator = Place<Key>;
+    static constexpr bool by_vector = true;
+    static __device__ Key key(Wide<T> x, bool omit_nan) {
+        if (is_nan(x)) return omit_nan ? ~Key(0) : Key(0);
+        return LARGEST ? Key(~rank(x)) : rank(x);
+    }
+    static __device__ void add(Accumulator& a, Wide<T> x, uint64 index) { a.add(key(x, false), index); }
+    static __device__ void add_vector(Accumulator& a, const Vector<T>& v, uint64 index, bool omit_nan) {
+        Key keys[Vector<T>::size], lowest = ~Key(0);
+#pragma unroll
+        for (int lane = 0; lane < Vector<T>::size; ++lane) {
+            keys[lane] = key(widen(v[lane]), omit_nan);
+            lowest = least(lowest, keys[lane]);
+        }
+        if (lowest < a.key) {  // rare once a few vectors are seen
+            int first = 0;
+#pragma unroll
+            for (int lane = Vector<T>::size - 1; lane >= 0; --lane)
+                if (keys[lane] == lowest) first = lane;
+            a.add(lowest, index + first);
+        }
+    }
+};
+template <class T>
+struct ArgMin : Arg<T, false> {};
+template <class T>
+struct ArgMax : Arg<T, true> {};
+
+template <class T>
+struct CountNonzero {
+    using Element = T;
+    using Accumulator = Integer64;
+    static constexpr bool by_vector = true;
+    static __device__ void add(Accumulator& a, Wide<T> x, uint64) { a.add(x != 0); }
+    static __device__ void add_vector(Accumulator& a, const Vector<T>& v, uint64, bool omit_nan) {
+        int32 count = 0;
+        if constexpr (sizeof(T) == 1) {  // a byte's top bit after this sum says whether any of its bits was set
+#pragma unroll
+            for (int word = 0; word < 4; ++word) {
+                const uint32 w = v.words[word];
+                count += __popc(((w & 0x7f7f7f7fu) + 0x7f7f7f7fu | w) & 0x80808080u);
+            }
+        } else {
+#pragma unroll
+            for (int lane = 0; lane < Vector<T>::size; ++lane) {
+                const Wide<T> x = widen(v[lane]);
+                count += x != 0 && !(omit_nan && is_nan(x));
+            }
+        }
+        a.add(count);
+    }
+};

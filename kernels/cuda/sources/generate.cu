@@ -1,0 +1,29 @@
+// Elements `start` … `start + count` − 1 of a generated source, into `out`.
+#include "generate.cuh"
+#include "reductions.cuh"
+
+template <class T, int METHOD>
+__device__ void element(T& out, const Plan& plan, uint64 i) {
+    if constexpr (METHOD == ALL_EXPONENTS) {
+        constexpr int WIDTH = 8 * sizeof(T);
+        if constexpr (is_same<T, float16>) out.bits = uint16(float_bits<WIDTH, 10>(plan, i));
+        if constexpr (is_same<T, bfloat16>) out.bits = uint16(float_bits<WIDTH, 7>(plan, i));
+        if constexpr (is_same<T, float32>) out = __uint_as_float(uint32(float_bits<WIDTH, 23>(plan, i)));
+        if constexpr (is_same<T, float64>) out = __longlong_as_double(int64(float_bits<WIDTH, 52>(plan, i)));
+    } else if constexpr (is_real<T>) {
+        round_to(out, real_element<METHOD>(plan, i));
+    } else if constexpr (is_same<T, boolean>) {
+        out.byte = whole_element<METHOD>(plan, i) != 0;
+    } else {
+        out = T(whole_element<METHOD>(plan, i));
+    }
+}
+
+template <class T, int METHOD>
+__global__ void __launch_bounds__(256) generate(T* out, uint64 count, uint64 start, uint64 seed, double a, double b,
+                                                double c, uint64 low, uint64 span, uint64 period, uint64 third) {
+    const Plan plan{seed, a, b, c, low, span, period, third};
+    const uint64 step = uint64(gridDim.x) * blockDim.x;
+    for (uint64 k = uint64(blockIdx.x) * blockDim.x + threadIdx.x; k < count; k += step)
+        element<T, METHOD>(out[k], plan, start + k);
+}
