@@ -1,13 +1,15 @@
 """What a job is asked to do. One definition serves as request body, stored column, worker argument and OpenAPI."""
 
-from typing import Annotated, Literal, Self
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, Self
 
-from kernels.generate import DISTRIBUTIONS, plan
 from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
+    FailFast,
     Field,
+    GetPydanticSchema,
     StrictBool,
     StrictFloat,
     StrictInt,
@@ -15,11 +17,13 @@ from pydantic import (
     TypeAdapter,
     model_validator,
 )
-from pydantic.json_schema import JsonDict
+from pydantic.config import JsonDict
+from pydantic_core import core_schema
 
 from kernels.catalog import AUTO, backends_for, strategies, strategy_names
 from kernels.dtypes import DTYPES, dtype_named
 from kernels.errors import InvalidInput
+from kernels.generate import DISTRIBUTIONS, plan
 from kernels.ops import OPS, NanPolicy, op_named
 from kernels.source import GeneratedSource
 from kernels.values import array_of
@@ -27,45 +31,55 @@ from kernels.values import array_of
 MAX_ELEMENTS = 1 << 40
 MAX_TIMEOUT_S = 7 * 24 * 3600
 
+TAGGED_FIELDS = frozenset({"source"})
+"""Fields that hold a discriminated union: in the location of an error the tag follows them."""
+
+
+def _one_of(known: Mapping[str, object], what: str) -> Callable[[str], str]:
+    def check(name: str) -> str:
+        if name not in known:
+            raise InvalidInput(f"unknown {what} {name[:64]!r}; known: {', '.join(known)}")
+        return name
+
+    return check
+
+
+def _known_strategy(name: str) -> str:
+    # Looked up late: strategies are found in their folders, which takes a while.
+    return _one_of(dict.fromkeys(strategy_names()), "strategy")(name)
+
 
 def _offer_strategies(schema: JsonDict) -> None:
     schema["enum"] = list(strategy_names())
 
 
-def _known_op(name: str) -> str:
-    return op_named(name).name
+def _said_as(message: str) -> GetPydanticSchema:
+    """One sentence in place of an error for each member of a union."""
+
+    def said(source: Any, handler: Callable[[Any], core_schema.CoreSchema]) -> core_schema.CoreSchema:
+        return core_schema.custom_error_schema(
+            handler(source), custom_error_type="number", custom_error_message=message
+        )
+
+    return GetPydanticSchema(said)
 
 
-def _known_dtype(name: str) -> str:
-    return dtype_named(name).name
-
-
-def _known_strategy(name: str) -> str:
-    if name not in strategy_names():
-        raise InvalidInput(f"unknown strategy {name!r}; known: {', '.join(strategy_names())}")
-    return name
-
-
-def _known_distribution(name: str) -> str:
-    if name not in DISTRIBUTIONS:
-        raise InvalidInput(f"unknown distribution {name!r}; known: {', '.join(DISTRIBUTIONS)}")
-    return name
-
-
-OpName = Annotated[str, AfterValidator(_known_op), Field(json_schema_extra={"enum": list(OPS)})]
-DTypeName = Annotated[str, AfterValidator(_known_dtype), Field(json_schema_extra={"enum": list(DTYPES)})]
+OpName = Annotated[str, AfterValidator(_one_of(OPS, "op")), Field(json_schema_extra={"enum": list(OPS)})]
+DTypeName = Annotated[str, AfterValidator(_one_of(DTYPES, "dtype")), Field(json_schema_extra={"enum": list(DTYPES)})]
 StrategyName = Annotated[str, AfterValidator(_known_strategy), Field(json_schema_extra=_offer_strategies)]
 DistributionName = Annotated[
-    str, AfterValidator(_known_distribution), Field(json_schema_extra={"enum": list(DISTRIBUTIONS)})
+    str,
+    AfterValidator(_one_of(DISTRIBUTIONS, "distribution")),
+    Field(json_schema_extra={"enum": list(DISTRIBUTIONS)}),
 ]
 BackendName = Literal["auto", "cpu", "cuda"]
 Priority = Literal["low", "normal", "high"]
-Number = (
-    StrictBool
-    | StrictInt
-    | Annotated[StrictFloat, Field(allow_inf_nan=False)]
-    | Annotated[str, StringConstraints(max_length=64)]
-)
+FiniteFloat = Annotated[StrictFloat, Field(allow_inf_nan=False)]
+Parameter = Annotated[StrictInt | FiniteFloat, _said_as("Should be a finite number")]
+Number = Annotated[
+    StrictBool | StrictInt | FiniteFloat | Annotated[str, StringConstraints(max_length=64)],
+    _said_as('Should be a finite number, or a string such as "0x1.8p+1", "nan", "inf", "-inf"'),
+]
 TagName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 TagValue = Annotated[str, StringConstraints(max_length=256, pattern=r"^[^\x00]*$")]
 
@@ -78,7 +92,9 @@ class ValuesSource(_Frozen):
     """Elements in the request itself: numbers, or strings for what JSON cannot say ("0x1.8p+1", "nan", "inf")."""
 
     type: Literal["values"]
-    values: tuple[Number, ...] = Field(description="the elements; each is rounded once to `dtype`")
+    values: Annotated[tuple[Number, ...], FailFast()] = Field(
+        description="the elements; each is rounded once to `dtype`"
+    )
     dtype: DTypeName = "float64"
 
     @model_validator(mode="after")
@@ -95,8 +111,8 @@ class GenerateSource(_Frozen):
     n: int = Field(ge=0, le=MAX_ELEMENTS, strict=True, description="how many elements")
     seed: int = Field(0, ge=0, lt=1 << 64, strict=True)
     dtype: DTypeName = "float32"
-    parameters: dict[str, float] = Field(
-        default_factory=dict, description="of the distribution; `/v1/ops` lists them with their defaults"
+    parameters: dict[str, Parameter] = Field(
+        default_factory=dict, max_length=16, description="of the distribution; `/v1/ops` lists them with their defaults"
     )
 
     @model_validator(mode="after")
@@ -118,7 +134,7 @@ Source = Annotated[ValuesSource | GenerateSource | PathSource, Field(discriminat
 class _Job(_Frozen):
     """What every kind of job has."""
 
-    timeout_s: float = Field(300.0, gt=0, le=MAX_TIMEOUT_S, description="of running, queueing not counted")
+    timeout_s: float = Field(300.0, strict=True, gt=0, le=MAX_TIMEOUT_S, description="of running, queueing not counted")
     priority: Priority = "normal"
     tags: dict[TagName, TagValue] = Field(default_factory=dict, max_length=32)
 
