@@ -40,8 +40,10 @@ class ArraySource:
         return int(self.array.size)
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
-        # reshape of a C-contiguous map is a view: nothing is read before it is used.
-        return np.asarray(self.array.reshape(-1)[start:stop], dtype=self.dtype.numpy)
+        # reshape of a C-contiguous map is a view: nothing is read before it is used. Of any other layout it would be a
+        # copy of everything, where `flat` copies the piece.
+        flat = self.array.reshape(-1) if self.array.flags.c_contiguous else self.array.flat
+        return np.asarray(flat[start:stop], dtype=self.dtype.numpy)
 
 
 @dataclass(frozen=True)

@@ -103,9 +103,7 @@ def renew(
     return Standing(held=True, cancel_requested=row.cancel_requested_at is not None)
 
 
-def succeed(
-    connection: Connection, lease: Lease, result: Mapping[str, object], points: Sequence[Measurement]
-) -> bool:
+def succeed(connection: Connection, lease: Lease, result: Mapping[str, object], points: Sequence[Measurement]) -> bool:
     """Store the result and its measurements. False if the lease is gone: the attempt's outcome no longer counts.
 
     Safe to run again after a commit whose answer was lost: then nothing changes and the answer is True.
@@ -168,6 +166,13 @@ def take_back_from(connection: Connection, worker: str, max_losses: int) -> Sequ
     if taken:
         wake_dispatcher(connection)
     return taken
+
+
+def live_pid(connection: Connection, worker: str) -> int | None:
+    """The process that reported itself as `worker` and was not silent for too long since."""
+    return connection.execute(
+        select(workers.c.pid).where(workers.c.id == worker, workers.c.expires_at > func.now())
+    ).scalar_one_or_none()
 
 
 def report(connection: Connection, worker: WorkerInfo, state: str, job_id: UUID | None, lease_s: float) -> None:

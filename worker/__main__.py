@@ -1,0 +1,34 @@
+"""`python -m worker --slot cpu|cuda:0`: one worker."""
+
+import sys
+
+
+def main() -> int:
+    # Imported here, because the spawned child runs this module too, and needs none of it.
+    import argparse
+    from functools import partial
+
+    import structlog
+
+    from app.config import load_settings
+    from worker import logs
+    from worker.boot import describe, serve_slot
+    from worker.opener import open_kernels
+    from worker.stop import Stop
+
+    parser = argparse.ArgumentParser(prog="python -m worker", description="Serve one slot of this machine.")
+    parser.add_argument("--slot", required=True, help="cpu, or cuda:0, cuda:1, …")
+    slot: str = parser.parse_args().slot
+    logs.configure(role="worker", slot=slot)
+    settings = load_settings()
+    if not settings.database_url or not settings.redis_url:
+        structlog.get_logger().error("set WARPFOLD_DATABASE_URL and WARPFOLD_REDIS_URL")
+        return 2
+    stop = Stop()
+    stop.listen()
+    info = describe(slot)
+    return serve_slot(settings, info, partial(open_kernels, slot, info.id, settings.data_roots), stop)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,139 @@
+"""A worker from start to end: one slot of this machine, served until asked to stop."""
+
+import os
+import socket
+from functools import partial
+from importlib.metadata import version
+
+import psutil
+import structlog
+from redis import RedisError
+from sqlalchemy.exc import OperationalError
+from structlog.typing import FilteringBoundLogger
+
+from app.config import Settings
+from app.db import BlockingDatabase
+from app.jobs import leases
+from app.jobs.leases import WorkerInfo
+from worker.backoff import Backoff
+from worker.consumer import Consumer
+from worker.gpu_lock import GpuTurn, SlotTaken, gpus_of, slot_lock
+from worker.heartbeat import Heartbeat
+from worker.messages import Opener
+from worker.queue import connect
+from worker.slot import BrokenSlot, Slot
+from worker.stop import Stop, StopRequested
+from worker.tasks import Place, run_job
+
+log: FilteringBoundLogger = structlog.get_logger()
+
+
+def serve_slot(settings: Settings, info: WorkerInfo, opener: Opener, stop: Stop) -> int:
+    """Serve one slot; returns the exit code: 0 after a request to stop, 1 if the slot cannot be served."""
+    try:
+        with slot_lock(settings.lock_dir(), info.slot):
+            return _serve(settings, info, opener, stop)
+    except SlotTaken as error:
+        log.error("slot taken", error=str(error))
+    except BrokenSlot as error:
+        log.error("slot broken", error=str(error))
+    return 1
+
+
+def describe(slot_name: str) -> WorkerInfo:
+    """This process as a worker. Its id names machine and slot, so that a restarted worker is the same one."""
+    host = socket.gethostname()[:64]
+    return WorkerInfo(
+        id=f"{host}:{slot_name}",
+        slot=slot_name,
+        backend=slot_name.partition(":")[0],
+        host=host,
+        pid=os.getpid(),
+        version=version("warpfold"),
+        device=None,
+    )
+
+
+def _serve(settings: Settings, info: WorkerInfo, opener: Opener, stop: Stop) -> int:
+    database = BlockingDatabase(settings.database_url, application=f"warpfold-{info.slot}")
+    slot = Slot(info.slot, opener, stop)
+    try:
+        _take_over(database, settings, info, stop)
+        heartbeat = Heartbeat(database, settings, info)
+        heartbeat.start()
+        try:
+            turn = GpuTurn(settings.lock_dir(), gpus_of(info.slot))
+            place = Place(info.id, slot, turn, database, settings, stop, heartbeat.show)
+            _work(place, heartbeat)
+        finally:
+            slot.close()
+            heartbeat.stop()
+    except StopRequested:
+        pass
+    finally:
+        slot.close()
+        database.close()
+    log.info("stopped")
+    return 0
+
+
+def _take_over(database: BlockingDatabase, settings: Settings, info: WorkerInfo, stop: Stop) -> None:
+    """Wait for Postgres, make sure that nobody else is this worker, and take back what a forerunner left running."""
+    pause = Backoff()
+    while True:
+        try:
+            pid = database.run(leases.live_pid, info.id)
+            if pid is not None and _is_worker(pid, info.slot):
+                raise SlotTaken(f"worker {info.id} already runs as process {pid}, with another data directory")
+            for job_id in database.run(leases.take_back_from, info.id, settings.max_losses):
+                log.warning("taken back from my forerunner", job=str(job_id))
+            return
+        except OperationalError as error:
+            if not pause.failing:
+                log.warning("waiting for Postgres", error=str(error.orig))
+            if stop.wait(pause.next()):
+                raise StopRequested from None
+
+
+def _is_worker(pid: int, slot: str) -> bool:
+    try:
+        process = psutil.Process(pid)
+        if pid == os.getpid() or process.status() == psutil.STATUS_ZOMBIE:
+            return False
+        words = process.cmdline()
+    except psutil.Error:
+        return False
+    return "worker" in words and slot in words
+
+
+def _work(place: Place, heartbeat: Heartbeat) -> None:
+    """Take attempts and run them, as long as Redis and Postgres let us; wait while they do not."""
+    pause = Backoff()
+    run = partial(run_job, place)
+    heartbeat.ready(place.slot.ready())
+    redis = connect(place.settings.redis_url, answer_within_s=5.0)
+    while not place.stop.requested:
+        try:
+            consumer = Consumer(place.worker, redis, run, place.stop)
+            consumer.enter()
+            if pause.failing:
+                log.info("back at work")
+            pause.reset()
+            try:
+                _consume(place, heartbeat, consumer)
+            finally:
+                if place.stop.requested:
+                    consumer.leave()
+        except (RedisError, OperationalError) as error:
+            if not pause.failing:
+                log.warning("waiting for Redis or Postgres", error=str(error).strip())
+            place.stop.wait(pause.next())
+
+
+def _consume(place: Place, heartbeat: Heartbeat, consumer: Consumer) -> None:
+    queue = consumer.queues[0]
+    while not place.stop.requested:
+        heartbeat.ready(place.slot.ready())
+        job = consumer.take()
+        if job is not None:
+            consumer.execute_job(job, queue)

@@ -1,0 +1,191 @@
+"""Moves queued jobs from Postgres to the queues of the slots, and takes back what was lost on the way.
+
+Redis is never believed: a job that was handed over and then neither waits in its queue nor was claimed is handed over
+again, and what is delivered twice is claimed once.
+"""
+
+import sys
+import time
+from collections import defaultdict
+from datetime import timedelta
+
+import psycopg
+import structlog
+from redis import RedisError
+from sqlalchemy import Connection
+from sqlalchemy.exc import OperationalError
+from structlog.typing import FilteringBoundLogger
+
+from app.config import Settings, load_settings
+from app.db import BlockingDatabase
+from app.jobs import outbox
+from app.jobs.outbox import HandOver
+from worker import logs
+from worker.backoff import Backoff
+from worker.leadership import Leadership
+from worker.queue import Mail, connect, rq_id
+from worker.stop import Stop
+
+log: FilteringBoundLogger = structlog.get_logger()
+
+_TIDY_EVERY_S = 3600.0
+_TIDY_AT_MOST = 1000  # rows a transaction
+
+
+class Dispatcher:
+    """The loop of the leader. Other dispatchers stand by, and one of them takes over when its session ends."""
+
+    def __init__(self, settings: Settings, database: BlockingDatabase, mail: Mail, stop: Stop) -> None:
+        self._settings = settings
+        self._database = database
+        self._mail = mail
+        self._stop = stop
+        self._redis = Backoff()
+        self._redis_again = 0.0
+        self._quiet_until = 0.0
+        self._serving_since = time.monotonic()
+        self._next_tidy = 0.0
+
+    def run(self) -> None:
+        """Lead, or stand by, until asked to stop. Survives the absence of Postgres and of Redis."""
+        postgres = Backoff()
+        while not self._stop.requested:
+            try:
+                with Leadership(self._settings.database_url) as session:
+                    postgres.reset()
+                    self._stand_by(session)
+                    self._lead(session)
+            except (psycopg.OperationalError, OperationalError) as error:
+                if not postgres.failing:
+                    log.warning("Postgres is lost", error=str(error).strip())
+                # Nobody could renew anything meanwhile: workers get the time to, before they count as lost.
+                self._quiet_until = time.monotonic() + self._settings.lease_s
+                self._stop.wait(postgres.next())
+
+    def _stand_by(self, session: Leadership) -> None:
+        if not session.won():
+            log.info("standing by: another dispatcher leads")
+            while not self._stop.wait(self._settings.dispatch_interval_s) and not session.won():
+                pass
+
+    def _lead(self, session: Leadership) -> None:
+        log.info("leading")
+        next_round = 0.0
+        while not self._stop.requested:
+            if time.monotonic() >= next_round:
+                self.look_around()
+                next_round = time.monotonic() + self._settings.dispatch_interval_s
+            self.deliver()
+            session.wait(next_round - time.monotonic(), self._stop)
+
+    def look_around(self) -> None:
+        """Everything that time brings about: lost workers, lost messages, jobs nobody can take, old rows."""
+        now = time.monotonic()
+        if now < self._quiet_until:
+            return
+        for job_id in self._database.run(outbox.take_back_expired, self._settings.max_losses):
+            log.warning("taken back: lease expired", job=str(job_id))
+        if now - self._serving_since >= self._settings.unavailable_after_s:
+            for job_id in self._database.run(outbox.fail_unservable, self._settings.unavailable_after_s):
+                log.warning("failed: no worker can take it", job=str(job_id))
+        self._reconcile()
+        if now >= self._next_tidy:
+            self._next_tidy = now + _TIDY_EVERY_S
+            self._tidy()
+
+    def deliver(self) -> None:
+        """Hand queued jobs to slots with room, and send them there once that is committed."""
+        if time.monotonic() < self._redis_again:
+            return
+        handed = self._database.run(choose, self._settings.prefetch)
+        if not handed:
+            return
+        try:
+            self._mail.send(handed)
+        except RedisError as error:
+            self._database.run(outbox.withdraw, handed)
+            self._redis_failed(error)
+        else:
+            self._redis_answered()
+            for one in handed:
+                log.info("handed over", job=str(one.job_id), attempt=one.attempt, worker=one.worker)
+
+    def _reconcile(self) -> None:
+        """Make available again what was handed over a while ago and did not arrive."""
+        handed = self._database.run(outbox.handed_over, max(1.0, 4 * self._settings.dispatch_interval_s))
+        if not handed:
+            return
+        live = {slot.worker for slot in self._database.run(outbox.live_slots, self._settings.prefetch)}
+        by_worker: defaultdict[str, list[HandOver]] = defaultdict(list)
+        for one in handed:
+            by_worker[one.worker].append(one)
+        for worker, theirs in by_worker.items():
+            try:
+                if worker in live:
+                    waiting = self._mail.waiting(worker)
+                    lost = [one for one in theirs if rq_id(one.job_id, one.attempt) not in waiting]
+                    why = "not in its queue"
+                else:
+                    self._mail.discard(worker)
+                    lost, why = theirs, "its worker is gone"
+            except RedisError as error:
+                self._redis_failed(error)
+                return
+            if self._database.run(outbox.withdraw, lost):
+                for one in lost:
+                    log.warning("withdrawn", why=why, job=str(one.job_id), attempt=one.attempt, worker=worker)
+
+    def _tidy(self) -> None:
+        older_than = timedelta(days=self._settings.retention_days)
+        while count := self._database.run(outbox.remove_old, older_than, _TIDY_AT_MOST):
+            log.info("removed old jobs", count=count)
+
+    def _redis_failed(self, error: RedisError) -> None:
+        if not self._redis.failing:
+            log.warning("Redis is lost", error=str(error))
+        self._redis_again = time.monotonic() + self._redis.next()
+
+    def _redis_answered(self) -> None:
+        if self._redis.failing:
+            log.info("Redis is back")
+        self._redis.reset()
+
+
+def choose(connection: Connection, prefetch: int) -> list[HandOver]:
+    """Mark queued jobs as handed over, as many as the live slots have room for.
+
+    The slot with the most room gets the next job, a GPU before a CPU: jobs that either can run go to the faster.
+    """
+    slots = outbox.live_slots(connection, prefetch)
+    room = {slot.worker: slot.room for slot in slots}
+    handed = []
+    while open_ := [slot for slot in slots if room[slot.worker] > 0]:
+        slot = max(open_, key=lambda slot: (room[slot.worker], slot.backend == "cuda"))
+        one = outbox.hand_over_next(connection, slot)
+        if one is None:  # no job suits slots of this kind
+            slots = [other for other in slots if other.backend != slot.backend]
+        else:
+            room[slot.worker] -= 1
+            handed.append(one)
+    return handed
+
+
+def main() -> int:
+    """`python -m worker.dispatcher`"""
+    logs.configure(role="dispatcher")
+    settings = load_settings()
+    if not settings.database_url or not settings.redis_url:
+        log.error("set WARPFOLD_DATABASE_URL and WARPFOLD_REDIS_URL")
+        return 2
+    stop = Stop()
+    stop.listen()
+    database = BlockingDatabase(settings.database_url, application="warpfold-dispatcher")
+    mail = Mail(connect(settings.redis_url, answer_within_s=5.0))
+    Dispatcher(settings, database, mail, stop).run()
+    database.close()
+    log.info("stopped")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

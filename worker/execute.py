@@ -1,0 +1,141 @@
+"""What the child of a real slot does: from a spec to a result, on the one device that it holds open."""
+
+import base64
+import hashlib
+import json
+import platform
+import socket
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from app.jobs.spec import GenerateSource, JobSpec, ReduceSpec, job_spec
+from app.results.measurement import Measurement
+from app.results.reduce import DeviceView, Provenance, ReduceResult, Timings, as_json, check_length, hex_of
+from kernels import open_backend
+from kernels.backend import Reduction
+from kernels.errors import InvalidInput
+from worker.messages import Progress, Request, Success, Tell
+from worker.sources import source_of
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where results of this child come from, as far as that is the same for all of them."""
+
+    worker: str
+    host: str
+    warpfold: str
+    commit: str | None
+
+
+class Kernels:
+    """An open backend that runs specs. Making one may take seconds; raises Unavailable if there is no such device."""
+
+    def __init__(self, slot: str, worker: str, data_roots: tuple[Path, ...]) -> None:
+        self._backend = open_backend(slot)
+        self._data_roots = data_roots
+        facts = asdict(self._backend.device)
+        self._device = DeviceView(**{**facts, "versions": dict(self._backend.device.versions)})
+        self._origin = Origin(worker, socket.gethostname(), version("warpfold"), _commit())
+
+    @property
+    def device(self) -> Mapping[str, object]:
+        return self._device.model_dump(mode="json")
+
+    def run(self, request: Request, tell: Tell) -> Success:
+        """Run one attempt. Raises a KernelError where the job cannot be done."""
+        started = time.perf_counter()
+        try:
+            spec = job_spec.validate_json(request.spec)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+            raise InvalidInput(f"this version cannot read the job's spec: {first['msg']}") from None
+        return self._reduce(spec, request, tell, started)
+
+    def _reduce(self, spec: ReduceSpec, request: Request, tell: Tell, started: float) -> Success:
+        source = source_of(spec.source, self._data_roots)
+        reduction = self._backend.reduce(
+            source,
+            spec.op,
+            strategy=spec.strategy,
+            nan_policy=spec.nan_policy,
+            progress=lambda done, total: tell(Progress(done, total, "elements")),
+        )
+        check_length(reduction.value)
+        total_ms = (time.perf_counter() - started) * 1000
+        result = ReduceResult(
+            value=reduction.value,
+            hex=hex_of(reduction.value),
+            dtype=reduction.dtype,
+            count=reduction.count,
+            op=reduction.op,
+            strategy=reduction.strategy,
+            correctly_rounded=reduction.correctly_rounded,
+            backend=self._device.backend,
+            device=self._device,
+            timings=Timings(
+                queued_ms=request.queued_ms,
+                load_ms=reduction.load_ms,
+                kernel_ms=reduction.kernel_ms,
+                total_ms=total_ms,
+            ),
+            provenance=self._provenance(spec, request),
+            state=None if reduction.state is None else base64.b64encode(reduction.state).decode(),
+        )
+        point = self._point(reduction, source.count, source.dtype.name, source.dtype.itemsize)
+        return Success(as_json(result), (point,))
+
+    def _point(self, reduction: Reduction, n: int, dtype: str, itemsize: int) -> Measurement:
+        return Measurement(
+            kind="reduce",
+            op=reduction.op,
+            dtype=dtype,
+            strategy=reduction.strategy,
+            backend=self._device.backend,
+            device=self._device.name[:128],
+            n=n,
+            bytes=n * itemsize,
+            samples=1,
+            load_ms=reduction.load_ms,
+            kernel_ms=reduction.kernel_ms,
+            correctly_rounded=reduction.correctly_rounded,
+        )
+
+    def _provenance(self, spec: JobSpec, request: Request) -> Provenance:
+        return Provenance(
+            warpfold=self._origin.warpfold,
+            commit=self._origin.commit,
+            python=platform.python_version(),
+            libraries=self._device.versions,
+            host=self._origin.host,
+            worker=self._origin.worker,
+            attempt=request.attempt,
+            spec_sha256=_digest(request.spec),
+            seed=spec.source.seed if isinstance(spec.source, GenerateSource) else None,
+        )
+
+
+def _digest(spec: str) -> str:
+    """SHA-256 of the spec's JSON with sorted names and no spaces."""
+    canonical = json.dumps(json.loads(spec), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _commit() -> str | None:
+    """The commit that this source was checked out from; None in an installation."""
+    root = Path(__file__).resolve().parents[1]
+    if not (root / ".git").exists():
+        return None
+    try:
+        asked = subprocess.run(
+            ["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return asked.stdout.strip()

@@ -1,0 +1,37 @@
+"""From what was raised in a child to the failure that a job reports."""
+
+import structlog
+from structlog.typing import FilteringBoundLogger
+
+from app.jobs.states import Reason
+from kernels.errors import CudaError, KernelError
+from worker.incidents import incident
+from worker.messages import Failure, Request
+
+log: FilteringBoundLogger = structlog.get_logger()
+
+_LONGEST = 2000  # characters of a sentence; a driver's message may come with a dump
+
+
+def failure_of(error: Exception, request: Request) -> Failure:
+    """The failure to report for `error`. What is not ours to explain goes to the log under an incident number.
+
+    The child is kept after errors that it understood (bad input, too little memory), replaced after all others:
+    a CUDA context that has seen an error fails from then on, and nobody knows what an unforeseen one left behind.
+    """
+    match error:
+        case CudaError():
+            log.error("cuda error", job=str(request.job_id), attempt=request.attempt, exc_info=error)
+            return Failure(Reason.CUDA_ERROR, _sentence(error), replace=True)
+        case KernelError() if error.reason != Reason.INTERNAL:
+            return Failure(Reason(error.reason), _sentence(error), replace=False)
+        case MemoryError():
+            return Failure(Reason.OUT_OF_MEMORY, "The data does not fit in this host's memory.", replace=False)
+        case _:
+            return Failure(Reason.INTERNAL, incident(error, request.job_id, request.attempt), replace=True)
+
+
+def _sentence(error: Exception) -> str:
+    # Postgres stores no NUL, and nobody reads beyond a page.
+    text = str(error).replace("\x00", "").strip() or type(error).__name__
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -1,0 +1,79 @@
+"""Lock files that share out this machine: one a slot, held for the worker's life, and two a GPU, held for a job's.
+
+A slot of one GPU and a gang of several want the same devices. Each GPU has a *turnstile* beside its lock. Whoever wants
+GPUs passes all their turnstiles in index order, then takes all their locks in index order, then leaves the turnstiles.
+One order for all means no deadlock. While a gang waits for a GPU to become free it stands in the turnstile, so the slot
+cannot take its next job before it; and while the slot waits for the gang's end, the gang cannot come back before it.
+Nobody starves (as in the no-starve readers-writers of Downey, The Little Book of Semaphores, 4.2.5).
+
+The kernel releases these locks with the process that held them, however it ended.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+_LOOK_EVERY_S = 0.02
+
+
+class SlotTaken(Exception):
+    """Another worker serves the slot."""
+
+
+class GaveUp(Exception):
+    """The wait for a GPU was broken off."""
+
+
+@contextmanager
+def slot_lock(directory: Path, slot: str) -> Iterator[None]:
+    """Be the one worker of `slot` on this machine. Raises SlotTaken if there is one already."""
+    path = directory / f"slot-{_file_name(slot)}.lock"
+    try:
+        with _lock(path).acquire(blocking=False):
+            yield
+    except Timeout:
+        raise SlotTaken(f"another worker already serves slot {slot}: it holds {path}") from None
+
+
+class GpuTurn:
+    """The right to use some GPUs of this machine, taken for one job at a time."""
+
+    def __init__(self, directory: Path, gpus: Sequence[int]) -> None:
+        indices = sorted(set(gpus))
+        self._turnstiles = [_lock(directory / f"gpu-{index}.next.lock") for index in indices]
+        self._gpus = [_lock(directory / f"gpu-{index}.lock") for index in indices]
+
+    @contextmanager
+    def hold(self, give_up: Callable[[], bool]) -> Iterator[None]:
+        """Wait until all of the GPUs are ours, and hold them.
+
+        `give_up` is called every 20 ms of waiting, not at all if there is none; when it returns True, GaveUp is raised.
+        """
+        with ExitStack() as held:
+            try:
+                with ExitStack() as passing:
+                    for turnstile in self._turnstiles:
+                        passing.enter_context(turnstile.acquire(poll_interval=_LOOK_EVERY_S, cancel_check=give_up))
+                    for gpu in self._gpus:
+                        held.enter_context(gpu.acquire(poll_interval=_LOOK_EVERY_S, cancel_check=give_up))
+            except Timeout:
+                raise GaveUp from None
+            yield
+
+
+def gpus_of(slot: str) -> tuple[int, ...]:
+    """Indices of the GPUs that a slot uses: "cuda:1" → (1,), "cpu" → ()."""
+    backend, _, index = slot.partition(":")
+    return (int(index),) if backend == "cuda" else ()
+
+
+def _lock(path: Path) -> FileLock:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # A file system without flock must be an error: a marker file would outlive a killed process.
+    return FileLock(path, timeout=-1, thread_local=False, fallback_to_soft=False)
+
+
+def _file_name(slot: str) -> str:
+    return slot.replace(":", "-")

@@ -1,0 +1,86 @@
+"""A worker's row in the table of workers, kept fresh by a thread of its own, idle or busy."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from threading import Event, Lock, Thread
+from uuid import UUID
+
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
+from structlog.typing import FilteringBoundLogger
+
+from app.config import Settings
+from app.db import BlockingDatabase
+from app.jobs import leases
+from app.jobs.leases import WorkerInfo
+
+log: FilteringBoundLogger = structlog.get_logger()
+
+
+class Heartbeat:
+    """Reports a worker every few seconds, and at once when it becomes ready.
+
+    A row that is not renewed expires after `lease_s`: the dispatcher then sends its waiting jobs elsewhere.
+    """
+
+    def __init__(self, database: BlockingDatabase, settings: Settings, info: WorkerInfo) -> None:
+        self._database = database
+        self._lease_s = settings.lease_s
+        self._every_s = max(settings.heartbeat_s, settings.lease_s / 5)
+        self._lock = Lock()
+        self._info = info
+        self._job_id: UUID | None = None
+        self._ready = False
+        self._changed = Event()
+        self._stopping = False
+        self._thread = Thread(target=self._beat, name="heartbeat", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def ready(self, device: Mapping[str, object]) -> None:
+        """The child is warm: say so at once, with what it said of its device."""
+        with self._lock:
+            news = not self._ready or self._info.device != device
+            self._info, self._ready = replace(self._info, device=device), True
+        if news:
+            self._changed.set()
+
+    def show(self, job_id: UUID | None) -> None:
+        """Name the job that runs, None for none. It is reported with the next beat: this is for people to look at."""
+        with self._lock:
+            self._job_id = job_id
+
+    def stop(self) -> None:
+        """Report a last time, as stopped."""
+        self._stopping = True
+        self._changed.set()
+        self._thread.join(1.5)
+
+    def _beat(self) -> None:
+        lost = False
+        while True:
+            last = self._stopping
+            self._changed.clear()
+            try:
+                self._report(stopped=last)
+            except SQLAlchemyError as error:
+                if not lost:
+                    log.warning("heartbeat not stored", error=str(error))
+                lost = True
+            else:
+                lost = False
+            if last:
+                return
+            self._changed.wait(self._every_s)
+
+    def _report(self, *, stopped: bool) -> None:
+        with self._lock:
+            info, job_id, ready = self._info, self._job_id, self._ready
+        if stopped:
+            state = "stopped"
+        elif not ready:
+            state = "starting"
+        else:
+            state = "idle" if job_id is None else "running"
+        self._database.run(leases.report, info, state, job_id, 0.0 if stopped else self._lease_s)

@@ -1,0 +1,78 @@
+"""What the parent of a slot and its child say to each other through their pipe."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID
+
+from app.jobs.states import Reason
+from app.results.measurement import Measurement
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One attempt of a job, to be run. `spec` is its JSON text, `queued_ms` how long it waited."""
+
+    job_id: UUID
+    attempt: int
+    spec: str
+    queued_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The child opened its device, described as `/v1/devices` shows it."""
+
+    device: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """The child could not open its device, and ends."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the running job is."""
+
+    done: int
+    total: int
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Success:
+    """A result as JSON values, and what was measured on the way."""
+
+    result: Mapping[str, object]
+    points: tuple[Measurement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why the job failed, with a sentence for its owner. `replace`: the child is not to be trusted any more."""
+
+    reason: Reason
+    error: str
+    replace: bool
+
+
+Tell = Callable[[Progress], None]
+"""Takes progress; cheap to call often."""
+
+
+class Work(Protocol):
+    """What a child does, once its device is open."""
+
+    @property
+    def device(self) -> Mapping[str, object]: ...
+
+    def run(self, request: Request, tell: Tell) -> Success:
+        """Run one attempt. An error that it raises becomes a Failure by `worker.failures.failure_of`."""
+        ...
+
+
+Opener = Callable[[], Work]
+"""Opens the device, in the child. It travels there by pickle: a function of a module, or a `partial` of one."""

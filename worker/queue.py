@@ -1,0 +1,78 @@
+"""RQ's queues, one a worker. They carry `{job_id, attempt}` and nothing else, and may be lost at any time."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from uuid import UUID
+
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+from rq import Queue
+from rq.queue import EnqueueData
+from rq.serializers import JSONSerializer
+
+from app.jobs.outbox import HandOver
+
+FUNCTION = "worker.tasks.run_job"
+_DAY_S = 24 * 3600
+
+
+def connect(url: str, *, answer_within_s: float) -> Redis:
+    """A connection that reports every error at once: when to try again is decided by those who know why."""
+    return Redis.from_url(
+        url,
+        socket_timeout=answer_within_s,
+        socket_connect_timeout=2.0,
+        retry=Retry(NoBackoff(), 0),
+        decode_responses=False,
+    )
+
+
+def queue_of(worker: str, redis: Redis) -> Queue:
+    """The queue of one worker. A worker that blocks on a single queue can take from it reliably (BLMOVE)."""
+    return Queue(worker, connection=redis, serializer=JSONSerializer)
+
+
+def rq_id(job_id: UUID, attempt: int) -> str:
+    """RQ's name for one attempt of a job."""
+    return f"{job_id}-{attempt}"
+
+
+class Mail:
+    """The dispatcher's side of the queues. Every method may raise redis.RedisError."""
+
+    def __init__(self, redis: Redis) -> None:
+        self._redis = redis
+
+    def send(self, handed: Sequence[HandOver]) -> None:
+        """Append each attempt to its worker's queue: all of them, or on an error perhaps none."""
+        by_worker: defaultdict[str, list[HandOver]] = defaultdict(list)
+        for one in handed:
+            by_worker[one.worker].append(one)
+        with self._redis.pipeline() as pipeline:
+            for worker, theirs in by_worker.items():
+                queue_of(worker, self._redis).enqueue_many([_letter(one) for one in theirs], pipeline=pipeline)
+            pipeline.execute()
+
+    def waiting(self, worker: str) -> frozenset[str]:
+        """RQ's names of the attempts that wait in a worker's queue."""
+        return frozenset(queue_of(worker, self._redis).job_ids)
+
+    def discard(self, worker: str) -> None:
+        """Remove the queue of a worker that is gone."""
+        queue = queue_of(worker, self._redis)
+        queue.delete(delete_jobs=True)
+        self._redis.delete(queue.intermediate_queue_key)
+
+
+def _letter(one: HandOver) -> EnqueueData:
+    return Queue.prepare_data(
+        FUNCTION,
+        kwargs={"job_id": str(one.job_id), "attempt": one.attempt},
+        job_id=rq_id(one.job_id, one.attempt),
+        description=rq_id(one.job_id, one.attempt),
+        timeout=-1,  # the slot keeps the time
+        result_ttl=0,
+        failure_ttl=0,
+        ttl=_DAY_S,  # so that nothing stays behind for ever; a letter that expired is sent again
+    )

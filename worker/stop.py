@@ -1,0 +1,69 @@
+"""SIGTERM and SIGINT as a flag, as something to wait on, and as an end to a blocking call."""
+
+import os
+import select
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+class StopRequested(Exception):
+    """The process was asked to stop."""
+
+
+class Stop:
+    """Whether this process was asked to stop.
+
+    It has a file number, so that it can stand in a `select` beside pipes and sockets.
+    """
+
+    def __init__(self) -> None:
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._writer, False)
+        self._requested = False
+        self._interrupt = False
+
+    @property
+    def requested(self) -> bool:
+        return self._requested
+
+    def fileno(self) -> int:
+        return self._reader
+
+    def listen(self) -> None:
+        """Take SIGTERM and SIGINT from now on. To be called by the main thread."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
+
+    def request(self) -> None:
+        """Ask to stop, as a signal does, but without interrupting anything."""
+        if not self._requested:
+            self._requested = True
+            os.write(self._writer, b"!")
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep, but not beyond a request; returns whether there is one."""
+        select.select([self._reader], [], [], max(0.0, seconds))
+        return self._requested
+
+    @contextmanager
+    def interrupting(self) -> Iterator[None]:
+        """Let a signal end the blocking call inside, in the main thread, by raising StopRequested."""
+        try:
+            self._interrupt = True
+            if self._requested:
+                raise StopRequested
+            yield
+        finally:
+            self._interrupt = False
+
+    def close(self) -> None:
+        os.close(self._reader)
+        os.close(self._writer)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self.request()
+        if self._interrupt:
+            self._interrupt = False  # once: the way out must not be interrupted too
+            raise StopRequested

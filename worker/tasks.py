@@ -1,0 +1,157 @@
+"""The life of one attempt on its worker: claim it, have the child run it, store how it ended."""
+
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Concatenate, ParamSpec, TypeVar
+from uuid import UUID
+
+import structlog
+from sqlalchemy import Connection
+from sqlalchemy.exc import OperationalError, StatementError
+from structlog.typing import FilteringBoundLogger
+
+from app.config import Settings
+from app.db import BlockingDatabase
+from app.jobs import leases
+from app.jobs.leases import Lease
+from app.jobs.states import Reason
+from worker.gpu_lock import GaveUp, GpuTurn
+from worker.incidents import incident
+from worker.messages import Failure, Progress, Request, Success
+from worker.slot import Died, Ending, Halt, Slot, Verdict
+from worker.stop import Stop
+
+log: FilteringBoundLogger = structlog.get_logger()
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where attempts run: a worker, its slot, and what both need."""
+
+    worker: str
+    slot: Slot
+    turn: GpuTurn
+    database: BlockingDatabase
+    settings: Settings
+    stop: Stop
+    show: Callable[[UUID | None], None] = lambda job_id: None
+    """Told which job runs, None for none."""
+
+
+def run_job(place: Place, job_id: UUID, attempt: int) -> None:
+    """Run one attempt of a job from claim to end; does nothing if the attempt is not to be had.
+
+    Raises OperationalError if Postgres cannot be reached for the claim: then nothing has happened.
+    """
+    lease = place.database.run(leases.claim, job_id, attempt, place.worker, place.settings.lease_s)
+    if lease is None:
+        log.info("dropped", job=str(job_id), attempt=attempt)
+        return
+    place.show(job_id)
+    try:
+        _store(place, lease, _run(place, lease))
+    finally:
+        place.show(None)
+
+
+def _run(place: Place, lease: Lease) -> Ending:
+    beat_s = place.settings.heartbeat_s
+    pulse = _Pulse(place, lease)
+    request = Request(lease.job_id, lease.attempt, lease.spec, lease.queued_ms)
+    try:
+        with place.turn.hold(pulse.give_up):
+            return place.slot.run(request, timeout_s=lease.timeout_s, beat_s=beat_s, beat=pulse.beat)
+    except GaveUp:
+        return pulse.halted
+
+
+def _store(place: Place, lease: Lease, ending: Ending) -> None:
+    """Write down how the attempt ended. All of these writes are guarded by the lease and safe to repeat."""
+    facts = {"job": str(lease.job_id), "attempt": lease.attempt}
+    losses = place.settings.max_losses
+    match ending:
+        case Success(result, points):
+            try:
+                kept = _patiently(place, leases.succeed, lease, result, points)
+            except OperationalError:
+                raise
+            except StatementError as error:  # Postgres, or the way there, refuses what the child made
+                sentence = incident(error, lease.job_id, lease.attempt)
+                kept = _patiently(place, leases.fail, lease, Reason.INTERNAL, sentence)
+            log.info("succeeded" if kept else "result dropped: the lease is gone", **facts)
+        case Failure(reason, error):
+            _patiently(place, leases.fail, lease, reason, error)
+            log.info("failed", reason=reason.value, error=error, **facts)
+        case Halt.TIMEOUT:
+            sentence = f"It ran longer than its time-out of {lease.timeout_s:g} s."
+            _patiently(place, leases.fail, lease, Reason.TIMEOUT, sentence)
+            log.info("timed out", **facts)
+        case Halt.CANCELLED:
+            _patiently(place, leases.cancelled, lease)
+            log.info("cancelled", **facts)
+        case Halt.STOPPING:
+            _patiently(place, leases.put_back, lease, "its worker was stopped")
+            log.info("put back", **facts)
+        case Halt.ABANDONED:
+            log.warning("abandoned: the lease is gone", **facts)
+        case Died(exit_code) if exit_code == -signal.SIGBUS:
+            # What a memory-mapped file does to its reader when it shrinks.
+            sentence = "The file was cut short while it was read."
+            _patiently(place, leases.fail, lease, Reason.INVALID_INPUT, sentence)
+            log.warning("bus error", **facts)
+        case Died(exit_code):
+            _patiently(place, leases.lost, lease, losses, "its process died")
+            log.error("child died", exit_code=exit_code, **facts)
+
+
+def _patiently(place: Place, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run `work` until Postgres took it; after a request to stop, no longer than half a second.
+
+    While Postgres is away nobody else can take the job either, so that there is no reason to give up a result.
+    """
+    while True:
+        try:
+            return place.database.run_patiently(0.5, work, *args, **kwargs)
+        except OperationalError as error:
+            if place.stop.requested:
+                raise
+            log.warning("Postgres cannot be reached; trying on", error=str(error.orig))
+
+
+@dataclass
+class _Pulse:
+    """Keeps a lease alive, passes progress on, and finds out when the job is to end."""
+
+    place: Place
+    lease: Lease
+    halted: Halt = Halt.ABANDONED
+    _next: float = field(default_factory=time.monotonic)
+
+    def beat(self, progress: Progress | None) -> Verdict:
+        """Renew the lease. While Postgres is away the job goes on: nobody can take it back meanwhile."""
+        told = None if progress is None else (progress.done, progress.total, progress.unit)
+        try:
+            standing = self.place.database.run(leases.renew, self.lease, self.place.settings.lease_s, told)
+        except OperationalError as error:
+            log.warning("lease not renewed", job=str(self.lease.job_id), error=str(error.orig))
+            return Verdict.GO_ON
+        if not standing.held:
+            return Verdict.ABANDON
+        return Verdict.CANCEL if standing.cancel_requested else Verdict.GO_ON
+
+    def give_up(self) -> bool:
+        """For the wait for a GPU, which may be long: beat while waiting."""
+        if self.place.stop.requested:
+            self.halted = Halt.STOPPING
+            return True
+        if time.monotonic() < self._next:
+            return False
+        verdict = self.beat(None)
+        self._next = time.monotonic() + self.place.settings.heartbeat_s
+        self.halted = Halt.CANCELLED if verdict is Verdict.CANCEL else Halt.ABANDONED
+        return verdict is not Verdict.GO_ON
