@@ -1,0 +1,125 @@
+"""Exact accumulators of the CPU: arrays in, `ExactState` out. One serves one thread."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.dtypes import DType, Kind
+from kernels.exact import ORIGIN, ExactState, Flags
+from kernels.ops import Terms
+
+
+class Accumulator(Protocol):
+    """Adds the elements of arrays of one dtype: their values, magnitudes or squares."""
+
+    def add(self, array: NDArray[Any]) -> Flags:
+        """Add the elements of `array`, shape (n,), native byte order; the flags of these elements alone."""
+        ...
+
+    def state(self) -> ExactState:
+        """The state of all that was added so far."""
+        ...
+
+
+def accumulator(dtype: DType, terms: Terms, *, magnitudes: bool = False) -> Accumulator:
+    """An empty accumulator of `terms` of elements of `dtype`; of their magnitudes if so."""
+    if dtype.is_float:
+        return _Floats(dtype, terms, magnitudes=magnitudes)
+    return _Integers(dtype, terms, magnitudes=magnitudes)
+
+
+class _Floats:
+    """The compiled windows of `kernels.cpu.windows` and their working space."""
+
+    def __init__(self, dtype: DType, terms: Terms, *, magnitudes: bool) -> None:
+        from kernels.cpu import windows
+
+        self._windows = windows
+        self._dtype = dtype
+        self._terms = terms
+        self._unsigned = magnitudes or terms is Terms.PRODUCTS
+        self._limbs = np.zeros(windows.LIMBS, dtype=np.int64)
+        self._flags = Flags.NONE
+        self._count = 0
+        self._squares = terms is Terms.PRODUCTS
+        self._space: tuple[NDArray[Any], ...]
+        if dtype.itemsize == 8:
+            self._bits = np.dtype(np.int64)
+            self._keep: np.generic = np.int64(0x7FFFFFFFFFFFFFFF if magnitudes else -1)
+            self._space = (np.empty(windows.TILE64), np.empty(windows.TILE64), np.empty(windows.TILE64, dtype=np.int64))
+        else:
+            self._bits = np.dtype(f"uint{8 * dtype.itemsize}")
+            self._keep = np.uint32(0x7FFFFFFF if magnitudes else 0xFFFFFFFF)
+            words = [np.empty(windows.TILE32, dtype=np.uint32) for _ in range(1 if dtype.itemsize == 4 else 2)]
+            self._space = (np.empty(windows.TILE32), *words)
+        compiled: Mapping[str, Callable[..., int]] = {
+            "float16": windows.add_float16,
+            "bfloat16": windows.add_bfloat16,
+            "float32": windows.add_float32,
+            "float64": windows.add_float64,
+        }
+        self._add = compiled[dtype.name]
+
+    def add(self, array: NDArray[Any]) -> Flags:
+        bits = _readable(array, self._bits)
+        origin = ORIGIN[self._terms]
+        found = 0
+        for at in range(0, bits.size, self._windows.MAX_ELEMENTS):
+            part = bits[at : at + self._windows.MAX_ELEMENTS]
+            found |= self._add(part, self._keep, self._squares, origin, self._limbs, *self._space)
+        flags = Flags(found)
+        if self._unsigned and bits.size:
+            # Squares and magnitudes are neither −0 nor −∞.
+            infinite = Flags.POS_INF if flags & (Flags.POS_INF | Flags.NEG_INF) else Flags.NONE
+            flags = (flags & Flags.NAN) | infinite | Flags.NOT_NEGATIVE_ZERO
+        self._flags |= flags
+        self._count += bits.size
+        return flags
+
+    def state(self) -> ExactState:
+        # Resolved limbs are the digits of the sum, the last one with its sign.
+        digits = int.from_bytes(self._limbs[:-1].astype("<u4").tobytes(), "little")
+        units = (int(self._limbs[-1]) << (32 * (self._limbs.size - 1))) + digits
+        return ExactState(self._terms, units, self._count, self._flags)
+
+
+class _Integers:
+    """The compiled partial sums of `kernels.cpu.integers`, put together in Python integers."""
+
+    def __init__(self, dtype: DType, terms: Terms, *, magnitudes: bool) -> None:
+        from kernels.cpu import integers
+
+        self._terms = terms
+        self._total = 0
+        self._count = 0
+        signed = dtype.kind is Kind.INT
+        if terms is Terms.PRODUCTS:
+            self._add = integers.add_signed_squares if signed else integers.add_unsigned_squares
+        elif magnitudes and signed:
+            self._add = integers.add_magnitudes
+        else:
+            self._add = integers.add_signed if signed else integers.add_unsigned
+        self._elements = np.dtype(np.uint8) if dtype.kind is Kind.BOOL else dtype.numpy
+        self._most = integers.MAX_ELEMENTS
+
+    def add(self, array: NDArray[Any]) -> Flags:
+        elements = _readable(array, self._elements)
+        for at in range(0, elements.size, self._most):
+            partial = self._add(elements[at : at + self._most])
+            self._total += sum(int(part) << (32 * place) for place, part in enumerate(partial))
+        self._count += elements.size
+        return Flags.NOT_NEGATIVE_ZERO if elements.size else Flags.NONE
+
+    def state(self) -> ExactState:
+        flags = Flags.NOT_NEGATIVE_ZERO if self._count else Flags.NONE
+        return ExactState(self._terms, self._total << -ORIGIN[self._terms], self._count, flags)
+
+
+def _readable(array: NDArray[Any], bits: "np.dtype[Any]") -> NDArray[Any]:
+    """`array` as a contiguous, aligned, read-only view of `bits`, copied only if it must be. Read-only always, as a
+    memory map is, so that Numba compiles one version."""
+    view = np.require(array, requirements=["C", "A"]).view(bits)
+    view.flags.writeable = False
+    return view

@@ -1,0 +1,368 @@
+"""Exact sums of floats, compiled: what `kernels.exact.portable` defines, at the speed of the memory.
+
+The method. A tile of at most 4096 elements is read twice from the first-level cache. The first pass finds the largest
+and the smallest non-zero magnitude, which bound the tile: every element is a multiple of 2**unit and below 2**top. The
+second adds fixed-point images of the elements. With M = 1.5·2**(52+b), the float64 sum t = d + M of an element
+|d| ≤ 2**(b+50) lies strictly inside [2**(52+b), 2**(53+b)], where float64 is spaced 2**b; so t = M + k·2**b, k being d
+rounded to a multiple of 2**b, |k| ≤ 2**50, and as patterns of bits, bits(t) = bits(M) + k. Adding the patterns as
+integers modulo 2**64 and taking n·bits(M) away leaves Σ k exactly: |Σ k| ≤ 2**12 · 2**50 = 2**62. What a level does not
+hold, r = d − (t − M), is exact (Dekker 1971, Sterbenz: t − M = k·2**b is a float64, and d − k·2**b is a multiple of d's
+last place no larger than d) and |r| ≤ 2**(b−1) = 2**((b−51)+50): the next level, 51 binary places lower, takes it the
+same way. The last level has b = unit, so that nothing is left.
+
+    one level  holds top − unit ≤ 50, that is 26 binades of float32 besides its 24 bits
+    L levels   hold  top − unit ≤ 50 + 51·(L − 1); all of float32 needs 277: six levels
+
+Integer additions may be reordered, so LLVM vectorises every loop without any licence to reorder floating point.
+
+A limb is a digit of 32 bits in an int64. A deposit adds less than 2**33 to a limb, a call makes fewer than
+4 · MAX_ELEMENTS = 2**26 of them on limbs below 2**32: no limb passes 2**60 before the carries are resolved.
+All in one file because Numba's cache of a function does not notice a change in another file.
+"""
+
+# ruff: noqa: PLR0917 - compiled calls are positional
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from kernels.exact.state import Flags
+
+TILE32 = 4096  # 16 KiB of float32
+TILE64 = 2048  # 16 KiB of float64
+MAX_ELEMENTS = 1 << 24
+LIMBS = 136  # 134 digits of products, and two that a deposit's place may reach beyond
+
+NAN, POS_INF, NEG_INF = int(Flags.NAN), int(Flags.POS_INF), int(Flags.NEG_INF)
+NOT_NEGATIVE_ZERO = int(Flags.NOT_NEGATIVE_ZERO)
+
+_HELD = 50  # binary places of the first level above its unit, and with rounding of every other
+_STEP = 51
+_WILD = 600  # places from which element by element is faster than level by level
+
+_DIGIT = np.int64(0xFFFFFFFF)
+_MAGNITUDE32 = np.uint32(0x7FFFFFFF)
+_INFINITY32 = np.uint32(0x7F800000)
+_SIGN32 = np.uint32(0x80000000)
+_MAGNITUDE64 = np.int64(0x7FFFFFFFFFFFFFFF)
+_INFINITY64 = np.int64(0x7FF0000000000000)
+_FRACTION64 = np.int64(0x000FFFFFFFFFFFFF)
+_HIDDEN64 = np.int64(0x0010000000000000)
+_SPLITTER = 2.0**27 + 1.0
+
+_jit = numba.njit(nogil=True, cache=True, error_model="numpy")
+
+
+@_jit
+def resolve(limbs: Any) -> None:
+    """Carry, so that every limb but the last is in 0 … 2**32 − 1; the last takes the sign."""
+    for k in range(limbs.size - 1):
+        carry = limbs[k] >> 32
+        limbs[k] &= _DIGIT
+        limbs[k + 1] += carry
+
+
+@_jit
+def _deposit(limbs: Any, value: Any, place: Any) -> None:
+    """limbs += value · 2**place, for any int64 value and place ≥ 0."""
+    at = place >> 5
+    shift = place & 31
+    low = (value & _DIGIT) << shift  # 0 … 2**63 − 1
+    high = (value >> 32) << shift  # −2**62 … 2**62 − 1
+    limbs[at] += low & _DIGIT
+    limbs[at + 1] += (low >> 32) + (high & _DIGIT)
+    limbs[at + 2] += high >> 32
+
+
+@_jit
+def _field(exponent: Any) -> Any:
+    """A biased exponent, where that of the subnormals counts as 1: they are spaced as the smallest normals are."""
+    return exponent if exponent > 1 else np.int64(1)
+
+
+@_jit
+def _anchor(b: Any) -> float:
+    """M = 1.5·2**(52+b)."""
+    return np.int64(((np.int64(b) + 1075) << 52) | 0x0008000000000000).view(np.float64)
+
+
+@_jit
+def _counted(patterns: Any, count: Any, anchor: Any) -> Any:
+    """Σ k from Σ bits(t): the anchors' own bits taken away, modulo 2**64."""
+    return np.int64(patterns - np.uint64(count) * np.float64(anchor).view(np.uint64))
+
+
+@_jit
+def _levels(rest: Any, count: Any, top: Any, unit: Any, origin: Any, limbs: Any) -> None:
+    """Deposit Σ rest[:count], multiples of 2**unit below 2**top, level by level; spoils `rest`."""
+    b = max(top - _HELD, unit)
+    while b > unit:
+        anchor = _anchor(b)
+        patterns = np.uint64(0)
+        for i in range(count):
+            t = rest[i] + anchor
+            patterns += np.float64(t).view(np.uint64)
+            rest[i] -= t - anchor
+        _deposit(limbs, _counted(patterns, count, anchor), b - origin)
+        b = max(b - _STEP, unit)
+    anchor = _anchor(b)
+    patterns = np.uint64(0)
+    for i in range(count):
+        patterns += np.float64(rest[i] + anchor).view(np.uint64)
+    _deposit(limbs, _counted(patterns, count, anchor), b - origin)
+
+
+# float32, and the 16-bit formats widened to it -------------------------------------------------------------------
+
+
+@_jit
+def _bounds32(tile: Any) -> Any:
+    """Largest magnitude's bits, and the smallest non-zero one's less 1 (all ones if there is none)."""
+    most = np.uint32(0)
+    least = np.uint32(0xFFFFFFFF)
+    for i in range(tile.size):
+        a = tile[i] & _MAGNITUDE32
+        most = a if a > most else most
+        c = np.uint32(a - np.uint32(1))
+        least = c if c < least else least
+    return most, least
+
+
+@_jit
+def _clean32(tile: Any, out: Any) -> Any:
+    """Copy with NaN and infinities as +0; returns the flags they raise."""
+    flags = 0
+    for i in range(tile.size):
+        a = tile[i] & _MAGNITUDE32
+        out[i] = tile[i] if a < _INFINITY32 else np.uint32(0)
+        if a > _INFINITY32:
+            flags |= NAN
+        elif a == _INFINITY32:
+            flags |= NEG_INF if tile[i] & _SIGN32 else POS_INF
+    return flags
+
+
+@_jit
+def _one32(tile: Any, keep: Any, anchor: Any) -> Any:
+    patterns = np.uint64(0)
+    for i in range(tile.size):
+        d = np.float64(np.uint32(tile[i] & keep).view(np.float32))
+        patterns += np.float64(d + anchor).view(np.uint64)
+    return patterns
+
+
+@_jit
+def _two32(tile: Any, keep: Any, anchor: Any, second: Any) -> Any:
+    patterns = np.uint64(0)
+    others = np.uint64(0)
+    for i in range(tile.size):
+        d = np.float64(np.uint32(tile[i] & keep).view(np.float32))
+        t = d + anchor
+        patterns += np.float64(t).view(np.uint64)
+        others += np.float64((d - (t - anchor)) + second).view(np.uint64)
+    return patterns, others
+
+
+@_jit
+def _tile32(tile: Any, keep: Any, squares: Any, origin: Any, limbs: Any, rest: Any, spare: Any) -> Any:
+    flags = 0
+    most, least = _bounds32(tile)
+    if most >= _INFINITY32:
+        flags = _clean32(tile, spare) | NOT_NEGATIVE_ZERO
+        tile = spare[: tile.size]
+        most, least = _bounds32(tile)
+    if most == 0:
+        for i in range(tile.size):
+            if tile[i] == 0:
+                return flags | NOT_NEGATIVE_ZERO
+        return flags
+    count = tile.size
+    # Biased exponent e (0 counts as 1): 2**(e−127) ≤ |x| < 2**(e−126) but for subnormals, all multiples of 2**(e−150).
+    top = _field(np.int64(most >> np.uint32(23))) - 126
+    unit = _field(np.int64((least + np.uint32(1)) >> np.uint32(23))) - 150
+    if squares:
+        # 24-bit significands: their squares are float64 numbers.
+        for i in range(count):
+            d = np.float64(np.uint32(tile[i]).view(np.float32))
+            rest[i] = d * d
+        _levels(rest, count, 2 * top, 2 * unit, origin, limbs)
+    elif top - unit <= _HELD:
+        anchor = _anchor(unit)
+        _deposit(limbs, _counted(_one32(tile, keep, anchor), count, anchor), unit - origin)
+    elif top - unit <= _HELD + _STEP:
+        anchor, second = _anchor(top - _HELD), _anchor(unit)
+        patterns, others = _two32(tile, keep, anchor, second)
+        _deposit(limbs, _counted(patterns, count, anchor), top - _HELD - origin)
+        _deposit(limbs, _counted(others, count, second), unit - origin)
+    else:
+        for i in range(count):
+            rest[i] = np.float64(np.uint32(tile[i] & keep).view(np.float32))
+        _levels(rest, count, top, unit, origin, limbs)
+    return flags | NOT_NEGATIVE_ZERO
+
+
+@_jit
+def add_float32(bits: Any, keep: Any, squares: Any, origin: Any, limbs: Any, rest: Any, spare: Any) -> Any:
+    """limbs (int64, of 2**origin, resolved) += Σ of the float32 elements `bits` (uint32, at most MAX_ELEMENTS, read
+    through the mask `keep`), or of their squares; returns their Flags as an integer. `rest` (float64) and `spare`
+    (uint32) are working space of TILE32 elements."""
+    flags = 0
+    for at in range(0, bits.size, TILE32):
+        flags |= _tile32(bits[at : at + TILE32], keep, squares, origin, limbs, rest, spare)
+    resolve(limbs)
+    return flags
+
+
+@_jit
+def add_bfloat16(bits: Any, keep: Any, squares: Any, origin: Any, limbs: Any, rest: Any, spare: Any, wide: Any) -> Any:
+    """As `add_float32`, of bfloat16 elements (uint16), each the upper half of a float32; `wide` is a further uint32."""
+    flags = 0
+    for at in range(0, bits.size, TILE32):
+        tile = bits[at : at + TILE32]
+        for i in range(tile.size):
+            wide[i] = np.uint32(tile[i]) << np.uint32(16)
+        flags |= _tile32(wide[: tile.size], keep, squares, origin, limbs, rest, spare)
+    resolve(limbs)
+    return flags
+
+
+@_jit
+def add_float16(bits: Any, keep: Any, squares: Any, origin: Any, limbs: Any, rest: Any, spare: Any, wide: Any) -> Any:
+    """As `add_bfloat16`, of float16 elements. Shifted into a float32's place a finite one has 112 too little in the
+    exponent, which a multiplication by 2**112 mends, subnormals included; NaN and infinity get the exponent 255."""
+    flags = 0
+    for at in range(0, bits.size, TILE32):
+        tile = bits[at : at + TILE32]
+        for i in range(tile.size):
+            h = np.uint32(tile[i])
+            placed = np.uint32((h & np.uint32(0x7FFF)) << np.uint32(13))
+            scaled = np.float32(np.uint32(placed).view(np.float32) * np.float32(2.0**112)).view(np.uint32)
+            special = placed | _INFINITY32
+            magnitude = scaled if placed < np.uint32(0x0F800000) else special
+            wide[i] = magnitude | ((h & np.uint32(0x8000)) << np.uint32(16))
+        flags |= _tile32(wide[: tile.size], keep, squares, origin, limbs, rest, spare)
+    resolve(limbs)
+    return flags
+
+
+# float64 ---------------------------------------------------------------------------------------------------------
+
+
+@_jit
+def _bounds64(tile: Any) -> Any:
+    most = np.int64(0)
+    least = _MAGNITUDE64
+    for i in range(tile.size):
+        a = tile[i] & _MAGNITUDE64
+        most = a if a > most else most
+        c = (a - 1) & _MAGNITUDE64
+        least = c if c < least else least
+    return most, least
+
+
+@_jit
+def _clean64(tile: Any, out: Any) -> Any:
+    flags = 0
+    for i in range(tile.size):
+        a = tile[i] & _MAGNITUDE64
+        out[i] = tile[i] if a < _INFINITY64 else np.int64(0)
+        if a > _INFINITY64:
+            flags |= NAN
+        elif a == _INFINITY64:
+            flags |= NEG_INF if tile[i] < 0 else POS_INF
+    return flags
+
+
+@_jit
+def _two64(tile: Any, keep: Any, anchor: Any, second: Any) -> Any:
+    patterns = np.uint64(0)
+    others = np.uint64(0)
+    for i in range(tile.size):
+        d = np.int64(tile[i] & keep).view(np.float64)
+        t = d + anchor
+        patterns += np.float64(t).view(np.uint64)
+        others += np.float64((d - (t - anchor)) + second).view(np.uint64)
+    return patterns, others
+
+
+@_jit
+def _each64(tile: Any, keep: Any, origin: Any, limbs: Any) -> None:
+    """Element by element, in integers."""
+    for i in range(tile.size):
+        field = (tile[i] & _INFINITY64) >> 52
+        m = tile[i] & _FRACTION64
+        m = m | _HIDDEN64 if field else m
+        _deposit(limbs, -m if tile[i] & keep < 0 else m, _field(field) - 1075 - origin)
+
+
+@_jit
+def _each64_squared(tile: Any, origin: Any, limbs: Any) -> None:
+    for i in range(tile.size):
+        field = (tile[i] & _INFINITY64) >> 52
+        m = tile[i] & _FRACTION64
+        m = m | _HIDDEN64 if field else m
+        low, high = m & _DIGIT, m >> 32  # high < 2**21
+        place = 2 * (_field(field) - 1075) - origin
+        square = np.uint64(low) * np.uint64(low)
+        _deposit(limbs, np.int64(square & np.uint64(0xFFFFFFFF)), place)
+        _deposit(limbs, np.int64(square >> np.uint64(32)) + 2 * high * low, place + 32)
+        _deposit(limbs, high * high, place + 64)
+
+
+@_jit
+def _tile64(tile: Any, keep: Any, squares: Any, origin: Any, limbs: Any, rest: Any, other: Any, spare: Any) -> Any:
+    flags = 0
+    most, least = _bounds64(tile)
+    if most >= _INFINITY64:
+        flags = _clean64(tile, spare) | NOT_NEGATIVE_ZERO
+        tile = spare[: tile.size]
+        most, least = _bounds64(tile)
+    if most == 0:
+        for i in range(tile.size):
+            if tile[i] == 0:
+                return flags | NOT_NEGATIVE_ZERO
+        return flags
+    count = tile.size
+    top = _field(most >> 52) - 1022
+    unit = _field((least + 1) >> 52) - 1075
+    if squares:
+        # Dekker's product x² = p + e needs x² below 2**1024 and e, a multiple of 2**(2 unit), above 2**−1074.
+        if top > 500 or unit < -530 or top - unit > _WILD // 2:
+            _each64_squared(tile, origin, limbs)
+        else:
+            for i in range(count):
+                d = np.int64(tile[i]).view(np.float64)
+                c = _SPLITTER * d
+                high = c - (c - d)
+                low = d - high
+                p = d * d
+                rest[i] = p
+                other[i] = ((high * high - p) + 2.0 * high * low) + low * low
+            # p is a multiple of its own last place, ≥ 2**(2(unit+52)−52); |e| is at most half that of the largest p.
+            _levels(rest, count, 2 * top, 2 * unit + 52, origin, limbs)
+            _levels(other, count, 2 * top - 53, 2 * unit, origin, limbs)
+    elif top > 1000 or top - unit > _WILD:
+        # The anchors would overflow, or the levels be many.
+        _each64(tile, keep, origin, limbs)
+    elif top - unit <= _HELD + _STEP:
+        first = max(top - _HELD, unit)
+        anchor, second = _anchor(first), _anchor(unit)
+        patterns, others = _two64(tile, keep, anchor, second)
+        _deposit(limbs, _counted(patterns, count, anchor), first - origin)
+        _deposit(limbs, _counted(others, count, second), unit - origin)
+    else:
+        for i in range(count):
+            rest[i] = np.int64(tile[i] & keep).view(np.float64)
+        _levels(rest, count, top, unit, origin, limbs)
+    return flags | NOT_NEGATIVE_ZERO
+
+
+@_jit
+def add_float64(bits: Any, keep: Any, squares: Any, origin: Any, limbs: Any, rest: Any, other: Any, spare: Any) -> Any:
+    """As `add_float32`, of float64 elements (int64); `rest`, `other` (float64) and `spare` (int64) have TILE64."""
+    flags = 0
+    for at in range(0, bits.size, TILE64):
+        flags |= _tile64(bits[at : at + TILE64], keep, squares, origin, limbs, rest, other, spare)
+    resolve(limbs)
+    return flags
