@@ -13,6 +13,7 @@ import io
 import json
 import os
 import re
+import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -216,3 +217,9 @@ def parse_resources(log: str, symbols: Mapping[str, str]) -> tuple[Resources, ..
         static = 0 if shared is None else int(shared[1])
         rows.append(Resources(kernel, int(registers[1]), static, frame, stores, loads))
     return tuple(rows)
+
+
+if __name__ == "__main__":
+    from kernels.cuda.matrix import main
+
+    sys.exit(main(sys.argv[1:]))

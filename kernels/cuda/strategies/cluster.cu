@@ -2,7 +2,7 @@
 // in its own shared memory, the cluster synchronises, and one elected thread of the first block reads the other seven
 // through distributed shared memory. One partial a cluster is left; the last cluster folds those.
 //
-// launch: threads=256 blocks_per_multiprocessor=4 items=4 cluster=8
+// launch: threads=256 blocks_per_multiprocessor=4 flight=4 cluster=8
 // needs: sm_90
 // ops: sum, mean, norm1, sum_squares, norm2, min, max, argmin, argmax, norm_inf, count_nonzero, any, all
 // dtypes: *

@@ -2,7 +2,7 @@
 // beside the total; merging two accumulators adds their totals the same way. Squares are split exactly by one fused
 // multiply-add. The error no longer grows with n until n · u nears 1.
 //
-// launch: threads=256 blocks_per_multiprocessor=8 items=4
+// launch: threads=256 blocks_per_multiprocessor=4 flight=4
 // ops: sum, mean, norm1, sum_squares, norm2
 // dtypes: float
 // error: u |Σx| + γ_n² Σ|x| in the accumulator's precision (float64 for float64 and for squares of bfloat16 and float32, else float32), rounded once to the dtype; partial sums must not overflow
@@ -41,7 +41,7 @@ template <class R>
 using Compensating = typename R::template With<Compensated<typename R::Accumulator::Real>>;
 
 template <class R, class C = Compensating<R>, class A = typename C::Accumulator, class T = typename R::Element>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(256, 4)
 compensated(const T* data, uint64 count, uint64 first, uint32 omit_nan, A* partials, uint32* ticket, uint64* outcome) {
     const A a = fold_vectors<C, 4>({data, count, first, omit_nan != 0});
     finish_in_last_block(a, partials, ticket, outcome);

@@ -1,7 +1,7 @@
 // One launch whose blocks all run at the same time (a cooperative launch promises that), so that they may wait for
 // each other: all leave their partial, all meet at a barrier across the grid, then the first block folds.
 //
-// launch: threads=256 blocks_per_multiprocessor=4 items=4 cooperative
+// launch: threads=256 blocks_per_multiprocessor=4 flight=4 cooperative
 // ops: sum, mean, norm1, sum_squares, norm2, min, max, argmin, argmax, norm_inf, count_nonzero, any, all
 // dtypes: *
 // ops: prod

@@ -2,7 +2,7 @@
 // launch folds the tiles' partials the same way until one is left. No element goes through more than about log₂ n
 // additions, so the error grows with the logarithm of n.
 //
-// launch: threads=256 tile=2048 items=8
+// launch: threads=256 tile=2048
 // ops: sum, mean, norm1, sum_squares, norm2
 // dtypes: float
 // error: γ_(log₂ n + 22) Σ|x| in the accumulator's precision (float64 for float64 and for squares of bfloat16 and float32, else float32), rounded once to the dtype

@@ -1,7 +1,7 @@
 // One launch at the speed of memory: sixteen bytes a read with several reads in flight a thread, and the block that
 // draws the last ticket folds all partials in a fixed order. The same grid gives the same bits in every run.
 //
-// launch: threads=512 blocks_per_multiprocessor=4 items=4
+// launch: threads=512 blocks_per_multiprocessor=4 flight=4
 // ops: sum, mean, norm1, sum_squares, norm2, min, max, argmin, argmax, norm_inf, count_nonzero, any, all
 // dtypes: *
 // ops: prod

@@ -2,7 +2,7 @@
 // the other half, a quarter those of the next, until one is left (stride halving, so that neighbours read neighbouring
 // banks). The same tree folds the blocks' partials in a second launch.
 //
-// launch: threads=256 max_blocks=1024 items=1
+// launch: threads=256 max_blocks=1024
 // ops: sum, mean, norm1, sum_squares, norm2, min, max, argmin, argmax, norm_inf, count_nonzero, any, all
 // dtypes: *
 // ops: prod

@@ -2,7 +2,7 @@
 // shuffles, the block through 32 slots of shared memory, and each block leaves one partial; a second launch of one
 // block folds the partials.
 //
-// launch: threads=256 max_blocks=1024 items=1
+// launch: threads=256 max_blocks=1024
 // ops: sum, mean, norm1, sum_squares, norm2, min, max, argmin, argmax, norm_inf, count_nonzero, any, all
 // dtypes: *
 // ops: prod

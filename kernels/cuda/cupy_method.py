@@ -1,0 +1,63 @@
+"""What CuPy's own reductions give, called as its users call them."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kernels.cuda.methods import Finished
+from kernels.dtypes import DType
+from kernels.errors import InvalidInput
+from kernels.ops import Op, Terms, Value
+
+
+class CupyMethod:
+    """A reduction by CuPy of one array that holds all elements."""
+
+    def __init__(self, op: Op, dtype: DType, *, omit_nan: bool = False) -> None:
+        self._op, self._dtype, self._omit_nan = op, dtype, omit_nan
+        self._result: Any = None
+
+    def add(self, array: Any, first: int) -> None:
+        import cupy
+
+        assert first == 0
+        if not self._dtype.is_float and self._op.terms is not Terms.NONE:
+            low, high = self._dtype.bounds
+            if array.size * max(-low, high) >= 1 << 63:
+                raise InvalidInput(
+                    f"CuPy adds integers in 64 bits, which {array.size:,} elements of {self._dtype.name} may exceed",
+                    "strategy",
+                )
+        if self._omit_nan:
+            if self._op.name in ("argmin", "argmax"):
+                self._result = getattr(cupy, f"nan{self._op.name}")(array)
+                return
+            array = array[~cupy.isnan(array)]
+        self._result = _calls()[self._op.name](array)
+
+    def finish(self, count: int) -> Finished:
+        value: Value = self._result.item() if hasattr(self._result, "item") else self._result
+        if self._dtype.is_float and self._op.result_dtype(self._dtype) == self._dtype.name:
+            value = float(value)
+        rounds = self._dtype.is_float and (self._op.terms is not Terms.NONE or self._op.name == "prod")
+        return Finished(value, not rounds)
+
+
+def _calls() -> Mapping[str, Callable[[Any], Any]]:
+    import cupy
+
+    return {
+        "sum": cupy.sum,
+        "mean": cupy.mean,
+        "prod": cupy.prod,
+        "min": cupy.min,
+        "max": cupy.max,
+        "argmin": cupy.argmin,
+        "argmax": cupy.argmax,
+        "norm1": lambda x: cupy.abs(x).sum(),
+        "sum_squares": lambda x: cupy.square(x).sum(),
+        "norm2": cupy.linalg.norm,
+        "norm_inf": lambda x: cupy.abs(x).max(),
+        "count_nonzero": cupy.count_nonzero,
+        "any": cupy.any,
+        "all": cupy.all,
+    }

@@ -1,0 +1,152 @@
+"""The elements of a source brought to the GPU, piece after piece or as a whole.
+
+Pieces have a fixed size, so that what a strategy computes depends on the source and the GPU alone, and an array need
+fit neither in the GPU's memory nor, when it is a memory map, in the host's. Two pinned buffers take turns: while one is
+copied by the GPU, the next piece is read into the other.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from kernels.backend import Progress
+from kernels.cuda.failures import cuda_errors
+from kernels.cuda.generator import fill
+from kernels.cuda.launch import Gpu
+from kernels.dtypes import DType
+from kernels.errors import OutOfMemory
+from kernels.generate import plan
+from kernels.source import GeneratedSource, Source
+
+COPIED_BYTES = 1 << 26
+"""A piece that crosses the bus: 64 MiB take 1 to 5 ms, far more than starting a copy does."""
+
+MADE_BYTES = 1 << 29
+"""A piece made on the GPU: 512 MiB take a reduction 0.1 ms or more, far more than starting it does."""
+
+
+def carrier(dtype: DType) -> "np.dtype[np.generic]":
+    """The NumPy dtype in which CuPy holds elements of `dtype`: bfloat16 travels as the bits it is."""
+    return np.dtype(np.uint16) if dtype.name == "bfloat16" else dtype.numpy
+
+
+class Feed:
+    """Pieces of sources on `gpu`, in buffers that are kept for the next source."""
+
+    def __init__(self, gpu: Gpu) -> None:
+        self._gpu = gpu
+        self._slots = (_Slot(), _Slot())
+
+    def pieces(self, source: Source, progress: Progress | None) -> Iterator[tuple[Any, int]]:
+        """(CuPy array of one dimension, index of its first element) for every piece of `source`, in order.
+
+        Work on a piece must be put on the GPU's stream before the next one is asked for; its memory is used again.
+        `progress` is called before each piece and at the end, when everything is done.
+        """
+        size = piece_size(source)
+        for number, start in enumerate(range(0, source.count, size)):
+            slot = self._slots[number % 2]
+            slot.wait()
+            if progress is not None:  # the piece before last is done
+                progress(max(0, start - size), source.count)
+            array = slot.array(min(size, source.count - start), source.dtype)
+            self._bring(source, start, array, slot)
+            yield array, start
+            slot.mark(self._gpu.stream)
+        self._gpu.stream.synchronize()
+        if progress is not None:
+            progress(source.count, source.count)
+
+    def whole(self, source: Source, progress: Progress | None) -> Any:
+        """All of `source` in one CuPy array of one dimension. Raises OutOfMemory if it does not fit."""
+        import cupy
+
+        needed = source.count * source.dtype.itemsize
+        with cuda_errors("memory of the device"):
+            free = cupy.cuda.runtime.memGetInfo()[0] + cupy.get_default_memory_pool().free_bytes()
+        if needed > free:
+            raise OutOfMemory(
+                f"{source.count:,} elements of {source.dtype.name} need {needed:,} bytes on the GPU as a whole, "
+                f"of which {free:,} are free"
+            )
+        with cuda_errors(f"an array of {needed:,} bytes"):
+            array = cupy.empty(source.count, dtype=carrier(source.dtype))
+        size = piece_size(source)
+        for number, start in enumerate(range(0, source.count, size)):
+            slot = self._slots[number % 2]
+            slot.wait()
+            if progress is not None:
+                progress(max(0, start - size), source.count)
+            self._bring(source, start, array[start : start + size], slot)
+            slot.mark(self._gpu.stream)
+        return array
+
+    def _bring(self, source: Source, start: int, array: Any, slot: "_Slot") -> None:
+        if isinstance(source, GeneratedSource):
+            fill(self._gpu, plan(source), array, start)
+            return
+        import cupy
+
+        staged = slot.pinned(array.nbytes)
+        staged[:] = np.ascontiguousarray(source.read(start, start + array.size)).view(np.uint8)
+        with cuda_errors("copying to the GPU"):
+            to_device = cupy.cuda.runtime.memcpyHostToDevice
+            cupy.cuda.runtime.memcpyAsync(
+                array.data.ptr, staged.ctypes.data, array.nbytes, to_device, self._gpu.stream.ptr
+            )
+
+    def close(self) -> None:
+        """Give the buffers back."""
+        self._slots = (_Slot(), _Slot())
+
+
+def piece_size(source: Source) -> int:
+    """Elements a piece of `source`; the last may have fewer."""
+    return (MADE_BYTES if isinstance(source, GeneratedSource) else COPIED_BYTES) // source.dtype.itemsize
+
+
+class _Slot:
+    """A device buffer, a pinned host buffer, and the event after which both are free again."""
+
+    def __init__(self) -> None:
+        self._device: Any = None
+        self._pinned: Any = None
+        self._done: Any = None
+
+    def wait(self) -> None:
+        if self._done is not None:
+            with cuda_errors("the piece before"):
+                self._done.synchronize()
+
+    def mark(self, stream: Any) -> None:
+        import cupy
+
+        if self._done is None:
+            self._done = cupy.cuda.Event(disable_timing=True)
+        self._done.record(stream)
+
+    def array(self, size: int, dtype: DType) -> Any:
+        import cupy
+
+        nbytes = size * dtype.itemsize
+        if self._device is None or self._device.size < nbytes:
+            self._device = None  # first give back, then ask
+            with cuda_errors(f"a buffer of {_rounded(nbytes):,} bytes"):
+                self._device = cupy.empty(_rounded(nbytes), dtype=np.uint8)
+        return self._device[:nbytes].view(carrier(dtype))
+
+    def pinned(self, nbytes: int) -> Any:
+        import cupy
+
+        if self._pinned is None or self._pinned.size < nbytes:
+            self._pinned = None
+            size = _rounded(nbytes)
+            with cuda_errors(f"a pinned buffer of {size:,} bytes"):
+                self._pinned = np.frombuffer(cupy.cuda.alloc_pinned_memory(size), dtype=np.uint8, count=size)
+        return self._pinned[:nbytes]
+
+
+def _rounded(nbytes: int) -> int:
+    """The power of two that holds `nbytes`, at least 64 KiB, so that buffers are rarely replaced."""
+    return max(1 << 16, 1 << (nbytes - 1).bit_length())

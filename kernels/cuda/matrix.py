@@ -1,0 +1,170 @@
+"""The compile matrix: every kernel we have, for every architecture, without a GPU.
+
+"ci" is everything for sm_90 and, for each other architecture, a part in which every strategy, op and dtype occurs;
+"all" is everything for every architecture.
+"""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernels.cuda.compile import ARCHITECTURES, Binary, Unit, compile_unit
+from kernels.cuda.exact import exact_units
+from kernels.cuda.generator import generator_unit
+from kernels.cuda.nans import nans_unit
+from kernels.cuda.strategies import own_strategies
+from kernels.dtypes import DTYPES, DType
+from kernels.errors import KernelError, Unavailable
+
+WHOLE = "sm_90"
+STRIDE = 3
+"""Of the dtypes of a strategy, one in so many is in an architecture's part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One unit for one architecture."""
+
+    unit: Unit
+    arch: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A cell's machine code, or why there is none."""
+
+    cell: Cell
+    seconds: float
+    binary: Binary | None
+    fault: str = ""
+
+
+def cells(arch: str, *, whole: bool) -> Iterator[Cell]:
+    """The units to compile for `arch`: all, or the part of it that covers every strategy, op and dtype."""
+    for number, strategy in enumerate(own_strategies().values()):
+        if not strategy.runs_on(arch):
+            continue
+        claimed = [row for row in DTYPES.values() if any(name == row.name for _, name in strategy.row.claims)]
+        for index, dtype in enumerate(claimed):
+            if whole or index % STRIDE == number % STRIDE:
+                yield Cell(strategy.unit(dtype), arch, f"{strategy.name} {dtype.name}")
+    for dtype in DTYPES.values():
+        yield from _services(dtype, arch)
+    for unit in exact_units():
+        yield Cell(unit, arch, unit.source.stem)
+
+
+def _services(dtype: DType, arch: str) -> Iterator[Cell]:
+    yield Cell(generator_unit(dtype), arch, f"generate {dtype.name}")
+    if dtype.is_float:
+        yield Cell(nans_unit(dtype), arch, f"nans {dtype.name}")
+
+
+def matrix(selection: str) -> list[Cell]:
+    """The cells of "ci", "all", or architectures separated by commas. Raises ValueError for anything else."""
+    if selection in ("ci", "all"):
+        return [cell for arch in ARCHITECTURES for cell in cells(arch, whole=selection == "all" or arch == WHOLE)]
+    chosen = selection.split(",")
+    unknown = [arch for arch in chosen if arch not in ARCHITECTURES]
+    if unknown:
+        raise ValueError(f"unknown architecture {unknown[0]!r}; known: ci, all, {', '.join(ARCHITECTURES)}")
+    return [cell for arch in chosen for cell in cells(arch, whole=True)]
+
+
+def compile_cell(cell: Cell, cache: Path | None) -> Compiled:
+    """Compile one cell; a fault is returned, not raised. Unavailable is raised: no other cell would do better."""
+    began = time.perf_counter()
+    try:
+        binary = compile_unit(cell.unit, cell.arch, cache)
+    except Unavailable:
+        raise
+    except KernelError as error:
+        return Compiled(cell, time.perf_counter() - began, None, str(error))
+    return Compiled(cell, time.perf_counter() - began, binary)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The command line: compiles in all processors, prints a table, and returns 1 if something did not compile or a
+    kernel spills registers, 2 if the arguments are wrong or there is no compiler."""
+    parser = argparse.ArgumentParser(prog="python -m kernels.cuda.compile", description=__doc__)
+    parser.add_argument("--arch", default="ci", help=f"ci, all, or some of {','.join(ARCHITECTURES)}")
+    parser.add_argument("--cache", type=Path, help="folder of compiled kernels (default: the user's cache)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
+    detail = parser.add_mutually_exclusive_group()
+    detail.add_argument("--verbose", action="store_true", help="one line a kernel instead of one a unit")
+    detail.add_argument("--quiet", action="store_true", help="only what is wrong, and the summary")
+    options = parser.parse_args(arguments)
+    try:
+        chosen = matrix(options.arch)
+    except ValueError as error:
+        parser.error(str(error))
+    began = time.perf_counter()
+    done: list[Compiled] = []
+    try:
+        with ProcessPoolExecutor(options.jobs) as pool:
+            waiting = [pool.submit(compile_cell, cell, options.cache) for cell in chosen]
+            for future in as_completed(waiting):
+                done.append(future.result())
+                _show_progress(len(done), len(chosen), done[-1].cell)
+    except Unavailable as error:
+        print(error, file=sys.stderr)
+        return 2
+    order = {cell: index for index, cell in enumerate(chosen)}
+    done.sort(key=lambda compiled: order[compiled.cell])
+    if not options.quiet:
+        print_table(done, verbose=options.verbose)
+    return print_summary(done, time.perf_counter() - began)
+
+
+def _show_progress(done: int, total: int, cell: Cell) -> None:
+    if sys.stderr.isatty():
+        end = "\n" if done == total else ""
+        print(f"\r\x1b[K{done}/{total} {cell.arch} {cell.label}", end=end, file=sys.stderr, flush=True)
+
+
+def print_table(done: Sequence[Compiled], *, verbose: bool) -> None:
+    """What each unit, or with `verbose` each kernel, takes: registers a thread, and bytes of shared memory a block,
+    of stack and of spills a thread; of a unit, those of its worst kernel."""
+    head = ("arch", "kernels of", "kernels", "registers", "shared", "stack", "spills", "s")
+    print("{:8} {:40} {:>7} {:>9} {:>7} {:>5} {:>6} {:>6}".format(*head))
+    for compiled in done:
+        if compiled.binary is None:
+            continue
+        resources = compiled.binary.resources
+        rows = [(row.kernel, (row,)) for row in resources] if verbose else [(compiled.cell.label, resources)]
+        for label, group in rows:
+            registers, shared = max(row.registers for row in group), max(row.shared for row in group)
+            stack, spills = max(row.stack for row in group), max(row.spill_stores + row.spill_loads for row in group)
+            print(
+                f"{compiled.cell.arch:8} {label:40} {len(group):7} {registers:9} {shared:7} {stack:5} {spills:6} "
+                f"{compiled.seconds:6.2f}"
+            )
+
+
+def print_summary(done: Sequence[Compiled], seconds: float) -> int:
+    """Print what is wrong and how much was compiled; returns 1 if a unit does not compile or a kernel spills."""
+    spilling = faulty = kernels = cached = 0
+    for compiled in done:
+        arch, binary = compiled.cell.arch, compiled.binary
+        if binary is None:
+            faulty += 1
+            print(f"{arch} {compiled.cell.label} DOES NOT COMPILE\n{compiled.fault}")
+            continue
+        kernels += len(binary.resources)
+        cached += binary.cached
+        for row in binary.resources:
+            if row.spill_stores or row.spill_loads:
+                spilling += 1
+                print(f"{arch} {row.kernel} SPILLS {row.spill_stores} + {row.spill_loads} bytes a thread")
+    archs = len({compiled.cell.arch for compiled in done})
+    print(
+        f"{kernels} kernels in {len(done)} units for {archs} architectures in {seconds:.1f} s "
+        f"({cached} units from the cache): {faulty} do not compile, {spilling} kernels spill"
+    )
+    return 1 if faulty or spilling else 0

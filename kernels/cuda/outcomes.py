@@ -1,0 +1,137 @@
+"""From what the kernels leave to the value of an op: one row of 64-bit words for each piece of the array.
+
+`include/outcome.cuh` writes the words. Pieces are put together and finished exactly here, so a result is rounded once
+more than its accumulator was, whatever the number of pieces.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.cuda.reductions import reduction_of
+from kernels.dtypes import DTYPES, DType
+from kernels.exact.rounding import round_ratio, round_sqrt
+from kernels.ops import Op, Value
+
+WORDS = 4
+NOWHERE = (1 << 64) - 1
+"""The index of an extremum that no element beat the worst key to."""
+
+_FAR = 10_000
+"""A binary exponent beyond that of any finite result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the kernels left of one piece: its words and the index of its first element."""
+
+    words: NDArray[np.uint64]
+    first: int
+
+    def real(self, word: int = 0) -> float:
+        return float(self.words.view(np.float64)[word])
+
+    def integer(self) -> int:
+        return int.from_bytes(self.words.tobytes(), "little", signed=True)
+
+    def signed(self, word: int) -> int:
+        return int(self.words.view(np.int64)[word])
+
+    def unsigned(self, word: int) -> int:
+        return int(self.words[word])
+
+
+def value_of(op: Op, dtype: DType, outcomes: Sequence[Outcome], count: int) -> Value:
+    """The value of `op` over `count` ≥ 1 elements of `dtype`, of which `outcomes` (at least one) were left."""
+    value: Value
+    match reduction_of(op, dtype):
+        case "CountNonzero":
+            value = _of_count(op, sum(outcome.integer() for outcome in outcomes), count)
+        case "ArgMin" | "ArgMax":
+            value = _place(outcomes)
+        case "Min":
+            value = _extremum(outcomes, dtype, min)
+        case "Max" | "NormInf":
+            value = _extremum(outcomes, dtype, max)
+        case "Prod":
+            value = _product(outcomes, dtype)
+        case _ if dtype.is_float:
+            value = _of_real(op, [outcome.real(word) for outcome in outcomes for word in (0, 1)], count, dtype)
+        case _:
+            value = of_integer(op, sum(outcome.integer() for outcome in outcomes), count)
+    return bool(value) if op.result_dtype(dtype) == "bool" else value
+
+
+def of_integer(op: Op, total: int, count: int) -> Value:
+    """Sum, mean, norm1, sum of squares or norm2 of integers, correctly rounded, from the exact total of its terms."""
+    if op.name == "mean":
+        return round_ratio(total, count, 0, DTYPES["float64"])
+    if op.name == "norm2":
+        return round_sqrt(total, 1, 0, DTYPES["float64"])
+    return total
+
+
+def _of_count(op: Op, nonzero: int, count: int) -> Value:
+    match op.name:
+        case "any":
+            return nonzero > 0
+        case "all":
+            return nonzero == count
+        case "prod":
+            return int(nonzero == count)
+    return of_integer(op, nonzero, count)
+
+
+def _place(outcomes: Sequence[Outcome]) -> int:
+    def order(outcome: Outcome) -> tuple[int, int]:
+        index, key = outcome.unsigned(0), outcome.unsigned(1)
+        # No integer of the piece beat the worst: all equal it, and the first counts. A NaN that was left out has that
+        # key too, but then any other element wins, and there is one.
+        return key, outcome.first if index == NOWHERE else index
+
+    return min(map(order, outcomes))[1]
+
+
+def _extremum(outcomes: Sequence[Outcome], dtype: DType, best: Callable[..., Any]) -> Value:
+    if not dtype.is_float:
+        return int(best(outcome.integer() for outcome in outcomes))
+    values = [outcome.real() for outcome in outcomes]
+    if any(map(math.isnan, values)):
+        return math.nan
+    return float(best(values, key=lambda value: (value, math.copysign(1.0, value))))  # −0 is below +0
+
+
+def _product(outcomes: Sequence[Outcome], dtype: DType) -> float:
+    """Π significand · 2**exponent, rounded once."""
+    significands = [outcome.real() for outcome in outcomes]
+    special = math.prod(math.copysign(1.0, s) if math.isfinite(s) and s else s for s in significands)
+    if not special or not math.isfinite(special):
+        return special  # zero, infinite or NaN, with its sign
+    whole = math.prod(map(Fraction, significands))
+    exponent = sum(outcome.signed(1) for outcome in outcomes)
+    bound = _FAR + len(outcomes)  # the significands are below 2 each
+    exponent = max(-bound, min(bound, exponent))
+    if abs(exponent) == bound:
+        return math.copysign(0.0 if exponent < 0 else math.inf, special)
+    return round_ratio(whole.numerator, whole.denominator, exponent, dtype) or math.copysign(0.0, special)
+
+
+def _of_real(op: Op, parts: Sequence[float], count: int, dtype: DType) -> float:
+    """Sum, mean, norm1, sum of squares or norm2 from totals and corrections."""
+    if not all(map(math.isfinite, parts)):
+        special = sum(part for part in parts if not math.isfinite(part))
+        return math.sqrt(special) if op.name == "norm2" and not math.isnan(special) else special
+    total = sum(map(Fraction, parts))
+    if not total:
+        # The totals, every other part, are −0 only if all elements are.
+        return -0.0 if all(math.copysign(1.0, part) < 0 for part in parts[::2]) and op.name != "norm2" else 0.0
+    if op.name == "norm2":
+        return round_sqrt(total.numerator, total.denominator, 0, dtype)
+    divisor = count if op.name == "mean" else 1
+    rounded = round_ratio(total.numerator, total.denominator * divisor, 0, dtype)
+    return rounded or math.copysign(0.0, total)
