@@ -51,7 +51,7 @@ class Playback(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the base class names it so)
+    def log_message(self, format: str, *args: object) -> None:
         """Nothing: the test's output is enough."""
 
 
