@@ -16,6 +16,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 _LOOK_EVERY_S = 0.02
+_FOREVER_S = 1e9  # `give_up` ends the wait
 
 
 class SlotTaken(Exception):
@@ -72,7 +73,7 @@ def gpus_of(slot: str) -> tuple[int, ...]:
 def _lock(path: Path) -> FileLock:
     path.parent.mkdir(parents=True, exist_ok=True)
     # A file system without flock must be an error: a marker file would outlive a killed process.
-    return FileLock(path, timeout=-1, thread_local=False, fallback_to_soft=False)
+    return FileLock(path, timeout=_FOREVER_S, thread_local=False, fallback_to_soft=False)
 
 
 def _file_name(slot: str) -> str:

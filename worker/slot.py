@@ -85,8 +85,8 @@ class Slot:
 
         Raises BrokenSlot when the device cannot be opened, StopRequested when asked to stop meanwhile.
         """
-        if self._child is not None and not self._child.process.is_alive():
-            log.warning("child died while idle", exit_code=self._child.process.exitcode)
+        if self._child is not None and wait([self._child.process.sentinel], 0):
+            log.warning("child died while idle", exit_code=self._died(self._child).exit_code)
             self.close()
         if self._child is None:
             self._child = self._start()

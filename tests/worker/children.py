@@ -1,0 +1,95 @@
+"""What a child can be told to do in tests: real work of real processes, without a device."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from kernels.errors import CudaError, InvalidInput, OutOfMemory, Unavailable
+from worker.messages import Opener, Progress, Request, Success, Tell
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Does what the spec's first word says, with the rest of it as argument."""
+
+    device: Mapping[str, object]
+
+    def run(self, request: Request, tell: Tell) -> Success:
+        word, _, rest = request.spec.strip('"').partition(" ")
+        _PARTS[word](rest, tell)
+        return Success({"pid": os.getpid(), "said": rest})
+
+
+def opened(device: Mapping[str, object]) -> Actor:
+    return Actor(device)
+
+
+def actor() -> Opener:
+    """Opens at once."""
+    return partial(opened, {"backend": "cpu", "name": "actor"})
+
+
+def open_without_gpu() -> Actor:
+    raise Unavailable("no GPU is visible to this process")
+
+
+def open_and_exit() -> Actor:
+    os._exit(3)
+
+
+def open_slowly() -> Actor:
+    time.sleep(60)
+    return Actor({})
+
+
+def _say(rest: str, tell: Tell) -> None:
+    pass
+
+
+def _sleep(rest: str, tell: Tell) -> None:
+    time.sleep(float(rest))
+
+
+def _deafly_sleep(rest: str, tell: Tell) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    time.sleep(float(rest))
+
+
+def _count(rest: str, tell: Tell) -> None:
+    for step in range(int(rest)):
+        tell(Progress(step, int(rest), "steps"))
+        time.sleep(0.001)
+
+
+def _exit(rest: str, tell: Tell) -> None:
+    os._exit(int(rest))
+
+
+def _signal(rest: str, tell: Tell) -> None:
+    os.kill(os.getpid(), int(rest))
+    time.sleep(10)
+
+
+def _raise(rest: str, tell: Tell) -> None:
+    errors = {
+        "input": InvalidInput("the input is odd"),
+        "memory": OutOfMemory("the array does not fit"),
+        "host-memory": MemoryError(),
+        "cuda": CudaError("CUDA_ERROR_ILLEGAL_ADDRESS"),
+        "bug": RuntimeError("secret detail"),
+    }
+    raise errors[rest]
+
+
+_PARTS: dict[str, Callable[[str, Tell], None]] = {
+    "say": _say,
+    "sleep": _sleep,
+    "deafly-sleep": _deafly_sleep,
+    "count": _count,
+    "exit": _exit,
+    "signal": _signal,
+    "raise": _raise,
+}

@@ -1,0 +1,107 @@
+"""Locks are between processes; locks of different objects in one process exclude each other just the same."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from worker.gpu_lock import GaveUp, GpuTurn, SlotTaken, gpus_of, slot_lock
+
+
+def never() -> bool:
+    return False
+
+
+def at_once() -> bool:
+    return True
+
+
+def test_a_slot_has_one_worker(tmp_path: Path) -> None:
+    refused = pytest.raises(SlotTaken, match="another worker already serves slot cuda:0")
+    with slot_lock(tmp_path, "cuda:0"), refused, slot_lock(tmp_path, "cuda:0"):
+        pytest.fail("two workers in one slot")
+    with slot_lock(tmp_path, "cuda:0"):
+        pass
+
+
+def test_slots_do_not_disturb_each_other(tmp_path: Path) -> None:
+    with slot_lock(tmp_path, "cuda:0"), slot_lock(tmp_path, "cuda:1"), slot_lock(tmp_path, "cpu"):
+        pass
+
+
+def test_a_killed_process_leaves_its_slot_free(tmp_path: Path) -> None:
+    script = (
+        "import sys, time; from pathlib import Path; from worker.gpu_lock import slot_lock\n"
+        "with slot_lock(Path(sys.argv[1]), 'cpu'): print('held', flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(SlotTaken), slot_lock(tmp_path, "cpu"):
+            pass
+        os.kill(holder.pid, signal.SIGKILL)
+        holder.wait()
+    with slot_lock(tmp_path, "cpu"):
+        pass
+
+
+def test_a_gpu_is_used_by_one_at_a_time(tmp_path: Path) -> None:
+    with GpuTurn(tmp_path, [0]).hold(never), pytest.raises(GaveUp), GpuTurn(tmp_path, [0, 1]).hold(at_once):
+        pytest.fail("two on one GPU")
+    with GpuTurn(tmp_path, [0, 1]).hold(at_once):
+        pass
+
+
+def test_whoever_gives_up_leaves_nothing_locked(tmp_path: Path) -> None:
+    gang = GpuTurn(tmp_path, [0, 1])
+    with GpuTurn(tmp_path, [1]).hold(never):
+        with pytest.raises(GaveUp), gang.hold(at_once):
+            pass
+        with GpuTurn(tmp_path, [0]).hold(at_once):
+            pass
+    with gang.hold(at_once):
+        pass
+
+
+def test_a_cpu_slot_waits_for_no_gpu(tmp_path: Path) -> None:
+    assert gpus_of("cpu") == ()
+    assert gpus_of("cuda:3") == (3,)
+    with GpuTurn(tmp_path, ()).hold(at_once), GpuTurn(tmp_path, ()).hold(at_once):
+        pass
+
+
+def test_a_gang_is_not_starved_by_busy_slots_nor_they_by_it(tmp_path: Path) -> None:
+    """Two slots run short jobs back to back; a gang of both GPUs comes again and again. All get their turns."""
+    runs = {"slot 0": 0, "slot 1": 0, "gang": 0}
+    using = {0: 0, 1: 0}
+    clashes: list[int] = []
+    end = time.monotonic() + 1.5
+
+    def user(name: str, gpus: tuple[int, ...], job_s: float) -> None:
+        turn = GpuTurn(tmp_path, gpus)
+        while time.monotonic() < end:
+            with turn.hold(never):
+                for gpu in gpus:
+                    using[gpu] += 1
+                    if using[gpu] != 1:
+                        clashes.append(gpu)
+                time.sleep(job_s)
+                for gpu in gpus:
+                    using[gpu] -= 1
+                runs[name] += 1
+
+    threads = [
+        threading.Thread(target=user, args=arguments)
+        for arguments in (("slot 0", (0,), 0.005), ("slot 1", (1,), 0.008), ("gang", (1, 0), 0.01))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not clashes
+    assert min(runs.values()) >= 5, runs

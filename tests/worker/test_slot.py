@@ -1,0 +1,227 @@
+"""Each test works with a real child process."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import psutil
+import pytest
+
+from app.jobs.states import Reason
+from tests.worker.children import actor, open_and_exit, open_slowly, open_without_gpu
+from worker.messages import Failure, Opener, Progress, Request, Success
+from worker.slot import BrokenSlot, Died, Ending, Halt, Slot, Verdict
+from worker.stop import Stop, StopRequested
+
+
+@pytest.fixture
+def stop() -> Iterator[Stop]:
+    stop = Stop()
+    yield stop
+    stop.close()
+
+
+@pytest.fixture
+def slot(stop: Stop) -> Iterator[Slot]:
+    slot = Slot("cpu", actor(), stop, grace_s=0.3)
+    slot.ready()
+    yield slot
+    slot.close()
+
+
+def go_on(progress: Progress | None) -> Verdict:
+    return Verdict.GO_ON
+
+
+def run(slot: Slot, spec: str, timeout_s: float = 20.0) -> Ending:
+    return slot.run(Request(uuid4(), 1, spec, 0.0), timeout_s=timeout_s, beat_s=0.05, beat=go_on)
+
+
+def test_a_child_describes_its_device_once_it_is_open(slot: Slot) -> None:
+    assert slot.ready() == {"backend": "cpu", "name": "actor"}
+
+
+def test_one_warm_child_runs_job_after_job(slot: Slot) -> None:
+    first, second = run(slot, "say one"), run(slot, "say two")
+    assert isinstance(first, Success)
+    assert isinstance(second, Success)
+    assert first.result == {"pid": slot.pid, "said": "one"}
+    assert second.result == {"pid": slot.pid, "said": "two"}
+
+
+def test_a_request_of_many_megabytes_passes(slot: Slot) -> None:
+    ending = run(slot, "say " + "x" * 5_000_000)
+    assert isinstance(ending, Success)
+    assert len(str(ending.result["said"])) == 5_000_000
+
+
+def test_progress_reaches_the_beat_but_not_every_step_of_it(slot: Slot) -> None:
+    seen: list[Progress] = []
+
+    def beat(progress: Progress | None) -> Verdict:
+        if progress is not None:
+            seen.append(progress)
+        return Verdict.GO_ON
+
+    slot.run(Request(uuid4(), 1, "count 500", 0.0), timeout_s=20.0, beat_s=0.05, beat=beat)
+    assert 2 <= len(seen) <= 12
+    assert [one.done for one in seen] == sorted(one.done for one in seen)
+    assert seen[0].total == 500
+
+
+def test_a_job_beyond_its_time_is_ended_with_its_child(slot: Slot) -> None:
+    before, started = slot.pid, time.monotonic()
+    assert run(slot, "sleep 60", timeout_s=0.2) is Halt.TIMEOUT
+    assert time.monotonic() - started < 1.0
+    slot.ready()
+    assert slot.pid != before
+    assert isinstance(run(slot, "say again"), Success)
+
+
+def test_a_child_deaf_to_sigterm_is_killed(slot: Slot) -> None:
+    child = psutil.Process(slot.pid)
+    assert run(slot, "deafly-sleep 60", timeout_s=0.2) is Halt.TIMEOUT
+    assert not child.is_running()
+
+
+@pytest.mark.parametrize(("verdict", "halt"), [(Verdict.CANCEL, Halt.CANCELLED), (Verdict.ABANDON, Halt.ABANDONED)])
+def test_the_beat_can_end_a_job(slot: Slot, verdict: Verdict, halt: Halt) -> None:
+    ending = slot.run(Request(uuid4(), 1, "sleep 60", 0.0), timeout_s=20.0, beat_s=0.05, beat=lambda progress: verdict)
+    assert ending is halt
+
+
+def test_an_error_in_the_beat_leaves_no_child_that_would_answer_late(slot: Slot) -> None:
+    def broken(progress: Progress | None) -> Verdict:
+        raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError):
+        slot.run(Request(uuid4(), 1, "sleep 0.3", 0.0), timeout_s=20.0, beat_s=0.05, beat=broken)
+    slot.ready()
+    ending = run(slot, "say fresh")
+    assert isinstance(ending, Success)
+    assert ending.result["said"] == "fresh"
+
+
+def test_a_request_to_stop_ends_the_job_at_once(slot: Slot, stop: Stop) -> None:
+    stop.request()
+    assert run(slot, "sleep 60") is Halt.STOPPING
+
+
+@pytest.mark.parametrize(("spec", "code"), [("exit 7", 7), (f"signal {signal.SIGKILL}", -9), ("signal 11", -11)])
+def test_a_child_that_dies_is_noticed_and_replaced(slot: Slot, spec: str, code: int) -> None:
+    assert run(slot, spec) == Died(code)
+    slot.ready()
+    assert isinstance(run(slot, "say alive"), Success)
+
+
+def test_a_child_killed_while_idle_is_replaced_before_the_next_job(slot: Slot) -> None:
+    before = psutil.Process(slot.pid)
+    before.kill()
+    while before.status() != psutil.STATUS_ZOMBIE:
+        time.sleep(0.001)
+    slot.ready()
+    assert slot.pid != before.pid
+    assert isinstance(run(slot, "say alive"), Success)
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ("raise input", Reason.INVALID_INPUT),
+        ("raise memory", Reason.OUT_OF_MEMORY),
+        ("raise host-memory", Reason.OUT_OF_MEMORY),
+    ],
+)
+def test_errors_that_the_child_understands_leave_it_warm(slot: Slot, spec: str, reason: Reason) -> None:
+    before = slot.pid
+    ending = run(slot, spec)
+    assert isinstance(ending, Failure)
+    assert ending.reason is reason
+    slot.ready()
+    assert slot.pid == before
+
+
+def test_a_child_that_saw_a_cuda_error_is_replaced(slot: Slot) -> None:
+    before = slot.pid
+    ending = run(slot, "raise cuda")
+    assert isinstance(ending, Failure)
+    assert (ending.reason, ending.error) == (Reason.CUDA_ERROR, "CUDA_ERROR_ILLEGAL_ADDRESS")
+    slot.ready()
+    assert slot.pid != before
+
+
+def test_an_unforeseen_error_shows_a_number_to_its_owner_and_its_traceback_to_the_log(
+    stop: Stop, capfd: pytest.CaptureFixture[str]
+) -> None:
+    slot = Slot("cpu", actor(), stop)
+    slot.ready()  # here, for the child's stderr is the one of this moment
+    ending = run(slot, "raise bug")
+    slot.close()
+    assert isinstance(ending, Failure)
+    assert ending.reason is Reason.INTERNAL
+    assert "secret" not in ending.error
+    number = ending.error.rstrip(".").split()[-1]
+    logged = capfd.readouterr().err
+    assert f"incident={number}" in logged
+    assert "RuntimeError: secret detail" in logged
+
+
+@pytest.mark.parametrize(
+    ("opener", "said"),
+    [(open_without_gpu, "no GPU is visible to this process"), (open_and_exit, "ended with code 3")],
+)
+def test_a_device_that_does_not_open_breaks_the_slot(stop: Stop, opener: Opener, said: str) -> None:
+    with pytest.raises(BrokenSlot, match=said):
+        Slot("cuda:0", opener, stop).ready()
+
+
+def test_a_device_that_opens_too_slowly_breaks_the_slot(stop: Stop) -> None:
+    with pytest.raises(BrokenSlot, match=r"did not open within 0\.3 s"):
+        Slot("cuda:0", open_slowly, stop, start_within_s=0.3, grace_s=0.3).ready()
+
+
+def test_a_request_to_stop_ends_the_wait_for_the_device(stop: Stop) -> None:
+    stop.request()
+    with pytest.raises(StopRequested):
+        Slot("cuda:0", open_slowly, stop).ready()
+
+
+_PARENT = """
+import sys, time
+from uuid import uuid4
+from tests.worker.children import actor
+from worker.messages import Request
+from worker.slot import Slot, Verdict
+from worker.stop import Stop
+
+def main():
+    slot = Slot("cpu", actor(), Stop())
+    slot.ready()
+    print(slot.pid, flush=True)
+    slot.run(Request(uuid4(), 1, sys.argv[1], 0.0), timeout_s=60, beat_s=60, beat=lambda progress: Verdict.GO_ON)
+    time.sleep(60)
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize("spec", ["sleep 60", "say idle"])
+def test_a_child_does_not_outlive_a_killed_parent(tmp_path: Path, spec: str) -> None:
+    script = tmp_path / "parent.py"
+    script.write_text(_PARENT)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    with subprocess.Popen(
+        [sys.executable, str(script), spec], stdout=subprocess.PIPE, text=True, env=environment
+    ) as parent:
+        assert parent.stdout is not None
+        child = psutil.Process(int(parent.stdout.readline()))
+        time.sleep(0.1)  # let the request arrive
+        parent.kill()
+        _, alive = psutil.wait_procs([child], timeout=2)
+    assert not alive or alive[0].status() == psutil.STATUS_ZOMBIE

@@ -1,0 +1,60 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from worker.stop import Stop, StopRequested
+
+
+@pytest.fixture
+def stop() -> Iterator[Stop]:
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    stop = Stop()
+    stop.listen()
+    yield stop
+    for number, handler in before.items():
+        signal.signal(number, handler)
+    stop.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_is_a_request_to_stop(stop: Stop, number: signal.Signals) -> None:
+    assert not stop.requested
+    os.kill(os.getpid(), number)
+    assert stop.requested
+
+
+def test_a_wait_ends_with_the_request(stop: Stop) -> None:
+    assert not stop.wait(0.01)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    before = signal.signal(signal.SIGALRM, lambda number, frame: stop.request())
+    started = time.monotonic()
+    assert stop.wait(10.0)
+    assert time.monotonic() - started < 5.0
+    signal.signal(signal.SIGALRM, before)
+
+
+def test_a_signal_interrupts_a_blocking_call_only_where_that_was_allowed(stop: Stop) -> None:
+    os.kill(os.getpid(), signal.SIGTERM)  # no exception here
+    with pytest.raises(StopRequested), stop.interrupting():
+        pytest.fail("a request made before must keep the call from starting")
+
+
+def test_a_blocking_call_is_interrupted() -> None:
+    script = (
+        "import socket; from worker.stop import Stop, StopRequested\n"
+        "stop = Stop(); stop.listen(); one, other = socket.socketpair(); print('waiting', flush=True)\n"
+        "try:\n"
+        "    with stop.interrupting(): one.recv(1)\n"
+        "except StopRequested: print('stopped', flush=True)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "waiting\n"
+        time.sleep(0.05)
+        process.terminate()
+        assert process.stdout.readline() == "stopped\n"
