@@ -1,0 +1,63 @@
+"""Reductions on CPUs and GPUs: what can be computed (ops, dtypes, strategies), of what (sources), where (backends)."""
+
+import re
+
+from kernels.backend import Backend, Device, Progress, Reduction
+from kernels.catalog import AUTO, EXACT, Strategy, backends_for, resolve, strategies, strategy_names
+from kernels.dtypes import DTYPES, DType, dtype_named, dtype_of
+from kernels.errors import CudaError, InvalidInput, KernelError, OutOfMemory, Unavailable
+from kernels.ops import OPS, NanPolicy, Op, Value, empty_value, op_named
+from kernels.source import ArraySource, GeneratedSource, Source
+
+__all__ = [
+    "AUTO",
+    "DTYPES",
+    "EXACT",
+    "OPS",
+    "ArraySource",
+    "Backend",
+    "CudaError",
+    "DType",
+    "Device",
+    "GeneratedSource",
+    "InvalidInput",
+    "KernelError",
+    "NanPolicy",
+    "Op",
+    "OutOfMemory",
+    "Progress",
+    "Reduction",
+    "Source",
+    "Strategy",
+    "Unavailable",
+    "Value",
+    "backends_for",
+    "dtype_named",
+    "dtype_of",
+    "empty_value",
+    "op_named",
+    "open_backend",
+    "resolve",
+    "strategies",
+    "strategy_names",
+]
+
+_CUDA_SLOT = re.compile(r"cuda:(0|[1-9][0-9]{0,2})")
+
+
+def open_backend(slot: str) -> Backend:
+    """The backend of a slot: "cpu", or "cuda:0", "cuda:1", … for a GPU.
+
+    Raises InvalidInput for another name and Unavailable where this machine has no such device. Imports the device's
+    libraries, so it takes seconds; the backend it returns does not.
+    """
+    if slot == "cpu":
+        from kernels.cpu.backend import CpuBackend
+
+        return CpuBackend()
+    found = _CUDA_SLOT.fullmatch(slot)
+    if not found:
+        raise InvalidInput(f"unknown slot {slot!r}; a slot is cpu, or cuda: and the number of a GPU", "slot")
+    from kernels.cuda.backend import CudaBackend
+
+    return CudaBackend(int(found[1]))

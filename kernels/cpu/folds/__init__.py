@@ -1,0 +1,55 @@
+"""Reductions that read an array piece by piece, in any order, and merge: what the exact strategy is made of."""
+
+from typing import Any, Protocol, Self
+
+from numpy.typing import NDArray
+
+from kernels.dtypes import DType
+from kernels.exact import ExactState
+from kernels.ops import NanPolicy, Op, Terms, Value
+
+
+class Fold(Protocol):
+    """A reduction under way. One serves one thread; the order of pieces and merges does not change its value."""
+
+    @property
+    def count(self) -> int:
+        """Elements that entered: all that were added but, with NanPolicy.OMIT, the NaNs."""
+        ...
+
+    def add(self, start: int, part: NDArray[Any]) -> None:
+        """Take in elements start … start + len(part) − 1 of the array, native byte order.
+
+        Raises InvalidInput naming the first NaN's index where the policy is RAISE.
+        """
+        ...
+
+    def merge(self, other: Self) -> None:
+        """Take in all that `other`, a fold of the same op, dtype and policy, took in."""
+        ...
+
+    def value(self) -> Value:
+        """The value over the elements so far, at least one; InvalidInput where it has none."""
+        ...
+
+    def state(self) -> ExactState | None:
+        """The exact accumulator, where the op adds terms."""
+        ...
+
+
+def fold_for(op: Op, dtype: DType, nan_policy: NanPolicy) -> Fold:
+    """An empty fold of `op` over elements of `dtype`."""
+    from kernels.cpu.folds import extremes, nonzero, products, sums
+
+    if op.terms is not Terms.NONE:
+        return sums.Sum(op, dtype, nan_policy)
+    match op.name:
+        case "prod":
+            return products.Product(dtype)
+        case "argmin" | "argmax":
+            return extremes.Place(op, dtype, nan_policy)
+        case "min" | "max" | "norm_inf":
+            return extremes.Extreme(op, dtype, nan_policy)
+        case "count_nonzero" | "any" | "all":
+            return nonzero.Nonzero(op, dtype, nan_policy)
+    raise NotImplementedError(op.name)

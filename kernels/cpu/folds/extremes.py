@@ -1,0 +1,137 @@
+"""Ops that select an element: min, max and norm_inf by value, argmin and argmax by index."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.cpu.folds.nans import is_nan, refuse_nan, widened
+from kernels.dtypes import DType
+from kernels.ops import NanPolicy, Op, Result, Value
+
+
+class Extreme:
+    """The smallest and largest element, as minimum and maximum of IEEE 754-2019, 9.6: NaN if one is NaN; −0 < +0."""
+
+    def __init__(self, op: Op, dtype: DType, nan_policy: NanPolicy) -> None:
+        self._op = op
+        self._dtype = dtype
+        self._omit = dtype.is_float and nan_policy is NanPolicy.OMIT
+        self._refuse = dtype.is_float and nan_policy is NanPolicy.RAISE
+        self._least: float | int | None = None
+        self._most: float | int | None = None
+        self.count = 0
+
+    def add(self, start: int, part: NDArray[Any]) -> None:
+        if self._refuse:
+            refuse_nan(start, part, self._dtype)
+        elif self._omit:
+            part = part[~is_nan(part, self._dtype)]
+        if not part.size:
+            return
+        self.count += part.size
+        values = widened(part, self._dtype)
+        if self._op.name != "max":
+            self._least = _smaller(self._least, _least(values))
+        if self._op.name != "min":
+            self._most = _larger(self._most, _most(values))
+
+    def merge(self, other: "Extreme") -> None:
+        self.count += other.count
+        self._least = _smaller(self._least, other._least)
+        self._most = _larger(self._most, other._most)
+
+    def value(self) -> Value:
+        found = [value for value in (self._least, self._most) if value is not None]
+        assert found, f"{self._op.name} of no elements"
+        if self._op.name == "norm_inf":
+            least, most = found
+            return math.nan if math.isnan(least) else max(abs(least), abs(most))
+        return found[0]
+
+    def state(self) -> None:
+        return None
+
+
+class Place:
+    """The index of the smallest or largest element, the lowest of equals (−0 equals +0); of the first NaN if any is."""
+
+    def __init__(self, op: Op, dtype: DType, nan_policy: NanPolicy) -> None:
+        assert op.result is Result.INDEX
+        self._sign = 1 if op.name == "argmin" else -1
+        self._dtype = dtype
+        self._omit = dtype.is_float and nan_policy is NanPolicy.OMIT
+        self._refuse = dtype.is_float and nan_policy is NanPolicy.RAISE
+        self._best: tuple[bool, float, int] | None = None  # sorts NaN first, then by value, then by index
+        self.count = 0
+
+    def add(self, start: int, part: NDArray[Any]) -> None:
+        kept = None
+        if self._refuse:
+            refuse_nan(start, part, self._dtype)
+        elif self._omit:
+            missing = is_nan(part, self._dtype)
+            if missing.any():
+                kept = np.flatnonzero(~missing)
+                part = part[kept]
+        if not part.size:
+            return
+        self.count += part.size
+        values = widened(part, self._dtype)
+        found = int(values.argmin() if self._sign > 0 else values.argmax())
+        index = start + (found if kept is None else int(kept[found]))
+        number = values[found].item()
+        nan = math.isnan(number)
+        self._take((not nan, 0 if nan else self._sign * number, index))
+
+    def _take(self, candidate: tuple[bool, float, int]) -> None:
+        if self._best is None or candidate < self._best:
+            self._best = candidate
+
+    def merge(self, other: "Place") -> None:
+        self.count += other.count
+        if other._best is not None:
+            self._take(other._best)
+
+    def value(self) -> int:
+        assert self._best is not None, "the index of no elements"
+        return self._best[2]
+
+    def state(self) -> None:
+        return None
+
+
+def _least(values: NDArray[Any]) -> float | int:
+    """The minimum of `values`, at least one, as a Python number."""
+    least = values.min()
+    if values.dtype.kind == "f" and least == 0 and np.signbit(values[values == 0]).any():
+        return -0.0
+    found: float | int = least.item()
+    return found
+
+
+def _most(values: NDArray[Any]) -> float | int:
+    """The maximum of `values`, at least one, as a Python number."""
+    most = values.max()
+    if values.dtype.kind == "f" and most == 0 and not np.signbit(values[values == 0]).all():
+        return 0.0
+    found: float | int = most.item()
+    return found
+
+
+def _smaller(a: float | None, b: float | None) -> float | None:
+    if a is None or b is None:
+        return b if a is None else a
+    return math.nan if math.isnan(a) or math.isnan(b) else min(a, b, key=_order)
+
+
+def _larger(a: float | None, b: float | None) -> float | None:
+    if a is None or b is None:
+        return b if a is None else a
+    return math.nan if math.isnan(a) or math.isnan(b) else max(a, b, key=_order)
+
+
+def _order(value: float) -> tuple[float, float]:
+    """Sorts by value, −0 before +0."""
+    return value, math.copysign(1.0, value)

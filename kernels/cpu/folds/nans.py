@@ -1,0 +1,36 @@
+"""Finding and leaving out NaN by bits, so that a signalling NaN raises no floating-point flag."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.dtypes import DType
+from kernels.errors import InvalidInput
+
+
+def is_nan(part: NDArray[Any], dtype: DType) -> NDArray[np.bool_]:
+    """Which elements of a contiguous `part` of a float dtype are NaN, shape (n,)."""
+    width = 8 * dtype.itemsize
+    bits = part.view(f"uint{width}")
+    magnitude = bits.dtype.type((1 << (width - 1)) - 1)
+    infinity = bits.dtype.type((2 * dtype.max_exponent - 1) << (dtype.precision - 1))
+    found: NDArray[np.bool_] = (bits & magnitude) > infinity
+    return found
+
+
+def refuse_nan(start: int, part: NDArray[Any], dtype: DType) -> None:
+    """Raise InvalidInput naming the index of the first NaN of `part`, whose first element has index `start`."""
+    found = is_nan(part, dtype)
+    if found.any():
+        raise InvalidInput(f"element {start + int(found.argmax())} is NaN, and nan_policy is raise", "nan_policy")
+
+
+def widened(part: NDArray[Any], dtype: DType) -> NDArray[Any]:
+    """The same values in a dtype that NumPy itself compares: float16 and bfloat16 as float32, any other as it is."""
+    if dtype.name == "bfloat16":
+        return (part.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    if dtype.name == "float16":
+        with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
+            return part.astype(np.float32)
+    return part

@@ -1,0 +1,39 @@
+"""The ways to reduce on a CPU, one module each with a `STRATEGY` row and a `reduce`. A file here is a strategy."""
+
+import importlib
+import pkgutil
+from functools import cache
+from typing import Protocol
+
+from kernels.backend import Progress, Reduction
+from kernels.catalog import Strategy
+from kernels.ops import NanPolicy, Op
+from kernels.source import Source
+
+
+class CpuStrategy(Protocol):
+    """What a module of this folder holds. Importing one compiles nothing."""
+
+    STRATEGY: Strategy
+
+    def reduce(self, source: Source, op: Op, nan_policy: NanPolicy, progress: Progress | None) -> Reduction:
+        """Reduce a source of at least one element. Raises a KernelError."""
+        ...
+
+
+@cache
+def cpu_modules() -> tuple[CpuStrategy, ...]:
+    """The modules of this folder, by name."""
+    names = sorted(found.name for found in pkgutil.iter_modules(__path__))
+    modules: list[CpuStrategy] = [importlib.import_module(f"{__name__}.{name}") for name in names]
+    return tuple(modules)
+
+
+def cpu_strategies() -> tuple[Strategy, ...]:
+    """The catalogue rows of all CPU strategies."""
+    return tuple(module.STRATEGY for module in cpu_modules())
+
+
+def cpu_strategy(name: str) -> CpuStrategy:
+    """The module of the strategy called `name`, which the catalogue has."""
+    return next(module for module in cpu_modules() if module.STRATEGY.name == name)

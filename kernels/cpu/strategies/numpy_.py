@@ -1,0 +1,112 @@
+"""What NumPy gives: the array in memory as a whole, one call, NumPy's order of additions and NumPy's overflow."""
+
+import time
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.backend import Progress, Reduction
+from kernels.catalog import Strategy, claims
+from kernels.cpu.folds.nans import is_nan, refuse_nan
+from kernels.cpu.memory import require
+from kernels.dtypes import DTYPES, DType, Kind
+from kernels.ops import OPS, NanPolicy, Op, Terms, Value, empty_value
+from kernels.source import ArraySource, Source
+
+STRATEGY = Strategy(
+    name="numpy",
+    backend="cpu",
+    summary="One NumPy call over the whole array in memory",
+    error_bound=(
+        "γ_{log₂ n + 16} Σ|x| in the element dtype for float sums (pairwise by blocks); "
+        "sums and products of integers wrap at 64 bits"
+    ),
+    claims=claims(OPS, DTYPES),
+)
+
+
+def reduce(source: Source, op: Op, nan_policy: NanPolicy, progress: Progress | None) -> Reduction:
+    """Reduce `source` in memory.
+
+    Raises OutOfMemory, with both numbers, before it reads an array that does not fit; InvalidInput for a NaN where the
+    policy is RAISE, and where OMIT leaves nothing of an op that is undefined on nothing.
+    """
+    dtype = source.dtype
+    size = source.count * dtype.itemsize
+    require(_copies(source, op, dtype, nan_policy) * size, f"strategy numpy on {source.count:,} elements")
+    began = time.perf_counter()
+    array = source.read(0, source.count)
+    loaded = time.perf_counter()
+    if dtype.is_float and nan_policy is NanPolicy.RAISE:
+        refuse_nan(0, array, dtype)
+    kept = None
+    if dtype.is_float and nan_policy is NanPolicy.OMIT:
+        kept = np.flatnonzero(~is_nan(array, dtype))
+        array = array[kept]
+    if array.size:
+        with np.errstate(all="ignore"):
+            value = _value(op, dtype, array)
+    else:
+        value = empty_value(op, dtype)
+    if kept is not None and array.size and op.name in ("argmin", "argmax"):
+        value = int(kept[int(value)])
+    ended = time.perf_counter()
+    if progress is not None:
+        progress(source.count, source.count)
+    return Reduction(
+        value=value,
+        dtype=op.result_dtype(dtype),
+        count=array.size,
+        op=op.name,
+        strategy=STRATEGY.name,
+        correctly_rounded=op.terms is Terms.NONE and op.name != "prod",  # these select and count: nothing rounds
+        load_ms=(loaded - began) * 1e3,
+        kernel_ms=(ended - loaded) * 1e3,
+    )
+
+
+def _copies(source: Source, op: Op, dtype: DType, nan_policy: NanPolicy) -> int:
+    """How many times the array's size the call takes: itself unless it is there, and what NumPy makes on the way."""
+    own = 0 if isinstance(source, ArraySource) else 1
+    widening = 1 if dtype.is_float else 8 // dtype.itemsize
+    temporary = widening if op.name in ("sum_squares", "norm1", "norm2") else 0
+    omitted = 1 + 8 // dtype.itemsize if dtype.is_float and nan_policy is NanPolicy.OMIT else 0
+    return own + temporary + omitted
+
+
+Call = Callable[[NDArray[Any], "type[np.integer[Any]] | None"], Any]
+"""NumPy's answer for an array; integers are squared and made positive in the given 64 bits, not in their own width."""
+
+_CALLS: Mapping[str, Call] = MappingProxyType(
+    {
+        "sum": lambda x, wide: np.sum(x),
+        "mean": lambda x, wide: np.mean(x),
+        "prod": lambda x, wide: np.prod(x),
+        "min": lambda x, wide: np.min(x),
+        "max": lambda x, wide: np.max(x),
+        "argmin": lambda x, wide: np.argmin(x),
+        "argmax": lambda x, wide: np.argmax(x),
+        "sum_squares": lambda x, wide: np.sum(np.square(x, dtype=wide)),
+        "norm1": lambda x, wide: np.sum(np.abs(x, dtype=wide)),
+        "norm2": lambda x, wide: np.sqrt(np.sum(np.square(x, dtype=wide))),
+        "norm_inf": lambda x, wide: np.max(np.abs(x)) if wide is None else max(abs(int(x.min())), abs(int(x.max()))),
+        "count_nonzero": lambda x, wide: np.count_nonzero(x),
+        "any": lambda x, wide: np.any(x),
+        "all": lambda x, wide: np.all(x),
+    }
+)
+_WIDE: Mapping[Kind, "type[np.integer[Any]] | None"] = MappingProxyType(
+    {Kind.FLOAT: None, Kind.INT: np.int64, Kind.UINT: np.uint64, Kind.BOOL: np.uint64}
+)
+
+
+def _value(op: Op, dtype: DType, x: NDArray[Any]) -> Value:
+    """NumPy's answer as a Python value of the result dtype."""
+    found = _CALLS[op.name](x, _WIDE[dtype.kind])
+    result = op.result_dtype(dtype)
+    if result == "bool":
+        return bool(found)
+    return float(found) if result in DTYPES and DTYPES[result].is_float else int(found)

@@ -1,0 +1,124 @@
+"""Reading a source piece by piece on all cores, so that no array need fit in memory."""
+
+import itertools
+import os
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from kernels.backend import Progress
+from kernels.cpu.folds import Fold
+from kernels.source import ArraySource, Source
+
+ARRAY_PIECE = 1 << 20
+"""Elements at a time of an array that is there already: views, so only the calls cost."""
+
+MADE_PIECE = 1 << 17
+"""Elements at a time of a source that makes or copies them: they stay in the second-level cache."""
+
+REPORT_S = 0.02
+"""Seconds between two reports of progress."""
+
+F = TypeVar("F", bound=Fold)
+
+
+@dataclass
+class Streamed(Generic[F]):
+    """What came of a stream: the fold of everything, and where the time went (wall-clock shares, milliseconds)."""
+
+    fold: F
+    load_ms: float
+    kernel_ms: float
+
+
+def stream(source: Source, make: Callable[[], F], progress: Progress | None = None) -> Streamed[F]:
+    """Fold all of `source`; `make` gives an empty fold for each thread.
+
+    Progress is reported from the calling thread, at the end always; what it raises stops the work. An error of a piece
+    stops it too; of several the one of the first piece is raised, whatever the number of threads.
+    """
+    began = time.perf_counter()
+    size = ARRAY_PIECE if isinstance(source, ArraySource) else MADE_PIECE
+    pieces = -(-source.count // size)
+    threads = min(os.cpu_count() or 1, pieces)
+    shared = _Shared(source, size)
+    if threads <= 1:
+        fold = make()
+        _work(shared, fold, progress)
+        folds = [fold]
+    else:
+        folds = [make() for _ in range(threads)]
+        _run(shared, folds, progress)
+    if shared.errors:
+        raise min(shared.errors, key=lambda found: found[0])[1]
+    whole = folds[0]
+    for other in folds[1:]:
+        whole.merge(other)
+    if progress is not None:
+        progress(source.count, source.count)
+    wall_ms = (time.perf_counter() - began) * 1e3
+    busy = shared.load_s + shared.kernel_s
+    load_ms = wall_ms * shared.load_s / busy if busy else 0.0
+    return Streamed(whole, load_ms, wall_ms - load_ms)
+
+
+@dataclass
+class _Shared:
+    """What the threads of one stream have in common."""
+
+    source: Source
+    size: int
+    starts: "itertools.count[int]" = field(init=False)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    stop: threading.Event = field(default_factory=threading.Event)
+    errors: list[tuple[int, Exception]] = field(default_factory=list)
+    done: int = 0
+    load_s: float = 0.0
+    kernel_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.starts = itertools.count(0, self.size)
+
+
+def _run(shared: _Shared, folds: list[F], progress: Progress | None) -> None:
+    with ThreadPoolExecutor(len(folds), thread_name_prefix="reduce") as pool:
+        running = [pool.submit(_work, shared, fold, None) for fold in folds]
+        try:
+            while wait(running, timeout=REPORT_S).not_done:
+                if progress is not None:
+                    progress(shared.done, shared.source.count)
+        finally:
+            shared.stop.set()  # where progress raised: leaving the pool waits for the pieces in hand
+    for job in running:
+        job.result()
+
+
+def _work(shared: _Shared, fold: Fold, progress: Progress | None) -> None:
+    """Fold pieces until there are no more; the lowest pieces are taken first."""
+    source = shared.source
+    while not shared.stop.is_set():
+        with shared.lock:
+            start = next(shared.starts)
+        if start >= source.count:
+            return
+        stop = min(start + shared.size, source.count)
+        began = time.perf_counter()
+        try:
+            part = source.read(start, stop)
+            loaded = time.perf_counter()
+            fold.add(start, part)
+        except Exception as error:
+            with shared.lock:
+                shared.errors.append((start, error))
+            shared.stop.set()
+            return
+        ended = time.perf_counter()
+        with shared.lock:
+            shared.load_s += loaded - began
+            shared.kernel_s += ended - loaded
+            shared.done += stop - start
+        if progress is not None:
+            progress(shared.done, source.count)
