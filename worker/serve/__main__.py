@@ -9,18 +9,19 @@ from filelock import FileLock, Timeout
 
 import migrations
 from app.config import Settings, load_settings
+from worker import logs
 from worker.embedded.server import ServerMissing
 from worker.serve.bootstrap import LOCK_FILE, TOKEN_FILE, first_token, prepare_data_dir, start_servers, write_secret
 from worker.serve.slots import default_slots, parse_slots
 from worker.serve.supervisor import (
     NotReady,
-    Stop,
     keep_alive,
     port_is_free,
     service_processes,
     shut_down,
     wait_until_ready,
 )
+from worker.stop import Stop
 
 
 def serve(
@@ -51,7 +52,9 @@ def serve(
 
 
 def _run(settings: Settings, root: Path, host: str, port: int, slots: tuple[str, ...]) -> None:
+    logs.configure(role="serve")
     stop = Stop()
+    stop.listen()
     try:
         servers = start_servers(settings, root)
     except ServerMissing as error:

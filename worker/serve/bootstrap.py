@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.auth.repository import Role, any_admin, create_token
 from app.config import Settings
+from app.db import BlockingDatabase
 from worker.embedded.postgres import EmbeddedPostgres
 from worker.embedded.redis import EmbeddedRedis
 
@@ -59,3 +61,14 @@ def write_secret(path: Path, secret: str) -> None:
     path.unlink(missing_ok=True)
     path.touch(mode=0o600)
     path.write_text(secret + "\n")
+
+
+def first_token(database_url: str, *, exists: bool) -> str | None:
+    """A token for the user "admin", if no admin has one or the file that held the first one is gone."""
+    database = BlockingDatabase(database_url, application="warpfold-serve")
+    try:
+        if exists and database.run(any_admin):
+            return None
+        return database.run(create_token, "admin", Role.ADMIN, "warpfold serve")
+    finally:
+        database.close()

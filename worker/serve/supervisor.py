@@ -1,39 +1,27 @@
 """Starts the service's processes, keeps them alive, stops them in order."""
 
 import os
-import signal
 import socket
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import FrameType
 
 import httpx
 import structlog
+from structlog.typing import FilteringBoundLogger
 
 from worker.serve.bootstrap import Servers
 from worker.serve.process import Process, stop_all
+from worker.stop import Stop
 
 _READY_WITHIN_S = 120.0  # a first start may compile kernels
 _STOP_WITHIN_S = 3.0  # leaves 2 s of the 5 that we promise for the servers
 
-log = structlog.get_logger("serve")
+log: FilteringBoundLogger = structlog.get_logger()
 
 
 class NotReady(RuntimeError):
     """The service did not become ready; the message says which part and where its log is."""
-
-
-class Stop:
-    """Whether the user asked for the end. Set by SIGINT and SIGTERM."""
-
-    def __init__(self) -> None:
-        self.asked = False
-        signal.signal(signal.SIGINT, self._ask)
-        signal.signal(signal.SIGTERM, self._ask)
-
-    def _ask(self, number: int, frame: FrameType | None) -> None:
-        self.asked = True
 
 
 def service_processes(servers: Servers, root: Path, host: str, port: int, slots: Sequence[str]) -> list[Process]:
@@ -69,7 +57,7 @@ def wait_until_ready(processes: Sequence[Process], url: str, stop: Stop) -> bool
     """Whether the api, both servers and a live worker answered; False if the user stopped it before."""
     give_up = time.monotonic() + _READY_WITHIN_S
     with httpx.Client(timeout=2.0) as http:
-        while not stop.asked:
+        while not stop.requested:
             for process in processes:
                 if process.exit_code() is not None:
                     raise NotReady(f"{process.name} ended with code {process.exit_code()}; {_last_words(process.log)}")
@@ -77,7 +65,7 @@ def wait_until_ready(processes: Sequence[Process], url: str, stop: Stop) -> bool
                 return True
             if time.monotonic() > give_up:
                 raise NotReady(f"not ready after {_READY_WITHIN_S:.0f} s; see {processes[0].log.parent}")
-            time.sleep(0.05)
+            stop.wait(0.05)
     return False
 
 
@@ -95,7 +83,7 @@ def _last_words(path: Path) -> str:
 
 def keep_alive(processes: Sequence[Process], servers: Servers, stop: Stop) -> None:
     """Watch until the user asks for the end: what dies is started again, and the log says so."""
-    while not stop.asked:
+    while not stop.requested:
         for name in servers.revive():
             log.warning("restarted", process=name)
         for process in processes:
@@ -105,7 +93,7 @@ def keep_alive(processes: Sequence[Process], servers: Servers, stop: Stop) -> No
                 log.warning("died", process=process.name, exit_code=code, log=str(process.log))
             if process.restarts > before:
                 log.warning("restarted", process=process.name, pid=process.pid, restarts=process.restarts)
-        time.sleep(0.1)
+        stop.wait(0.1)
 
 
 def shut_down(processes: Sequence[Process], servers: Servers) -> None:
