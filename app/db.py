@@ -10,19 +10,28 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, create_engine
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import DBAPIError, OperationalError
-from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
+DATABASE_LOST = (OperationalError, InterfaceError, PoolTimeout)
+"""What `run` and `read` raise while Postgres cannot be reached or does not answer in time."""
+
 # Every statement of ours is short; these bound what a lost network or a forgotten lock can cost.
-_OPTIONS = "-c statement_timeout=30s -c lock_timeout=10s -c idle_in_transaction_session_timeout=60s"
+_OPTIONS = "-c statement_timeout=30s -c lock_timeout=10s -c idle_in_transaction_session_timeout=60s -c timezone=UTC"
 
 
 def database_url(url: str) -> URL:
     """`url` for SQLAlchemy with psycopg, whatever scheme of Postgres it was given with."""
     return make_url(url).set(drivername="postgresql+psycopg")
+
+
+def libpq_url(url: str) -> str:
+    """`url` for psycopg itself."""
+    return database_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
 
 
 def _connect_args(application: str) -> dict[str, object]:
@@ -40,6 +49,8 @@ class Database:
             pool_timeout=10,
             connect_args=_connect_args(application),
         )
+        # For reads: the same connections without BEGIN and COMMIT around each statement.
+        self._reading = self._engine.execution_options(isolation_level="AUTOCOMMIT")
 
     async def run(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work` in one transaction and commit it.
@@ -48,12 +59,25 @@ class Database:
         a failure of the commit itself is never retried, because it may have happened.
         """
         try:
-            return await self._attempt(work, *args, **kwargs)
+            return await self._attempt(self._engine, work, *args, **kwargs)
         except _DeadConnection:
-            return await self._attempt(work, *args, **kwargs)
+            return await self._attempt(self._engine, work, *args, **kwargs)
 
-    async def _attempt(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        async with self._engine.connect() as connection:
+    async def read(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run `work`, which only reads, without a transaction: each of its statements sees the latest commits."""
+        try:
+            return await self._attempt(self._reading, work, *args, **kwargs)
+        except _DeadConnection:
+            return await self._attempt(self._reading, work, *args, **kwargs)
+
+    async def _attempt(
+        self,
+        engine: AsyncEngine,
+        work: Callable[Concatenate[Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        async with engine.connect() as connection:
             try:
                 result = await connection.run_sync(work, *args, **kwargs)
             except DBAPIError as error:

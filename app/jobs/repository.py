@@ -1,4 +1,7 @@
-"""SQL of the api: accept jobs, read them, ask for their end."""
+"""SQL of the api for one job: accept it, read it, ask for its end. `app.jobs.pages` has the lists.
+
+Statements are built once, here, with bound parameters: SQLAlchemy then finds their compiled form at once.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,10 +9,24 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, and_, func, insert, or_, select, update
+from sqlalchemy import (
+    Connection,
+    Text,
+    and_,
+    bindparam,
+    case,
+    cast,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from app.auth.models import users
+from app.channels import QUEUE
 from app.jobs.changes import change, wake_dispatcher
 from app.jobs.models import events, idempotency_keys, jobs
 from app.jobs.states import EventType, Status
@@ -31,15 +48,28 @@ class NewJob:
 
 
 @dataclass(frozen=True, slots=True)
+class Stamp:
+    """Enough of a job to say whether an answer about it is still current."""
+
+    version: int
+    status: Status
+    queue_position: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
-    """A job's row. `spec` and `result` are as stored: JSON values."""
+    """A job's row. `spec` and `result` are JSON as text: they are passed on, not read.
+
+    `queue_position` is 1 for the queued job that is next by priority and age (fair share may let another owner's
+    pass), None unless queued.
+    """
 
     id: UUID
     seq: int
     version: int
     kind: str
     status: Status
-    spec: Mapping[str, Any]
+    spec: str
     owner: str
     owner_id: int
     priority: int
@@ -55,17 +85,12 @@ class Job:
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
-    result: Mapping[str, Any] | None
+    result: str | None
+    queue_position: int | None
 
-
-@dataclass(frozen=True, slots=True)
-class Stamp:
-    """Enough of a job to say whether an answer about it is still current."""
-
-    version: int
-    status: Status
-    priority: int
-    seq: int
+    @property
+    def stamp(self) -> Stamp:
+        return Stamp(self.version, self.status, self.queue_position)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +104,6 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
-    """Which jobs a page lists; None does not restrict. `tag` is a (name, value) pair, its value None for any."""
-
-    status: Status | None = None
-    kind: str | None = None
-    owner: str | None = None
-    tag: tuple[str, str | None] | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Kept:
     """An idempotency key that was used before."""
 
@@ -96,7 +111,7 @@ class Kept:
     job_id: UUID
 
 
-_COLUMNS = (
+COLUMNS = (
     jobs.c.id,
     jobs.c.seq,
     jobs.c.version,
@@ -117,114 +132,97 @@ _COLUMNS = (
     jobs.c.created_at,
     jobs.c.started_at,
     jobs.c.finished_at,
-    jobs.c.result,
+    cast(jobs.c.result, Text).label("result"),
 )
-_BRIEF = func.coalesce(jobs.c.spec_brief, jobs.c.spec, type_=jobs.c.spec.type).label("spec")
-_JOBS = jobs.join(users, users.c.id == jobs.c.owner_id)
+OWNED = jobs.join(users, users.c.id == jobs.c.owner_id)
+
+_ahead = jobs.alias("ahead")
+_POSITION = case(
+    (
+        jobs.c.status == Status.QUEUED,
+        select(1 + func.count())
+        .select_from(_ahead)
+        .where(
+            _ahead.c.status == Status.QUEUED,
+            or_(
+                _ahead.c.priority > jobs.c.priority,
+                and_(_ahead.c.priority == jobs.c.priority, _ahead.c.seq < jobs.c.seq),
+            ),
+        )
+        .correlate(jobs)
+        .scalar_subquery(),
+    )
+).label("queue_position")
+_ONE = jobs.c.id == bindparam("job_id")
+
+_GET = select(cast(jobs.c.spec, Text).label("spec"), *COLUMNS, _POSITION).select_from(OWNED).where(_ONE)
+_STAMP = select(jobs.c.version, jobs.c.status, _POSITION).where(_ONE)
+_EVENTS = (
+    select(events.c.seq, events.c.type, events.c.data, events.c.at)
+    .where(events.c.job_id == bindparam("job_id"), events.c.seq > bindparam("after"))
+    .order_by(events.c.seq)
+    .limit(bindparam("at_most"))
+)
+_QUEUED_OF = select(func.count()).where(jobs.c.owner_id == bindparam("owner_id"), jobs.c.status == Status.QUEUED)
+_KEY = select(idempotency_keys.c.body_hash, idempotency_keys.c.job_id).where(
+    idempotency_keys.c.owner_id == bindparam("owner_id"), idempotency_keys.c.key == bindparam("key")
+)
+_KEEP_KEY = upsert(idempotency_keys).on_conflict_do_nothing().returning(idempotency_keys.c.job_id)
+
+# The job, its first event and the dispatcher's wake-up in one round trip.
+_accepted = (
+    insert(jobs)
+    .values({name: bindparam(name) for name in NewJob.__dataclass_fields__})
+    .returning(jobs.c.id)
+    .cte("accepted")
+)
+_first_event = select(_accepted.c.id, literal(1), literal(EventType.SUBMITTED.value), literal({}, events.c.data.type))
+_submitted = insert(events).from_select(["job_id", "seq", "type", "data"], _first_event).cte("submitted")
+_ACCEPT = select(_accepted.c.id, func.pg_notify(QUEUE, "")).add_cte(_submitted)
 
 
 def accept(connection: Connection, new: NewJob) -> None:
     """Store a queued job with its first event and wake the dispatcher."""
-    connection.execute(
-        insert(jobs).values(
-            id=new.id,
-            owner_id=new.owner_id,
-            kind=new.kind,
-            priority=new.priority,
-            needs=new.needs,
-            timeout_s=new.timeout_s,
-            spec=dict(new.spec),
-            spec_brief=None if new.spec_brief is None else dict(new.spec_brief),
-            tags=dict(new.tags),
-        )
-    )
-    connection.execute(insert(events).values(job_id=new.id, seq=1, type=EventType.SUBMITTED, data={}))
-    wake_dispatcher(connection)
+    connection.execute(_ACCEPT, {name: getattr(new, name) for name in NewJob.__dataclass_fields__})
 
 
-def keep_key(connection: Connection, owner_id: int, key: str, body_hash: bytes, job_id: UUID) -> Kept | None:
-    """Bind an idempotency key to a job already accepted in this transaction; the earlier binding, if there is one.
+def keep_key(connection: Connection, owner_id: int, key: str, body_hash: bytes, job_id: UUID) -> bool:
+    """Bind an idempotency key to a job accepted in this transaction; False if the key is bound already.
 
     Two requests with one key that arrive together meet in the unique index: the second waits for the first's commit.
     """
     bound = connection.execute(
-        upsert(idempotency_keys)
-        .values(owner_id=owner_id, key=key, body_hash=body_hash, job_id=job_id)
-        .on_conflict_do_nothing()
-        .returning(idempotency_keys.c.job_id)
+        _KEEP_KEY, {"owner_id": owner_id, "key": key, "body_hash": body_hash, "job_id": job_id}
     ).one_or_none()
-    return None if bound is not None else find_key(connection, owner_id, key)
+    return bound is not None
 
 
 def find_key(connection: Connection, owner_id: int, key: str) -> Kept | None:
     """What an idempotency key of this owner is bound to."""
-    row = connection.execute(
-        select(idempotency_keys.c.body_hash, idempotency_keys.c.job_id).where(
-            idempotency_keys.c.owner_id == owner_id, idempotency_keys.c.key == key
-        )
-    ).one_or_none()
+    row = connection.execute(_KEY, {"owner_id": owner_id, "key": key}).one_or_none()
     return None if row is None else Kept(row.body_hash, row.job_id)
 
 
 def count_queued(connection: Connection, owner_id: int) -> int:
     """How many jobs of this owner wait."""
-    return connection.execute(
-        select(func.count()).where(jobs.c.owner_id == owner_id, jobs.c.status == Status.QUEUED)
-    ).scalar_one()
+    return int(connection.execute(_QUEUED_OF, {"owner_id": owner_id}).scalar_one())
 
 
 def get(connection: Connection, job_id: UUID) -> Job | None:
     """One job, whole."""
-    row = (
-        connection.execute(select(jobs.c.spec, *_COLUMNS).select_from(_JOBS).where(jobs.c.id == job_id))
-        .mappings()
-        .one_or_none()
-    )
-    return None if row is None else _job(row)
+    row = connection.execute(_GET, {"job_id": job_id}).mappings().one_or_none()
+    return None if row is None else job_of(row)
 
 
 def stamp(connection: Connection, job_id: UUID) -> Stamp | None:
-    """One job's version, for polls: reads four small columns by primary key."""
-    row = connection.execute(
-        select(jobs.c.version, jobs.c.status, jobs.c.priority, jobs.c.seq).where(jobs.c.id == job_id)
-    ).one_or_none()
-    return None if row is None else Stamp(row.version, Status(row.status), row.priority, row.seq)
-
-
-def queue_position(connection: Connection, priority: int, seq: int) -> int:
-    """1 for the queued job that is next by priority and age (fair share may let another owner's pass)."""
-    ahead = or_(jobs.c.priority > priority, and_(jobs.c.priority == priority, jobs.c.seq < seq))
-    return 1 + connection.execute(select(func.count()).where(jobs.c.status == Status.QUEUED, ahead)).scalar_one()
-
-
-def page(connection: Connection, chosen: Filter, limit: int, before_seq: int | None) -> list[Job]:
-    """Up to `limit` jobs, newest first, older than `before_seq`; bulky specs in brief."""
-    where: list[ColumnElement[bool]] = []
-    if chosen.status is not None:
-        where.append(jobs.c.status == chosen.status)
-    if chosen.kind is not None:
-        where.append(jobs.c.kind == chosen.kind)
-    if chosen.owner is not None:
-        where.append(jobs.c.owner_id == select(users.c.id).where(users.c.name == chosen.owner).scalar_subquery())
-    if chosen.tag is not None:
-        name, value = chosen.tag
-        where.append(jobs.c.tags.has_key(name) if value is None else jobs.c.tags.contains({name: value}))
-    if before_seq is not None:
-        where.append(jobs.c.seq < before_seq)
-    rows = connection.execute(
-        select(_BRIEF, *_COLUMNS).select_from(_JOBS).where(*where).order_by(jobs.c.seq.desc()).limit(limit)
-    )
-    return [_job(row) for row in rows.mappings()]
+    """One job's version, for polls: one row by primary key, and its place in the queue if it waits."""
+    row = connection.execute(_STAMP, {"job_id": job_id}).one_or_none()
+    return None if row is None else Stamp(row[0], Status(row[1]), row[2])
 
 
 def events_after(connection: Connection, job_id: UUID, seq: int, limit: int = 1000) -> list[Event]:
     """A job's events with numbers above `seq`, in order."""
-    rows = connection.execute(
-        select(events.c.seq, events.c.type, events.c.data, events.c.at)
-        .where(events.c.job_id == job_id, events.c.seq > seq)
-        .order_by(events.c.seq)
-        .limit(limit)
-    )
+    rows = connection.execute(_EVENTS, {"job_id": job_id, "after": seq, "at_most": limit})
     return [Event(row.seq, EventType(row.type), row.data, row.at) for row in rows]
 
 
@@ -249,5 +247,6 @@ def request_cancel(connection: Connection, job_id: UUID) -> None:
     )
 
 
-def _job(row: RowMapping) -> Job:
+def job_of(row: Mapping[Any, Any]) -> Job:
+    """A row of `COLUMNS`, `spec` and `queue_position`."""
     return Job(**{**row, "status": Status(row["status"])})

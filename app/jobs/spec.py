@@ -131,7 +131,7 @@ class PathSource(_Frozen):
 Source = Annotated[ValuesSource | GenerateSource | PathSource, Field(discriminator="type")]
 
 
-class _Job(_Frozen):
+class JobOptions(_Frozen):
     """What every kind of job has."""
 
     timeout_s: float = Field(300.0, strict=True, gt=0, le=MAX_TIMEOUT_S, description="of running, queueing not counted")
@@ -139,7 +139,7 @@ class _Job(_Frozen):
     tags: dict[TagName, TagValue] = Field(default_factory=dict, max_length=32)
 
 
-class ReduceSpec(_Job):
+class ReduceSpec(JobOptions):
     """Reduce one array to one value."""
 
     model_config = ConfigDict(

@@ -1,0 +1,113 @@
+"""Turns every error that a request can meet into a problem."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from sqlalchemy.exc import DBAPIError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from app.db import DATABASE_LOST
+from app.errors import ApiError, FieldProblem, Invalid, Unavailable, problem, problem_response
+from app.jobs.spec import TAGGED_FIELDS
+from kernels.errors import InvalidInput
+
+_MOST_ERRORS = 20
+
+
+def as_api_error(error: ValidationError | InvalidInput) -> ApiError:
+    """What a body or a value that failed validation is answered with."""
+    if isinstance(error, InvalidInput):
+        return Invalid.of(error.field or "", str(error))
+    return Invalid.at(field_problems(error.errors(include_url=False, include_input=False)))
+
+
+def field_problems(errors: Iterable[Mapping[str, Any]]) -> list[FieldProblem]:
+    """Pydantic's errors with dotted field names, without the tags of unions; the first of many."""
+    found = []
+    for error in errors:
+        cause = error.get("ctx", {}).get("error")
+        field = dotted(error["loc"])
+        if error["type"].startswith("union_tag"):
+            field = f"{field}.{error['ctx']['discriminator'].strip(chr(39))}".lstrip(".")
+        if isinstance(cause, InvalidInput) and cause.field is not None:
+            field = cause.field
+        message = str(cause) if isinstance(cause, ValueError) else error["msg"]
+        found.append(FieldProblem(field=field, message=message))
+        if len(found) == _MOST_ERRORS:
+            break
+    return found
+
+
+def dotted(location: Sequence[str | int]) -> str:
+    """A location in a value as people write it: ("source", "values", "values", 3) is source.values.3."""
+    parts: list[str] = []
+    tag_follows = False
+    for part in location:
+        if tag_follows or part == "[key]":
+            tag_follows = False
+            continue
+        parts.append(str(part)[:64])
+        tag_follows = part in TAGGED_FIELDS
+    return ".".join(parts)
+
+
+def install(app: FastAPI) -> None:
+    """Answer every error that `app` can meet as a problem."""
+    app.add_exception_handler(ApiError, _api_error)
+    app.add_exception_handler(HTTPException, _http_exception)
+    app.add_exception_handler(RequestValidationError, _request_invalid)
+    app.add_exception_handler(InvalidInput, _invalid_input)
+    for lost in DATABASE_LOST:
+        app.add_exception_handler(lost, _database_lost)
+    app.add_exception_handler(DBAPIError, _database_error)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+async def _api_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, ApiError)
+    return problem_response(error)
+
+
+async def _http_exception(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    title = HTTPStatus(error.status_code).phrase
+    detail = error.detail
+    if error.status_code == 404:
+        detail = f"There is nothing at {request.url.path[:200]}."
+    elif error.status_code == 405:
+        detail = f"{request.url.path[:200]} does not take {request.method}."
+    kind = title.lower().replace(" ", "-")
+    return problem(error.status_code, kind, title, detail, headers=error.headers or {})
+
+
+async def _request_invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    # Locations begin with the place: body, query, path, header.
+    placed = ({**one, "loc": one["loc"][1:]} for one in error.errors())
+    return problem_response(Invalid.at(field_problems(placed)))
+
+
+async def _invalid_input(request: Request, error: Exception) -> Response:
+    assert isinstance(error, InvalidInput)
+    return problem_response(as_api_error(error))
+
+
+async def _database_lost(request: Request, error: Exception) -> Response:
+    return problem_response(Unavailable("The database cannot be reached at the moment; try again."))
+
+
+async def _database_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, DBAPIError)
+    if error.connection_invalidated:
+        return await _database_lost(request, error)
+    return await _unexpected(request, error)
+
+
+async def _unexpected(request: Request, error: Exception) -> Response:
+    # The traceback goes to the log by itself; the caller learns nothing of our insides.
+    return problem_response(ApiError("Something went wrong in the service; its log has the details."))

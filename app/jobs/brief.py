@@ -1,0 +1,44 @@
+"""Specs as lists show them: without thousands of values."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+from app.jobs.spec import BackendName, DTypeName, JobOptions, JobSpec, Number, OpName, StrategyName, ValuesSource
+from kernels.ops import NanPolicy
+
+MOST_VALUES = 16
+
+
+class BriefValues(BaseModel):
+    """A `values` source of many elements."""
+
+    type: Literal["values"]
+    dtype: DTypeName
+    count: int
+    first: tuple[Number, ...] = Field(description=f"the first {MOST_VALUES} of the elements")
+
+
+class BriefReduceSpec(JobOptions):
+    """A `reduce` spec whose values are many."""
+
+    kind: Literal["reduce"]
+    op: OpName
+    strategy: StrategyName
+    backend: BackendName
+    nan_policy: NanPolicy
+    source: BriefValues
+
+
+def brief_of(spec: JobSpec, written: dict[str, Any]) -> dict[str, Any] | None:
+    """What lists show in place of `written`, the JSON object of `spec`; None if it is short enough as it is."""
+    source = spec.source
+    if not isinstance(source, ValuesSource) or len(source.values) <= MOST_VALUES:
+        return None
+    shown = {
+        "type": source.type,
+        "dtype": source.dtype,
+        "count": len(source.values),
+        "first": list(source.values[:MOST_VALUES]),
+    }
+    return {**written, "source": shown}

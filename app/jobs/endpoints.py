@@ -1,0 +1,244 @@
+"""HTTP of jobs."""
+
+import hashlib
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Header, Query, Request
+from sse_starlette import EventSourceResponse
+from starlette.responses import Response
+
+from app.auth.bearer import User
+from app.context import Using
+from app.cursors import cursor_of, key_of
+from app.errors import BadRequest, Conflict, Forbidden, Invalid, NotFound, TooLarge, TooMany, UnsupportedMedia
+from app.jobs import pages, service
+from app.jobs.etags import etag_of, matches
+from app.jobs.pages import Filter
+from app.jobs.repository import Job, Stamp
+from app.jobs.service import Key
+from app.jobs.spec import JobSpec
+from app.jobs.sse import KEEP_ALIVE_S, stream
+from app.jobs.states import Status
+from app.jobs.views import JobPage, JobView, job_json, page_json
+from app.openapi import answers
+from app.preferences import applied, seconds_to_wait
+from app.requests import JsonRequest, JsonRoute
+from app.results.reduce import ReduceResult
+
+_LISTING = "jobs"
+_JSON = "application/json"
+_WAIT = "`wait=30` holds the request up to that many seconds, at most 60"
+
+Prefer = Annotated[str | None, Header(description=_WAIT, max_length=256)]
+Text = Annotated[str, Query(max_length=321, pattern=r"^[^\x00]*$")]
+
+
+class JobRequest(JsonRequest):
+    """A submission. Far too many values are refused before each of them is looked at."""
+
+    async def json(self) -> Any:
+        value = await super().json()
+        match value:
+            case {"source": {"values": [*values]}}:
+                limit = self.app.state.context.settings.max_values
+                if len(values) > limit:
+                    raise Invalid.of("source.values", f"{len(values)} values are more than the {limit} allowed")
+        return value
+
+
+class JobRoute(JsonRoute):
+    request_class = JobRequest
+
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=JobRoute)
+
+
+@router.post(
+    "",
+    status_code=202,
+    response_model=JobView,
+    summary="Submit a job",
+    responses={
+        200: {"model": JobView, "description": "The job that the same key and body made before"},
+        202: {
+            "description": "Accepted",
+            "headers": {
+                "Location": {"description": "of the job", "schema": {"type": "string"}},
+                "Retry-After": {"description": "seconds until it is worth asking", "schema": {"type": "integer"}},
+            },
+        },
+        **answers(BadRequest, TooLarge, UnsupportedMedia, Invalid, TooMany),
+    },
+)
+async def create(
+    *,
+    spec: JobSpec,
+    request: Request,
+    user: User,
+    context: Using,
+    idempotency_key: Annotated[
+        str | None,
+        Header(
+            min_length=1,
+            max_length=255,
+            pattern=r"^[!-~]([ -~]*[!-~])?$",
+            description="of your making: repeating a submission with it never makes a second job",
+        ),
+    ] = None,
+    prefer: Prefer = None,
+) -> Response:
+    """Accept a job. With `Prefer: wait=N` the answer comes when the job has ended, or after N seconds; it is 202 in
+    any case. Repeated with the same `Idempotency-Key` and the same body, it is 200 and the first job; with another
+    body, 422."""
+    key = None
+    if idempotency_key is not None:
+        key = Key(idempotency_key, hashlib.sha256(await request.body()).digest())
+    submitted = await service.submit(context, user, spec, key)
+    job = submitted.job
+    wait = seconds_to_wait(prefer)
+    if wait is not None and not job.status.terminal:
+        await service.hold(context, job.id, wait, _ended, request.is_disconnected)
+        job = await service.get(context, job.id)
+    headers = {"Location": f"/v1/jobs/{job.id}", "Retry-After": "1", **applied(wait)}
+    return Response(job_json(job), 202 if submitted.new else 200, headers, _JSON)
+
+
+@router.get("", response_model=JobPage, summary="List jobs", responses=answers(Invalid))
+async def page(
+    *,
+    user: User,
+    context: Using,
+    status: Status | None = None,
+    kind: Annotated[Text | None, Query(max_length=32)] = None,
+    owner: Text | None = None,
+    tag: Annotated[
+        list[Text] | None, Query(description="`name`, or `name:value`; all of several", max_length=8)
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    cursor: Annotated[Text | None, Query(description="next_cursor of the page before")] = None,
+) -> Response:
+    """Jobs of all users, newest first. Long `values` are shown in brief."""
+    chosen = Filter(status, kind, owner, tuple(_tag(one) for one in tag or ()))
+    found = await context.database.read(pages.page, chosen, limit + 1, key_of(_LISTING, cursor))
+    following = cursor_of(_LISTING, found[limit - 1].seq) if len(found) > limit else None
+    return Response(page_json(found[:limit], following), media_type=_JSON)
+
+
+@router.get(
+    "/{job_id}",
+    response_model=JobView,
+    summary="Look at a job",
+    responses={
+        200: {"headers": {"ETag": {"description": "of this state of the job", "schema": {"type": "string"}}}},
+        304: {"description": "The job is still what the ETag in `If-None-Match` stands for"},
+        **answers(NotFound, Invalid),
+    },
+)
+async def show(
+    *,
+    job_id: UUID,
+    request: Request,
+    user: User,
+    context: Using,
+    if_none_match: Annotated[str | None, Header(description="ETag of an earlier answer", max_length=1024)] = None,
+    prefer: Prefer = None,
+) -> Response:
+    """A job. With `Prefer: wait=N` the answer is held until the job's status changes (queued → running → ended), at
+    once if it has ended; with `If-None-Match` as well, until anything changes, progress and place in the queue
+    included. To wait for the end, repeat until the status is succeeded, failed or cancelled."""
+    wait = seconds_to_wait(prefer)
+    if wait is not None or if_none_match is not None:
+        seen = await _held(context, job_id, request, if_none_match, wait)
+        etag = etag_of(job_id, seen)
+        if if_none_match is not None and matches(if_none_match, etag):
+            return Response(status_code=304, headers={"ETag": etag, **applied(wait)})
+    job = await service.get(context, job_id)
+    return _job_response(job, applied(wait))
+
+
+async def _held(context: Using, job_id: UUID, request: Request, if_none_match: str | None, wait: int | None) -> Stamp:
+    first = await service.stamp(context, job_id)
+    if wait is None or first.status.terminal:
+        return first
+
+    def enough(seen: Stamp) -> bool:
+        if if_none_match is not None:
+            return not matches(if_none_match, etag_of(job_id, seen))
+        return seen.status is not first.status
+
+    return await service.hold(
+        context, job_id, wait, lambda seen: seen.status.terminal or enough(seen), request.is_disconnected
+    )
+
+
+@router.get(
+    "/{job_id}/events",
+    summary="Follow a job",
+    response_class=EventSourceResponse,
+    responses={
+        200: {
+            "description": "Events as they happen, the past ones first; ends with the job. "
+            "`id` is the event's number, `event` its type, `data` an EventView, or a ProgressView for `progress`.",
+            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        },
+        204: {"description": "The job has ended and `Last-Event-ID` is its last event: do not connect again"},
+        **answers(NotFound, Invalid),
+    },
+)
+async def events(
+    job_id: UUID,
+    user: User,
+    context: Using,
+    last_event_id: Annotated[
+        int | None, Header(ge=0, le=2**31 - 1, description="number of the last event seen; only later ones are sent")
+    ] = None,
+) -> Response:
+    """Server-sent events of a job, with a comment every 15 seconds to keep the connection."""
+    seen = await service.stamp(context, job_id)
+    after = last_event_id or 0
+    if seen.status.terminal and after >= seen.version:
+        return Response(status_code=204)
+    return EventSourceResponse(stream(context, job_id, after), ping=KEEP_ALIVE_S, headers={"Cache-Control": "no-store"})
+
+
+@router.post(
+    "/{job_id}/cancel",
+    status_code=202,
+    response_model=JobView,
+    summary="Cancel a job",
+    responses=answers(Forbidden, NotFound, Conflict, Invalid),
+)
+async def cancel(job_id: UUID, user: User, context: Using) -> Response:
+    """Ask for a job's end: a queued job is cancelled at once, a running one within about a second. Asking again is
+    fine, also once the job is cancelled; a job that succeeded or failed is a 409."""
+    job = await service.cancel(context, user, job_id)
+    return Response(job_json(job), 202, {"Location": f"/v1/jobs/{job.id}"}, _JSON)
+
+
+@router.get(
+    "/{job_id}/result",
+    response_model=ReduceResult,
+    summary="The result of a job",
+    responses=answers(NotFound, Conflict, Invalid),
+)
+async def result(job_id: UUID, user: User, context: Using) -> Response:
+    """The result. Before the job's end, and for a job without one, a 409 problem with `job_status`, `job_reason` and
+    `job_error`."""
+    return Response(await service.result(context, job_id), media_type=_JSON)
+
+
+def _ended(seen: Stamp) -> bool:
+    return seen.status.terminal
+
+
+def _job_response(job: Job, headers: dict[str, str]) -> Response:
+    headers = {"ETag": etag_of(job.id, job.stamp), "Cache-Control": "private, no-cache", **headers}
+    return Response(job_json(job), headers=headers, media_type=_JSON)
+
+
+def _tag(text: str) -> tuple[str, str | None]:
+    name, colon, value = text.partition(":")
+    if not name:
+        raise Invalid.of("tag", "must be a name, or a name and a value as name:value")
+    return name, value if colon else None

@@ -1,0 +1,18 @@
+"""Strong entity tags of jobs, and their comparison (RFC 9110, 8.8 and 13.1.2)."""
+
+from uuid import UUID
+
+from app.jobs.repository import Stamp
+
+
+def etag_of(job_id: UUID, stamp: Stamp) -> str:
+    """Changes with everything that the answer shows: the row's version and the place in the queue."""
+    return f'"{job_id.hex[-12:]}.{stamp.version}.{stamp.queue_position or 0}"'
+
+
+def matches(if_none_match: str, etag: str) -> bool:
+    """Whether one of the tags that the client holds is the current one; "*" is any."""
+    if if_none_match == etag:
+        return True
+    held = (tag.strip().removeprefix("W/") for tag in if_none_match.split(","))
+    return any(tag in (etag, "*") for tag in held)

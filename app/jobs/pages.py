@@ -1,0 +1,53 @@
+"""SQL of lists of jobs: newest first, cut by key, never by offset."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, Connection, Text, cast, func, select
+
+from app.auth.models import users
+from app.jobs.models import jobs
+from app.jobs.repository import COLUMNS, OWNED, Job, job_of
+from app.jobs.states import Status
+
+_BRIEF = cast(func.coalesce(jobs.c.spec_brief, jobs.c.spec), Text).label("spec")
+_PAGE = select(_BRIEF, *COLUMNS).select_from(OWNED).order_by(jobs.c.seq.desc())
+
+_queue = (
+    select(jobs.c.id, func.row_number().over(order_by=(jobs.c.priority.desc(), jobs.c.seq)).label("position"))
+    .where(jobs.c.status == Status.QUEUED)
+    .subquery("queue")
+)
+_POSITIONS = select(_queue.c.id, _queue.c.position)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which jobs a page lists; None does not restrict. `tags` are (name, value) pairs, a value None for any."""
+
+    status: Status | None = None
+    kind: str | None = None
+    owner: str | None = None
+    tags: tuple[tuple[str, str | None], ...] = ()
+
+
+def page(connection: Connection, chosen: Filter, limit: int, before_seq: int | None) -> list[Job]:
+    """Up to `limit` jobs, newest first, older than `before_seq`; bulky specs in brief."""
+    where: list[ColumnElement[bool]] = []
+    if chosen.status is not None:
+        where.append(jobs.c.status == chosen.status)
+    if chosen.kind is not None:
+        where.append(jobs.c.kind == chosen.kind)
+    if chosen.owner is not None:
+        where.append(jobs.c.owner_id == select(users.c.id).where(users.c.name == chosen.owner).scalar_subquery())
+    for name, value in chosen.tags:
+        where.append(jobs.c.tags.has_key(name) if value is None else jobs.c.tags.contains({name: value}))
+    if before_seq is not None:
+        where.append(jobs.c.seq < before_seq)
+    rows = connection.execute(_PAGE.where(*where).limit(limit)).mappings().all()
+    waiting = [row["id"] for row in rows if row["status"] == Status.QUEUED]
+    positions: dict[object, int] = {}
+    if waiting:
+        # One pass over the queue, not one for each job of the page.
+        found = connection.execute(_POSITIONS.where(_queue.c.id.in_(waiting)))
+        positions = {row.id: row.position for row in found}
+    return [job_of({**row, "queue_position": positions.get(row["id"])}) for row in rows]

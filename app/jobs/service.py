@@ -1,0 +1,181 @@
+"""What the api does with jobs: each function is one request's work, in terms of specs, users and units of SQL."""
+
+import os
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path, PurePath, PurePosixPath
+from uuid import UUID, uuid4
+
+from sqlalchemy import Connection
+
+from app.auth.repository import Principal
+from app.config import Settings
+from app.context import Context
+from app.errors import Conflict, Forbidden, Invalid, NotFound, TooMany
+from app.jobs import repository
+from app.jobs.brief import brief_of
+from app.jobs.repository import Job, NewJob, Stamp
+from app.jobs.spec import JobSpec, PathSource, ValuesSource, needs
+from app.jobs.states import PRIORITIES, Status
+from kernels.errors import InvalidInput
+
+_RETRY_AFTER_FULL_S = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """An idempotency key and the hash of the body that came with it."""
+
+    name: str
+    body_hash: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """A job, and whether this submission made it or an earlier one with the same key."""
+
+    job: Job
+    new: bool
+
+
+class _KeyTaken(Exception):
+    """Another request bound the idempotency key first: this transaction must not stand."""
+
+
+def check(spec: JobSpec, settings: Settings) -> None:
+    """What depends on this server's settings. Raises InvalidInput naming the field."""
+    source = spec.source
+    if isinstance(source, ValuesSource) and len(source.values) > settings.max_values:
+        raise InvalidInput(
+            f"{len(source.values)} values are more than the {settings.max_values} that a request may carry; "
+            "put them into a file, or generate them",
+            "source.values",
+        )
+    if isinstance(source, PathSource):
+        _check_path(source.path, settings.data_roots)
+
+
+def _check_path(given: str, roots: tuple[Path, ...]) -> None:
+    # Only the name is judged here: the worker, which may be on another machine, looks at the file itself.
+    if not roots:
+        raise InvalidInput("this server offers no files: it was started without data roots", "source.path")
+    path = PurePosixPath(given)
+    if ".." in path.parts:
+        raise InvalidInput("'..' is not allowed in a path", "source.path")
+    if path.is_absolute() and not (_below(path, roots) or _below(Path(os.path.realpath(path)), roots)):
+        raise InvalidInput(f"{given[:200]!r} lies outside of this server's data roots", "source.path")
+
+
+def _below(path: PurePath, roots: tuple[Path, ...]) -> bool:
+    return any(path.is_relative_to(root) for root in roots)
+
+
+async def submit(context: Context, user: Principal, spec: JobSpec, key: Key | None) -> Submitted:
+    """Accept a job, or find the one that was accepted with the same key. Touches nothing but Postgres."""
+    check(spec, context.settings)
+    written = spec.model_dump(mode="json")
+    new = NewJob(
+        id=uuid4(),
+        owner_id=user.id,
+        kind=spec.kind,
+        priority=PRIORITIES[spec.priority],
+        needs=needs(spec),
+        timeout_s=spec.timeout_s,
+        spec=written,
+        spec_brief=brief_of(spec, written),
+        tags=spec.tags,
+    )
+    limit = context.settings.max_queued_per_user
+    try:
+        return await context.database.run(_submit, new, key, limit)
+    except _KeyTaken:
+        return await context.database.run(_submit, new, key, limit)
+
+
+def _submit(connection: Connection, new: NewJob, key: Key | None, limit: int) -> Submitted:
+    if key is not None:
+        kept = repository.find_key(connection, new.owner_id, key.name)
+        if kept is not None:
+            if kept.body_hash != key.body_hash:
+                raise Invalid.of("Idempotency-Key", "was used before with another body")
+            return Submitted(_found(repository.get(connection, kept.job_id)), new=False)
+    queued = repository.count_queued(connection, new.owner_id)
+    if queued >= limit:
+        raise TooMany(f"You have {queued} jobs in the queue; {limit} are allowed.", _RETRY_AFTER_FULL_S)
+    repository.accept(connection, new)
+    if key is not None and not repository.keep_key(connection, new.owner_id, key.name, key.body_hash, new.id):
+        raise _KeyTaken
+    return Submitted(_found(repository.get(connection, new.id)), new=True)
+
+
+async def get(context: Context, job_id: UUID) -> Job:
+    """A job. Raises NotFound."""
+    return _found(await context.database.read(repository.get, job_id))
+
+
+async def stamp(context: Context, job_id: UUID) -> Stamp:
+    """A job's version. Raises NotFound."""
+    found = await context.database.read(repository.stamp, job_id)
+    if found is None:
+        raise _not_found()
+    return found
+
+
+async def hold(
+    context: Context,
+    job_id: UUID,
+    seconds: float,
+    enough: Callable[[Stamp], bool],
+    gone: Callable[[], Awaitable[bool]],
+) -> Stamp:
+    """Wait until `enough` says so of the job's stamp, the time is over, or the client is `gone`; the last stamp."""
+    until = time.monotonic() + seconds
+    with context.notifications.watch(job_id) as watch:
+        while True:
+            seen = await stamp(context, job_id)
+            left = until - time.monotonic()
+            if enough(seen) or left <= 0 or await gone():
+                return seen
+            await watch.wait(left)
+
+
+async def cancel(context: Context, user: Principal, job_id: UUID) -> Job:
+    """Ask for a job's end. Raises NotFound, Forbidden, or Conflict if it has ended otherwise."""
+    return await context.database.run(_cancel, user, job_id)
+
+
+def _cancel(connection: Connection, user: Principal, job_id: UUID) -> Job:
+    job = _found(repository.get(connection, job_id))
+    if job.owner_id != user.id and not user.is_admin:
+        raise Forbidden(f"The job belongs to {job.owner}; only its owner and admins may cancel it.")
+    repository.request_cancel(connection, job_id)
+    job = _found(repository.get(connection, job_id))
+    if job.status in (Status.SUCCEEDED, Status.FAILED):
+        raise Conflict(f"The job has already {job.status}.", extension={"job_status": job.status.value})
+    return job
+
+
+async def result(context: Context, job_id: UUID) -> str:
+    """The stored JSON of a job's result. Raises NotFound, or Conflict where there is none (yet)."""
+    job = await get(context, job_id)
+    if job.result is not None:
+        return job.result
+    facts = {"job_status": job.status.value, "job_reason": job.reason, "job_error": job.error}
+    if job.status is Status.FAILED:
+        raise Conflict(f"The job failed ({job.reason}): {job.error}", extension=facts)
+    if job.status is Status.CANCELLED:
+        raise Conflict("The job was cancelled and has no result.", extension=facts)
+    raise Conflict(
+        f"The job is {job.status}; its result comes with its end.", headers={"Retry-After": "1"}, extension=facts
+    )
+
+
+def _found(job: Job | None) -> Job:
+    if job is None:
+        raise _not_found()
+    return job
+
+
+def _not_found() -> NotFound:
+    return NotFound("There is no job with this id, or it was removed when its time was over.")

@@ -1,0 +1,43 @@
+"""A job's events as server-sent events."""
+
+from collections.abc import AsyncIterator
+from uuid import UUID
+
+from sse_starlette import ServerSentEvent
+
+from app.context import Context
+from app.db import DATABASE_LOST
+from app.errors import NotFound
+from app.jobs import repository, service
+from app.jobs.views import event_json, progress_json
+from app.notifications import LOOK_AGAIN_S
+
+KEEP_ALIVE_S = 15
+
+
+async def stream(context: Context, job_id: UUID, after: int) -> AsyncIterator[ServerSentEvent]:
+    """Events numbered above `after`: the recorded ones, then new ones and progress as they come; ends with the job.
+
+    A progress event has the number of the job's row, which counts on from the last event; it is not recorded, so a
+    client that connects again gets what matters and no event twice.
+    """
+    with context.notifications.watch(job_id) as watch:
+        while True:
+            try:
+                # In this order, so that an event between the two reads is not overtaken by progress after it.
+                job = await service.get(context, job_id)
+                events = await context.database.read(repository.events_after, job_id, after)
+            except NotFound:
+                return  # its time was over
+            except DATABASE_LOST:
+                await watch.wait(LOOK_AGAIN_S)
+                continue
+            for event in events:
+                after = event.seq
+                yield ServerSentEvent(event_json(event), event=event.type.value, id=str(event.seq))
+            if job.status.terminal and after >= job.version:
+                return
+            if job.version > after:
+                after = job.version
+                yield ServerSentEvent(progress_json(job), event="progress", id=str(after))
+            await watch.wait(LOOK_AGAIN_S)

@@ -1,0 +1,113 @@
+"""What the api says of jobs.
+
+The models document the answers and tests hold the answers against them; the answers themselves are assembled around
+the stored JSON of spec and result, which is not read on the way: that is fast, and −0.0 or an integer of any size
+arrives as it was stored.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any
+from uuid import UUID
+
+from pydantic import BaseModel, Field
+
+from app.jobs.brief import BriefReduceSpec
+from app.jobs.repository import Event, Job
+from app.jobs.spec import Priority, ReduceSpec
+from app.jobs.states import PRIORITIES, EventType, Reason, Status
+from app.results.reduce import ReduceResult
+
+_PRIORITY_NAMES: Mapping[int, str] = MappingProxyType({rank: name for name, rank in PRIORITIES.items()})
+
+
+class ProgressView(BaseModel):
+    """How far a running job is."""
+
+    done: int
+    total: int = Field(description="0 until it is known")
+    unit: str = Field(description='"elements", or empty until something is known')
+
+
+class JobView(BaseModel):
+    """A job."""
+
+    id: UUID
+    kind: str
+    status: Status
+    spec: ReduceSpec | BriefReduceSpec = Field(
+        description="as accepted, with all defaults; lists show long `values` in brief"
+    )
+    owner: str
+    priority: Priority
+    tags: dict[str, str]
+    attempt: int = Field(description="counts from 1; each time a worker was lost or stopped adds one")
+    worker: str | None = Field(description="that runs or ran the latest attempt")
+    cancel_requested: bool
+    reason: Reason | None = Field(description="why it failed")
+    error: str | None = Field(description="the same for people")
+    progress: ProgressView
+    queue_position: int | None = Field(description="1 is next by priority and age; null unless queued")
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    result: ReduceResult | None = Field(description="null until it succeeded")
+
+
+class JobPage(BaseModel):
+    """Jobs, newest first."""
+
+    items: list[JobView]
+    next_cursor: str | None = Field(description="for the next page; null on the last")
+
+
+class EventView(BaseModel):
+    """The data of a server-sent event; its `id` is the event's number and its `event` the type."""
+
+    type: EventType
+    at: datetime
+    data: dict[str, Any] = Field(description="worker and attempt, reason, … by type")
+
+
+def job_json(job: Job) -> str:
+    """A `JobView` as JSON."""
+    head = json.dumps(
+        {
+            "id": str(job.id),
+            "kind": job.kind,
+            "status": job.status.value,
+            "owner": job.owner,
+            "priority": _PRIORITY_NAMES[job.priority],
+            "tags": job.tags,
+            "attempt": job.attempt,
+            "worker": job.worker,
+            "cancel_requested": job.cancel_requested_at is not None,
+            "reason": job.reason,
+            "error": job.error,
+            "progress": {"done": job.progress_done, "total": job.progress_total, "unit": job.progress_unit},
+            "queue_position": job.queue_position,
+            "created_at": job.created_at.isoformat(),
+            "started_at": None if job.started_at is None else job.started_at.isoformat(),
+            "finished_at": None if job.finished_at is None else job.finished_at.isoformat(),
+        },
+        ensure_ascii=False,
+    )
+    return f'{head[:-1]}, "spec": {job.spec}, "result": {job.result or "null"}}}'
+
+
+def page_json(jobs: Iterable[Job], next_cursor: str | None) -> str:
+    """A `JobPage` as JSON."""
+    items = ", ".join(job_json(job) for job in jobs)
+    return f'{{"items": [{items}], "next_cursor": {json.dumps(next_cursor)}}}'
+
+
+def event_json(event: Event) -> str:
+    """An `EventView` as JSON."""
+    return json.dumps({"type": event.type.value, "at": event.at.isoformat(), "data": event.data}, ensure_ascii=False)
+
+
+def progress_json(job: Job) -> str:
+    """The data of a progress event: a `ProgressView` as JSON."""
+    return json.dumps({"done": job.progress_done, "total": job.progress_total, "unit": job.progress_unit})

@@ -1,0 +1,76 @@
+"""The api: `uvicorn --factory app.main:create_app`."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+
+from fastapi import APIRouter, FastAPI, Request
+from starlette.responses import JSONResponse
+
+from app import error_handlers, health, openapi
+from app.auth.access import Access
+from app.auth.bearer import User
+from app.config import Settings, load_settings
+from app.context import Context
+from app.db import Database
+from app.jobs import endpoints as jobs
+from app.metrics import Measured, Metrics
+from app.notifications import Notifications
+from app.requests import BodyLimit
+
+_DESCRIPTION = """Submit a reduction, wait for a worker, read the correctly rounded value with its timings and
+provenance. Every error is a problem (RFC 9457, `application/problem+json`). All routes but `/healthz` and `/readyz`
+need a bearer token."""
+
+
+def create_app(settings: Settings | None = None) -> FastAPI:
+    """The api on the servers that `settings` name (the environment's by default). Nothing is connected yet."""
+    settings = settings or load_settings()
+    if not settings.database_url:
+        raise ValueError("WARPFOLD_DATABASE_URL names no database; `warpfold serve` starts one")
+    database = Database(settings.database_url, application="warpfold api")
+    access = Access(database)
+    metrics = Metrics()
+    notifications = Notifications(settings.database_url, on_access=access.forget)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        notifications.start()
+        yield
+        await notifications.close()
+        await database.close()
+
+    app = FastAPI(
+        title="Warpfold",
+        summary="Exact reductions and reduction benchmarks on a shared GPU server",
+        description=_DESCRIPTION,
+        version=version("warpfold"),
+        lifespan=lifespan,
+        openapi_url=None,  # served below, with a token
+        redirect_slashes=False,
+    )
+    app.state.context = Context(settings, database, notifications, access, metrics)
+    app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
+    app.add_middleware(Measured, metrics=metrics)
+    for router in (jobs.router, health.router, _document()):
+        app.include_router(router)
+    error_handlers.install(app)
+    openapi.install(app)
+    return app
+
+
+def _document() -> APIRouter:
+    router = APIRouter()
+
+    @router.get("/openapi.json", include_in_schema=False)
+    async def document(user: User, request: Request) -> JSONResponse:
+        return JSONResponse(request.app.openapi())
+
+    return router
+
+
+def __getattr__(name: str) -> FastAPI:
+    # `uvicorn app.main:app`: made when asked for, so that importing this module reads and connects nothing.
+    if name == "app":
+        return create_app()
+    raise AttributeError(name)

@@ -1,0 +1,103 @@
+"""One LISTEN connection a process, fanned out to all who wait for a job.
+
+A notification only says "look again". Whoever waits reads the row again when told, and every second anyway, so that
+a lost notification costs a second and nothing else.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import psycopg
+import structlog
+
+from app.channels import ACCESS, JOB
+from app.db import libpq_url
+
+LOOK_AGAIN_S = 1.0
+_FIRST_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 1.0
+
+log = structlog.get_logger("notifications")
+
+
+class Watch:
+    """One who waits for news of one job."""
+
+    def __init__(self) -> None:
+        self._news = asyncio.Event()
+
+    def tell(self) -> None:
+        self._news.set()
+
+    async def wait(self, timeout_s: float) -> None:
+        """Return at the first news since the last call, or after `timeout_s`, at most a second. Then look."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(min(timeout_s, LOOK_AGAIN_S)):
+                await self._news.wait()
+        self._news.clear()
+
+
+class Notifications:
+    """Listens until closed; reconnects by itself. `on_access` is called when tokens may have changed."""
+
+    def __init__(self, database_url: str, on_access: Callable[[], None]) -> None:
+        self._url = libpq_url(database_url)
+        self._on_access = on_access
+        self._watches: dict[str, set[Watch]] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to listen, in the running event loop."""
+        self._task = asyncio.create_task(self._run(), name="notifications")
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    @contextmanager
+    def watch(self, job_id: object) -> Iterator[Watch]:
+        """Be told of news of a job from now on: watch first, then look, then wait."""
+        key = str(job_id)
+        watch = Watch()
+        self._watches.setdefault(key, set()).add(watch)
+        try:
+            yield watch
+        finally:
+            watches = self._watches[key]
+            watches.discard(watch)
+            if not watches:
+                del self._watches[key]
+
+    async def _run(self) -> None:
+        pause = _FIRST_PAUSE_S
+        while True:
+            try:
+                async with await psycopg.AsyncConnection.connect(
+                    self._url, autocommit=True, connect_timeout=5, application_name="warpfold api notifications"
+                ) as connection:
+                    await connection.execute(f"listen {JOB}")
+                    await connection.execute(f"listen {ACCESS}")
+                    pause = _FIRST_PAUSE_S
+                    self._tell_all()  # of what was missed before
+                    async for notification in connection.notifies():
+                        self._tell(notification.channel, notification.payload)
+            except psycopg.Error as error:
+                log.warning("listening was interrupted", error=str(error).strip().split("\n")[0])
+            self._tell_all()
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
+
+    def _tell(self, channel: str, payload: str) -> None:
+        if channel == ACCESS:
+            self._on_access()
+        for watch in self._watches.get(payload, ()):
+            watch.tell()
+
+    def _tell_all(self) -> None:
+        self._on_access()
+        for watches in self._watches.values():
+            for watch in watches:
+                watch.tell()
