@@ -5,14 +5,15 @@ so that repositories are written once and never commit by themselves.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, create_engine
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.ext.asyncio import create_async_engine
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -39,18 +40,26 @@ def _connect_args(application: str) -> dict[str, object]:
 
 
 class Database:
-    """A pool of asynchronous connections."""
+    """Two pools of asynchronous connections: one for units of work, one for reads, each of `pool_size` at most."""
 
     def __init__(self, url: str, *, application: str, pool_size: int = 8) -> None:
-        self._engine = create_async_engine(
+        self._working = create_async_engine(
             database_url(url),
             pool_size=pool_size,
             max_overflow=0,
             pool_timeout=10,
             connect_args=_connect_args(application),
         )
-        # For reads: the same connections without BEGIN and COMMIT around each statement.
-        self._reading = self._engine.execution_options(isolation_level="AUTOCOMMIT")
+        # Without BEGIN, COMMIT and the ROLLBACK of a returned connection, a read is one round trip.
+        self._reading = create_async_engine(
+            database_url(url),
+            pool_size=pool_size,
+            max_overflow=0,
+            pool_timeout=10,
+            pool_reset_on_return=None,
+            isolation_level="AUTOCOMMIT",
+            connect_args=_connect_args(f"{application} reads"),
+        )
 
     async def run(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work` in one transaction and commit it.
@@ -59,36 +68,42 @@ class Database:
         a failure of the commit itself is never retried, because it may have happened.
         """
         try:
-            return await self._attempt(self._engine, work, *args, **kwargs)
+            return await self._transact(work, *args, **kwargs)
         except _DeadConnection:
-            return await self._attempt(self._engine, work, *args, **kwargs)
+            return await self._transact(work, *args, **kwargs)
 
     async def read(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work`, which only reads, without a transaction: each of its statements sees the latest commits."""
         try:
-            return await self._attempt(self._reading, work, *args, **kwargs)
+            return await self._look(work, *args, **kwargs)
         except _DeadConnection:
-            return await self._attempt(self._reading, work, *args, **kwargs)
+            return await self._look(work, *args, **kwargs)
 
-    async def _attempt(
-        self,
-        engine: AsyncEngine,
-        work: Callable[Concatenate[Connection, P], T],
-        *args: P.args,
-        **kwargs: P.kwargs,
-    ) -> T:
-        async with engine.connect() as connection:
-            try:
+    async def _transact(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        async with self._working.connect() as connection:
+            with _noticing_death():
                 result = await connection.run_sync(work, *args, **kwargs)
-            except DBAPIError as error:
-                if error.connection_invalidated:
-                    raise _DeadConnection from error
-                raise
             await connection.commit()
             return result
 
+    async def _look(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        async with self._reading.connect() as connection:
+            with _noticing_death():
+                return await connection.run_sync(work, *args, **kwargs)
+
     async def close(self) -> None:
-        await self._engine.dispose()
+        await self._working.dispose()
+        await self._reading.dispose()
+
+
+@contextmanager
+def _noticing_death() -> Iterator[None]:
+    try:
+        yield
+    except DBAPIError as error:
+        if error.connection_invalidated:
+            raise _DeadConnection from error
+        raise
 
 
 class _DeadConnection(OperationalError):
