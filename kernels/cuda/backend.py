@@ -7,7 +7,6 @@ from kernels.backend import Device, Progress, Reduction
 from kernels.catalog import EXACT, resolve
 from kernels.cuda.cupy_method import CupyMethod
 from kernels.cuda.device import describe
-from kernels.cuda.exact_method import ExactFloats
 from kernels.cuda.failures import cuda_errors
 from kernels.cuda.feed import Feed, piece_size
 from kernels.cuda.launch import Gpu
@@ -16,7 +15,6 @@ from kernels.cuda.nans import NanCounter
 from kernels.cuda.stopwatch import Stopwatch
 from kernels.cuda.strategies import CUPY, FAST, own_strategies
 from kernels.dtypes import DType
-from kernels.errors import InvalidInput
 from kernels.exact.state import ExactState
 from kernels.ops import NanPolicy, Op, Terms, empty_value, op_named
 from kernels.source import Source
@@ -72,13 +70,13 @@ class CudaBackend:
             for array, first in pieces:
                 with stopwatch:
                     if nans is not None:
-                        nans.add(array)
+                        nans.add(array, first)
                     method.add(array, first)
             kernel_ms = stopwatch.total_ms()
             total_ms = (time.perf_counter() - began) * 1e3
+            if nans is not None and nan_policy is NanPolicy.RAISE:
+                nans.refuse()
             missing = 0 if nans is None else nans.count()
-            if missing and nan_policy is NanPolicy.RAISE:
-                raise InvalidInput(f"{missing:,} of {source.count:,} elements are NaN", "nan_policy")
             if missing == source.count:
                 return self._empty(row, dtype, name)
             finished = method.finish(source.count - missing)
@@ -106,6 +104,8 @@ class CudaBackend:
         if strategy == CUPY:
             return CupyMethod(op, dtype, omit_nan=omit_nan)
         if strategy == EXACT and dtype.is_float and op.terms is not Terms.NONE:
+            from kernels.cuda.exact_method import ExactFloats
+
             return ExactFloats(self._gpu, op, dtype)
         own = own_strategies()[FAST if strategy == EXACT else strategy]
         pieces = -(-source.count // piece_size(source))

@@ -7,8 +7,10 @@ import numpy as np
 
 from kernels.cuda.compile import Unit
 from kernels.cuda.launch import Gpu
+from kernels.cuda.outcomes import NOWHERE
 from kernels.cuda.reductions import element
 from kernels.dtypes import DType
+from kernels.errors import InvalidInput
 
 SOURCE = Path(__file__).parent / "sources" / "nans.cu"
 THREADS = 256
@@ -30,12 +32,18 @@ class NanCounter:
         self._gpu = gpu
         self._kernel = gpu.kernel(unit, unit.kernels[0])
         self._replace = np.uint32(replace)
-        self._count = cupy.zeros(1, dtype=np.uint64)
+        self._found = cupy.array([0, NOWHERE], dtype=np.uint64)
 
-    def add(self, array: Any) -> None:
+    def add(self, array: Any, first: int) -> None:
         blocks = min(-(-array.size // THREADS), BLOCKS_PER_MULTIPROCESSOR * self._gpu.multiprocessors)
-        self._kernel(blocks, THREADS, (array, np.uint64(array.size), self._replace, self._count))
+        self._kernel(blocks, THREADS, (array, np.uint64(array.size), np.uint64(first), self._replace, self._found))
 
     def count(self) -> int:
-        """Waits for the work so far."""
-        return int(self._count.get()[0])
+        """How many so far; waits for the work."""
+        return int(self._found.get()[0])
+
+    def refuse(self) -> None:
+        """Raise InvalidInput naming the first, if there was any."""
+        count, first = map(int, self._found.get())
+        if count:
+            raise InvalidInput(f"element {first} is NaN, and nan_policy is raise", "nan_policy")

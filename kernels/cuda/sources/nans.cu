@@ -1,4 +1,5 @@
-// How many elements are NaN, added to *count; with `replace`, each becomes −0, which adds nothing to any sum.
+// How many elements are NaN, added to found[0], and the index of the first, the least of which stays in found[1]; with
+// `replace`, each becomes −0, which adds nothing to any sum.
 #include "block.cuh"
 #include "reductions.cuh"
 
@@ -11,14 +12,15 @@ __device__ T negative_zero() {
 }
 
 template <class T>
-__global__ void __launch_bounds__(256) nans(T* data, uint64 size, uint32 replace, uint64* count) {
-    Integer64 found = Integer64::identity();
+__global__ void __launch_bounds__(256) nans(T* data, uint64 size, uint64 first, uint32 replace, uint64* found) {
+    Integer64 count = Integer64::identity();
     const uint64 step = uint64(gridDim.x) * blockDim.x;
     for (uint64 k = uint64(blockIdx.x) * blockDim.x + threadIdx.x; k < size; k += step)
         if (is_nan(widen(data[k]))) {
-            found.add(1);
+            if (count.total == 0) atomicMin(found + 1, first + k);  // later ones of this thread come after
+            count.add(1);
             if (replace) data[k] = negative_zero<T>();
         }
-    found = block_fold(found);
-    if (threadIdx.x == 0 && found.total > 0) atomicAdd(count, uint64(found.total));
+    count = block_fold(count);
+    if (threadIdx.x == 0 && count.total > 0) atomicAdd(found, uint64(count.total));
 }

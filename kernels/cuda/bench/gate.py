@@ -1,0 +1,58 @@
+"""A stream that the host can hold: what is put on it while it is held then runs without waiting for the host."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from kernels.cuda.compile import Unit
+from kernels.cuda.failures import cuda_errors
+from kernels.cuda.launch import Gpu
+from kernels.errors import KernelError
+
+SOURCE = Path(__file__).parent / "hold.cu"
+_KERNEL = "hold"
+_LIMIT_S = 2.0
+
+
+class Waited(KernelError):
+    """What was to be timed waits for the device by itself, and so cannot be held."""
+
+
+def hold_unit() -> Unit:
+    """The kernel that holds a stream."""
+    return Unit(SOURCE, (_KERNEL,))
+
+
+class Gate:
+    """Holds the stream of `gpu`.
+
+    The two words lie in the host's memory, page-locked, where the device sees them at the same address (CUDA C++
+    Programming Guide, Unified Virtual Address Space).
+    """
+
+    def __init__(self, gpu: Gpu) -> None:
+        import cupy
+
+        self._gpu = gpu
+        self._kernel = gpu.kernel(hold_unit(), _KERNEL)
+        with cuda_errors("page-locked memory"):
+            self._pinned = cupy.cuda.alloc_pinned_memory(8)
+        self._words = np.frombuffer(self._pinned, dtype=np.uint32, count=2)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """What is put on the stream within starts at the end of the block. At most a few hundred launches and events
+        may be: a full queue makes the host wait. Raises Waited if the host waited for the stream within."""
+        self._words[:] = 0
+        address = np.uint64(self._pinned.ptr)
+        self._kernel(1, 1, (address, np.uint64(self._pinned.ptr + 4), np.uint64(int(_LIMIT_S * 1e9))))
+        try:
+            yield
+        finally:
+            self._words[0] = 1
+        with cuda_errors("the held stream"):
+            self._gpu.stream.synchronize()
+        if self._words[1]:
+            raise Waited(f"the stream was held for {_LIMIT_S:g} s, because the run waits for the device by itself")

@@ -1,0 +1,19 @@
+// Keeps a stream from running on until the host opens a gate: whatever the host puts on the stream meanwhile then runs
+// without a gap. `gate` and `gave_up` are words in the host's memory. After `limit_ns` it gives up by itself, for a
+// host that waits for the stream would never come to open it.
+#include "elements.cuh"
+
+__device__ inline uint64 now_ns() {
+    uint64 time;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
+    return time;
+}
+
+extern "C" __global__ void hold(const volatile uint32* gate, volatile uint32* gave_up, uint64 limit_ns) {
+    const uint64 start = now_ns();
+    while (*gate == 0)
+        if (now_ns() - start > limit_ns) {
+            *gave_up = 1;
+            return;
+        }
+}

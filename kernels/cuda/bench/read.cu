@@ -1,0 +1,41 @@
+// Nothing but reading: sixteen bytes a thread and read, FLIGHT of them in flight. The result is stored only if it
+// comes to a value that it never has, so that the compiler cannot leave out the reads.
+#include "elements.cuh"
+
+// STREAMING reads are marked to leave the cache first; the others displace what is there.
+template <bool STREAMING>
+__device__ uint4 load(const uint4* at) {
+    return STREAMING ? __ldcs(at) : __ldcg(at);
+}
+
+__device__ inline uint32 any_of(uint4 v) { return v.x | v.y | v.z | v.w; }
+
+template <int FLIGHT, bool STREAMING>
+__global__ void read(const uint4* data, uint64 vectors, uint32* never) {
+    const uint64 step = uint64(gridDim.x) * blockDim.x;
+    uint64 i = uint64(blockIdx.x) * blockDim.x + threadIdx.x;
+    uint32 seen = 0;
+    for (; i + (FLIGHT - 1) * step < vectors; i += FLIGHT * step) {
+        uint4 flight[FLIGHT];
+#pragma unroll
+        for (int k = 0; k < FLIGHT; ++k) flight[k] = load<STREAMING>(data + i + k * step);
+#pragma unroll
+        for (int k = 0; k < FLIGHT; ++k) seen |= any_of(flight[k]);
+    }
+    for (; i < vectors; i += step) seen |= any_of(load<STREAMING>(data + i));
+    if (seen >> 31) *never = seen;
+}
+
+// Words without a pattern and with the top bit clear (the finaliser of MurmurHash3, by Austin Appleby).
+__global__ void scramble(uint32* data, uint64 words) {
+    const uint64 step = uint64(gridDim.x) * blockDim.x;
+    for (uint64 i = uint64(blockIdx.x) * blockDim.x + threadIdx.x; i < words; i += step) {
+        uint64 x = i;
+        x ^= x >> 33;
+        x *= 0xff51afd7ed558ccdull;
+        x ^= x >> 33;
+        x *= 0xc4ceb9fe1a85ec53ull;
+        x ^= x >> 33;
+        data[i] = uint32(x) >> 1;
+    }
+}

@@ -1,0 +1,141 @@
+"""The clocks of a GPU: events behind a held stream, the wall clock, and graphs that the device replays by itself."""
+
+import math
+import statistics
+import time
+from typing import Any
+
+from kernels.bench.axes import Cache
+from kernels.bench.measurement import Replay
+from kernels.bench.subject import Subject
+from kernels.cuda.bench.gate import Gate
+from kernels.cuda.bench.reader import SWEEP, patternless, reading
+from kernels.cuda.failures import cuda_errors
+from kernels.cuda.launch import Gpu
+from kernels.errors import CudaError
+
+_WRITE = 2  # times the cache, written and then
+_READ = 4  # times the cache, read: nothing of the data is left, and little that must still be written back
+_GRAPH_S = 1e-3  # of runs in a graph, so that its own start does not count
+_GRAPH_RUNS = 64
+_REPLAYS = 15
+
+
+class CudaTimer:
+    """Times runs on the stream of `gpu`, whose last cache has `cache_bytes`."""
+
+    resolution_s = 0.5e-6  # of cudaEventElapsedTime, by the CUDA Runtime API's documentation
+
+    def __init__(self, gpu: Gpu, cache_bytes: int) -> None:
+        import cupy
+
+        self._gpu = gpu
+        with gpu.active(), cuda_errors("the timer"):
+            self._gate = Gate(gpu)
+            self._written = cupy.zeros(_WRITE * cache_bytes, dtype="uint8")
+            self._sweep = reading(gpu, patternless(gpu, _READ * cache_bytes), SWEEP)
+            gpu.stream.synchronize()
+
+    def method(self, subject: Subject) -> str:
+        return "events, launch gaps included" if subject.waits else "events, stream held"
+
+    def device(self, subject: Subject, cache: Cache, runs: int) -> list[float]:
+        with self._gpu.active(), cuda_errors("timing"):
+            if subject.waits:
+                spans = [self._span(subject, cache) for _ in range(runs)]
+            else:
+                with self._gate.held():
+                    spans = [self._span(subject, cache) for _ in range(runs)]
+            return self._seconds(spans)
+
+    def host(self, subject: Subject, runs: int) -> list[float]:
+        synchronize, clock = self._gpu.stream.synchronize, time.perf_counter_ns
+        times = []
+        with self._gpu.active(), cuda_errors("timing"):
+            synchronize()
+            for _ in range(runs):
+                started = clock()
+                subject.run()
+                synchronize()
+                times.append((clock() - started) / 1e9)
+        return times
+
+    def issue(self, subject: Subject, runs: int) -> float:
+        with self._gpu.active(), cuda_errors("timing"):
+            self._gpu.stream.synchronize()
+            started = time.perf_counter_ns()
+            for _ in range(runs):
+                subject.run()
+            self._gpu.stream.synchronize()
+            return (time.perf_counter_ns() - started) / 1e9 / runs
+
+    def replay(self, subject: Subject) -> Replay | None:
+        if subject.waits:
+            return None
+        with self._gpu.active():
+            (once,) = self.device(subject, Cache.HOT, 1)
+            runs = max(1, min(_GRAPH_RUNS, math.ceil(_GRAPH_S / once)))
+            graph = self._capture(subject, runs)
+            if graph is None:
+                return None
+            with cuda_errors("replaying a graph"):
+                graph.launch(self._gpu.stream)
+                with self._gate.held():
+                    spans = [self._events(lambda: graph.launch(self._gpu.stream)) for _ in range(_REPLAYS)]
+                seconds = statistics.median(self._seconds(spans)) / runs
+        return Replay(seconds, _kernels(graph) // runs)
+
+    def flush(self) -> None:
+        """Displace the data from the cache: write more than it holds, then read more than it holds."""
+        self._written.data.memset_async(1, self._written.nbytes, self._gpu.stream)
+        self._sweep.start()
+
+    def _span(self, subject: Subject, cache: Cache) -> tuple[Any, Any]:
+        if cache is Cache.COLD:
+            self.flush()
+        return self._events(subject.run)
+
+    def _events(self, run: Any) -> tuple[Any, Any]:
+        import cupy
+
+        start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+        start.record(self._gpu.stream)
+        run()
+        stop.record(self._gpu.stream)
+        return start, stop
+
+    def _seconds(self, spans: list[tuple[Any, Any]]) -> list[float]:
+        import cupy
+
+        self._gpu.stream.synchronize()
+        return [cupy.cuda.get_elapsed_time(start, stop) / 1e3 for start, stop in spans]
+
+    def _capture(self, subject: Subject, runs: int) -> Any:
+        """A graph of `runs` runs; None if the subject does something that cannot be captured."""
+        stream = self._gpu.stream
+        refused = False
+        stream.begin_capture()
+        try:
+            for _ in range(runs):
+                subject.run()
+        except Exception:  # each library says in its own way that it cannot be captured
+            refused = True
+        try:
+            with cuda_errors("capturing"):
+                graph = stream.end_capture()
+        except CudaError:
+            return None
+        return None if refused else graph
+
+
+def _kernels(graph: Any) -> int:
+    """How many kernels a graph launches."""
+    from cuda.bindings import driver
+
+    handle = driver.CUgraph(graph.graph)
+    status, _, count = driver.cuGraphGetNodes(handle)
+    status, nodes, count = driver.cuGraphGetNodes(handle, count)
+    if status != driver.CUresult.CUDA_SUCCESS:
+        raise CudaError(f"the nodes of a graph: {status.name}")
+    kinds = [driver.cuGraphNodeGetType(node)[1] for node in nodes[:count]]
+    return kinds.count(driver.CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL)

@@ -1,0 +1,48 @@
+"""These tests need a GPU; without one each is skipped and says why."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kernels.cuda.backend import CudaBackend
+from kernels.cuda.launch import Gpu
+from kernels.errors import Unavailable
+
+
+@pytest.fixture(scope="session")
+def kernel_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of compiled kernels for this run, so that nothing stale is tested."""
+    return tmp_path_factory.mktemp("cubin")
+
+
+@pytest.fixture(scope="session")
+def backend(kernel_cache: Path) -> Iterator[CudaBackend]:
+    """The first GPU."""
+    try:
+        opened = CudaBackend(0, kernel_cache)
+    except Unavailable as error:
+        pytest.skip(str(error))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def gpu(backend: CudaBackend) -> Iterator[Gpu]:
+    """The first GPU with its stream current and its memory poisoned: what is not written first reads as all ones."""
+    import cupy
+
+    pool = cupy.get_default_memory_pool()
+
+    def poisoned(size: int) -> object:
+        memory = pool.malloc(size)
+        memory.memset_async(0xFF, size, cupy.cuda.get_current_stream())
+        return memory
+
+    with backend.gpu.active():
+        cupy.cuda.set_allocator(poisoned)
+        try:
+            yield backend.gpu
+        finally:
+            backend.gpu.stream.synchronize()
+            cupy.cuda.set_allocator(pool.malloc)
