@@ -1,0 +1,65 @@
+"""The conformance vectors: this implementation against files that the reference wrote."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernels.dtypes import DTYPES
+from kernels.exact import ExactState, value_of
+from kernels.ops import INTEGER, OPS, Terms
+from tests.data.exact.make_vectors import FOLDER, documents
+from tests.kernels.patterns import array_of_bits
+
+NAMES = list(DTYPES)
+
+
+def cases(name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))["cases"]
+    return found
+
+
+def test_the_files_are_what_the_generator_writes() -> None:
+    for name, text in documents().items():
+        assert Path(FOLDER / name).read_text(encoding="utf-8") == text, name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_states_have_the_limbs_and_bytes_of_the_vectors(name: str) -> None:
+    dtype = DTYPES[name]
+    for case in cases(name):
+        array = array_of_bits([int(pattern, 16) for pattern in case["inputs"]], dtype)
+        found = {
+            "values": ExactState.empty(Terms.VALUES).add(array),
+            "magnitudes": ExactState.empty(Terms.VALUES).add(array, magnitudes=True),
+            "products": ExactState.empty(Terms.PRODUCTS).add(array),
+        }
+        for kind, state in found.items():
+            wanted = case["states"][kind]
+            assert state.to_bytes().hex() == wanted["bytes"], (case["name"], kind)
+            assert list(state.limbs[wanted["first"] :]) == wanted["limbs"], (case["name"], kind)
+            assert not any(state.limbs[: wanted["first"]]), (case["name"], kind)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_states_round_to_the_values_of_the_vectors(name: str) -> None:
+    dtype = DTYPES[name]
+    kinds = {"sum": "values", "mean": "values", "norm1": "magnitudes", "sum_squares": "products", "norm2": "products"}
+    for case in cases(name):
+        if not case["inputs"]:
+            continue
+        for op, kind in kinds.items():
+            state = ExactState.from_bytes(bytes.fromhex(case["states"][kind]["bytes"]))
+            found = value_of(OPS[op], state, OPS[op].result_dtype(dtype))
+            wanted = case["results"]["propagate"][op]["value"]
+            written = str(found) if OPS[op].result_dtype(dtype) == INTEGER else float(found).hex()
+            assert written == wanted, (case["name"], op)
+
+
+def test_merged_states_have_the_bytes_of_the_vectors() -> None:
+    for case in json.loads((FOLDER / "merges.json").read_text(encoding="utf-8"))["merges"]:
+        whole = ExactState.empty(Terms.VALUES)
+        for part in case["parts"]:
+            whole = whole.merge(ExactState.from_bytes(bytes.fromhex(part)))
+        assert whole.to_bytes().hex() == case["merged"], case["name"]

@@ -1,0 +1,62 @@
+"""Elements as patterns of bits: what hypothesis draws, and how the reference and NumPy read the same ones."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from kernels import reference
+from kernels.dtypes import DTYPES, DType
+from kernels.ops import Terms
+
+FLOATS = [row for row in DTYPES.values() if row.is_float]
+OTHERS = [row for row in DTYPES.values() if not row.is_float]
+
+
+def array_of_bits(bits: Sequence[int], dtype: DType) -> NDArray[Any]:
+    """The patterns as an array of `dtype`."""
+    return np.array(bits, dtype=f"uint{8 * dtype.itemsize}").view(dtype.numpy)
+
+
+def patterns(dtype: DType, *, finite: bool = False, max_size: int = 60) -> st.SearchStrategy[list[int]]:
+    """Lists of patterns: evenly over the exponents (subnormals, and unless `finite` specials, among them), with the
+    edges of the format more often than chance."""
+    if not dtype.is_float:
+        low, high = dtype.bounds
+        return st.lists(st.integers(low, high).map(lambda value: value % (1 << 8 * dtype.itemsize)), max_size=max_size)
+    width, fraction = 8 * dtype.itemsize, dtype.precision - 1
+    top = 2 * dtype.max_exponent - 1
+    sign = st.sampled_from((0, 1 << (width - 1)))
+    drawn = st.builds(
+        lambda s, exponent, rest: s | exponent << fraction | rest,
+        sign,
+        st.integers(0, top - 1),
+        st.integers(0, (1 << fraction) - 1),
+    )
+    edges = st.builds(
+        int.__or__, sign, st.sampled_from((0, 1, (1 << fraction) - 1, 1 << fraction, (top << fraction) - 1))
+    )
+    nan_or_infinity = st.builds(
+        int.__or__, sign, st.sampled_from((top << fraction, top << fraction | 1 << fraction - 1))
+    )
+    # Data in a narrow window of exponents, where the fast paths are.
+    near = st.builds(
+        lambda s, exponent, rest: s | exponent << fraction | rest,
+        sign,
+        st.integers(dtype.max_exponent - 5, dtype.max_exponent),
+        st.integers(0, (1 << fraction) - 1),
+    )
+    mixed = st.lists(drawn | edges if finite else drawn | edges | nan_or_infinity, max_size=max_size)
+    return mixed | st.lists(near, max_size=max_size) | st.lists(drawn | edges, max_size=max_size)
+
+
+def reference_bytes(bits: Sequence[int], dtype: DType, terms: Terms, *, magnitudes: bool = False) -> bytes:
+    """The canonical state of the patterns by the reference."""
+    elements = [reference.element(pattern, dtype) for pattern in bits]
+    if terms is Terms.PRODUCTS:
+        elements = [reference.product(x, x) for x in elements]
+    elif magnitudes:
+        elements = [reference.magnitude(x) for x in elements]
+    return reference.state_bytes(reference.total(elements, dtype), terms)
