@@ -71,7 +71,7 @@ _ROWS = (
     Distribution(
         "ill_conditioned",
         "a third of the elements cancels another third exactly, so that Σ|x| / |Σx| is about `condition` (n ≥ 3)",
-        (Parameter("condition", 1e6, "Σ|x| / |Σx|, at least 1"),),
+        (Parameter("condition", 1e3, "Σ|x| / |Σx|, at least 1"),),
         FLOATS,
     ),
 )

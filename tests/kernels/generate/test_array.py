@@ -1,0 +1,97 @@
+"""Generated arrays: the elements that the formulas give, whatever the range, chunks or threads."""
+
+import numpy as np
+import pytest
+
+from kernels.dtypes import DTYPES
+from kernels.generate import DISTRIBUTIONS, array, generate, plan
+from kernels.source import GeneratedSource
+from tests.kernels.generate.formulas import bits
+
+N = 50_000
+PAIRS = [(row.name, dtype) for row in DISTRIBUTIONS.values() for dtype in row.dtypes]
+SMALL = {("arange", "int8"): 128, ("arange", "uint8"): 256, ("arange", "bool"): 2, ("arange", "int16"): 32_768}
+PARAMETERS: dict[tuple[str, str], dict[str, float]] = {
+    ("modulo", "bool"): {"m": 2.0, "scale": 1.0},
+    ("modulo", "float32"): {"m": 50.0, "scale": 0.02},
+    ("modulo", "int8"): {"m": 5.0, "scale": -32.0},
+    ("uniform", "int64"): {"low": -(2**63), "high": 2**63 - 1},
+    ("uniform", "uint64"): {"low": 3, "high": 2**64 - 1},
+    ("uniform", "int16"): {"low": -7.0, "high": 12.0},
+    ("uniform", "float32"): {"low": -3.0, "high": 5.5},
+    ("normal", "bfloat16"): {"mean": 0.0, "std": 1e-39},
+    ("normal", "float16"): {"mean": 100.0, "std": 20.0},
+    ("lognormal", "float64"): {"mean": -700.0, "sigma": 20.0},
+    ("lognormal", "float32"): {"mean": 0.0, "sigma": 3.0},
+    ("ill_conditioned", "float64"): {"condition": 1e20},
+}
+
+
+def source(distribution: str, dtype: str, count: int = N, seed: int = 0x0123456789ABCDEF) -> GeneratedSource:
+    count = min(count, SMALL.get((distribution, dtype), count))
+    return GeneratedSource(distribution, count, seed, DTYPES[dtype], PARAMETERS.get((distribution, dtype), {}))
+
+
+@pytest.mark.parametrize(("distribution", "dtype"), PAIRS)
+def test_each_element_is_the_formulas_to_the_last_bit(distribution: str, dtype: str) -> None:
+    named = source(distribution, dtype)
+    made = plan(named)
+    found = generate(named, 0, named.count)
+    assert found.dtype == DTYPES[dtype].numpy
+    patterns = found.view(f"uint{8 * DTYPES[dtype].itemsize}")
+    chosen = np.unique(np.linspace(0, named.count - 1, 60).astype(np.int64))
+    assert [int(patterns[index]) for index in chosen] == [bits(made, int(index)) for index in chosen]
+
+
+@pytest.mark.parametrize(("distribution", "dtype"), PAIRS)
+def test_a_range_is_a_slice_of_the_whole(distribution: str, dtype: str) -> None:
+    named = source(distribution, dtype)
+    whole = generate(named, 0, named.count)
+    for start, stop in ((0, 1), (1, 1), (named.count // 3, named.count // 2), (named.count - 1, named.count)):
+        assert generate(named, start, stop).tobytes() == whole[start:stop].tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "bfloat16"])
+def test_threads_change_nothing(dtype: str) -> None:
+    named = source("uniform", dtype, count=array.PARALLEL + 12_345)
+    whole = generate(named, 0, named.count)
+    parts = [generate(named, at, min(at + 100_000, named.count)) for at in range(0, named.count, 100_000)]
+    assert whole.tobytes() == b"".join(part.tobytes() for part in parts)
+
+
+def test_elements_far_beyond_32_bits_of_index_are_the_formulas() -> None:
+    named = GeneratedSource("normal", 1 << 40, 7, DTYPES["float64"])
+    at = (1 << 40) - 5
+    found = generate(named, at, at + 5).view(np.uint64)
+    assert [int(pattern) for pattern in found] == [bits(plan(named), at + k) for k in range(5)]
+
+
+def test_another_seed_gives_another_array() -> None:
+    one, other = (generate(source("uniform", "float64", seed=seed), 0, 1000) for seed in (1, 1 << 32))
+    assert not (one == other).any()
+
+
+def test_a_range_outside_the_array_is_an_error() -> None:
+    named = source("zeros", "float32", count=10)
+    for start, stop in ((-1, 5), (3, 2), (0, 11)):
+        with pytest.raises(IndexError):
+            generate(named, start, stop)
+
+
+def test_an_array_of_nothing_is_empty() -> None:
+    assert generate(source("normal", "float32", count=0), 0, 0).size == 0
+
+
+def test_modulo_multiplies_in_the_dtype() -> None:
+    named = GeneratedSource("modulo", 1024, 0, DTYPES["float32"], {"m": 50, "scale": 0.02})
+    wanted = (np.arange(1024) % 50).astype(np.float32) * np.float32(0.02)
+    assert generate(named, 0, 1024).tobytes() == wanted.tobytes()
+
+
+def test_rounding_to_bfloat16_is_done_once() -> None:
+    # Just above a tie of bfloat16: by way of float32 it becomes the tie, and then even.
+    values = np.array([1.0 + 2.0**-8 + 2.0**-40, -(1.0 + 2.0**-8 + 2.0**-40), 1.0 + 2.0**-8, 2.0**-134, -(2.0**-140)])
+    out = np.empty(5, dtype=DTYPES["bfloat16"].numpy)
+    array.round_into(out, values, DTYPES["bfloat16"])
+    assert out.astype(np.float64).tolist() == [1.0 + 2.0**-7, -1.0 - 2.0**-7, 1.0, 0.0, -0.0]
+    assert np.signbit(out.astype(np.float64)[4])
