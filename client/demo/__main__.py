@@ -51,7 +51,7 @@ def run_case(client: Client, case: Case, show: Progress, line: TaskID) -> Outcom
     return Outcome(
         case,
         right=case.expected is not None and result.value == case.expected,
-        answer=str(result.value) + (f"  ({result.hex})" if result.hex else ""),
+        answer=str(result.value) + (f"\n{result.hex}" if result.hex else ""),
         where=f"{result.strategy} on {result.backend}",
         timing=f"{timings.kernel_ms:.2f} / {timings.total_ms:.1f}",
     )
@@ -59,20 +59,20 @@ def run_case(client: Client, case: Case, show: Progress, line: TaskID) -> Outcom
 
 def table_of(outcomes: Sequence[Outcome]) -> Table:
     """The outcomes as a table for people."""
-    table = Table(title="Warpfold demo", caption="kernel / total in milliseconds", show_lines=False)
+    table = Table(title="Warpfold demo", caption="kernel / total in milliseconds", show_lines=True)
     for heading in ("job", "answer", "expected", "", "ran as", "ms"):
         table.add_column(heading, overflow="fold")
     for one in outcomes:
         expected = f"refused: {one.case.refused_field}" if one.case.refused_field else str(one.case.expected)
-        answer = escape(one.answer) + (f"\n[dim]{escape(one.case.remark)}[/dim]" if one.case.remark else "")
+        title = one.case.title + (f"\n[dim]{escape(one.case.remark)}[/dim]" if one.case.remark else "")
         verdict = "[green]right[/green]" if one.right else "[bold red]WRONG[/bold red]"
-        table.add_row(one.case.title, answer, expected, verdict, one.where, one.timing)
+        table.add_row(title, escape(one.answer), expected, verdict, one.where, one.timing)
     return table
 
 
 def main() -> int:
     """Run everything; the process's exit code."""
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 120)
     with tempfile.TemporaryDirectory(prefix="warpfold-demo-") as name:
         root = Path(name)
         (root / "data").mkdir()
