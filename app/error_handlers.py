@@ -76,13 +76,20 @@ async def _api_error(request: Request, error: Exception) -> Response:
 async def _http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     title = HTTPStatus(error.status_code).phrase
-    detail = error.detail
+    detail, headers = error.detail, error.headers or {}
     if error.status_code == 404:
         detail = f"There is nothing at {request.url.path[:200]}."
     elif error.status_code == 405:
         detail = f"{request.url.path[:200]} does not take {request.method}."
+        headers = {"Allow": _allowed(request)}
     kind = title.lower().replace(" ", "-")
-    return problem(error.status_code, kind, title, detail, headers=error.headers or {})
+    return problem(error.status_code, kind, title, detail, headers=headers)
+
+
+def _allowed(request: Request) -> str:
+    """The methods of all routes of the path: each route by itself knows only its own."""
+    pattern = getattr(request.scope.get("route"), "path", "")
+    return ", ".join(sorted(method.upper() for method in request.app.openapi()["paths"].get(pattern, {"get": None})))
 
 
 async def _request_invalid(request: Request, error: Exception) -> Response:

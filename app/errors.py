@@ -101,6 +101,14 @@ class NotFound(ApiError):
     title = "There is no such thing"
 
 
+class NotAcceptable(ApiError):
+    """None of the accepted media types is offered."""
+
+    status = 406
+    type = "not-acceptable"
+    title = "None of the accepted media types is offered"
+
+
 class Conflict(ApiError):
     """The job's state does not allow this."""
 

@@ -10,13 +10,17 @@ from starlette.responses import JSONResponse
 from app import error_handlers, health, openapi
 from app.auth.access import Access
 from app.auth.bearer import User
+from app.catalogue import endpoints as catalogue
 from app.config import Settings, load_settings
 from app.context import Context
 from app.db import Database
+from app.exact_states import endpoints as exact_states
 from app.jobs import endpoints as jobs
 from app.metrics import Measured, Metrics
 from app.notifications import Notifications
+from app.reports import endpoints as reports
 from app.requests import BodyLimit
+from app.results import endpoints as results
 
 _DESCRIPTION = """Submit a reduction, wait for a worker, read the correctly rounded value with its timings and
 provenance. Every error is a problem (RFC 9457, `application/problem+json`). All routes but `/healthz` and `/readyz`
@@ -52,8 +56,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.context = Context(settings, database, notifications, access, metrics)
     app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
     app.add_middleware(Measured, metrics=metrics)
-    for router in (jobs.router, health.router, _document()):
-        app.include_router(router)
+    for part in (jobs, results, reports, exact_states, catalogue, health):
+        app.include_router(part.router)
+    app.include_router(_document())
     error_handlers.install(app)
     openapi.install(app)
     return app

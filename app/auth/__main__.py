@@ -1,0 +1,76 @@
+"""`warpfold token`: create, list and revoke access tokens, in the database that WARPFOLD_DATABASE_URL names."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from sqlalchemy.exc import OperationalError
+
+from app.auth.repository import Role, RoleMismatch, create_token, list_tokens, revoke_token
+from app.config import load_settings
+from app.db import BlockingDatabase
+
+cli = typer.Typer(help="Create, list and revoke access tokens.", no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+@cli.command()
+def create(
+    user: Annotated[str, typer.Argument(help="Whose token; the user is created if new.")],
+    role: Annotated[Role | None, typer.Option(help="Of a new user.  [default: user]")] = None,
+    label: Annotated[str, typer.Option(help="What it is for, to recognise it in the list.")] = "",
+) -> None:
+    """Print a new token. It is shown this once: only its hash is kept."""
+    if not 1 <= len(user) <= 64 or len(label) > 64 or not user.isprintable():
+        _fail("a name has 1 to 64 printable characters, a label at most 64")
+    with _database() as database:
+        try:
+            typer.echo(database.run(create_token, user, role, label))
+        except RoleMismatch as error:
+            _fail(str(error))
+
+
+@cli.command("list")
+def show() -> None:
+    """List all tokens, the revoked among them."""
+    table = Table("id", "user", "role", "token", "label", "created", "revoked", box=None)
+    with _database() as database:
+        for one in database.run(list_tokens):
+            revoked = f"{one.revoked_at:%Y-%m-%d %H:%M}" if one.revoked_at else ""
+            made = f"{one.created_at:%Y-%m-%d %H:%M}"
+            table.add_row(str(one.id), one.user, one.role.value, f"{one.hint}…", one.label, made, revoked)
+    Console(markup=False).print(table)
+
+
+@cli.command()
+def revoke(token_id: Annotated[int, typer.Argument(metavar="ID", help="From the list.")]) -> None:
+    """Make a token useless, at once."""
+    with _database() as database:
+        if not database.run(revoke_token, token_id):
+            _fail(f"there is no token {token_id} in force")
+    typer.echo(f"Token {token_id} is revoked.")
+
+
+@contextmanager
+def _database() -> Iterator[BlockingDatabase]:
+    url = load_settings().database_url
+    if not url:
+        _fail("set WARPFOLD_DATABASE_URL to the service's database")
+    database = BlockingDatabase(url, application="warpfold token")
+    try:
+        yield database
+    except OperationalError as error:
+        _fail(f"the database cannot be used: {str(error.orig).strip().splitlines()[0]}")
+    finally:
+        database.close()
+
+
+def _fail(message: str) -> None:
+    typer.echo(f"warpfold token: {message}", err=True)
+    raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    cli(prog_name="warpfold token")

@@ -1,0 +1,93 @@
+"""HTTP of the catalogues and of what is alive."""
+
+from functools import cache
+
+from fastapi import APIRouter
+from pydantic import ValidationError
+
+from app.auth.bearer import User
+from app.catalogue import repository
+from app.catalogue.repository import READY, Worker
+from app.catalogue.views import Catalogue, DeviceInUse, Devices, Strategies, StrategyView, Workers, WorkerView
+from app.context import Using
+from app.openapi import answers
+from app.results.reduce import DeviceView
+from kernels.catalog import strategies
+
+router = APIRouter(prefix="/v1", tags=["catalogue"])
+
+
+@cache
+def _catalogue() -> Catalogue:
+    return Catalogue.whole()
+
+
+@cache
+def _strategies() -> Strategies:
+    return Strategies(items=[StrategyView.of(row) for row in strategies()])
+
+
+@router.get("/ops", summary="Ops, dtypes and distributions", responses=answers())
+async def show_ops(user: User) -> Catalogue:
+    """All that a spec may name: ops with their result dtypes, dtypes, distributions with their parameters."""
+    return _catalogue()
+
+
+@router.get("/strategies", summary="Strategies", responses=answers())
+async def show_strategies(user: User) -> Strategies:
+    """All ways to reduce, with what each computes and what it may lose."""
+    return _strategies()
+
+
+@router.get("/workers", summary="Workers", responses=answers())
+async def show_workers(user: User, context: Using) -> Workers:
+    """All workers with what they are doing now."""
+    found = await context.database.read(repository.all_workers)
+    return Workers(items=[_worker(one) for one in found])
+
+
+@router.get("/devices", summary="Devices", responses=answers())
+async def show_devices(user: User, context: Using) -> Devices:
+    """All devices that workers have opened. The CPU of a host is one device, however many workers use it."""
+    found = await context.database.read(repository.all_workers)
+    groups: dict[tuple[str, str, int, str | None], list[tuple[Worker, DeviceView]]] = {}
+    for worker in found:
+        device = _device(worker)
+        if device is not None:
+            key = (worker.host, device.backend, device.index, device.uuid)
+            groups.setdefault(key, []).append((worker, device))
+    return Devices(
+        items=[
+            DeviceInUse(
+                host=group[0][0].host,
+                device=group[-1][1],
+                workers=[worker.id for worker, _ in group],
+                live=any(worker.state in READY for worker, _ in group),
+            )
+            for group in groups.values()
+        ]
+    )
+
+
+def _worker(one: Worker) -> WorkerView:
+    device = _device(one)
+    return WorkerView(
+        id=one.id,
+        slot=one.slot,
+        backend=one.backend,
+        host=one.host,
+        pid=one.pid,
+        state=one.state,
+        job_id=one.job_id,
+        device=None if device is None else device.name,
+        version=one.version,
+        started_at=one.started_at,
+        heartbeat_at=one.heartbeat_at,
+    )
+
+
+def _device(worker: Worker) -> DeviceView | None:
+    try:
+        return None if worker.device is None else DeviceView.model_validate(worker.device)
+    except ValidationError:
+        return None  # reported by a worker of another version

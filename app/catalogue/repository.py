@@ -1,0 +1,58 @@
+"""SQL of the workers as the api shows them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, func, select
+
+from app.jobs.models import workers
+
+LOST = "lost"
+READY = frozenset({"idle", "running"})
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A worker's row; `state` is "lost" once its heartbeat expired. `device` is a `DeviceView` as a JSON object."""
+
+    id: str
+    slot: str
+    backend: str
+    host: str
+    pid: int
+    state: str
+    job_id: UUID | None
+    device: Mapping[str, Any] | None
+    version: str
+    started_at: datetime
+    heartbeat_at: datetime
+
+
+_WORKERS = select(
+    workers.c.id,
+    workers.c.slot,
+    workers.c.backend,
+    workers.c.host,
+    workers.c.pid,
+    workers.c.state,
+    workers.c.job_id,
+    workers.c.device,
+    workers.c.version,
+    workers.c.started_at,
+    workers.c.heartbeat_at,
+    (workers.c.expires_at > func.now()).label("alive"),
+).order_by(workers.c.host, workers.c.slot)
+
+
+def all_workers(connection: Connection) -> Sequence[Worker]:
+    """Every worker that has reported itself, live or not, by host and slot."""
+    found = []
+    for row in connection.execute(_WORKERS).mappings():
+        facts = dict(row)
+        alive = facts.pop("alive")
+        facts["state"] = facts["state"] if alive or facts["state"] == "stopped" else LOST
+        found.append(Worker(**facts))
+    return found

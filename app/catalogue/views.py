@@ -1,0 +1,144 @@
+"""What can be asked for, and who is there to do it."""
+
+from datetime import datetime
+from uuid import UUID
+
+from pydantic import BaseModel, Field
+
+from app.results.reduce import DeviceView
+from kernels.backend import Device
+from kernels.catalog import Strategy
+from kernels.dtypes import DTYPES, DType
+from kernels.generate import DISTRIBUTIONS, Distribution
+from kernels.ops import OPS, NanPolicy, Op
+
+
+class OpView(BaseModel):
+    """A reduction."""
+
+    name: str
+    summary: str
+    terms: str = Field(description="what an exact state of it adds up: values, products, or none")
+    empty: bool | int | None = Field(description="its value for no elements; null where that is an error")
+    results: dict[str, str] = Field(description="dtype of the value by dtype of the elements")
+
+    @classmethod
+    def of(cls, op: Op) -> "OpView":
+        results = {name: op.result_dtype(dtype) for name, dtype in DTYPES.items()}
+        empty = op.empty if op.empty is None or isinstance(op.empty, bool) else int(op.empty)
+        return cls(name=op.name, summary=op.summary, terms=op.terms.value, empty=empty, results=results)
+
+
+class DTypeView(BaseModel):
+    """An element type."""
+
+    name: str
+    kind: str
+    bytes: int
+
+    @classmethod
+    def of(cls, dtype: DType) -> "DTypeView":
+        return cls(name=dtype.name, kind=dtype.kind.value, bytes=dtype.itemsize)
+
+
+class ParameterView(BaseModel):
+    """A number that shapes a distribution."""
+
+    name: str
+    default: float
+    summary: str
+
+
+class DistributionView(BaseModel):
+    """What a `generate` source can be filled with."""
+
+    name: str
+    summary: str
+    parameters: list[ParameterView]
+    dtypes: list[str]
+
+    @classmethod
+    def of(cls, row: Distribution) -> "DistributionView":
+        parameters = [ParameterView(name=one.name, default=one.default, summary=one.summary) for one in row.parameters]
+        return cls(name=row.name, summary=row.summary, parameters=parameters, dtypes=list(row.dtypes))
+
+
+class Catalogue(BaseModel):
+    """All that a spec may name."""
+
+    ops: list[OpView]
+    dtypes: list[DTypeView]
+    distributions: list[DistributionView]
+    nan_policies: list[str]
+
+    @classmethod
+    def whole(cls) -> "Catalogue":
+        return cls(
+            ops=[OpView.of(op) for op in OPS.values()],
+            dtypes=[DTypeView.of(dtype) for dtype in DTYPES.values()],
+            distributions=[DistributionView.of(row) for row in DISTRIBUTIONS.values()],
+            nan_policies=[policy.value for policy in NanPolicy],
+        )
+
+
+class StrategyView(BaseModel):
+    """A way to reduce, on one backend."""
+
+    name: str
+    backend: str
+    summary: str
+    error_bound: str
+    computes: dict[str, list[str]] = Field(description="dtypes by op")
+
+    @classmethod
+    def of(cls, row: Strategy) -> "StrategyView":
+        computes = {op: dtypes for op in OPS if (dtypes := [dtype for dtype in DTYPES if (op, dtype) in row.claims])}
+        return cls(
+            name=row.name, backend=row.backend, summary=row.summary, error_bound=row.error_bound, computes=computes
+        )
+
+
+class Strategies(BaseModel):
+    """All ways to reduce, whether or not a worker here can run them."""
+
+    items: list[StrategyView]
+
+
+class WorkerView(BaseModel):
+    """A worker: the process of one slot."""
+
+    id: str
+    slot: str
+    backend: str
+    host: str
+    pid: int
+    state: str = Field(description="starting, idle, running, stopped; lost, if its heartbeat expired")
+    job_id: UUID | None = Field(description="that it runs")
+    device: str | None = Field(description="name of its device, once it is open")
+    version: str
+    started_at: datetime
+    heartbeat_at: datetime
+
+
+class Workers(BaseModel):
+    """All workers that have reported themselves."""
+
+    items: list[WorkerView]
+
+
+class DeviceInUse(BaseModel):
+    """A device with the workers that hold it."""
+
+    host: str
+    device: DeviceView
+    workers: list[str]
+    live: bool = Field(description="a worker of it could take a job now")
+
+
+class Devices(BaseModel):
+    """All devices that workers have opened."""
+
+    items: list[DeviceInUse]
+
+
+assert {field.name for field in Device.__dataclass_fields__.values()} == set(DeviceView.model_fields)

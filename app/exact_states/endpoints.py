@@ -1,0 +1,21 @@
+"""HTTP of exact states."""
+
+from fastapi import APIRouter
+from starlette.concurrency import run_in_threadpool
+
+from app.auth.bearer import User
+from app.errors import BadRequest, Invalid, TooLarge, UnsupportedMedia
+from app.exact_states import service
+from app.exact_states.views import Merged, MergeRequest
+from app.openapi import answers
+from app.requests import JsonRoute
+
+router = APIRouter(prefix="/v1/states", tags=["exact states"], route_class=JsonRoute)
+
+
+@router.post("/merge", summary="Merge exact states", responses=answers(BadRequest, TooLarge, UnsupportedMedia, Invalid))
+async def merge(request: MergeRequest, user: User) -> Merged:
+    """Add exact states of any jobs and machines, in any order, to the state and the value that one job over all their
+    elements would have given: the same bits."""
+    # Thousands of states take tenths of a second.
+    return await run_in_threadpool(service.merge, request)

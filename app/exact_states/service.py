@@ -1,0 +1,47 @@
+"""Merging exact states."""
+
+import base64
+import binascii
+from collections.abc import Sequence
+
+from app.exact_states.views import Merged, MergeRequest
+from app.results.reduce import check_length, hex_of
+from kernels.dtypes import dtype_named
+from kernels.errors import InvalidInput
+from kernels.exact import ExactState, StateError, value_of
+from kernels.ops import Terms, op_named
+
+
+def merge(request: MergeRequest) -> Merged:
+    """Add the states and round once. Raises InvalidInput that names the state at fault."""
+    op = op_named(request.op)
+    if op.terms is Terms.NONE:
+        raise InvalidInput(f"{op.name} adds nothing up, so it has no exact state", "op")
+    merged = _sum(request.states, op.terms)
+    dtype = op.result_dtype(dtype_named(request.dtype))
+    try:
+        value = value_of(op, merged, dtype)
+    except InvalidInput as error:
+        raise InvalidInput(str(error), "states") from None
+    check_length(value)
+    return Merged(
+        value=value,
+        hex=hex_of(value),
+        dtype=dtype,
+        op=op.name,
+        count=merged.count,
+        correctly_rounded=True,
+        state=base64.b64encode(merged.to_bytes()).decode(),
+    )
+
+
+def _sum(states: Sequence[str], terms: Terms) -> ExactState:
+    merged = ExactState.empty(terms)
+    for index, text in enumerate(states):
+        try:
+            merged = merged.merge(ExactState.from_bytes(base64.b64decode(text, validate=True)))
+        except binascii.Error as error:
+            raise InvalidInput(f"not base64: {error}", f"states.{index}") from None
+        except StateError as error:
+            raise InvalidInput(str(error), f"states.{index}") from None
+    return merged

@@ -1,0 +1,47 @@
+"""What a job's value should be, where that can be said without the job: by definition, in exact fractions."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.jobs.spec import GenerateSource, PathSource, ReduceSpec, ValuesSource
+from kernels import reference
+from kernels.dtypes import DType, dtype_named
+from kernels.ops import NanPolicy, Value, op_named
+from kernels.source import GeneratedSource
+from kernels.values import array_of
+
+MOST_ELEMENTS = 10_000
+"""More would take the api seconds in exact fractions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The value by definition, or None and why it is not known here."""
+
+    value: Value | None
+    basis: str
+
+
+def expected_of(spec: ReduceSpec) -> Expected:
+    """The value that `spec` should have; takes up to about a second."""
+    source = spec.source
+    if isinstance(source, PathSource):
+        return Expected(None, "not known: the file is on the worker's machine")
+    count = len(source.values) if isinstance(source, ValuesSource) else source.n
+    if count > MOST_ELEMENTS:
+        return Expected(None, f"not known: more than {MOST_ELEMENTS} elements are not added up in fractions")
+    dtype = dtype_named(source.dtype)
+    answer = reference.reduce(op_named(spec.op), dtype, _patterns(source, dtype), NanPolicy(spec.nan_policy))
+    if isinstance(answer, reference.Undefined):
+        return Expected(None, f"not defined: {answer.reason}")
+    return Expected(answer.value, "computed in exact fractions and rounded once")
+
+
+def _patterns(source: ValuesSource | GenerateSource, dtype: DType) -> list[int]:
+    if isinstance(source, ValuesSource):
+        array = array_of(source.values, dtype)
+    else:
+        array = GeneratedSource(source.distribution, source.n, source.seed, dtype, source.parameters).read(0, source.n)
+    words = np.ascontiguousarray(array).view(f"uint{8 * dtype.itemsize}")
+    return [int(word) for word in words]
