@@ -37,8 +37,8 @@ def unit(high: int, low: int) -> float:
 
 
 def log(v: float) -> float:
-    (bits,) = struct.unpack("<q", struct.pack("<d", v))
-    (m,) = struct.unpack("<d", struct.pack("<q", bits & 0xFFFFFFFFFFFFF | 0x3FF0000000000000))
+    bits: int = struct.unpack("<q", struct.pack("<d", v))[0]
+    m: float = struct.unpack("<d", struct.pack("<q", bits & 0xFFFFFFFFFFFFF | 0x3FF0000000000000))[0]
     e = float((bits >> 52) - 1023)
     if m >= math.sqrt(2.0):
         m, e = m * 0.5, e + 1.0

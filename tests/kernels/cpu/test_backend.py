@@ -1,0 +1,168 @@
+"""The CPU as a backend: every op of every dtype, from the vectors and against the reference."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernels import reference
+from kernels.cpu.backend import CpuBackend
+from kernels.dtypes import DTYPES, DType
+from kernels.errors import InvalidInput, OutOfMemory
+from kernels.exact import ExactState
+from kernels.ops import INTEGER, OPS, NanPolicy, Op, Terms, Value
+from kernels.source import ArraySource, GeneratedSource
+from tests.data.exact.make_vectors import FOLDER
+from tests.kernels.patterns import array_of_bits, patterns
+
+
+@pytest.fixture(scope="module")
+def backend() -> CpuBackend:
+    return CpuBackend()
+
+
+def source(bits: list[int], dtype: DType) -> ArraySource:
+    return ArraySource(array_of_bits(bits, dtype))
+
+
+def same(found: Value, wanted: Value) -> bool:
+    """Equal in type, value and sign."""
+    if isinstance(wanted, float):
+        assert isinstance(found, float)
+        both_nan = math.isnan(found) and math.isnan(wanted)
+        return both_nan or (found == wanted and math.copysign(1, found) == math.copysign(1, wanted))
+    return type(found) is type(wanted) and found == wanted
+
+
+def read(written: dict[str, Any], result: str) -> Value:
+    """A vector's value as a Python one."""
+    value = written["value"]
+    if isinstance(value, bool):
+        return value
+    return float.fromhex(value) if result in DTYPES and DTYPES[result].is_float else int(value)
+
+
+@pytest.mark.parametrize("name", list(DTYPES))
+def test_the_exact_strategy_gives_the_values_and_states_of_the_vectors(backend: CpuBackend, name: str) -> None:
+    dtype = DTYPES[name]
+    for case in json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))["cases"]:
+        data = source([int(pattern, 16) for pattern in case["inputs"]], dtype)
+        for policy, results in case["results"].items():
+            for op, wanted in results.items():
+                if op == "prod" and dtype.is_float:
+                    continue
+                where = (case["name"], policy, op)
+                if "undefined" in wanted:
+                    with pytest.raises(InvalidInput):
+                        backend.reduce(data, op, strategy="exact", nan_policy=NanPolicy(policy))
+                    continue
+                found = backend.reduce(data, op, strategy="exact", nan_policy=NanPolicy(policy))
+                assert same(found.value, read(wanted, found.dtype)), (where, found.value)
+                assert found.count == wanted["count"], where
+                assert found.correctly_rounded
+                if OPS[op].terms is not Terms.NONE and policy == "propagate":
+                    kind = {"norm1": "magnitudes", "sum": "values", "mean": "values"}.get(op, "products")
+                    assert found.state is not None
+                    assert found.state.hex() == case["states"][kind]["bytes"], where
+                assert (found.state is None) == (OPS[op].terms is Terms.NONE), where
+
+
+@settings(deadline=None)
+@given(
+    drawn=st.sampled_from(list(DTYPES.values())).flatmap(lambda d: st.tuples(st.just(d), patterns(d))),
+    op=st.sampled_from(list(OPS.values())),
+    policy=st.sampled_from(list(NanPolicy)),
+)
+def test_every_op_is_what_it_is_by_definition(
+    backend: CpuBackend, drawn: tuple[DType, list[int]], op: Op, policy: NanPolicy
+) -> None:
+    dtype, bits = drawn
+    if op.name == "prod" and dtype.is_float:
+        return
+    wanted = reference.reduce(op, dtype, bits, policy)
+    if isinstance(wanted, reference.Undefined):
+        with pytest.raises(InvalidInput):
+            backend.reduce(source(bits, dtype), op.name, nan_policy=policy)
+        return
+    found = backend.reduce(source(bits, dtype), op.name, nan_policy=policy)
+    assert same(found.value, wanted.value), (found.value, wanted.value)
+    assert found.count == wanted.count
+    assert found.dtype == op.result_dtype(dtype)
+    assert (found.dtype == INTEGER) <= (type(found.value) is int)
+
+
+def test_the_issues_examples(backend: CpuBackend) -> None:
+    three = ArraySource(np.array([1e8, 1.0, -1e8], dtype=np.float32))
+    assert backend.reduce(three, "sum").value == 1.0
+    assert backend.reduce(three, "sum", strategy="numpy").value == 0.0
+    numbers = ArraySource(np.arange(1024, dtype=np.float64))
+    assert backend.reduce(numbers, "sum").value == 523776.0
+
+
+def test_auto_is_exact_where_that_applies_and_numpy_for_float_products(backend: CpuBackend) -> None:
+    data = ArraySource(np.array([2.0, 3.0], dtype=np.float32))
+    assert backend.reduce(data, "sum").strategy == "exact"
+    product = backend.reduce(data, "prod")
+    assert (product.strategy, product.value, product.correctly_rounded) == ("numpy", 6.0, False)
+
+
+@pytest.mark.parametrize(
+    ("op", "strategy", "field"), [("median", "auto", "op"), ("sum", "magic", "strategy"), ("prod", "exact", "strategy")]
+)
+def test_what_is_unknown_or_not_computed_is_refused_with_the_field(
+    backend: CpuBackend, op: str, strategy: str, field: str
+) -> None:
+    with pytest.raises(InvalidInput) as raised:
+        backend.reduce(ArraySource(np.ones(2, dtype=np.float32)), op, strategy=strategy)
+    assert raised.value.field == field
+
+
+def test_a_long_generated_sum_has_the_state_of_its_array(backend: CpuBackend) -> None:
+    named = GeneratedSource("normal", 3_000_000, 42, DTYPES["float32"])
+    found = backend.reduce(named, "sum")
+    wanted = ExactState.empty(Terms.VALUES).add(named.read(0, named.count))
+    assert found.state == wanted.to_bytes()
+
+
+def test_numpy_is_refused_an_array_beyond_memory_before_it_is_made(backend: CpuBackend) -> None:
+    named = GeneratedSource("normal", 1 << 40, 42, DTYPES["float32"])
+    began = time.perf_counter()
+    with pytest.raises(OutOfMemory, match=r"needs 4,398,046,511,104 bytes of memory, and [\d,]+ are available"):
+        backend.reduce(named, "sum", strategy="numpy")
+    assert time.perf_counter() - began < 1
+
+
+def test_a_thousand_values_take_well_under_a_millisecond(backend: CpuBackend) -> None:
+    data = ArraySource(np.arange(1000, dtype=np.float32))
+    backend.reduce(data, "sum")
+    times = []
+    for _ in range(50):
+        began = time.perf_counter()
+        backend.reduce(data, "sum")
+        times.append(time.perf_counter() - began)
+    assert min(times) < 0.5e-3
+
+
+def test_the_device_is_this_machine(backend: CpuBackend) -> None:
+    device = backend.device
+    assert (device.backend, device.index, device.cores) == ("cpu", 0, os.cpu_count())
+    assert device.memory_bytes > 1 << 28
+    assert device.name
+    assert dict(device.versions)["numpy"] == np.__version__
+
+
+def test_the_catalogue_is_read_without_compilers_or_the_servers_packages() -> None:
+    code = (
+        "import sys; from kernels.catalog import strategies; assert strategies();"
+        "print(sorted({'numba', 'psutil', 'cupy'} & set(sys.modules)))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
