@@ -1,0 +1,98 @@
+"""A running api for tests: uvicorn on a free port, in a thread, with users who have tokens."""
+
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import httpx
+import uvicorn
+
+from app.auth.repository import Role, create_token
+from app.config import Settings
+from app.db import BlockingDatabase
+from app.jobs import leases
+from app.jobs.leases import Lease, WorkerInfo
+from app.main import create_app
+from app.results.measurement import Measurement
+from app.results.reduce import ReduceResult
+
+WORKER = WorkerInfo("gpu1:cpu", "cpu", "cpu", "gpu1", 42, "0.1.0", None)
+RESULT: Mapping[str, Any] = ReduceResult.model_json_schema()["examples"][0]
+THREE_VALUES: Mapping[str, Any] = {
+    "kind": "reduce",
+    "op": "sum",
+    "source": {"type": "values", "values": [1e8, 1, -1e8], "dtype": "float32"},
+}
+
+
+@dataclass
+class Api:
+    """A running api: clients of its users, and the hands of a worker on its database."""
+
+    url: str
+    settings: Settings
+    database: BlockingDatabase
+    tokens: dict[str, str]
+    _clients: list[httpx.Client] = field(default_factory=list)
+
+    def client(self, user: str = "ann", **headers: str) -> httpx.Client:
+        """An HTTP client with the token of "ann", "bob" (users) or "root" (an admin)."""
+        made = httpx.Client(
+            base_url=self.url, headers={"Authorization": f"Bearer {self.tokens[user]}", **headers}, timeout=30
+        )
+        self._clients.append(made)
+        return made
+
+    def submit(self, user: str = "ann", **changes: Any) -> str:
+        """Submit three values, changed as told; the job's id."""
+        response = self.client(user).post("/v1/jobs", json={**THREE_VALUES, **changes})
+        assert response.status_code == 202, response.text
+        return str(response.json()["id"])
+
+    def claim(self, job_id: str, attempt: int = 1) -> Lease:
+        """Do what a worker does when it begins."""
+        lease = self.database.run(leases.claim, UUID(job_id), attempt, WORKER.id, 60.0)
+        assert lease is not None
+        return lease
+
+    def finish(self, lease: Lease, result: Mapping[str, Any] = RESULT, points: Sequence[Measurement] = ()) -> None:
+        """Do what a worker does when it has a result."""
+        assert self.database.run(leases.succeed, lease, result, points)
+
+    def close(self) -> None:
+        for client in self._clients:
+            client.close()
+        self.database.close()
+
+
+@contextmanager
+def running_api(settings: Settings) -> Iterator[Api]:
+    """Serve `settings` until the end of the block."""
+    database = BlockingDatabase(settings.database_url, application="test")
+    tokens = {
+        "ann": database.run(create_token, "ann"),
+        "bob": database.run(create_token, "bob"),
+        "root": database.run(create_token, "root", Role.ADMIN),
+    }
+    config = uvicorn.Config(
+        create_app(settings), port=0, access_log=False, log_level="warning", ws="none", timeout_graceful_shutdown=1
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, name="api")
+    thread.start()
+    while not server.started:
+        assert thread.is_alive(), "the api did not start"
+        time.sleep(0.005)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    api = Api(f"http://127.0.0.1:{port}", settings, database, tokens)
+    try:
+        yield api
+    finally:
+        api.close()
+        server.should_exit = True
+        thread.join(10)
+        assert not thread.is_alive(), "the api did not stop"

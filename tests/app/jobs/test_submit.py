@@ -1,0 +1,160 @@
+import json
+import math
+from typing import Any
+
+import httpx
+import pytest
+
+from app.jobs.views import JobView
+from tests.app.api import THREE_VALUES, Api
+
+
+def fields(response: httpx.Response) -> list[str]:
+    assert response.headers["Content-Type"] == "application/problem+json"
+    return [error["field"] for error in response.json()["errors"]]
+
+
+def test_an_accepted_job_is_202_with_its_place_and_when_to_ask(http: httpx.Client) -> None:
+    response = http.post("/v1/jobs", json=THREE_VALUES)
+    assert response.status_code == 202
+    job = JobView.model_validate_json(response.content)
+    assert response.headers["Location"] == f"/v1/jobs/{job.id}"
+    assert int(response.headers["Retry-After"]) >= 1
+    assert (job.status, job.owner, job.queue_position, job.attempt) == ("queued", "ann", 1, 1)
+    assert job.result is None
+
+
+def test_the_spec_comes_back_whole_with_its_defaults(http: httpx.Client) -> None:
+    job = http.get(http.post("/v1/jobs", json=THREE_VALUES).headers["Location"]).json()
+    assert job["spec"] == {
+        **THREE_VALUES,
+        "strategy": "auto",
+        "backend": "auto",
+        "nan_policy": "propagate",
+        "timeout_s": 300.0,
+        "priority": "normal",
+        "tags": {},
+    }
+
+
+def test_negative_zero_subnormals_and_long_integers_survive_storage(http: httpx.Client) -> None:
+    values = [-0.0, 5e-324, 0.1, 1.7976931348623157e308, "0x1.8p+1", "-inf"]
+    spec = {"kind": "reduce", "source": {"type": "values", "values": values}}
+    kept = http.get(http.post("/v1/jobs", json=spec).headers["Location"]).json()["spec"]["source"]["values"]
+    assert json.dumps(kept) == json.dumps(values)
+    assert math.copysign(1.0, kept[0]) == -1.0
+    longest = {"kind": "reduce", "source": {"type": "values", "values": [2**64 - 1], "dtype": "uint64"}}
+    kept = http.get(http.post("/v1/jobs", json=longest).headers["Location"]).json()["spec"]["source"]["values"]
+    assert kept == [2**64 - 1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"op": "total"}, "op"),
+        ({"kind": "bench"}, "kind"),
+        ({"strategy": "magic"}, "strategy"),
+        ({"backend": "tpu"}, "backend"),
+        ({"nan_policy": "ignore"}, "nan_policy"),
+        ({"frobnicate": 1}, "frobnicate"),
+        ({"timeout_s": 0}, "timeout_s"),
+        ({"timeout_s": "300"}, "timeout_s"),
+        ({"timeout_s": 1e9}, "timeout_s"),
+        ({"priority": "urgent"}, "priority"),
+        ({"tags": {"a b": "c"}}, "tags.a b"),
+        ({"tags": {"a": "c\u0000"}}, "tags.a"),
+        ({"tags": {"a": 3}}, "tags.a"),
+        ({"source": {}}, "source.type"),
+        ({"source": {"type": "magic"}}, "source.type"),
+        ({"source": None}, "source"),
+        ({"source": {"type": "values", "values": [1], "dtype": "float128"}}, "source.dtype"),
+        ({"source": {"type": "values", "values": [1, None]}}, "source.values.1"),
+        ({"source": {"type": "values", "values": [1, "one"]}}, "source.values.1"),
+        ({"source": {"type": "values", "values": [1, 300], "dtype": "int8"}}, "source.values.1"),
+        ({"source": {"type": "values", "values": [0.5], "dtype": "int8"}}, "source.values.0"),
+        ({"source": {"type": "values", "values": [1e39], "dtype": "float32"}}, "source.values.0"),
+        ({"source": {"type": "values", "values": 3}}, "source.values"),
+        ({"source": {"type": "values"}}, "source.values"),
+        ({"source": {"type": "values", "values": [1], "n": 3}}, "source.n"),
+        ({"source": {"type": "generate", "distribution": "cauchy", "n": 5}}, "source.distribution"),
+        ({"source": {"type": "generate", "distribution": "normal", "n": -1}}, "source.n"),
+        ({"source": {"type": "generate", "distribution": "normal", "n": 1.5}}, "source.n"),
+        ({"source": {"type": "generate", "distribution": "normal", "n": 2**41}}, "source.n"),
+        ({"source": {"type": "generate", "distribution": "normal", "n": 5, "seed": -1}}, "source.seed"),
+        ({"source": {"type": "generate", "distribution": "normal", "n": 5, "seed": 2**64}}, "source.seed"),
+        (
+            {"source": {"type": "generate", "distribution": "normal", "n": 5, "parameters": {"width": 1}}},
+            "source.parameters.width",
+        ),
+        (
+            {"source": {"type": "generate", "distribution": "normal", "n": 5, "parameters": {"std": "nan"}}},
+            "source.parameters.std",
+        ),
+        (
+            {"source": {"type": "generate", "distribution": "normal", "n": 5, "parameters": {"std": -1}}},
+            "source.parameters.std",
+        ),
+        ({"source": {"type": "path", "path": ""}}, "source.path"),
+        ({"source": {"type": "path", "path": "/etc/passwd"}}, "source.path"),
+        ({"source": {"type": "path", "path": "a/../../b.npy"}}, "source.path"),
+        ({"source": {"type": "path", "path": "a\u0000.npy"}}, "source.path"),
+        (
+            {"backend": "cuda", "strategy": "numpy"},
+            "backend",
+        ),
+    ],
+)
+def test_a_bad_field_is_422_and_named_without_tags_of_unions(
+    refusing: httpx.Client, changes: dict[str, Any], field: str
+) -> None:
+    response = refusing.post("/v1/jobs", json={**THREE_VALUES, **changes})
+    assert response.status_code == 422, response.text
+    assert fields(response) == [field]
+    assert refusing.get("/v1/jobs").json()["items"] == []
+
+
+def test_every_bad_field_is_told_at_once(refusing: httpx.Client) -> None:
+    response = refusing.post("/v1/jobs", json={**THREE_VALUES, "op": "total", "priority": "urgent", "x": 1})
+    assert sorted(fields(response)) == ["op", "priority", "x"]
+
+
+def test_a_missing_kind_is_named(refusing: httpx.Client) -> None:
+    assert fields(refusing.post("/v1/jobs", json={"source": THREE_VALUES["source"]})) == ["kind"]
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"3", b"null", b'"sum"'])
+def test_a_body_that_is_no_object_is_422(refusing: httpx.Client, body: bytes) -> None:
+    response = refusing.post("/v1/jobs", content=body, headers={"Content-Type": "application/json"})
+    assert response.status_code == 422
+
+
+@pytest.mark.parametrize("body", [b"{", b'{"kind": NaN}', b'{"kind": "\\ud800"}', b"\xff\xfe", b"[" * 100_000])
+def test_what_is_not_json_is_400(refusing: httpx.Client, body: bytes) -> None:
+    response = refusing.post("/v1/jobs", content=body, headers={"Content-Type": "application/json"})
+    assert response.status_code == 400
+    assert response.headers["Content-Type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize("media_type", [None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
+def test_another_media_type_is_415(refusing: httpx.Client, media_type: str | None) -> None:
+    headers = {} if media_type is None else {"Content-Type": media_type}
+    assert refusing.post("/v1/jobs", content=json.dumps(THREE_VALUES), headers=headers).status_code == 415
+
+
+def test_a_file_under_a_data_root_is_accepted_by_absolute_and_by_relative_name(api: Api) -> None:
+    root = api.settings.data_roots[0]
+    for path in (f"{root}/x.npy", "x.npy", "deeper/x.npy"):
+        api.submit(source={"type": "path", "path": path})
+
+
+def test_a_data_root_may_be_named_through_a_link(api: Api, tmp_path: Any) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(api.settings.data_roots[0])
+    api.submit(source={"type": "path", "path": f"{link}/x.npy"})
+
+
+def test_numbers_in_a_generated_source_keep_their_integers(api: Api, http: httpx.Client) -> None:
+    parameters = {"value": 2**63 - 1}
+    source = {"type": "generate", "distribution": "constant", "n": 3, "dtype": "int64", "parameters": parameters}
+    job_id = api.submit(source=source)
+    assert http.get(f"/v1/jobs/{job_id}").json()["spec"]["source"]["parameters"] == parameters
