@@ -17,7 +17,8 @@ class Strategy:
     """A way to reduce, on one backend.
 
     `claims` lists every (op, dtype) pair of names that it computes; `summary` is its one idea; `error_bound` says in
-    words what may be lost ("correctly rounded", "γ_{n−1} Σ|x|", …).
+    words what may be lost ("correctly rounded", "γ_{n−1} Σ|x|", …). `missing` says why this machine cannot run it,
+    where that can be told without its device: a package or a compiler is not installed.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Strategy:
     summary: str
     error_bound: str
     claims: frozenset[tuple[str, str]]
+    missing: str | None = None
 
 
 def claims(ops: Iterable[str], dtypes: Iterable[str]) -> frozenset[tuple[str, str]]:

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from kernels.backend import Device, Progress, Reduction
 from kernels.catalog import EXACT, resolve
+from kernels.cuda.baselines import baselines
+from kernels.cuda.baselines.method import BaselineMethod
 from kernels.cuda.cupy_method import CupyMethod
 from kernels.cuda.device import describe
 from kernels.cuda.failures import cuda_errors
@@ -50,7 +52,7 @@ class CudaBackend:
         nan_policy: NanPolicy = NanPolicy.PROPAGATE,
         progress: Progress | None = None,
     ) -> Reduction:
-        """Reduce all elements of `source`. Every strategy but `cupy` takes sources larger than the GPU's memory.
+        """Reduce all elements of `source`. All strategies but peers' take sources larger than the GPU's memory.
 
         Raises InvalidInput, Unavailable, OutOfMemory or CudaError, and whatever `progress` raises.
         """
@@ -63,7 +65,7 @@ class CudaBackend:
             stopwatch = Stopwatch(self._gpu.stream)
             nans = self._nan_counter(row, dtype, name, nan_policy)
             method = self._method(row, source, name, omit_nan=nan_policy is NanPolicy.OMIT)
-            if name == CUPY:
+            if name == CUPY or name in baselines():
                 pieces = iter([(self._feed.whole(source, progress), 0)])
             else:
                 pieces = self._feed.pieces(source, progress)
@@ -103,6 +105,8 @@ class CudaBackend:
         dtype = source.dtype
         if strategy == CUPY:
             return CupyMethod(op, dtype, omit_nan=omit_nan)
+        if strategy in baselines():
+            return BaselineMethod(self._gpu, baselines()[strategy], op, dtype, omit_nan=omit_nan)
         if strategy == EXACT and dtype.is_float and op.terms is not Terms.NONE:
             from kernels.cuda.exact_method import ExactFloats
 

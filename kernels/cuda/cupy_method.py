@@ -32,7 +32,7 @@ class CupyMethod:
                 self._result = getattr(cupy, f"nan{self._op.name}")(array)
                 return
             array = array[~cupy.isnan(array)]
-        self._result = _calls()[self._op.name](array)
+        self._result = cupy_calls()[self._op.name](array)
 
     def finish(self, count: int) -> Finished:
         value: Value = self._result.item() if hasattr(self._result, "item") else self._result
@@ -42,7 +42,8 @@ class CupyMethod:
         return Finished(value, not rounds)
 
 
-def _calls() -> Mapping[str, Callable[[Any], Any]]:
+def cupy_calls() -> Mapping[str, Callable[[Any], Any]]:
+    """By op, what CuPy's users call."""
     import cupy
 
     return {

@@ -46,8 +46,9 @@ class Gpu:
     """The GPU that CUDA numbers `index` (within CUDA_VISIBLE_DEVICES, which CUDA itself applies).
 
     `arch` is "sm_90" for an H200; `multiprocessors` counts its streaming multiprocessors; `memory` and
-    `shared_per_block` are in bytes, the latter the most that a block may ask for. Work goes to `stream`; use
-    `with gpu.active():` around it. Raises Unavailable if there is no CuPy, driver or such device.
+    `shared_per_block` are in bytes, the latter the most that a block may ask for. Compiled code is kept in `cache`.
+    Work goes to `stream`; use `with gpu.active():` around it. Raises Unavailable if there is no CuPy, driver or such
+    device.
     """
 
     def __init__(self, index: int = 0, cache: Path | None = None) -> None:
@@ -62,7 +63,7 @@ class Gpu:
         if not 0 <= index < count:
             raise Unavailable(f"there is no CUDA device {index}; CUDA shows {count}")
         self.index = index
-        self._cache = cache
+        self.cache = cache
         self._modules: dict[tuple[Unit, bool], tuple[Binary, Any]] = {}
         self._kernels: dict[tuple[Unit, str, bool], Kernel] = {}
         with cuda_errors(f"device {index}"):
@@ -98,7 +99,7 @@ class Gpu:
 
         key = (unit, cooperative)
         if key not in self._modules:
-            binary = compile_unit(unit, self.arch, self._cache)
+            binary = compile_unit(unit, self.arch, self.cache)
             with cuda_errors(unit.name), self.active():
                 module = cupy.RawModule(path=str(binary.path), enable_cooperative_groups=cooperative)
             self._modules[key] = (binary, module)

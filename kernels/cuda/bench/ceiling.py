@@ -1,6 +1,7 @@
 """How fast a GPU reads its memory."""
 
 import statistics
+from itertools import pairwise
 from typing import Any
 
 from kernels.bench.ceiling import Ceiling
@@ -19,10 +20,12 @@ Z. Jia et al., Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarkin
 
 
 def measure_ceiling(gpu: Gpu, observer: NvmlObserver, cache_bytes: int) -> Ceiling:
-    """The best median of several shapes of a plain reading loop over up to 8 GiB, at least 16 times the cache."""
+    """The best median of several shapes of a plain reading loop over up to 8 GiB, at least 16 times the cache.
+
+    To be called while `gpu.active()`."""
     import cupy
 
-    with gpu.active(), cuda_errors("measuring the ceiling"):
+    with cuda_errors("measuring the ceiling"):
         free = int(cupy.cuda.runtime.memGetInfo()[0])
         array = patternless(gpu, max(min(_MOST_BYTES, free // _SHARE), min(16 * cache_bytes, free // 2)))
         best = min(_median(gpu, reading(gpu, array, shape)) for shape in SHAPES)
@@ -45,5 +48,5 @@ def _median(gpu: Gpu, read: Prepared) -> float:
     events.append(cupy.cuda.Event())
     events[-1].record(gpu.stream)
     events[-1].synchronize()
-    spans = [cupy.cuda.get_elapsed_time(a, b) / 1e3 for a, b in zip(events[1:-1], events[2:], strict=True)]
-    return statistics.median(spans)
+    spans = [cupy.cuda.get_elapsed_time(a, b) / 1e3 for a, b in pairwise(events[1:])]
+    return float(statistics.median(spans))

@@ -1,6 +1,5 @@
 """The conditions of a GPU, through NVML."""
 
-import os
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -78,8 +77,8 @@ class NvmlObserver:
         return tuple(name for bit, name in names if bits & bit)
 
     def _others(self) -> float:
-        found = self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle)
-        return other_processes([process.pid for process in found], os.getpid())
+        # One of those listed is this process, under an id that in a container need not be the one it knows.
+        return max(0.0, len(self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle)) - 1.0)
 
     def _asked(self, question: Callable[[], T]) -> T | None:
         """None for what this GPU, or this machine's rights, do not tell."""
@@ -89,8 +88,3 @@ class NvmlObserver:
             return question()
         except self._nvml.NVMLError:
             return None
-
-
-def other_processes(pids: list[int], own: int) -> float:
-    """How many of `pids` are not `own`. In a container the driver may list ids of the host: then one of them is us."""
-    return float(len(pids) - (1 if pids else 0))

@@ -16,7 +16,7 @@ _SCRAMBLE = "scramble"
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How to read: threads a block, blocks a multiprocessor, 16-byte reads in flight a thread, past the cache or not."""
+    """Threads a block, blocks a multiprocessor, 16-byte reads in flight a thread, and whether past the cache."""
 
     threads: int
     blocks: int

@@ -22,7 +22,7 @@ _REPLAYS = 15
 
 
 class CudaTimer:
-    """Times runs on the stream of `gpu`, whose last cache has `cache_bytes`."""
+    """Times runs on the stream of `gpu`, whose last cache has `cache_bytes`. To be used while `gpu.active()`."""
 
     resolution_s = 0.5e-6  # of cudaEventElapsedTime, by the CUDA Runtime API's documentation
 
@@ -30,7 +30,7 @@ class CudaTimer:
         import cupy
 
         self._gpu = gpu
-        with gpu.active(), cuda_errors("the timer"):
+        with cuda_errors("the timer"):
             self._gate = Gate(gpu)
             self._written = cupy.zeros(_WRITE * cache_bytes, dtype="uint8")
             self._sweep = reading(gpu, patternless(gpu, _READ * cache_bytes), SWEEP)
@@ -40,7 +40,7 @@ class CudaTimer:
         return "events, launch gaps included" if subject.waits else "events, stream held"
 
     def device(self, subject: Subject, cache: Cache, runs: int) -> list[float]:
-        with self._gpu.active(), cuda_errors("timing"):
+        with cuda_errors("timing"):
             if subject.waits:
                 spans = [self._span(subject, cache) for _ in range(runs)]
             else:
@@ -51,7 +51,7 @@ class CudaTimer:
     def host(self, subject: Subject, runs: int) -> list[float]:
         synchronize, clock = self._gpu.stream.synchronize, time.perf_counter_ns
         times = []
-        with self._gpu.active(), cuda_errors("timing"):
+        with cuda_errors("timing"):
             synchronize()
             for _ in range(runs):
                 started = clock()
@@ -61,7 +61,7 @@ class CudaTimer:
         return times
 
     def issue(self, subject: Subject, runs: int) -> float:
-        with self._gpu.active(), cuda_errors("timing"):
+        with cuda_errors("timing"):
             self._gpu.stream.synchronize()
             started = time.perf_counter_ns()
             for _ in range(runs):
@@ -72,17 +72,16 @@ class CudaTimer:
     def replay(self, subject: Subject) -> Replay | None:
         if subject.waits:
             return None
-        with self._gpu.active():
-            (once,) = self.device(subject, Cache.HOT, 1)
-            runs = max(1, min(_GRAPH_RUNS, math.ceil(_GRAPH_S / once)))
-            graph = self._capture(subject, runs)
-            if graph is None:
-                return None
-            with cuda_errors("replaying a graph"):
-                graph.launch(self._gpu.stream)
-                with self._gate.held():
-                    spans = [self._events(lambda: graph.launch(self._gpu.stream)) for _ in range(_REPLAYS)]
-                seconds = statistics.median(self._seconds(spans)) / runs
+        (once,) = self.device(subject, Cache.HOT, 1)
+        runs = max(1, min(_GRAPH_RUNS, math.ceil(_GRAPH_S / once)))
+        graph = self._capture(subject, runs)
+        if graph is None:
+            return None
+        with cuda_errors("replaying a graph"):
+            graph.launch(self._gpu.stream)
+            with self._gate.held():
+                spans = [self._events(lambda: graph.launch(self._gpu.stream)) for _ in range(_REPLAYS)]
+            seconds = statistics.median(self._seconds(spans)) / runs
         return Replay(seconds, _kernels(graph) // runs)
 
     def flush(self) -> None:

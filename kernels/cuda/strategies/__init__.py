@@ -6,6 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from kernels.catalog import EXACT, Strategy, claims
+from kernels.cuda.baselines import baselines
 from kernels.cuda.strategies.own import OwnStrategy, parse
 from kernels.dtypes import DTYPES
 from kernels.ops import OPS, Terms
@@ -26,10 +27,10 @@ def own_strategies() -> Mapping[str, OwnStrategy]:
 
 @cache
 def cuda_strategies() -> tuple[Strategy, ...]:
-    """All of them, `exact` first, then the fast one, CuPy's last. Needs neither CuPy nor a GPU."""
+    """All of them, `exact` first, then the fast one, peers last. Needs neither CuPy nor a GPU."""
     own = [strategy.row for strategy in own_strategies().values()]
     own.sort(key=lambda row: (row.name != FAST, row.name))
-    return (_exact(), *own, _cupy())
+    return (_exact(), *own, _cupy(), *(baseline.row for baseline in baselines().values()))
 
 
 def _exact() -> Strategy:

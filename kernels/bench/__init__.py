@@ -1,0 +1,25 @@
+"""Timings that can be believed: axes, subjects, clocks, a stopping rule, summaries, flags, tables."""
+
+from kernels.bench.axes import MAX_CASES, Axes, Cache, Case
+from kernels.bench.engine import Outcome, Point, run
+from kernels.bench.flags import Flag
+from kernels.bench.record import Record, case_of, record_of
+from kernels.bench.rig import Rig, open_rig
+from kernels.bench.stopping import Rule
+
+__all__ = [
+    "MAX_CASES",
+    "Axes",
+    "Cache",
+    "Case",
+    "Flag",
+    "Outcome",
+    "Point",
+    "Record",
+    "Rig",
+    "Rule",
+    "case_of",
+    "open_rig",
+    "record_of",
+    "run",
+]

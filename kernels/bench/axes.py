@@ -1,0 +1,65 @@
+"""What a benchmark varies: the product of a few lists of names and sizes, bounded."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from enum import StrEnum
+
+from kernels.errors import InvalidInput
+
+MAX_CASES = 1000
+
+
+class Cache(StrEnum):
+    """What the caches hold when a timed run starts."""
+
+    COLD = "cold"  # nothing of the data: flushed before every run
+    HOT = "hot"  # whatever the run before left there
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One combination: `strategy` reduces `n` elements of `dtype` by `op`."""
+
+    strategy: str
+    op: str
+    dtype: str
+    n: int
+    cache: Cache
+
+
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """The values of each axis, in the order wanted.
+
+    Raises InvalidInput naming the axis that is empty or repeats a value, or "axes" when there are more than
+    MAX_CASES combinations.
+    """
+
+    strategies: tuple[str, ...]
+    ops: tuple[str, ...]
+    dtypes: tuple[str, ...]
+    sizes: tuple[int, ...]
+    caches: tuple[Cache, ...] = (Cache.COLD, Cache.HOT)
+
+    def __post_init__(self) -> None:
+        for axis in fields(self):
+            values = getattr(self, axis.name)
+            if not values:
+                raise InvalidInput("an axis needs at least one value", axis.name)
+            if len(set(values)) < len(values):
+                raise InvalidInput("an axis lists each value once", axis.name)
+        if len(self) > MAX_CASES:
+            raise InvalidInput(f"the axes multiply to {len(self)} cases; the most is {MAX_CASES}", "axes")
+
+    def __len__(self) -> int:
+        return math.prod(len(getattr(self, axis.name)) for axis in fields(self))
+
+    def cases(self) -> Iterator[Case]:
+        """Every case once. Those on the same data follow each other, the strategies to be compared most closely."""
+        for dtype in self.dtypes:
+            for n in self.sizes:
+                for op in self.ops:
+                    for cache in self.caches:
+                        for strategy in self.strategies:
+                            yield Case(strategy, op, dtype, n, cache)

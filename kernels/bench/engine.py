@@ -1,0 +1,152 @@
+"""Runs the cases of a benchmark one after the other; what goes wrong with one of them stays with it."""
+
+import gc
+import time
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kernels.bench.axes import Axes, Cache, Case
+from kernels.bench.check import Reference, checked, reference_of
+from kernels.bench.flags import Flag, flags_of
+from kernels.bench.measurement import Measured, measure
+from kernels.bench.rig import Loaded, Rig
+from kernels.bench.stopping import Rule
+from kernels.bench.subject import Subject
+from kernels.dtypes import dtype_named
+from kernels.errors import CudaError, InvalidInput, KernelError, OutOfMemory, Unavailable
+from kernels.ops import Value
+from kernels.source import Source
+
+_VALUES = 8
+"""Runs whose values are compared with each other."""
+
+_VALUES_S = 2.0
+"""After so long, two must do."""
+
+
+class Outcome(StrEnum):
+    """What became of a case."""
+
+    MEASURED = "measured"
+    SKIPPED = "skipped"  # cannot be run here: not claimed, not installed, too large
+    FAILED = "failed"  # went wrong: does not compile, crashed, gave a wrong value
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One case and what came of it.
+
+    `reason` says why it was skipped or failed. `relative_error` compares `value` with the exact one, where there is
+    one; `distinct_values` counts the different results of 8 runs on the same data: 1 where it is deterministic.
+    """
+
+    case: Case
+    outcome: Outcome
+    reason: str | None = None
+    measured: Measured | None = None
+    flags: frozenset[Flag] = frozenset()
+    value: Value | None = None
+    relative_error: float | None = None
+    distinct_values: int | None = None
+
+
+SourceOf = Callable[[str, int], Source]
+"""The data of (dtype, n)."""
+
+
+def run(rig: Rig, axes: Axes, rule: Rule, source_of: SourceOf, done: Collection[Case] = ()) -> Iterator[Point]:
+    """Yield a point a case, but for those in `done`, in the order of `axes.cases()`.
+
+    After a CudaError nothing more can be measured in this process: the point is yielded as failed, and then the error
+    is raised.
+    """
+    bench = _Bench(rig, rule, source_of)
+    for case in axes.cases():
+        if case in done:
+            continue
+        broken: CudaError | None = None
+        try:
+            with rig.active():
+                point = bench.point(case)
+        except (InvalidInput, Unavailable, OutOfMemory, MemoryError) as error:
+            point = Point(case, Outcome.SKIPPED, _sentence(error))
+        except CudaError as error:
+            broken, point = error, Point(case, Outcome.FAILED, _sentence(error))
+        except KernelError as error:
+            point = Point(case, Outcome.FAILED, _sentence(error))
+        except Exception as error:  # a peer's library may raise anything, and the other cases go on
+            point = Point(case, Outcome.FAILED, f"{type(error).__name__}: {_sentence(error)}")
+        yield point
+        if broken is not None:
+            raise broken
+
+
+def _sentence(error: BaseException) -> str:
+    return str(error).strip() or type(error).__name__
+
+
+def _values(subject: Subject) -> list[Value]:
+    """Of several runs, so that a strategy that gives now this and now that is seen."""
+    started = time.monotonic()
+    values: list[Value] = []
+    while len(values) < 2 or (len(values) < _VALUES and time.monotonic() - started < _VALUES_S):
+        subject.run()
+        values.append(subject.value())
+    return values
+
+
+class _Bench:
+    """Keeps the data of the latest (dtype, n) on the device, because the next case mostly wants the same."""
+
+    def __init__(self, rig: Rig, rule: Rule, source_of: SourceOf) -> None:
+        self._rig = rig
+        self._rule = rule
+        self._source_of = source_of
+        self._key: tuple[str, int] | None = None
+        self._loaded: Loaded | KernelError | None = None
+        self._references: dict[str, Reference | None] = {}
+
+    def point(self, case: Case) -> Point:
+        loaded, rig = self._data(case), self._rig
+        subject = loaded.subject(case.op, case.strategy)
+        dtype = dtype_named(case.dtype)
+        if case.op not in self._references:
+            self._references[case.op] = reference_of(loaded, case.op, dtype, case.n)
+        values = _values(subject)
+        error = checked(case.op, dtype, values[0], self._references[case.op])
+        measured = measure(rig.timer, rig.observer, subject, case.cache, self._rule)
+        flags = flags_of(
+            summary=measured.device,
+            ending=measured.ending,
+            read_bytes=measured.read_bytes,
+            cold=case.cache is Cache.COLD,
+            resolution_s=rig.timer.resolution_s,
+            ceiling=rig.ceiling,
+            looks=measured.looks,
+            max_clock_mhz=rig.observer.max_clock_mhz,
+        )
+        return Point(
+            case,
+            Outcome.MEASURED,
+            measured=measured,
+            flags=flags,
+            value=values[0],
+            relative_error=error,
+            distinct_values=len({repr(value) for value in values}),
+        )
+
+    def _data(self, case: Case) -> Loaded:
+        key = (case.dtype, case.n)
+        if key != self._key:
+            self._key, self._loaded = key, None
+            self._references.clear()
+            gc.collect()  # the largest arrays of a benchmark fill the device: give back the old one first
+            try:
+                self._loaded = self._rig.load(self._source_of(*key))
+            except KernelError as error:
+                self._loaded = error
+        if isinstance(self._loaded, KernelError):
+            raise self._loaded
+        assert self._loaded is not None
+        return self._loaded

@@ -1,0 +1,37 @@
+"""How fast a CPU reads its memory."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.bench.ceiling import Ceiling
+from kernels.bench.host.system import cache_bytes, logical_cores
+
+_LOAD_BYTES = 128  # two loads of 64 bytes a clock: the most that a core of today sustains
+_CLOCK_HZ = 8e9  # which none of them reaches
+_MEASURE_S = 0.3
+
+
+def measure_ceiling() -> Ceiling:
+    """What all cores together read from memory: the best of many passes of a plain maximum over integers.
+
+    The system does not tell how fast its memory is, so `peak` is None and only the cores' load units bound a figure.
+    """
+    cores, cache = logical_cores(), cache_bytes()
+    data = np.ones(max(4 * cache, 64 << 20) // 8, dtype=np.int64)
+    parts = np.array_split(data, cores)
+    passes: list[float] = []
+    with ThreadPoolExecutor(cores) as pool:
+        give_up = time.monotonic() + _MEASURE_S
+        while time.monotonic() < give_up or len(passes) < 3:
+            started = time.perf_counter_ns()
+            list(pool.map(_read, parts))
+            passes.append((time.perf_counter_ns() - started) / 1e9)
+    return Ceiling(data.nbytes / min(passes), None, cores * _LOAD_BYTES * _CLOCK_HZ, cache)
+
+
+def _read(part: NDArray[Any]) -> int:
+    return int(part.max())

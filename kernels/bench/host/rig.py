@@ -1,0 +1,89 @@
+"""A CPU backend made ready for benchmarks."""
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from numpy.typing import NDArray
+
+from kernels.backend import Backend, Device, Reduction
+from kernels.bench.ceiling import Ceiling
+from kernels.bench.host.ceiling import measure_ceiling
+from kernels.bench.host.observer import HostObserver
+from kernels.bench.host.system import cache_bytes
+from kernels.bench.host.timer import HostTimer
+from kernels.catalog import backends_for
+from kernels.dtypes import DType
+from kernels.errors import InvalidInput, OutOfMemory
+from kernels.ops import Value, op_named
+from kernels.source import ArraySource, Source
+
+
+class HostRig:
+    """The CPU that `backend` reduces on."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    @property
+    def device(self) -> Device:
+        return self._backend.device
+
+    def active(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    @cached_property
+    def timer(self) -> HostTimer:
+        return HostTimer(cache_bytes())
+
+    @cached_property
+    def observer(self) -> HostObserver:
+        return HostObserver()
+
+    @cached_property
+    def ceiling(self) -> Ceiling:
+        return measure_ceiling()
+
+    def load(self, source: Source) -> "HostArray":
+        import psutil
+
+        needed, free = source.count * source.dtype.itemsize, int(psutil.virtual_memory().available)
+        if needed > free:
+            raise OutOfMemory(f"the data take {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB of memory are free")
+        return HostArray(self._backend, source.read(0, source.count), source.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class HostArray:
+    """Elements in this process's memory, shape (n,)."""
+
+    backend: Backend
+    elements: NDArray[Any]
+    dtype: DType
+
+    def subject(self, op: str, strategy: str) -> "HostSubject":
+        if "cpu" not in backends_for(op_named(op), self.dtype, strategy):
+            raise InvalidInput(f"strategy {strategy!r} does not compute {op} of {self.dtype.name} on a CPU", "strategy")
+        return HostSubject(self.backend, ArraySource(self.elements), op, strategy)
+
+
+class HostSubject:
+    """One reduction through the backend, as a job runs it."""
+
+    waits = True
+
+    def __init__(self, backend: Backend, source: ArraySource, op: str, strategy: str) -> None:
+        self._backend, self._source, self._op, self._strategy = backend, source, op, strategy
+        self._latest: Reduction | None = None
+
+    @property
+    def read_bytes(self) -> int:
+        return self._source.count * self._source.dtype.itemsize
+
+    def run(self) -> None:
+        self._latest = self._backend.reduce(self._source, self._op, strategy=self._strategy)
+
+    def value(self) -> Value:
+        assert self._latest is not None, "run() comes first"
+        return self._latest.value

@@ -1,0 +1,50 @@
+"""The clock of a CPU."""
+
+import time
+
+import numpy as np
+
+from kernels.bench.axes import Cache
+from kernels.bench.measurement import Replay
+from kernels.bench.subject import Subject
+
+_FLUSH = 2  # times the cache
+
+
+class HostTimer:
+    """Times runs that compute on the calling thread, and on threads that it waits for, by the wall clock."""
+
+    def __init__(self, cache_bytes: int) -> None:
+        self.resolution_s = time.get_clock_info("perf_counter").resolution
+        self._sweep = np.ones(max(1, _FLUSH * cache_bytes // 8), dtype=np.int64)
+
+    def method(self, subject: Subject) -> str:
+        return "wall clock"
+
+    def device(self, subject: Subject, cache: Cache, runs: int) -> list[float]:
+        return [self._once(subject, cold=cache is Cache.COLD) for _ in range(runs)]
+
+    def host(self, subject: Subject, runs: int) -> list[float]:
+        return self.device(subject, Cache.HOT, runs)
+
+    def issue(self, subject: Subject, runs: int) -> float:
+        started = time.perf_counter_ns()
+        for _ in range(runs):
+            subject.run()
+        return (time.perf_counter_ns() - started) / 1e9 / runs
+
+    def replay(self, subject: Subject) -> Replay | None:
+        return None
+
+    def _once(self, subject: Subject, *, cold: bool) -> float:
+        if cold:
+            self.flush()
+        started = time.perf_counter_ns()
+        subject.run()
+        return (time.perf_counter_ns() - started) / 1e9
+
+    def flush(self) -> None:
+        """Displace all data from the caches: write a buffer larger than the last of them, then read it again, so that
+        little of what was written is still on its way to memory when the clock starts."""
+        self._sweep += 1
+        self._sweep.max()

@@ -1,0 +1,110 @@
+"""How one subject is measured: warm-up, samples until the rule is content, and what the host sees of it."""
+
+import time
+from dataclasses import dataclass
+from typing import Protocol
+
+from kernels.bench.axes import Cache
+from kernels.bench.conditions import Conditions, Observer
+from kernels.bench.stopping import Ending, Rule, Spread, ending
+from kernels.bench.subject import Subject
+from kernels.bench.summary import Summary, summarise
+
+_WARM_RUNS = 3
+_WARM_S = 0.05  # an idle GPU needs some of it to raise its clocks
+_BATCH_S = 0.02  # between two looks at the rule
+_BATCH_RUNS = 50  # commands that wait on a blocked stream must fit into its queue
+_HOST_RUNS = 200
+_HOST_SHARE = 0.2  # of the time limit, for what the host sees
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A run recorded once and replayed many times by the device itself: seconds and launches of one run."""
+
+    seconds: float
+    launches: int
+
+
+class Timer(Protocol):
+    """The clocks of one device. Times are in seconds; `resolution_s` is the step of the clock of device time."""
+
+    @property
+    def resolution_s(self) -> float: ...
+
+    def method(self, subject: Subject) -> str:
+        """How device time of this subject is taken, in a few words."""
+        ...
+
+    def device(self, subject: Subject, cache: Cache, runs: int) -> list[float]:
+        """Time on the device of each of `runs` runs, with the cache as asked before each."""
+        ...
+
+    def host(self, subject: Subject, runs: int) -> list[float]:
+        """Time from the call until the device is done, of each of `runs` runs, hot."""
+        ...
+
+    def issue(self, subject: Subject, runs: int) -> float:
+        """Time a run when `runs` of them are called one after the other and only the last is waited for, hot."""
+        ...
+
+    def replay(self, subject: Subject) -> Replay | None:
+        """Time of a run when the host takes no part, hot; None where the device cannot, or not with this subject."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What was measured of one subject.
+
+    `device` is time on the device, `host` until the host knows that the result is there, `issue_s` a run when runs are
+    called back to back; `replay` is without the host. `looks` are the conditions before and after.
+    """
+
+    device: Summary
+    ending: Ending
+    method: str
+    read_bytes: int
+    host: Summary
+    issue_s: float
+    replay: Replay | None
+    looks: tuple[Conditions, Conditions]
+
+
+def measure(timer: Timer, observer: Observer, subject: Subject, cache: Cache, rule: Rule) -> Measured:
+    """Measure `subject` until `rule` says stop. Raises what the subject raises."""
+    warm_up(timer, subject)
+    before = observer.before()
+    started = time.monotonic()
+    spread, samples, runs, end = Spread(), list[float](), 1, None
+    while end is None:
+        begun = time.monotonic()
+        batch = timer.device(subject, cache, runs)
+        samples += batch
+        for sample in batch:
+            spread.add(sample)
+        end = ending(rule, spread, time.monotonic() - started)
+        took = (time.monotonic() - begun) / runs
+        runs = max(1, min(_BATCH_RUNS, int(_BATCH_S / took), rule.max_samples - spread.count))
+    after = observer.after()
+    summary = summarise(samples)
+    host_runs = max(3, min(_HOST_RUNS, int(_HOST_SHARE * rule.time_limit_s / summary.median / 2)))
+    return Measured(
+        device=summary,
+        ending=end,
+        method=timer.method(subject),
+        read_bytes=subject.read_bytes,
+        host=summarise(timer.host(subject, host_runs)),
+        issue_s=timer.issue(subject, host_runs),
+        replay=timer.replay(subject),
+        looks=(before, after),
+    )
+
+
+def warm_up(timer: Timer, subject: Subject) -> None:
+    """Run until everything is loaded, allocated and at speed."""
+    started = time.monotonic()
+    runs = 0
+    while runs < 1 or (time.monotonic() - started < _WARM_S):
+        timer.host(subject, _WARM_RUNS)
+        runs += _WARM_RUNS

@@ -1,0 +1,61 @@
+"""A device made ready for benchmarks: what the engine needs of it, and nothing else."""
+
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from kernels.backend import Backend, Device
+from kernels.bench.ceiling import Ceiling
+from kernels.bench.conditions import Observer
+from kernels.bench.measurement import Timer
+from kernels.bench.subject import Subject
+from kernels.source import Source
+
+
+class Loaded(Protocol):
+    """An array that lies on the device."""
+
+    def subject(self, op: str, strategy: str) -> Subject:
+        """The reduction of this array, compiled and with its workspace, but not yet run.
+
+        Raises InvalidInput if the strategy does not compute that, Unavailable if this machine cannot, OutOfMemory.
+        """
+        ...
+
+
+class Rig(Protocol):
+    """A device to be benchmarked."""
+
+    @property
+    def device(self) -> Device: ...
+
+    def active(self) -> AbstractContextManager[None]:
+        """To be held while subjects are made, run and timed: the device is then the current one of this thread."""
+        ...
+
+    @property
+    def timer(self) -> Timer: ...
+
+    @property
+    def observer(self) -> Observer: ...
+
+    @property
+    def ceiling(self) -> Ceiling:
+        """Measured at the first call."""
+        ...
+
+    def load(self, source: Source) -> Loaded:
+        """Bring all elements to the device. Raises OutOfMemory saying how much there is."""
+        ...
+
+
+def open_rig(backend: Backend) -> Rig:
+    """The rig of an open backend, which goes on to own the device."""
+    if backend.device.backend == "cpu":
+        from kernels.bench.host import HostRig
+
+        return HostRig(backend)
+    from kernels.cuda.backend import CudaBackend
+    from kernels.cuda.bench.rig import CudaRig
+
+    assert isinstance(backend, CudaBackend)
+    return CudaRig(backend)

@@ -1,0 +1,18 @@
+"""Peers that we measure ourselves against. All are optional: what is missing says why, in catalogue and results."""
+
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+
+from kernels.cuda.baselines.bound import Baseline, Bound
+from kernels.cuda.baselines.cccl import cccl_baselines
+from kernels.cuda.baselines.torch_ import torch_baseline
+
+__all__ = ["Baseline", "Bound", "baselines"]
+
+
+@cache
+def baselines() -> Mapping[str, Baseline]:
+    """By name. Looks for compilers and packages at its first call; loads none of them."""
+    found = (*cccl_baselines(), torch_baseline())
+    return MappingProxyType({baseline.row.name: baseline for baseline in found})

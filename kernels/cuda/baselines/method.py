@@ -1,0 +1,31 @@
+"""A baseline as a method of the backend, for reductions of whole arrays."""
+
+from typing import Any
+
+from kernels.cuda.baselines.bound import Baseline, Bound
+from kernels.cuda.launch import Gpu
+from kernels.cuda.methods import Finished
+from kernels.dtypes import DType
+from kernels.errors import InvalidInput
+from kernels.ops import Op, Terms
+
+
+class BaselineMethod:
+    """One reduction by a peer of one array that holds all elements."""
+
+    def __init__(self, gpu: Gpu, baseline: Baseline, op: Op, dtype: DType, *, omit_nan: bool = False) -> None:
+        if omit_nan:
+            raise InvalidInput(f"strategy {baseline.row.name} cannot leave NaN out", "nan_policy")
+        self._gpu, self._baseline, self._op, self._dtype = gpu, baseline, op, dtype
+        self._bound: Bound | None = None
+
+    def add(self, array: Any, first: int) -> None:
+        assert first == 0
+        assert self._bound is None
+        self._bound = self._baseline.bind(self._gpu, self._op, self._dtype, array)
+        self._bound.run()
+
+    def finish(self, count: int) -> Finished:
+        assert self._bound is not None
+        rounds = self._dtype.is_float and (self._op.terms is not Terms.NONE or self._op.name == "prod")
+        return Finished(self._bound.value(), not rounds)

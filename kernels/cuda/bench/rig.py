@@ -1,0 +1,92 @@
+"""A GPU backend made ready for benchmarks."""
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from kernels.backend import Device
+from kernels.bench.ceiling import Ceiling
+from kernels.bench.subject import Subject
+from kernels.catalog import EXACT, backends_for, resolve
+from kernels.cuda.backend import CudaBackend
+from kernels.cuda.baselines import baselines
+from kernels.cuda.bench.ceiling import measure_ceiling
+from kernels.cuda.bench.observer import NvmlObserver
+from kernels.cuda.bench.subjects import BaselineSubject, CupySubject, ExactSubject, own_subject
+from kernels.cuda.bench.timer import CudaTimer
+from kernels.cuda.failures import cuda_errors
+from kernels.cuda.feed import Feed
+from kernels.cuda.launch import Gpu
+from kernels.cuda.strategies import CUPY, FAST, own_strategies
+from kernels.dtypes import DType
+from kernels.errors import InvalidInput
+from kernels.ops import Terms, op_named
+from kernels.source import Source
+
+
+class CudaRig:
+    """The GPU that `backend` reduces on."""
+
+    def __init__(self, backend: CudaBackend) -> None:
+        import cupy
+
+        self._backend, self._gpu = backend, backend.gpu
+        self._feed = Feed(self._gpu)
+        with cuda_errors("device facts"):
+            facts = cupy.cuda.runtime.getDeviceProperties(self._gpu.index)
+            self._cache_bytes = int(facts["l2CacheSize"])
+            self._pci_bus_id = str(cupy.cuda.runtime.deviceGetPCIBusId(self._gpu.index))
+
+    @property
+    def device(self) -> Device:
+        return self._backend.device
+
+    def active(self) -> AbstractContextManager[None]:
+        return self._gpu.active()
+
+    @cached_property
+    def timer(self) -> CudaTimer:
+        return CudaTimer(self._gpu, self._cache_bytes)
+
+    @cached_property
+    def observer(self) -> NvmlObserver:
+        return NvmlObserver(self._pci_bus_id)
+
+    @cached_property
+    def ceiling(self) -> Ceiling:
+        return measure_ceiling(self._gpu, self.observer, self._cache_bytes)
+
+    def load(self, source: Source) -> "DeviceArray":
+        import cupy
+
+        with cuda_errors("memory of the device"):
+            cupy.get_default_memory_pool().free_all_blocks()  # what other sizes left
+        array = self._feed.whole(source, None)
+        with cuda_errors("loading"):
+            self._gpu.stream.synchronize()
+        return DeviceArray(self._gpu, array, source.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceArray:
+    """Elements in the GPU's memory, shape (n,), held as `kernels.cuda.feed.carrier(dtype)`."""
+
+    gpu: Gpu
+    elements: Any
+    dtype: DType
+
+    def subject(self, op: str, strategy: str) -> Subject:
+        row, dtype = op_named(op), self.dtype
+        if "cuda" not in backends_for(row, dtype, strategy):
+            raise InvalidInput(f"strategy {strategy!r} does not compute {op} of {dtype.name} on a GPU", "strategy")
+        name = resolve(row, dtype, strategy, "cuda")
+        if name == CUPY:
+            return CupySubject(row, self.elements)
+        if name in baselines():
+            return BaselineSubject(baselines()[name].bind(self.gpu, row, dtype, self.elements), self.elements)
+        if name == EXACT and dtype.is_float and row.terms is not Terms.NONE:
+            return ExactSubject(self.gpu, row, dtype, self.elements)
+        own = own_strategies()[FAST if name == EXACT else name]
+        finish_exactly = name == EXACT and row.terms is not Terms.NONE
+        return own_subject(self.gpu, own, row, dtype, self.elements, exact=finish_exactly)

@@ -1,0 +1,97 @@
+"""Each kind of strategy as a subject of a benchmark: made ready once, then run on the same array again and again."""
+
+from collections.abc import Callable
+from typing import Any
+
+from kernels.cuda.baselines import Bound
+from kernels.cuda.cupy_method import cupy_calls
+from kernels.cuda.exact_method import ExactFloats
+from kernels.cuda.failures import cuda_errors
+from kernels.cuda.launch import Gpu
+from kernels.cuda.methods import ExactIntegers, Method, OwnMethod
+from kernels.cuda.prepared import Prepared, RecordingGpu
+from kernels.cuda.strategies.own import OwnStrategy
+from kernels.dtypes import DType
+from kernels.ops import Op, Value
+
+
+class PreparedSubject:
+    """Kernels of our own: their launches are recorded once, and a run starts them."""
+
+    waits = False
+
+    def __init__(self, method: Method, prepared: Prepared, array: Any) -> None:
+        self._method, self._prepared, self._array = method, prepared, array
+        self.read_bytes = int(array.nbytes)
+        self.run: Callable[[], None] = prepared.start
+
+    def value(self) -> Value:
+        with cuda_errors("reading the value"):
+            return self._method.finish(self._array.size).value
+
+
+def own_subject(gpu: Gpu, strategy: OwnStrategy, op: Op, dtype: DType, array: Any, *, exact: bool) -> PreparedSubject:
+    """A strategy written here; `exact` finishes sums of integers as the exact strategy does."""
+    recorder = RecordingGpu(gpu)
+    own = OwnMethod(recorder, strategy, op, dtype)
+    method: Method = ExactIntegers(own, op) if exact else own
+    return PreparedSubject(method, Prepared(gpu, _record(recorder, method, array)), array)
+
+
+def _record(recorder: RecordingGpu, method: Method, array: Any) -> list[Any]:
+    with recorder.recording() as calls:
+        method.add(array, 0)
+    return calls
+
+
+class CupySubject:
+    """CuPy, called as its users call it: the result is a new array on the device."""
+
+    waits = False
+
+    def __init__(self, op: Op, array: Any) -> None:
+        self._call, self._array = cupy_calls()[op.name], array
+        self._result: Any = None
+        self.read_bytes = int(array.nbytes)
+
+    def run(self) -> None:
+        self._result = self._call(self._array)
+
+    def value(self) -> Value:
+        with cuda_errors("reading the value"):
+            value: Value = self._result.item()
+            return value
+
+
+class BaselineSubject:
+    """A peer."""
+
+    def __init__(self, bound: Bound, array: Any) -> None:
+        self._bound = bound
+        self.waits = bound.waits
+        self.read_bytes = int(array.nbytes)
+        self.run: Callable[[], None] = bound.run
+
+    def value(self) -> Value:
+        with cuda_errors("reading the value"):
+            return self._bound.value()
+
+
+class ExactSubject:
+    """The exact accumulator: a new one for each run, as for each reduction."""
+
+    waits = False
+
+    def __init__(self, gpu: Gpu, op: Op, dtype: DType, array: Any) -> None:
+        self._gpu, self._op, self._dtype, self._array = gpu, op, dtype, array
+        self._method: ExactFloats | None = None
+        self.read_bytes = int(array.nbytes)
+
+    def run(self) -> None:
+        self._method = ExactFloats(self._gpu, self._op, self._dtype)
+        self._method.add(self._array, 0)
+
+    def value(self) -> Value:
+        assert self._method is not None, "run() comes first"
+        with cuda_errors("reading the value"):
+            return self._method.finish(self._array.size).value

@@ -1,0 +1,66 @@
+from dataclasses import asdict
+
+import pytest
+
+from kernels.bench.axes import Axes, Cache
+from kernels.bench.engine import Point, run
+from kernels.bench.record import Record, case_of, record_of
+from kernels.bench.stopping import Rule
+from kernels.dtypes import dtype_named
+from kernels.errors import Unavailable
+from kernels.source import GeneratedSource
+from tests.kernels.bench.scripted import ScriptedRig, ScriptedTimer
+
+
+def point(rig: ScriptedRig) -> Point:
+    axes = Axes(("fast",), ("sum",), ("float32",), (1_000_000,), (Cache.COLD,))
+    (found,) = run(rig, axes, Rule(), lambda dtype, n: GeneratedSource("uniform", n, 0, dtype_named(dtype)))
+    return found
+
+
+def rig(value: float | Unavailable = 5e5, seconds: float = 1e-5) -> ScriptedRig:
+    script = {("sum", "exact"): 5e5, ("norm1", "exact"): 5e5, ("sum", "fast"): value}
+    return ScriptedRig(script, ScriptedTimer(lambda _: seconds))
+
+
+def test_throughput_is_derived_from_the_declared_bytes() -> None:
+    record = record_of(point(rig()), rig().ceiling)
+    assert record.bytes == 4_000_000
+    assert record.kernel_ms == pytest.approx(0.01, rel=1e-15)
+    assert record.gbps == pytest.approx(400.0, rel=1e-12)
+    assert record.percent_of_ceiling == pytest.approx(40.0, rel=1e-12)
+    assert record.percent_of_peak == pytest.approx(20.0, rel=1e-12)
+    assert record.counts
+
+
+def test_a_row_is_made_of_plain_values() -> None:
+    row = asdict(record_of(point(rig()), rig().ceiling))
+    kept = (str, int, float, tuple, type(None))
+    assert all(type(value) in kept for value in row.values())
+    assert row["value"] == "500000.0"
+    assert row["temperature_c"] == 40.0
+    assert (row["launches"], row["replay_ms"], row["issue_ms"]) == (2, 0.5, 1.5)
+
+
+def test_a_skipped_case_has_a_reason_and_no_figures() -> None:
+    record = record_of(point(rig(Unavailable("no compiler"))), None)
+    assert (record.outcome, record.reason) == ("skipped", "no compiler")
+    assert record.kernel_ms is None
+    assert record.gbps is None
+    assert not record.counts
+
+
+def test_a_suspect_row_does_not_count() -> None:
+    record = record_of(point(rig(seconds=1e-7)), rig().ceiling)
+    assert record.flags == ("suspect",)
+    assert not record.counts
+
+
+def test_the_case_of_a_row_is_the_one_measured() -> None:
+    found = point(rig())
+    assert case_of(record_of(found, None)) == found.case
+
+
+def test_a_row_reads_back_from_its_values() -> None:
+    record = record_of(point(rig()), rig().ceiling)
+    assert Record(**asdict(record)) == record
