@@ -77,13 +77,19 @@ def magnitude(x: Element) -> Element:
 def total(terms: Sequence[Element], dtype: DType) -> Sum:
     """The exact sum of `terms`; only floats have a −0."""
     return Sum(
-        finite=sum((term.value for term in terms), Fraction(0)),
+        finite=exact_sum([term.value for term in terms]),
         count=len(terms),
         nan=any(term.nan for term in terms),
         positive_infinity=any(term.infinite and not term.negative for term in terms),
         negative_infinity=any(term.infinite and term.negative for term in terms),
         all_negative_zero=dtype.is_float and all(is_zero(term) and term.negative for term in terms),
     )
+
+
+def exact_sum(values: Sequence[Fraction]) -> Fraction:
+    """Σ values, which are multiples of 2**−2148 as all products of elements are."""
+    unit = 1 << 2148
+    return Fraction(sum(value.numerator * (unit // value.denominator) for value in values), unit)
 
 
 def terms_of(op: Op, elements: Sequence[Element]) -> list[Element]:

@@ -13,17 +13,18 @@ from kernels.cpu.accumulator import accumulator
 from kernels.cpu.strategies import cpu_strategy
 from kernels.dtypes import DTYPES
 from kernels.ops import NanPolicy, Terms, op_named
-from kernels.source import Source
+from kernels.source import GeneratedSource, Source
 
 
 class CpuBackend:
-    """All cores of this machine. Opening it compiles the sums of float32 and float64, or loads them from Numba's cache:
-    seconds the first time, then well under one."""
+    """All cores of this machine. Opening it compiles the commonest path (normals, sums of float32 and float64) or loads
+    it from Numba's cache: seconds the first time, then well under one."""
 
     def __init__(self) -> None:
         self._device = _this_machine()
         for name in ("float32", "float64"):
-            accumulator(DTYPES[name], Terms.VALUES).add(np.ones(1, dtype=DTYPES[name].numpy))
+            one = GeneratedSource("normal", count=1, seed=0, dtype=DTYPES[name]).read(0, 1)
+            accumulator(DTYPES[name], Terms.VALUES).add(one)
 
     @property
     def device(self) -> Device:

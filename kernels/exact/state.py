@@ -14,6 +14,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from kernels.dtypes import DType
 from kernels.errors import InvalidInput
 from kernels.ops import Terms
 
@@ -139,6 +140,13 @@ class ExactState:
         from kernels.exact import portable
 
         return self.merge(portable.products(left, right))
+
+    def round_to(self, dtype: DType) -> float:
+        """The sum rounded once to a float dtype, to nearest, ties to even, specials as IEEE 754 (`kernels.exact.finish`
+        has the other values of a state)."""
+        from kernels.exact import finish
+
+        return finish.total(self, dtype)
 
     def to_bytes(self) -> bytes:
         """The canonical bytes, version 1 (`kernels.exact.encoding`)."""

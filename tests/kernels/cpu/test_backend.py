@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kernels import reference
@@ -75,7 +75,6 @@ def test_the_exact_strategy_gives_the_values_and_states_of_the_vectors(backend: 
                 assert (found.state is None) == (OPS[op].terms is Terms.NONE), where
 
 
-@settings(deadline=None)
 @given(
     drawn=st.sampled_from(list(DTYPES.values())).flatmap(lambda d: st.tuples(st.just(d), patterns(d))),
     op=st.sampled_from(list(OPS.values())),

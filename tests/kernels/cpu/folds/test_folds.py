@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kernels.cpu.folds import fold_for
@@ -20,7 +20,6 @@ from tests.kernels.patterns import array_of_bits, patterns
 F64 = DTYPES["float64"]
 
 
-@settings(deadline=None)
 @given(
     st.sampled_from(list(DTYPES.values())).flatmap(lambda d: st.tuples(st.just(d), patterns(d))),
     st.sampled_from(list(OPS.values())),

@@ -1,0 +1,169 @@
+"""How fast exact sums are on this machine's CPU: `python -m benchmarks.exact_cpu`.
+
+A row is one kind of data, larger than the caches; the contenders run in turn, several times, in this one process, and
+medians are compared. The targets are multiples of `math.fsum(array)`, the exact sum that Python has, and a fraction of
+`numpy.sum(array)`. What fsum does with a ready list of Python floats is shown beside it: most of its time on an array
+goes into making them. `--out` writes the table as JSON.
+"""
+
+import argparse
+import json
+import math
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
+from kernels.cpu.accumulator import accumulator
+from kernels.dtypes import DTYPES, DType
+from kernels.generate import generate
+from kernels.ops import Terms
+from kernels.source import GeneratedSource
+
+FSUM_N = 1_000_000
+ROUNDS = 7
+DATA: tuple[tuple[str, dict[str, float]], ...] = (
+    ("normal", {}),
+    ("uniform", {}),
+    ("mixed", {}),
+    ("lognormal", {"sigma": 3.0}),
+    ("pathological", {}),
+    ("all_exponents", {}),
+)
+TARGETS = {"float32": (100.0, 0.5), "float64": (50.0, 0.0)}
+"""Least multiples of math.fsum and of numpy.sum, where there is a target."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Speeds in GB/s of input, and the ratios that are the point."""
+
+    dtype: str
+    data: str
+    exact: float
+    exact_one_thread: float
+    exact_squares: float
+    numpy: float
+    fsum: float | None
+    fsum_of_list: float | None
+    over_fsum: float | None
+    over_numpy: float
+    met: bool | None
+
+
+def speeds(size: int, contenders: dict[str, Callable[[], object]], rounds: int = ROUNDS) -> dict[str, float]:
+    """Median GB/s of each, taken in turns so that what else the machine does falls on all alike."""
+    times: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(rounds + 1):
+        for name, run in contenders.items():
+            began = time.perf_counter()
+            run()
+            times[name].append(time.perf_counter() - began)
+    return {name: size / statistics.median(taken[1:]) / 1e9 for name, taken in times.items()}
+
+
+def exactly(array: NDArray[Any], dtype: DType, terms: Terms, pool: ThreadPoolExecutor | None, threads: int) -> object:
+    """One exact reduction of an array, shared out among the threads as `kernels.cpu.stream` does."""
+
+    def part(piece: NDArray[Any]) -> object:
+        added = accumulator(dtype, terms)
+        added.add(piece)
+        return added.state()
+
+    return part(array) if pool is None else list(pool.map(part, np.array_split(array, threads)))
+
+
+def measure(dtype: DType, name: str, parameters: dict[str, float], n: int, pool: ThreadPoolExecutor) -> Row:
+    """One row of the table."""
+    array = generate(GeneratedSource(name, n, 1, dtype, parameters), 0, n)
+    threads = os.cpu_count() or 1
+    found = speeds(
+        array.nbytes,
+        {
+            "exact": lambda: exactly(array, dtype, Terms.VALUES, pool, threads),
+            "one": lambda: exactly(array, dtype, Terms.VALUES, None, 1),
+            "squares": lambda: exactly(array, dtype, Terms.PRODUCTS, pool, threads),
+            "numpy": lambda: np.sum(array),
+        },
+    )
+    fsum, fsum_of_list = None, None
+    if name != "all_exponents" or dtype.name != "float64":  # there fsum overflows on the way and gives up
+        part = array[:FSUM_N]
+        listed = part.astype(np.float64).tolist()
+        slow = speeds(part.nbytes, {"array": lambda: math.fsum(part), "list": lambda: math.fsum(listed)}, rounds=3)
+        fsum, fsum_of_list = slow["array"], slow["list"]
+    over_fsum = found["exact"] / fsum if fsum else None
+    over_numpy = found["exact"] / found["numpy"]
+    target = TARGETS.get(dtype.name)
+    met = None
+    if target is not None and over_fsum is not None and name == "normal":
+        met = over_fsum >= target[0] and over_numpy >= target[1]
+    return Row(
+        dtype=dtype.name,
+        data=name,
+        exact=found["exact"],
+        exact_one_thread=found["one"],
+        exact_squares=found["squares"],
+        numpy=found["numpy"],
+        fsum=fsum,
+        fsum_of_list=fsum_of_list,
+        over_fsum=over_fsum,
+        over_numpy=over_numpy,
+        met=met,
+    )
+
+
+def shown(rows: list[Row]) -> Table:
+    """The rows as people read them."""
+    table = Table(
+        "dtype", "data", "exact", "1 thread", "squares", "numpy.sum", "fsum", "(list)", "× fsum", "× numpy", "target"
+    )
+    for row in rows:
+        numbers = [row.exact, row.exact_one_thread, row.exact_squares, row.numpy]
+        table.add_row(
+            row.dtype,
+            row.data,
+            *(f"{number:.1f}" for number in numbers),
+            "–" if row.fsum is None else f"{row.fsum:.2f}",
+            "–" if row.fsum_of_list is None else f"{row.fsum_of_list:.2f}",
+            "–" if row.over_fsum is None else f"{row.over_fsum:.0f}",
+            f"{row.over_numpy:.2f}",
+            "" if row.met is None else "met" if row.met else "missed",
+        )
+    return table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--n", type=int, default=30_000_000, help="elements")
+    parser.add_argument("--dtypes", nargs="+", default=["float32", "float64", "bfloat16", "float16"])
+    parser.add_argument("--out", type=Path, help="also write the table here, as JSON")
+    arguments = parser.parse_args()
+    rows = []
+    with ThreadPoolExecutor(os.cpu_count()) as pool, np.errstate(all="ignore"):
+        for name in arguments.dtypes:
+            dtype = DTYPES[name]
+            for data, parameters in DATA:
+                if name == "float16" and data not in ("normal", "uniform", "all_exponents"):
+                    continue
+                rows.append(measure(dtype, data, parameters, arguments.n, pool))
+    Console().print(f"GB/s of input, n = {arguments.n:,}, {os.cpu_count()} threads, medians of {ROUNDS}")
+    Console().print(shown(rows))
+    if arguments.out:
+        about = {"machine": platform.machine(), "python": platform.python_version(), "numpy": np.__version__}
+        made = {"n": arguments.n, "threads": os.cpu_count(), **about, "rows": [asdict(row) for row in rows]}
+        arguments.out.write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
