@@ -1,6 +1,5 @@
 """The CPU as a backend."""
 
-import os
 import platform
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import psutil
 
 from kernels.backend import Device, Progress, Reduction
 from kernels.catalog import AUTO, resolve
+from kernels.cores import usable_cores
 from kernels.cpu.accumulator import accumulator
 from kernels.cpu.strategies import cpu_strategy
 from kernels.dtypes import DTYPES
@@ -61,7 +61,7 @@ def _this_machine() -> Device:
         name=_processor_name(),
         index=0,
         memory_bytes=int(psutil.virtual_memory().total),
-        cores=os.cpu_count() or 1,
+        cores=usable_cores(),
         compute_capability=None,
         uuid=None,
         versions=versions,

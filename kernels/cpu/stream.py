@@ -1,7 +1,6 @@
 """Reading a source piece by piece on all cores, so that no array need fit in memory."""
 
 import itertools
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from kernels.backend import Progress
+from kernels.cores import usable_cores
 from kernels.cpu.folds import Fold
 from kernels.source import ArraySource, Source
 
@@ -43,7 +43,7 @@ def stream(source: Source, make: Callable[[], F], progress: Progress | None = No
     began = time.perf_counter()
     size = ARRAY_PIECE if isinstance(source, ArraySource) else MADE_PIECE
     pieces = -(-source.count // size)
-    threads = min(os.cpu_count() or 1, pieces)
+    threads = min(usable_cores(), pieces)
     shared = _Shared(source, size)
     if threads <= 1:
         fold = make()

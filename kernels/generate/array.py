@@ -1,6 +1,5 @@
 """Elements of a generated source as a NumPy array."""
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.cores import usable_cores
 from kernels.dtypes import DType
 from kernels.generate.plan import Method, Plan, plan
 from kernels.source import GeneratedSource
@@ -31,7 +31,7 @@ def generate(source: GeneratedSource, start: int, stop: int) -> NDArray[Any]:
     if out.size < PARALLEL:
         _fill(made, out, start)
         return out
-    threads = os.cpu_count() or 1
+    threads = usable_cores()
     # Whole tiles a thread, so that only the last one is partial.
     step = -(-out.size // threads // TILE) * TILE
     with ThreadPoolExecutor(threads) as pool:
