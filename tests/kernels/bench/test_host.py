@@ -1,0 +1,123 @@
+"""A CPU as the thing measured, for real: every figure here depends on this machine, so only orders are asserted."""
+
+import threading
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from kernels.bench import Axes, Cache, Outcome, Record, Rule, record_of, run
+from kernels.bench.host import HostRig
+from kernels.bench.host.observer import HostObserver
+from kernels.bench.host.system import cache_bytes, logical_cores
+from kernels.bench.host.timer import HostTimer
+from kernels.cpu.backend import CpuBackend
+from kernels.dtypes import dtype_named
+from kernels.errors import InvalidInput, OutOfMemory
+from kernels.source import ArraySource, GeneratedSource, Source
+
+QUICK = Rule(target_rse=0.5, min_samples=3, max_samples=10, time_limit_s=1.0)
+
+
+class Reading:
+    """Reads an array that fits into a cache, slowly enough for the clock."""
+
+    waits = True
+
+    def __init__(self, nbytes: int) -> None:
+        self.data = np.ones(nbytes // 8)
+        self.read_bytes = nbytes
+
+    def run(self) -> None:
+        self.data.sum()
+
+    def value(self) -> float:
+        return 0.0
+
+
+@pytest.fixture(scope="module")
+def rig() -> Iterator[HostRig]:
+    backend = CpuBackend()
+    yield HostRig(backend)
+    backend.close()
+
+
+def source_of(dtype: str, n: int) -> Source:
+    return GeneratedSource("uniform", n, 7, dtype_named(dtype))
+
+
+def test_a_reduction_is_measured_and_its_value_checked(rig: HostRig) -> None:
+    axes = Axes(("exact", "numpy"), ("sum", "argmax"), ("float32",), (100_000,), (Cache.HOT,))
+    rows = [record_of(point, rig.ceiling) for point in run(rig, axes, QUICK, source_of)]
+    assert [row.outcome for row in rows] == ["measured"] * 4
+    for row in rows:
+        assert row.bytes == 400_000
+        assert row.kernel_ms is not None
+        assert row.min_ms is not None
+        assert 0 < row.min_ms <= row.kernel_ms
+        assert row.clock == "wall clock"
+        assert row.distinct_values == 1
+    exact_sum, numpy_sum = rows[0], rows[1]
+    assert exact_sum.relative_error == 0.0
+    assert numpy_sum.relative_error is not None
+    assert numpy_sum.relative_error < 1e-5
+
+
+def test_a_cold_cache_is_slower_than_a_hot_one() -> None:
+    timer, subject = HostTimer(cache_bytes()), Reading(256 << 10)
+    timer.device(subject, Cache.HOT, 5)
+    hot = min(timer.device(subject, Cache.HOT, 30))
+    cold = min(timer.device(subject, Cache.COLD, 30))
+    assert cold > hot
+
+
+def test_what_a_strategy_does_not_claim_is_skipped(rig: HostRig) -> None:
+    axes = Axes(("single_pass", "exact"), ("sum",), ("float32",), (1000,), (Cache.HOT,))
+    skipped, measured = (record_of(point, rig.ceiling) for point in run(rig, axes, QUICK, source_of))
+    assert (skipped.outcome, measured.outcome) == (Outcome.SKIPPED, Outcome.MEASURED)
+    assert skipped.reason is not None
+    assert "on a CPU" in skipped.reason
+
+
+def test_data_beyond_this_hosts_memory_are_refused_before_they_are_made(rig: HostRig) -> None:
+    with pytest.raises(OutOfMemory, match=r"the data take 4398\.0 GB, and .* are free"):
+        rig.load(source_of("float32", 1 << 40))
+
+
+def test_an_unknown_strategy_is_refused(rig: HostRig) -> None:
+    loaded = rig.load(ArraySource(np.ones(3)))
+    with pytest.raises(InvalidInput, match="unknown strategy 'nope'"):
+        loaded.subject("sum", "nope")
+
+
+def test_the_ceiling_is_a_speed_of_memory_and_below_what_cores_can_load(rig: HostRig) -> None:
+    ceiling = rig.ceiling
+    assert 1e8 < ceiling.measured < ceiling.cached
+    assert ceiling.peak is None
+    assert ceiling.cache_bytes >= 1 << 20
+
+
+def test_own_work_is_not_contention_but_nobody_elses_is_negative() -> None:
+    observer = HostObserver()
+    observer.before()
+    until = time.monotonic() + 0.3
+    data = np.ones(1 << 16)
+    while time.monotonic() < until:
+        data.sum()
+    others = observer.after().others
+    assert others is not None
+    assert 0 <= others <= logical_cores()
+
+
+def test_a_look_too_short_to_count_counts_nothing() -> None:
+    observer = HostObserver()
+    observer.before()
+    assert observer.after().others is None
+
+
+def test_a_record_is_flat_enough_to_be_stored(rig: HostRig) -> None:
+    axes = Axes(("numpy",), ("min",), ("int8",), (1000,), (Cache.HOT,))
+    (point,) = run(rig, axes, QUICK, source_of)
+    assert isinstance(record_of(point, rig.ceiling), Record)
+    assert threading.active_count() < 20
