@@ -42,7 +42,7 @@ def microseconds(gpu: Gpu, call: Callable[[int], Any], size: int) -> float:
         stop.record(gpu.stream)
         stop.synchronize()
         times.append(cupy.cuda.get_elapsed_time(start, stop) / repeats * 1e3)
-    return statistics.median(times)
+    return float(statistics.median(times))
 
 
 def buffers(gpu: Gpu, dtype: DType, size: int) -> list[Any]:

@@ -125,13 +125,13 @@ def compile_unit(unit: Unit, arch: str, cache: Path | None = None) -> Binary:
     text = json.dumps({"symbols": symbols, "resources": [asdict(row) for row in resources]}, indent=1)
     _write(record, text.encode())  # first, so that a cubin never lacks its record
     _write(cubin, code)
-    return Binary(cubin, arch, MappingProxyType(symbols), resources, cached=False)
+    return Binary(cubin, arch, symbols, resources, cached=False)
 
 
 def _read_record(cubin: Path, record: Path, arch: str) -> Binary:
     stored = json.loads(record.read_text())
     resources = tuple(Resources(**row) for row in stored["resources"])
-    return Binary(cubin, arch, MappingProxyType(stored["symbols"]), resources, cached=True)
+    return Binary(cubin, arch, stored["symbols"], resources, cached=True)
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -193,7 +193,7 @@ def sources_of(source: Path) -> tuple[Path, ...]:
         found[path] = None
         for name in _INCLUDES.findall(path.read_text()):
             candidates = (path.parent / name, INCLUDE / name)
-            waiting.append(next((header for header in candidates if header.exists()), candidates[-1]))
+            waiting += [header for header in candidates if header.exists()][:1]  # the compiler reports a missing one
     return tuple(found)
 
 

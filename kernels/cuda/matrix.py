@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 
 from kernels.cuda.compile import ARCHITECTURES, Binary, Unit, compile_unit
@@ -107,7 +108,7 @@ def main(arguments: Sequence[str]) -> int:
     began = time.perf_counter()
     done: list[Compiled] = []
     try:
-        with ProcessPoolExecutor(options.jobs) as pool:
+        with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
             waiting = [pool.submit(compile_cell, cell, options.cache) for cell in chosen]
             for future in as_completed(waiting):
                 done.append(future.result())

@@ -6,7 +6,6 @@ compute-sanitizer --tool memcheck --error-exitcode 9 python -m tests.gpu.sanitiz
 import sys
 from pathlib import Path
 
-
 from kernels.cuda.backend import CudaBackend
 from kernels.cuda.strategies import own_strategies
 from kernels.dtypes import DTYPES

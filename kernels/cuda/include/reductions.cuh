@@ -172,17 +172,14 @@ struct Arg {
     }
     static __device__ void add(Accumulator& a, Wide<T> x, uint64 index) { a.add(key(x, false), index); }
     static __device__ void add_vector(Accumulator& a, const Vector<T>& v, uint64 index, bool omit_nan) {
-        Key keys[Vector<T>::size], lowest = ~Key(0);
+        Key lowest = ~Key(0);
 #pragma unroll
-        for (int lane = 0; lane < Vector<T>::size; ++lane) {
-            keys[lane] = key(widen(v[lane]), omit_nan);
-            lowest = least(lowest, keys[lane]);
-        }
+        for (int lane = 0; lane < Vector<T>::size; ++lane) lowest = least(lowest, key(widen(v[lane]), omit_nan));
         if (lowest < a.key) {  // rare once a few vectors are seen
             int first = 0;
 #pragma unroll
             for (int lane = Vector<T>::size - 1; lane >= 0; --lane)
-                if (keys[lane] == lowest) first = lane;
+                if (key(widen(v[lane]), omit_nan) == lowest) first = lane;
             a.add(lowest, index + first);
         }
     }

@@ -58,6 +58,7 @@ __device__ typename R::Accumulator fold_vectors(const Piece<T>& piece) {
     auto a = R::Accumulator::identity();
     uint64 i = global_thread();
     if (i < head) visit<R>(a, piece, i);
+#pragma unroll 1  // more flights at a time would cost registers, and with them blocks
     for (; i + (FLIGHT - 1) * step < vectors; i += FLIGHT * step) {
         Vector<T> flight[FLIGHT];
 #pragma unroll
@@ -65,6 +66,7 @@ __device__ typename R::Accumulator fold_vectors(const Piece<T>& piece) {
 #pragma unroll
         for (int k = 0; k < FLIGHT; ++k) visit<R>(a, piece, flight[k], head + (i + k * step) * N);
     }
+#pragma unroll 1
     for (; i < vectors; i += step) visit<R>(a, piece, Vector<T>::load(base + i * N), head + i * N);
     if (tail + global_thread() < piece.count) visit<R>(a, piece, tail + global_thread());
     return a;

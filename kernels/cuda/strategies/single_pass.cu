@@ -11,7 +11,7 @@
 #include "traverse.cuh"
 
 template <class R, class A = typename R::Accumulator, class T = typename R::Element>
-__global__ void __launch_bounds__(512)
+__global__ void __launch_bounds__(512, 2)
 single_pass(const T* data, uint64 count, uint64 first, uint32 omit_nan, A* partials, uint32* ticket, uint64* outcome) {
     const A a = fold_vectors<R, 4>({data, count, first, omit_nan != 0});
     finish_in_last_block(a, partials, ticket, outcome);

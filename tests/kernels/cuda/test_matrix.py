@@ -1,0 +1,111 @@
+"""The compile matrix leaves nothing out."""
+
+from pathlib import Path
+
+import pytest
+
+from kernels.cuda import matrix as matrix_module
+from kernels.cuda.compile import ARCHITECTURES, Unit, compile_unit
+from kernels.cuda.generator import generator_unit
+from kernels.cuda.matrix import Cell, cells, compile_cell, main, matrix
+from kernels.cuda.strategies import own_strategies
+from kernels.dtypes import DTYPES
+from kernels.ops import OPS
+
+SINCE = {name: own.needs for name, own in own_strategies().items()}
+
+
+def pairs(arch: str, *, whole: bool) -> set[tuple[str, str, str]]:
+    """(strategy, op, dtype) that the cells of an architecture hold."""
+    found = set()
+    for cell in cells(arch, whole=whole):
+        name, _, dtype = cell.label.partition(" ")
+        if name in own_strategies():
+            found |= {(name, op, of) for op, of in own_strategies()[name].row.claims if of == dtype}
+    return found
+
+
+def test_everything_claimed_is_compiled_for_the_main_architecture() -> None:
+    claimed = {(name, *pair) for name, own in own_strategies().items() for pair in own.row.claims}
+    assert pairs("sm_90", whole=True) == claimed
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_every_strategy_op_and_dtype_is_in_the_part_of_each_architecture(arch: str) -> None:
+    part = pairs(arch, whole=False)
+    assert {name for name, _, _ in part} == {name for name, own in own_strategies().items() if own.runs_on(arch)}
+    assert {op for _, op, _ in part} == set(OPS)
+    assert {dtype for _, _, dtype in part} == set(DTYPES)
+    assert len(part) < len(pairs(arch, whole=True)) / 2
+
+
+@pytest.mark.parametrize("name", own_strategies())
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_every_source_compiles_for_every_architecture_that_can_run_it(name: str, arch: str, tmp_path: Path) -> None:
+    own = own_strategies()[name]
+    if not own.runs_on(arch):
+        pytest.skip(f"needs sm_{own.needs}")
+    kernels = own.kernels("Sum", DTYPES["float32"])
+    binary = compile_unit(Unit(own.source, kernels), arch, tmp_path)
+    assert set(binary.symbols) == set(kernels)
+    assert not any(row.spill_stores or row.spill_loads for row in binary.resources)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_generator_compiles_for_every_dtype(dtype: str, tmp_path: Path) -> None:
+    binary = compile_unit(generator_unit(DTYPES[dtype]), "sm_90", tmp_path)
+    assert len(binary.symbols) == (10 if DTYPES[dtype].is_float else 5)
+
+
+def test_ci_takes_all_of_one_architecture_and_a_part_of_each_other() -> None:
+    by_arch = {arch: [cell for cell in matrix("ci") if cell.arch == arch] for arch in ARCHITECTURES}
+    assert by_arch["sm_90"] == matrix("sm_90")
+    assert all(0 < len(chosen) < len(matrix(arch)) for arch, chosen in by_arch.items() if arch != "sm_90")
+    assert len(matrix("all")) == sum(len(matrix(arch)) for arch in ARCHITECTURES)
+
+
+def test_an_unknown_architecture_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ValueError, match="unknown architecture 'sm_42'"):
+        matrix("sm_90,sm_42")
+    with pytest.raises(SystemExit) as stopped:
+        main(["--arch", "sm_42"])
+    assert stopped.value.code == 2
+    assert "known: ci, all, sm_75" in capsys.readouterr().err
+
+
+def test_the_command_prints_a_line_a_unit_and_succeeds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = Cell(generator_unit(DTYPES["int8"]), "sm_90", "generate int8")
+    monkeypatch.setattr(matrix_module, "matrix", lambda _: [one])
+    assert main(["--cache", str(tmp_path), "--jobs", "1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split()[:3] == ["arch", "kernels", "of"]
+    assert lines[1].startswith("sm_90    generate int8")
+    assert lines[-1].startswith("5 kernels in 1 units for 1 architectures")
+    assert main(["--cache", str(tmp_path), "--jobs", "1", "--quiet"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+def test_a_source_that_does_not_compile_or_spills_fails_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken, spilling = tmp_path / "broken.cu", tmp_path / "spilling.cu"
+    broken.write_text("__global__ void f() { nonsense }")
+    spilling.write_text(
+        "__global__ void __launch_bounds__(1024, 2) f(double* x) { double y[40];\n"
+        "#pragma unroll\nfor (int k = 0; k < 40; ++k) y[k] = x[k * 1024];\n__syncthreads();\n"
+        "#pragma unroll\nfor (int k = 0; k < 40; ++k) x[k * 1024] = y[39 - k]; }"
+    )
+    for source, message in ((broken, "DOES NOT COMPILE"), (spilling, "SPILLS")):
+        monkeypatch.setattr(matrix_module, "matrix", lambda _, s=source: [Cell(Unit(s, ("f",)), "sm_90", s.stem)])
+        assert main(["--cache", str(tmp_path / "cache"), "--jobs", "1", "--quiet"]) == 1
+        assert message in capsys.readouterr().out
+
+
+def test_a_fault_is_kept_with_its_cell(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.cu"
+    broken.write_text("__global__ void f() { nonsense }")
+    compiled = compile_cell(Cell(Unit(broken, ("f",)), "sm_90", "broken"), tmp_path)
+    assert compiled.binary is None
+    assert "nonsense" in compiled.fault

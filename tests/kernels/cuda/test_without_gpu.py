@@ -1,0 +1,43 @@
+"""What a machine without a GPU, driver or CuPy is told."""
+
+import importlib.util
+import sys
+
+import pytest
+
+from kernels.cuda.device import visible_devices
+from kernels.cuda.launch import Gpu
+from kernels.errors import Unavailable
+
+NO_CUPY = importlib.util.find_spec("cupy") is None
+
+
+def test_without_cupy_the_backend_is_unavailable_and_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", None)  # as if it were not installed
+    with pytest.raises(Unavailable, match=r"CuPy is not installed .* install warpfold\[cuda13\]"):
+        Gpu(0)
+
+
+@pytest.mark.skipif(bool(visible_devices()), reason="this machine has a GPU")
+def test_without_a_gpu_none_is_visible() -> None:
+    assert visible_devices() == ()
+
+
+@pytest.mark.skipif(NO_CUPY or bool(visible_devices()), reason="needs CuPy and no GPU")
+def test_without_a_driver_the_backend_is_unavailable() -> None:
+    with pytest.raises(Unavailable, match="no CUDA device can be used"):
+        Gpu(0)
+
+
+def test_the_catalogue_and_the_compiler_need_no_gpu_library() -> None:
+    code = (
+        "import sys; sys.modules['cupy'] = None\n"
+        "from kernels.catalog import strategies\n"
+        "import kernels.cuda.compile, kernels.cuda.backend\n"
+        "assert any(row.backend == 'cuda' for row in strategies())\n"
+        "assert 'cuda.bindings' not in sys.modules and 'cuda.core' not in sys.modules\n"
+    )
+    import subprocess
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
