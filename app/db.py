@@ -22,7 +22,7 @@ DATABASE_LOST = (OperationalError, InterfaceError, PoolTimeout)
 """What `run` and `read` raise while Postgres cannot be reached or does not answer in time."""
 
 # Every statement of ours is short; these bound what a lost network or a forgotten lock can cost.
-_OPTIONS = "-c statement_timeout=30s -c lock_timeout=10s -c idle_in_transaction_session_timeout=60s -c timezone=UTC"
+_OPTIONS = "-c statement_timeout=30s -c lock_timeout=10s -c idle_in_transaction_session_timeout=60s -c timezone=UTC -c plan_cache_mode=force_generic_plan"
 
 
 def database_url(url: str) -> URL:

@@ -10,6 +10,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.auth.bearer import authenticate
 from app.errors import BadRequest, TooLarge, UnsupportedMedia, problem_response
 
 
@@ -61,7 +62,7 @@ class JsonRequest(Request):
 
 
 class JsonRoute(APIRoute):
-    """A route that takes a JSON body."""
+    """A route that takes a JSON body, of authenticated users only: nothing of it is read before."""
 
     request_class: type[JsonRequest] = JsonRequest
 
@@ -70,6 +71,7 @@ class JsonRoute(APIRoute):
 
         async def strict(request: Request) -> Response:
             if self.body_field is not None:
+                await authenticate(request)
                 media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
                 if media_type != "application/json" and not media_type.endswith("+json"):
                     raise UnsupportedMedia(

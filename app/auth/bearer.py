@@ -30,4 +30,5 @@ class BearerToken(SecurityBase):
         return principal
 
 
-User = Annotated[Principal, Depends(BearerToken())]
+authenticate = BearerToken()
+User = Annotated[Principal, Depends(authenticate)]

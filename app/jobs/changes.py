@@ -1,37 +1,75 @@
 """The one way in which a job's row changes: version, event and notification go together, in one statement."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import JSON, Connection, Row, Text, Update, cast, func, insert, literal, select
+from sqlalchemy import (
+    JSON,
+    ColumnElement,
+    Connection,
+    Row,
+    Text,
+    Update,
+    bindparam,
+    cast,
+    func,
+    insert,
+    literal,
+    select,
+)
 
 from app.channels import JOB, QUEUE
 from app.jobs.models import events, jobs
 from app.jobs.states import EventType
 
+_NOTHING: Mapping[str, object] = MappingProxyType({})
+
+
+class Change:
+    """An UPDATE of `jobs` that records `event` for each row it touches and notifies those who wait for the job.
+
+    Built once and run often: with bound parameters (named unlike columns), SQLAlchemy finds its compiled form at once.
+    `also` are columns to return beside id, version, attempt and status; `frees_slot` wakes the dispatcher too.
+    """
+
+    def __init__(
+        self, statement: Update, event: EventType, *also: ColumnElement[Any], frees_slot: bool = False
+    ) -> None:
+        changed = (
+            statement.values(version=jobs.c.version + 1)
+            .returning(jobs.c.id, jobs.c.version, jobs.c.attempt, jobs.c.status, *also)
+            .cte("changed")
+        )
+        data = bindparam("event_data", type_=JSON)
+        recorded = (
+            insert(events)
+            .from_select(
+                ["job_id", "seq", "type", "data"],
+                select(changed.c.id, changed.c.version, literal(event.value), data),
+            )
+            .cte("recorded")
+        )
+        told = [func.pg_notify(JOB, cast(changed.c.id, Text))]
+        if frees_slot:
+            told.append(func.pg_notify(QUEUE, ""))
+        self._statement = select(changed, *told).add_cte(recorded)
+
+    def run(
+        self,
+        connection: Connection,
+        parameters: Mapping[str, object] = _NOTHING,
+        data: Mapping[str, object] = _NOTHING,
+    ) -> Sequence[Row[*tuple[Any, ...]]]:
+        """Change what still matches; `data` goes into the event. Returns the rows touched, none if no guard held."""
+        return connection.execute(self._statement, {**parameters, "event_data": dict(data)}).all()
+
 
 def change(
-    connection: Connection, statement: Update, event: EventType, data: Mapping[str, object] | None = None
-) -> Sequence[Row[Any]]:
-    """Run an UPDATE of `jobs`, record `event` for each row it touches and notify those who wait for it.
-
-    Returns (id, version, attempt, status) of the rows touched; none, if the statement's guards no longer held.
-    """
-    changed = (
-        statement.values(version=jobs.c.version + 1)
-        .returning(jobs.c.id, jobs.c.version, jobs.c.attempt, jobs.c.status)
-        .cte("changed")
-    )
-    recorded = (
-        insert(events)
-        .from_select(
-            ["job_id", "seq", "type", "data"],
-            select(changed.c.id, changed.c.version, literal(event.value), literal(dict(data or {}), JSON)),
-        )
-        .cte("recorded")
-    )
-    told = func.pg_notify(JOB, cast(changed.c.id, Text))
-    return connection.execute(select(changed, told).add_cte(recorded)).all()
+    connection: Connection, statement: Update, event: EventType, data: Mapping[str, object] = _NOTHING
+) -> Sequence[Row[*tuple[Any, ...]]]:
+    """A change that is too rare to be built beforehand."""
+    return Change(statement, event).run(connection, data=data)
 
 
 def wake_dispatcher(connection: Connection) -> None:

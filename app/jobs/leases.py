@@ -1,15 +1,31 @@
-"""SQL of the workers: claim an attempt, keep it alive, end it. Every write is guarded by the lease token."""
+"""SQL of the workers: claim an attempt, keep it alive, end it. Every write is guarded by the lease token.
+
+What every job needs is built once, with bound parameters: building a statement costs more than running it.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, Connection, Text, Update, cast, func, insert, select, update
+from sqlalchemy import (
+    JSON,
+    ColumnElement,
+    Connection,
+    Interval,
+    Text,
+    Update,
+    bindparam,
+    cast,
+    func,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from app.channels import JOB
-from app.jobs.changes import change, wake_dispatcher
+from app.jobs.changes import Change, wake_dispatcher
 from app.jobs.models import jobs, workers
 from app.jobs.outbox import requeued_values, take_back
 from app.jobs.states import EventType, Reason, Status
@@ -54,53 +70,105 @@ class WorkerInfo:
     device: Mapping[str, object] | None
 
 
+def _guard() -> ColumnElement[bool]:
+    return (
+        (jobs.c.id == bindparam("the_job"))
+        & (jobs.c.status == Status.RUNNING)
+        & (jobs.c.attempt == bindparam("the_attempt"))
+        & (jobs.c.lease_token == bindparam("the_token"))
+    )
+
+
+def _guarded(lease: Lease) -> dict[str, object]:
+    return {"the_job": lease.job_id, "the_attempt": lease.attempt, "the_token": lease.token}
+
+
+def _ending(status: Status, **values: object) -> Update:
+    return update(jobs).where(_guard()).values(status=status, lease_expires_at=None, finished_at=func.now(), **values)
+
+
+_EXPIRY = func.now() + bindparam("lease", type_=Interval)
+
+_CLAIM = Change(
+    update(jobs)
+    .where(
+        jobs.c.id == bindparam("the_job"),
+        jobs.c.attempt == bindparam("the_attempt"),
+        jobs.c.status == Status.QUEUED,
+    )
+    .values(
+        status=Status.RUNNING,
+        slot=bindparam("the_worker"),
+        worker=bindparam("the_worker"),
+        lease_token=bindparam("the_token"),
+        lease_expires_at=_EXPIRY,
+        started_at=func.now(),
+    ),
+    EventType.STARTED,
+    cast(jobs.c.spec, Text).label("spec"),
+    jobs.c.timeout_s,
+    (func.extract("epoch", func.now() - jobs.c.created_at) * 1000).label("queued_ms"),
+)
+_RENEW = update(jobs).where(_guard()).values(lease_expires_at=_EXPIRY).returning(jobs.c.cancel_requested_at)
+_PROGRESS = (
+    update(jobs)
+    .where(_guard())
+    .values(
+        lease_expires_at=_EXPIRY,
+        progress_done=bindparam("done"),
+        progress_total=bindparam("total"),
+        progress_unit=bindparam("unit"),
+        version=jobs.c.version + 1,
+    )
+    .returning(jobs.c.cancel_requested_at, func.pg_notify(JOB, cast(jobs.c.id, Text)))
+)
+_SUCCEED = Change(
+    _ending(Status.SUCCEEDED, result=bindparam("outcome", type_=JSON)), EventType.SUCCEEDED, frees_slot=True
+)
+_FAIL = Change(
+    _ending(Status.FAILED, reason=bindparam("why"), error=bindparam("sentence")), EventType.FAILED, frees_slot=True
+)
+_CANCEL = Change(_ending(Status.CANCELLED), EventType.CANCELLED, frees_slot=True)
+_PUT_BACK = Change(update(jobs).where(_guard()).values(requeued_values()), EventType.REQUEUED, frees_slot=True)
+_ENDED_BY = select(jobs.c.id).where(
+    jobs.c.id == bindparam("the_job"),
+    jobs.c.status == bindparam("ending"),
+    jobs.c.lease_token == bindparam("the_token"),
+)
+_MEASURED = insert(measurements)
+
+
 def claim(connection: Connection, job_id: UUID, attempt: int, worker: str, lease_s: float) -> Lease | None:
     """Start an attempt; None if it was claimed, cancelled or superseded meanwhile, and must be dropped."""
     token = uuid4()
-    rows = change(
+    rows = _CLAIM.run(
         connection,
-        update(jobs)
-        .where(jobs.c.id == job_id, jobs.c.attempt == attempt, jobs.c.status == Status.QUEUED)
-        .values(
-            status=Status.RUNNING,
-            slot=worker,
-            worker=worker,
-            lease_token=token,
-            lease_expires_at=func.now() + timedelta(seconds=lease_s),
-            started_at=func.now(),
-        ),
-        EventType.STARTED,
+        {
+            "the_job": job_id,
+            "the_attempt": attempt,
+            "the_worker": worker,
+            "the_token": token,
+            "lease": timedelta(seconds=lease_s),
+        },
         {"worker": worker, "attempt": attempt},
     )
     if not rows:
         return None
-    queued_ms = func.extract("epoch", jobs.c.started_at - jobs.c.created_at) * 1000
-    spec = cast(jobs.c.spec, Text)
-    row = connection.execute(select(spec, jobs.c.timeout_s, queued_ms).where(jobs.c.id == job_id)).one()
-    return Lease(job_id, attempt, token, row[0], row[1], float(row[2]))
+    row = rows[0]
+    return Lease(job_id, attempt, token, row.spec, row.timeout_s, float(row.queued_ms))
 
 
 def renew(
     connection: Connection, lease: Lease, lease_s: float, progress: tuple[int, int, str] | None = None
 ) -> Standing:
     """Extend the lease, store progress (done, total, unit) if any is new, and look for a cancel request."""
-    values: dict[str, object] = {"lease_expires_at": func.now() + timedelta(seconds=lease_s)}
-    if progress is not None:
-        done, total, unit = progress
-        values |= {
-            "progress_done": done,
-            "progress_total": total,
-            "progress_unit": unit,
-            "version": jobs.c.version + 1,
-        }
-    row = connection.execute(
-        update(jobs).where(_held(lease)).values(values).returning(jobs.c.cancel_requested_at, jobs.c.id)
-    ).one_or_none()
-    if row is None:
-        return Standing(held=False, cancel_requested=False)
-    if progress is not None:
-        connection.execute(select(func.pg_notify(JOB, str(row.id))))
-    return Standing(held=True, cancel_requested=row.cancel_requested_at is not None)
+    parameters = {**_guarded(lease), "lease": timedelta(seconds=lease_s)}
+    if progress is None:
+        row = connection.execute(_RENEW, parameters).one_or_none()
+    else:
+        told = dict(zip(("done", "total", "unit"), progress, strict=True))
+        row = connection.execute(_PROGRESS, {**parameters, **told}).one_or_none()
+    return Standing(held=row is not None, cancel_requested=row is not None and row[0] is not None)
 
 
 def succeed(connection: Connection, lease: Lease, result: Mapping[str, object], points: Sequence[Measurement]) -> bool:
@@ -108,36 +176,22 @@ def succeed(connection: Connection, lease: Lease, result: Mapping[str, object], 
 
     Safe to run again after a commit whose answer was lost: then nothing changes and the answer is True.
     """
-    rows = change(
-        connection,
-        _ending(lease, Status.SUCCEEDED).values(result=dict(result)),
-        EventType.SUCCEEDED,
-    )
-    if not rows:
+    if not _SUCCEED.run(connection, {**_guarded(lease), "outcome": dict(result)}):
         return _ended_by(connection, lease, Status.SUCCEEDED)
     if points:
-        connection.execute(insert(measurements), [{"job_id": lease.job_id, **asdict(point)} for point in points])
-    wake_dispatcher(connection)
+        connection.execute(_MEASURED, [{"job_id": lease.job_id, **asdict(point)} for point in points])
     return True
 
 
 def fail(connection: Connection, lease: Lease, reason: Reason, error: str) -> bool:
     """End the attempt as failed, with a sentence for people. Repeatable like `succeed`."""
-    rows = change(
-        connection,
-        _ending(lease, Status.FAILED).values(reason=reason, error=error),
-        EventType.FAILED,
-        {"reason": reason.value},
-    )
-    wake_dispatcher(connection)
-    return bool(rows) or _ended_by(connection, lease, Status.FAILED)
+    told = {**_guarded(lease), "why": reason.value, "sentence": error}
+    return bool(_FAIL.run(connection, told, {"reason": reason.value})) or _ended_by(connection, lease, Status.FAILED)
 
 
 def cancelled(connection: Connection, lease: Lease) -> bool:
     """End the attempt as cancelled. Repeatable like `succeed`."""
-    rows = change(connection, _ending(lease, Status.CANCELLED), EventType.CANCELLED)
-    wake_dispatcher(connection)
-    return bool(rows) or _ended_by(connection, lease, Status.CANCELLED)
+    return bool(_CANCEL.run(connection, _guarded(lease))) or _ended_by(connection, lease, Status.CANCELLED)
 
 
 def put_back(connection: Connection, lease: Lease, why: str) -> bool:
@@ -147,11 +201,7 @@ def put_back(connection: Connection, lease: Lease, why: str) -> bool:
     """
     if _cancel_requested(connection, lease):
         return cancelled(connection, lease)
-    rows = change(
-        connection, update(jobs).where(_held(lease)).values(requeued_values()), EventType.REQUEUED, {"detail": why}
-    )
-    wake_dispatcher(connection)
-    return bool(rows)
+    return bool(_PUT_BACK.run(connection, _guarded(lease), {"detail": why}))
 
 
 def lost(connection: Connection, lease: Lease, max_losses: int, why: str) -> None:
@@ -210,16 +260,6 @@ def _cancel_requested(connection: Connection, lease: Lease) -> bool:
     return connection.execute(noted).scalar_one_or_none() is not None
 
 
-def _ending(lease: Lease, status: Status) -> Update:
-    return update(jobs).where(_held(lease)).values(status=status, lease_expires_at=None, finished_at=func.now())
-
-
 def _ended_by(connection: Connection, lease: Lease, status: Status) -> bool:
-    return (
-        connection.execute(
-            select(jobs.c.id).where(
-                jobs.c.id == lease.job_id, jobs.c.status == status, jobs.c.lease_token == lease.token
-            )
-        ).one_or_none()
-        is not None
-    )
+    parameters = {"the_job": lease.job_id, "the_token": lease.token, "ending": status.value}
+    return connection.execute(_ENDED_BY, parameters).one_or_none() is not None

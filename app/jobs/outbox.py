@@ -3,9 +3,24 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, and_, case, delete, func, or_, select, update
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Subquery,
+    and_,
+    bindparam,
+    case,
+    delete,
+    exists,
+    func,
+    or_,
+    select,
+    update,
+)
 
 from app.jobs.changes import change
 from app.jobs.models import idempotency_keys, jobs, workers
@@ -16,11 +31,12 @@ ANY = "any"
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A live worker and how many more jobs may be handed to it."""
+    """A live worker, how many more jobs may be handed to it, and whether any that it could run waits."""
 
     worker: str
     backend: str
     room: int
+    wanted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,20 +48,53 @@ class HandOver:
     worker: str
 
 
+def _dispatched() -> ColumnElement[bool]:
+    return and_(jobs.c.status == Status.QUEUED, jobs.c.dispatched_at.is_not(None))
+
+
+def _in_hand(by: Column[Any]) -> Subquery:
+    """How many jobs run or were handed over, for each value of `by`."""
+    taken = or_(jobs.c.status == Status.RUNNING, _dispatched())
+    return select(by, func.count().label("count")).where(taken).group_by(by).subquery()
+
+
+_waits = and_(jobs.c.status == Status.QUEUED, jobs.c.dispatched_at.is_(None))
+_held = _in_hand(jobs.c.slot)
+_LIVE = (
+    select(
+        workers.c.id,
+        workers.c.backend,
+        func.coalesce(_held.c.count, 0),
+        exists().where(_waits, jobs.c.needs.in_((ANY, workers.c.backend))),
+    )
+    .outerjoin(_held, _held.c.slot == workers.c.id)
+    .where(workers.c.expires_at > func.now(), workers.c.state.in_(("idle", "running")))
+)
+
+_active = _in_hand(jobs.c.owner_id)
+_next = (
+    select(jobs.c.id)
+    .outerjoin(_active, _active.c.owner_id == jobs.c.owner_id)
+    .where(_waits, jobs.c.needs.in_((ANY, bindparam("backend"))))
+    .order_by(jobs.c.priority.desc(), func.coalesce(_active.c.count, 0), jobs.c.seq)
+    .limit(1)
+    .with_for_update(of=jobs, skip_locked=True)
+    .scalar_subquery()
+)
+_HAND_OVER = (
+    update(jobs)
+    .where(jobs.c.id == _next)
+    .values(slot=bindparam("to"), dispatched_at=func.now())
+    .returning(jobs.c.id, jobs.c.attempt)
+)
+
+
 def live_slots(connection: Connection, prefetch: int) -> list[Slot]:
     """Every worker with an unexpired heartbeat."""
-    held = (
-        select(jobs.c.slot, func.count().label("held"))
-        .where(or_(jobs.c.status == Status.RUNNING, _dispatched()))
-        .group_by(jobs.c.slot)
-        .subquery()
-    )
-    rows = connection.execute(
-        select(workers.c.id, workers.c.backend, func.coalesce(held.c.held, 0))
-        .outerjoin(held, held.c.slot == workers.c.id)
-        .where(workers.c.expires_at > func.now(), workers.c.state.in_(("idle", "running")))
-    )
-    return [Slot(worker, backend, max(0, prefetch - count)) for worker, backend, count in rows]
+    return [
+        Slot(worker, backend, max(0, prefetch - count), wanted)
+        for worker, backend, count, wanted in connection.execute(_LIVE)
+    ]
 
 
 def hand_over_next(connection: Connection, slot: Slot) -> HandOver | None:
@@ -53,31 +102,7 @@ def hand_over_next(connection: Connection, slot: Slot) -> HandOver | None:
 
     Order: priority, then the owner with the fewest jobs running or handed out, then age.
     """
-    active = (
-        select(jobs.c.owner_id, func.count().label("active"))
-        .where(or_(jobs.c.status == Status.RUNNING, _dispatched()))
-        .group_by(jobs.c.owner_id)
-        .subquery()
-    )
-    following = (
-        select(jobs.c.id)
-        .outerjoin(active, active.c.owner_id == jobs.c.owner_id)
-        .where(
-            jobs.c.status == Status.QUEUED,
-            jobs.c.dispatched_at.is_(None),
-            jobs.c.needs.in_((ANY, slot.backend)),
-        )
-        .order_by(jobs.c.priority.desc(), func.coalesce(active.c.active, 0), jobs.c.seq)
-        .limit(1)
-        .with_for_update(of=jobs, skip_locked=True)
-        .scalar_subquery()
-    )
-    row = connection.execute(
-        update(jobs)
-        .where(jobs.c.id == following)
-        .values(slot=slot.worker, dispatched_at=func.now())
-        .returning(jobs.c.id, jobs.c.attempt)
-    ).one_or_none()
+    row = connection.execute(_HAND_OVER, {"backend": slot.backend, "to": slot.worker}).one_or_none()
     return None if row is None else HandOver(row.id, row.attempt, slot.worker)
 
 
@@ -194,7 +219,3 @@ def remove_old(connection: Connection, older_than: timedelta, at_most: int = 100
     connection.execute(delete(idempotency_keys).where(idempotency_keys.c.created_at < func.now() - older_than))
     old = select(jobs.c.id).where(jobs.c.finished_at < func.now() - older_than).limit(at_most)
     return connection.execute(delete(jobs).where(jobs.c.id.in_(old))).rowcount
-
-
-def _dispatched() -> ColumnElement[bool]:
-    return and_(jobs.c.status == Status.QUEUED, jobs.c.dispatched_at.is_not(None))

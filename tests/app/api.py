@@ -70,14 +70,8 @@ class Api:
 
 
 @contextmanager
-def running_api(settings: Settings) -> Iterator[Api]:
-    """Serve `settings` until the end of the block."""
-    database = BlockingDatabase(settings.database_url, application="test")
-    tokens = {
-        "ann": database.run(create_token, "ann"),
-        "bob": database.run(create_token, "bob"),
-        "root": database.run(create_token, "root", Role.ADMIN),
-    }
+def served(settings: Settings) -> Iterator[str]:
+    """The address of an api that runs until the end of the block."""
     config = uvicorn.Config(
         create_app(settings), port=0, access_log=False, log_level="warning", ws="none", timeout_graceful_shutdown=1
     )
@@ -87,12 +81,26 @@ def running_api(settings: Settings) -> Iterator[Api]:
     while not server.started:
         assert thread.is_alive(), "the api did not start"
         time.sleep(0.005)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    api = Api(f"http://127.0.0.1:{port}", settings, database, tokens)
     try:
-        yield api
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
-        api.close()
         server.should_exit = True
         thread.join(10)
         assert not thread.is_alive(), "the api did not stop"
+
+
+@contextmanager
+def running_api(settings: Settings) -> Iterator[Api]:
+    """An api with its users, until the end of the block."""
+    database = BlockingDatabase(settings.database_url, application="test")
+    tokens = {
+        "ann": database.run(create_token, "ann"),
+        "bob": database.run(create_token, "bob"),
+        "root": database.run(create_token, "root", Role.ADMIN),
+    }
+    with served(settings) as url:
+        api = Api(url, settings, database, tokens)
+        try:
+            yield api
+        finally:
+            api.close()

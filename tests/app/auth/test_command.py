@@ -1,0 +1,50 @@
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from app.auth.__main__ import cli
+
+
+@pytest.fixture
+def run(database_url: str, monkeypatch: pytest.MonkeyPatch) -> CliRunner:
+    monkeypatch.setenv("WARPFOLD_DATABASE_URL", database_url)
+    monkeypatch.setenv("COLUMNS", "200")
+    return CliRunner()
+
+
+def test_a_token_is_created_listed_and_revoked(run: CliRunner) -> None:
+    made = run.invoke(cli, ["create", "ann", "--role", "admin", "--label", "laptop"])
+    assert made.exit_code == 0
+    token = made.stdout.strip()
+    assert re.fullmatch(r"wf_[A-Za-z0-9_-]{43}", token)
+    listed = run.invoke(cli, ["list"]).stdout
+    assert token not in listed
+    assert all(text in listed for text in ("ann", "admin", "laptop", token[:9]))
+    assert run.invoke(cli, ["revoke", "1"]).exit_code == 0
+    again = run.invoke(cli, ["revoke", "1"])
+    assert again.exit_code == 1
+    assert "no token 1 in force" in again.stderr
+
+
+def test_another_role_is_refused_in_a_sentence(run: CliRunner) -> None:
+    run.invoke(cli, ["create", "ann"])
+    refused = run.invoke(cli, ["create", "ann", "--role", "admin"])
+    assert refused.exit_code == 1
+    assert "has the role user" in refused.stderr
+
+
+@pytest.mark.parametrize("name", ["", "x" * 65, "a\nb"])
+def test_a_name_that_cannot_be_kept_is_refused_in_a_sentence(run: CliRunner, name: str) -> None:
+    refused = run.invoke(cli, ["create", name])
+    assert refused.exit_code == 1
+    assert "1 to 64" in refused.stderr
+
+
+def test_a_database_that_is_not_there_is_told_in_a_sentence(run: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WARPFOLD_DATABASE_URL", "postgresql://postgres@/x?host=/nowhere")
+    failed = run.invoke(cli, ["list"])
+    assert failed.exit_code == 1
+    assert "the database cannot be used" in failed.stderr
+    monkeypatch.delenv("WARPFOLD_DATABASE_URL")
+    assert "WARPFOLD_DATABASE_URL" in run.invoke(cli, ["list"]).stderr
