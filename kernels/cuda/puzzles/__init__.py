@@ -1,0 +1,64 @@
+"""The puzzles on chips that have thread-block clusters."""
+
+from pathlib import Path
+
+import numpy as np
+
+from kernels.cuda.compile import Unit
+from kernels.cuda.failures import cuda_errors
+from kernels.cuda.launch import Gpu, Kernel
+from kernels.cuda.stopwatch import Stopwatch
+from kernels.errors import CudaError, Unavailable
+from kernels.puzzles.puzzle import MAX_CLUSTER, PORTABLE_CLUSTER, Puzzle, Shape, Solution, elements
+
+CLUSTERS_SINCE = 90
+"""The first architecture that has clusters: Hopper, sm_90."""
+
+SIZES = (*range(1, PORTABLE_CLUSTER + 1), MAX_CLUSTER)
+_NON_PORTABLE = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+
+
+def puzzle_unit(puzzle: Puzzle) -> Unit:
+    """The kernel of a puzzle for every size of a cluster."""
+    return Unit(Path(__file__).parent / f"{puzzle}.cu", tuple(_name(puzzle, blocks) for blocks in SIZES))
+
+
+def run(gpu: Gpu, puzzle: Puzzle, shape: Shape) -> Solution:
+    """Solve `puzzle` by one cluster. Raises Unavailable where the chip refuses a cluster of 16, and CudaError."""
+    import cupy
+
+    with gpu.active(), cuda_errors(f"puzzle {puzzle}"):
+        kernel = gpu.kernel(puzzle_unit(puzzle), _name(puzzle, shape.cluster_size))
+        data = cupy.asarray(elements(puzzle, shape))
+        # What no kernel writes must be seen.
+        answer = cupy.full(1 if puzzle is Puzzle.REDUCTION else shape.cluster_size, np.nan, dtype=np.float32)
+        partials = (cupy.full(shape.cluster_size, np.nan, dtype=np.float32),) if puzzle is Puzzle.REDUCTION else ()
+        args = (data, np.uint32(shape.size), *partials, answer)
+        if shape.cluster_size > PORTABLE_CLUSTER:
+            _allow_large_clusters(kernel)
+        _launch(kernel, shape, args)  # the first launch of a kernel loads it
+        stopwatch = Stopwatch(gpu.stream)
+        with stopwatch:
+            _launch(kernel, shape, args)
+        kernel_ms = stopwatch.total_ms()
+        values = tuple(float(value) for value in answer.get())
+    return Solution(puzzle, shape, values, False, gpu.name, kernel_ms)
+
+
+def _name(puzzle: Puzzle, blocks: int) -> str:
+    return f"{puzzle}<{blocks}>"
+
+
+def _launch(kernel: Kernel, shape: Shape, args: tuple[object, ...]) -> None:
+    try:
+        kernel(shape.cluster_size, shape.threads, args, 4 * shape.threads)
+    except CudaError as error:
+        if shape.cluster_size > PORTABLE_CLUSTER:
+            raise Unavailable(f"this chip does not run clusters of {shape.cluster_size} blocks: {error}") from error
+        raise
+
+
+def _allow_large_clusters(kernel: Kernel) -> None:
+    from cupy.cuda import driver
+
+    driver.funcSetAttribute(kernel.function.kernel.ptr, _NON_PORTABLE, 1)

@@ -1,0 +1,11 @@
+"""The three exercises in thread-block clusters: coordination, reduction, hierarchy. Their shape, answer and checks.
+
+They add up a short array in blocks that synchronise as one cluster, each in an order of additions that fixes every bit
+of the float32 result. `kernels.cuda.puzzles` runs them on chips that have clusters; `kernels.puzzles.model` makes the
+same additions in the same order anywhere.
+"""
+
+from kernels.puzzles.puzzle import MAX_CLUSTER, Check, Puzzle, Shape, Solution, checks
+from kernels.puzzles.solve import solve
+
+__all__ = ["MAX_CLUSTER", "Check", "Puzzle", "Shape", "Solution", "checks", "solve"]
