@@ -21,8 +21,18 @@ T = TypeVar("T")
 DATABASE_LOST = (OperationalError, InterfaceError, PoolTimeout)
 """What `run` and `read` raise while Postgres cannot be reached or does not answer in time."""
 
-# Every statement of ours is short; these bound what a lost network or a forgotten lock can cost.
-_OPTIONS = "-c statement_timeout=30s -c lock_timeout=10s -c idle_in_transaction_session_timeout=60s -c timezone=UTC -c plan_cache_mode=force_generic_plan"
+# Every statement of ours is short; the time-outs bound what a lost network or a forgotten lock can cost. Statements are
+# few, often run and written for one plan each (`app.jobs.models.is_`): planning them anew would cost more than running.
+_OPTIONS = " ".join(
+    f"-c {setting}"
+    for setting in (
+        "statement_timeout=30s",
+        "lock_timeout=10s",
+        "idle_in_transaction_session_timeout=60s",
+        "timezone=UTC",
+        "plan_cache_mode=force_generic_plan",
+    )
+)
 
 
 def database_url(url: str) -> URL:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, case, func, select
 
-from app.jobs.models import jobs, workers
+from app.jobs.models import is_, jobs, workers
 from app.jobs.states import PRIORITIES, Status
 
 
@@ -46,16 +46,14 @@ _DEPTH = (
         func.count().label("count"),
         func.extract("epoch", func.now() - func.min(jobs.c.created_at)).label("oldest"),
     )
-    .where(jobs.c.status == Status.QUEUED)
+    .where(is_(Status.QUEUED))
     .group_by(jobs.c.priority)
 )
 # Two reads, both of an index: only failed jobs, which are few, have a reason.
 _BY_STATUS = (
     select(jobs.c.status, func.count().label("count")).where(jobs.c.status != Status.FAILED).group_by(jobs.c.status)
 )
-_BY_REASON = (
-    select(jobs.c.reason, func.count().label("count")).where(jobs.c.status == Status.FAILED).group_by(jobs.c.reason)
-)
+_BY_REASON = select(jobs.c.reason, func.count().label("count")).where(is_(Status.FAILED)).group_by(jobs.c.reason)
 _state = case((_ALIVE, workers.c.state), else_="lost").label("seen_as")
 _WORKERS = select(workers.c.backend, _state, func.count()).group_by(workers.c.backend, _state)
 

@@ -1,7 +1,6 @@
 """Merging exact states."""
 
 import base64
-import binascii
 from collections.abc import Sequence
 
 from app.exact_states.views import Merged, MergeRequest
@@ -40,8 +39,8 @@ def _sum(states: Sequence[str], terms: Terms) -> ExactState:
     for index, text in enumerate(states):
         try:
             merged = merged.merge(ExactState.from_bytes(base64.b64decode(text, validate=True)))
-        except binascii.Error as error:
-            raise InvalidInput(f"not base64: {error}", f"states.{index}") from None
         except StateError as error:
             raise InvalidInput(str(error), f"states.{index}") from None
+        except ValueError as error:  # of base64
+            raise InvalidInput(f"not base64: {error}", f"states.{index}") from None
     return merged

@@ -1,6 +1,6 @@
 """Specs as lists show them: without thousands of values."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, Field
 
@@ -30,15 +30,12 @@ class BriefReduceSpec(JobOptions):
     source: BriefValues
 
 
-def brief_of(spec: JobSpec, written: dict[str, Any]) -> dict[str, Any] | None:
-    """What lists show in place of `written`, the JSON object of `spec`; None if it is short enough as it is."""
+def brief_of(spec: JobSpec) -> str | None:
+    """JSON text of what lists show in place of `spec`; None if it is short enough as it is."""
     source = spec.source
     if not isinstance(source, ValuesSource) or len(source.values) <= MOST_VALUES:
         return None
-    shown = {
-        "type": source.type,
-        "dtype": source.dtype,
-        "count": len(source.values),
-        "first": list(source.values[:MOST_VALUES]),
-    }
-    return {**written, "source": shown}
+    shown = BriefValues(
+        type=source.type, dtype=source.dtype, count=len(source.values), first=source.values[:MOST_VALUES]
+    )
+    return BriefReduceSpec(**spec.model_dump(exclude={"source"}), source=shown).model_dump_json()

@@ -26,7 +26,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from app.channels import JOB
 from app.jobs.changes import Change, wake_dispatcher
-from app.jobs.models import jobs, workers
+from app.jobs.models import is_, jobs, workers
 from app.jobs.outbox import requeued_values, take_back
 from app.jobs.states import EventType, Reason, Status
 from app.results.measurement import Measurement
@@ -73,7 +73,7 @@ class WorkerInfo:
 def _guard() -> ColumnElement[bool]:
     return (
         (jobs.c.id == bindparam("the_job"))
-        & (jobs.c.status == Status.RUNNING)
+        & (is_(Status.RUNNING))
         & (jobs.c.attempt == bindparam("the_attempt"))
         & (jobs.c.lease_token == bindparam("the_token"))
     )
@@ -94,7 +94,7 @@ _CLAIM = Change(
     .where(
         jobs.c.id == bindparam("the_job"),
         jobs.c.attempt == bindparam("the_attempt"),
-        jobs.c.status == Status.QUEUED,
+        is_(Status.QUEUED),
     )
     .values(
         status=Status.RUNNING,
@@ -248,7 +248,7 @@ def report(connection: Connection, worker: WorkerInfo, state: str, job_id: UUID 
 def _held(lease: Lease) -> ColumnElement[bool]:
     return (
         (jobs.c.id == lease.job_id)
-        & (jobs.c.status == Status.RUNNING)
+        & (is_(Status.RUNNING))
         & (jobs.c.attempt == lease.attempt)
         & (jobs.c.lease_token == lease.token)
     )

@@ -15,7 +15,6 @@ from sqlalchemy import (
     bindparam,
     case,
     delete,
-    exists,
     func,
     or_,
     select,
@@ -23,7 +22,7 @@ from sqlalchemy import (
 )
 
 from app.jobs.changes import change
-from app.jobs.models import idempotency_keys, jobs, workers
+from app.jobs.models import idempotency_keys, is_, jobs, workers
 from app.jobs.states import EventType, Reason, Status
 
 ANY = "any"
@@ -31,12 +30,11 @@ ANY = "any"
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A live worker, how many more jobs may be handed to it, and whether any that it could run waits."""
+    """A live worker and how many jobs should be handed to it now: no more than it has room for, or than wait."""
 
     worker: str
     backend: str
     room: int
-    wanted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +47,31 @@ class HandOver:
 
 
 def _dispatched() -> ColumnElement[bool]:
-    return and_(jobs.c.status == Status.QUEUED, jobs.c.dispatched_at.is_not(None))
+    return and_(is_(Status.QUEUED), jobs.c.dispatched_at.is_not(None))
 
 
 def _in_hand(by: Column[Any]) -> Subquery:
     """How many jobs run or were handed over, for each value of `by`."""
-    taken = or_(jobs.c.status == Status.RUNNING, _dispatched())
+    taken = or_(is_(Status.RUNNING), _dispatched())
     return select(by, func.count().label("count")).where(taken).group_by(by).subquery()
 
 
-_waits = and_(jobs.c.status == Status.QUEUED, jobs.c.dispatched_at.is_(None))
+_waits = and_(is_(Status.QUEUED), jobs.c.dispatched_at.is_(None))
 _held = _in_hand(jobs.c.slot)
+# Nobody has room for more than a few, so there is no need to count all.
+_some_waiting = (
+    select(jobs.c.id)
+    .where(_waits, jobs.c.needs.in_((ANY, workers.c.backend)))
+    .limit(bindparam("prefetch"))
+    .correlate(workers)
+    .lateral()
+)
 _LIVE = (
     select(
         workers.c.id,
         workers.c.backend,
         func.coalesce(_held.c.count, 0),
-        exists().where(_waits, jobs.c.needs.in_((ANY, workers.c.backend))),
+        select(func.count()).select_from(_some_waiting).scalar_subquery(),
     )
     .outerjoin(_held, _held.c.slot == workers.c.id)
     .where(workers.c.expires_at > func.now(), workers.c.state.in_(("idle", "running")))
@@ -92,8 +98,8 @@ _HAND_OVER = (
 def live_slots(connection: Connection, prefetch: int) -> list[Slot]:
     """Every worker with an unexpired heartbeat."""
     return [
-        Slot(worker, backend, max(0, prefetch - count), wanted)
-        for worker, backend, count, wanted in connection.execute(_LIVE)
+        Slot(worker, backend, max(0, min(prefetch - held, waiting)))
+        for worker, backend, held, waiting in connection.execute(_LIVE, {"prefetch": prefetch})
     ]
 
 
@@ -134,7 +140,7 @@ def take_back_expired(connection: Connection, max_losses: int) -> Sequence[UUID]
 
 def take_back(connection: Connection, which: ColumnElement[bool], max_losses: int, why: str) -> Sequence[UUID]:
     """End the running attempts that match `which` as lost. Returns the ids of the jobs."""
-    running = and_(jobs.c.status == Status.RUNNING, which)
+    running = and_(is_(Status.RUNNING), which)
     ended = {"lease_expires_at": None, "slot": None, "dispatched_at": None}
     cancelled = change(
         connection,
@@ -194,7 +200,7 @@ def fail_unservable(connection: Connection, after_s: float) -> Sequence[UUID]:
         connection,
         update(jobs)
         .where(
-            jobs.c.status == Status.QUEUED,
+            is_(Status.QUEUED),
             jobs.c.needs != ANY,
             jobs.c.needs.not_in(offered),
             waited,

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, Text, cast, func, select
+from sqlalchemy import ColumnElement, Connection, Text, cast, func, literal_column, select
 
 from app.auth.models import users
-from app.jobs.models import jobs
+from app.jobs.models import is_, jobs
 from app.jobs.repository import COLUMNS, OWNED, Job, job_of
 from app.jobs.states import Status
 
@@ -14,7 +14,7 @@ _PAGE = select(_BRIEF, *COLUMNS).select_from(OWNED).order_by(jobs.c.seq.desc())
 
 _queue = (
     select(jobs.c.id, func.row_number().over(order_by=(jobs.c.priority.desc(), jobs.c.seq)).label("position"))
-    .where(jobs.c.status == Status.QUEUED)
+    .where(is_(Status.QUEUED))
     .subquery("queue")
 )
 _POSITIONS = select(_queue.c.id, _queue.c.position)
@@ -34,7 +34,7 @@ def page(connection: Connection, chosen: Filter, limit: int, before_seq: int | N
     """Up to `limit` jobs, newest first, older than `before_seq`; bulky specs in brief."""
     where: list[ColumnElement[bool]] = []
     if chosen.status is not None:
-        where.append(jobs.c.status == chosen.status)
+        where.append(is_(chosen.status))
     if chosen.kind is not None:
         where.append(jobs.c.kind == chosen.kind)
     if chosen.owner is not None:
@@ -43,7 +43,7 @@ def page(connection: Connection, chosen: Filter, limit: int, before_seq: int | N
         where.append(jobs.c.tags.has_key(name) if value is None else jobs.c.tags.contains({name: value}))
     if before_seq is not None:
         where.append(jobs.c.seq < before_seq)
-    rows = connection.execute(_PAGE.where(*where).limit(limit)).mappings().all()
+    rows = connection.execute(_PAGE.where(*where).limit(literal_column(str(limit)))).mappings().all()
     waiting = [row["id"] for row in rows if row["status"] == Status.QUEUED]
     positions: dict[object, int] = {}
     if waiting:

@@ -28,13 +28,13 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from app.auth.models import users
 from app.channels import QUEUE
 from app.jobs.changes import change, wake_dispatcher
-from app.jobs.models import events, idempotency_keys, jobs
+from app.jobs.models import events, idempotency_keys, is_, jobs
 from app.jobs.states import EventType, Status
 
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """A job to be accepted. `spec_brief` is what lists show in place of a bulky spec."""
+    """A job to be accepted. `spec` is its JSON text, `spec_brief` what lists show in place of a bulky one."""
 
     id: UUID
     owner_id: int
@@ -42,8 +42,8 @@ class NewJob:
     priority: int
     needs: str
     timeout_s: float
-    spec: Mapping[str, Any]
-    spec_brief: Mapping[str, Any] | None
+    spec: str
+    spec_brief: str | None
     tags: Mapping[str, str]
 
 
@@ -139,11 +139,11 @@ OWNED = jobs.join(users, users.c.id == jobs.c.owner_id)
 _ahead = jobs.alias("ahead")
 _POSITION = case(
     (
-        jobs.c.status == Status.QUEUED,
+        is_(Status.QUEUED),
         select(1 + func.count())
         .select_from(_ahead)
         .where(
-            _ahead.c.status == Status.QUEUED,
+            is_(Status.QUEUED, _ahead),
             or_(
                 _ahead.c.priority > jobs.c.priority,
                 and_(_ahead.c.priority == jobs.c.priority, _ahead.c.seq < jobs.c.seq),
@@ -163,16 +163,18 @@ _EVENTS = (
     .order_by(events.c.seq)
     .limit(bindparam("at_most"))
 )
-_QUEUED_OF = select(func.count()).where(jobs.c.owner_id == bindparam("owner_id"), jobs.c.status == Status.QUEUED)
+_QUEUED_OF = select(func.count()).where(jobs.c.owner_id == bindparam("owner_id"), is_(Status.QUEUED))
 _KEY = select(idempotency_keys.c.body_hash, idempotency_keys.c.job_id).where(
     idempotency_keys.c.owner_id == bindparam("owner_id"), idempotency_keys.c.key == bindparam("key")
 )
 _KEEP_KEY = upsert(idempotency_keys).on_conflict_do_nothing().returning(idempotency_keys.c.job_id)
 
 # The job, its first event and the dispatcher's wake-up in one round trip.
+_TEXTS = ("spec", "spec_brief")
 _accepted = (
     insert(jobs)
-    .values({name: bindparam(name) for name in NewJob.__dataclass_fields__})
+    .values({name: bindparam(name) for name in NewJob.__dataclass_fields__ if name not in _TEXTS})
+    .values({name: cast(bindparam(name, type_=Text), jobs.c[name].type) for name in _TEXTS})
     .returning(jobs.c.id)
     .cte("accepted")
 )
@@ -231,7 +233,7 @@ def request_cancel(connection: Connection, job_id: UUID) -> None:
     ended = change(
         connection,
         update(jobs)
-        .where(jobs.c.id == job_id, jobs.c.status == Status.QUEUED)
+        .where(jobs.c.id == job_id, is_(Status.QUEUED))
         .values(status=Status.CANCELLED, cancel_requested_at=func.now(), finished_at=func.now()),
         EventType.CANCELLED,
     )
@@ -241,7 +243,7 @@ def request_cancel(connection: Connection, job_id: UUID) -> None:
     change(
         connection,
         update(jobs)
-        .where(jobs.c.id == job_id, jobs.c.status == Status.RUNNING, jobs.c.cancel_requested_at.is_(None))
+        .where(jobs.c.id == job_id, is_(Status.RUNNING), jobs.c.cancel_requested_at.is_(None))
         .values(cancel_requested_at=func.now()),
         EventType.CANCEL_REQUESTED,
     )

@@ -74,7 +74,6 @@ def _below(path: PurePath, roots: tuple[Path, ...]) -> bool:
 async def submit(context: Context, user: Principal, spec: JobSpec, key: Key | None) -> Submitted:
     """Accept a job, or find the one that was accepted with the same key. Touches nothing but Postgres."""
     check(spec, context.settings)
-    written = spec.model_dump(mode="json")
     new = NewJob(
         id=uuid4(),
         owner_id=user.id,
@@ -82,8 +81,8 @@ async def submit(context: Context, user: Principal, spec: JobSpec, key: Key | No
         priority=PRIORITIES[spec.priority],
         needs=needs(spec),
         timeout_s=spec.timeout_s,
-        spec=written,
-        spec_brief=brief_of(spec, written),
+        spec=spec.model_dump_json(),
+        spec_brief=brief_of(spec),
         tags=spec.tags,
     )
     limit = context.settings.max_queued_per_user

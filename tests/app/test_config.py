@@ -1,0 +1,30 @@
+import os
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from app.config import load_settings
+
+
+def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("WARPFOLD_MAX_VALUES", "7")
+    monkeypatch.setenv("WARPFOLD_DATA_ROOTS", f"{tmp_path}{os.pathsep}{tmp_path}/deeper")
+    settings = load_settings()
+    assert settings.max_values == 7
+    assert settings.data_roots == (tmp_path.resolve(), (tmp_path / "deeper").resolve())
+
+
+def test_without_any_there_are_no_servers_and_no_roots(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith("WARPFOLD_"):
+            monkeypatch.delenv(name)
+    settings = load_settings()
+    assert (settings.database_url, settings.redis_url, settings.data_roots) == ("", "", ())
+
+
+@pytest.mark.parametrize(("name", "value"), [("MAX_BODY_BYTES", "0"), ("LEASE_S", "-1"), ("PREFETCH", "many")])
+def test_nonsense_is_refused_at_the_start(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(f"WARPFOLD_{name}", value)
+    with pytest.raises(ValidationError):
+        load_settings()

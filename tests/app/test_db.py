@@ -1,0 +1,96 @@
+import asyncio
+
+import pytest
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import OperationalError
+
+from app.db import DATABASE_LOST, BlockingDatabase, Database, database_url, libpq_url
+from tests.servers import Servers, restart
+
+
+def test_any_scheme_of_postgres_is_taken() -> None:
+    for scheme in ("postgres", "postgresql", "postgresql+psycopg"):
+        assert database_url(f"{scheme}://u:p@h/d").drivername == "postgresql+psycopg"
+        assert libpq_url(f"{scheme}://u:p@h/d") == "postgresql://u:p@h/d"
+
+
+def write(connection: Connection, fail: bool = False) -> None:
+    connection.execute(text("create table if not exists noted (what int)"))
+    connection.execute(text("insert into noted values (1)"))
+    if fail:
+        raise RuntimeError("half way")
+
+
+def written(connection: Connection) -> int:
+    return int(connection.execute(text("select count(*) from noted")).scalar_one())
+
+
+def test_a_unit_of_work_is_kept_whole_or_not_at_all(database_url: str) -> None:
+    async def run() -> int:
+        database = Database(database_url, application="test")
+        try:
+            await database.run(write)
+            with pytest.raises(RuntimeError, match="half way"):
+                await database.run(write, fail=True)
+            return await database.read(written)
+        finally:
+            await database.close()
+
+    assert asyncio.run(run()) == 1
+
+
+def test_a_unit_that_meets_a_dead_connection_is_run_again_once(servers: Servers) -> None:
+    runs = 0
+
+    def counted(connection: Connection) -> None:
+        nonlocal runs
+        runs += 1
+        connection.execute(text("select 1"))
+
+    async def run() -> None:
+        database = Database(servers.database_url, application="test")
+        try:
+            for work in (database.run, database.read):
+                await work(counted)
+                await asyncio.to_thread(restart, servers.postgres)
+                await work(counted)
+        finally:
+            await database.close()
+
+    asyncio.run(run())
+    assert runs == 6
+
+
+def test_without_a_server_it_says_so_soon(servers: Servers) -> None:
+    servers.postgres.stop()
+
+    async def run() -> None:
+        database = Database(servers.database_url, application="test")
+        for work in (database.run, database.read):
+            with pytest.raises(DATABASE_LOST):
+                await work(written)
+
+    asyncio.run(run())
+
+
+def test_a_patient_unit_outlasts_a_restart(servers: Servers) -> None:
+    import threading
+
+    database = BlockingDatabase(servers.database_url, application="test")
+    database.run(write)
+    servers.postgres.stop()
+    timer = threading.Timer(0.5, servers.postgres.start)
+    timer.start()
+    assert database.run_patiently(10, written) == 1
+    timer.join()
+    servers.postgres.stop()
+    with pytest.raises(OperationalError):
+        database.run_patiently(0.2, written)
+    database.close()
+
+
+def test_times_are_utc(database_url: str) -> None:
+    database = BlockingDatabase(database_url, application="test")
+    zone = database.run(lambda connection: connection.execute(text("show timezone")).scalar_one())
+    database.close()
+    assert zone == "UTC"
