@@ -78,11 +78,9 @@ def of_integer(op: Op, total: int, count: int) -> Value:
 
 def _of_count(op: Op, nonzero: int, count: int) -> Value:
     match op.name:
-        case "any":
-            return nonzero > 0
-        case "all":
-            return nonzero == count
-        case "prod":
+        case "any" | "max" | "norm_inf":
+            return int(nonzero > 0)
+        case "all" | "min" | "prod":
             return int(nonzero == count)
     return of_integer(op, nonzero, count)
 

@@ -24,9 +24,9 @@ _REDUCTIONS: Mapping[str, str] = MappingProxyType(
         "all": "CountNonzero",
     }
 )
-# The magnitude and the square of a truth value are itself; its product is 1 where none is false.
+# Of truth values the magnitude and the square are themselves; product and minimum are true where none is false.
 _OF_BOOL: Mapping[str, str] = MappingProxyType(
-    dict.fromkeys(("sum", "mean", "prod", "sum_squares", "norm1", "norm2"), "CountNonzero") | {"norm_inf": "Max"}
+    dict.fromkeys(("sum", "mean", "prod", "min", "max", "sum_squares", "norm1", "norm2", "norm_inf"), "CountNonzero")
 )
 
 

@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from kernels.catalog import EXACT
+from kernels.cuda.strategies import own_strategies
 from kernels.dtypes import DTYPES, DType
 from kernels.ops import Op, Terms, Value
 
@@ -77,7 +79,9 @@ _SELECTIONS: Mapping[str, Callable[[Sequence[Number]], Value]] = {
 
 
 def unit_of_accumulator(op: Op, dtype: DType, strategy: str) -> Fraction:
-    """u of the precision in which the strategies add, as their catalogue texts say."""
+    """u of the precision in which a strategy adds: ours as their catalogue texts say, others in that of the dtype."""
+    if strategy not in own_strategies():
+        return Fraction(1, 2**dtype.precision)
     squares = op.terms is Terms.PRODUCTS and dtype.name in ("bfloat16", "float32")
     wide = dtype.name == "float64" or squares or strategy == "float64_accumulator"
     return Fraction(1, 2**53) if wide else Fraction(1, 2**24)
@@ -86,6 +90,8 @@ def unit_of_accumulator(op: Op, dtype: DType, strategy: str) -> Fraction:
 def tolerance(op: Op, dtype: DType, strategy: str, count: int, want: Expected) -> Fraction:
     """The largest error of a real sum or product that the strategy's catalogue text allows, before the last rounding
     and in the terms of the op (for norm2: of the sum of squares)."""
+    if strategy == EXACT:
+        return Fraction(0)
     u = unit_of_accumulator(op, dtype, strategy)
     if strategy == "compensated":
         return u * abs(want.exact) + _gamma(count, u) ** 2 * want.size

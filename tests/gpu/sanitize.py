@@ -1,13 +1,14 @@
 """Every kernel of ours, once or twice on small arrays, for compute-sanitizer to watch:
 
-compute-sanitizer --tool memcheck --error-exitcode 9 python -m tests.gpu.sanitize
+compute-sanitizer --tool memcheck --error-exitcode 9 python -m tests.gpu.sanitize [strategy …]
 """
 
 import sys
-from pathlib import Path
+from collections.abc import Sequence
 
+from kernels.catalog import EXACT
 from kernels.cuda.backend import CudaBackend
-from kernels.cuda.strategies import own_strategies
+from kernels.cuda.strategies import cuda_strategies, own_strategies
 from kernels.dtypes import DTYPES
 from kernels.ops import NanPolicy
 from kernels.source import GeneratedSource
@@ -16,27 +17,25 @@ COUNTS = (1003, 40_007)
 DTYPES_WATCHED = ("float32", "float64", "bfloat16", "int8", "int64")
 
 
-def main(cache: str) -> int:
-    """Run them all; kernels are compiled into, or taken from, the folder `cache`."""
-    backend, reduced = CudaBackend(0, Path(cache)), 0
-    for name, own in own_strategies().items():
-        if not own.runs_on(backend.gpu.arch):
+def main(names: Sequence[str]) -> int:
+    """Run the strategies named, or all of ours and `exact`, on every pair they claim of the watched dtypes."""
+    backend, reduced = CudaBackend(0), 0
+    for name in names or (EXACT, *own_strategies()):
+        if name in own_strategies() and not own_strategies()[name].runs_on(backend.gpu.arch):
             continue
-        for op, dtype in sorted(own.row.claims):
-            if dtype in DTYPES_WATCHED:
-                for count in COUNTS:
-                    backend.reduce(GeneratedSource("uniform", count, 1, DTYPES[dtype]), op, strategy=name)
-                    reduced += 1
-    for dtype in DTYPES_WATCHED:
-        for policy in NanPolicy:
-            backend.reduce(
-                GeneratedSource("uniform", COUNTS[0], 1, DTYPES[dtype]), "sum", strategy="exact", nan_policy=policy
-            )
-            reduced += 1
-    print(f"{reduced} reductions of {len(DTYPES_WATCHED)} dtypes by {len(own_strategies())} strategies and exact")
+        (row,) = [row for row in cuda_strategies() if row.name == name]
+        for op, dtype in sorted(row.claims):
+            if dtype not in DTYPES_WATCHED:
+                continue
+            for count in COUNTS:
+                source = GeneratedSource("uniform", count, 1, DTYPES[dtype])
+                backend.reduce(source, op, strategy=name)
+                reduced += 1
+            backend.reduce(source, op, strategy=name, nan_policy=NanPolicy.OMIT)
+    print(f"{reduced} reductions of {len(DTYPES_WATCHED)} dtypes")
     backend.close()
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main(sys.argv[1:]))

@@ -1,10 +1,9 @@
 // The reductions: what each does with an element. A reduction names its Element and its Accumulator, which starts as
 // identity(), takes elements by Reduction::add, absorbs others by merge, and is left for the host by store.
 #pragma once
-#include "extrema.cuh"
 #include "integers.cuh"
+#include "packed.cuh"
 #include "reals.cuh"
-#include "vector.cuh"
 
 // What adds up, unless a strategy brings its own (Reduction::With).
 template <class T>
@@ -73,11 +72,11 @@ struct Sum {
         if constexpr (sizeof(T) == 1) {  // four products by one, added up: one instruction
             int32 sum = 0;
 #pragma unroll
-            for (int word = 0; word < 4; ++word) {
+            for (uint32 w : v.words) {
                 if constexpr (T(-1) < T(0))
-                    sum = __dp4a(int32(v.words[word]), 0x01010101, sum);
+                    sum = __dp4a(int32(w), 0x01010101, sum);
                 else
-                    sum = int32(__dp4a(v.words[word], 0x01010101u, uint32(sum)));
+                    sum = int32(__dp4a(w, 0x01010101u, uint32(sum)));
             }
             total = sum;
         } else {
@@ -122,8 +121,20 @@ struct SumSquares {
     }
     static __device__ void add_vector(A& a, const Vector<T>& v, uint64, bool) {
         uint64 total = 0;
+        if constexpr (sizeof(T) == 1) {
+            uint32 sum = 0;
 #pragma unroll
-        for (int lane = 0; lane < Vector<T>::size; ++lane) total += square(widen(v[lane]));
+            for (uint32 w : v.words) {
+                if constexpr (T(-1) < T(0))
+                    sum = uint32(__dp4a(int32(w), int32(w), int32(sum)));
+                else
+                    sum = __dp4a(w, w, sum);
+            }
+            total = sum;
+        } else {
+#pragma unroll
+            for (int lane = 0; lane < Vector<T>::size; ++lane) total += square(widen(v[lane]));
+        }
         a.add(total);
     }
 };
@@ -140,16 +151,24 @@ template <class T>
 struct Min {
     using Element = T;
     using Accumulator = Smallest<Wide<T>>;
-    static constexpr bool by_vector = false;
+    static constexpr bool by_vector = true;
     static __device__ void add(Accumulator& a, Wide<T> x, uint64) { a.add(x); }
+    static __device__ void add_vector(Accumulator& a, const Vector<T>& v, uint64, bool omit_nan) {
+        const Wide<T> x = extreme_of<T, false>(v, omit_nan);
+        if (!(omit_nan && is_nan(x))) a.add(x);
+    }
 };
 
 template <class T>
 struct Max {
     using Element = T;
     using Accumulator = Largest<Wide<T>>;
-    static constexpr bool by_vector = false;
+    static constexpr bool by_vector = true;
     static __device__ void add(Accumulator& a, Wide<T> x, uint64) { a.add(x); }
+    static __device__ void add_vector(Accumulator& a, const Vector<T>& v, uint64, bool omit_nan) {
+        const Wide<T> x = extreme_of<T, true>(v, omit_nan);
+        if (!(omit_nan && is_nan(x))) a.add(x);
+    }
 };
 
 template <class T>
@@ -172,9 +191,7 @@ struct Arg {
     }
     static __device__ void add(Accumulator& a, Wide<T> x, uint64 index) { a.add(key(x, false), index); }
     static __device__ void add_vector(Accumulator& a, const Vector<T>& v, uint64 index, bool omit_nan) {
-        Key lowest = ~Key(0);
-#pragma unroll
-        for (int lane = 0; lane < Vector<T>::size; ++lane) lowest = least(lowest, key(widen(v[lane]), omit_nan));
+        const Key lowest = key(extreme_of<T, LARGEST>(v, omit_nan), omit_nan);
         if (lowest < a.key) {  // rare once a few vectors are seen
             int first = 0;
 #pragma unroll
@@ -197,17 +214,27 @@ struct CountNonzero {
     static __device__ void add(Accumulator& a, Wide<T> x, uint64) { a.add(x != 0); }
     static __device__ void add_vector(Accumulator& a, const Vector<T>& v, uint64, bool omit_nan) {
         int32 count = 0;
-        if constexpr (sizeof(T) == 1) {  // a byte's top bit after this sum says whether any of its bits was set
-#pragma unroll
-            for (int word = 0; word < 4; ++word) {
-                const uint32 w = v.words[word];
-                count += __popc(((w & 0x7f7f7f7fu) + 0x7f7f7f7fu | w) & 0x80808080u);
-            }
-        } else {
+        if (is_real<T> && omit_nan) {
 #pragma unroll
             for (int lane = 0; lane < Vector<T>::size; ++lane) {
                 const Wide<T> x = widen(v[lane]);
-                count += x != 0 && !(omit_nan && is_nan(x));
+                count += x != 0 && !is_nan(x);
+            }
+        } else if constexpr (sizeof(T) == 1) {
+#pragma unroll
+            for (uint32 w : v.words) count += nonzero_bytes(w);
+        } else if constexpr (sizeof(T) == 2) {
+#pragma unroll
+            for (uint32 w : v.words) count += nonzero_halves<is_real<T>>(w);
+        } else {  // the bits tell as well as the number, and in fewer instructions
+            constexpr uint32 SIGN = is_real<T> ? 0x80000000u : 0;
+            if constexpr (sizeof(T) == 4) {
+#pragma unroll
+                for (uint32 w : v.words) count += (w & ~SIGN) != 0;
+            } else {
+#pragma unroll
+                for (int lane = 0; lane < 2; ++lane)
+                    count += (v.words[2 * lane] | (v.words[2 * lane + 1] & ~SIGN)) != 0;
             }
         }
         a.add(count);

@@ -25,12 +25,15 @@ template <class R, class T = typename R::Element>
 __device__ void visit(typename R::Accumulator& a, const Piece<T>& piece, const Vector<T>& v, uint64 at) {
     if constexpr (R::by_vector) {
         R::add_vector(a, v, piece.first + at, piece.omit_nan);
-    } else {
+    } else if (piece.omit_nan) {  // asked once a vector, not once an element
 #pragma unroll
         for (int lane = 0; lane < Vector<T>::size; ++lane) {
             const Wide<T> x = widen(v[lane]);
-            if (!(piece.omit_nan && is_nan(x))) R::add(a, x, piece.first + at + lane);
+            if (!is_nan(x)) R::add(a, x, piece.first + at + lane);
         }
+    } else {
+#pragma unroll
+        for (int lane = 0; lane < Vector<T>::size; ++lane) R::add(a, widen(v[lane]), piece.first + at + lane);
     }
 }
 
@@ -43,8 +46,9 @@ __device__ typename R::Accumulator fold_elements(const Piece<T>& piece) {
 }
 
 // Sixteen bytes at a time, FLIGHT reads issued before the first is used: latency is hidden by what is in flight, so a
-// thread that waits for one read at a time leaves bandwidth unused. The elements before the first boundary of 16
-// bytes and after the last go singly, to the first threads of the grid.
+// thread that waits for one read at a time leaves bandwidth unused. A block reads tiles of FLIGHT reads a thread, the
+// grid tile beside tile. What is left goes one read a thread, and the elements before the first boundary of 16 bytes
+// and after the last go singly, to the first threads of the grid.
 template <class R, int FLIGHT, class T = typename R::Element>
 __device__ typename R::Accumulator fold_vectors(const Piece<T>& piece) {
     constexpr int N = Vector<T>::size;
@@ -53,21 +57,22 @@ __device__ typename R::Accumulator fold_vectors(const Piece<T>& piece) {
     if (head > piece.count) head = piece.count;
     const uint64 vectors = (piece.count - head) / N, tail = head + vectors * N;
     const T* const base = piece.data + head;
-    const uint64 step = global_threads();
+    const uint64 tile = uint64(FLIGHT) * blockDim.x, tiles = vectors / tile;
 
     auto a = R::Accumulator::identity();
-    uint64 i = global_thread();
-    if (i < head) visit<R>(a, piece, i);
+    if (global_thread() < head) visit<R>(a, piece, global_thread());
 #pragma unroll 1  // more flights at a time would cost registers, and with them blocks
-    for (; i + (FLIGHT - 1) * step < vectors; i += FLIGHT * step) {
+    for (uint64 t = blockIdx.x; t < tiles; t += gridDim.x) {
+        const uint64 i = t * tile + threadIdx.x;
         Vector<T> flight[FLIGHT];
 #pragma unroll
-        for (int k = 0; k < FLIGHT; ++k) flight[k] = Vector<T>::load(base + (i + k * step) * N);
+        for (int k = 0; k < FLIGHT; ++k) flight[k] = Vector<T>::load(base + (i + k * blockDim.x) * N);
 #pragma unroll
-        for (int k = 0; k < FLIGHT; ++k) visit<R>(a, piece, flight[k], head + (i + k * step) * N);
+        for (int k = 0; k < FLIGHT; ++k) visit<R>(a, piece, flight[k], head + (i + k * blockDim.x) * N);
     }
 #pragma unroll 1
-    for (; i < vectors; i += step) visit<R>(a, piece, Vector<T>::load(base + i * N), head + i * N);
+    for (uint64 i = tiles * tile + global_thread(); i < vectors; i += global_threads())
+        visit<R>(a, piece, Vector<T>::load(base + i * N), head + i * N);
     if (tail + global_thread() < piece.count) visit<R>(a, piece, tail + global_thread());
     return a;
 }
