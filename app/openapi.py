@@ -48,7 +48,19 @@ def install(app: FastAPI) -> None:
             schemas = made["components"]["schemas"]
             schemas |= schema.pop("$defs", {})
             schemas[Problem.__name__] = schema
+            for operations in made["paths"].values():
+                for operation in operations.values():
+                    for parameter in operation.get("parameters", ()):
+                        parameter["schema"] = _without_null(parameter["schema"])
             app.openapi_schema = made
         return app.openapi_schema
 
     app.openapi = document  # type: ignore[method-assign]
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """A parameter may be left out, but there is no way to write null into a query or a header."""
+    kinds = [kind for kind in schema.get("anyOf", ()) if kind != {"type": "null"}]
+    if len(kinds) != 1:
+        return schema
+    return {**{key: value for key, value in schema.items() if key != "anyOf"}, **kinds[0]}

@@ -1,6 +1,8 @@
 """A job's events as server-sent events."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from types import MappingProxyType
+from typing import Any
 from uuid import UUID
 
 from sse_starlette import ServerSentEvent
@@ -9,10 +11,30 @@ from app.context import Context
 from app.db import DATABASE_LOST
 from app.errors import NotFound
 from app.jobs import repository, service
-from app.jobs.views import event_json, progress_json
+from app.jobs.states import EventType
+from app.jobs.views import EventView, ProgressView, event_json, progress_json
 from app.notifications import LOOK_AGAIN_S
 
 KEEP_ALIVE_S = 15
+
+ITEM_SCHEMA: Mapping[str, Any] = MappingProxyType(
+    {
+        "type": "object",
+        "properties": {
+            "id": {"type": "string", "pattern": "^[0-9]+$"},
+            "event": {"type": "string", "enum": [*(kind.value for kind in EventType), "progress"]},
+            "data": {
+                "type": "string",
+                "contentMediaType": "application/json",
+                "contentSchema": {
+                    "anyOf": [EventView.model_json_schema(), ProgressView.model_json_schema()],
+                },
+            },
+        },
+        "required": ["id", "event", "data"],
+    }
+)
+"""One event, as OpenAPI 3.2 describes streams (`itemSchema`); earlier versions leave the keyword aside."""
 
 
 async def stream(context: Context, job_id: UUID, after: int) -> AsyncIterator[ServerSentEvent]:

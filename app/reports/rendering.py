@@ -1,9 +1,10 @@
 """Reports as HTML and Markdown. Everything that a user wrote is escaped."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
@@ -49,7 +50,7 @@ def _escape_markdown(text: object) -> str:
 
 def _tables(report: Report) -> list[TextTable]:
     tables = []
-    compared, result = report.comparison, report.result
+    compared = report.comparison
     if compared is not None:
         rows = [
             ("expected", _shown(compared.expected, compared.expected_hex)),
@@ -59,50 +60,40 @@ def _tables(report: Report) -> list[TextTable]:
             ("how expected", compared.basis),
         ]
         tables.append(TextTable("Expected and measured", rows))
-    if result is not None:
-        seconds = result.timings
-        tables.append(
-            TextTable(
-                "Result",
-                [
-                    ("value", _shown(result.value, result.hex)),
-                    ("dtype", result.dtype),
-                    ("elements", f"{result.count:,}"),
-                    ("strategy", f"{result.strategy} on {result.backend}"),
-                    ("correctly rounded", "yes" if result.correctly_rounded else "no"),
-                    ("device", f"{result.device.name} ({result.device.cores} cores)"),
-                ],
-            )
-        )
-        tables.append(
-            TextTable(
-                "Timings",
-                [
-                    ("in the queue", f"{seconds.queued_ms:.3f} ms"),
-                    ("loading", f"{seconds.load_ms:.3f} ms"),
-                    ("reduction", f"{seconds.kernel_ms:.3f} ms"),
-                    ("start to result", f"{seconds.total_ms:.3f} ms"),
-                ],
-            )
-        )
-        origin = result.provenance
-        tables.append(
-            TextTable(
-                "Provenance",
-                [
-                    ("warpfold", f"{origin.warpfold} ({origin.commit or 'no commit known'})"),
-                    ("python", origin.python),
-                    *((name, version) for name, version in sorted(origin.libraries.items())),
-                    ("worker", f"{origin.worker} on {origin.host}, attempt {origin.attempt}"),
-                    ("spec (SHA-256)", origin.spec_sha256),
-                    ("seed", "none" if origin.seed is None else str(origin.seed)),
-                ],
-            )
-        )
+    if report.result is not None:
+        # Its parts (timings, device, provenance) become tables of their own; the rest is the first.
+        result = report.result.model_dump(mode="json")
+        parts = {name: part for name, part in result.items() if isinstance(part, dict)}
+        tables.append(TextTable("Result", _rows({k: v for k, v in result.items() if k not in parts})))
+        tables += [TextTable(name.capitalize(), _rows(part)) for name, part in parts.items()]
     moments = {"submitted": report.created_at, "started": report.started_at, "ended": report.finished_at}
     rows = [(name, moment.isoformat(" ", "milliseconds")) for name, moment in moments.items() if moment is not None]
     tables.append(TextTable("Job", [*rows, *((f"tag {name}", value) for name, value in sorted(report.tags.items()))]))
     return tables
+
+
+def _rows(part: Mapping[str, Any]) -> list[tuple[str, str]]:
+    rows: list[tuple[str, str]] = []
+    for name, value in part.items():
+        if isinstance(value, dict):
+            rows += [(f"{_words(name)} {inner}", text) for inner, text in _rows(value)]
+        else:
+            rows.append((_words(name), _text(name, value)))
+    return rows
+
+
+def _words(name: str) -> str:
+    return name.removesuffix("_ms").replace("_", " ")
+
+
+def _text(name: str, value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(str(one) for one in value)
+    if name.endswith("_ms") and isinstance(value, int | float):
+        return f"{value:.3f} ms"
+    return "none" if value is None else str(value)
 
 
 def _shown(value: object, hexadecimal: str | None = None) -> str:

@@ -1,0 +1,138 @@
+"""The document describes the service: schemathesis holds every route against it."""
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+
+from app.jobs import leases
+from app.jobs.spec import job_spec
+from tests.app.api import WORKER, Api
+
+# What a schema cannot say (a cursor of ours, a state with the right magic) may be refused; the rest must hold.
+_CHECKS = (
+    "not_a_server_error",
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_headers_conformance",
+    "response_schema_conformance",
+    "negative_data_rejection",
+    "unsupported_method",
+    "allow_header_conformance",
+    "ignored_auth",
+)
+_CONFIG = """
+[checks.negative_data_rejection]
+expected-statuses = ["400", "401", "404", "405", "406", "409", "413", "415", "422", "429"]
+"""
+
+
+@contextmanager
+def a_worker_at_work(api: Api) -> Iterator[None]:
+    """Ends every queued job with a result, as it comes."""
+    api.database.run(leases.report, WORKER, "idle", None, 600.0)
+    done = threading.Event()
+
+    def work() -> None:
+        http = api.client()
+        while not done.wait(0.05):
+            for job in http.get("/v1/jobs", params={"status": "queued", "limit": 200}).json()["items"]:
+                lease = api.database.run(leases.claim, UUID(job["id"]), job["attempt"], WORKER.id, 60.0)
+                if lease is not None:
+                    api.finish(lease)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def test_schemathesis_finds_no_server_error_and_no_answer_beside_the_document(api: Api, tmp_path: Path) -> None:
+    (tmp_path / "schemathesis.toml").write_text(_CONFIG)
+    with a_worker_at_work(api):
+        run = subprocess.run(
+            [
+                *(str(Path(sys.executable).parent / "schemathesis"), "--config-file", "schemathesis.toml"),
+                *("run", f"{api.url}/openapi.json", "--header", f"Authorization: Bearer {api.tokens['root']}"),
+                *("--checks", ",".join(_CHECKS), "--max-examples", "10", "--seed", "1"),
+                *("--request-timeout", "5", "--suppress-health-check", "all", "--warnings", "off"),
+            ],
+            check=False,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=240,
+        )
+    assert run.returncode == 0, run.stdout[-8000:] + run.stderr[-2000:]
+    assert " generated" in run.stdout
+
+
+@pytest.fixture(scope="module")
+def document(refusing: httpx.Client) -> dict[str, Any]:
+    found: dict[str, Any] = refusing.get("/openapi.json").json()
+    return found
+
+
+def operations(document: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    return [(f"{m} {path}", op) for path, methods in document["paths"].items() for m, op in methods.items()]
+
+
+def test_every_route_of_the_contract_is_there(document: dict[str, Any]) -> None:
+    assert {name for name, _ in operations(document)} == {
+        "post /v1/jobs",
+        "get /v1/jobs",
+        "get /v1/jobs/{job_id}",
+        "get /v1/jobs/{job_id}/events",
+        "post /v1/jobs/{job_id}/cancel",
+        "get /v1/jobs/{job_id}/result",
+        "get /v1/results",
+        "post /v1/states/merge",
+        "get /v1/reports/{job_id}",
+        "get /v1/ops",
+        "get /v1/strategies",
+        "get /v1/devices",
+        "get /v1/workers",
+        "get /healthz",
+        "get /readyz",
+        "get /metrics",
+    }
+
+
+def test_every_error_is_documented_as_a_problem(document: dict[str, Any]) -> None:
+    for name, operation in operations(document):
+        for status, response in operation["responses"].items():
+            if status.startswith(("4", "5")):
+                assert list(response["content"]) == ["application/problem+json"], f"{name} {status}"
+        if not name.endswith("healthz"):
+            assert "503" in operation["responses"], name
+
+
+def test_every_route_but_health_names_the_token(document: dict[str, Any]) -> None:
+    for name, operation in operations(document):
+        assert ("security" in operation) != name.endswith(("/healthz", "/readyz")), name
+    assert document["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
+
+
+def test_the_examples_of_a_submission_are_accepted(document: dict[str, Any], http: httpx.Client) -> None:
+    [spec] = [schema for name, schema in document["components"]["schemas"].items() if name.startswith("ReduceSpec")][:1]
+    assert len(spec["examples"]) >= 2
+    for example in spec["examples"]:
+        job_spec.validate_python(example)
+        assert http.post("/v1/jobs", json=example).status_code == 202
+
+
+def test_ops_dtypes_and_strategies_are_offered_by_name(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    [spec] = [schema for name, schema in schemas.items() if name.startswith("ReduceSpec")][:1]
+    assert "norm2" in spec["properties"]["op"]["enum"]
+    assert {"auto", "exact", "numpy"} <= set(spec["properties"]["strategy"]["enum"])
