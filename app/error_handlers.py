@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from app.db import DATABASE_LOST
 from app.errors import ApiError, FieldProblem, Invalid, Unavailable, problem, problem_response
-from app.jobs.spec import TAGGED_FIELDS
+from app.jobs.spec import KINDS, TAGGED_FIELDS
 from kernels.errors import InvalidInput
 
 _MOST_ERRORS = 20
@@ -95,8 +95,14 @@ def _allowed(request: Request) -> str:
 async def _request_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     # Locations begin with the place: body, query, path, header.
-    placed = ({**one, "loc": one["loc"][1:]} for one in error.errors())
+    placed = ({**one, "loc": _in_place(one["loc"])} for one in error.errors())
     return problem_response(Invalid.at(field_problems(placed)))
+
+
+def _in_place(location: Sequence[str | int]) -> Sequence[str | int]:
+    place, *rest = location
+    # A spec is one of several kinds: in the location of an error, its kind comes first.
+    return rest[1:] if place == "body" and rest[:1] and rest[0] in KINDS else rest
 
 
 async def _invalid_input(request: Request, error: Exception) -> Response:

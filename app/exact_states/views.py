@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from app.jobs.spec import DTypeName, OpName
+from app.jobs.fields import DTypeName, OpName
 from app.results.reduce import JsonValue
 
 MOST_STATES = 10_000

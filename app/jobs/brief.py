@@ -4,7 +4,8 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from app.jobs.spec import BackendName, DTypeName, JobOptions, JobSpec, Number, OpName, StrategyName, ValuesSource
+from app.jobs.fields import BackendName, DTypeName, JobOptions, Number, OpName, StrategyName
+from app.jobs.spec import JobSpec, ReduceSpec, ValuesSource
 from kernels.ops import NanPolicy
 
 MOST_VALUES = 16
@@ -32,7 +33,7 @@ class BriefReduceSpec(JobOptions):
 
 def brief_of(spec: JobSpec) -> str | None:
     """JSON text of what lists show in place of `spec`; None if it is short enough as it is."""
-    source = spec.source
+    source = spec.source if isinstance(spec, ReduceSpec) else None
     if not isinstance(source, ValuesSource) or len(source.values) <= MOST_VALUES:
         return None
     shown = BriefValues(

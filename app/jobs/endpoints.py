@@ -18,13 +18,13 @@ from app.jobs.pages import Filter
 from app.jobs.repository import Job, Stamp
 from app.jobs.service import Key
 from app.jobs.spec import JobSpec
-from app.jobs.sse import KEEP_ALIVE_S, stream
+from app.jobs.sse import ITEM_SCHEMA, KEEP_ALIVE_S, stream
 from app.jobs.states import Status
 from app.jobs.views import JobPage, JobView, job_json, page_json
 from app.openapi import answers
 from app.preferences import applied, seconds_to_wait
 from app.requests import JsonRequest, JsonRoute
-from app.results.reduce import ReduceResult
+from app.results.result import JobResult
 
 _LISTING = "jobs"
 _JSON = "application/json"
@@ -180,7 +180,7 @@ async def _held(context: Using, job_id: UUID, request: Request, if_none_match: s
         200: {
             "description": "Events as they happen, the past ones first; ends with the job. "
             "`id` is the event's number, `event` its type, `data` an EventView, or a ProgressView for `progress`.",
-            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+            "content": {"text/event-stream": {"itemSchema": dict(ITEM_SCHEMA)}},
         },
         204: {"description": "The job has ended and `Last-Event-ID` is its last event: do not connect again"},
         **answers(NotFound, Invalid),
@@ -218,7 +218,7 @@ async def cancel(job_id: UUID, user: User, context: Using) -> Response:
 
 @router.get(
     "/{job_id}/result",
-    response_model=ReduceResult,
+    response_model=JobResult,
     summary="The result of a job",
     responses=answers(NotFound, Conflict, Invalid),
 )

@@ -16,7 +16,7 @@ from app.errors import Conflict, Forbidden, Invalid, NotFound, TooMany
 from app.jobs import repository
 from app.jobs.brief import brief_of
 from app.jobs.repository import Job, NewJob, Stamp
-from app.jobs.spec import JobSpec, PathSource, ValuesSource, needs
+from app.jobs.spec import JobSpec, PathSource, ReduceSpec, ValuesSource, needs
 from app.jobs.states import PRIORITIES, Status
 from kernels.errors import InvalidInput
 
@@ -45,7 +45,7 @@ class _KeyTaken(Exception):
 
 def check(spec: JobSpec, settings: Settings) -> None:
     """What depends on this server's settings. Raises InvalidInput naming the field."""
-    source = spec.source
+    source = spec.source if isinstance(spec, ReduceSpec) else None
     if isinstance(source, ValuesSource) and len(source.values) > settings.max_values:
         raise InvalidInput(
             f"{len(source.values)} values are more than the {settings.max_values} that a request may carry; "

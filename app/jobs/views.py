@@ -14,11 +14,14 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
+from app.jobs.benchmark_spec import BenchmarkSpec
 from app.jobs.brief import BriefReduceSpec
+from app.jobs.cluster_spec import ClusterSpec
+from app.jobs.fields import Priority
 from app.jobs.repository import Event, Job
-from app.jobs.spec import Priority, ReduceSpec
+from app.jobs.spec import ReduceSpec
 from app.jobs.states import PRIORITIES, EventType, Reason, Status
-from app.results.reduce import ReduceResult
+from app.results.result import JobResult
 
 _PRIORITY_NAMES: Mapping[int, str] = MappingProxyType({rank: name for name, rank in PRIORITIES.items()})
 
@@ -28,7 +31,7 @@ class ProgressView(BaseModel):
 
     done: int
     total: int = Field(description="0 until it is known")
-    unit: str = Field(description='"elements", or empty until something is known')
+    unit: str = Field(description='"elements", "points", or empty until something is known')
 
 
 class JobView(BaseModel):
@@ -37,7 +40,7 @@ class JobView(BaseModel):
     id: UUID
     kind: str
     status: Status
-    spec: ReduceSpec | BriefReduceSpec = Field(
+    spec: ReduceSpec | BenchmarkSpec | ClusterSpec | BriefReduceSpec = Field(
         description="as accepted, with all defaults; lists show long `values` in brief"
     )
     owner: str
@@ -53,7 +56,7 @@ class JobView(BaseModel):
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
-    result: ReduceResult | None = Field(description="null until it succeeded")
+    result: JobResult | None = Field(description="by kind; null until it succeeded")
 
 
 class JobPage(BaseModel):

@@ -4,13 +4,14 @@ import math
 from datetime import datetime
 from uuid import UUID
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from app.jobs.repository import Job
-from app.jobs.spec import JobSpec, PathSource, ValuesSource, job_spec
+from app.jobs.spec import PathSource, ReduceSpec, ValuesSource, job_spec
 from app.jobs.states import Status
 from app.reports.expected import Expected, expected_of
 from app.results.reduce import JsonValue, ReduceResult, hex_of
+from app.results.result import JobResult
 from kernels.ops import Value
 
 
@@ -40,8 +41,11 @@ class Report(BaseModel):
     finished_at: datetime | None
     reason: str | None
     error: str | None
-    comparison: Comparison | None = Field(description="null for a job without a result")
-    result: ReduceResult | None
+    comparison: Comparison | None = Field(description="null for a job without a value to compare")
+    result: JobResult | None
+
+
+_RESULT: TypeAdapter[JobResult] = TypeAdapter(JobResult)
 
 
 def report_of(job: Job) -> Report:
@@ -50,27 +54,28 @@ def report_of(job: Job) -> Report:
         spec = job_spec.validate_json(job.spec)
     except ValidationError:
         spec = None  # accepted by an older version
-    result = None if job.result is None else ReduceResult.model_validate_json(job.result)
+    comparison = None
+    if job.kind == "reduce" and job.result is not None:
+        reduce = spec if isinstance(spec, ReduceSpec) else None
+        comparison = _comparison(reduce, ReduceResult.model_validate_json(job.result))
     return Report(
         job_id=job.id,
         kind=job.kind,
         status=job.status,
         owner=job.owner,
         tags=dict(job.tags),
-        asked=_asked(spec),
+        asked=_asked(spec) if isinstance(spec, ReduceSpec) else f"a {job.kind} job",
         created_at=job.created_at,
         started_at=job.started_at,
         finished_at=job.finished_at,
         reason=job.reason,
         error=job.error,
-        comparison=None if result is None else _comparison(spec, result),
-        result=result,
+        comparison=comparison,
+        result=None if job.result is None else _RESULT.validate_json(job.result),
     )
 
 
-def _asked(spec: JobSpec | None) -> str:
-    if spec is None:
-        return "a spec of an older version"
+def _asked(spec: ReduceSpec) -> str:
     source = spec.source
     if isinstance(source, ValuesSource):
         of = f"{len(source.values):,} given values as {source.dtype}"
@@ -83,7 +88,7 @@ def _asked(spec: JobSpec | None) -> str:
     return f"{spec.op} of {of}; strategy {spec.strategy}, backend {spec.backend}{nan}"
 
 
-def _comparison(spec: JobSpec | None, result: ReduceResult) -> Comparison:
+def _comparison(spec: ReduceSpec | None, result: ReduceResult) -> Comparison:
     expected = Expected(None, "not known: a spec of an older version") if spec is None else expected_of(spec)
     known = expected.value is not None
     return Comparison(

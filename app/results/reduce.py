@@ -48,11 +48,11 @@ JsonValue = Annotated[
 """A reduced value: a Python bool, int or float here, and in JSON a bool, number or the name of a non-finite one."""
 
 
-class _Frozen(BaseModel):
+class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class DeviceView(_Frozen):
+class DeviceView(Frozen):
     """A device, as `kernels.backend.Device` describes it."""
 
     backend: Literal["cpu", "cuda"]
@@ -65,7 +65,7 @@ class DeviceView(_Frozen):
     versions: dict[str, str] = Field(description="driver, runtime and libraries in use")
 
 
-class Timings(_Frozen):
+class Timings(Frozen):
     """Where the time of a job went, in milliseconds."""
 
     queued_ms: float = Field(description="from acceptance to start")
@@ -74,7 +74,7 @@ class Timings(_Frozen):
     total_ms: float = Field(description="from start to result, in the worker")
 
 
-class Provenance(_Frozen):
+class Provenance(Frozen):
     """What it takes to repeat the result."""
 
     warpfold: str = Field(description="version of the service")
@@ -88,7 +88,7 @@ class Provenance(_Frozen):
     seed: int | None = Field(description="of a generated source")
 
 
-class ReduceResult(_Frozen):
+class ReduceResult(Frozen):
     """One reduced value with all that is known about it."""
 
     model_config = ConfigDict(

@@ -1,0 +1,104 @@
+"""What a benchmark is asked to measure."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import ConfigDict, Field, model_validator
+
+from app.jobs.fields import (
+    MAX_ELEMENTS,
+    BackendName,
+    DistributionName,
+    DTypeName,
+    JobOptions,
+    OpName,
+    Parameter,
+    StrategyName,
+)
+from kernels.bench import Axes, Cache, Rule
+from kernels.bench.data import Data
+from kernels.catalog import AUTO, strategies
+from kernels.errors import InvalidInput
+
+MAX_VALUES = 1000
+"""Of one axis; their product is bounded by `kernels.bench.MAX_CASES`."""
+
+Size = Annotated[int, Field(ge=1, le=MAX_ELEMENTS, strict=True)]
+
+
+class BenchmarkSpec(JobOptions):
+    """Measure every strategy on every op, dtype, size and state of the caches: the product of five lists.
+
+    What a device cannot run (not claimed, not installed, too large) is skipped with the reason, what goes wrong is
+    failed with the reason, and the rest goes on.
+    """
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "kind": "benchmark",
+                    "strategies": ["exact", "numpy"],
+                    "ops": ["sum"],
+                    "dtypes": ["float32"],
+                    "sizes": [1000, 1000000],
+                    "caches": ["cold", "hot"],
+                    "time_limit_s": 2.0,
+                }
+            ]
+        }
+    )
+
+    kind: Literal["benchmark"]
+    strategies: tuple[StrategyName, ...] = Field(max_length=MAX_VALUES, description="by name; `auto` is none")
+    ops: tuple[OpName, ...] = Field(("sum",), max_length=MAX_VALUES)
+    dtypes: tuple[DTypeName, ...] = Field(("float32",), max_length=MAX_VALUES)
+    sizes: tuple[Size, ...] = Field(max_length=MAX_VALUES, description="numbers of elements")
+    caches: tuple[Cache, ...] = Field(
+        (Cache.COLD, Cache.HOT), description="flushed before every run, or as the run before left them"
+    )
+    backend: BackendName = Field("auto", description="auto: any device that knows all of the strategies")
+    distribution: DistributionName | None = Field(
+        None, description="of the data; null: N(0, 1), or whole numbers between −100 and 100 for integers"
+    )
+    parameters: dict[str, Parameter] = Field(default_factory=dict, max_length=16, description="of the distribution")
+    seed: int = Field(0, ge=0, lt=1 << 64, strict=True)
+    target_rse: float = Field(0.005, gt=0, lt=1, description="relative standard error of the mean to reach")
+    min_samples: int = Field(20, ge=2, le=100_000, strict=True)
+    max_samples: int = Field(10_000, ge=2, le=100_000, strict=True)
+    time_limit_s: float = Field(5.0, gt=0, le=3600, description="of one case; reaching it is flagged `unconverged`")
+
+    @model_validator(mode="after")
+    def _measurable(self) -> Self:
+        if AUTO in self.strategies:
+            raise InvalidInput("name the strategies to be measured; 'auto' is none", "strategies")
+        axes = self.axes()  # checks their lengths and their product
+        if self.distribution is None and self.parameters:
+            raise InvalidInput("parameters are of a distribution, and none is named", "parameters")
+        for dtype in axes.dtypes:
+            self.data().source(dtype, max(axes.sizes))
+        self.rule()
+        known = self.backends()
+        if not known:
+            raise InvalidInput(
+                "there is no device that knows all of these strategies: measure them apart", "strategies"
+            )
+        if self.backend not in ("auto", *known):
+            raise InvalidInput(f"these strategies run on {' and '.join(known)}, not on {self.backend}", "backend")
+        return self
+
+    def axes(self) -> Axes:
+        """The lists as the engine takes them."""
+        return Axes(self.strategies, self.ops, self.dtypes, self.sizes, self.caches)
+
+    def rule(self) -> Rule:
+        """When a case has been sampled enough."""
+        return Rule(self.target_rse, self.min_samples, self.max_samples, self.time_limit_s)
+
+    def data(self) -> Data:
+        """What is reduced."""
+        return Data(self.distribution, self.parameters, self.seed)
+
+    def backends(self) -> tuple[str, ...]:
+        """The backends that have every one of the strategies."""
+        named = [{row.backend for row in strategies() if row.name == name} for name in self.strategies]
+        return tuple(sorted(set.intersection(*named)))

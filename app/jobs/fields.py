@@ -1,0 +1,88 @@
+"""Types of the fields of specs, which every kind of job shares: names from the catalogues, numbers, tags."""
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetPydanticSchema,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StringConstraints,
+)
+from pydantic.config import JsonDict
+from pydantic_core import core_schema
+
+from kernels.catalog import strategy_names
+from kernels.dtypes import DTYPES
+from kernels.errors import InvalidInput
+from kernels.generate import DISTRIBUTIONS
+from kernels.ops import OPS
+
+MAX_ELEMENTS = 1 << 40
+MAX_TIMEOUT_S = 7 * 24 * 3600
+
+
+def _one_of(known: Mapping[str, object], what: str) -> Callable[[str], str]:
+    def check(name: str) -> str:
+        if name not in known:
+            raise InvalidInput(f"unknown {what} {name[:64]!r}; known: {', '.join(known)}")
+        return name
+
+    return check
+
+
+def _known_strategy(name: str) -> str:
+    # Looked up late: strategies are found in their folders, which takes a while.
+    return _one_of(dict.fromkeys(strategy_names()), "strategy")(name)
+
+
+def _offer_strategies(schema: JsonDict) -> None:
+    schema["enum"] = list(strategy_names())
+
+
+def _said_as(message: str) -> GetPydanticSchema:
+    """One sentence in place of an error for each member of a union."""
+
+    def said(source: Any, handler: Callable[[Any], core_schema.CoreSchema]) -> core_schema.CoreSchema:
+        return core_schema.custom_error_schema(
+            handler(source), custom_error_type="number", custom_error_message=message
+        )
+
+    return GetPydanticSchema(said)
+
+
+OpName = Annotated[str, AfterValidator(_one_of(OPS, "op")), Field(json_schema_extra={"enum": list(OPS)})]
+DTypeName = Annotated[str, AfterValidator(_one_of(DTYPES, "dtype")), Field(json_schema_extra={"enum": list(DTYPES)})]
+StrategyName = Annotated[str, AfterValidator(_known_strategy), Field(json_schema_extra=_offer_strategies)]
+DistributionName = Annotated[
+    str,
+    AfterValidator(_one_of(DISTRIBUTIONS, "distribution")),
+    Field(json_schema_extra={"enum": list(DISTRIBUTIONS)}),
+]
+BackendName = Literal["auto", "cpu", "cuda"]
+Priority = Literal["low", "normal", "high"]
+FiniteFloat = Annotated[StrictFloat, Field(allow_inf_nan=False)]
+Parameter = Annotated[StrictInt | FiniteFloat, _said_as("Should be a finite number")]
+Number = Annotated[
+    StrictBool | StrictInt | FiniteFloat | Annotated[str, StringConstraints(max_length=64)],
+    _said_as('Should be a finite number, or a string such as "0x1.8p+1", "nan", "inf", "-inf"'),
+]
+TagName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
+TagValue = Annotated[str, StringConstraints(max_length=256, pattern=r"^[^\x00]*$")]
+
+
+class Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class JobOptions(Frozen):
+    """What every kind of job has."""
+
+    timeout_s: float = Field(300.0, strict=True, gt=0, le=MAX_TIMEOUT_S, description="of running, queueing not counted")
+    priority: Priority = "normal"
+    tags: dict[TagName, TagValue] = Field(default_factory=dict, max_length=32)
