@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -57,3 +58,16 @@ def test_no_database_is_an_error() -> None:
 
 def _upgrade_in_a_process(url: str) -> None:
     subprocess.run([sys.executable, "-c", "import sys, migrations; migrations.upgrade(sys.argv[1])", url], check=True)
+
+
+def test_the_command_migrates_the_configured_database(shared_postgres: EmbeddedPostgres) -> None:
+    url = create_database(shared_postgres, "test_command", template="template1")
+    for address, code, said in ((url, 0, "up to date"), (url, 0, "up to date"), ("", 1, "WARPFOLD_DATABASE_URL")):
+        run = subprocess.run(
+            [sys.executable, "-m", "migrations"],
+            env={**os.environ, "WARPFOLD_DATABASE_URL": address},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (run.returncode, said in run.stdout + run.stderr) == (code, True)

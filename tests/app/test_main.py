@@ -1,0 +1,39 @@
+import subprocess
+import sys
+
+import pytest
+
+import app.main
+from app.config import Settings
+from app.main import create_app
+
+
+def test_without_a_database_it_says_which_setting_is_missing() -> None:
+    with pytest.raises(ValueError, match="WARPFOLD_DATABASE_URL"):
+        create_app(Settings(database_url=""))
+
+
+def test_making_an_app_connects_to_nothing() -> None:
+    assert create_app(Settings(database_url="postgresql://nobody@nowhere.invalid/x")).title == "Warpfold"
+
+
+def test_the_app_of_the_environment_is_made_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WARPFOLD_DATABASE_URL", "postgresql://nobody@nowhere.invalid/x")
+    assert app.main.app.title == "Warpfold"
+    with pytest.raises(AttributeError):
+        _ = app.main.application
+
+
+def test_the_api_imports_neither_queue_nor_gpu_nor_compiler() -> None:
+    listed = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys, app.main; app.main.create_app(app.main.Settings(database_url='postgresql://x'));"
+            "print(*{name.split('.')[0] for name in sys.modules})",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    assert not {"rq", "cupy", "numba", "worker", "torch"} & set(listed)
