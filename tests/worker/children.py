@@ -1,5 +1,6 @@
 """What a child can be told to do in tests: real work of real processes, without a device."""
 
+import json
 import os
 import signal
 import time
@@ -13,12 +14,12 @@ from worker.messages import Opener, Progress, Request, Success, Tell
 
 @dataclass(frozen=True)
 class Actor:
-    """Does what the spec's first word says, with the rest of it as argument."""
+    """Does what the first word after "do" says, with the rest as argument: {"do": "sleep 1"}."""
 
     device: Mapping[str, object]
 
     def run(self, request: Request, tell: Tell) -> Success:
-        word, _, rest = request.spec.strip('"').partition(" ")
+        word, _, rest = str(json.loads(request.spec)["do"]).partition(" ")
         _PARTS[word](rest, tell)
         return Success({"pid": os.getpid(), "said": rest})
 

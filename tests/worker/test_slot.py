@@ -1,5 +1,6 @@
 """Each test works with a real child process."""
 
+import json
 import os
 import signal
 import subprocess
@@ -34,12 +35,16 @@ def slot(stop: Stop) -> Iterator[Slot]:
     slot.close()
 
 
+def asked(do: str) -> Request:
+    return Request(uuid4(), 1, json.dumps({"do": do}), 0.0)
+
+
 def go_on(progress: Progress | None) -> Verdict:
     return Verdict.GO_ON
 
 
 def run(slot: Slot, spec: str, timeout_s: float = 20.0) -> Ending:
-    return slot.run(Request(uuid4(), 1, spec, 0.0), timeout_s=timeout_s, beat_s=0.05, beat=go_on)
+    return slot.run(asked(spec), timeout_s=timeout_s, beat_s=0.05, beat=go_on)
 
 
 def test_a_child_describes_its_device_once_it_is_open(slot: Slot) -> None:
@@ -68,7 +73,7 @@ def test_progress_reaches_the_beat_but_not_every_step_of_it(slot: Slot) -> None:
             seen.append(progress)
         return Verdict.GO_ON
 
-    slot.run(Request(uuid4(), 1, "count 500", 0.0), timeout_s=20.0, beat_s=0.05, beat=beat)
+    slot.run(asked("count 500"), timeout_s=20.0, beat_s=0.05, beat=beat)
     assert 2 <= len(seen) <= 12
     assert [one.done for one in seen] == sorted(one.done for one in seen)
     assert seen[0].total == 500
@@ -91,7 +96,7 @@ def test_a_child_deaf_to_sigterm_is_killed(slot: Slot) -> None:
 
 @pytest.mark.parametrize(("verdict", "halt"), [(Verdict.CANCEL, Halt.CANCELLED), (Verdict.ABANDON, Halt.ABANDONED)])
 def test_the_beat_can_end_a_job(slot: Slot, verdict: Verdict, halt: Halt) -> None:
-    ending = slot.run(Request(uuid4(), 1, "sleep 60", 0.0), timeout_s=20.0, beat_s=0.05, beat=lambda progress: verdict)
+    ending = slot.run(asked("sleep 60"), timeout_s=20.0, beat_s=0.05, beat=lambda progress: verdict)
     assert ending is halt
 
 
@@ -100,7 +105,7 @@ def test_an_error_in_the_beat_leaves_no_child_that_would_answer_late(slot: Slot)
         raise RuntimeError("no")
 
     with pytest.raises(RuntimeError):
-        slot.run(Request(uuid4(), 1, "sleep 0.3", 0.0), timeout_s=20.0, beat_s=0.05, beat=broken)
+        slot.run(asked("sleep 0.3"), timeout_s=20.0, beat_s=0.05, beat=broken)
     slot.ready()
     ending = run(slot, "say fresh")
     assert isinstance(ending, Success)
@@ -205,7 +210,8 @@ def main():
     slot = Slot("cpu", actor(), Stop())
     slot.ready()
     print(slot.pid, flush=True)
-    slot.run(Request(uuid4(), 1, sys.argv[1], 0.0), timeout_s=60, beat_s=60, beat=lambda progress: Verdict.GO_ON)
+    request = Request(uuid4(), 1, '{"do": "' + sys.argv[1] + '"}', 0.0)
+    slot.run(request, timeout_s=60, beat_s=60, beat=lambda progress: Verdict.GO_ON)
     time.sleep(60)
 
 if __name__ == "__main__":

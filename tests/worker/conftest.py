@@ -1,0 +1,37 @@
+"""What tests of dispatcher and workers share: a database with a user, jobs, and workers that report themselves."""
+
+from collections.abc import Iterator
+
+import pytest
+from redis import Redis
+
+from app.config import Settings
+from app.db import BlockingDatabase
+from tests.worker.ledger import Ledger
+from worker.queue import connect
+from worker.stop import Stop
+
+
+@pytest.fixture
+def database(settings: Settings) -> Iterator[BlockingDatabase]:
+    database = BlockingDatabase(settings.database_url, application="test", pool_size=4)
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def ledger(database: BlockingDatabase) -> Ledger:
+    return Ledger(database)
+
+
+@pytest.fixture
+def redis(settings: Settings) -> Iterator[Redis]:
+    with connect(settings.redis_url, answer_within_s=5.0) as client:
+        yield client
+
+
+@pytest.fixture
+def stop() -> Iterator[Stop]:
+    stop = Stop()
+    yield stop
+    stop.close()

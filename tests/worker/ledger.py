@@ -1,0 +1,138 @@
+"""Jobs as a test submits them and looks at them afterwards, straight in Postgres."""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import Connection, Text, cast, func, insert, select, update
+
+from app.auth.models import users
+from app.db import BlockingDatabase
+from app.jobs import leases, repository
+from app.jobs.leases import WorkerInfo
+from app.jobs.models import events, jobs
+from app.jobs.repository import Job, NewJob
+from app.jobs.states import PRIORITIES, TERMINAL
+from app.results.models import measurements
+
+
+@dataclass
+class Ledger:
+    database: BlockingDatabase
+    _owners: dict[str, int] = field(default_factory=dict)
+
+    def submit(
+        self,
+        do: str = "say hello",
+        *,
+        spec: Mapping[str, Any] | None = None,
+        owner: str = "ada",
+        priority: str = "normal",
+        needs: str = "any",
+        timeout_s: float = 60.0,
+    ) -> UUID:
+        """Accept a job as the api does; without `spec` one that the children of tests understand."""
+        job_id = uuid4()
+        new = NewJob(
+            id=job_id,
+            owner_id=self.owner(owner),
+            kind="reduce",
+            priority=PRIORITIES[priority],
+            needs=needs,
+            timeout_s=timeout_s,
+            spec=json.dumps(spec or {"do": do}),
+            spec_brief=None,
+            tags={},
+        )
+        self.database.run(repository.accept, new)
+        return job_id
+
+    def owner(self, name: str) -> int:
+        if name not in self._owners:
+            self._owners[name] = self.database.run(_add_user, name)
+        return self._owners[name]
+
+    def job(self, job_id: UUID) -> Job:
+        job = self.database.run(repository.get, job_id)
+        assert job is not None
+        return job
+
+    def history(self, job_id: UUID) -> list[str]:
+        """The types of a job's events, in order."""
+        return [event.type.value for event in self.database.run(repository.events_after, job_id, 0)]
+
+    def column(self, job_id: UUID, name: str) -> Any:
+        return self.database.run(_column, job_id, name)
+
+    def result_text(self, job_id: UUID) -> str:
+        """The stored result, as its JSON text."""
+        return str(self.database.run(_result_text, job_id))
+
+    def cancel(self, job_id: UUID) -> None:
+        self.database.run(repository.request_cancel, job_id)
+
+    def expire_lease(self, job_id: UUID) -> None:
+        self.set(job_id, lease_expires_at=func.now() - func.make_interval(0, 0, 0, 0, 0, 0, 1))
+
+    def age(self, job_id: UUID, seconds: float) -> None:
+        """As if the job had been accepted, and handed over if it was, so much earlier."""
+        interval = func.make_interval(0, 0, 0, 0, 0, 0, seconds)
+        self.set(job_id, created_at=jobs.c.created_at - interval, dispatched_at=jobs.c.dispatched_at - interval)
+
+    def set(self, job_id: UUID, **values: object) -> None:
+        self.database.run(_set, job_id, values)
+
+    def worker(self, slot: str, host: str = "here", state: str = "idle", lease_s: float = 60.0) -> str:
+        """A live worker that reported itself; its id."""
+        info = WorkerInfo(f"{host}:{slot}", slot, slot.partition(":")[0], host, 1, "0", None)
+        self.database.run(leases.report, info, state, None, lease_s)
+        return info.id
+
+    def points(self, job_id: UUID) -> int:
+        return self.database.run(_points, job_id)
+
+    def wait(self, job_ids: Sequence[UUID], within_s: float) -> None:
+        """Until all of the jobs have ended."""
+        give_up = time.monotonic() + within_s
+        while (open_ := self.database.run(_count_open, job_ids)) > 0:
+            assert time.monotonic() < give_up, f"{open_} of {len(job_ids)} jobs have not ended"
+            time.sleep(0.02)
+
+
+def _add_user(connection: Connection, name: str) -> int:
+    user_id: int = connection.execute(insert(users).values(name=name, role="user").returning(users.c.id)).scalar_one()
+    return user_id
+
+
+def _column(connection: Connection, job_id: UUID, name: str) -> Any:
+    return connection.execute(select(jobs.c[name]).where(jobs.c.id == job_id)).scalar_one()
+
+
+def _result_text(connection: Connection, job_id: UUID) -> str:
+    return connection.execute(select(cast(jobs.c.result, Text)).where(jobs.c.id == job_id)).scalar_one()
+
+
+def _set(connection: Connection, job_id: UUID, values: Mapping[str, object]) -> None:
+    connection.execute(update(jobs).where(jobs.c.id == job_id).values(**values))
+
+
+def _points(connection: Connection, job_id: UUID) -> int:
+    return connection.execute(select(func.count()).where(measurements.c.job_id == job_id)).scalar_one()
+
+
+def _count_open(connection: Connection, job_ids: Sequence[UUID]) -> int:
+    still = select(func.count()).where(jobs.c.id.in_(job_ids), jobs.c.status.not_in(TERMINAL))
+    return connection.execute(still).scalar_one()
+
+
+def succeeded_events(connection: Connection, job_ids: Sequence[UUID]) -> dict[UUID, int]:
+    """How many `succeeded` events each of the jobs has."""
+    counted = (
+        select(events.c.job_id, func.count().label("succeeded"))
+        .where(events.c.job_id.in_(job_ids), events.c.type == "succeeded")
+        .group_by(events.c.job_id)
+    )
+    return {row.job_id: row.succeeded for row in connection.execute(counted)}

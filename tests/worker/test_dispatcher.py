@@ -1,0 +1,289 @@
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from uuid import UUID
+
+import psycopg
+import pytest
+from redis import Redis
+from sqlalchemy import Connection, text
+
+from app.config import Settings
+from app.db import BlockingDatabase
+from app.jobs import leases
+from app.jobs.leases import Lease
+from app.jobs.states import Reason, Status
+from tests.worker.ledger import Ledger
+from worker.dispatcher import Dispatcher, choose
+from worker.leadership import Leadership
+from worker.queue import Mail, connect, rq_id
+from worker.stop import Stop
+
+
+@pytest.fixture
+def dispatcher(settings: Settings, database: BlockingDatabase, redis: Redis, stop: Stop) -> Dispatcher:
+    return Dispatcher(settings, database, Mail(redis), stop)
+
+
+def handed(database: BlockingDatabase, prefetch: int = 2) -> list[tuple[UUID, str]]:
+    return [(one.job_id, one.worker) for one in database.run(choose, prefetch)]
+
+
+def claim(database: BlockingDatabase, job_id: UUID, worker: str, lease_s: float = 60.0) -> Lease:
+    lease = database.run(leases.claim, job_id, 1, worker, lease_s)
+    assert lease is not None
+    return lease
+
+
+def test_without_a_live_worker_nothing_is_handed_over(ledger: Ledger, database: BlockingDatabase) -> None:
+    ledger.submit()
+    ledger.worker("cpu", state="starting")
+    ledger.worker("cuda:0", lease_s=0.0)
+    assert handed(database) == []
+
+
+def test_higher_priority_goes_first_then_age(ledger: Ledger, database: BlockingDatabase) -> None:
+    cpu = ledger.worker("cpu")
+    low, old, young, high = (ledger.submit(priority=name) for name in ("low", "normal", "normal", "high"))
+    assert handed(database, prefetch=4) == [(high, cpu), (old, cpu), (young, cpu), (low, cpu)]
+
+
+def test_owners_take_turns(ledger: Ledger, database: BlockingDatabase) -> None:
+    ledger.worker("cpu")
+    mine = [ledger.submit(owner="ada") for _ in range(3)]
+    yours = [ledger.submit(owner="bob") for _ in range(2)]
+    order = [job_id for job_id, _ in handed(database, prefetch=5)]
+    assert order == [mine[0], yours[0], mine[1], yours[1], mine[2]]
+
+
+def test_a_slot_gets_no_more_than_it_has_room_for(ledger: Ledger, database: BlockingDatabase) -> None:
+    cpu = ledger.worker("cpu")
+    job_ids = [ledger.submit() for _ in range(4)]
+    assert [job_id for job_id, _ in handed(database)] == job_ids[:2]
+    assert handed(database) == []
+    lease = claim(database, job_ids[0], cpu)
+    assert handed(database) == []  # one runs, one waits
+    database.run(leases.succeed, lease, {}, ())
+    assert handed(database) == [(job_ids[2], cpu)]
+
+
+def test_the_emptier_slot_gets_the_next_job_and_a_gpu_before_a_cpu(ledger: Ledger, database: BlockingDatabase) -> None:
+    cpu, gpu = ledger.worker("cpu"), ledger.worker("cuda:0")
+    for _ in range(4):
+        ledger.submit()
+    assert [worker for _, worker in handed(database)] == [gpu, cpu, gpu, cpu]
+
+
+def test_a_job_goes_only_to_slots_that_can_run_it(ledger: Ledger, database: BlockingDatabase) -> None:
+    cpu, gpu = ledger.worker("cpu"), ledger.worker("cuda:0")
+    on_cpu, on_gpu = ledger.submit(needs="cpu"), ledger.submit(needs="cuda")
+    assert sorted(handed(database)) == sorted([(on_cpu, cpu), (on_gpu, gpu)])
+
+
+def test_a_handed_over_job_waits_in_its_workers_queue(ledger: Ledger, dispatcher: Dispatcher, redis: Redis) -> None:
+    cpu, job_id = ledger.worker("cpu"), ledger.submit()
+    dispatcher.deliver()
+    assert Mail(redis).waiting(cpu) == {rq_id(job_id, 1)}
+
+
+def test_while_redis_is_away_jobs_stay_available(
+    ledger: Ledger, settings: Settings, database: BlockingDatabase, stop: Stop, redis: Redis
+) -> None:
+    cpu, job_id = ledger.worker("cpu"), ledger.submit()
+    cut_off = Dispatcher(settings, database, Mail(connect("redis://127.0.0.1:1/0", answer_within_s=1.0)), stop)
+    cut_off.deliver()
+    assert ledger.column(job_id, "dispatched_at") is None
+    Dispatcher(settings, database, Mail(redis), stop).deliver()
+    assert Mail(redis).waiting(cpu) == {rq_id(job_id, 1)}
+
+
+def test_a_dispatcher_does_not_hammer_a_redis_that_is_away(
+    ledger: Ledger, settings: Settings, database: BlockingDatabase, stop: Stop
+) -> None:
+    ledger.worker("cpu")
+    ledger.submit()
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as door:
+        calls = []
+
+        def slam() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    caller, _ = door.accept()
+                    calls.append(time.monotonic())
+                    caller.close()
+
+        doorman = threading.Thread(target=slam)
+        doorman.start()
+        url = f"redis://127.0.0.1:{door.getsockname()[1]}/0"
+        cut_off = Dispatcher(settings, database, Mail(connect(url, answer_within_s=1.0)), stop)
+        until = time.monotonic() + 0.5
+        while time.monotonic() < until:
+            cut_off.deliver()
+        door.shutdown(socket.SHUT_RDWR)
+        doorman.join()
+    assert 2 <= len(calls) <= 5
+
+
+def test_what_redis_forgot_is_sent_again(ledger: Ledger, dispatcher: Dispatcher, redis: Redis) -> None:
+    cpu, job_id = ledger.worker("cpu"), ledger.submit()
+    dispatcher.deliver()
+    redis.flushall()
+    dispatcher.look_around()
+    dispatcher.deliver()
+    assert Mail(redis).waiting(cpu) == frozenset(), "too early to call it lost"
+    ledger.age(job_id, 5)
+    dispatcher.look_around()
+    dispatcher.deliver()
+    assert Mail(redis).waiting(cpu) == {rq_id(job_id, 1)}
+
+
+def test_what_waits_in_its_queue_is_left_there(ledger: Ledger, dispatcher: Dispatcher, redis: Redis) -> None:
+    cpu, job_id = ledger.worker("cpu"), ledger.submit()
+    dispatcher.deliver()
+    ledger.age(job_id, 5)
+    dispatcher.look_around()
+    dispatcher.deliver()
+    assert redis.llen(f"rq:queue:{cpu}") == 1
+
+
+def test_jobs_of_a_worker_that_is_gone_go_to_another(ledger: Ledger, dispatcher: Dispatcher, redis: Redis) -> None:
+    gone, job_id = ledger.worker("cpu", host="there"), ledger.submit()
+    dispatcher.deliver()
+    ledger.worker("cpu", host="there", lease_s=0.0)
+    here = ledger.worker("cpu")
+    ledger.age(job_id, 5)
+    dispatcher.look_around()
+    dispatcher.deliver()
+    assert Mail(redis).waiting(here) == {rq_id(job_id, 1)}
+    assert not redis.keys(f"*{gone}*")
+
+
+def test_a_silent_worker_loses_its_job(ledger: Ledger, dispatcher: Dispatcher, database: BlockingDatabase) -> None:
+    cpu, job_id = ledger.worker("cpu"), ledger.submit()
+    lease = claim(database, job_id, cpu)
+    dispatcher.look_around()
+    assert ledger.job(job_id).status is Status.RUNNING
+    ledger.expire_lease(job_id)
+    dispatcher.look_around()
+    job = ledger.job(job_id)
+    assert (job.status, job.attempt) == (Status.QUEUED, 2)
+    assert not database.run(leases.succeed, lease, {}, ()), "the old lease is worth nothing"
+    assert ledger.history(job_id) == ["submitted", "started", "requeued"]
+
+
+def test_a_job_that_loses_its_worker_three_times_fails(
+    ledger: Ledger, dispatcher: Dispatcher, database: BlockingDatabase
+) -> None:
+    cpu, job_id = ledger.worker("cpu"), ledger.submit()
+    for attempt in (1, 2, 3):
+        assert database.run(leases.claim, job_id, attempt, cpu, 60.0) is not None
+        ledger.expire_lease(job_id)
+        dispatcher.look_around()
+    job = ledger.job(job_id)
+    assert (job.status, job.reason) == (Status.FAILED, Reason.WORKER_LOST)
+    assert job.error is not None
+    assert "3 times" in job.error
+
+
+def test_a_cancelled_job_of_a_lost_worker_is_not_run_again(
+    ledger: Ledger, dispatcher: Dispatcher, database: BlockingDatabase
+) -> None:
+    cpu, job_id = ledger.worker("cpu"), ledger.submit()
+    claim(database, job_id, cpu)
+    ledger.cancel(job_id)
+    ledger.expire_lease(job_id)
+    dispatcher.look_around()
+    assert ledger.job(job_id).status is Status.CANCELLED
+
+
+def test_a_job_that_no_worker_can_take_fails_in_the_end(
+    ledger: Ledger, settings: Settings, database: BlockingDatabase, redis: Redis, stop: Stop
+) -> None:
+    ledger.worker("cpu")
+    on_gpu, on_any = ledger.submit(needs="cuda"), ledger.submit()
+    prompt = settings.model_copy(update={"unavailable_after_s": 0.3})
+    dispatcher = Dispatcher(prompt, database, Mail(redis), stop)
+    ledger.age(on_gpu, 10)
+    ledger.age(on_any, 10)
+    dispatcher.look_around()
+    assert ledger.job(on_gpu).status is Status.QUEUED, "workers get time to start after the dispatcher"
+    time.sleep(0.3)
+    dispatcher.look_around()
+    job = ledger.job(on_gpu)
+    assert (job.status, job.reason, job.error) == (
+        Status.FAILED,
+        Reason.UNAVAILABLE,
+        "No worker with a GPU serves this queue.",
+    )
+    assert ledger.job(on_any).status is Status.QUEUED
+
+
+def test_a_worker_that_only_restarts_fails_no_job(
+    ledger: Ledger, settings: Settings, database: BlockingDatabase, redis: Redis, stop: Stop
+) -> None:
+    ledger.worker("cuda:0", state="stopped", lease_s=0.0)
+    job_id = ledger.submit(needs="cuda")
+    ledger.age(job_id, 100)
+    dispatcher = Dispatcher(settings, database, Mail(redis), stop)
+    dispatcher._serving_since -= 100
+    dispatcher.look_around()
+    assert ledger.job(job_id).status is Status.QUEUED
+
+
+def test_old_jobs_are_removed_and_young_ones_stay(
+    ledger: Ledger, dispatcher: Dispatcher, database: BlockingDatabase
+) -> None:
+    old, young = ledger.submit(), ledger.submit()
+    ledger.cancel(old)
+    ledger.cancel(young)
+    ledger.set(old, finished_at=text("now() - interval '91 days'"))
+    dispatcher.look_around()
+    assert ledger.history(old) == []
+    assert ledger.history(young) == ["submitted", "cancelled"]
+
+
+@pytest.fixture
+def leader(settings: Settings) -> Iterator[Leadership]:
+    with Leadership(settings.database_url) as session:
+        assert session.won()
+        yield session
+
+
+def test_there_is_one_leader_and_the_next_takes_over(settings: Settings, leader: Leadership) -> None:
+    with Leadership(settings.database_url) as other:
+        assert not other.won()
+        leader.close()
+        give_up = time.monotonic() + 5
+        while not other.won():
+            assert time.monotonic() < give_up
+
+
+def test_a_submitted_job_wakes_the_leader(leader: Leadership, ledger: Ledger, stop: Stop) -> None:
+    leader.wait(0.0, stop)
+    ledger.submit()
+    started = time.monotonic()
+    leader.wait(10.0, stop)
+    assert time.monotonic() - started < 5.0
+
+
+def test_a_stop_wakes_the_leader(leader: Leadership, stop: Stop) -> None:
+    stop.request()
+    started = time.monotonic()
+    leader.wait(10.0, stop)
+    assert time.monotonic() - started < 5.0
+
+
+def _end_sessions(connection: Connection) -> None:
+    connection.execute(
+        text(
+            "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'warpfold-dispatcher%'"
+        )
+    )
+
+
+def test_a_leader_hears_that_its_session_ended(leader: Leadership, database: BlockingDatabase, stop: Stop) -> None:
+    database.run(_end_sessions)
+    with pytest.raises(psycopg.OperationalError):
+        leader.wait(5.0, stop)
