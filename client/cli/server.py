@@ -28,10 +28,17 @@ def register_server_commands(app: typer.Typer) -> None:
 
 def _runner(name: str, module: str) -> Callable[[typer.Context], None]:
     def run(context: typer.Context) -> None:
-        if find_spec("fastapi") is None:
+        if not _server_installed():
             typer.echo(f"`warpfold {name}` needs the server: pip install 'warpfold[embedded]'", err=True)
             raise typer.Exit(3)
         # The server replaces this process: signals reach it directly, and its exit code is ours.
         os.execv(sys.executable, [sys.executable, "-m", module, *context.args])  # noqa: S606
 
     return run
+
+
+def _server_installed() -> bool:
+    try:
+        return find_spec("fastapi") is not None
+    except ImportError:
+        return False

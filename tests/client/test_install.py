@@ -1,0 +1,49 @@
+"""The base installation has no server: the client must work without its packages."""
+
+import subprocess
+import sys
+
+BLOCKED = """
+import sys
+
+class Block:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {names}:
+            raise ModuleNotFoundError(name + " is not part of the base installation", name=name)
+
+sys.meta_path.insert(0, Block())
+"""
+SERVER_ONLY = {
+    "fastapi",
+    "starlette",
+    "sqlalchemy",
+    "psycopg",
+    "redis",
+    "rq",
+    "numba",
+    "psutil",
+    "structlog",
+    "uvicorn",
+}
+
+
+def _run(code: str) -> subprocess.CompletedProcess[str]:
+    blocked = BLOCKED.replace("{names}", repr(SERVER_ONLY))
+    return subprocess.run([sys.executable, "-c", blocked + code], capture_output=True, text=True, check=False)
+
+
+def test_the_client_and_its_specs_need_no_package_of_the_server() -> None:
+    done = _run("from client import Client; from app.jobs.spec import ReduceSpec; print('fine')")
+    assert done.stdout == "fine\n", done.stderr
+
+
+def test_the_command_line_shows_its_help_without_the_server() -> None:
+    done = _run("import sys; sys.argv = ['warpfold', '--help']; from client.cli import main; main()")
+    assert done.returncode == 0, done.stderr
+    assert "serve" in done.stdout
+
+
+def test_a_server_command_says_what_to_install() -> None:
+    done = _run("import sys; sys.argv = ['warpfold', 'serve']; from client.cli import main; main()")
+    assert done.returncode == 3
+    assert "warpfold[embedded]" in done.stderr
