@@ -9,6 +9,7 @@ from kernels.cuda.baselines import baselines
 from kernels.cuda.baselines.method import BaselineMethod
 from kernels.cuda.cupy_method import CupyMethod
 from kernels.cuda.device import describe
+from kernels.cuda.exact_method import ExactFloats
 from kernels.cuda.failures import cuda_errors
 from kernels.cuda.feed import Feed, piece_size
 from kernels.cuda.launch import Gpu
@@ -108,8 +109,6 @@ class CudaBackend:
         if strategy in baselines():
             return BaselineMethod(self._gpu, baselines()[strategy], op, dtype, omit_nan=omit_nan)
         if strategy == EXACT and dtype.is_float and op.terms is not Terms.NONE:
-            from kernels.cuda.exact_method import ExactFloats
-
             return ExactFloats(self._gpu, op, dtype)
         own = own_strategies()[FAST if strategy == EXACT else strategy]
         pieces = -(-source.count // piece_size(source))

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kernels.cuda.exact import ExactAccumulator
+from kernels.cuda.digits import DigitAccumulator
 from kernels.cuda.launch import Gpu
 from kernels.cuda.methods import Finished
 from kernels.dtypes import DType
@@ -16,10 +16,10 @@ class ExactFloats:
 
     def __init__(self, gpu: Gpu, op: Op, dtype: DType) -> None:
         self._op, self._dtype = op, dtype
-        self._accumulator = ExactAccumulator(gpu)
+        self._accumulator = DigitAccumulator(gpu, dtype, op.terms, magnitudes=op.name == "norm1")
 
     def add(self, array: Any, first: int) -> None:
-        self._accumulator.add(array, self._op.terms, magnitudes=self._op.name == "norm1")
+        self._accumulator.add(array)
 
     def finish(self, count: int) -> Finished:
         added = self._accumulator.state()

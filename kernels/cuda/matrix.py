@@ -15,7 +15,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from kernels.cuda.compile import ARCHITECTURES, Binary, Unit, compile_unit
-from kernels.cuda.exact import exact_units
+from kernels.cuda.digits import exact_units
 from kernels.cuda.generator import generator_unit
 from kernels.cuda.nans import nans_unit
 from kernels.cuda.strategies import own_strategies

@@ -59,9 +59,8 @@ class OwnMethod:
         self._begin = kernels.pop(0) if strategy.begins else None
         self._fold = kernels.pop() if strategy.folds else None
         (self._main,) = kernels
-        self._most_blocks = 0
-        if self._launch.cooperative:
-            self._most_blocks = self._main.blocks_per_multiprocessor(self._launch.threads) * gpu.multiprocessors
+        # Blocks that stride through the array come in one wave: a second would start when the first is all but done.
+        self._resident = self._main.blocks_per_multiprocessor(self._launch.threads) * gpu.multiprocessors
         self._state = cupy.zeros(2, dtype=np.uint32)
         self._outcomes = cupy.zeros((pieces, WORDS), dtype=np.uint64)
         self._partials = self._folded = cupy.empty(0, dtype=np.uint8)
@@ -69,8 +68,8 @@ class OwnMethod:
 
     def add(self, array: Any, first: int) -> None:
         blocks = self._launch.blocks(array.size, self._dtype.itemsize, self._gpu.multiprocessors)
-        if self._most_blocks:
-            blocks = min(blocks, self._most_blocks)
+        if self._launch.blocks_per_multiprocessor:
+            blocks = min(blocks, self._resident // self._launch.cluster * self._launch.cluster)
         self._make_room(blocks)
         outcome = self._outcomes[len(self._firsts)]
         self._firsts.append(first)

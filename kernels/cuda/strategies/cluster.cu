@@ -16,7 +16,7 @@
 constexpr int CLUSTER = 8;
 
 template <class R, class A = typename R::Accumulator, class T = typename R::Element>
-__global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(256)
+__global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(256, 4)
 cluster(const T* data, uint64 count, uint64 first, uint32 omit_nan, A* partials, uint32* ticket, uint64* outcome) {
     __shared__ alignas(16) unsigned char memory[sizeof(A)];
     A* const mine = reinterpret_cast<A*>(memory);

@@ -27,7 +27,7 @@ __device__ void grid_barrier(uint32* state) {
 }
 
 template <class R, class A = typename R::Accumulator, class T = typename R::Element>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(256, 4)
 cooperative(const T* data, uint64 count, uint64 first, uint32 omit_nan, A* partials, uint32* state, uint64* outcome) {
     A a = block_fold(fold_vectors<R, 4>({data, count, first, omit_nan != 0}));
     if (threadIdx.x == 0) partials[blockIdx.x] = a;
