@@ -82,6 +82,7 @@ Index("ix_jobs_running", jobs.c.lease_expires_at, postgresql_where=text("status 
 Index("ix_jobs_owner_active", jobs.c.owner_id, postgresql_where=text("status in ('queued', 'running')"))
 Index("ix_jobs_status_seq", jobs.c.status, jobs.c.seq)
 Index("ix_jobs_owner_id_seq", jobs.c.owner_id, jobs.c.seq)
+Index("ix_jobs_kind_seq", jobs.c.kind, jobs.c.seq)
 Index("ix_jobs_tags", jobs.c.tags, postgresql_using="gin")
 Index("ix_jobs_finished_at", jobs.c.finished_at, postgresql_where=text("finished_at is not null"))
 

@@ -97,6 +97,7 @@ def upgrade() -> None:
         unique=False,
         postgresql_where=sa.text("status in ('queued', 'running')"),
     )
+    op.create_index("ix_jobs_kind_seq", "jobs", ["kind", "seq"], unique=False)
     op.create_index("ix_jobs_owner_id_seq", "jobs", ["owner_id", "seq"], unique=False)
     op.create_index(
         "ix_jobs_queue",
@@ -186,6 +187,7 @@ def downgrade() -> None:
     op.drop_index("ix_jobs_running", table_name="jobs", postgresql_where=sa.text("status = 'running'"))
     op.drop_index("ix_jobs_queue", table_name="jobs", postgresql_where=sa.text("status = 'queued'"))
     op.drop_index("ix_jobs_owner_id_seq", table_name="jobs")
+    op.drop_index("ix_jobs_kind_seq", table_name="jobs")
     op.drop_index(
         "ix_jobs_owner_active", table_name="jobs", postgresql_where=sa.text("status in ('queued', 'running')")
     )
