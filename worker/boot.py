@@ -8,11 +8,10 @@ from importlib.metadata import version
 import psutil
 import structlog
 from redis import RedisError
-from sqlalchemy.exc import OperationalError
 from structlog.typing import FilteringBoundLogger
 
 from app.config import Settings
-from app.db import BlockingDatabase
+from app.db import DATABASE_LOST, BlockingDatabase
 from app.jobs import leases
 from app.jobs.leases import WorkerInfo
 from worker.backoff import Backoff
@@ -88,9 +87,9 @@ def _take_over(database: BlockingDatabase, settings: Settings, info: WorkerInfo,
             for job_id in database.run(leases.take_back_from, info.id, settings.max_losses):
                 log.warning("taken back from my forerunner", job=str(job_id))
             return
-        except OperationalError as error:
+        except DATABASE_LOST as error:
             if not pause.failing:
-                log.warning("waiting for Postgres", error=str(error.orig))
+                log.warning("waiting for Postgres", error=str(error).strip())
             if stop.wait(pause.next()):
                 raise StopRequested from None
 
@@ -124,7 +123,7 @@ def _work(place: Place, heartbeat: Heartbeat) -> None:
             finally:
                 if place.stop.requested:
                     consumer.leave()
-        except (RedisError, OperationalError) as error:
+        except (RedisError, *DATABASE_LOST) as error:
             if not pause.failing:
                 log.warning("waiting for Redis or Postgres", error=str(error).strip())
             place.stop.wait(pause.next())

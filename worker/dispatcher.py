@@ -4,6 +4,7 @@ Redis is never believed: a job that was handed over and then neither waits in it
 again, and what is delivered twice is claimed once.
 """
 
+import math
 import sys
 import time
 from collections import defaultdict
@@ -13,11 +14,10 @@ import psycopg
 import structlog
 from redis import RedisError
 from sqlalchemy import Connection
-from sqlalchemy.exc import OperationalError
 from structlog.typing import FilteringBoundLogger
 
 from app.config import Settings, load_settings
-from app.db import BlockingDatabase
+from app.db import DATABASE_LOST, BlockingDatabase
 from app.jobs import outbox
 from app.jobs.outbox import HandOver
 from worker import logs
@@ -55,7 +55,7 @@ class Dispatcher:
                     postgres.reset()
                     self._stand_by(session)
                     self._lead(session)
-            except (psycopg.OperationalError, OperationalError) as error:
+            except (psycopg.OperationalError, *DATABASE_LOST) as error:
                 if not postgres.failing:
                     log.warning("Postgres is lost", error=str(error).strip())
                 # Nobody could renew anything meanwhile: workers get the time to, before they count as lost.
@@ -158,14 +158,17 @@ def choose(connection: Connection, prefetch: int) -> list[HandOver]:
     """
     slots = outbox.live_slots(connection, prefetch)
     room = {slot.worker: slot.room for slot in slots}
+    # The count stops at `prefetch`: there may be more, and only an empty hand tells that there are not.
+    left = {slot.backend: slot.waiting if slot.waiting < prefetch else math.inf for slot in slots}
     handed = []
-    while open_ := [slot for slot in slots if room[slot.worker] > 0]:
+    while open_ := [slot for slot in slots if room[slot.worker] > 0 and left[slot.backend] > 0]:
         slot = max(open_, key=lambda slot: (room[slot.worker], slot.backend == "cuda"))
         one = outbox.hand_over_next(connection, slot)
-        if one is None:  # no job suits slots of this kind
-            slots = [other for other in slots if other.backend != slot.backend]
+        if one is None:
+            left[slot.backend] = 0
         else:
             room[slot.worker] -= 1
+            left[slot.backend] -= 1
             handed.append(one)
     return handed
 

@@ -7,7 +7,7 @@ import psycopg
 from psycopg import sql
 
 from app.channels import QUEUE
-from app.db import database_url
+from app.db import libpq_url
 from worker.stop import Stop
 
 _KEY = 0x77_66_6C_64  # the lock's number in this database: "wfld"
@@ -22,9 +22,8 @@ class Leadership:
     """
 
     def __init__(self, url: str) -> None:
-        address = database_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
         self._connection = psycopg.connect(
-            address,
+            libpq_url(url),
             autocommit=True,
             application_name="warpfold-dispatcher-leader",
             connect_timeout=5,

@@ -30,11 +30,15 @@ ANY = "any"
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A live worker and how many jobs should be handed to it now: no more than it has room for, or than wait."""
+    """A live worker, how many more jobs it has room for, and how many wait that it could run.
+
+    `waiting` is the same for all slots of a backend, and counted only up to the number of jobs of a full slot.
+    """
 
     worker: str
     backend: str
     room: int
+    waiting: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +102,7 @@ _HAND_OVER = (
 def live_slots(connection: Connection, prefetch: int) -> list[Slot]:
     """Every worker with an unexpired heartbeat."""
     return [
-        Slot(worker, backend, max(0, min(prefetch - held, waiting)))
+        Slot(worker, backend, max(0, prefetch - held), waiting)
         for worker, backend, held, waiting in connection.execute(_LIVE, {"prefetch": prefetch})
     ]
 

@@ -76,6 +76,24 @@ def test_the_emptier_slot_gets_the_next_job_and_a_gpu_before_a_cpu(ledger: Ledge
     assert [worker for _, worker in handed(database)] == [gpu, cpu, gpu, cpu]
 
 
+def test_an_idle_cpu_gets_the_job_that_a_busy_gpu_could_run_too(ledger: Ledger, database: BlockingDatabase) -> None:
+    cpu, gpu = ledger.worker("cpu"), ledger.worker("cuda:0")
+    running = ledger.submit(needs="cuda")
+    assert handed(database) == [(running, gpu)]
+    claim(database, running, gpu)
+    following = ledger.submit()
+    assert handed(database) == [(following, cpu)]
+
+
+def test_many_slots_are_filled_in_one_go(ledger: Ledger, database: BlockingDatabase) -> None:
+    gpus = [ledger.worker(f"cuda:{index}") for index in range(8)]
+    for _ in range(11):
+        ledger.submit()
+    given = [worker for _, worker in handed(database)]
+    assert len(given) == 11
+    assert {given.count(gpu) for gpu in gpus} == {1, 2}
+
+
 def test_a_job_goes_only_to_slots_that_can_run_it(ledger: Ledger, database: BlockingDatabase) -> None:
     cpu, gpu = ledger.worker("cpu"), ledger.worker("cuda:0")
     on_cpu, on_gpu = ledger.submit(needs="cpu"), ledger.submit(needs="cuda")
