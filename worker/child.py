@@ -11,7 +11,7 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from worker import logs
-from worker.messages import Broken, Failure, Opener, Progress, Ready, Request, Success, Work
+from worker.messages import Broken, Failure, News, Opener, Progress, Ready, Request, Success, Work
 
 log: FilteringBoundLogger = structlog.get_logger()
 
@@ -52,17 +52,19 @@ def _answer(work: Work, request: Request, tell: "_Teller") -> Success | Failure:
 
 
 class _Teller:
-    """Sends progress to the parent, at most every 100 ms."""
+    """Sends news to the parent, of progress at most every 100 ms."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._next = time.monotonic() + _PROGRESS_EVERY_S
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, news: News) -> None:
         now = time.monotonic()
-        if now >= self._next:
+        if not isinstance(news, Progress):
+            self._connection.send(news)
+        elif now >= self._next:
             self._next = now + _PROGRESS_EVERY_S
-            self._connection.send(progress)
+            self._connection.send(news)
 
 
 def _end_with(parent: int) -> None:

@@ -14,12 +14,17 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from app.jobs.benchmark_spec import BenchmarkSpec
+from app.jobs.cluster_spec import ClusterSpec
 from app.jobs.spec import GenerateSource, JobSpec, ReduceSpec, job_spec
 from app.results.measurement import Measurement
 from app.results.reduce import DeviceView, Provenance, ReduceResult, Timings, as_json, check_length, hex_of
 from kernels import open_backend
 from kernels.backend import Reduction
 from kernels.errors import InvalidInput
+from worker.kinds.attempt import Attempt
+from worker.kinds.benchmark import measure
+from worker.kinds.cluster import solve_puzzle
 from worker.messages import Progress, Request, Success, Tell
 from worker.sources import source_of
 
@@ -56,7 +61,22 @@ class Kernels:
         except ValidationError as error:
             first = error.errors(include_url=False, include_context=False, include_input=False)[0]
             raise InvalidInput(f"this version cannot read the job's spec: {first['msg']}") from None
-        return self._reduce(spec, request, tell, started)
+        match spec:
+            case ReduceSpec():
+                return self._reduce(spec, request, tell, started)
+            case BenchmarkSpec():
+                return measure(self._attempt(spec, request, started), spec, request.done, tell)
+            case ClusterSpec():
+                return solve_puzzle(self._attempt(spec, request, started), spec)
+
+    def _attempt(self, spec: JobSpec, request: Request, started: float) -> Attempt:
+        return Attempt(
+            backend=self._backend,
+            device=self._device,
+            provenance=self._provenance(spec, request),
+            queued_ms=request.queued_ms,
+            elapsed_ms=lambda: (time.perf_counter() - started) * 1000,
+        )
 
     def _reduce(self, spec: ReduceSpec, request: Request, tell: Tell, started: float) -> Success:
         source = source_of(spec.source, self._data_roots)
@@ -117,8 +137,15 @@ class Kernels:
             worker=self._origin.worker,
             attempt=request.attempt,
             spec_sha256=_digest(request.spec),
-            seed=spec.source.seed if isinstance(spec.source, GenerateSource) else None,
+            seed=_seed(spec),
         )
+
+
+def _seed(spec: JobSpec) -> int | None:
+    match spec:
+        case ReduceSpec(source=GenerateSource(seed=seed)) | BenchmarkSpec(seed=seed):
+            return seed
+    return None
 
 
 def _digest(spec: str) -> str:

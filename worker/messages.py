@@ -11,12 +11,14 @@ from app.results.measurement import Measurement
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One attempt of a job, to be run. `spec` is its JSON text, `queued_ms` how long it waited."""
+    """One attempt of a job, to be run. `spec` is its JSON text, `queued_ms` how long it waited; `done` are the points
+    that the attempt has already, measured by a child that did not live to the end."""
 
     job_id: UUID
     attempt: int
     spec: str
     queued_ms: float
+    done: tuple[Measurement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,20 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
+class Begun:
+    """A point is being measured. `point` is what to keep of it if the child dies of it."""
+
+    point: Measurement
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A point is done: it need not be measured again, whatever becomes of the child."""
+
+    point: Measurement
+
+
+@dataclass(frozen=True, slots=True)
 class Success:
     """A result as JSON values, and what was measured on the way."""
 
@@ -59,8 +75,10 @@ class Failure:
     replace: bool
 
 
-Tell = Callable[[Progress], None]
-"""Takes progress; cheap to call often."""
+News = Progress | Begun | Measured
+
+Tell = Callable[[News], None]
+"""Takes what is new of the running job; progress is cheap to tell often."""
 
 
 class Work(Protocol):

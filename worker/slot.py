@@ -13,7 +13,7 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from worker.child import child_main
-from worker.messages import Broken, Failure, Opener, Progress, Ready, Request, Success
+from worker.messages import Begun, Broken, Failure, Measured, News, Opener, Progress, Ready, Request, Success
 from worker.stop import Stop, StopRequested
 
 log: FilteringBoundLogger = structlog.get_logger()
@@ -49,6 +49,11 @@ class Died:
 
 Ending = Success | Failure | Halt | Died
 Beat = Callable[[Progress | None], Verdict]
+Keep = Callable[[Begun | Measured], None]
+
+
+def _keep_nothing(news: Begun | Measured) -> None:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +97,16 @@ class Slot:
             self._child = self._start()
         return self._child.device
 
-    def run(self, request: Request, *, timeout_s: float, beat_s: float, beat: Beat) -> Ending:
-        """Run one request. Every `beat_s` seconds `beat` is called with the latest progress, if any is new.
+    def run(
+        self, request: Request, *, timeout_s: float, beat_s: float, beat: Beat, keep: Keep = _keep_nothing
+    ) -> Ending:
+        """Run one request. Every `beat_s` seconds `beat` is called with the latest progress, if any is new; `keep` is
+        given the points of a benchmark as they begin and end.
 
         After any ending but a plain answer the child is gone, and `ready` starts the next.
         """
         try:
-            ending = self._watch(request, timeout_s, beat_s, beat)
+            ending = self._watch(request, timeout_s, beat_s, beat, keep)
         except BaseException:
             self.close()  # or it would answer this request when asked the next
             raise
@@ -113,7 +121,7 @@ class Slot:
             self._child.connection.close()
             self._child = None
 
-    def _watch(self, request: Request, timeout_s: float, beat_s: float, beat: Beat) -> Ending:
+    def _watch(self, request: Request, timeout_s: float, beat_s: float, beat: Beat, keep: Keep) -> Ending:
         child = self._child
         assert child is not None, "ready() comes first"
         deadline = time.monotonic() + timeout_s
@@ -132,6 +140,8 @@ class Slot:
             heard = self._listen(child, min(deadline, next_beat) - now)
             if isinstance(heard, Progress):
                 progress = heard
+            elif isinstance(heard, Begun | Measured):
+                keep(heard)
             elif heard is not None:
                 return heard
         return Halt.TIMEOUT
@@ -175,13 +185,13 @@ class Slot:
             raise BrokenSlot(f"the device did not open within {self._start_within_s:g} s")
         raise BrokenSlot(f"the child ended with code {process.exitcode} before its device was open")
 
-    def _listen(self, child: _Child, seconds: float) -> Progress | Ending | None:
+    def _listen(self, child: _Child, seconds: float) -> News | Ending | None:
         """What comes first: a message of the child, its death, a request to stop, or None when the time is over."""
         sentinel, stop = child.process.sentinel, self._stop.fileno()
         found = wait([child.connection, sentinel, stop], max(0.0, seconds))
         if child.connection in found:  # first, for the last message of a dead child still counts
             try:
-                message: Progress | Success | Failure = child.connection.recv()
+                message: News | Success | Failure = child.connection.recv()
             except (EOFError, OSError):
                 return self._died(child)
             return message

@@ -20,8 +20,9 @@ from app.jobs.states import Reason
 from worker.gpu_lock import GaveUp, GpuTurn
 from worker.incidents import incident
 from worker.messages import Failure, Progress, Request, Success
+from worker.points import Points
 from worker.slot import Died, Ending, Halt, Slot, Verdict
-from worker.stop import Stop
+from worker.stop import Stop, StopRequested
 
 log: FilteringBoundLogger = structlog.get_logger()
 
@@ -63,11 +64,24 @@ def _run(place: Place, lease: Lease) -> Ending:
     beat_s = place.settings.heartbeat_s
     pulse = _Pulse(place, lease)
     request = Request(lease.job_id, lease.attempt, lease.spec, lease.queued_ms)
+    points = Points()
     try:
         with place.turn.hold(pulse.give_up):
-            return place.slot.run(request, timeout_s=lease.timeout_s, beat_s=beat_s, beat=pulse.beat)
+            deadline = time.monotonic() + lease.timeout_s
+            while True:
+                left_s = deadline - time.monotonic()
+                ending = place.slot.run(request, timeout_s=left_s, beat_s=beat_s, beat=pulse.beat, keep=points.take)
+                rest = points.rest(request, ending)
+                if rest is None:
+                    return ending
+                log.warning("child lost in the middle of a benchmark", job=str(lease.job_id), points=len(rest.done))
+                request = rest
+                pulse.beat(None)  # a new child takes seconds
+                place.slot.ready()
     except GaveUp:
         return pulse.halted
+    except StopRequested:
+        return Halt.STOPPING
 
 
 def _store(place: Place, lease: Lease, ending: Ending) -> None:

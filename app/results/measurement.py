@@ -8,7 +8,9 @@ class Measurement:
     """A row of the table of measurements, less what the database adds.
 
     `n` counts elements, `bytes` what was read of them, `samples` how many runs the times stand for; times are in
-    milliseconds.
+    milliseconds. The fields from `cache` on are those of a benchmark's `kernels.bench.Record`, where they are
+    described; a reduction leaves them at their defaults. `outcome` is measured, skipped or failed, `reason` why; only
+    a measured point has times.
     """
 
     kind: str
@@ -20,6 +22,36 @@ class Measurement:
     n: int
     bytes: int
     samples: int
-    load_ms: float
-    kernel_ms: float
-    correctly_rounded: bool
+    load_ms: float | None
+    kernel_ms: float | None
+    correctly_rounded: bool | None
+    device_uuid: str | None = None
+    driver: str | None = None
+    host: str | None = None
+    distribution: str | None = None
+    cache: str | None = None
+    outcome: str = "measured"
+    reason: str | None = None
+    min_ms: float | None = None
+    p95_ms: float | None = None
+    rse: float | None = None
+    low_ms: float | None = None
+    high_ms: float | None = None
+    host_ms: float | None = None
+    issue_ms: float | None = None
+    replay_ms: float | None = None
+    launches: int | None = None
+    clock: str | None = None
+    ceiling_gbps: float | None = None
+    peak_gbps: float | None = None
+    clock_before_mhz: float | None = None
+    clock_after_mhz: float | None = None
+    memory_clock_mhz: float | None = None
+    temperature_c: float | None = None
+    power_w: float | None = None
+    throttle: tuple[str, ...] = ()
+    others: float | None = None
+    flags: tuple[str, ...] = ()
+    value: str | None = None
+    relative_error: float | None = None
+    distinct_values: int | None = None

@@ -55,8 +55,16 @@ SourceOf = Callable[[str, int], Source]
 """The data of (dtype, n)."""
 
 
-def run(rig: Rig, axes: Axes, rule: Rule, source_of: SourceOf, done: Collection[Case] = ()) -> Iterator[Point]:
-    """Yield a point a case, but for those in `done`, in the order of `axes.cases()`.
+def run(
+    rig: Rig,
+    axes: Axes,
+    rule: Rule,
+    source_of: SourceOf,
+    *,
+    done: Collection[Case] = (),
+    begin: Callable[[Case], None] = lambda case: None,
+) -> Iterator[Point]:
+    """Yield a point a case, but for those in `done`, in the order of `axes.cases()`. `begin` is told each case first.
 
     After a CudaError nothing more can be measured in this process: the point is yielded as failed, and then the error
     is raised.
@@ -65,6 +73,7 @@ def run(rig: Rig, axes: Axes, rule: Rule, source_of: SourceOf, done: Collection[
     for case in axes.cases():
         if case in done:
             continue
+        begin(case)
         broken: CudaError | None = None
         try:
             with rig.active():

@@ -47,7 +47,8 @@ class CudaRig:
 
     @cached_property
     def timer(self) -> CudaTimer:
-        return CudaTimer(self._gpu, self._cache_bytes)
+        with self._gpu.active():
+            return CudaTimer(self._gpu, self._cache_bytes)
 
     @cached_property
     def observer(self) -> NvmlObserver:
@@ -55,7 +56,8 @@ class CudaRig:
 
     @cached_property
     def ceiling(self) -> Ceiling:
-        return measure_ceiling(self._gpu, self.observer, self._cache_bytes)
+        with self._gpu.active():
+            return measure_ceiling(self._gpu, self.observer, self._cache_bytes)
 
     def load(self, source: Source) -> "DeviceArray":
         import cupy

@@ -142,5 +142,5 @@ def test_a_cuda_error_fails_its_point_and_ends_the_process_work() -> None:
 def test_the_rest_goes_on_from_what_is_done() -> None:
     rig = ScriptedRig({**RIGHT, ("sum", "a"): 10.0, ("sum", "b"): 10.0})
     done = {Case("a", "sum", "float32", 1000, Cache.COLD)}
-    (point,) = run(rig, axes("a", "b"), RULE, source_of, done)
+    (point,) = run(rig, axes("a", "b"), RULE, source_of, done=done)
     assert point.case.strategy == "b"

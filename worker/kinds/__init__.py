@@ -1,0 +1,1 @@
+"""What a child does for each kind of job, one module a kind."""

@@ -1,0 +1,71 @@
+"""Benchmarks: every case measured in turn, every point told to the parent as soon as it is there."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from app.jobs.benchmark_spec import BenchmarkSpec
+from app.results.benchmark import BenchmarkResult, BenchmarkTimings
+from app.results.measurement import Measurement
+from kernels.bench import Cache, Case, Flag, Outcome, Point, Record, Rig, open_rig, record_of, run
+from worker.kinds.attempt import Attempt
+from worker.messages import Begun, Measured, Progress, Success, Tell
+
+_UNIT = "points"
+_DIED = "the process that measured it died"
+
+
+def measure(attempt: Attempt, spec: BenchmarkSpec, done: tuple[Measurement, ...], tell: Tell) -> Success:
+    """Measure all cases of `spec` but those already `done`. Raises CudaError after the point that met it."""
+    axes, rows = spec.axes(), list(done)
+    rig = open_rig(attempt.backend)
+    ceiling = rig.ceiling if len(rows) < len(axes) else None
+
+    def begin(case: Case) -> None:
+        tell(Progress(len(rows), len(axes), _UNIT))
+        lost = record_of(Point(case, Outcome.FAILED, _DIED), None)
+        tell(Begun(_row(attempt, spec, lost)))
+
+    known = {_case(row) for row in rows}
+    for point in run(rig, axes, spec.rule(), spec.data().source, done=known, begin=begin):
+        rows.append(_row(attempt, spec, record_of(point, ceiling)))
+        tell(Measured(rows[-1]))
+    tell(Progress(len(rows), len(axes), _UNIT))
+    return Success(_result(attempt, rig, rows).model_dump(mode="json"), tuple(rows))
+
+
+def _row(attempt: Attempt, spec: BenchmarkSpec, record: Record) -> Measurement:
+    device = attempt.device
+    return Measurement(
+        kind="benchmark",
+        backend=device.backend,
+        device=device.name[:128],
+        device_uuid=device.uuid,
+        driver=device.versions.get("driver"),
+        host=attempt.provenance.host[:64],
+        distribution=spec.data().source(record.dtype, record.n).distribution,
+        load_ms=None,
+        correctly_rounded=None,
+        **asdict(record),
+    )
+
+
+def _case(row: Measurement) -> Case:
+    assert row.cache is not None, "a benchmark's rows say which"
+    return Case(row.strategy, row.op, row.dtype, row.n, Cache(row.cache))
+
+
+def _result(attempt: Attempt, rig: Rig, rows: Sequence[Measurement]) -> BenchmarkResult:
+    outcomes = [row.outcome for row in rows]
+    return BenchmarkResult(
+        cases=len(rows),
+        measured=outcomes.count(Outcome.MEASURED),
+        skipped=outcomes.count(Outcome.SKIPPED),
+        failed=outcomes.count(Outcome.FAILED),
+        suspect=sum(Flag.SUSPECT in row.flags for row in rows),
+        ceiling_gbps=next((row.ceiling_gbps for row in rows if row.ceiling_gbps), None),
+        peak_gbps=next((row.peak_gbps for row in rows if row.peak_gbps), None),
+        backend=attempt.device.backend,
+        device=attempt.device,
+        timings=BenchmarkTimings(queued_ms=attempt.queued_ms, total_ms=attempt.elapsed_ms()),
+        provenance=attempt.provenance,
+    )

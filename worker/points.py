@@ -1,0 +1,48 @@
+"""The points of a benchmark on their way from the child, so that a child that dies of one takes no other with it."""
+
+from dataclasses import replace
+
+from app.jobs.states import Reason
+from app.results.measurement import Measurement
+from worker.messages import Begun, Failure, Measured, Request
+from worker.slot import Died, Ending
+
+
+class Points:
+    """What one attempt has measured so far."""
+
+    def __init__(self) -> None:
+        self._done: list[Measurement] = []
+        self._begun: Measurement | None = None
+
+    def take(self, news: Begun | Measured) -> None:
+        """Note that a point was begun or is done."""
+        match news:
+            case Begun(point):
+                self._begun = point
+            case Measured(point):
+                self._done.append(point)
+                self._begun = None
+
+    def rest(self, request: Request, ending: Ending) -> Request | None:
+        """What is left for another child to do after this `ending`; None if the ending stands.
+
+        Only a benchmark's child that died, or is not to be trusted after a CUDA error, leaves something to do, and
+        only if it got at least one point further: this point, failed if it died of it, is not tried again.
+        """
+        match ending:
+            case Died(exit_code):
+                if self._begun is not None:
+                    reason = f"the process that measured it died ({_how(exit_code)})"
+                    self._done.append(replace(self._begun, reason=reason))
+            case Failure(Reason.CUDA_ERROR, _, replace=True):
+                pass
+            case _:
+                return None
+        self._begun = None
+        further = len(self._done) > len(request.done)
+        return replace(request, done=tuple(self._done)) if further else None
+
+
+def _how(exit_code: int | None) -> str:
+    return f"signal {-exit_code}" if exit_code is not None and exit_code < 0 else f"exit code {exit_code}"
