@@ -3,6 +3,8 @@
 import time
 from pathlib import Path
 
+import numpy as np
+
 from kernels.backend import Device, Progress, Reduction
 from kernels.catalog import EXACT, resolve
 from kernels.cuda.baselines import baselines
@@ -17,23 +19,26 @@ from kernels.cuda.methods import ExactIntegers, Method, OwnMethod
 from kernels.cuda.nans import NanCounter
 from kernels.cuda.stopwatch import Stopwatch
 from kernels.cuda.strategies import CUPY, FAST, own_strategies
-from kernels.dtypes import DType
+from kernels.dtypes import DTYPES, DType
 from kernels.exact.state import ExactState
 from kernels.ops import NanPolicy, Op, Terms, empty_value, op_named
-from kernels.source import Source
+from kernels.source import ArraySource, Source
 
 
 class CudaBackend:
     """The GPU that CUDA numbers `index`, ready to reduce; see `kernels.backend.Backend`.
 
-    Compiled kernels are kept in the folder `cache` (by default `kernels.cuda.compile.default_cache()`). Raises
-    Unavailable where there is no such GPU, no driver or no CuPy.
+    Compiled kernels are kept in the folder `cache` (by default `kernels.cuda.compile.default_cache()`). Opening runs
+    the sums of float32 and float64 once, so that the first job does not pay for loading them. Raises Unavailable where
+    there is no such GPU, no driver or no CuPy.
     """
 
     def __init__(self, index: int = 0, cache: Path | None = None) -> None:
         self._gpu = Gpu(index, cache)
         self._feed = Feed(self._gpu)
         self._device = describe(self._gpu)
+        for name in ("float32", "float64"):
+            self.reduce(ArraySource(np.ones(1, dtype=DTYPES[name].numpy)), "sum")
 
     @property
     def device(self) -> Device:

@@ -6,6 +6,7 @@
 
 import argparse
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -14,13 +15,17 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 
+from kernels.cuda.bench.gate import hold_unit
+from kernels.cuda.bench.reader import read_unit
 from kernels.cuda.compile import ARCHITECTURES, Binary, Unit, compile_unit
 from kernels.cuda.digits import exact_units
 from kernels.cuda.generator import generator_unit
 from kernels.cuda.nans import nans_unit
+from kernels.cuda.puzzles import CLUSTERS_SINCE, puzzle_unit
 from kernels.cuda.strategies import own_strategies
 from kernels.dtypes import DTYPES, DType
 from kernels.errors import KernelError, Unavailable
+from kernels.puzzles.puzzle import Puzzle
 
 WHOLE = "sm_90"
 STRIDE = 3
@@ -57,8 +62,17 @@ def cells(arch: str, *, whole: bool) -> Iterator[Cell]:
                 yield Cell(strategy.unit(dtype), arch, f"{strategy.name} {dtype.name}")
     for dtype in DTYPES.values():
         yield from _services(dtype, arch)
-    for unit in exact_units():
-        yield Cell(unit, arch, unit.source.stem)
+    others = [*exact_units(), hold_unit(), read_unit()]
+    if int(arch.removeprefix("sm_")) >= CLUSTERS_SINCE:
+        others += [puzzle_unit(puzzle) for puzzle in Puzzle]
+    for unit in others:
+        yield Cell(unit, arch, f"{unit.source.stem} {_element_of(unit)}".strip())
+
+
+def _element_of(unit: Unit) -> str:
+    """The element type in the names of a unit's kernels, where they have one."""
+    found = re.search(r"<(\w*(?:int|float)\d+)\b", unit.kernels[0])
+    return found[1] if found else ""
 
 
 def _services(dtype: DType, arch: str) -> Iterator[Cell]:

@@ -8,7 +8,7 @@ from kernels.cuda import matrix as matrix_module
 from kernels.cuda.compile import ARCHITECTURES, Unit, compile_unit
 from kernels.cuda.generator import generator_unit
 from kernels.cuda.matrix import Cell, cells, compile_cell, main, matrix
-from kernels.cuda.strategies import own_strategies
+from kernels.cuda.strategies import FOLDER, own_strategies
 from kernels.dtypes import DTYPES
 from kernels.ops import OPS
 
@@ -55,6 +55,12 @@ def test_every_source_compiles_for_every_architecture_that_can_run_it(name: str,
 def test_the_generator_compiles_for_every_dtype(dtype: str, tmp_path: Path) -> None:
     binary = compile_unit(generator_unit(DTYPES[dtype]), "sm_90", tmp_path)
     assert len(binary.symbols) == (10 if DTYPES[dtype].is_float else 5)
+
+
+def test_every_cuda_source_of_the_package_is_in_the_matrix() -> None:
+    compiled = {cell.unit.source.name for cell in matrix("all")}
+    peers = {"peers.cu"}  # built by nvcc with the toolkit's headers
+    assert compiled == {path.name for path in FOLDER.parent.rglob("*.cu")} - peers
 
 
 def test_ci_takes_all_of_one_architecture_and_a_part_of_each_other() -> None:
