@@ -49,7 +49,7 @@ def page(connection: Connection, chosen: Filter, limit: int, before_seq: int | N
         where.append(jobs.c.tags.has_key(name) if value is None else jobs.c.tags.contains({name: value}))
     if before_seq is not None:
         where.append(jobs.c.seq < before_seq)
-    rows = connection.execute(_PAGE.where(*where).limit(literal_column(str(limit)))).mappings().all()
+    rows = connection.execute(_PAGE.where(*where).limit(limit)).mappings().all()
     waiting = [row["id"] for row in rows if row["status"] == Status.QUEUED]
     positions: dict[object, int] = {}
     if waiting:
