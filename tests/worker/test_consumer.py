@@ -1,0 +1,128 @@
+from collections.abc import Callable
+from uuid import UUID, uuid4
+
+import pytest
+from redis import Redis
+from rq import Queue, SimpleWorker
+from rq.serializers import JSONSerializer
+
+from app.jobs.outbox import HandOver
+from worker.consumer import Consumer
+from worker.queue import Mail, queue_of, rq_id
+from worker.stop import Stop, StopRequested
+
+WORKER = "here:cpu"
+
+Took = list[tuple[UUID, int]]
+
+
+@pytest.fixture
+def took() -> Took:
+    return []
+
+
+@pytest.fixture
+def consumer(redis: Redis, stop: Stop, took: Took) -> Consumer:
+    consumer = Consumer(WORKER, redis, lambda job_id, attempt: took.append((job_id, attempt)), stop)
+    consumer.enter()
+    return consumer
+
+
+@pytest.fixture
+def send(redis: Redis) -> Callable[[int], UUID]:
+    def send(attempt: int = 1) -> UUID:
+        one = HandOver(uuid4(), attempt, WORKER)
+        Mail(redis).send([one])
+        return one.job_id
+
+    return send
+
+
+def work_off(consumer: Consumer, count: int) -> None:
+    for _ in range(count):
+        job = consumer.take()
+        assert job is not None
+        consumer.execute_job(job, consumer.queues[0])
+
+
+def test_attempts_are_run_in_the_order_they_were_sent(
+    consumer: Consumer, send: Callable[[int], UUID], took: Took
+) -> None:
+    sent = [(send(attempt), attempt) for attempt in (1, 2, 1)]
+    work_off(consumer, 3)
+    assert took == sent
+
+
+def test_nothing_of_an_attempt_stays_in_redis(consumer: Consumer, send: Callable[[int], UUID], redis: Redis) -> None:
+    job_id = send(1)
+    work_off(consumer, 1)
+    assert not redis.keys(f"*{job_id}*")
+    assert redis.llen(f"rq:queue:{WORKER}:intermediate") == 0
+
+
+def test_the_queue_carries_names_of_attempts_and_nothing_more(send: Callable[[int], UUID], redis: Redis) -> None:
+    job_id = send(3)
+    (job,) = queue_of(WORKER, redis).jobs
+    assert job.id == rq_id(job_id, 3)
+    assert (job.args, job.kwargs) == ([], {"job_id": str(job_id), "attempt": 3})
+    assert job.func_name == "worker.tasks.run_job"
+
+
+def test_what_was_taken_and_not_run_is_run_after_a_restart(
+    consumer: Consumer, send: Callable[[int], UUID], redis: Redis, stop: Stop, took: Took
+) -> None:
+    first, second = send(1), send(1)
+    consumer.take()  # and here it is killed
+    following = Consumer(WORKER, redis, lambda job_id, attempt: took.append((job_id, attempt)), stop)
+    following.enter()
+    work_off(following, 2)
+    assert took == [(first, 1), (second, 1)]
+
+
+def test_a_message_cannot_choose_what_is_run(consumer: Consumer, redis: Redis, took: Took) -> None:
+    queue_of(WORKER, redis).enqueue("os.system", kwargs={"command": "true"})
+    queue_of(WORKER, redis).enqueue("worker.tasks.run_job", kwargs={"job_id": "' or 1=1", "attempt": 1})
+    work_off(consumer, 2)
+    assert took == []
+
+
+def test_a_pickled_message_is_not_loaded(consumer: Consumer, redis: Redis, took: Took) -> None:
+    Queue(WORKER, connection=redis).enqueue("worker.tasks.run_job", kwargs={"job_id": str(uuid4()), "attempt": 1})
+    work_off(consumer, 1)
+    assert took == []
+
+
+def test_an_expired_message_is_passed_over(
+    consumer: Consumer, send: Callable[[int], UUID], redis: Redis, took: Took
+) -> None:
+    expired, fresh = send(1), send(1)
+    redis.delete(f"rq:job:{rq_id(expired, 1)}")
+    work_off(consumer, 1)
+    assert took == [(fresh, 1)]
+
+
+def test_a_wait_without_work_ends_after_a_while(consumer: Consumer) -> None:
+    assert consumer.take() is None
+
+
+def test_a_request_to_stop_comes_before_the_next_attempt(
+    consumer: Consumer, send: Callable[[int], UUID], stop: Stop, redis: Redis
+) -> None:
+    job_id = send(1)
+    stop.request()
+    with pytest.raises(StopRequested):
+        consumer.take()
+    assert Mail(redis).waiting(WORKER) == {rq_id(job_id, 1)}
+
+
+def test_rq_shows_the_worker_until_it_leaves(consumer: Consumer, redis: Redis) -> None:
+    def shown() -> list[str]:
+        return [worker.name for worker in SimpleWorker.all(redis, serializer=JSONSerializer)]
+
+    assert shown() == [WORKER]
+    consumer.leave()
+    assert shown() == []
+
+
+def test_a_killed_workers_registration_does_not_keep_the_next_out(consumer: Consumer, redis: Redis, stop: Stop) -> None:
+    Consumer(WORKER, redis, lambda job_id, attempt: None, stop).enter()
