@@ -135,7 +135,7 @@ class BlockingDatabase:
         )
 
     def run(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run `work` in one transaction and commit it. Raises OperationalError while Postgres cannot be reached."""
+        """Run `work` in one transaction and commit it. Raises one of DATABASE_LOST while Postgres cannot be reached."""
         with self._engine.begin() as connection:
             return work(connection, *args, **kwargs)
 
@@ -152,7 +152,7 @@ class BlockingDatabase:
         while True:
             try:
                 return self.run(work, *args, **kwargs)
-            except OperationalError:
+            except DATABASE_LOST:
                 if time.monotonic() + pause > give_up:
                     raise
             time.sleep(pause)

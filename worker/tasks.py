@@ -9,11 +9,11 @@ from uuid import UUID
 
 import structlog
 from sqlalchemy import Connection
-from sqlalchemy.exc import OperationalError, StatementError
+from sqlalchemy.exc import StatementError
 from structlog.typing import FilteringBoundLogger
 
 from app.config import Settings
-from app.db import BlockingDatabase
+from app.db import DATABASE_LOST, BlockingDatabase
 from app.jobs import leases
 from app.jobs.leases import Lease
 from app.jobs.states import Reason
@@ -47,7 +47,7 @@ class Place:
 def run_job(place: Place, job_id: UUID, attempt: int) -> None:
     """Run one attempt of a job from claim to end; does nothing if the attempt is not to be had.
 
-    Raises OperationalError if Postgres cannot be reached for the claim: then nothing has happened.
+    Raises one of DATABASE_LOST if Postgres cannot be reached for the claim: then nothing has happened.
     """
     lease = place.database.run(leases.claim, job_id, attempt, place.worker, place.settings.lease_s)
     if lease is None:
@@ -92,7 +92,7 @@ def _store(place: Place, lease: Lease, ending: Ending) -> None:
         case Success(result, points):
             try:
                 kept = _patiently(place, leases.succeed, lease, result, points)
-            except OperationalError:
+            except DATABASE_LOST:
                 raise
             except StatementError as error:  # Postgres, or the way there, refuses what the child made
                 sentence = incident(error, lease.job_id, lease.attempt)
@@ -131,10 +131,10 @@ def _patiently(place: Place, work: Callable[Concatenate[Connection, P], T], *arg
     while True:
         try:
             return place.database.run_patiently(0.5, work, *args, **kwargs)
-        except OperationalError as error:
+        except DATABASE_LOST as error:
             if place.stop.requested:
                 raise
-            log.warning("Postgres cannot be reached; trying on", error=str(error.orig))
+            log.warning("Postgres cannot be reached; trying on", error=str(error).strip())
 
 
 @dataclass
@@ -151,8 +151,8 @@ class _Pulse:
         told = None if progress is None else (progress.done, progress.total, progress.unit)
         try:
             standing = self.place.database.run(leases.renew, self.lease, self.place.settings.lease_s, told)
-        except OperationalError as error:
-            log.warning("lease not renewed", job=str(self.lease.job_id), error=str(error.orig))
+        except DATABASE_LOST as error:
+            log.warning("lease not renewed", job=str(self.lease.job_id), error=str(error).strip())
             return Verdict.GO_ON
         if not standing.held:
             return Verdict.ABANDON
