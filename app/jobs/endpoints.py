@@ -15,8 +15,7 @@ from app.errors import BadRequest, Conflict, Forbidden, Invalid, NotFound, TooLa
 from app.jobs import pages, service
 from app.jobs.etags import etag_of, matches
 from app.jobs.pages import Filter
-from app.jobs.repository import Job, Stamp
-from app.jobs.service import Key
+from app.jobs.repository import Job, Key, Stamp
 from app.jobs.spec import JobSpec
 from app.jobs.sse import ITEM_SCHEMA, KEEP_ALIVE_S, stream
 from app.jobs.states import Status

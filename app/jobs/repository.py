@@ -11,6 +11,7 @@ from uuid import UUID
 
 from sqlalchemy import (
     Connection,
+    Select,
     Text,
     and_,
     bindparam,
@@ -45,6 +46,23 @@ class NewJob:
     spec: str
     spec_brief: str | None
     tags: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """An idempotency key and the hash of the body that came with it."""
+
+    name: str
+    body_hash: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What the database adds to a new job."""
+
+    seq: int
+    created_at: datetime
+    queue_position: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +105,35 @@ class Job:
     finished_at: datetime | None
     result: str | None
     queue_position: int | None
+
+    @classmethod
+    def queued(cls, new: NewJob, owner: str, accepted: Accepted) -> "Job":
+        """A job as it is right after its acceptance."""
+        return cls(
+            id=new.id,
+            seq=accepted.seq,
+            version=1,
+            kind=new.kind,
+            status=Status.QUEUED,
+            spec=new.spec,
+            owner=owner,
+            owner_id=new.owner_id,
+            priority=new.priority,
+            tags=new.tags,
+            attempt=1,
+            worker=None,
+            cancel_requested_at=None,
+            reason=None,
+            error=None,
+            progress_done=0,
+            progress_total=0,
+            progress_unit="",
+            created_at=accepted.created_at,
+            started_at=None,
+            finished_at=None,
+            result=None,
+            queue_position=accepted.queue_position,
+        )
 
     @property
     def stamp(self) -> Stamp:
@@ -167,36 +214,62 @@ _QUEUED_OF = select(func.count()).where(jobs.c.owner_id == bindparam("owner_id")
 _KEY = select(idempotency_keys.c.body_hash, idempotency_keys.c.job_id).where(
     idempotency_keys.c.owner_id == bindparam("owner_id"), idempotency_keys.c.key == bindparam("key")
 )
-_KEEP_KEY = upsert(idempotency_keys).on_conflict_do_nothing().returning(idempotency_keys.c.job_id)
-
-# The job, its first event and the dispatcher's wake-up in one round trip.
-_TEXTS = ("spec", "spec_brief")
-_accepted = (
-    insert(jobs)
-    .values({name: bindparam(name) for name in NewJob.__dataclass_fields__ if name not in _TEXTS})
-    .values({name: cast(bindparam(name, type_=Text), jobs.c[name].type) for name in _TEXTS})
-    .returning(jobs.c.id)
-    .cte("accepted")
-)
-_first_event = select(_accepted.c.id, literal(1), literal(EventType.SUBMITTED.value), literal({}, events.c.data.type))
-_submitted = insert(events).from_select(["job_id", "seq", "type", "data"], _first_event).cte("submitted")
-_ACCEPT = select(_accepted.c.id, func.pg_notify(QUEUE, "")).add_cte(_submitted)
 
 
-def accept(connection: Connection, new: NewJob) -> None:
-    """Store a queued job with its first event and wake the dispatcher."""
-    connection.execute(_ACCEPT, {name: getattr(new, name) for name in NewJob.__dataclass_fields__})
+def _acceptance(*, keyed: bool) -> Select[Any]:
+    """One statement that stores a job with its first event and wakes the dispatcher, where the owner has room in the
+    queue and, if `keyed`, the key is new. Two requests with one key that arrive together meet in the unique index: the
+    second waits for the first's commit."""
+    names = list(NewJob.__dataclass_fields__)
+    new = [
+        cast(bindparam(name, type_=Text), jobs.c[name].type)  # JSON text, as it is
+        if name in ("spec", "spec_brief")
+        else bindparam(name, type_=jobs.c[name].type)
+        for name in names
+    ]
+    source = select(*new)
+    room = _QUEUED_OF.scalar_subquery() < bindparam("limit")
+    if keyed:
+        key = [bindparam(name, type_=idempotency_keys.c[name].type) for name in ("owner_id", "key", "body_hash")]
+        job_id = bindparam("id", type_=jobs.c.id.type)
+        kept = (
+            upsert(idempotency_keys)
+            .from_select(["owner_id", "key", "body_hash", "job_id"], select(*key, job_id).where(room))
+            .on_conflict_do_nothing()
+            .returning(idempotency_keys.c.job_id)
+            .cte("kept")
+        )
+        source = source.select_from(kept)
+    else:
+        source = source.where(room)
+    accepted = (
+        insert(jobs).from_select(names, source).returning(jobs.c.id, jobs.c.seq, jobs.c.created_at).cte("accepted")
+    )
+    event = select(accepted.c.id, literal(1), literal(EventType.SUBMITTED.value), literal({}, events.c.data.type))
+    submitted = insert(events).from_select(["job_id", "seq", "type", "data"], event).cte("submitted")
+    # The statement does not see its own insertion: all that it sees of the same priority is ahead.
+    position = select(1 + func.count()).where(is_(Status.QUEUED), jobs.c.priority >= bindparam("priority"))
+    return select(
+        accepted.c.seq,
+        accepted.c.created_at,
+        position.scalar_subquery().label("queue_position"),
+        func.pg_notify(QUEUE, ""),
+    ).add_cte(submitted)
 
 
-def keep_key(connection: Connection, owner_id: int, key: str, body_hash: bytes, job_id: UUID) -> bool:
-    """Bind an idempotency key to a job accepted in this transaction; False if the key is bound already.
+_NO_LIMIT = (1 << 31) - 1
+_ACCEPT = _acceptance(keyed=False)
+_ACCEPT_KEYED = _acceptance(keyed=True)
 
-    Two requests with one key that arrive together meet in the unique index: the second waits for the first's commit.
-    """
-    bound = connection.execute(
-        _KEEP_KEY, {"owner_id": owner_id, "key": key, "body_hash": body_hash, "job_id": job_id}
-    ).one_or_none()
-    return bound is not None
+
+def accept(connection: Connection, new: NewJob, limit: int = _NO_LIMIT, key: Key | None = None) -> Accepted | None:
+    """Store a queued job; None if its owner has `limit` jobs in the queue, or has used the key before."""
+    given = {name: getattr(new, name) for name in NewJob.__dataclass_fields__} | {"limit": limit}
+    if key is None:
+        row = connection.execute(_ACCEPT, given).one_or_none()
+    else:
+        row = connection.execute(_ACCEPT_KEYED, given | {"key": key.name, "body_hash": key.body_hash}).one_or_none()
+    return None if row is None else Accepted(row.seq, row.created_at, row.queue_position)
 
 
 def find_key(connection: Connection, owner_id: int, key: str) -> Kept | None:

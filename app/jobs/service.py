@@ -15,7 +15,7 @@ from app.context import Context
 from app.errors import Conflict, Forbidden, Invalid, NotFound, TooMany
 from app.jobs import repository
 from app.jobs.brief import brief_of
-from app.jobs.repository import Job, NewJob, Stamp
+from app.jobs.repository import Job, Key, NewJob, Stamp
 from app.jobs.spec import JobSpec, PathSource, ReduceSpec, ValuesSource, needs
 from app.jobs.states import PRIORITIES, Status
 from kernels.errors import InvalidInput
@@ -24,23 +24,11 @@ _RETRY_AFTER_FULL_S = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
-    """An idempotency key and the hash of the body that came with it."""
-
-    name: str
-    body_hash: bytes
-
-
-@dataclass(frozen=True, slots=True)
 class Submitted:
     """A job, and whether this submission made it or an earlier one with the same key."""
 
     job: Job
     new: bool
-
-
-class _KeyTaken(Exception):
-    """Another request bound the idempotency key first: this transaction must not stand."""
 
 
 def check(spec: JobSpec, settings: Settings) -> None:
@@ -85,27 +73,19 @@ async def submit(context: Context, user: Principal, spec: JobSpec, key: Key | No
         spec_brief=brief_of(spec),
         tags=spec.tags,
     )
-    limit = context.settings.max_queued_per_user
-    try:
-        return await context.database.run(_submit, new, key, limit)
-    except _KeyTaken:
-        return await context.database.run(_submit, new, key, limit)
+    return await context.database.run(_submit, new, user.name, key, context.settings.max_queued_per_user)
 
 
-def _submit(connection: Connection, new: NewJob, key: Key | None, limit: int) -> Submitted:
-    if key is not None:
-        kept = repository.find_key(connection, new.owner_id, key.name)
-        if kept is not None:
-            if kept.body_hash != key.body_hash:
-                raise Invalid.of("Idempotency-Key", "was used before with another body")
-            return Submitted(_found(repository.get(connection, kept.job_id)), new=False)
-    queued = repository.count_queued(connection, new.owner_id)
-    if queued >= limit:
-        raise TooMany(f"You have {queued} jobs in the queue; {limit} are allowed.", _RETRY_AFTER_FULL_S)
-    repository.accept(connection, new)
-    if key is not None and not repository.keep_key(connection, new.owner_id, key.name, key.body_hash, new.id):
-        raise _KeyTaken
-    return Submitted(_found(repository.get(connection, new.id)), new=True)
+def _submit(connection: Connection, new: NewJob, owner: str, key: Key | None, limit: int) -> Submitted:
+    accepted = repository.accept(connection, new, limit, key)
+    if accepted is not None:
+        return Submitted(Job.queued(new, owner, accepted), new=True)
+    kept = None if key is None else repository.find_key(connection, new.owner_id, key.name)
+    if kept is None:
+        raise TooMany(f"{limit} of your jobs are in the queue already; no more are allowed.", _RETRY_AFTER_FULL_S)
+    if key is not None and kept.body_hash != key.body_hash:
+        raise Invalid.of("Idempotency-Key", "was used before with another body")
+    return Submitted(_found(repository.get(connection, kept.job_id)), new=False)
 
 
 async def get(context: Context, job_id: UUID) -> Job:
