@@ -44,12 +44,12 @@ def service_processes(servers: Servers, root: Path, host: str, port: int, slots:
 
 def _environment(servers: Servers, root: Path) -> Mapping[str, str]:
     return {
+        "NUMBA_CACHE_DIR": str(root / "cache" / "numba"),
         # Everything the user set stands, but for what only we know: where the servers and folders are.
         **os.environ,
         "WARPFOLD_DATABASE_URL": servers.database_url,
         "WARPFOLD_REDIS_URL": servers.redis_url,
         "WARPFOLD_DATA_DIR": str(root),
-        "NUMBA_CACHE_DIR": str(root / "cache" / "numba"),
     }
 
 
