@@ -102,7 +102,7 @@ def _is_worker(pid: int, slot: str) -> bool:
         words = process.cmdline()
     except psutil.Error:
         return False
-    return "worker" in words and slot in words
+    return any("worker" in word for word in words) and slot in words
 
 
 def _work(place: Place, heartbeat: Heartbeat) -> None:
@@ -135,4 +135,5 @@ def _consume(place: Place, heartbeat: Heartbeat, consumer: Consumer) -> None:
         heartbeat.ready(place.slot.ready())
         job = consumer.take()
         if job is not None:
+            heartbeat.ready(place.slot.ready())  # again, for it may have died during the wait
             consumer.execute_job(job, queue)

@@ -1,0 +1,22 @@
+"""A worker process whose child is the tests' actor: `python -m tests.worker.serve_actor cpu`."""
+
+import sys
+
+
+def main() -> int:
+    from app.config import load_settings
+    from tests.worker.children import actor, open_without_gpu
+    from worker import logs
+    from worker.boot import describe, serve_slot
+    from worker.stop import Stop
+
+    slot = sys.argv[1]
+    logs.configure(role="worker", slot=slot)
+    stop = Stop()
+    stop.listen()
+    opener = open_without_gpu if slot.startswith("cuda") else actor()
+    return serve_slot(load_settings(), describe(slot), opener, stop)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

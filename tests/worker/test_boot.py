@@ -1,0 +1,172 @@
+"""Whole worker processes."""
+
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from redis import Redis
+from sqlalchemy import Connection, select
+
+from app.config import Settings
+from app.db import BlockingDatabase
+from app.jobs import leases
+from app.jobs.models import workers
+from app.jobs.outbox import HandOver
+from app.jobs.states import Status
+from tests.worker import processes
+from tests.worker.ledger import Ledger
+from worker.boot import describe
+from worker.queue import Mail
+
+ACTOR = ("tests.worker.serve_actor",)
+REAL = ("worker", "--slot")
+
+Start = Callable[..., "subprocess.Popen[bytes]"]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "worker.log"
+
+
+@pytest.fixture
+def start(settings: Settings, log: Path) -> Iterator[Start]:
+    """Start a worker of the tests' actor, by default in slot cpu, and wait until it is ready."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(
+        slot: str = "cpu", *, module: tuple[str, ...] = ACTOR, ready: bool = True, **changes: object
+    ) -> "subprocess.Popen[bytes]":
+        before = log.read_text().count("child ready") if log.exists() else 0
+        process = processes.start(settings.model_copy(update=changes), log, *module, slot)
+        started.append(process)
+        give_up = time.monotonic() + 20
+        while ready and log.read_text().count("child ready") == before:
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < give_up
+            time.sleep(0.01)
+        return process
+
+    yield start
+    processes.end([process for process in started if process.poll() is None])
+
+
+def hand(ledger: Ledger, redis: Redis, do: str) -> "Any":
+    job_id = ledger.submit(do)
+    Mail(redis).send([HandOver(job_id, 1, describe("cpu").id)])
+    return job_id
+
+
+def until(condition: Callable[[], bool], within_s: float = 10.0) -> None:
+    give_up = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+
+
+def _row(connection: Connection) -> Any:
+    return connection.execute(select(workers)).one_or_none()
+
+
+def test_a_worker_says_who_it_is_and_when_it_leaves(start: Start, database: BlockingDatabase) -> None:
+    process = start()
+    until(lambda: (row := database.run(_row)) is not None and row.state == "idle")
+    row = database.run(_row)
+    assert (row.slot, row.backend, row.pid) == ("cpu", "cpu", process.pid)
+    assert row.device == {"backend": "cpu", "name": "actor"}
+    process.terminate()
+    assert process.wait(5) == 0
+    assert database.run(_row).state == "stopped"
+    assert database.run(leases.live_pid, row.id) is None
+
+
+def test_a_worker_runs_what_its_queue_holds(start: Start, ledger: Ledger, redis: Redis) -> None:
+    start()
+    job_ids = [hand(ledger, redis, f"say {index}") for index in range(5)]
+    ledger.wait(job_ids, 10)
+    assert {ledger.job(job_id).status for job_id in job_ids} == {Status.SUCCEEDED}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stopped_worker_ends_within_two_seconds_and_puts_its_job_back(
+    start: Start, ledger: Ledger, redis: Redis, number: signal.Signals
+) -> None:
+    process = start()
+    job_id = hand(ledger, redis, "sleep 60")
+    until(lambda: ledger.job(job_id).status is Status.RUNNING)
+    child = processes.child_of(process)
+    started = time.monotonic()
+    process.send_signal(number)
+    assert process.wait(5) == 0
+    assert time.monotonic() - started < 2.0
+    assert not child.is_running()
+    job = ledger.job(job_id)
+    assert (job.status, job.attempt, ledger.column(job_id, "losses")) == (Status.QUEUED, 2, 0)
+
+
+def test_an_idle_worker_stops_at_once(start: Start) -> None:
+    process = start()
+    time.sleep(0.2)
+    started = time.monotonic()
+    process.terminate()
+    assert process.wait(5) == 0
+    assert time.monotonic() - started < 1.0
+
+
+def test_a_second_worker_for_a_slot_refuses(start: Start, log: Path) -> None:
+    start()
+    assert start(ready=False).wait(20) == 1
+    assert "another worker already serves slot cpu" in log.read_text()
+
+
+def test_so_does_one_with_another_data_directory(
+    start: Start, log: Path, tmp_path: Path, database: BlockingDatabase
+) -> None:
+    start()
+    until(lambda: database.run(_row) is not None)
+    assert start(ready=False, data_dir=tmp_path / "other").wait(20) == 1
+    assert "with another data directory" in log.read_text()
+
+
+def test_a_restarted_worker_takes_back_what_its_killed_forerunner_ran(
+    start: Start, ledger: Ledger, redis: Redis
+) -> None:
+    process = start()
+    job_id = hand(ledger, redis, "sleep 60")
+    until(lambda: ledger.job(job_id).status is Status.RUNNING)
+    process.kill()
+    process.wait()
+    start()
+    job = ledger.job(job_id)
+    assert (job.status, job.attempt, ledger.column(job_id, "losses")) == (Status.QUEUED, 2, 1)
+
+
+def test_a_worker_without_its_device_says_so_and_ends(start: Start, log: Path) -> None:
+    assert start("cuda:0", ready=False).wait(20) == 1
+    assert "no GPU is visible to this process" in log.read_text()
+
+
+def test_a_worker_replaces_a_child_that_is_killed_while_idle(start: Start, ledger: Ledger, redis: Redis) -> None:
+    process = start()
+    child = processes.child_of(process)
+    child.kill()
+    until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
+    ledger.wait([hand(ledger, redis, "say alive")], 10)
+
+
+def test_the_parent_of_a_slot_stays_small_and_loads_no_numpy(start: Start, ledger: Ledger, redis: Redis) -> None:
+    process = start(module=REAL)
+    source = {"type": "values", "values": [0.1] * 20_000, "dtype": "float64"}
+    specs = [{"kind": "reduce", "op": "sum", "source": source, "tags": {"n": str(index)}} for index in range(20)]
+    job_ids = [ledger.submit(spec=spec) for spec in specs]
+    Mail(redis).send([HandOver(job_id, 1, describe("cpu").id) for job_id in job_ids])
+    ledger.wait(job_ids, 30)
+    assert {ledger.job(job_id).status for job_id in job_ids} == {Status.SUCCEEDED}
+    parent = psutil.Process(process.pid)
+    assert parent.memory_info().rss < 120e6
+    assert not [one.path for one in parent.memory_maps() if "numpy" in one.path or "cupy" in one.path]
