@@ -44,7 +44,7 @@ class Metrics:
         """Everything, in Prometheus' text format."""
         async with self._reading:
             if self._queue is None or time.monotonic() > self._queue_until:
-                self._queue = await database.read(queue_state)
+                self._queue = await database.search(queue_state)
                 self._queue_until = time.monotonic() + _QUEUE_KEPT_S
             queue = self._queue
         return generate_latest(self._registry) + generate_latest(_registry_of(queue))

@@ -119,7 +119,7 @@ async def page(
 ) -> Response:
     """Jobs of all users, newest first. Long `values` are shown in brief."""
     chosen = Filter(status, kind, owner, tuple(_tag(one) for one in tag or ()))
-    found = await context.database.read(pages.page, chosen, limit + 1, key_of(_LISTING, cursor))
+    found = await context.database.search(pages.page, chosen, limit + 1, key_of(_LISTING, cursor))
     following = cursor_of(_LISTING, found[limit - 1].seq) if len(found) > limit else None
     return Response(page_json(found[:limit], following), media_type=_JSON)
 

@@ -50,7 +50,7 @@ def test_a_unit_that_meets_a_dead_connection_is_run_again_once(servers: Servers)
     async def run() -> None:
         database = Database(servers.database_url, application="test")
         try:
-            for work in (database.run, database.read):
+            for work in (database.run, database.read, database.search):
                 await work(counted)
                 await asyncio.to_thread(restart, servers.postgres)
                 await work(counted)
@@ -58,7 +58,7 @@ def test_a_unit_that_meets_a_dead_connection_is_run_again_once(servers: Servers)
             await database.close()
 
     asyncio.run(run())
-    assert runs == 6
+    assert runs == 9
 
 
 def test_without_a_server_it_says_so_soon(servers: Servers) -> None:
@@ -66,7 +66,7 @@ def test_without_a_server_it_says_so_soon(servers: Servers) -> None:
 
     async def run() -> None:
         database = Database(servers.database_url, application="test")
-        for work in (database.run, database.read):
+        for work in (database.run, database.read, database.search):
             with pytest.raises(DATABASE_LOST):
                 await work(written)
 
@@ -94,3 +94,17 @@ def test_times_are_utc(database_url: str) -> None:
     zone = database.run(lambda connection: connection.execute(text("show timezone")).scalar_one())
     database.close()
     assert zone == "UTC"
+
+
+def test_searches_are_planned_for_what_they_look_for_and_the_rest_once(database_url: str) -> None:
+    def mode(connection: Connection) -> str:
+        return str(connection.execute(text("show plan_cache_mode")).scalar_one())
+
+    async def run() -> list[str]:
+        database = Database(database_url, application="test")
+        try:
+            return [await database.run(mode), await database.read(mode), await database.search(mode)]
+        finally:
+            await database.close()
+
+    assert asyncio.run(run()) == ["force_generic_plan", "force_generic_plan", "force_custom_plan"]
