@@ -20,6 +20,7 @@ from app.metrics import Measured, Metrics
 from app.notifications import Notifications
 from app.reports import endpoints as reports
 from app.requests import BodyLimit
+from app.results import comparison_endpoints as comparisons
 from app.results import endpoints as results
 
 _DESCRIPTION = """Submit a reduction, wait for a worker, read the correctly rounded value with its timings and
@@ -56,7 +57,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.context = Context(settings, database, notifications, access, metrics)
     app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
     app.add_middleware(Measured, metrics=metrics)
-    for part in (jobs, results, reports, exact_states, catalogue, health):
+    for part in (jobs, results, comparisons, reports, exact_states, catalogue, health):
         app.include_router(part.router)
     app.include_router(_document())
     error_handlers.install(app)

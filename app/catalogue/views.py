@@ -89,12 +89,18 @@ class StrategyView(BaseModel):
     summary: str
     error_bound: str
     computes: dict[str, list[str]] = Field(description="dtypes by op")
+    missing: str | None = Field(description="why the machine of the api could not run it: what is not installed there")
 
     @classmethod
     def of(cls, row: Strategy) -> "StrategyView":
         computes = {op: dtypes for op in OPS if (dtypes := [dtype for dtype in DTYPES if (op, dtype) in row.claims])}
         return cls(
-            name=row.name, backend=row.backend, summary=row.summary, error_bound=row.error_bound, computes=computes
+            name=row.name,
+            backend=row.backend,
+            summary=row.summary,
+            error_bound=row.error_bound,
+            computes=computes,
+            missing=row.missing,
         )
 
 

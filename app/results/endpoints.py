@@ -1,11 +1,13 @@
 """HTTP of measurements."""
 
-from datetime import datetime
+from enum import StrEnum
 from typing import Annotated, Literal
+from urllib.parse import urlencode
 from uuid import UUID
 
-from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import APIRouter, Query, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
 
 from app.auth.bearer import User
 from app.context import Using
@@ -13,7 +15,9 @@ from app.cursors import cursor_of, key_of
 from app.errors import Invalid
 from app.openapi import answers
 from app.results import repository
-from app.results.repository import Measured, MeasurementFilter
+from app.results.export import CSV, PARQUET, csv_of, parquet_of
+from app.results.repository import MeasurementFilter
+from app.results.views import MeasurementPage, MeasurementView
 
 _LISTING = "results"
 _LARGEST = (1 << 63) - 1
@@ -22,48 +26,35 @@ Name = Annotated[str, Query(max_length=128, pattern=r"^[^\x00]*$")]
 Count = Annotated[int, Query(ge=0, le=_LARGEST)]
 
 
-class MeasurementView(BaseModel):
-    """One measured point."""
+class Format(StrEnum):
+    """Of an answer."""
 
-    model_config = ConfigDict(from_attributes=True)
-
-    id: int
-    job_id: UUID
-    kind: str
-    op: str
-    dtype: str
-    strategy: str
-    backend: str
-    device: str
-    n: int = Field(description="elements")
-    bytes: int = Field(description="read of them")
-    samples: int = Field(description="runs that the times stand for")
-    load_ms: float
-    kernel_ms: float
-    gb_per_s: float | None = Field(description="bytes ÷ kernel time, in 10⁹ bytes a second; null for no time")
-    correctly_rounded: bool
-    created_at: datetime
-
-    @classmethod
-    def of(cls, row: Measured) -> "MeasurementView":
-        speed = row.bytes / row.kernel_ms / 1e6 if row.kernel_ms > 0 else None
-        facts = {name: getattr(row, name) for name in Measured.__dataclass_fields__}
-        return cls(**facts, gb_per_s=speed)
-
-
-class MeasurementPage(BaseModel):
-    """Measurements, newest first."""
-
-    items: list[MeasurementView]
-    next_cursor: str | None = Field(description="for the next page; null on the last")
+    JSON = "json"
+    CSV = "csv"
+    PARQUET = "parquet"
 
 
 router = APIRouter(prefix="/v1/results", tags=["results"])
 
 
-@router.get("", summary="Measurements across jobs", responses=answers(Invalid))
+@router.get(
+    "",
+    response_model=MeasurementPage,
+    summary="Measurements across jobs",
+    responses={
+        200: {
+            "content": {
+                CSV: {"schema": {"type": "string"}},
+                PARQUET: {"schema": {"type": "string", "format": "binary"}},
+            },
+            "headers": {"Link": {"description": 'rel="next": the next page', "schema": {"type": "string"}}},
+        },
+        **answers(Invalid),
+    },
+)
 async def page(
     *,
+    request: Request,
     user: User,
     context: Using,
     kind: Name | None = None,
@@ -72,15 +63,53 @@ async def page(
     strategy: Name | None = None,
     backend: Name | None = None,
     device: Annotated[Name | None, Query(description="the device's name")] = None,
+    driver: Annotated[Name | None, Query(description="the GPU driver's version")] = None,
+    host: Name | None = None,
+    cache: Annotated[Literal["cold", "hot"] | None, Query()] = None,
+    outcome: Annotated[Literal["measured", "skipped", "failed"] | None, Query()] = None,
+    flag: Annotated[
+        Literal["throttled", "contended", "unconverged", "suspect"] | None, Query(description="that is set")
+    ] = None,
     job_id: UUID | None = None,
     n_min: Annotated[Count | None, Query(description="fewest elements")] = None,
     n_max: Annotated[Count | None, Query(description="most elements")] = None,
-    format: Annotated[Literal["json"], Query(description="of the answer")] = "json",
-    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    format: Annotated[Format, Query(description="of the answer; of csv and parquet, Link names the next page")] = (
+        Format.JSON
+    ),
+    limit: Annotated[int, Query(ge=1, le=10_000)] = 100,
     cursor: Annotated[Name | None, Query(description="next_cursor of the page before")] = None,
-) -> MeasurementPage:
+) -> Response:
     """What was measured, newest first: one row a point, whatever job it came from."""
-    chosen = MeasurementFilter(kind, op, dtype, strategy, backend, device, job_id, n_min, n_max)
-    found = await context.database.read(repository.page, chosen, limit + 1, key_of(_LISTING, cursor))
+    chosen = MeasurementFilter(
+        kind=kind,
+        op=op,
+        dtype=dtype,
+        strategy=strategy,
+        backend=backend,
+        device=device,
+        driver=driver,
+        host=host,
+        cache=cache,
+        outcome=outcome,
+        job_id=job_id,
+        n_min=n_min,
+        n_max=n_max,
+        flag=flag,
+    )
+    found = await context.database.search(repository.page, chosen, limit + 1, key_of(_LISTING, cursor))
+    rows = found[:limit]
     following = cursor_of(_LISTING, found[limit - 1].id) if len(found) > limit else None
-    return MeasurementPage(items=[MeasurementView.of(row) for row in found[:limit]], next_cursor=following)
+    headers = {} if following is None else {"Link": f'<{_next(request, following)}>; rel="next"'}
+    match format:
+        case Format.CSV:
+            return Response(await run_in_threadpool(csv_of, rows), 200, headers, CSV)
+        case Format.PARQUET:
+            return Response(await run_in_threadpool(parquet_of, rows), 200, headers, PARQUET)
+        case Format.JSON:
+            shown = MeasurementPage(items=[MeasurementView.of(row) for row in rows], next_cursor=following)
+            return Response(shown.model_dump_json(), 200, headers, "application/json")
+
+
+def _next(request: Request, cursor: str) -> str:
+    kept = [(name, value) for name, value in request.query_params.multi_items() if name != "cursor"]
+    return f"{request.url.path}?{urlencode([*kept, ('cursor', cursor)])}"

@@ -1,7 +1,6 @@
 """The table of measurements: one row a measured point, across all jobs."""
 
 from sqlalchemy import (
-    ARRAY,
     BigInteger,
     Boolean,
     Column,
@@ -17,6 +16,7 @@ from sqlalchemy import (
     func,
     text,
 )
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from app.schema import metadata
 

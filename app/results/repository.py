@@ -3,37 +3,29 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, select
+from sqlalchemy import Connection, Row, Select, and_, func, not_, select
 
+from app.results.measurement import Measurement
 from app.results.models import measurements
 
+SUSPECT = "suspect"
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """A row of measurements (`app.results.measurement.Measurement` with its origin)."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured(Measurement):
+    """A row of measurements with its origin."""
 
     id: int
     job_id: UUID
-    kind: str
-    op: str
-    dtype: str
-    strategy: str
-    backend: str
-    device: str
-    n: int
-    bytes: int
-    samples: int
-    load_ms: float
-    kernel_ms: float
-    correctly_rounded: bool
     created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class MeasurementFilter:
-    """Which measurements a page lists; None does not restrict. `n_min` and `n_max` are included."""
+    """Which measurements to list; None does not restrict. `n_min` and `n_max` are included; `flag` is a set one."""
 
     kind: str | None = None
     op: str | None = None
@@ -41,24 +33,81 @@ class MeasurementFilter:
     strategy: str | None = None
     backend: str | None = None
     device: str | None = None
+    driver: str | None = None
+    host: str | None = None
+    cache: str | None = None
+    outcome: str | None = None
     job_id: UUID | None = None
     n_min: int | None = None
     n_max: int | None = None
+    flag: str | None = None
 
 
-_PAGE = select(*(measurements.c[field.name] for field in fields(Measured))).order_by(measurements.c.id.desc())
-_EQUAL = ("kind", "op", "dtype", "strategy", "backend", "device", "job_id")
+_NAMES = tuple(field.name for field in fields(Measured))
+_ROWS = select(*(measurements.c[name] for name in _NAMES))
+_EQUAL = ("kind", "op", "dtype", "strategy", "backend", "device", "driver", "host", "cache", "outcome", "job_id")
+# What must be the same for two points to be points of one history.
+_HISTORY = tuple(
+    measurements.c[name]
+    for name in ("device_uuid", "device", "driver", "host", "strategy", "op", "dtype", "n", "cache", "distribution")
+)
 
 
 def page(connection: Connection, chosen: MeasurementFilter, limit: int, before_id: int | None) -> Sequence[Measured]:
     """Up to `limit` measurements, newest first, older than `before_id`."""
-    where: list[ColumnElement[bool]] = [
-        measurements.c[name] == getattr(chosen, name) for name in _EQUAL if getattr(chosen, name) is not None
-    ]
-    if chosen.n_min is not None:
-        where.append(measurements.c.n >= chosen.n_min)
-    if chosen.n_max is not None:
-        where.append(measurements.c.n <= chosen.n_max)
+    statement = _chosen(_ROWS, chosen).order_by(measurements.c.id.desc()).limit(limit)
     if before_id is not None:
-        where.append(measurements.c.id < before_id)
-    return [Measured(*row) for row in connection.execute(_PAGE.where(*where).limit(limit))]
+        statement = statement.where(measurements.c.id < before_id)
+    return [_measured(row) for row in connection.execute(statement)]
+
+
+def points_of(connection: Connection, job_id: UUID, strategy: str | None) -> Sequence[Measured]:
+    """A job's benchmark points, of one strategy or all."""
+    chosen = MeasurementFilter(kind="benchmark", job_id=job_id, strategy=strategy)
+    statement = _chosen(_ROWS, chosen).order_by(measurements.c.id)
+    return [_measured(row) for row in connection.execute(statement)]
+
+
+def histories(connection: Connection, chosen: MeasurementFilter, length: int, most: int) -> Sequence[Measured]:
+    """The latest `length` points that count of each case on each device with each driver, cases one after the other
+    and each newest first; of at most `most` cases, those measured last."""
+    counts = and_(
+        measurements.c.kind == "benchmark",
+        measurements.c.outcome == "measured",
+        measurements.c.kernel_ms.is_not(None),
+        not_(measurements.c.flags.contains([SUSPECT])),
+    )
+    newest = measurements.c.id.desc()
+    ranked = _chosen(
+        select(
+            *(measurements.c[name] for name in _NAMES),
+            func.row_number().over(partition_by=_HISTORY, order_by=newest).label("age"),
+            func.max(measurements.c.id).over(partition_by=_HISTORY).label("latest"),
+        ).where(counts),
+        chosen,
+    ).subquery()
+    cases = select(ranked.c.latest).distinct().order_by(ranked.c.latest.desc()).limit(most).scalar_subquery()
+    statement = (
+        select(*(ranked.c[name] for name in _NAMES))
+        .where(ranked.c.age <= length, ranked.c.latest.in_(cases))
+        .order_by(ranked.c.latest.desc(), ranked.c.age)
+    )
+    return [_measured(row) for row in connection.execute(statement)]
+
+
+def _chosen(statement: Select[Any], chosen: MeasurementFilter) -> Select[Any]:
+    for name in _EQUAL:
+        value = getattr(chosen, name)
+        if value is not None:
+            statement = statement.where(measurements.c[name] == value)
+    if chosen.n_min is not None:
+        statement = statement.where(measurements.c.n >= chosen.n_min)
+    if chosen.n_max is not None:
+        statement = statement.where(measurements.c.n <= chosen.n_max)
+    if chosen.flag is not None:
+        statement = statement.where(measurements.c.flags.contains([chosen.flag]))
+    return statement
+
+
+def _measured(row: Row[Any]) -> Measured:
+    return Measured(**dict(zip(_NAMES, row, strict=True)))

@@ -96,6 +96,8 @@ def test_every_route_of_the_contract_is_there(document: dict[str, Any]) -> None:
         "post /v1/jobs/{job_id}/cancel",
         "get /v1/jobs/{job_id}/result",
         "get /v1/results",
+        "get /v1/results/compare",
+        "get /v1/results/regressions",
         "post /v1/states/merge",
         "get /v1/reports/{job_id}",
         "get /v1/ops",

@@ -1,0 +1,76 @@
+"""HTTP of points against points: a candidate against a baseline, and the latest against what came before."""
+
+from collections.abc import Sequence
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Query
+
+from app.auth.bearer import User
+from app.context import Context, Using
+from app.errors import Invalid, NotFound
+from app.openapi import answers
+from app.results import comparison, repository
+from app.results.comparison import WORST, places
+from app.results.comparison_views import ComparisonView, Regressions, RegressionView
+from app.results.endpoints import Name
+from app.results.repository import Measured, MeasurementFilter
+
+_EARLIER = 10
+_MOST_CASES = 1000
+_UUID = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+
+Side = Annotated[
+    str, Query(max_length=128, pattern=rf"^{_UUID}(:[a-z0-9_]+)?$", description="a benchmark job, or job:strategy")
+]
+
+router = APIRouter(prefix="/v1/results", tags=["results"])
+
+
+@router.get("/compare", summary="A benchmark against another", responses=answers(NotFound, Invalid))
+async def compare(
+    *,
+    user: User,
+    context: Using,
+    baseline: Side,
+    candidate: Side,
+    across: Annotated[bool, Query(description="compare different devices or drivers all the same")] = False,
+) -> ComparisonView:
+    """How much faster the candidate is, case by case, with intervals of confidence. Two strategies of one job are
+    `baseline=JOB:cub` and `candidate=JOB:single_pass`. What was measured on different devices or with different drivers
+    is compared only if asked; suspect, failed and skipped points never are."""
+    theirs, ours = await _points(context, "baseline", baseline), await _points(context, "candidate", candidate)
+    found = sorted(places([*theirs, *ours]), key=str)
+    if len(found) > 1 and not across:
+        said = " and ".join(f"{device} (driver {driver or 'none'}, {where})" for device, where, driver in found)
+        raise Invalid.of("across", f"the points come from {said}; to compare them all the same, say across=true")
+    both_named = ":" in baseline and ":" in candidate
+    return ComparisonView.of(comparison.compare(theirs, ours, across_strategies=both_named))
+
+
+@router.get("/regressions", summary="What got slower", responses=answers(Invalid))
+async def regressions(
+    *,
+    user: User,
+    context: Using,
+    worst: Annotated[float, Query(ge=1, le=1000, allow_inf_nan=False, description="slowdown to overlook")] = WORST,
+    op: Name | None = None,
+    dtype: Name | None = None,
+    strategy: Name | None = None,
+    device: Name | None = None,
+    driver: Name | None = None,
+    host: Name | None = None,
+) -> Regressions:
+    """The latest point of each case against the median of up to ten earlier ones on the same device with the same
+    driver. Listed is what takes more than `worst` times as long, beyond what the intervals of confidence explain."""
+    chosen = MeasurementFilter(op=op, dtype=dtype, strategy=strategy, device=device, driver=driver, host=host)
+    points = await context.database.read(repository.histories, chosen, _EARLIER + 1, _MOST_CASES)
+    return Regressions(items=[RegressionView.of(one) for one in comparison.regressions(points, worst)])
+
+
+async def _points(context: Context, field: str, side: str) -> Sequence[Measured]:
+    job_id, _, strategy = side.partition(":")
+    points = await context.database.read(repository.points_of, UUID(job_id), strategy or None)
+    if not points:
+        raise NotFound(f"{field}: there are no points of a benchmark {side}.")
+    return points

@@ -1,0 +1,143 @@
+"""What the api says of points against points."""
+
+import math
+from uuid import UUID
+
+from pydantic import BaseModel, Field
+
+from app.results.comparison import Compared, Comparison, LeftOut, Regression
+from app.results.repository import Measured
+from kernels.bench.compare import Ratio
+
+
+class RatioView(BaseModel):
+    """A ratio of two medians with its interval, which holds the true ratio with at least 95 % confidence."""
+
+    value: float
+    low: float | None = Field(description="null where one of the two has too few samples")
+    high: float | None
+    differs: bool = Field(description="1 lies outside of the interval")
+
+    @classmethod
+    def of(cls, ratio: Ratio) -> "RatioView":
+        interval = ratio.interval
+        low, high = (None, None) if interval is None else (interval.low, interval.high)
+        return cls(value=ratio.value, low=low, high=high, differs=ratio.differs)
+
+
+class CaseView(BaseModel):
+    """What was measured."""
+
+    op: str
+    dtype: str
+    n: int
+    cache: str | None
+    distribution: str | None
+
+    @classmethod
+    def of(cls, point: Measured) -> "CaseView":
+        return cls(op=point.op, dtype=point.dtype, n=point.n, cache=point.cache, distribution=point.distribution)
+
+
+class PointView(BaseModel):
+    """One side of a comparison: a row of measurements in brief."""
+
+    id: int
+    job_id: UUID
+    strategy: str
+    device: str
+    driver: str | None
+    kernel_ms: float | None
+    low_ms: float | None
+    high_ms: float | None
+    samples: int
+    flags: list[str]
+
+    @classmethod
+    def of(cls, point: Measured) -> "PointView":
+        return cls(
+            id=point.id,
+            job_id=point.job_id,
+            strategy=point.strategy,
+            device=point.device,
+            driver=point.driver,
+            kernel_ms=point.kernel_ms,
+            low_ms=point.low_ms,
+            high_ms=point.high_ms,
+            samples=point.samples,
+            flags=list(point.flags),
+        )
+
+
+class ComparedView(BaseModel):
+    """Two points of one case."""
+
+    case: CaseView
+    baseline: PointView
+    candidate: PointView
+    speedup: RatioView = Field(description="baseline time ÷ candidate time: above 1 the candidate is faster")
+
+    @classmethod
+    def of(cls, compared: Compared) -> "ComparedView":
+        return cls(
+            case=CaseView.of(compared.baseline),
+            baseline=PointView.of(compared.baseline),
+            candidate=PointView.of(compared.candidate),
+            speedup=RatioView.of(compared.ratio),
+        )
+
+
+class LeftOutView(BaseModel):
+    """A point that was not compared."""
+
+    case: CaseView
+    point: PointView
+    why: str
+
+    @classmethod
+    def of(cls, left_out: LeftOut) -> "LeftOutView":
+        return cls(case=CaseView.of(left_out.point), point=PointView.of(left_out.point), why=left_out.why)
+
+
+class ComparisonView(BaseModel):
+    """A candidate against a baseline, case by case."""
+
+    items: list[ComparedView]
+    left_out: list[LeftOutView]
+    speedup: float | None = Field(description="geometric mean over the items; null for none")
+
+    @classmethod
+    def of(cls, comparison: Comparison) -> "ComparisonView":
+        values = [one.ratio.value for one in comparison.compared]
+        mean = math.exp(math.fsum(map(math.log, values)) / len(values)) if values else None
+        return cls(
+            items=[ComparedView.of(one) for one in comparison.compared],
+            left_out=[LeftOutView.of(one) for one in comparison.left_out],
+            speedup=mean,
+        )
+
+
+class RegressionView(BaseModel):
+    """A case whose latest time is worse than before."""
+
+    case: CaseView
+    latest: PointView
+    baseline: PointView = Field(description="the earlier point with the median time")
+    earlier: int = Field(description="points before the latest that were looked at")
+    slowdown: RatioView = Field(description="latest time ÷ baseline time")
+
+    @classmethod
+    def of(cls, found: Regression) -> "RegressionView":
+        return cls(
+            case=CaseView.of(found.latest),
+            latest=PointView.of(found.latest),
+            baseline=PointView.of(found.baseline),
+            earlier=found.earlier,
+            slowdown=RatioView.of(found.slowdown),
+        )
+
+
+class Regressions(BaseModel):
+    """What got slower, the worst first."""
+
+    items: list[RegressionView]
