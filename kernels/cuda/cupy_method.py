@@ -32,6 +32,8 @@ class CupyMethod:
                 self._result = getattr(cupy, f"nan{self._op.name}")(array)
                 return
             array = array[~cupy.isnan(array)]
+            if array.size == 0:  # the backend has the value of nothing
+                return
         self._result = cupy_calls()[self._op.name](array)
 
     def finish(self, count: int) -> Finished:

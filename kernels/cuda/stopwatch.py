@@ -2,6 +2,8 @@
 
 from typing import Any
 
+_KEPT = 64
+
 
 class Stopwatch:
     """The time that the stream spent in the parts of it entered with `with`, in milliseconds."""
@@ -9,10 +11,13 @@ class Stopwatch:
     def __init__(self, stream: Any) -> None:
         self._stream = stream
         self._spans: list[tuple[Any, Any]] = []
+        self._summed_ms = 0.0
 
     def __enter__(self) -> None:
         import cupy
 
+        if len(self._spans) == _KEPT:  # long done but for the last few: no more events however many parts there are
+            self._sum_up()
         span = (cupy.cuda.Event(), cupy.cuda.Event())
         self._spans.append(span)
         span[0].record(self._stream)
@@ -22,9 +27,13 @@ class Stopwatch:
 
     def total_ms(self) -> float:
         """The sum of all spans; waits for the last."""
+        self._sum_up()
+        return self._summed_ms
+
+    def _sum_up(self) -> None:
         import cupy
 
-        if not self._spans:
-            return 0.0
-        self._spans[-1][1].synchronize()
-        return float(sum(cupy.cuda.get_elapsed_time(start, stop) for start, stop in self._spans))
+        if self._spans:
+            self._spans[-1][1].synchronize()
+            self._summed_ms += sum(cupy.cuda.get_elapsed_time(start, stop) for start, stop in self._spans)
+            self._spans.clear()

@@ -2,7 +2,6 @@
 addresses, within the error that it states. Memory is poisoned beforehand."""
 
 import math
-import zlib
 from typing import Any
 
 import numpy as np
@@ -13,37 +12,12 @@ from kernels.cuda.feed import carrier
 from kernels.cuda.launch import Gpu
 from kernels.cuda.methods import OwnMethod
 from kernels.cuda.strategies import own_strategies
-from kernels.dtypes import DTYPES, DType
+from kernels.dtypes import DTYPES
 from kernels.ops import OPS
+from tests.gpu.arrays import KINDS, LONGEST_PRODUCT, SIZES, data, numbers
 from tests.gpu.exactly import Expected, agrees, expected
 
-SIZES = (1, 31, 32, 33, 255, 256, 257, 1023, 4097, 20_011)
 STARTS = (0, 1, 3)
-
-KINDS = ("benign", "special", "equal")
-LONGEST_PRODUCT = 257  # exact ones of more elements take too long
-
-
-def data(kind: str, dtype: DType, size: int) -> NDArray[Any]:
-    """`size` elements, the same in every run."""
-    random = np.random.default_rng(zlib.crc32(f"{kind} {dtype.name} {size}".encode()))
-    if not dtype.is_float:
-        low, high = dtype.bounds
-        if kind == "equal":
-            return np.full(size, [low, high][size % 2], dtype.numpy)
-        if kind == "special" or dtype.name == "bool":
-            return random.choice(np.array([low, high, 0, 1], dtype.numpy), size)
-        return random.integers(low, high, size, dtype.numpy, endpoint=True)
-    if kind == "benign":
-        real = random.standard_normal(size)
-    elif kind == "special":
-        # NaN, infinities and both zeros, rare enough that most arrays have a finite part to get wrong
-        real = random.standard_normal(size)
-        marked = random.random(size) < 4 / (size + 4)
-        real[marked] = random.choice([np.nan, np.inf, -np.inf, 0.0, -0.0], int(marked.sum()))
-    else:
-        real = np.full(size, random.choice([-0.0, np.inf, -np.inf, 1.5]))
-    return real.astype(dtype.numpy)
 
 
 def run(gpu: Gpu, strategy: str, op: str, array: NDArray[Any], start: int, *, omit_nan: bool) -> Any:
@@ -71,7 +45,7 @@ def test_a_strategy_computes_what_it_claims(gpu: Gpu, strategy: str, dtype: str)
     for size in SIZES:
         for kind in KINDS:
             array = data(kind, row, size)
-            elements = array.astype(np.float64).tolist() if row.is_float else array.tolist()
+            elements = numbers(array, row)
             case = f"{dtype} {size} {kind}"
             for op in ops:
                 if op == "prod" and size > LONGEST_PRODUCT:

@@ -93,9 +93,10 @@ __device__ inline uint64 rank(double x) {
 
 constexpr uint64 NOWHERE = ~0ull;
 
-// The element of lowest key and, of those, of lowest index. Elements must come in order of their index.
+// The element of lowest key and, of those, of lowest index. Elements must come in order of their index. Packed, so that
+// no byte of it is ever read unwritten when it moves word by word.
 template <class Key>
-struct Place {
+struct __attribute__((packed, aligned(4))) Place {
     Key key;
     uint64 index;
     static __device__ Place identity() { return {Key(~Key(0)), NOWHERE}; }

@@ -24,8 +24,9 @@ __device__ inline double with_exponent_zero(double x) {
 }
 
 // A product as significand · 2^exponent, so that no partial product over- or underflows where the whole does not.
+// Packed, so that no byte of it is ever read unwritten when it moves word by word.
 template <class F>
-struct Product {
+struct __attribute__((packed, aligned(4))) Product {
     F significand;  // magnitude in [1, 2), or zero, infinite, NaN
     int64 exponent;
 

@@ -1,0 +1,108 @@
+"""The device code of one thread, built by the host's C++ compiler, so that its arithmetic is tested without a GPU."""
+
+import ctypes
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.cuda.compile import INCLUDE
+from kernels.cuda.digits import Grid
+from kernels.cuda.outcomes import WORDS, Outcome
+from kernels.cuda.reductions import element
+from kernels.dtypes import DType
+from kernels.generate import Plan
+
+HERE = Path(__file__).parent
+COMPILER = shutil.which("g++")
+
+# PTX has no meaning to a host compiler: (what the header says, what stands for it here).
+_PTX = (
+    ('asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(x.bits))', "wide = float_of_float16(x.bits)"),
+    ('asm("cvt.rn.f16.f64 %0, %1;" : "=h"(out.bits) : "d"(x))', "out.bits = float16_of_double(x)"),
+)
+# Of a source the code before its first kernel, or the first line that needs other threads.
+_CUT = {
+    "sources/generate.cu": "template <class T, int METHOD>\n__global__",
+    "sources/digits.cu": "// `sums` holds",
+    "strategies/compensated.cu": "template <class R, class C",
+}
+
+
+def build(folder: Path) -> ctypes.CDLL:
+    """The library, built in `folder`."""
+    replaced = 0
+    for header in INCLUDE.glob("*.cuh"):
+        text = header.read_text()
+        for ptx, here in _PTX:
+            replaced += text.count(ptx)
+            text = text.replace(ptx, here)
+        (folder / header.name).write_text(text)
+    assert replaced == len(_PTX)
+    for source, kernel in _CUT.items():
+        text = (INCLUDE.parent / source).read_text()
+        text = text[: text.index(kernel)].replace('#include "block.cuh"', "")
+        (folder / Path(source).with_suffix(".inc").name).write_text("#pragma once\n" + text)
+    assert COMPILER is not None
+    library = folder / "arithmetic.so"
+    # No contraction, as on the device; fma where it is asked for.
+    options = ["-std=c++20", "-O1", "-ffp-contract=off", "-w", "-shared", "-fPIC", f"-I{folder}", f"-I{HERE}"]
+    subprocess.run([COMPILER, *options, str(HERE / "arithmetic.cpp"), "-o", str(library)], check=True)
+    loaded = ctypes.CDLL(str(library))
+    loaded.reduce_by_name.restype = ctypes.c_bool
+    loaded.generate_by_name.restype = ctypes.c_bool
+    loaded.digits_by_name.restype = ctypes.c_uint32
+    return loaded
+
+
+def reduce(library: ctypes.CDLL, name: str, array: NDArray[Any], first: int = 0, *, omit_nan: bool = False) -> Outcome:
+    """What the reduction `name` ("Sum<float32>") leaves of `array`."""
+    words = np.full(WORDS, 0xDEADBEEF, np.uint64)
+    known = library.reduce_by_name(
+        name.encode(),
+        ctypes.c_void_p(array.ctypes.data),
+        ctypes.c_uint64(array.size),
+        ctypes.c_uint64(first),
+        ctypes.c_bool(omit_nan),
+        ctypes.c_void_p(words.ctypes.data),
+    )
+    assert known, name
+    return Outcome(words, first)
+
+
+def generate(library: ctypes.CDLL, plan: Plan, start: int, stop: int) -> NDArray[Any]:
+    """Elements start … stop−1 of a plan."""
+    out = np.empty(stop - start, plan.dtype.numpy)
+    words = (ctypes.c_uint64(number % (1 << 64)) for number in (plan.low, plan.span, plan.period, plan.third))
+    known = library.generate_by_name(
+        element(plan.dtype).encode(),
+        ctypes.c_int(int(plan.method)),
+        ctypes.c_void_p(out.ctypes.data),
+        ctypes.c_uint64(out.size),
+        ctypes.c_uint64(start),
+        ctypes.c_uint64(plan.seed),
+        *(ctypes.c_double(number) for number in (plan.a, plan.b, plan.c)),
+        *words,
+    )
+    assert known, plan
+    return out
+
+
+def digits(
+    library: ctypes.CDLL, dtype: DType, terms: int, array: NDArray[Any], grid: Grid
+) -> tuple[NDArray[np.int64], int]:
+    """Bins and flags of the exact sum of values (`terms` 0), magnitudes (1) or squares (2)."""
+    bins = np.zeros(grid.digits + 1, np.int64)
+    bins[-1] = 0x5EED  # must stay: no digit may lie beyond the grid
+    flags = library.digits_by_name(
+        dtype.name.encode(),
+        ctypes.c_int(terms),
+        ctypes.c_void_p(array.ctypes.data),
+        ctypes.c_uint64(array.size),
+        ctypes.c_void_p(bins.ctypes.data),
+    )
+    assert bins[-1] == 0x5EED
+    return bins[:-1], int(flags)

@@ -1,0 +1,75 @@
+// What the device headers need of CUDA, for a host compiler: one thread of one block at a time. Warps, shared memory
+// and atomics are not here; they are tested on a GPU.
+#pragma once
+#include <cmath>
+#include <cstring>
+
+#define __device__
+#define __global__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __CUDA_ARCH__ 750  // the paths without Ampere's instructions
+
+using std::copysign;
+using std::fabs;
+using std::isfinite;
+using std::sqrt;
+
+struct Three {
+    unsigned x;
+};
+static Three blockIdx{0}, threadIdx{0}, blockDim{1}, gridDim{1};
+
+struct uint4 {
+    unsigned x, y, z, w;
+};
+
+template <class To, class From>
+static To bits_as(From from) {
+    static_assert(sizeof(To) == sizeof(From));
+    To to;
+    memcpy(&to, &from, sizeof(To));
+    return to;
+}
+static unsigned __float_as_uint(float x) { return bits_as<unsigned>(x); }
+static int __float_as_int(float x) { return bits_as<int>(x); }
+static float __uint_as_float(unsigned x) { return bits_as<float>(x); }
+static long long __double_as_longlong(double x) { return bits_as<long long>(x); }
+static double __longlong_as_double(long long x) { return bits_as<double>(x); }
+static float __fmaf_rn(float x, float y, float z) { return std::fma(x, y, z); }
+static double __fma_rn(double x, double y, double z) { return std::fma(x, y, z); }
+static uint4 __ldcs(const uint4* at) { return *at; }
+static int __popc(unsigned x) { return __builtin_popcount(x); }
+static unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+    return (unsigned __int128)a * b >> 64;
+}
+
+// The two conversions that the headers ask of PTX; GCC's _Float16 rounds as IEEE 754 says.
+static float float_of_float16(unsigned short bits) { return float(bits_as<_Float16>(bits)); }
+static unsigned short float16_of_double(double x) { return bits_as<unsigned short>(_Float16(x)); }
+
+template <class Part, class F>
+static unsigned by_parts(unsigned a, unsigned b, F f) {
+    constexpr int N = 4 / sizeof(Part);
+    Part x[N], y[N];
+    memcpy(x, &a, 4);
+    memcpy(y, &b, 4);
+    for (int k = 0; k < N; ++k) x[k] = f(x[k], y[k]);
+    memcpy(&a, x, 4);
+    return a;
+}
+static const auto lesser = [](auto x, auto y) { return x < y ? x : y; };
+static const auto larger = [](auto x, auto y) { return x < y ? y : x; };
+static unsigned __vmins2(unsigned a, unsigned b) { return by_parts<short>(a, b, lesser); }
+static unsigned __vmaxs2(unsigned a, unsigned b) { return by_parts<short>(a, b, larger); }
+static unsigned __vminu2(unsigned a, unsigned b) { return by_parts<unsigned short>(a, b, lesser); }
+static unsigned __vmaxu2(unsigned a, unsigned b) { return by_parts<unsigned short>(a, b, larger); }
+
+static int __dp4a(int a, int b, int sum) {
+    for (int k = 0; k < 32; k += 8) sum += int((signed char)(a >> k)) * int((signed char)(b >> k));
+    return sum;
+}
+static unsigned __dp4a(unsigned a, unsigned b, unsigned sum) {
+    for (int k = 0; k < 32; k += 8) sum += (a >> k & 255) * (b >> k & 255);
+    return sum;
+}

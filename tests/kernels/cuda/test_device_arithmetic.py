@@ -1,0 +1,121 @@
+"""The arithmetic of the device code, one thread at a time, against exact arithmetic and the CPU's generators."""
+
+import ctypes
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from kernels.cuda.digits import grid_of
+from kernels.cuda.outcomes import Outcome, value_of
+from kernels.cuda.reductions import element, reduction_of
+from kernels.dtypes import DTYPES, DType
+from kernels.exact.state import ExactState, Flags
+from kernels.generate import DISTRIBUTIONS
+from kernels.generate import generate as generate_on_cpu
+from kernels.generate import plan as plan_of
+from kernels.ops import OPS, Op, Terms
+from kernels.source import GeneratedSource
+from tests.gpu.arrays import KINDS, data, numbers
+from tests.gpu.exactly import agrees, expected
+from tests.kernels.cuda import on_host
+
+pytestmark = pytest.mark.skipif(
+    on_host.COMPILER is None or sys.platform != "linux", reason="needs g++ to build the device code for the host"
+)
+
+SIZES = (1, 2, 15, 16, 17, 63, 64, 65, 333)
+FLOATS = [name for name, row in DTYPES.items() if row.is_float]
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    return on_host.build(tmp_path_factory.mktemp("on_host"))
+
+
+def reduced(library: ctypes.CDLL, name: str, array: NDArray[Any], *, omit_nan: bool) -> list[Outcome]:
+    """The outcomes of two pieces, or of one where there is but one element; the second starts off a boundary."""
+    cut = array.size // 2
+    pieces = [(array[:cut], 0), (array[cut:], cut)] if cut else [(array, 0)]
+    return [on_host.reduce(library, name, piece, first, omit_nan=omit_nan) for piece, first in pieces]
+
+
+def wrong(library: ctypes.CDLL, op: Op, dtype: DType, strategy: str) -> list[Any]:
+    """Cases in which the strategy's arithmetic gives what it must not."""
+    name, found = f"{reduction_of(op, dtype)}<{element(dtype)}>", []
+    if strategy == "compensated":
+        name = f"Compensating<{name}>"
+    for size in SIZES:
+        for kind in KINDS:
+            array = data(kind, dtype, size)
+            for omit_nan in (False, True) if kind == "special" and dtype.is_float else (False,):
+                want = expected(op, numbers(array, dtype), omit_nan=omit_nan)
+                if want is None:
+                    continue
+                nans = int(np.isnan(array.astype(np.float64)).sum()) if omit_nan else 0
+                got = value_of(op, dtype, reduced(library, name, array, omit_nan=omit_nan), size - nans)
+                if not agrees(got, want, op, dtype, strategy=strategy, count=size):
+                    found.append((size, kind, omit_nan, got, want))
+    return found
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("op", OPS)
+def test_a_reduction_gives_what_exact_arithmetic_allows(library: ctypes.CDLL, op: str, dtype: str) -> None:
+    row = DTYPES[dtype]
+    if op == "prod" and row.kind in ("int", "uint"):
+        pytest.skip("not claimed")
+    assert wrong(library, OPS[op], row, "single_pass") == []
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("op", ["sum", "mean", "norm1", "sum_squares", "norm2"])
+def test_compensation_keeps_its_bound(library: ctypes.CDLL, op: str, dtype: str) -> None:
+    assert wrong(library, OPS[op], DTYPES[dtype], "compensated") == []
+
+
+def test_compensation_finds_what_cancels(library: ctypes.CDLL) -> None:
+    array = np.array([1.0, 1e100, 1.0, -1e100] * 8)
+    outcome = on_host.reduce(library, "Compensating<Sum<float64>>", array)
+    assert value_of(OPS["sum"], DTYPES["float64"], [outcome], array.size) == 16.0
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_the_generator_makes_the_cpus_bits(library: ctypes.CDLL, distribution: str, dtype: str) -> None:
+    if dtype not in DISTRIBUTIONS[distribution].dtypes:
+        pytest.skip("not offered")
+    length = 2 if dtype == "bool" else 100
+    ranges = [(length, 0, length)]
+    if distribution != "arange":
+        ranges.append((1 << 40, (1 << 35) - 500, (1 << 35) + 500))
+    for count, start, stop in ranges:
+        source = GeneratedSource(distribution, count, 2**63 + 12345, DTYPES[dtype])
+        if distribution == "modulo" and dtype == "bool":
+            source = GeneratedSource(distribution, count, 1, DTYPES[dtype], {"m": 2.0})
+        made = on_host.generate(library, plan_of(source), start, stop)
+        assert made.tobytes() == generate_on_cpu(source, start, stop).tobytes()
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("kind", [*KINDS, "any bits", "largest", "smallest"])
+def test_digits_are_those_of_the_portable_exact_state(library: ctypes.CDLL, dtype: str, kind: str) -> None:
+    row = DTYPES[dtype]
+    width = f"u{row.itemsize}"
+    if kind == "any bits":
+        bits = np.random.default_rng(1).integers(0, 256, 3000 * row.itemsize, np.uint8)
+        array = bits.view(row.numpy)
+    elif kind in ("largest", "smallest"):
+        infinity = int(np.array(np.inf).astype(row.numpy).view(width))
+        array = np.full(77, infinity - 1 if kind == "largest" else 1, width).view(row.numpy)
+    else:
+        array = data(kind, row, 333)
+    for number, (terms, magnitudes) in enumerate(
+        ((Terms.VALUES, False), (Terms.VALUES, True), (Terms.PRODUCTS, False))
+    ):
+        grid = grid_of(row, terms)
+        bins, flags = on_host.digits(library, row, number, array, grid)
+        got = ExactState.from_limbs(terms, bins.tolist(), grid.exponent, array.size, Flags(flags))
+        assert got == ExactState.empty(terms).add(array, magnitudes=magnitudes)
