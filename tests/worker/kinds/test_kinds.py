@@ -1,0 +1,102 @@
+"""Benchmarks and puzzles as the child of a slot runs them, on the CPU."""
+
+import json
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from app.results.benchmark import BenchmarkResult
+from app.results.cluster import ClusterResult
+from worker.execute import Kernels
+from worker.messages import Begun, Measured, News, Progress, Request
+
+QUICK = {"target_rse": 0.5, "min_samples": 2, "max_samples": 5, "time_limit_s": 1.0}
+
+
+@pytest.fixture(scope="module")
+def cpu() -> Kernels:
+    return Kernels("cpu", "here:cpu", ())
+
+
+def asked(**spec: Any) -> Request:
+    return Request(uuid4(), 1, json.dumps(spec), 12.5)
+
+
+BENCHMARK = asked(
+    kind="benchmark", strategies=["exact", "numpy"], ops=["sum", "max"], sizes=[1000], caches=["hot"], **QUICK
+)
+
+
+def test_a_benchmark_gives_a_row_a_case_and_counts_them(cpu: Kernels) -> None:
+    success = cpu.run(BENCHMARK, lambda news: None)
+    result = BenchmarkResult.model_validate(success.result)
+    assert (result.cases, result.measured, result.skipped, result.failed) == (4, 4, 0, 0)
+    assert result.ceiling_gbps is not None
+    assert result.timings.queued_ms == 12.5
+    assert [(row.strategy, row.op) for row in success.points] == [
+        ("exact", "sum"),
+        ("numpy", "sum"),
+        ("exact", "max"),
+        ("numpy", "max"),
+    ]
+    for row in success.points:
+        assert (row.kind, row.backend, row.outcome, row.cache) == ("benchmark", "cpu", "measured", "hot")
+        assert (row.n, row.bytes, row.distribution) == (1000, 4000, "normal")
+        assert row.kernel_ms is not None
+        assert row.kernel_ms > 0
+        assert row.host is not None
+
+
+def test_points_are_told_as_they_begin_and_end(cpu: Kernels) -> None:
+    heard: list[News] = []
+    success = cpu.run(BENCHMARK, heard.append)
+    begun = [news.point for news in heard if isinstance(news, Begun)]
+    done = [news.point for news in heard if isinstance(news, Measured)]
+    steps = [(news.done, news.total, news.unit) for news in heard if isinstance(news, Progress)]
+    assert tuple(done) == success.points
+    assert [(row.strategy, row.op) for row in begun] == [(row.strategy, row.op) for row in done]
+    assert {(row.outcome, row.reason) for row in begun} == {("failed", "the process that measured it died")}
+    assert steps == [(k, 4, "points") for k in range(5)]
+
+
+def test_what_is_done_is_not_measured_again(cpu: Kernels) -> None:
+    first = cpu.run(BENCHMARK, lambda news: None).points
+    heard: list[News] = []
+    rest = Request(uuid4(), 1, BENCHMARK.spec, 0.0, done=first[:3])
+    success = cpu.run(rest, heard.append)
+    assert success.points[:3] == first[:3]
+    assert [(news.point.strategy, news.point.op) for news in heard if isinstance(news, Measured)] == [("numpy", "max")]
+    assert BenchmarkResult.model_validate(success.result).cases == 4
+
+
+def test_a_case_that_is_not_claimed_or_too_large_is_skipped_while_the_rest_runs(cpu: Kernels) -> None:
+    request = asked(
+        kind="benchmark", strategies=["numpy"], dtypes=["float64"], sizes=[1 << 40, 100], caches=["hot"], **QUICK
+    )
+    large, small = cpu.run(request, lambda news: None).points
+    assert (large.outcome, small.outcome) == ("skipped", "measured")
+    assert large.reason is not None
+    assert large.reason.startswith("the data take 8796.1 GB")
+    assert (large.kernel_ms, large.samples) == (None, 0)
+
+
+def test_a_puzzle_has_the_published_bits_and_says_that_it_is_a_model(cpu: Kernels) -> None:
+    success = cpu.run(asked(kind="cluster", puzzle="advanced"), lambda news: None)
+    result = ClusterResult.model_validate(success.result)
+    assert result.texts == ("122.799995", "247.04001", "372.72", "499.83997")
+    assert result.model
+    assert result.why_model == "a CPU has no clusters"
+    assert result.same_bits_as_model
+    assert all(check.passed for check in result.checks)
+    assert [float.fromhex(text) for text in result.hex] == list(result.values)
+
+
+def test_the_reduction_puzzle_is_523776(cpu: Kernels) -> None:
+    success = cpu.run(asked(kind="cluster", puzzle="reduction"), lambda news: None)
+    assert ClusterResult.model_validate(success.result).values == (523776.0,)
+
+
+def test_the_seed_of_a_benchmark_is_in_its_provenance(cpu: Kernels) -> None:
+    request = asked(kind="benchmark", strategies=["exact"], sizes=[10], caches=["hot"], seed=99, **QUICK)
+    assert BenchmarkResult.model_validate(cpu.run(request, lambda news: None).result).provenance.seed == 99

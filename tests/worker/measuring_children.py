@@ -1,0 +1,47 @@
+"""Children that measure points, and die of one of them."""
+
+import json
+import os
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from app.results.measurement import Measurement
+from kernels.errors import CudaError
+from worker.messages import Begun, Measured, Request, Success, Tell
+
+POINT = Measurement("benchmark", "sum", "float32", "", "cuda", "a GPU", 10, 40, 20, None, 0.1, None, cache="hot")
+
+
+@dataclass(frozen=True)
+class Measurer:
+    """Measures the strategies that the spec lists; one is called "kill", "exit", "cuda" or "always" for what it does.
+
+    "always" does not even begin: the child dies of looking at it.
+    """
+
+    device: Mapping[str, object] = field(default_factory=dict)
+
+    def run(self, request: Request, tell: Tell) -> Success:
+        rows = list(request.done)
+        known = {row.strategy for row in rows}
+        for name in json.loads(request.spec)["strategies"]:
+            if name in known:
+                continue
+            if name == "always":
+                os._exit(9)
+            point = replace(POINT, strategy=name)
+            tell(Begun(replace(point, outcome="failed", kernel_ms=None)))
+            if name == "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            if name == "exit":
+                os._exit(3)
+            rows.append(replace(point, outcome="failed", kernel_ms=None, reason="bad") if name == "cuda" else point)
+            tell(Measured(rows[-1]))
+            if name == "cuda":
+                raise CudaError("CUDA_ERROR_ILLEGAL_ADDRESS")
+        return Success({"pid": os.getpid()}, tuple(rows))
+
+
+def measurer() -> Measurer:
+    return Measurer()
