@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from app.jobs.benchmark_spec import BenchmarkSpec
 from app.jobs.brief import BriefReduceSpec
@@ -36,6 +36,50 @@ class ProgressView(BaseModel):
 
 class JobView(BaseModel):
     """A job."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": "bad2cde1-a387-4c34-b05b-cb4651e4f880",
+                    "kind": "reduce",
+                    "status": "running",
+                    "spec": {
+                        "kind": "reduce",
+                        "op": "sum",
+                        "strategy": "auto",
+                        "backend": "auto",
+                        "nan_policy": "propagate",
+                        "source": {
+                            "type": "generate",
+                            "distribution": "normal",
+                            "n": 10000000,
+                            "seed": 42,
+                            "dtype": "float32",
+                            "parameters": {},
+                        },
+                        "timeout_s": 300.0,
+                        "priority": "normal",
+                        "tags": {"course": "p05"},
+                    },
+                    "owner": "ann",
+                    "priority": "normal",
+                    "tags": {"course": "p05"},
+                    "attempt": 1,
+                    "worker": "gpu1:cpu",
+                    "cancel_requested": False,
+                    "reason": None,
+                    "error": None,
+                    "progress": {"done": 2097152, "total": 10000000, "unit": "elements"},
+                    "queue_position": None,
+                    "created_at": "2026-11-21T03:59:25.977248+00:00",
+                    "started_at": "2026-11-21T03:59:26.005583+00:00",
+                    "finished_at": None,
+                    "result": None,
+                }
+            ]
+        }
+    )
 
     id: UUID
     kind: str

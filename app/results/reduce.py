@@ -14,6 +14,7 @@ from pydantic import (
     StrictInt,
     WithJsonSchema,
 )
+from pydantic.config import JsonDict
 
 from kernels.errors import InvalidInput
 from kernels.ops import Value
@@ -88,48 +89,45 @@ class Provenance(Frozen):
     seed: int | None = Field(description="of a generated source")
 
 
+_EXAMPLE: JsonDict = {
+    "value": 1.0,
+    "hex": "0x1.0000000000000p+0",
+    "dtype": "float32",
+    "count": 3,
+    "op": "sum",
+    "strategy": "exact",
+    "correctly_rounded": True,
+    "backend": "cpu",
+    "device": {
+        "backend": "cpu",
+        "name": "AMD EPYC",
+        "index": 0,
+        "memory_bytes": 25276502016,
+        "cores": 2,
+        "compute_capability": None,
+        "uuid": None,
+        "versions": {"python": "3.11.7", "numpy": "2.4.6", "numba": "0.68.1"},
+    },
+    "timings": {"queued_ms": 5.865, "load_ms": 0.034, "kernel_ms": 0.137, "total_ms": 0.989},
+    "provenance": {
+        "warpfold": "0.1.0",
+        "commit": None,
+        "python": "3.11.7",
+        "libraries": {"python": "3.11.7", "numpy": "2.4.6", "numba": "0.68.1"},
+        "host": "gpu1",
+        "worker": "gpu1:cpu",
+        "attempt": 1,
+        "spec_sha256": "6ae7a5f22ac4dbdcf606a179a2b62bdd93055e5a37993d04e0a47864e12858aa",
+        "seed": None,
+    },
+    "state": "V0ZYUwEACAADAAAAAAAAACEAAQAAAAAAAAAEAA==",
+}
+
+
 class ReduceResult(Frozen):
     """One reduced value with all that is known about it."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "value": 1.0,
-                    "hex": "0x1.0000000000000p+0",
-                    "dtype": "float32",
-                    "count": 3,
-                    "op": "sum",
-                    "strategy": "exact",
-                    "correctly_rounded": True,
-                    "backend": "cpu",
-                    "device": {
-                        "backend": "cpu",
-                        "name": "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz",
-                        "index": 0,
-                        "memory_bytes": 8323702784,
-                        "cores": 2,
-                        "compute_capability": None,
-                        "uuid": None,
-                        "versions": {"numpy": "2.4.6", "numba": "0.68.1"},
-                    },
-                    "timings": {"queued_ms": 3.1, "load_ms": 0.02, "kernel_ms": 0.05, "total_ms": 0.4},
-                    "provenance": {
-                        "warpfold": "0.1.0",
-                        "commit": None,
-                        "python": "3.11.7",
-                        "libraries": {"numpy": "2.4.6", "numba": "0.68.1"},
-                        "host": "gpu1",
-                        "worker": "gpu1:cpu",
-                        "attempt": 1,
-                        "spec_sha256": "6a1de5e9d2d4b7b4d3b33e3a9b6b5f3c9a0d7f2a1f6f6b7f4c6f7a2b1c0d9e8f",
-                        "seed": None,
-                    },
-                    "state": None,
-                }
-            ]
-        }
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
 
     value: JsonValue
     hex: str | None = Field(description="what Python's float.hex of the value prints; null for integers and bools")
