@@ -5,12 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from kernels.catalog import EXACT, Strategy, resolve
+from kernels.catalog import EXACT, Strategy, backends_for, resolve
 from kernels.cuda.baselines import baselines
 from kernels.cuda.strategies import CUPY, FAST, FOLDER, cuda_strategies, own_strategies
 from kernels.cuda.strategies.own import SourceError, parse
 from kernels.dtypes import DTYPES
+from kernels.errors import InvalidInput
 from kernels.ops import OPS
+
+CPU_ONLY = {"dot", "var", "std"}
 
 GOOD = """// Adds things
 // up.
@@ -96,8 +99,15 @@ def test_names_are_unique_and_texts_are_there() -> None:
 
 def test_every_pair_that_can_be_reduced_without_unbounded_integers_is_claimed() -> None:
     claimed = {pair for row in cuda_strategies() for pair in row.claims}
-    missing = {(op, dtype) for op in OPS for dtype in DTYPES} - claimed
+    missing = {(op, dtype) for op in OPS if op not in CPU_ONLY for dtype in DTYPES} - claimed
     assert missing == {("prod", name) for name, row in DTYPES.items() if row.kind in ("int", "uint")}
+
+
+def test_ops_of_two_sources_or_two_accumulators_are_left_to_the_cpu() -> None:
+    assert {op for op in OPS if backends_for(OPS[op], DTYPES["float32"], "auto") == ("cpu",)} == CPU_ONLY
+    assert not {pair for row in cuda_strategies() for pair in row.claims if pair[0] in CPU_ONLY}
+    with pytest.raises(InvalidInput, match="does not compute var of float32 on backend 'cuda'"):
+        resolve(OPS["var"], DTYPES["float32"], "exact", "cuda")
 
 
 def test_auto_prefers_exact_then_the_fast_one() -> None:
