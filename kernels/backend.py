@@ -64,8 +64,15 @@ class Backend(Protocol):
         strategy: str = "auto",
         nan_policy: NanPolicy = NanPolicy.PROPAGATE,
         progress: Progress | None = None,
+        ddof: int = 0,
+        other: Source | None = None,
     ) -> Reduction:
-        """Reduce all elements of `source`. Raises a KernelError; after a CudaError the process must be replaced."""
+        """Reduce all elements of `source`.
+
+        `other` is the second source of an op of two (dot) and must be given there and nowhere else, with as many
+        elements, and floats with floats, integers with integers. `ddof` is for var and std. Raises a KernelError; after
+        a CudaError the process must be replaced.
+        """
         ...
 
     def close(self) -> None: ...

@@ -49,30 +49,37 @@ def strategy_names() -> tuple[str, ...]:
     return (AUTO, *dict.fromkeys(strategy.name for strategy in strategies()))
 
 
-def backends_for(op: Op, dtype: DType, strategy: str) -> tuple[str, ...]:
-    """The backends on which `strategy` computes `op` of `dtype`.
+def backends_for(op: Op, dtype: DType, strategy: str, other: DType | None = None) -> tuple[str, ...]:
+    """The backends on which `strategy` computes `op` of `dtype`, for an op of two sources `dtype` with `other`.
 
     Raises InvalidInput naming the field, if there is no such strategy or it claims the pair on no backend.
     """
     known = strategies()
     if strategy != AUTO and all(strategy != row.name for row in known):
         raise InvalidInput(f"unknown strategy {strategy!r}; known: {', '.join(strategy_names())}", "strategy")
-    pair = (op.name, dtype.name)
-    found = tuple(dict.fromkeys(row.backend for row in known if strategy in (AUTO, row.name) and pair in row.claims))
+    able = (row for row in known if strategy in (AUTO, row.name) and _computes(row, op, dtype, other))
+    found = tuple(dict.fromkeys(row.backend for row in able))
     if not found:
-        raise InvalidInput(f"strategy {strategy!r} does not compute {op.name} of {dtype.name}", "strategy")
+        raise InvalidInput(f"strategy {strategy!r} does not compute {_named(op, dtype, other)}", "strategy")
     return found
 
 
-def resolve(op: Op, dtype: DType, strategy: str, backend: str) -> str:
+def resolve(op: Op, dtype: DType, strategy: str, backend: str, other: DType | None = None) -> str:
     """The strategy to run on `backend`: `strategy` itself, or for "auto" the exact one where it claims the pair,
     else the backend's first that does. Raises InvalidInput if there is none."""
-    if backend not in backends_for(op, dtype, strategy):
+    if backend not in backends_for(op, dtype, strategy, other):
         raise InvalidInput(
-            f"strategy {strategy!r} does not compute {op.name} of {dtype.name} on backend {backend!r}", "strategy"
+            f"strategy {strategy!r} does not compute {_named(op, dtype, other)} on backend {backend!r}", "strategy"
         )
     if strategy != AUTO:
         return strategy
-    pair = (op.name, dtype.name)
-    able = [row.name for row in strategies() if row.backend == backend and pair in row.claims]
+    able = [row.name for row in strategies() if row.backend == backend and _computes(row, op, dtype, other)]
     return EXACT if EXACT in able else able[0]
+
+
+def _computes(row: Strategy, op: Op, dtype: DType, other: DType | None) -> bool:
+    return all((op.name, kind.name) in row.claims for kind in (dtype, other) if kind is not None)
+
+
+def _named(op: Op, dtype: DType, other: DType | None) -> str:
+    return f"{op.name} of {dtype.name}" + (f" with {other.name}" if other is not None else "")

@@ -85,3 +85,13 @@ def dtype_of(numpy_dtype: "np.dtype[np.generic]", field: str = "dtype") -> DType
         if row.numpy == native:
             return row
     raise InvalidInput(f"dtype {numpy_dtype!s} cannot be reduced; known: {', '.join(DTYPES)}", field)
+
+
+def common_float(a: DType, b: DType) -> DType:
+    """The narrowest float dtype that holds all values of the floats `a` and `b`: float32 for float16 with bfloat16."""
+    assert a.kind is b.kind is Kind.FLOAT, f"{a.name}, {b.name}"
+    return next(
+        row
+        for row in _ROWS
+        if row.precision >= max(a.precision, b.precision) and row.max_exponent >= max(a.max_exponent, b.max_exponent)
+    )

@@ -29,14 +29,16 @@ class Terms(StrEnum):
 
     VALUES = "values"  # the elements, or their magnitudes
     PRODUCTS = "products"  # exact products of two elements
+    MOMENTS = "moments"  # the elements and, in a second accumulator, their squares
     NONE = "none"  # the op selects or tests elements: nothing is added, nothing rounds
 
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """A reduction of a one-dimensional array to one value.
+    """A reduction of a one-dimensional array, or of two of one length, to one value.
 
-    `empty` is the value of the op for no elements, None where that is an error.
+    `empty` is the value of the op for no elements, None where that is an error. `sources` is how many arrays it takes,
+    `ddof` whether it divides by the count less delta degrees of freedom.
     """
 
     name: str
@@ -44,6 +46,8 @@ class Op:
     result: Result
     terms: Terms
     empty: Value | None = None
+    sources: int = 1
+    ddof: bool = False
 
     def result_dtype(self, dtype: DType) -> str:
         """Name of the result's dtype: a row of DTYPES, or "integer"."""
@@ -71,6 +75,9 @@ _ROWS = (
     Op("sum_squares", "Σ x²", Result.WIDE, Terms.PRODUCTS),
     Op("norm1", "Σ |x|", Result.WIDE, Terms.VALUES),
     Op("norm2", "√ Σ x²", Result.REAL, Terms.PRODUCTS),
+    Op("dot", "Σ x y", Result.WIDE, Terms.PRODUCTS, empty=0, sources=2),
+    Op("var", "Σ (x − mean)² / (n − ddof)", Result.REAL, Terms.MOMENTS, ddof=True),
+    Op("std", "√ var", Result.REAL, Terms.MOMENTS, ddof=True),
     Op("norm_inf", "max |x|", Result.WIDE, Terms.NONE),
     Op("count_nonzero", "how many elements are not zero (NaN is not)", Result.INDEX, Terms.NONE),
     Op("any", "whether an element is not zero", Result.TRUTH, Terms.NONE, empty=False),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from kernels.dtypes import DTYPES, DType, Kind
+from kernels.operands import result_dtype
 from kernels.ops import INTEGER, NanPolicy, Op, Terms, Value
 
 
@@ -157,8 +158,8 @@ class Answer:
     count: int
 
 
-def reduce(op: Op, dtype: DType, bits: Sequence[int], nan_policy: NanPolicy) -> Answer | Undefined:
-    """`op` over the elements whose patterns are `bits`."""
+def reduce(op: Op, dtype: DType, bits: Sequence[int], nan_policy: NanPolicy, *, ddof: int = 0) -> Answer | Undefined:
+    """`op`, an op of one source, over the elements whose patterns are `bits`."""
     elements = list(enumerate(element(pattern, dtype) for pattern in bits))
     if nan_policy is NanPolicy.RAISE and any(x.nan for _, x in elements):
         return Undefined("a NaN")
@@ -168,9 +169,53 @@ def reduce(op: Op, dtype: DType, bits: Sequence[int], nan_policy: NanPolicy) -> 
         if op.empty is None:
             return Undefined("no elements")
         return Answer(float(op.empty) if op.result_dtype(dtype) in _FLOATS else op.empty, 0)
+    if op.ddof:
+        return _spread(op, dtype, [x for _, x in elements], ddof)
     if op.name == "prod" and dtype.is_float:
         return Undefined("rounded at every step")
     return Answer(_value(op, dtype, elements), len(elements))
+
+
+Patterns = tuple[DType, Sequence[int]]
+"""Elements with their dtype."""
+
+
+def dot(op: Op, first: Patterns, second: Patterns, nan_policy: NanPolicy) -> Answer | Undefined:
+    """Σ x y over two sources of one length."""
+    (left, bits), (right, others) = first, second
+    pairs = [(element(x, left), element(y, right)) for x, y in zip(bits, others, strict=True)]
+    if nan_policy is NanPolicy.RAISE and any(x.nan or y.nan for x, y in pairs):
+        return Undefined("a NaN")
+    if nan_policy is NanPolicy.OMIT:
+        pairs = [(x, y) for x, y in pairs if not (x.nan or y.nan)]
+    summed = dot_total(pairs, left)
+    if not left.is_float:
+        return Answer(int(summed.finite), summed.count)
+    found = special(summed)
+    if found is None and summed.count and summed.all_negative_zero:
+        found = -0.0
+    to = DTYPES[result_dtype(op, left, right)]
+    return Answer(nearest(summed.finite, to) if found is None else found, summed.count)
+
+
+def dot_total(pairs: Sequence[tuple[Element, Element]], dtype: DType) -> Sum:
+    """The exact sum of the products of `pairs`; only floats have a −0."""
+    return total([product(x, y) for x, y in pairs], dtype)
+
+
+def _spread(op: Op, dtype: DType, present: Sequence[Element], ddof: int) -> Answer | Undefined:
+    """Variance, or its root, by the deviations from the mean: Σ (n x − Σ x)² / (n² (n − ddof))."""
+    n = len(present)
+    if n <= ddof:
+        return Undefined("n − ddof is not positive")
+    if any(x.nan or x.infinite for x in present):
+        return Answer(math.nan, n)
+    # Whole numbers of 2**−1074.
+    units = [x.value.numerator * ((1 << 1074) // x.value.denominator) for x in present]
+    whole = sum(units)
+    exact = Fraction(sum((n * unit - whole) ** 2 for unit in units), n * n * (n - ddof) << 2148)
+    to = DTYPES[op.result_dtype(dtype)]
+    return Answer(nearest(exact, to) if op.name == "var" else nearest_root(exact, to), n)
 
 
 def _value(op: Op, dtype: DType, elements: Sequence[tuple[int, Element]]) -> Value:

@@ -63,7 +63,7 @@ class _Floats:
         self._add = compiled[dtype.name]
 
     def add(self, array: NDArray[Any]) -> Flags:
-        bits = _readable(array, self._bits)
+        bits = readable(array, self._bits)
         origin = ORIGIN[self._terms]
         found = 0
         for at in range(0, bits.size, self._windows.MAX_ELEMENTS):
@@ -79,10 +79,7 @@ class _Floats:
         return flags
 
     def state(self) -> ExactState:
-        # Resolved limbs are the digits of the sum, the last one with its sign.
-        digits = int.from_bytes(self._limbs[:-1].astype("<u4").tobytes(), "little")
-        units = (int(self._limbs[-1]) << (32 * (self._limbs.size - 1))) + digits
-        return ExactState(self._terms, units, self._count, self._flags)
+        return ExactState(self._terms, units_of(self._limbs), self._count, self._flags)
 
 
 class _Integers:
@@ -105,7 +102,7 @@ class _Integers:
         self._most = integers.MAX_ELEMENTS
 
     def add(self, array: NDArray[Any]) -> Flags:
-        elements = _readable(array, self._elements)
+        elements = readable(array, self._elements)
         for at in range(0, elements.size, self._most):
             partial = self._add(elements[at : at + self._most])
             self._total += sum(int(part) << (32 * place) for place, part in enumerate(partial))
@@ -117,7 +114,13 @@ class _Integers:
         return ExactState(self._terms, self._total << -ORIGIN[self._terms], self._count, flags)
 
 
-def _readable(array: NDArray[Any], bits: "np.dtype[Any]") -> NDArray[Any]:
+def units_of(limbs: NDArray[np.int64]) -> int:
+    """The integer whose resolved digits are `limbs`, the last one with its sign."""
+    digits = int.from_bytes(limbs[:-1].astype("<u4").tobytes(), "little")
+    return (int(limbs[-1]) << (32 * (limbs.size - 1))) + digits
+
+
+def readable(array: NDArray[Any], bits: "np.dtype[Any]") -> NDArray[Any]:
     """`array` as a contiguous, aligned, read-only view of `bits`, copied only if it must be. Read-only always, as a
     memory map is, so that Numba compiles one version."""
     view = np.require(array, requirements=["C", "A"]).view(bits)

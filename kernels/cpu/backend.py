@@ -12,6 +12,7 @@ from kernels.cores import usable_cores
 from kernels.cpu.accumulator import accumulator
 from kernels.cpu.strategies import cpu_strategy
 from kernels.dtypes import DTYPES
+from kernels.operands import operands
 from kernels.ops import NanPolicy, Terms, op_named
 from kernels.source import GeneratedSource, Source
 
@@ -38,15 +39,18 @@ class CpuBackend:
         strategy: str = AUTO,
         nan_policy: NanPolicy = NanPolicy.PROPAGATE,
         progress: Progress | None = None,
+        ddof: int = 0,
+        other: Source | None = None,
     ) -> Reduction:
-        """Reduce all elements of `source`.
+        """Reduce all elements of `source`, with those of `other` for an op of two.
 
-        Raises InvalidInput (an unknown op or strategy, an op the strategy does not compute, an undefined value, a NaN
-        where the policy is RAISE) or OutOfMemory.
+        Raises InvalidInput (an unknown op or strategy, an op the strategy does not compute, a second source or ddof
+        that the op does not take, an undefined value, a NaN where the policy is RAISE) or OutOfMemory.
         """
         row = op_named(op)
-        chosen = resolve(row, source.dtype, strategy, "cpu")
-        return cpu_strategy(chosen).reduce(source, row, nan_policy, progress)
+        taken = operands(row, source, other, ddof)
+        chosen = resolve(row, source.dtype, strategy, "cpu", taken.other_dtype)
+        return cpu_strategy(chosen).reduce(taken, row, nan_policy, progress)
 
     def close(self) -> None:
         """Nothing is held."""

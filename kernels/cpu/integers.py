@@ -1,7 +1,8 @@
 """Exact sums of integers, compiled: each in 32-bit halves, so that no partial sum overflows.
 
 A function returns partial sums s₀, s₁, … with Σ = Σ sₖ · 2**(32 k). Every addend is below 2**33 in magnitude and there
-are at most MAX_ELEMENTS = 2**28 elements: no partial sum passes 2**61.
+are at most MAX_ELEMENTS = 2**28 elements: no partial sum passes 2**61. Of products of two arrays an addend is below
+3 · 2**32: none passes 2**62.
 """
 
 from typing import Any
@@ -84,4 +85,22 @@ def add_signed_squares(x: Any) -> Any:
         sign = v >> 63
         low, middle, high, top = _square(np.uint64((v ^ sign) - sign))
         a, b, c, d = a + low, b + middle, c + high, d + top
+    return a, b, c, d
+
+
+@_jit
+def add_products(x: Any, y: Any, x_signed: Any, y_signed: Any) -> Any:
+    """Σ x·y of 64-bit patterns (int64), each array signed or unsigned: products of magnitudes, with signs."""
+    a, b, c, d = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    for i in range(x.size):
+        x_sign = x[i] >> 63 if x_signed else np.int64(0)
+        y_sign = y[i] >> 63 if y_signed else np.int64(0)
+        m, n = np.uint64((x[i] ^ x_sign) - x_sign), np.uint64((y[i] ^ y_sign) - y_sign)
+        m_low, m_high, n_low, n_high = m & _LOWU, m >> _32U, n & _LOWU, n >> _32U
+        low, one, two, high = m_low * n_low, m_low * n_high, m_high * n_low, m_high * n_high
+        sign = np.int64(1) + 2 * (x_sign ^ y_sign)
+        a += sign * np.int64(low & _LOWU)
+        b += sign * np.int64((low >> _32U) + (one & _LOWU) + (two & _LOWU))
+        c += sign * np.int64((one >> _32U) + (two >> _32U) + (high & _LOWU))
+        d += sign * np.int64(high >> _32U)
     return a, b, c, d

@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
+
+from numpy.typing import NDArray
 
 from kernels.backend import Progress
 from kernels.cores import usable_cores
@@ -22,7 +24,60 @@ MADE_PIECE = 1 << 17
 REPORT_S = 0.02
 """Seconds between two reports of progress."""
 
-F = TypeVar("F", bound=Fold)
+P = TypeVar("P")
+P_co = TypeVar("P_co", covariant=True)
+F = TypeVar("F", bound=Fold[Any])
+
+
+class Pieces(Protocol[P_co]):
+    """What can be read piece by piece."""
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def there(self) -> bool:
+        """Whether all elements are in memory or a map, so that reading makes nothing."""
+        ...
+
+    def read(self, start: int, stop: int) -> P_co: ...
+
+
+@dataclass(frozen=True, slots=True)
+class One:
+    """A source as it is."""
+
+    source: Source
+
+    @property
+    def count(self) -> int:
+        return self.source.count
+
+    @property
+    def there(self) -> bool:
+        return isinstance(self.source, ArraySource)
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        return self.source.read(start, stop)
+
+
+@dataclass(frozen=True, slots=True)
+class Two:
+    """Two sources of one length, read side by side."""
+
+    first: Source
+    second: Source
+
+    @property
+    def count(self) -> int:
+        return self.first.count
+
+    @property
+    def there(self) -> bool:
+        return isinstance(self.first, ArraySource) and isinstance(self.second, ArraySource)
+
+    def read(self, start: int, stop: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        return self.first.read(start, stop), self.second.read(start, stop)
 
 
 @dataclass
@@ -34,17 +89,16 @@ class Streamed(Generic[F]):
     kernel_ms: float
 
 
-def stream(source: Source, make: Callable[[], F], progress: Progress | None = None) -> Streamed[F]:
-    """Fold all of `source`; `make` gives an empty fold for each thread.
+def stream(pieces: Pieces[P], make: Callable[[], F], progress: Progress | None = None) -> Streamed[F]:
+    """Fold all of `pieces`; `make` gives an empty fold for each thread.
 
     Progress is reported from the calling thread, at the end always; what it raises stops the work. An error of a piece
     stops it too; of several the one of the first piece is raised, whatever the number of threads.
     """
     began = time.perf_counter()
-    size = ARRAY_PIECE if isinstance(source, ArraySource) else MADE_PIECE
-    pieces = -(-source.count // size)
-    threads = min(usable_cores(), pieces)
-    shared = _Shared(source, size)
+    size = ARRAY_PIECE if pieces.there else MADE_PIECE
+    threads = min(usable_cores(), -(-pieces.count // size))
+    shared = _Shared(pieces, size)
     if threads <= 1:
         fold = make()
         _work(shared, fold, progress)
@@ -58,7 +112,7 @@ def stream(source: Source, make: Callable[[], F], progress: Progress | None = No
     for other in folds[1:]:
         whole.merge(other)
     if progress is not None:
-        progress(source.count, source.count)
+        progress(pieces.count, pieces.count)
     wall_ms = (time.perf_counter() - began) * 1e3
     busy = shared.load_s + shared.kernel_s
     load_ms = wall_ms * shared.load_s / busy if busy else 0.0
@@ -69,7 +123,7 @@ def stream(source: Source, make: Callable[[], F], progress: Progress | None = No
 class _Shared:
     """What the threads of one stream have in common."""
 
-    source: Source
+    pieces: Pieces[Any]
     size: int
     starts: "itertools.count[int]" = field(init=False)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -89,25 +143,25 @@ def _run(shared: _Shared, folds: list[F], progress: Progress | None) -> None:
         try:
             while wait(running, timeout=REPORT_S).not_done:
                 if progress is not None:
-                    progress(shared.done, shared.source.count)
+                    progress(shared.done, shared.pieces.count)
         finally:
             shared.stop.set()  # where progress raised: leaving the pool waits for the pieces in hand
     for job in running:
         job.result()
 
 
-def _work(shared: _Shared, fold: Fold, progress: Progress | None) -> None:
+def _work(shared: _Shared, fold: Fold[Any], progress: Progress | None) -> None:
     """Fold pieces until there are no more; the lowest pieces are taken first."""
-    source = shared.source
+    pieces = shared.pieces
     while not shared.stop.is_set():
         with shared.lock:
             start = next(shared.starts)
-        if start >= source.count:
+        if start >= pieces.count:
             return
-        stop = min(start + shared.size, source.count)
+        stop = min(start + shared.size, pieces.count)
         began = time.perf_counter()
         try:
-            part = source.read(start, stop)
+            part = pieces.read(start, stop)
             loaded = time.perf_counter()
             fold.add(start, part)
         except Exception as error:
@@ -121,4 +175,4 @@ def _work(shared: _Shared, fold: Fold, progress: Progress | None) -> None:
             shared.kernel_s += ended - loaded
             shared.done += stop - start
         if progress is not None:
-            progress(shared.done, source.count)
+            progress(shared.done, pieces.count)

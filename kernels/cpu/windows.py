@@ -15,9 +15,12 @@ same way. The last level has b = unit, so that nothing is left.
 
 Integer additions may be reordered, so LLVM vectorises every loop without any licence to reorder floating point.
 
+Squares and products of 24-bit significands are float64 numbers; those of 53 bits are split in two, exactly (Dekker
+1971), each added by its own levels. A tile of products is bounded by the sums of its factors' exponents.
+
 A limb is a digit of 32 bits in an int64. A deposit adds less than 2**33 to a limb, a call makes fewer than
 4 · MAX_ELEMENTS = 2**26 of them on limbs below 2**32: no limb passes 2**60 before the carries are resolved.
-All in one file because Numba's cache of a function does not notice a change in another file.
+All in one file, which makes it long, because Numba's cache of a function does not notice a change in another file.
 """
 
 # ruff: noqa: PLR0917 - compiled calls are positional
@@ -364,5 +367,140 @@ def add_float64(bits: Any, keep: Any, squares: Any, origin: Any, limbs: Any, res
     flags = 0
     for at in range(0, bits.size, TILE64):
         flags |= _tile64(bits[at : at + TILE64], keep, squares, origin, limbs, rest, other, spare)
+    resolve(limbs)
+    return flags
+
+
+# products of two arrays ------------------------------------------------------------------------------------------
+
+
+@_jit
+def _special_pairs(x: Any, y: Any, magnitude: Any, infinity: Any, out_x: Any, out_y: Any) -> Any:
+    """Copy pairs, those with NaN or ∞ as zeros; returns the flags these raise. NaN · y and ∞ · 0 are NaN."""
+    flags = 0
+    for i in range(x.size):
+        a, b = x[i] & magnitude, y[i] & magnitude
+        if a < infinity and b < infinity:
+            out_x[i], out_y[i] = x[i], y[i]
+            continue
+        out_x[i], out_y[i] = 0, 0
+        if a > infinity or b > infinity or a == 0 or b == 0:
+            flags |= NAN
+        else:
+            flags |= NEG_INF if (x[i] ^ y[i]) & ~magnitude else POS_INF
+    return flags
+
+
+@_jit
+def _none_but_negative_zeros(x: Any, y: Any, magnitude: Any) -> bool:
+    """Whether every product is −0; the first that is not ends the search."""
+    for i in range(x.size):
+        zero = (x[i] & magnitude) == 0 or (y[i] & magnitude) == 0
+        if not (zero and (x[i] ^ y[i]) & ~magnitude):
+            return False
+    return True
+
+
+@_jit
+def _tile32_products(x: Any, y: Any, origin: Any, limbs: Any, rest: Any, spare: Any, spare_y: Any) -> Any:
+    flags = 0
+    most_x, least_x = _bounds32(x)
+    most_y, least_y = _bounds32(y)
+    if most_x >= _INFINITY32 or most_y >= _INFINITY32:
+        flags = _special_pairs(x, y, _MAGNITUDE32, _INFINITY32, spare, spare_y) | NOT_NEGATIVE_ZERO
+        x, y = spare[: x.size], spare_y[: y.size]
+        most_x, least_x = _bounds32(x)
+        most_y, least_y = _bounds32(y)
+    elif not _none_but_negative_zeros(x, y, _MAGNITUDE32):
+        flags = NOT_NEGATIVE_ZERO
+    if most_x == 0 or most_y == 0:
+        return flags
+    count = x.size
+    top = _field(np.int64(most_x >> np.uint32(23))) + _field(np.int64(most_y >> np.uint32(23))) - 2 * 126
+    unit = _field(np.int64((least_x + np.uint32(1)) >> np.uint32(23))) - 150
+    unit += _field(np.int64((least_y + np.uint32(1)) >> np.uint32(23))) - 150
+    for i in range(count):
+        rest[i] = np.float64(np.uint32(x[i]).view(np.float32)) * np.float64(np.uint32(y[i]).view(np.float32))
+    _levels(rest, count, top, unit, origin, limbs)
+    return flags
+
+
+@_jit
+def add_float32_products(x: Any, y: Any, origin: Any, limbs: Any, rest: Any, spare: Any, spare_y: Any) -> Any:
+    """limbs (int64, of 2**origin, resolved) += Σ of the products of the float32 elements `x` and `y` (uint32, equally
+    many, at most MAX_ELEMENTS); returns the products' Flags as an integer. `rest` (float64), `spare` and `spare_y`
+    (uint32) are working space of TILE32 elements."""
+    flags = 0
+    for at in range(0, x.size, TILE32):
+        tile, other = x[at : at + TILE32], y[at : at + TILE32]
+        flags |= _tile32_products(tile, other, origin, limbs, rest, spare, spare_y)
+    resolve(limbs)
+    return flags
+
+
+@_jit
+def _each64_products(x: Any, y: Any, origin: Any, limbs: Any) -> None:
+    """Element by element, in integers: significands in a low half of 32 bits and a high one of 21."""
+    for i in range(x.size):
+        field_x, field_y = (x[i] & _INFINITY64) >> 52, (y[i] & _INFINITY64) >> 52
+        m, n = x[i] & _FRACTION64, y[i] & _FRACTION64
+        m = m | _HIDDEN64 if field_x else m
+        n = n | _HIDDEN64 if field_y else n
+        m_low, m_high, n_low, n_high = m & _DIGIT, m >> 32, n & _DIGIT, n >> 32
+        place = _field(field_x) + _field(field_y) - 2 * 1075 - origin
+        low = np.uint64(m_low) * np.uint64(n_low)
+        middle = np.int64(low >> np.uint64(32)) + m_high * n_low + m_low * n_high  # below 2**55
+        sign = np.int64(-1) if (x[i] ^ y[i]) < 0 else np.int64(1)
+        _deposit(limbs, sign * np.int64(low & np.uint64(0xFFFFFFFF)), place)
+        _deposit(limbs, sign * middle, place + 32)
+        _deposit(limbs, sign * (m_high * n_high), place + 64)
+
+
+@_jit
+def _tile64_products(x: Any, y: Any, origin: Any, limbs: Any, rest: Any, other: Any, spare: Any, spare_y: Any) -> Any:
+    flags = 0
+    most_x, least_x = _bounds64(x)
+    most_y, least_y = _bounds64(y)
+    if most_x >= _INFINITY64 or most_y >= _INFINITY64:
+        flags = _special_pairs(x, y, _MAGNITUDE64, _INFINITY64, spare, spare_y) | NOT_NEGATIVE_ZERO
+        x, y = spare[: x.size], spare_y[: y.size]
+        most_x, least_x = _bounds64(x)
+        most_y, least_y = _bounds64(y)
+    elif not _none_but_negative_zeros(x, y, _MAGNITUDE64):
+        flags = NOT_NEGATIVE_ZERO
+    if most_x == 0 or most_y == 0:
+        return flags
+    count = x.size
+    top_x, top_y = _field(most_x >> 52) - 1022, _field(most_y >> 52) - 1022
+    unit_x, unit_y = _field((least_x + 1) >> 52) - 1075, _field((least_y + 1) >> 52) - 1075
+    top, unit = top_x + top_y, unit_x + unit_y
+    # As for squares: the bounds on each factor are those under which Dekker's product neither over- nor underflows.
+    if max(top_x, top_y) > 500 or min(unit_x, unit_y) < -530 or top - unit > _WILD:
+        _each64_products(x, y, origin, limbs)
+        return flags
+    for i in range(count):
+        d, f = np.int64(x[i]).view(np.float64), np.int64(y[i]).view(np.float64)
+        c, g = _SPLITTER * d, _SPLITTER * f
+        d_high, f_high = c - (c - d), g - (g - f)
+        d_low, f_low = d - d_high, f - f_high
+        p = d * f
+        rest[i] = p
+        other[i] = ((d_high * f_high - p) + d_high * f_low + d_low * f_high) + d_low * f_low
+    # p is a multiple of its own last place, ≥ 2**(unit + 104 − 52); |e| is at most half that of the largest p.
+    _levels(rest, count, top, unit + 52, origin, limbs)
+    _levels(other, count, top - 53, unit, origin, limbs)
+    return flags
+
+
+@_jit
+def add_float64_products(
+    x: Any, y: Any, origin: Any, limbs: Any, rest: Any, other: Any, spare: Any, spare_y: Any
+) -> Any:
+    """As `add_float32_products`, of float64 elements (int64); `rest`, `other` (float64), `spare` and `spare_y` (int64)
+    have TILE64."""
+    flags = 0
+    for at in range(0, x.size, TILE64):
+        tile, factor = x[at : at + TILE64], y[at : at + TILE64]
+        flags |= _tile64_products(tile, factor, origin, limbs, rest, other, spare, spare_y)
     resolve(limbs)
     return flags

@@ -21,6 +21,7 @@ from kernels.cuda.stopwatch import Stopwatch
 from kernels.cuda.strategies import CUPY, FAST, own_strategies
 from kernels.dtypes import DTYPES, DType
 from kernels.exact.state import ExactState
+from kernels.operands import operands
 from kernels.ops import NanPolicy, Op, Terms, empty_value, op_named
 from kernels.source import ArraySource, Source
 
@@ -57,13 +58,17 @@ class CudaBackend:
         strategy: str = "auto",
         nan_policy: NanPolicy = NanPolicy.PROPAGATE,
         progress: Progress | None = None,
+        ddof: int = 0,
+        other: Source | None = None,
     ) -> Reduction:
-        """Reduce all elements of `source`. All strategies but peers' take sources larger than the GPU's memory.
+        """Reduce all elements of `source`. All strategies but peers' take sources larger than the GPU's memory; none
+        claims an op of two sources or with a ddof, so these are refused.
 
         Raises InvalidInput, Unavailable, OutOfMemory or CudaError, and whatever `progress` raises.
         """
         row, dtype = op_named(op), source.dtype
-        name = resolve(row, dtype, strategy, "cuda")
+        taken = operands(row, source, other, ddof)
+        name = resolve(row, dtype, strategy, "cuda", taken.other_dtype)
         if source.count == 0:
             return self._empty(row, dtype, name)
         began = time.perf_counter()

@@ -17,8 +17,8 @@ def value_of(op: Op, state: ExactState, dtype: str) -> Value:
     """The value of `op` whose terms sum to `state`, correctly rounded to the result dtype named `dtype`, or the Python
     integer itself for "integer".
 
-    Covers sum, sum_squares, norm1 (the sum, of values, products or magnitudes), mean (÷ count) and norm2 (√). Raises
-    StateError where the state holds other terms than the op adds, InvalidInput for a mean of nothing.
+    Covers sum, sum_squares, dot, norm1 (the sum, of values, products or magnitudes), mean (÷ count) and norm2 (√).
+    Raises StateError where the state holds other terms than the op adds, InvalidInput for a mean of nothing.
     """
     if state.terms is not op.terms:
         raise StateError("terms", f"{op.name} adds {op.terms}, the state holds {state.terms}")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.dtypes import DType, Kind, dtype_of
+from kernels.dtypes import DType, Kind, common_float, dtype_of
 from kernels.errors import InvalidInput
 from kernels.exact.state import ORIGIN, ExactState, Flags
 from kernels.ops import Terms
@@ -41,12 +41,17 @@ def values(array: NDArray[Any], *, magnitudes: bool = False) -> ExactState:
 
 
 def products(left: NDArray[Any], right: NDArray[Any]) -> ExactState:
-    """The state of the products of the elements of two arrays of one shape and dtype."""
-    dtype = dtype_of(left.dtype)
-    if dtype_of(right.dtype) is not dtype or left.shape != right.shape:
+    """The state of the products of the elements of two arrays of one shape, both of floats or neither."""
+    kinds = dtype_of(left.dtype), dtype_of(right.dtype)
+    if kinds[0].is_float != kinds[1].is_float or left.shape != right.shape:
         raise InvalidInput(f"products of {left.dtype}{left.shape} with {right.dtype}{right.shape} are undefined")
-    a = np.ascontiguousarray(left, dtype=dtype.numpy).reshape(-1)
-    b = np.ascontiguousarray(right, dtype=dtype.numpy).reshape(-1)
+    # Widening a float changes no value.
+    dtype = common_float(*kinds) if kinds[0].is_float else kinds[0]
+    with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
+        a, b = (
+            np.ascontiguousarray(array, dtype=(dtype if kind.is_float else kind).numpy).reshape(-1)
+            for array, kind in zip((left, right), kinds, strict=True)
+        )
     if not dtype.is_float:
         return _of_integer(Terms.PRODUCTS, _dot_integers(a, b), a.size)
     units, flags = 0, Flags.NONE

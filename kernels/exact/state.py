@@ -136,7 +136,8 @@ class ExactState:
         return self.merge(portable.values(array, magnitudes=magnitudes))
 
     def add_products(self, left: NDArray[Any], right: NDArray[Any]) -> "ExactState":
-        """With the products left[i] · right[i] added to a state of products. Both arrays have one shape and dtype."""
+        """With the products left[i] · right[i] added to a state of products. Both arrays have one shape;
+        their dtypes may differ if both are floats or neither is."""
         from kernels.exact import portable
 
         return self.merge(portable.products(left, right))

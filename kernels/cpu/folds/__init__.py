@@ -1,6 +1,6 @@
 """Reductions that read an array piece by piece, in any order, and merge: what the exact strategy is made of."""
 
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 from numpy.typing import NDArray
 
@@ -8,8 +8,10 @@ from kernels.dtypes import DType
 from kernels.exact import ExactState
 from kernels.ops import NanPolicy, Op, Terms, Value
 
+P_contra = TypeVar("P_contra", contravariant=True)
 
-class Fold(Protocol):
+
+class Fold(Protocol[P_contra]):
     """A reduction under way. One serves one thread; the order of pieces and merges does not change its value."""
 
     @property
@@ -17,8 +19,8 @@ class Fold(Protocol):
         """Elements that entered: all that were added but, with NanPolicy.OMIT, the NaNs."""
         ...
 
-    def add(self, start: int, part: NDArray[Any]) -> None:
-        """Take in elements start … start + len(part) − 1 of the array, native byte order.
+    def add(self, start: int, part: P_contra) -> None:
+        """Take in elements start … start + len − 1 of the array, or of both as a pair, native byte order.
 
         Raises InvalidInput naming the first NaN's index where the policy is RAISE.
         """
@@ -33,14 +35,16 @@ class Fold(Protocol):
         ...
 
     def state(self) -> ExactState | None:
-        """The exact accumulator, where the op adds terms."""
+        """The exact accumulator, where the op has one."""
         ...
 
 
-def fold_for(op: Op, dtype: DType, nan_policy: NanPolicy) -> Fold:
-    """An empty fold of `op` over elements of `dtype`."""
-    from kernels.cpu.folds import extremes, nonzero, products, sums
+def fold_for(op: Op, dtype: DType, nan_policy: NanPolicy, ddof: int = 0) -> Fold[NDArray[Any]]:
+    """An empty fold of `op`, an op of one source, over elements of `dtype`."""
+    from kernels.cpu.folds import extremes, moments, nonzero, products, sums
 
+    if op.terms is Terms.MOMENTS:
+        return moments.Moments(op, dtype, nan_policy, ddof)
     if op.terms is not Terms.NONE:
         return sums.Sum(op, dtype, nan_policy)
     match op.name:

@@ -19,11 +19,12 @@ def is_nan(part: NDArray[Any], dtype: DType) -> NDArray[np.bool_]:
     return found
 
 
-def refuse_nan(start: int, part: NDArray[Any], dtype: DType) -> None:
-    """Raise InvalidInput naming the index of the first NaN of `part`, whose first element has index `start`."""
+def refuse_nan(start: int, part: NDArray[Any], dtype: DType, what: str = "element") -> None:
+    """Raise InvalidInput naming the index of the first NaN of `part`, whose first element has index `start`; `what` is
+    what to call an element."""
     found = is_nan(part, dtype)
     if found.any():
-        raise InvalidInput(f"element {start + int(found.argmax())} is NaN, and nan_policy is raise", "nan_policy")
+        raise InvalidInput(f"{what} {start + int(found.argmax())} is NaN, and nan_policy is raise", "nan_policy")
 
 
 def widened(part: NDArray[Any], dtype: DType) -> NDArray[Any]:

@@ -7,8 +7,8 @@ from typing import Protocol
 
 from kernels.backend import Progress, Reduction
 from kernels.catalog import Strategy
+from kernels.operands import Operands
 from kernels.ops import NanPolicy, Op
-from kernels.source import Source
 
 
 class CpuStrategy(Protocol):
@@ -16,8 +16,8 @@ class CpuStrategy(Protocol):
 
     STRATEGY: Strategy
 
-    def reduce(self, source: Source, op: Op, nan_policy: NanPolicy, progress: Progress | None) -> Reduction:
-        """Reduce a source of at least one element. Raises a KernelError."""
+    def reduce(self, operands: Operands, op: Op, nan_policy: NanPolicy, progress: Progress | None) -> Reduction:
+        """Reduce operands that fit `op`. Raises a KernelError."""
         ...
 
 

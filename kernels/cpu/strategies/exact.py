@@ -1,13 +1,16 @@
 """The true value, rounded once: any order, any number of threads, any length, the same bits."""
 
+from typing import Any
+
 from kernels.backend import Progress, Reduction
 from kernels.catalog import EXACT, Strategy, claims
-from kernels.cpu.folds import fold_for
-from kernels.cpu.stream import stream
+from kernels.cpu.folds import Fold, fold_for
+from kernels.cpu.folds.dots import Dot
+from kernels.cpu.stream import One, Streamed, Two, stream
 from kernels.dtypes import DTYPES
-from kernels.exact import ExactState
-from kernels.ops import OPS, NanPolicy, Op, Terms, empty_value
-from kernels.source import Source
+from kernels.exact import ORIGIN, ExactState
+from kernels.operands import Operands
+from kernels.ops import OPS, NanPolicy, Op, empty_value
 
 _FLOAT_PRODUCTS = claims(["prod"], [row.name for row in DTYPES.values() if row.is_float])
 
@@ -20,20 +23,25 @@ STRATEGY = Strategy(
 )
 
 
-def reduce(source: Source, op: Op, nan_policy: NanPolicy, progress: Progress | None) -> Reduction:
-    """Reduce `source`, any length in constant memory.
+def reduce(operands: Operands, op: Op, nan_policy: NanPolicy, progress: Progress | None) -> Reduction:
+    """Reduce sources of any length in constant memory.
 
     Raises InvalidInput for a NaN where the policy is RAISE, where OMIT leaves nothing of an op that is undefined on
     nothing, and for an integer product beyond 65,536 bits.
     """
-    dtype = source.dtype
-    streamed = stream(source, lambda: fold_for(op, dtype, nan_policy), progress)
-    fold = streamed.fold
+    dtype = operands.source.dtype
+    streamed: Streamed[Any]
+    if op.sources == 2:
+        first, second = operands.both
+        streamed = stream(Two(first, second), lambda: Dot(op, first.dtype, second.dtype, nan_policy), progress)
+    else:
+        streamed = stream(One(operands.source), lambda: fold_for(op, dtype, nan_policy, operands.ddof), progress)
+    fold: Fold[Any] = streamed.fold
     value = fold.value() if fold.count else empty_value(op, dtype)
-    state = fold.state() if fold.count or op.terms is Terms.NONE else ExactState.empty(op.terms)
+    state = fold.state() if fold.count or op.terms not in ORIGIN else ExactState.empty(op.terms)
     return Reduction(
         value=value,
-        dtype=op.result_dtype(dtype),
+        dtype=operands.result_dtype(op),
         count=fold.count,
         op=op.name,
         strategy=STRATEGY.name,

@@ -12,7 +12,8 @@ from kernels.backend import Progress, Reduction
 from kernels.catalog import Strategy, claims
 from kernels.cpu.folds.nans import is_nan, refuse_nan
 from kernels.cpu.memory import require
-from kernels.dtypes import DTYPES, DType, Kind
+from kernels.dtypes import DTYPES, Kind
+from kernels.operands import Operands, check_freedom
 from kernels.ops import OPS, NanPolicy, Op, Terms, Value, empty_value
 from kernels.source import ArraySource, Source
 
@@ -21,34 +22,38 @@ STRATEGY = Strategy(
     backend="cpu",
     summary="One NumPy call over the whole array in memory",
     error_bound=(
-        "γ_{log₂ n + 16} Σ|x| in the element dtype for float sums (pairwise by blocks); "
-        "sums and products of integers wrap at 64 bits"
+        "γ_{log₂ n + 16} Σ|x| in the element dtype for float sums (pairwise by blocks); dot γ_n Σ|xy| in the result's "
+        "dtype; var and std from deviations from the rounded mean; sums and products of integers wrap at 64 bits"
     ),
     claims=claims(OPS, DTYPES),
 )
 
 
-def reduce(source: Source, op: Op, nan_policy: NanPolicy, progress: Progress | None) -> Reduction:
-    """Reduce `source` in memory.
+def reduce(operands: Operands, op: Op, nan_policy: NanPolicy, progress: Progress | None) -> Reduction:
+    """Reduce in memory.
 
     Raises OutOfMemory, with both numbers, before it reads an array that does not fit; InvalidInput for a NaN where the
     policy is RAISE, and where OMIT leaves nothing of an op that is undefined on nothing.
     """
-    dtype = source.dtype
-    size = source.count * dtype.itemsize
-    require(_copies(source, op, dtype, nan_policy) * size, f"strategy numpy on {source.count:,} elements")
+    source, dtype = operands.source, operands.source.dtype
+    needed = sum(_bytes(one, op, nan_policy) for one in (source, operands.other) if one is not None)
+    require(needed, f"strategy numpy on {source.count:,} elements")
     began = time.perf_counter()
     array = source.read(0, source.count)
+    other = None if operands.other is None else operands.other.read(0, source.count)
     loaded = time.perf_counter()
-    if dtype.is_float and nan_policy is NanPolicy.RAISE:
+    if other is not None:
+        array, other = _pairs(array, other, operands, nan_policy)
+    if other is None and dtype.is_float and nan_policy is NanPolicy.RAISE:
         refuse_nan(0, array, dtype)
     kept = None
-    if dtype.is_float and nan_policy is NanPolicy.OMIT:
+    if other is None and dtype.is_float and nan_policy is NanPolicy.OMIT:
         kept = np.flatnonzero(~is_nan(array, dtype))
         array = array[kept]
     if array.size:
+        check_freedom(op, array.size, operands.ddof)
         with np.errstate(all="ignore"):
-            value = _value(op, dtype, array)
+            value = _value(op, operands, array, other)
     else:
         value = empty_value(op, dtype)
     if kept is not None and array.size and op.name in ("argmin", "argmax"):
@@ -58,7 +63,7 @@ def reduce(source: Source, op: Op, nan_policy: NanPolicy, progress: Progress | N
         progress(source.count, source.count)
     return Reduction(
         value=value,
-        dtype=op.result_dtype(dtype),
+        dtype=operands.result_dtype(op),
         count=array.size,
         op=op.name,
         strategy=STRATEGY.name,
@@ -68,13 +73,28 @@ def reduce(source: Source, op: Op, nan_policy: NanPolicy, progress: Progress | N
     )
 
 
-def _copies(source: Source, op: Op, dtype: DType, nan_policy: NanPolicy) -> int:
-    """How many times the array's size the call takes: itself unless it is there, and what NumPy makes on the way."""
+def _bytes(source: Source, op: Op, nan_policy: NanPolicy) -> int:
+    """Memory that the call takes for a source: itself unless it is there, and what NumPy makes on the way."""
+    dtype = source.dtype
     own = 0 if isinstance(source, ArraySource) else 1
     widening = 1 if dtype.is_float else 8 // dtype.itemsize
-    temporary = widening if op.name in ("sum_squares", "norm1", "norm2") else 0
+    temporary = widening if op.terms in (Terms.PRODUCTS, Terms.MOMENTS) or op.name == "norm1" else 0
     omitted = 1 + 8 // dtype.itemsize if dtype.is_float and nan_policy is NanPolicy.OMIT else 0
-    return own + temporary + omitted
+    return (own + temporary + omitted) * source.count * dtype.itemsize
+
+
+def _pairs(
+    x: NDArray[Any], y: NDArray[Any], operands: Operands, nan_policy: NanPolicy
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Both arrays, but with the policy OMIT only where neither is NaN; InvalidInput for a NaN where it is RAISE."""
+    first, second = (one.dtype for one in operands.both)
+    if first.is_float and nan_policy is NanPolicy.RAISE:
+        refuse_nan(0, x, first)
+        refuse_nan(0, y, second, "other element")
+    elif first.is_float and nan_policy is NanPolicy.OMIT:
+        kept = ~(is_nan(x, first) | is_nan(y, second))
+        return x[kept], y[kept]
+    return x, y
 
 
 Call = Callable[[NDArray[Any], "type[np.integer[Any]] | None"], Any]
@@ -103,10 +123,17 @@ _WIDE: Mapping[Kind, "type[np.integer[Any]] | None"] = MappingProxyType(
 )
 
 
-def _value(op: Op, dtype: DType, x: NDArray[Any]) -> Value:
+def _value(op: Op, operands: Operands, x: NDArray[Any], y: NDArray[Any] | None) -> Value:
     """NumPy's answer as a Python value of the result dtype."""
-    found = _CALLS[op.name](x, _WIDE[dtype.kind])
-    result = op.result_dtype(dtype)
+    dtype, result = operands.source.dtype, operands.result_dtype(op)
+    if y is not None:
+        kinds = (x.dtype.kind, y.dtype.kind)
+        wide = DTYPES[result].numpy if result in DTYPES else np.dtype(np.int64 if "i" in kinds else np.uint64)
+        found = np.dot(x.astype(wide, copy=False), y.astype(wide, copy=False))
+    elif op.ddof:
+        found = (np.var if op.name == "var" else np.std)(x, ddof=operands.ddof)
+    else:
+        found = _CALLS[op.name](x, _WIDE[dtype.kind])
     if result == "bool":
         return bool(found)
     return float(found) if result in DTYPES and DTYPES[result].is_float else int(found)

@@ -15,7 +15,7 @@ from typing import Any
 
 from kernels import reference
 from kernels.dtypes import DTYPES, DType
-from kernels.ops import OPS, NanPolicy, Op, Terms
+from kernels.ops import OPS, NanPolicy, Terms
 
 FOLDER = Path(__file__).parent
 
@@ -107,11 +107,18 @@ def state(summed: reference.Sum, terms: Terms) -> dict[str, Any]:
 
 
 def results(dtype: DType, bits: Sequence[int], nan_policy: NanPolicy) -> dict[str, Any]:
-    """The value of every op: `{"value", "count"}`, or `{"undefined"}`."""
-    return {op.name: written(op, dtype, reference.reduce(op, dtype, bits, nan_policy)) for op in OPS.values()}
+    """The value of every op of one source: `{"value", "count"}`, or `{"undefined"}`; var and std with ddof 0."""
+    ops = [op for op in OPS.values() if op.sources == 1]
+    return {op.name: written(reference.reduce(op, dtype, bits, nan_policy)) for op in ops}
 
 
-def written(op: Op, dtype: DType, outcome: reference.Answer | reference.Undefined) -> dict[str, Any]:
+def spreads(dtype: DType, bits: Sequence[int], nan_policy: NanPolicy) -> dict[str, Any]:
+    """Of the ops that take a ddof, the value with 1."""
+    ops = [op for op in OPS.values() if op.ddof]
+    return {op.name: written(reference.reduce(op, dtype, bits, nan_policy, ddof=1)) for op in ops}
+
+
+def written(outcome: reference.Answer | reference.Undefined) -> dict[str, Any]:
     """Floats as `float.hex` prints them or nan, inf, -inf; integers as decimal strings, which no reader rounds."""
     if isinstance(outcome, reference.Undefined):
         return {"undefined": outcome.reason}
@@ -136,6 +143,7 @@ def vector(dtype: DType, case: Case) -> dict[str, Any]:
             for name, terms in summed.items()
         },
         "results": {policy.value: results(dtype, case.bits, policy) for policy in policies},
+        "ddof 1": {policy.value: spreads(dtype, case.bits, policy) for policy in policies},
     }
 
 
@@ -173,9 +181,78 @@ def merges() -> str:
     return json.dumps({"version": 1, "merges": made}, separators=(",", ":")).replace('{"name"', '\n{"name"') + "\n"
 
 
+def dots() -> str:
+    """Dot products of each dtype with itself and with others of its kind, both sources cut to one length."""
+    made = []
+    for left, right in PAIRS:
+        xs, ys = ({case.name: case.bits for case in cases(DTYPES[name])} for name in (left, right))
+        for first, second in _DOTTED_FLOATS if DTYPES[left].is_float else _DOTTED_OTHERS:
+            length = min(len(xs[first]), len(ys[second]))
+            made.append(dotted(DTYPES[left], xs[first][:length], DTYPES[right], ys[second][:length]))
+    return json.dumps({"version": 1, "dots": made}, separators=(",", ":")).replace('{"left"', '\n{"left"') + "\n"
+
+
+def dotted(left: DType, xs: Sequence[int], right: DType, ys: Sequence[int]) -> dict[str, Any]:
+    """All that is known of one dot product."""
+    op = OPS["dot"]
+    policies = list(NanPolicy) if left.is_float else [NanPolicy.PROPAGATE]
+    pairs = [(reference.element(x, left), reference.element(y, right)) for x, y in zip(xs, ys, strict=True)]
+    return {
+        "left": left.name,
+        "right": right.name,
+        "inputs": [
+            [f"{pattern:0{2 * dtype.itemsize}x}" for pattern in bits] for dtype, bits in ((left, xs), (right, ys))
+        ],
+        "state": state(reference.dot_total(pairs, left), op.terms),
+        "results": {policy.value: written(reference.dot(op, (left, xs), (right, ys), policy)) for policy in policies},
+    }
+
+
+PAIRS = (
+    *((name, name) for name in DTYPES),
+    ("float16", "bfloat16"),
+    ("bfloat16", "float32"),
+    ("float64", "float16"),
+    ("float32", "float64"),
+    ("int8", "uint64"),
+    ("int64", "uint64"),
+    ("uint16", "int64"),
+    ("bool", "int32"),
+)
+"""Dtypes whose dot product has vectors."""
+
+_DOTTED_FLOATS = (
+    ("nothing", "random"),
+    ("minus zeros", "equal"),
+    ("minus zeros", "minus zeros"),
+    ("random", "near one"),
+    ("near one", "equal"),
+    ("subnormals", "random"),
+    ("subnormals", "subnormals"),
+    ("overflow, then cancelled", "equal"),
+    ("huge, small, cancelled", "huge, small, cancelled"),
+    ("infinity", "near one"),
+    ("infinities of both signs", "equal"),
+    ("minus infinity", "zeros of both signs"),
+    ("NaN", "near one"),
+    ("NaN and infinity", "NaN"),
+)
+_DOTTED_OTHERS = (
+    ("nothing", "random"),
+    ("random", "random"),
+    ("both ends", "both ends"),
+    ("both ends", "beyond the width"),
+    ("beyond the width", "no zero"),
+    ("small", "no zero"),
+)
+
+
 def documents() -> dict[str, str]:
     """Every file of the folder by its name."""
-    return {f"{dtype.name}.json": document(dtype) for dtype in DTYPES.values()} | {"merges.json": merges()}
+    return {f"{dtype.name}.json": document(dtype) for dtype in DTYPES.values()} | {
+        "dots.json": dots(),
+        "merges.json": merges(),
+    }
 
 
 def main() -> None:

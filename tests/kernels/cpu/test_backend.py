@@ -17,7 +17,7 @@ from kernels.cores import usable_cores
 from kernels.cpu.backend import CpuBackend
 from kernels.dtypes import DTYPES, DType
 from kernels.errors import InvalidInput, OutOfMemory
-from kernels.exact import ExactState
+from kernels.exact import ORIGIN, ExactState
 from kernels.ops import INTEGER, OPS, NanPolicy, Op, Terms, Value
 from kernels.source import ArraySource, GeneratedSource
 from tests.data.exact.make_vectors import FOLDER
@@ -68,30 +68,48 @@ def test_the_exact_strategy_gives_the_values_and_states_of_the_vectors(backend: 
                 assert same(found.value, read(wanted, found.dtype)), (where, found.value)
                 assert found.count == wanted["count"], where
                 assert found.correctly_rounded
-                if OPS[op].terms is not Terms.NONE and policy == "propagate":
+                if OPS[op].terms in ORIGIN and policy == "propagate":
                     kind = {"norm1": "magnitudes", "sum": "values", "mean": "values"}.get(op, "products")
                     assert found.state is not None
                     assert found.state.hex() == case["states"][kind]["bytes"], where
-                assert (found.state is None) == (OPS[op].terms is Terms.NONE), where
+                assert (found.state is None) == (OPS[op].terms not in ORIGIN), where
+
+
+@pytest.mark.parametrize("name", list(DTYPES))
+def test_the_exact_strategy_divides_by_the_degrees_of_freedom_of_the_vectors(backend: CpuBackend, name: str) -> None:
+    dtype = DTYPES[name]
+    for case in json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))["cases"]:
+        data = source([int(pattern, 16) for pattern in case["inputs"]], dtype)
+        for policy, results in case["ddof 1"].items():
+            for op, wanted in results.items():
+                if "undefined" in wanted:
+                    with pytest.raises(InvalidInput):
+                        backend.reduce(data, op, nan_policy=NanPolicy(policy), ddof=1)
+                    continue
+                found = backend.reduce(data, op, nan_policy=NanPolicy(policy), ddof=1)
+                assert same(found.value, read(wanted, found.dtype)), (case["name"], policy, op, found.value)
+                assert found.count == wanted["count"]
 
 
 @given(
     drawn=st.sampled_from(list(DTYPES.values())).flatmap(lambda d: st.tuples(st.just(d), patterns(d))),
-    op=st.sampled_from(list(OPS.values())),
+    op=st.sampled_from([op for op in OPS.values() if op.sources == 1]),
     policy=st.sampled_from(list(NanPolicy)),
+    freedom=st.integers(0, 3),
 )
 def test_every_op_is_what_it_is_by_definition(
-    backend: CpuBackend, drawn: tuple[DType, list[int]], op: Op, policy: NanPolicy
+    backend: CpuBackend, drawn: tuple[DType, list[int]], op: Op, policy: NanPolicy, freedom: int
 ) -> None:
     dtype, bits = drawn
     if op.name == "prod" and dtype.is_float:
         return
-    wanted = reference.reduce(op, dtype, bits, policy)
+    ddof = freedom if op.ddof else 0
+    wanted = reference.reduce(op, dtype, bits, policy, ddof=ddof)
     if isinstance(wanted, reference.Undefined):
         with pytest.raises(InvalidInput):
-            backend.reduce(source(bits, dtype), op.name, nan_policy=policy)
+            backend.reduce(source(bits, dtype), op.name, nan_policy=policy, ddof=ddof)
         return
-    found = backend.reduce(source(bits, dtype), op.name, nan_policy=policy)
+    found = backend.reduce(source(bits, dtype), op.name, nan_policy=policy, ddof=ddof)
     assert same(found.value, wanted.value), (found.value, wanted.value)
     assert found.count == wanted.count
     assert found.dtype == op.result_dtype(dtype)

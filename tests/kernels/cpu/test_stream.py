@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kernels.cpu import stream
 from kernels.cpu.folds import fold_for
-from kernels.cpu.stream import MADE_PIECE
+from kernels.cpu.stream import MADE_PIECE, One, Two
 from kernels.dtypes import DTYPES, DType
 from kernels.errors import InvalidInput
 from kernels.ops import OPS, NanPolicy, Terms
@@ -35,7 +35,7 @@ class Counted:
 
 
 def total(source: Any, progress: Callable[[int, int], None] | None = None) -> int:
-    fold = stream.stream(source, lambda: fold_for(OPS["sum"], source.dtype, NanPolicy.PROPAGATE), progress).fold
+    fold = stream.stream(One(source), lambda: fold_for(OPS["sum"], source.dtype, NanPolicy.PROPAGATE), progress).fold
     return int(fold.value())
 
 
@@ -48,7 +48,7 @@ def test_every_element_is_read_once(count: int) -> None:
 def test_the_number_of_threads_changes_nothing(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "usable_cores", lambda: threads)
     source = GeneratedSource("all_exponents", 9 * MADE_PIECE + 11, 4, F32)
-    streamed = stream.stream(source, lambda: fold_for(OPS["sum"], F32, NanPolicy.PROPAGATE))
+    streamed = stream.stream(One(source), lambda: fold_for(OPS["sum"], F32, NanPolicy.PROPAGATE))
     state = streamed.fold.state()
     assert state is not None
     monkeypatch.undo()
@@ -107,6 +107,31 @@ def test_no_thread_outlives_a_stream() -> None:
 
 def test_time_is_shared_between_loading_and_reducing() -> None:
     source = ArraySource(np.ones(1000, dtype=np.float32))
-    streamed = stream.stream(source, lambda: fold_for(OPS["sum"], F32, NanPolicy.PROPAGATE))
+    streamed = stream.stream(One(source), lambda: fold_for(OPS["sum"], F32, NanPolicy.PROPAGATE))
     assert streamed.load_ms >= 0
     assert streamed.kernel_ms > 0
+
+
+def test_two_sources_are_read_side_by_side() -> None:
+    count = 5 * MADE_PIECE + 3
+    streamed = stream.stream(Two(Counted(count), Counted(count)), Together)
+    assert streamed.fold.count == count
+
+
+class Together:
+    """Counts the elements that come with their like."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def add(self, start: int, part: tuple[NDArray[Any], NDArray[Any]]) -> None:
+        assert part[0][0] == part[1][0] == start
+        self.count += int((part[0] == part[1]).sum())
+
+    def merge(self, other: "Together") -> None:
+        self.count += other.count
+
+    def value(self) -> int:
+        return self.count
+
+    def state(self) -> None: ...

@@ -57,6 +57,16 @@ def test_states_round_to_the_values_of_the_vectors(name: str) -> None:
             assert written == wanted, (case["name"], op)
 
 
+def test_states_of_products_of_two_arrays_have_the_bytes_of_the_vectors() -> None:
+    for case in json.loads((FOLDER / "dots.json").read_text(encoding="utf-8"))["dots"]:
+        left, right = (
+            array_of_bits([int(pattern, 16) for pattern in bits], DTYPES[case[side]])
+            for bits, side in zip(case["inputs"], ("left", "right"), strict=True)
+        )
+        state = ExactState.empty(Terms.PRODUCTS).add_products(left, right)
+        assert state.to_bytes().hex() == case["state"]["bytes"], case
+
+
 def test_merged_states_have_the_bytes_of_the_vectors() -> None:
     for case in json.loads((FOLDER / "merges.json").read_text(encoding="utf-8"))["merges"]:
         whole = ExactState.empty(Terms.VALUES)

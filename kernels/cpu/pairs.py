@@ -1,0 +1,107 @@
+"""Exact accumulators of the products of two arrays. One serves one thread."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.cpu.accumulator import readable, units_of
+from kernels.cpu.folds.nans import widened
+from kernels.dtypes import DTYPES, DType, Kind, common_float
+from kernels.exact import ORIGIN, ExactState, Flags
+from kernels.ops import Terms
+
+
+class PairAccumulator(Protocol):
+    """Adds x[i] · y[i] of arrays of two dtypes."""
+
+    def add(self, x: NDArray[Any], y: NDArray[Any]) -> Flags:
+        """Add the products of `x` and `y`, both of shape (n,), native byte order; the flags of these alone."""
+        ...
+
+    def state(self) -> ExactState:
+        """The state of all that was added so far."""
+        ...
+
+
+def pair_accumulator(x: DType, y: DType) -> PairAccumulator:
+    """An empty accumulator of products of elements of two dtypes, both floats or neither."""
+    assert x.is_float == y.is_float, f"{x.name}, {y.name}"
+    return _FloatPairs(x, y) if x.is_float else _IntegerPairs(x, y)
+
+
+class _FloatPairs:
+    """The compiled windows of `kernels.cpu.windows` for pairs of float32 or of float64: a narrower float is widened,
+    which changes no value."""
+
+    def __init__(self, x: DType, y: DType) -> None:
+        from kernels.cpu import windows
+
+        self._windows = windows
+        self._dtypes = x, y
+        self._limbs = np.zeros(windows.LIMBS, dtype=np.int64)
+        self._flags = Flags.NONE
+        self._count = 0
+        self._space: tuple[NDArray[Any], ...]
+        self._add: Callable[..., int]
+        self._wide: np.dtype[Any]
+        self._bits: np.dtype[Any]
+        if common_float(x, y) is DTYPES["float64"]:
+            self._wide, self._bits = np.dtype(np.float64), np.dtype(np.int64)
+            reals = [np.empty(windows.TILE64) for _ in range(2)]
+            self._space = (*reals, *(np.empty(windows.TILE64, dtype=np.int64) for _ in range(2)))
+            self._add = windows.add_float64_products
+        else:
+            self._wide, self._bits = np.dtype(np.float32), np.dtype(np.uint32)
+            words = (np.empty(windows.TILE32, dtype=np.uint32) for _ in range(2))
+            self._space = (np.empty(windows.TILE32), *words)
+            self._add = windows.add_float32_products
+
+    def add(self, x: NDArray[Any], y: NDArray[Any]) -> Flags:
+        left, right = (self._readable(array, dtype) for array, dtype in zip((x, y), self._dtypes, strict=True))
+        found = 0
+        for at in range(0, left.size, self._windows.MAX_ELEMENTS):
+            here = slice(at, at + self._windows.MAX_ELEMENTS)
+            found |= self._add(left[here], right[here], ORIGIN[Terms.PRODUCTS], self._limbs, *self._space)
+        self._flags |= Flags(found)
+        self._count += left.size
+        return Flags(found)
+
+    def _readable(self, array: NDArray[Any], dtype: DType) -> NDArray[Any]:
+        with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
+            return readable(widened(np.ascontiguousarray(array), dtype).astype(self._wide, copy=False), self._bits)
+
+    def state(self) -> ExactState:
+        return ExactState(Terms.PRODUCTS, units_of(self._limbs), self._count, self._flags)
+
+
+class _IntegerPairs:
+    """The compiled partial sums of `kernels.cpu.integers`, put together in Python integers."""
+
+    def __init__(self, x: DType, y: DType) -> None:
+        from kernels.cpu import integers
+
+        self._integers = integers
+        self._signed = x.kind is Kind.INT, y.kind is Kind.INT
+        self._total = 0
+        self._count = 0
+
+    def add(self, x: NDArray[Any], y: NDArray[Any]) -> Flags:
+        left, right = _words(x), _words(y)
+        for at in range(0, left.size, self._integers.MAX_ELEMENTS):
+            here = slice(at, at + self._integers.MAX_ELEMENTS)
+            partial = self._integers.add_products(left[here], right[here], *self._signed)
+            self._total += sum(int(part) << (32 * place) for place, part in enumerate(partial))
+        self._count += left.size
+        return Flags.NOT_NEGATIVE_ZERO if left.size else Flags.NONE
+
+    def state(self) -> ExactState:
+        flags = Flags.NOT_NEGATIVE_ZERO if self._count else Flags.NONE
+        return ExactState(Terms.PRODUCTS, self._total << -ORIGIN[Terms.PRODUCTS], self._count, flags)
+
+
+def _words(array: NDArray[Any]) -> NDArray[Any]:
+    """The elements as 64-bit patterns."""
+    wide = array if array.dtype == np.uint64 else array.astype(np.int64, copy=False)
+    return readable(wide, np.dtype(np.int64))
