@@ -1,5 +1,6 @@
 """Runs the demo and prints its table. Exit code 0 only if every answer is right."""
 
+import argparse
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -72,6 +73,10 @@ def table_of(outcomes: Sequence[Outcome]) -> Table:
 
 def main() -> int:
     """Run everything; the process's exit code."""
+    parser = argparse.ArgumentParser(prog="python -m client.demo", description=__doc__)
+    parser.add_argument("--slots", help="cpu,cuda:0,…  [default: every GPU seen, and cpu]")
+    slots = parser.parse_args().slots
+    options = () if slots is None else ("--slots", slots)
     console = Console(width=None if sys.stdout.isatty() else 120)
     with tempfile.TemporaryDirectory(prefix="warpfold-demo-") as name:
         root = Path(name)
@@ -88,7 +93,7 @@ def main() -> int:
         try:
             with Progress(*columns, console=console, transient=True) as show:
                 start = show.add_task("starting Postgres, Redis, api, dispatcher, workers", total=None, state="")
-                with running_service(root) as service, Client(service.url, service.token) as client:
+                with running_service(root, *options) as service, Client(service.url, service.token) as client:
                     show.update(start, description=f"service at {service.url}", total=1, completed=1)
                     for case in chosen:
                         line = show.add_task(case.title, total=None, state="submitting")

@@ -1,0 +1,52 @@
+"""The whole service on a machine with a GPU: one answer, whichever slot gives it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from client.api import Client
+from client.demo.service import Service, running_service
+from tests.servers import folder
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Service]:
+    with folder() as root:
+        (root / "data").mkdir()
+        with running_service(Path(root), "--slots", "cuda:0,cpu") as running:
+            yield running
+
+
+@pytest.fixture
+def client(service: Service) -> Iterator[Client]:
+    with Client(service.url, service.token) as connected:
+        yield connected
+
+
+def _generated(dtype: str, distribution: str = "normal", n: int = 3_000_001) -> dict[str, Any]:
+    return {"type": "generate", "distribution": distribution, "n": n, "seed": 7, "dtype": dtype}
+
+
+@pytest.mark.parametrize("op", ["sum", "mean", "norm1", "norm2", "sum_squares"])
+@pytest.mark.parametrize("distribution", ["normal", "all_exponents"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_a_gpu_slot_and_the_cpu_slot_give_the_same_bits(client: Client, op: str, distribution: str, dtype: str) -> None:
+    spec = {"kind": "reduce", "op": op, "strategy": "exact", "source": _generated(dtype, distribution)}
+    on = {backend: client.result(client.submit_json({**spec, "backend": backend})) for backend in ("cuda", "cpu")}
+    assert on["cuda"].backend == "cuda"
+    assert on["cpu"].backend == "cpu"
+    assert (on["cuda"].value, on["cuda"].hex, on["cuda"].state) == (on["cpu"].value, on["cpu"].hex, on["cpu"].state)
+    assert on["cuda"].correctly_rounded
+
+
+@pytest.mark.parametrize("op", ["min", "max", "argmin", "argmax", "norm_inf", "count_nonzero", "any", "all"])
+def test_what_only_selects_is_the_same_on_both(client: Client, op: str) -> None:
+    spec = {"kind": "reduce", "op": op, "source": _generated("float32", "uniform")}
+    values = {client.result(client.submit_json({**spec, "backend": on})).value for on in ("cuda", "cpu")}
+    assert len(values) == 1
+
+
+def test_an_idle_gpu_is_preferred(client: Client) -> None:
+    assert client.result(client.submit_json({"kind": "reduce", "source": _generated("float32")})).backend == "cuda"
