@@ -9,10 +9,13 @@ import pytest
 from client.api import Client
 from client.demo.service import Service, running_service
 from tests.servers import folder
+from worker.serve.slots import gpu_count
 
 
 @pytest.fixture(scope="module")
 def service() -> Iterator[Service]:
+    if gpu_count() == 0:
+        pytest.skip("no GPU on this machine")
     with folder() as root:
         (root / "data").mkdir()
         with running_service(Path(root), "--slots", "cuda:0,cpu") as running:
