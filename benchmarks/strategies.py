@@ -1,101 +1,190 @@
-"""The CUDA strategies on one GPU, against CuPy, in one run: `python -m benchmarks.strategies`.
+"""Every strategy beside its peers on one device, in one run: `python -m benchmarks.strategies`.
 
-Times are medians of batches between two CUDA events, each batch walking through buffers that together exceed the
-caches; for small arrays they are bound by launches from Python, which is what a caller sees.
+Measures the suites of `benchmarks/suites.py` on the first GPU, or on the CPU where there is none, prints a table a
+suite and writes all points with their provenance as JSON. `--suite` picks some, `--device cpu` the CPU.
 """
 
-import statistics
+import argparse
+import json
+import os
+import platform
+import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
-import numpy as np
+from rich.console import Console
+from rich.table import Table
 
-from kernels.cuda.feed import carrier
-from kernels.cuda.generator import fill
-from kernels.cuda.launch import Gpu
-from kernels.cuda.methods import OwnMethod
-from kernels.cuda.strategies import own_strategies
-from kernels.dtypes import DTYPES, DType
-from kernels.generate import plan
-from kernels.ops import OPS
-from kernels.source import GeneratedSource
+from benchmarks.suites import CPU_SUITES, GPU_SUITES, SUITES, Suite
+from kernels import open_backend
+from kernels.backend import Backend
+from kernels.bench import Record, Rig, Rule, open_rig, record_of, run
+from kernels.bench.data import Data
+from kernels.bench.printer import duration, figure, table
+from kernels.errors import KernelError, Unavailable
 
-SIZES = (10**3, 10**4, 10**5, 10**6, 10**7, 10**8, 1 << 30)
-ROTATED_BYTES = 1 << 28
-BATCHES = 7
+RESULTS = Path(__file__).parent / "results"
 
 
-def microseconds(gpu: Gpu, call: Callable[[int], Any], size: int) -> float:
-    """The median time of `call`, which gets the number of the buffer to use."""
-    import cupy
-
-    repeats = 50 if size < 10**7 else 10 if size < 10**9 else 3
-    for number in range(3):
-        call(number)
-    times = []
-    for _ in range(BATCHES):
-        start, stop = cupy.cuda.Event(), cupy.cuda.Event()
-        start.record(gpu.stream)
-        for number in range(repeats):
-            call(number)
-        stop.record(gpu.stream)
-        stop.synchronize()
-        times.append(cupy.cuda.get_elapsed_time(start, stop) / repeats * 1e3)
-    return float(statistics.median(times))
+def measure(rig: Rig, suite: Suite, rule: Rule, console: Console) -> list[Record]:
+    """All points of a suite; a line each while it runs."""
+    records = []
+    for axes in suite.axes:
+        try:
+            for point in run(rig, axes, rule, Data().source):
+                records.append(record_of(point, rig.ceiling))
+                _say(records[-1], console)
+        except KernelError as error:
+            console.print(f"[red]the device is lost, and with it the rest of these axes: {error}")
+            break
+    return records
 
 
-def buffers(gpu: Gpu, dtype: DType, size: int) -> list[Any]:
-    """Views that start at multiples of 256 bytes, as many as fill ROTATED_BYTES, at least one."""
-    import cupy
-
-    room = -(-size * dtype.itemsize // 256) * 256 // dtype.itemsize
-    count = max(1, min(64, ROTATED_BYTES // (room * dtype.itemsize)))
-    array = cupy.empty(room * count, dtype=carrier(dtype))
-    distribution = "normal" if dtype.is_float else "uniform"
-    fill(gpu, plan(GeneratedSource(distribution, array.size, 1, dtype)), array, 0)
-    return [array[k * room : k * room + size] for k in range(count)]
+def _say(record: Record, console: Console) -> None:
+    said = duration(record.kernel_ms) if record.kernel_ms is not None else f"{record.outcome}: {record.reason}"
+    case = f"{record.strategy} {record.op} {record.dtype} {record.n:,} {record.cache}"
+    console.print(f"{case:60} {said} {' '.join(record.flags)}", markup=False, highlight=False)
 
 
-def own(gpu: Gpu, strategy: str, op: str, dtype: DType, arrays: list[Any]) -> Callable[[int], None]:
-    """A call of a strategy of ours on one of the arrays."""
-    method = OwnMethod(gpu, own_strategies()[strategy], OPS[op], dtype, pieces=1000)
-    return lambda number: method.add(arrays[number % len(arrays)], 0)
+def pivot(suite: Suite, records: Sequence[Record]) -> Table:
+    """A line a case, a column a strategy: the median, and the speed as a multiple of the baseline's. Suspect figures
+    are in brackets and enter no ratio."""
+    strategies = list(dict.fromkeys(record.strategy for record in records))
+    drawn = Table(title=f"{suite.title} (× {suite.baseline})", title_justify="left")
+    for name in ("op", "dtype", "n", "cache"):
+        drawn.add_column(name, justify="right" if name == "n" else "left", no_wrap=True)
+    for strategy in strategies:
+        drawn.add_column(strategy, justify="right", no_wrap=True)
+    cases = dict.fromkeys((record.op, record.dtype, record.n, record.cache) for record in records)
+    found = {(r.strategy, r.op, r.dtype, r.n, r.cache): r for r in records}
+    for op, dtype, n, cache in cases:
+        row = {strategy: found.get((strategy, op, dtype, n, cache)) for strategy in strategies}
+        base = row.get(suite.baseline)
+        drawn.add_row(op, dtype, f"{n:,}", cache, *(_cell(row[strategy], base) for strategy in strategies))
+    return drawn
 
 
-def print_sizes(gpu: Gpu) -> None:
-    """float32 sum by every strategy, in µs, with CuPy last."""
-    import cupy
-
-    dtype = DTYPES["float32"]
-    names = [name for name, row in own_strategies().items() if row.runs_on(gpu.arch)]
-    print("float32 sum, µs: " + " ".join(f"{name[:12]:>12}" for name in (*names, "cupy")))
-    for size in SIZES:
-        arrays = buffers(gpu, dtype, size)
-        row = [microseconds(gpu, own(gpu, name, "sum", dtype, arrays), size) for name in names]
-        row.append(microseconds(gpu, lambda number, a=arrays: cupy.sum(a[number % len(a)]), size))  # type: ignore[misc]
-        print(f"{size:>15,}: " + " ".join(f"{time:12.1f}" for time in row), flush=True)
+def _cell(record: Record | None, base: Record | None) -> str:
+    if record is None or record.kernel_ms is None:
+        return "–" if record is None else record.outcome
+    text = duration(record.kernel_ms)
+    if not record.counts:
+        return f"({text})"
+    if base is not None and base.counts and base.kernel_ms:
+        text += f" {base.kernel_ms / record.kernel_ms:.2f}×"
+    return text if record.percent_of_ceiling is None else f"{text} {figure(record.percent_of_ceiling, 1)} %"
 
 
-def print_dtypes(gpu: Gpu) -> None:
-    """GB/s of single_pass on 2³⁰ bytes."""
-    ops = ("sum", "min", "argmax", "sum_squares", "count_nonzero")
-    print("single_pass, GB/s at 1 GiB: " + " ".join(f"{op:>14}" for op in ops))
-    for dtype in DTYPES.values():
-        arrays = buffers(gpu, dtype, (1 << 30) // dtype.itemsize)
-        times = [microseconds(gpu, own(gpu, "single_pass", op, dtype, arrays), 1 << 28) for op in ops]
-        print(f"{dtype.name:>26}: " + " ".join(f"{(1 << 30) / time / 1e3:14.0f}" for time in times), flush=True)
+def provenance(backend: Backend, rig: Rig) -> dict[str, Any]:
+    """Where, with what and when these figures were measured."""
+    device = backend.device
+    ceiling = rig.ceiling
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "device": {**asdict(device), "versions": dict(device.versions), "uuid": None},
+        "ceiling_gbps": ceiling.measured / 1e9,
+        "peak_gbps": None if ceiling.peak is None else ceiling.peak / 1e9,
+        "cache_bytes": ceiling.cache_bytes,
+        "warpfold": _version("warpfold"),
+        "commit": _commit(),
+        "python": platform.python_version(),
+        "kernel": platform.release(),
+        "packages": {name: _version(name) for name in ("numpy", "numba", "cupy-cuda13x", "cupy-cuda12x", "torch")},
+        "cccl": _cccl(),
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _commit() -> str | None:
+    root = Path(__file__).resolve().parents[1]
+    asked = subprocess.run(["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+    return asked.stdout.strip() or None
+
+
+def _cccl() -> str | None:
+    from kernels.cuda.baselines.toolkit import find_toolkit
+
+    try:
+        return find_toolkit().cccl.release
+    except Unavailable:
+        return None
+
+
+def prepare(backend: Backend, suites: Iterable[Suite]) -> None:
+    """Build what the C++ peers need, all processors at once: one after the other would take minutes."""
+    from kernels.cuda.backend import CudaBackend
+    from kernels.cuda.baselines.cccl import prebuild
+
+    assert isinstance(backend, CudaBackend)
+    cases = {(c.strategy, c.op, c.dtype) for suite in suites for axes in suite.axes for c in axes.cases()}
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        list(pool.map(lambda case: prebuild(backend.gpu, *case), sorted(cases)))
 
 
 def main() -> int:
-    """Both tables of the first GPU."""
-    gpu = Gpu(0)
-    print(f"{gpu.name}, {gpu.arch}, {gpu.multiprocessors} multiprocessors, NumPy {np.__version__}")
-    with gpu.active():
-        print_sizes(gpu)
-        print_dtypes(gpu)
-    gpu.close()
-    return 0
+    """Measure, print and write; 0 unless something failed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--suite", nargs="+", choices=sorted(SUITES), help="which; by default all of the device's")
+    parser.add_argument("--device", help="cuda:0, …, or cpu; by default the first GPU, or the CPU where there is none")
+    parser.add_argument("--time-limit", type=float, default=2.0, help="seconds a point")
+    parser.add_argument("--out", type=Path, help="where to write the points (default: benchmarks/results/…)")
+    parser.add_argument("--full", action="store_true", help="print every column of every point as well")
+    arguments = parser.parse_args()
+    console = Console(width=None if sys.stdout.isatty() else 240)
+    backend = _open(arguments.device)
+    on_gpu = backend.device.backend == "cuda"
+    suites = [SUITES[name] for name in arguments.suite] if arguments.suite else GPU_SUITES if on_gpu else CPU_SUITES
+    rig = open_rig(backend)
+    if on_gpu:
+        started = time.monotonic()
+        prepare(backend, suites)
+        console.print(f"peers built in {time.monotonic() - started:.1f} s")
+    facts = provenance(backend, rig)
+    rule = Rule(time_limit_s=arguments.time_limit)
+    measured = {suite.name: measure(rig, suite, rule, console) for suite in suites}
+    out = arguments.out or RESULTS / f"strategies-{backend.device.name.lower().replace(' ', '-')}.json"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    points = {name: [asdict(record) for record in records] for name, records in measured.items()}
+    out.write_text(json.dumps({"provenance": facts, "points": points}, indent=1) + "\n")
+    for suite in suites:
+        if arguments.full:
+            console.print(table(measured[suite.name], suite.title))
+        console.print(pivot(suite, measured[suite.name]))
+    console.print(_caption(facts))
+    backend.close()
+    return int(any(record.outcome == "failed" for records in measured.values() for record in records))
+
+
+def _caption(facts: dict[str, Any]) -> str:
+    device, peak = facts["device"], facts["peak_gbps"]
+    software = {**device["versions"], **{k: v for k, v in facts["packages"].items() if v}, "cccl": facts["cccl"]}
+    said = ", ".join(f"{name} {number}" for name, number in software.items() if number)
+    return (
+        f"{device['name']}, read ceiling {facts['ceiling_gbps']:,.1f} GB/s, peak {figure(peak, 1)} GB/s; {said}; "
+        f"{facts['date']}. Cells: median, multiple of the baseline's speed, % of the ceiling."
+    )
+
+
+def _open(device: str | None) -> Backend:
+    if device is not None:
+        return open_backend(device)
+    try:
+        return open_backend("cuda:0")
+    except Unavailable:
+        return open_backend("cpu")
 
 
 if __name__ == "__main__":

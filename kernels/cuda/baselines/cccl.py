@@ -2,6 +2,7 @@
 
 import ctypes
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -15,8 +16,8 @@ from kernels.cuda.baselines.build import build
 from kernels.cuda.baselines.toolkit import find_toolkit
 from kernels.cuda.launch import Gpu
 from kernels.dtypes import DTYPES, DType, Kind
-from kernels.errors import CudaError, Unavailable
-from kernels.ops import Op, Value
+from kernels.errors import CudaError, KernelError, Unavailable
+from kernels.ops import Op, Value, op_named
 
 _ELEMENTS: Mapping[str, str] = MappingProxyType(
     {
@@ -121,13 +122,7 @@ class CcclReduction:
         self.waits = peer.waits
         self._gpu, self._array, self._dtype = gpu, array, dtype
         self._result = _result_type(op, dtype)
-        defines = {
-            peer.macro: "",
-            f"OP_{op.name.upper()}": "",
-            "ELEMENT": _ELEMENTS[dtype.name],
-            "RESULT": _result_name(op, dtype),
-        }
-        self._library = _load(build(defines, gpu.arch, gpu.cache))
+        self._library = _load(build(_defines(peer, op, dtype), gpu.arch, gpu.cache))
         self._check(self._library.peer_use_device(gpu.index))
         wanted = ctypes.c_size_t()
         self._check(self._library.peer_workspace(ctypes.byref(wanted), array.size))
@@ -159,6 +154,24 @@ class CcclReduction:
     def _check(self, status: int) -> None:
         if status:
             raise CudaError(f"{self._library.peer_error(status).decode()} ({status})")
+
+
+def prebuild(gpu: Gpu, strategy: str, op: str, dtype: str) -> None:
+    """Build what `strategy` needs for `op` of `dtype`, if it is one of these peers, claims that and can be built; where
+    not, whoever binds it later learns why."""
+    for peer in _PEERS:
+        if peer.name == strategy and (op, dtype) in peer.claims and _missing(peer) is None:
+            with suppress(KernelError):
+                build(_defines(peer, op_named(op), DTYPES[dtype]), gpu.arch, gpu.cache)
+
+
+def _defines(peer: _Peer, op: Op, dtype: DType) -> Mapping[str, str]:
+    return {
+        peer.macro: "",
+        f"OP_{op.name.upper()}": "",
+        "ELEMENT": _ELEMENTS[dtype.name],
+        "RESULT": _result_name(op, dtype),
+    }
 
 
 def _load(path: Path) -> Any:

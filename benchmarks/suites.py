@@ -1,0 +1,95 @@
+"""What the tables of README and docs are made of: named products of axes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from kernels.bench import Axes, Cache
+from kernels.dtypes import DTYPES
+
+_GIB = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """One table: `axes` for each part of it, `baseline` the strategy that the others are compared with."""
+
+    name: str
+    title: str
+    baseline: str
+    axes: tuple[Axes, ...]
+
+
+_OWN = ("single_pass", "exact", "two_pass", "tree", "atomic", "cooperative", "cluster", "compensated", "pairwise")
+_PEERS = ("cub", "cub_not_guaranteed", "cub_gpu_to_gpu", "thrust", "torch", "cupy")
+_BIG = (1 << 28, 1 << 29, _GIB, 1 << 31, 1 << 32, 5 * 10**9)
+_SMALL = (10**3, 10**4, 10**5, 10**6, 10**7, 10**8)
+_BOTH = (Cache.COLD, Cache.HOT)
+_COLD = (Cache.COLD,)
+
+
+def _sized(strategies: tuple[str, ...], ops: tuple[str, ...], nbytes: int) -> tuple[Axes, ...]:
+    """Every dtype but bool, each with as many elements as fill `nbytes`."""
+    rows = [row for row in DTYPES.values() if row.name != "bool"]
+    return tuple(Axes(strategies, ops, (row.name,), (nbytes // row.itemsize,), _COLD) for row in rows)
+
+
+GPU_SUITES = (
+    Suite(
+        "sizes",
+        "float32 sum, small and middle sizes",
+        "cub",
+        (Axes((*_OWN, *_PEERS), ("sum",), ("float32",), _SMALL, _BOTH),),
+    ),
+    Suite(
+        "large",
+        "float32 sum, large sizes",
+        "cub",
+        (Axes(("single_pass", "exact", "two_pass", *_PEERS), ("sum",), ("float32",), _BIG, _COLD),),
+    ),
+    Suite(
+        "dtypes",
+        "sum, min and max of 2 GiB",
+        "cub",
+        _sized(("single_pass", "exact", "cub", "torch", "cupy"), ("sum", "min", "max"), 2 * _GIB),
+    ),
+    Suite(
+        "arg",
+        "argmin and argmax of 1 GiB",
+        "cub",
+        _sized(("single_pass", "cub", "torch", "cupy"), ("argmin", "argmax"), _GIB),
+    ),
+    Suite(
+        "report",
+        "the report's sizes: its own kernel, its peer Thrust, and what there is today",
+        "thrust",
+        (
+            Axes(
+                ("two_pass", "thrust", "cub", "single_pass", "exact"),
+                ("sum",),
+                ("float32",),
+                (1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 500_000_000),
+                _COLD,
+            ),
+        ),
+    ),
+)
+"""On a GPU."""
+
+CPU_SUITES = (
+    Suite(
+        "cpu",
+        "float32 sum on the CPU",
+        "numpy",
+        (Axes(("exact", "numpy"), ("sum",), ("float32",), (*_SMALL, 500_000_000), _BOTH),),
+    ),
+    Suite(
+        "cpu-dtypes",
+        "sum and argmax of 64 MiB on the CPU",
+        "numpy",
+        _sized(("exact", "numpy"), ("sum", "argmax"), 1 << 26),
+    ),
+)
+"""On a CPU."""
+
+SUITES: Mapping[str, Suite] = MappingProxyType({suite.name: suite for suite in (*GPU_SUITES, *CPU_SUITES)})
