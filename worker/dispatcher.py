@@ -126,7 +126,7 @@ class Dispatcher:
                     lost = [one for one in theirs if rq_id(one.job_id, one.attempt) not in waiting]
                     why = "not in its queue"
                 else:
-                    self._mail.discard(worker)
+                    self._mail.discard(theirs)
                     lost, why = theirs, "its worker is gone"
             except RedisError as error:
                 self._redis_failed(error)

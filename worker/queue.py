@@ -8,6 +8,7 @@ from redis import Redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 from rq import Queue
+from rq.job import Job
 from rq.queue import EnqueueData
 from rq.serializers import JSONSerializer
 
@@ -58,11 +59,15 @@ class Mail:
         """RQ's names of the attempts that wait in a worker's queue."""
         return frozenset(queue_of(worker, self._redis).job_ids)
 
-    def discard(self, worker: str) -> None:
-        """Remove the queue of a worker that is gone."""
-        queue = queue_of(worker, self._redis)
-        queue.delete(delete_jobs=True)
-        self._redis.delete(queue.intermediate_queue_key)
+    def discard(self, lost: Sequence[HandOver]) -> None:
+        """Remove these attempts from the queues of workers that are gone."""
+        with self._redis.pipeline() as pipeline:
+            for one in lost:
+                queue, name = queue_of(one.worker, self._redis), rq_id(one.job_id, one.attempt)
+                pipeline.lrem(queue.key, 0, name)
+                pipeline.lrem(queue.intermediate_queue_key, 0, name)
+                pipeline.delete(Job.key_for(name))
+            pipeline.execute()
 
 
 def _letter(one: HandOver) -> EnqueueData:

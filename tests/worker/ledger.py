@@ -65,11 +65,19 @@ class Ledger:
         return [event.type.value for event in self.database.run(repository.events_after, job_id, 0)]
 
     def column(self, job_id: UUID, name: str) -> Any:
-        return self.database.run(_column, job_id, name)
+        return self.database.run_patiently(5.0, _column, job_id, name)
 
     def result_text(self, job_id: UUID) -> str:
         """The stored result, as its JSON text."""
         return str(self.database.run(_result_text, job_id))
+
+    def result(self, job_id: UUID) -> dict[str, Any]:
+        stored: dict[str, Any] = json.loads(self.result_text(job_id))
+        return stored
+
+    def count(self) -> int:
+        """How many jobs there are."""
+        return self.database.run(_count_jobs)
 
     def cancel(self, job_id: UUID) -> None:
         self.database.run(repository.request_cancel, job_id)
@@ -95,9 +103,9 @@ class Ledger:
         return self.database.run(_points, job_id)
 
     def wait(self, job_ids: Sequence[UUID], within_s: float) -> None:
-        """Until all of the jobs have ended."""
+        """Until all of the jobs have ended. Postgres may have been restarted before."""
         give_up = time.monotonic() + within_s
-        while (open_ := self.database.run(_count_open, job_ids)) > 0:
+        while (open_ := self.database.run_patiently(5.0, _count_open, job_ids)) > 0:
             assert time.monotonic() < give_up, f"{open_} of {len(job_ids)} jobs have not ended"
             time.sleep(0.02)
 
@@ -121,6 +129,10 @@ def _set(connection: Connection, job_id: UUID, values: Mapping[str, object]) -> 
 
 def _points(connection: Connection, job_id: UUID) -> int:
     return connection.execute(select(func.count()).where(measurements.c.job_id == job_id)).scalar_one()
+
+
+def _count_jobs(connection: Connection) -> int:
+    return connection.execute(select(func.count()).select_from(jobs)).scalar_one()
 
 
 def _count_open(connection: Connection, job_ids: Sequence[UUID]) -> int:

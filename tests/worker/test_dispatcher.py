@@ -175,7 +175,7 @@ def test_jobs_of_a_worker_that_is_gone_go_to_another(ledger: Ledger, dispatcher:
     dispatcher.look_around()
     dispatcher.deliver()
     assert Mail(redis).waiting(here) == {rq_id(job_id, 1)}
-    assert not redis.keys(f"*{gone}*")
+    assert not redis.exists(f"rq:queue:{gone}")
 
 
 def test_a_silent_worker_loses_its_job(ledger: Ledger, dispatcher: Dispatcher, database: BlockingDatabase) -> None:

@@ -1,0 +1,206 @@
+"""Something is killed in the middle of fifty jobs. All fifty end, once each, with the right value."""
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import UUID
+
+import httpx
+import pytest
+from redis import Redis
+
+from app.auth.repository import Role, create_token
+from app.config import Settings
+from app.db import BlockingDatabase
+from app.jobs.states import Status
+from tests.integration.fleet import DISPATCHER, WORKER, Fleet, fleet
+from tests.servers import Servers, kill
+from tests.worker.ledger import Ledger, succeeded_events
+from worker.boot import describe
+from worker.embedded import EmbeddedServer
+
+pytestmark = pytest.mark.timeout(120)
+
+JOBS = 50
+HIT = (20, 35)  # the jobs that run when a blow falls
+
+QUICK = {"lease_s": 2.0, "heartbeat_s": 0.1, "dispatch_interval_s": 0.1}
+
+
+def length(index: int) -> int:
+    """Of a job's data: tens of milliseconds of work, hundreds for a job to be hit."""
+    return (250_000_000 if index in HIT else 10_000_000) + index
+
+
+def spec(index: int) -> dict[str, object]:
+    source = {"type": "generate", "distribution": "arange", "n": length(index), "dtype": "float64"}
+    return {"kind": "reduce", "op": "sum", "source": source}
+
+
+def answer(index: int) -> float:
+    """0 + 1 + … + (n−1), rounded once."""
+    n = length(index)
+    return float(n * (n - 1) // 2)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "fleet.log"
+
+
+@contextmanager
+def running(settings: Settings, log: Path) -> Iterator[tuple[Fleet, Ledger]]:
+    """A worker and a dispatcher at work."""
+    database = BlockingDatabase(settings.database_url, application="test")
+    quick = settings.model_copy(update=QUICK)
+    try:
+        with fleet(quick, log, worker=WORKER, dispatcher=DISPATCHER) as service:
+            service.wait_until_logged("child ready")
+            service.wait_until_logged("event=leading")
+            yield service, Ledger(database)
+    finally:
+        database.close()
+
+
+def submit_all(ledger: Ledger) -> list[UUID]:
+    return [ledger.submit(spec=spec(index)) for index in range(JOBS)]
+
+
+def until_running(ledger: Ledger, job_id: UUID) -> None:
+    give_up = time.monotonic() + 60
+    while (status := ledger.column(job_id, "status")) != Status.RUNNING:
+        assert status == Status.QUEUED, "the job was too quick for this test"
+        assert time.monotonic() < give_up
+        time.sleep(0.005)
+
+
+def all_ended_once(ledger: Ledger, job_ids: list[UUID]) -> None:
+    ledger.wait(job_ids, 60)
+    for index, job_id in enumerate(job_ids):
+        job = ledger.job(job_id)
+        assert job.status is Status.SUCCEEDED, (job.reason, job.error)
+        assert ledger.result(job_id)["value"] == answer(index)
+        assert ledger.points(job_id) == 1
+    assert ledger.database.run(succeeded_events, job_ids) == dict.fromkeys(job_ids, 1)
+
+
+def through(ledger: Ledger, *blows: Callable[[], object]) -> list[UUID]:
+    """Fifty jobs, with one or two blows in their middle."""
+    job_ids = submit_all(ledger)
+    for hit, blow in zip(HIT, blows, strict=False):
+        until_running(ledger, job_ids[hit])
+        blow()
+    all_ended_once(ledger, job_ids)
+    return job_ids
+
+
+def attempts(ledger: Ledger, job_ids: list[UUID]) -> list[int]:
+    return sorted(ledger.job(job_id).attempt for job_id in job_ids)
+
+
+def test_kill_of_the_child(settings: Settings, log: Path) -> None:
+    with running(settings, log) as (service, ledger):
+        job_ids = through(ledger, lambda: service.kill_child("worker"))
+        assert service.deaths == {}
+        assert attempts(ledger, job_ids) == [1] * 49 + [2]
+
+
+def test_kill_of_the_worker(settings: Settings, log: Path) -> None:
+    with running(settings, log) as (service, ledger):
+        job_ids = through(ledger, lambda: service.kill("worker"))
+        assert service.deaths == {"worker": 1}
+        assert attempts(ledger, job_ids) == [1] * 49 + [2]
+
+
+def test_kill_of_the_dispatcher(settings: Settings, log: Path) -> None:
+    """First another one stands by and takes over, then there is none and it has to start again."""
+    with running(settings, log) as (service, ledger):
+        standby = fleet(settings.model_copy(update=QUICK), log, second=DISPATCHER)
+        with standby as second:
+            service.wait_until_logged("standing by")
+
+            def take_over() -> None:
+                service.kill("dispatcher")
+                service.wait_until_logged("event=leading", times=2)
+
+            through(ledger, take_over, lambda: second.kill("second"))
+            assert (service.deaths, second.deaths) == ({"dispatcher": 1}, {"second": 1})
+
+
+def test_flushall(settings: Settings, log: Path, redis_url: str) -> None:
+    with running(settings, log) as (service, ledger), Redis.from_url(redis_url) as redis:
+
+        def flush() -> None:
+            while not redis.llen(f"rq:queue:{describe('cpu').id}"):
+                time.sleep(0.001)
+            redis.flushall()
+
+        through(ledger, flush)
+        assert service.deaths == {}
+        assert "not in its queue" in log.read_text(), "something was lost"
+
+
+def test_loss_of_redis(fragile_settings: Settings, servers: Servers, log: Path) -> None:
+    with running(fragile_settings, log) as (service, ledger):
+        through(ledger, lambda: away(servers.redis, stop), lambda: away(servers.redis, kill))
+        assert service.deaths == {}
+
+
+def test_loss_of_postgres(fragile_settings: Settings, servers: Servers, log: Path) -> None:
+    with running(fragile_settings, log) as (service, ledger):
+        through(ledger, lambda: away(servers.postgres, stop), lambda: away(servers.postgres, kill))
+        assert service.deaths == {}
+
+
+def stop(server: EmbeddedServer) -> None:
+    server.stop()
+
+
+def away(server: EmbeddedServer, end: Callable[[EmbeddedServer], None]) -> None:
+    """End a server, and bring it back after a while."""
+    end(server)
+    time.sleep(0.3)
+    server.start()
+
+
+def test_kill_of_the_api(settings: Settings, log: Path) -> None:
+    """Its clients repeat what got no answer, with the same idempotency key."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    api = ("uvicorn", "app.main:create_app", "--factory", "--port", str(port), "--no-access-log")
+    url = f"http://127.0.0.1:{port}"
+    with (
+        running(settings, log) as (_, ledger),
+        fleet(settings, log, api=api) as front,
+        httpx.Client(base_url=url, timeout=5.0) as http,
+    ):
+        token = ledger.database.run(create_token, "ada", Role.USER, "test")
+        headers = {"Authorization": f"Bearer {token}"}
+        job_ids = []
+        for index in range(JOBS):
+            if index == JOBS // 2:
+                # While a request is on its way.
+                killer = threading.Timer(0.002, front.kill, ("api",))
+                killer.start()
+            job_ids.append(_persistently(http, headers | {"Idempotency-Key": f"key-{index}"}, spec(index)))
+        killer.join()
+        all_ended_once(ledger, job_ids)
+        assert front.deaths == {"api": 1}
+        assert len(set(job_ids)) == JOBS
+        assert ledger.count() == JOBS, "no job was accepted twice"
+
+
+def _persistently(http: httpx.Client, headers: dict[str, str], body: dict[str, object]) -> UUID:
+    give_up = time.monotonic() + 30
+    while True:
+        with contextlib.suppress(httpx.TransportError):
+            answer = http.post("/v1/jobs", json=body, headers=headers)
+            assert answer.status_code in (200, 202), answer.text
+            return UUID(answer.json()["id"])
+        assert time.monotonic() < give_up
+        time.sleep(0.02)
