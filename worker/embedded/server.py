@@ -75,10 +75,17 @@ def end(
             break
         os.kill(pid, number)
         give_up = time.monotonic() + patience_s / len(signals)
-        while time.monotonic() < give_up and serving(pid, data_dir):
+        while time.monotonic() < give_up and not _gone(pid):
             time.sleep(0.01)
     if child is not None and child.pid == pid:
         child.wait(patience_s)
+
+
+def _gone(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
 
 
 def socket_folder(data_dir: Path) -> Path:
