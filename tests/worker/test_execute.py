@@ -1,0 +1,147 @@
+"""What the child of the CPU slot makes of specs, as the results say it."""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pytest
+
+from app.jobs.states import Reason
+from app.results.reduce import ReduceResult
+from kernels.errors import InvalidInput
+from worker.execute import Kernels
+from worker.failures import failure_of
+from worker.messages import News, Progress, Request, Success
+
+
+@pytest.fixture
+def kernels(data_root: Path) -> Kernels:
+    return Kernels("cpu", "here:cpu", (data_root,))
+
+
+def silent(news: News) -> None:
+    pass
+
+
+def request(spec: Mapping[str, Any] | str) -> Request:
+    text = spec if isinstance(spec, str) else json.dumps({"kind": "reduce", **spec})
+    return Request(uuid4(), 2, text, 12.5)
+
+
+def run(kernels: Kernels, **spec: Any) -> Success:
+    return kernels.run(request(spec), silent)
+
+
+def values(*numbers: float | str, dtype: str = "float64") -> dict[str, Any]:
+    return {"type": "values", "values": list(numbers), "dtype": dtype}
+
+
+def test_a_result_says_all_that_is_known_of_it(kernels: Kernels) -> None:
+    success = run(kernels, op="sum", source=values(1e8, 1, -1e8, dtype="float32"))
+    result = ReduceResult.model_validate(success.result)
+    assert (result.value, result.hex, result.dtype, result.count) == (1.0, "0x1.0000000000000p+0", "float32", 3)
+    assert (result.op, result.strategy, result.backend, result.correctly_rounded) == ("sum", "exact", "cpu", True)
+    assert result.device.backend == "cpu"
+    assert result.timings.queued_ms == 12.5
+    assert 0 < result.timings.total_ms < 60_000
+    assert result.state is not None
+    provenance = result.provenance
+    assert (provenance.worker, provenance.attempt, provenance.seed) == ("here:cpu", 2, None)
+    assert "numpy" in provenance.libraries
+    assert provenance.warpfold
+
+
+def test_the_digest_of_a_spec_does_not_depend_on_the_order_of_its_fields(kernels: Kernels) -> None:
+    specs = (
+        '{"kind": "reduce", "op": "max", "source": {"type": "values", "values": [1, 2]}}',
+        '{"source":{"values":[1,2],"type":"values"},"op":"max","kind":"reduce"}',
+        '{"source":{"values":[1,3],"type":"values"},"op":"max","kind":"reduce"}',
+    )
+    results = [ReduceResult.model_validate(kernels.run(request(spec), silent).result) for spec in specs]
+    digests = [result.provenance.spec_sha256 for result in results]
+    assert digests[0] == digests[1] != digests[2]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "hex_"),
+    [(("inf", "-inf"), "nan"), (("nan", 1.0), "nan"), (("-inf", 1.0), "-inf"), ((-0.0, -0.0), "-0x0.0p+0")],
+)
+def test_every_result_is_json_that_any_reader_takes(
+    kernels: Kernels, numbers: tuple[float | str, ...], hex_: str
+) -> None:
+    success = run(kernels, op="sum", source=values(*numbers))
+    result = ReduceResult.model_validate_json(json.dumps(success.result, allow_nan=False))
+    assert float(result.value).hex() == hex_ == result.hex
+
+
+def test_a_seed_is_part_of_the_provenance(kernels: Kernels) -> None:
+    source = {"type": "generate", "distribution": "normal", "n": 1000, "seed": 2**64 - 1, "dtype": "float32"}
+    result = ReduceResult.model_validate(run(kernels, op="mean", source=source).result)
+    assert result.provenance.seed == 2**64 - 1
+
+
+def test_a_measurement_counts_what_was_read(kernels: Kernels) -> None:
+    source = {"type": "generate", "distribution": "zeros", "n": 1000, "dtype": "float16"}
+    (point,) = run(kernels, op="count_nonzero", source=source).points
+    assert (point.op, point.dtype, point.n, point.bytes, point.backend) == (
+        "count_nonzero",
+        "float16",
+        1000,
+        2000,
+        "cpu",
+    )
+    assert point.kernel_ms is not None
+    assert point.kernel_ms >= 0
+
+
+def test_a_file_is_reduced(kernels: Kernels, data_root: Path) -> None:
+    array = np.random.default_rng(1).normal(size=(300, 7))
+    np.save(data_root / "a.npy", array)
+    result = ReduceResult.model_validate(run(kernels, op="sum", source={"type": "path", "path": "a.npy"}).result)
+    assert result.value == math.fsum(array.ravel())
+    assert result.count == 2100
+
+
+def test_argmin_of_a_file_in_fortran_order_counts_in_c_order(kernels: Kernels, data_root: Path) -> None:
+    array = np.asfortranarray(np.array([[5.0, 4.0, 3.0], [9.0, 1.0, 7.0]]))
+    np.save(data_root / "f.npy", array)
+    result = ReduceResult.model_validate(run(kernels, op="argmin", source={"type": "path", "path": "f.npy"}).result)
+    assert result.value == 4
+
+
+def test_progress_is_told_in_elements(kernels: Kernels) -> None:
+    told: list[News] = []
+    source = {"type": "generate", "distribution": "arange", "n": 50_000_000, "dtype": "float64"}
+    kernels.run(request({"op": "sum", "source": source}), told.append)
+    steps = [news for news in told if isinstance(news, Progress)]
+    assert steps
+    assert {(step.total, step.unit) for step in steps} == {(50_000_000, "elements")}
+    assert [step.done for step in steps] == sorted(step.done for step in steps)
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"op": "min", "source": values()}, "no elements"),
+        ({"op": "sum", "source": values("nan"), "nan_policy": "raise"}, "NaN"),
+        ({"op": "sum", "source": {"type": "path", "path": "missing.npy"}}, "'missing.npy' cannot be read"),
+        ({"op": "prod", "source": values(*[2**60] * 300, dtype="int64")}, "decimal digits"),
+    ],
+)
+def test_the_owners_mistakes_are_told_in_a_sentence(kernels: Kernels, spec: dict[str, Any], said: str) -> None:
+    asked = request(spec)
+    with pytest.raises(InvalidInput) as caught:
+        kernels.run(asked, silent)
+    failure = failure_of(caught.value, asked)
+    assert (failure.reason, failure.replace) == (Reason.INVALID_INPUT, False)
+    assert said in failure.error
+
+
+@pytest.mark.parametrize("spec", ['{"kind": "juggle"}', "{}", '{"kind": "reduce", "op": "sum", "color": "red"}'])
+def test_a_spec_of_another_version_fails_as_invalid(kernels: Kernels, spec: str) -> None:
+    with pytest.raises(InvalidInput, match="this version cannot read the job's spec"):
+        kernels.run(request(spec), silent)

@@ -1,0 +1,38 @@
+from uuid import uuid4
+
+import pytest
+
+from app.jobs.states import Reason
+from kernels.errors import CudaError, InvalidInput, KernelError, OutOfMemory, Unavailable
+from worker.failures import failure_of
+from worker.messages import Request
+
+REQUEST = Request(uuid4(), 1, "{}", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "replace"),
+    [
+        (InvalidInput("bad"), Reason.INVALID_INPUT, False),
+        (OutOfMemory("big"), Reason.OUT_OF_MEMORY, False),
+        (MemoryError(), Reason.OUT_OF_MEMORY, False),
+        (Unavailable("none"), Reason.UNAVAILABLE, False),
+        (CudaError("ill"), Reason.CUDA_ERROR, True),
+        (KernelError("hm"), Reason.INTERNAL, True),
+        (ZeroDivisionError("oops"), Reason.INTERNAL, True),
+    ],
+)
+def test_every_error_has_its_reason(error: Exception, reason: Reason, replace: bool) -> None:
+    failure = failure_of(error, REQUEST)
+    assert (failure.reason, failure.replace) == (reason, replace)
+    assert failure.error
+
+
+def test_a_sentence_can_be_stored_and_read() -> None:
+    sentence = failure_of(InvalidInput("a\x00b" + "c" * 10_000), REQUEST).error
+    assert sentence.startswith("abc")
+    assert len(sentence) == 2000
+
+
+def test_what_is_not_ours_to_explain_is_not_shown() -> None:
+    assert "password" not in failure_of(RuntimeError("password=1234"), REQUEST).error
