@@ -13,7 +13,8 @@ from starlette.responses import Response
 
 from app.db import DATABASE_LOST
 from app.errors import ApiError, FieldProblem, Invalid, Unavailable, problem, problem_response
-from app.jobs.spec import KINDS, TAGGED_FIELDS
+from app.jobs.sources import TAGGED_FIELDS
+from app.jobs.spec import KINDS
 from kernels.errors import InvalidInput
 
 _MOST_ERRORS = 20
@@ -36,6 +37,9 @@ def field_problems(errors: Iterable[Mapping[str, Any]]) -> list[FieldProblem]:
             field = f"{field}.{error['ctx']['discriminator'].strip(chr(39))}".lstrip(".")
         if isinstance(cause, InvalidInput) and cause.field is not None:
             field = cause.field
+            if "other" in error["loc"] and field.startswith("source."):
+                # What is wrong with a source is told in the words of the first one.
+                field = "other" + field.removeprefix("source")
         message = str(cause) if isinstance(cause, ValueError) else error["msg"]
         found.append(FieldProblem(field=field, message=message))
         if len(found) == _MOST_ERRORS:

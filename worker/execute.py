@@ -16,7 +16,8 @@ from pydantic import ValidationError
 
 from app.jobs.benchmark_spec import BenchmarkSpec
 from app.jobs.cluster_spec import ClusterSpec
-from app.jobs.spec import GenerateSource, JobSpec, ReduceSpec, job_spec
+from app.jobs.sources import GenerateSource
+from app.jobs.spec import JobSpec, ReduceSpec, job_spec
 from app.results.measurement import Measurement
 from app.results.reduce import DeviceView, Provenance, ReduceResult, Timings, as_json, check_length, hex_of
 from kernels import open_backend
@@ -80,11 +81,14 @@ class Kernels:
 
     def _reduce(self, spec: ReduceSpec, request: Request, tell: Tell, started: float) -> Success:
         source = source_of(spec.source, self._data_roots)
+        other = None if spec.other is None else source_of(spec.other, self._data_roots)
         reduction = self._backend.reduce(
             source,
             spec.op,
             strategy=spec.strategy,
             nan_policy=spec.nan_policy,
+            ddof=spec.ddof,
+            other=other,
             progress=lambda done, total: tell(Progress(done, total, "elements")),
         )
         check_length(reduction.value)
@@ -108,10 +112,11 @@ class Kernels:
             provenance=self._provenance(spec, request),
             state=None if reduction.state is None else base64.b64encode(reduction.state).decode(),
         )
-        point = self._point(reduction, source.count, source.dtype.name, source.dtype.itemsize)
+        read = sum(one.count * one.dtype.itemsize for one in (source, other) if one is not None)
+        point = self._point(reduction, source.count, source.dtype.name, read)
         return Success(as_json(result), (point,))
 
-    def _point(self, reduction: Reduction, n: int, dtype: str, itemsize: int) -> Measurement:
+    def _point(self, reduction: Reduction, n: int, dtype: str, read: int) -> Measurement:
         return Measurement(
             kind="reduce",
             op=reduction.op,
@@ -120,7 +125,7 @@ class Kernels:
             backend=self._device.backend,
             device=self._device.name[:128],
             n=n,
-            bytes=n * itemsize,
+            bytes=read,
             samples=1,
             load_ms=reduction.load_ms,
             kernel_ms=reduction.kernel_ms,

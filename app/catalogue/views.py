@@ -18,7 +18,9 @@ class OpView(BaseModel):
 
     name: str
     summary: str
-    terms: str = Field(description="what an exact state of it adds up: values, products, or none")
+    terms: str = Field(description="what is added up exactly: values, products, moments (both), or none")
+    sources: int = Field(description="how many arrays it takes: 2 need `other`")
+    ddof: bool = Field(description="whether it divides by n − ddof")
     empty: bool | int | None = Field(description="its value for no elements; null where that is an error")
     results: dict[str, str] = Field(description="dtype of the value by dtype of the elements")
 
@@ -26,7 +28,15 @@ class OpView(BaseModel):
     def of(cls, op: Op) -> "OpView":
         results = {name: op.result_dtype(dtype) for name, dtype in DTYPES.items()}
         empty = op.empty if op.empty is None or isinstance(op.empty, bool) else int(op.empty)
-        return cls(name=op.name, summary=op.summary, terms=op.terms.value, empty=empty, results=results)
+        return cls(
+            name=op.name,
+            summary=op.summary,
+            terms=op.terms.value,
+            sources=op.sources,
+            ddof=op.ddof,
+            empty=empty,
+            results=results,
+        )
 
 
 class DTypeView(BaseModel):

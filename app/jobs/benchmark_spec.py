@@ -18,6 +18,7 @@ from kernels.bench import Axes, Cache, Rule
 from kernels.bench.data import Data
 from kernels.catalog import AUTO, strategies
 from kernels.errors import InvalidInput
+from kernels.ops import op_named
 
 MAX_VALUES = 1000
 """Of one axis; their product is bounded by `kernels.bench.MAX_CASES`."""
@@ -71,6 +72,9 @@ class BenchmarkSpec(JobOptions):
     def _measurable(self) -> Self:
         if AUTO in self.strategies:
             raise InvalidInput("name the strategies to be measured; 'auto' is none", "strategies")
+        for op in self.ops:
+            if op_named(op).sources > 1:
+                raise InvalidInput(f"{op} takes two arrays, and a benchmark has one", "ops")
         axes = self.axes()  # checks their lengths and their product
         if self.distribution is None and self.parameters:
             raise InvalidInput("parameters are of a distribution, and none is named", "parameters")

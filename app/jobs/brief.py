@@ -5,7 +5,8 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from app.jobs.fields import BackendName, DTypeName, JobOptions, Number, OpName, StrategyName
-from app.jobs.spec import JobSpec, ReduceSpec, ValuesSource
+from app.jobs.sources import TAGGED_FIELDS, Source, ValuesSource
+from app.jobs.spec import JobSpec, ReduceSpec
 from kernels.ops import NanPolicy
 
 MOST_VALUES = 16
@@ -21,22 +22,32 @@ class BriefValues(BaseModel):
 
 
 class BriefReduceSpec(JobOptions):
-    """A `reduce` spec whose values are many."""
+    """A `reduce` spec with many values."""
 
     kind: Literal["reduce"]
     op: OpName
     strategy: StrategyName
     backend: BackendName
     nan_policy: NanPolicy
-    source: BriefValues
+    source: Source | BriefValues
+    other: Source | BriefValues | None
+    ddof: int
 
 
 def brief_of(spec: JobSpec) -> str | None:
     """JSON text of what lists show in place of `spec`; None if it is short enough as it is."""
-    source = spec.source if isinstance(spec, ReduceSpec) else None
-    if not isinstance(source, ValuesSource) or len(source.values) <= MOST_VALUES:
+    if not isinstance(spec, ReduceSpec):
         return None
-    shown = BriefValues(
+    source, other = _brief(spec.source), _brief(spec.other) if spec.other is not None else None
+    if source is spec.source and other is spec.other:
+        return None
+    return BriefReduceSpec(**spec.model_dump(exclude=set(TAGGED_FIELDS)), source=source, other=other).model_dump_json()
+
+
+def _brief(source: Source) -> Source | BriefValues:
+    """`source` itself unless it has many values."""
+    if not isinstance(source, ValuesSource) or len(source.values) <= MOST_VALUES:
+        return source
+    return BriefValues(
         type=source.type, dtype=source.dtype, count=len(source.values), first=source.values[:MOST_VALUES]
     )
-    return BriefReduceSpec(**spec.model_dump(exclude={"source"}), source=shown).model_dump_json()

@@ -16,6 +16,7 @@ from app.jobs import pages, service
 from app.jobs.etags import etag_of, matches
 from app.jobs.pages import Filter
 from app.jobs.repository import Job, Key, Stamp
+from app.jobs.sources import TAGGED_FIELDS
 from app.jobs.spec import JobSpec
 from app.jobs.sse import ITEM_SCHEMA, KEEP_ALIVE_S, stream
 from app.jobs.states import Status
@@ -38,11 +39,11 @@ class JobRequest(JsonRequest):
 
     async def json(self) -> Any:
         value = await super().json()
-        match value:
-            case {"source": {"values": [*values]}}:
-                limit = self.app.state.context.settings.max_values
-                if len(values) > limit:
-                    raise Invalid.of("source.values", f"{len(values)} values are more than the {limit} allowed")
+        limit = self.app.state.context.settings.max_values
+        for field in sorted(TAGGED_FIELDS):
+            match value.get(field) if isinstance(value, dict) else None:
+                case {"values": [*values]} if len(values) > limit:
+                    raise Invalid.of(f"{field}.values", f"{len(values)} values are more than the {limit} allowed")
         return value
 
 

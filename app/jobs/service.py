@@ -16,7 +16,8 @@ from app.errors import Conflict, Forbidden, Invalid, NotFound, TooMany
 from app.jobs import repository
 from app.jobs.brief import brief_of
 from app.jobs.repository import Job, Key, NewJob, Stamp
-from app.jobs.spec import JobSpec, PathSource, ReduceSpec, ValuesSource, needs
+from app.jobs.sources import PathSource, ValuesSource
+from app.jobs.spec import JobSpec, ReduceSpec, needs
 from app.jobs.states import PRIORITIES, Status
 from kernels.errors import InvalidInput
 
@@ -33,26 +34,28 @@ class Submitted:
 
 def check(spec: JobSpec, settings: Settings) -> None:
     """What depends on this server's settings. Raises InvalidInput naming the field."""
-    source = spec.source if isinstance(spec, ReduceSpec) else None
-    if isinstance(source, ValuesSource) and len(source.values) > settings.max_values:
-        raise InvalidInput(
-            f"{len(source.values)} values are more than the {settings.max_values} that a request may carry; "
-            "put them into a file, or generate them",
-            "source.values",
-        )
-    if isinstance(source, PathSource):
-        _check_path(source.path, settings.data_roots)
+    if not isinstance(spec, ReduceSpec):
+        return
+    for field, source in (("source", spec.source), ("other", spec.other)):
+        if isinstance(source, ValuesSource) and len(source.values) > settings.max_values:
+            raise InvalidInput(
+                f"{len(source.values)} values are more than the {settings.max_values} that a request may carry; "
+                "put them into a file, or generate them",
+                f"{field}.values",
+            )
+        if isinstance(source, PathSource):
+            _check_path(source.path, settings.data_roots, f"{field}.path")
 
 
-def _check_path(given: str, roots: tuple[Path, ...]) -> None:
+def _check_path(given: str, roots: tuple[Path, ...], field: str) -> None:
     # Only the name is judged here: the worker, which may be on another machine, looks at the file itself.
     if not roots:
-        raise InvalidInput("this server offers no files: it was started without data roots", "source.path")
+        raise InvalidInput("this server offers no files: it was started without data roots", field)
     path = PurePosixPath(given)
     if ".." in path.parts:
-        raise InvalidInput("'..' is not allowed in a path", "source.path")
+        raise InvalidInput("'..' is not allowed in a path", field)
     if path.is_absolute() and not (_below(path, roots) or _below(Path(os.path.realpath(path)), roots)):
-        raise InvalidInput(f"{given[:200]!r} lies outside of this server's data roots", "source.path")
+        raise InvalidInput(f"{given[:200]!r} lies outside of this server's data roots", field)
 
 
 def _below(path: PurePath, roots: tuple[Path, ...]) -> bool:

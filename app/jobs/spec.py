@@ -2,79 +2,20 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import ConfigDict, FailFast, Field, StringConstraints, TypeAdapter, model_validator
+from pydantic import ConfigDict, Field, TypeAdapter, model_validator
 
 from app.jobs.benchmark_spec import BenchmarkSpec
 from app.jobs.cluster_spec import ClusterSpec
-from app.jobs.fields import (
-    MAX_ELEMENTS,
-    BackendName,
-    DistributionName,
-    DTypeName,
-    Frozen,
-    JobOptions,
-    Number,
-    OpName,
-    Parameter,
-    StrategyName,
-)
+from app.jobs.fields import MAX_ELEMENTS, BackendName, JobOptions, OpName, StrategyName
+from app.jobs.sources import Source, count_of_source, dtype_of_source
 from kernels.catalog import AUTO, backends_for, strategies
-from kernels.dtypes import dtype_named
 from kernels.errors import InvalidInput
-from kernels.generate import plan
+from kernels.operands import check, check_arity, check_counts, check_freedom
 from kernels.ops import NanPolicy, op_named
-from kernels.source import GeneratedSource
-from kernels.values import array_of
-
-TAGGED_FIELDS = frozenset({"source"})
-"""Fields that hold a discriminated union: in the location of an error the tag follows them."""
-
-
-class ValuesSource(Frozen):
-    """Elements in the request itself: numbers, or strings for what JSON cannot say ("0x1.8p+1", "nan", "inf")."""
-
-    type: Literal["values"]
-    values: Annotated[tuple[Number, ...], FailFast()] = Field(
-        description="the elements; each is rounded once to `dtype`"
-    )
-    dtype: DTypeName = "float64"
-
-    @model_validator(mode="after")
-    def _representable(self) -> Self:
-        array_of(self.values, dtype_named(self.dtype), "source.values")
-        return self
-
-
-class GenerateSource(Frozen):
-    """Elements made where they are reduced: a seed names the same bits on every backend."""
-
-    type: Literal["generate"]
-    distribution: DistributionName
-    n: int = Field(ge=0, le=MAX_ELEMENTS, strict=True, description="how many elements")
-    seed: int = Field(0, ge=0, lt=1 << 64, strict=True)
-    dtype: DTypeName = "float32"
-    parameters: dict[str, Parameter] = Field(
-        default_factory=dict, max_length=16, description="of the distribution; `/v1/ops` lists them with their defaults"
-    )
-
-    @model_validator(mode="after")
-    def _makeable(self) -> Self:
-        plan(GeneratedSource(self.distribution, self.n, self.seed, dtype_named(self.dtype), self.parameters))
-        return self
-
-
-class PathSource(Frozen):
-    """A .npy file on the server, under one of its data roots; memory-mapped, never unpickled."""
-
-    type: Literal["path"]
-    path: Annotated[str, StringConstraints(min_length=1, max_length=4096, pattern=r"^[^\x00]+$")]
-
-
-Source = Annotated[ValuesSource | GenerateSource | PathSource, Field(discriminator="type")]
 
 
 class ReduceSpec(JobOptions):
-    """Reduce one array to one value."""
+    """Reduce one array, or for `dot` two, to one value."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -94,6 +35,18 @@ class ReduceSpec(JobOptions):
                     "priority": "normal",
                     "tags": {"course": "p05"},
                 },
+                {
+                    "kind": "reduce",
+                    "op": "dot",
+                    "source": {"type": "values", "values": [1e16, 1, -1e16], "dtype": "float64"},
+                    "other": {"type": "values", "values": [1, 2, 1], "dtype": "float64"},
+                },
+                {
+                    "kind": "reduce",
+                    "op": "std",
+                    "ddof": 1,
+                    "source": {"type": "generate", "distribution": "normal", "n": 1000000, "seed": 42},
+                },
             ]
         }
     )
@@ -104,19 +57,60 @@ class ReduceSpec(JobOptions):
     backend: BackendName = "auto"
     nan_policy: NanPolicy = NanPolicy.PROPAGATE
     source: Source
+    other: Source | None = Field(
+        None,
+        description="the second array of `dot`, as long as `source`; both are floats, of the same dtype or not, or "
+        "neither is",
+    )
+    ddof: int = Field(
+        0,
+        ge=0,
+        le=MAX_ELEMENTS,
+        strict=True,
+        description="of freedom lost: `var` and `std` divide by n − ddof",
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        """What the op takes; of files dtype and length are known only where they are, and the worker checks them."""
+        op = op_named(self.op)
+        check_arity(op, other=self.other is not None, ddof=self.ddof)
+        dtype, count = dtype_of_source(self.source), count_of_source(self.source)
+        other = None if self.other is None else dtype_of_source(self.other)
+        if dtype is not None and other is not None:
+            check(op, dtype, other, self.ddof)
+        others = None if self.other is None else count_of_source(self.other)
+        if count is not None and others is not None:
+            check_counts(op, count, others)
+        if count:
+            check_freedom(op, count, self.ddof)
+        return self
 
     @model_validator(mode="after")
     def _claimed(self) -> Self:
-        # A file's dtype is known only where the file is: the worker checks that case.
-        if not isinstance(self.source, PathSource):
-            able = backends_for(op_named(self.op), dtype_named(self.source.dtype), self.strategy)
-            if self.backend not in ("auto", *able):
-                raise InvalidInput(
-                    f"strategy {self.strategy!r} computes {self.op} of {self.source.dtype} on "
-                    f"{' and '.join(able)}, not on {self.backend}",
-                    "backend",
-                )
+        able = self.backends()
+        if self.backend not in ("auto", *able):
+            dtype = dtype_of_source(self.source)
+            raise InvalidInput(
+                f"strategy {self.strategy!r} computes {self.op}{'' if dtype is None else f' of {dtype.name}'} on "
+                f"{' and '.join(able)}, not on {self.backend}",
+                "backend",
+            )
         return self
+
+    def backends(self) -> tuple[str, ...]:
+        """The backends that can run it, so far as that is known without looking at files. Raises InvalidInput where
+        there are none."""
+        op = op_named(self.op)
+        dtypes = [dtype_of_source(source) for source in (self.source, self.other) if source is not None]
+        known = [dtype for dtype in dtypes if dtype is not None]
+        if known:
+            return backends_for(op, known[0], self.strategy, known[-1] if op.sources == 2 else None)
+        able = (row for row in strategies() if self.strategy in (AUTO, row.name))
+        found = tuple(dict.fromkeys(row.backend for row in able if any(name == op.name for name, _ in row.claims)))
+        if not found:
+            raise InvalidInput(f"strategy {self.strategy!r} does not compute {op.name}", "strategy")
+        return found
 
 
 JobSpec = Annotated[ReduceSpec | BenchmarkSpec | ClusterSpec, Field(discriminator="kind")]
@@ -135,11 +129,6 @@ def needs(spec: JobSpec) -> str:
     match spec:
         case ClusterSpec():
             return "any"  # the CPU has a model
-        case BenchmarkSpec():
+        case BenchmarkSpec() | ReduceSpec():
             able = spec.backends()
-        case ReduceSpec(source=source):
-            if isinstance(source, PathSource):
-                able = tuple({row.backend for row in strategies() if spec.strategy in (AUTO, row.name)})
-            else:
-                able = backends_for(op_named(spec.op), dtype_named(source.dtype), spec.strategy)
     return able[0] if len(able) == 1 else "any"

@@ -58,6 +58,8 @@ class JobView(BaseModel):
                             "dtype": "float32",
                             "parameters": {},
                         },
+                        "other": None,
+                        "ddof": 0,
                         "timeout_s": 300.0,
                         "priority": "normal",
                         "tags": {"course": "p05"},

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.jobs.spec import GenerateSource, PathSource, ReduceSpec, ValuesSource
+from app.jobs.sources import PathSource, Source, ValuesSource, count_of_source
+from app.jobs.spec import ReduceSpec
 from kernels import reference
 from kernels.dtypes import DType, dtype_named
 from kernels.ops import NanPolicy, Value, op_named
@@ -25,23 +26,29 @@ class Expected:
 
 def expected_of(spec: ReduceSpec) -> Expected:
     """The value that `spec` should have; takes up to about a second."""
-    source = spec.source
-    if isinstance(source, PathSource):
+    counts = [count_of_source(source) for source in (spec.source, spec.other) if source is not None]
+    if None in counts:
         return Expected(None, "not known: the file is on the worker's machine")
-    count = len(source.values) if isinstance(source, ValuesSource) else source.n
-    if count > MOST_ELEMENTS:
+    if sum(filter(None, counts)) > MOST_ELEMENTS:
         return Expected(None, f"not known: more than {MOST_ELEMENTS} elements are not added up in fractions")
-    dtype = dtype_named(source.dtype)
-    answer = reference.reduce(op_named(spec.op), dtype, _patterns(source, dtype), NanPolicy(spec.nan_policy))
+    op, policy = op_named(spec.op), NanPolicy(spec.nan_policy)
+    dtype, bits = _patterns(spec.source)
+    if spec.other is None:
+        answer = reference.reduce(op, dtype, bits, policy, ddof=spec.ddof)
+    else:
+        answer = reference.dot(op, (dtype, bits), _patterns(spec.other), policy)
     if isinstance(answer, reference.Undefined):
         return Expected(None, f"not defined: {answer.reason}")
     return Expected(answer.value, "computed in exact fractions and rounded once")
 
 
-def _patterns(source: ValuesSource | GenerateSource, dtype: DType) -> list[int]:
+def _patterns(source: Source) -> tuple[DType, list[int]]:
+    """The elements as bits, with their dtype; not of a file."""
+    assert not isinstance(source, PathSource), source.path
+    dtype = dtype_named(source.dtype)
     if isinstance(source, ValuesSource):
         array = array_of(source.values, dtype)
     else:
         array = GeneratedSource(source.distribution, source.n, source.seed, dtype, source.parameters).read(0, source.n)
     words = np.ascontiguousarray(array).view(f"uint{8 * dtype.itemsize}")
-    return [int(word) for word in words]
+    return dtype, [int(word) for word in words]

@@ -7,12 +7,13 @@ from uuid import UUID
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from app.jobs.repository import Job
-from app.jobs.spec import PathSource, ReduceSpec, ValuesSource, job_spec
+from app.jobs.sources import PathSource, Source, ValuesSource
+from app.jobs.spec import ReduceSpec, job_spec
 from app.jobs.states import Status
 from app.reports.expected import Expected, expected_of
 from app.results.reduce import JsonValue, ReduceResult, hex_of
 from app.results.result import JobResult
-from kernels.ops import Value
+from kernels.ops import Value, op_named
 
 
 class Comparison(BaseModel):
@@ -76,16 +77,19 @@ def report_of(job: Job) -> Report:
 
 
 def _asked(spec: ReduceSpec) -> str:
-    source = spec.source
-    if isinstance(source, ValuesSource):
-        of = f"{len(source.values):,} given values as {source.dtype}"
-    elif isinstance(source, PathSource):
-        of = f"the file {source.path}"
-    else:
-        shape = ", ".join(f"{name}={value!r}" for name, value in sorted(source.parameters.items()))
-        of = f"{source.n:,} {source.distribution}({shape}) elements as {source.dtype}, seed {source.seed}"
+    of = _elements(spec.source) + (f" with {_elements(spec.other)}" if spec.other is not None else "")
+    freedom = f", ddof {spec.ddof}" if op_named(spec.op).ddof else ""
     nan = "" if spec.nan_policy == "propagate" else f", NaN: {spec.nan_policy.value}"
-    return f"{spec.op} of {of}; strategy {spec.strategy}, backend {spec.backend}{nan}"
+    return f"{spec.op} of {of}{freedom}; strategy {spec.strategy}, backend {spec.backend}{nan}"
+
+
+def _elements(source: Source) -> str:
+    if isinstance(source, ValuesSource):
+        return f"{len(source.values):,} given values as {source.dtype}"
+    if isinstance(source, PathSource):
+        return f"the file {source.path}"
+    shape = ", ".join(f"{name}={value!r}" for name, value in sorted(source.parameters.items()))
+    return f"{source.n:,} {source.distribution}({shape}) elements as {source.dtype}, seed {source.seed}"
 
 
 def _comparison(spec: ReduceSpec | None, result: ReduceResult) -> Comparison:

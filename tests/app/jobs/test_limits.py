@@ -45,6 +45,9 @@ def test_too_many_values_are_422_and_named(small: Api) -> None:
     response = small.client().post("/v1/jobs", json={"kind": "reduce", "source": source})
     assert response.status_code == 422
     assert response.json()["errors"][0]["field"] == "source.values"
+    few = {"type": "values", "values": [1]}
+    response = small.client().post("/v1/jobs", json={"kind": "reduce", "op": "dot", "source": few, "other": source})
+    assert response.json()["errors"][0]["field"] == "other.values"
 
 
 def test_as_many_values_as_allowed_are_accepted(small: Api) -> None:

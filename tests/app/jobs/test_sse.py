@@ -133,8 +133,8 @@ def test_twenty_streams_of_one_job_all_end_with_it(api: Api) -> None:
     assert last == ["succeeded"] * 20
 
 
-def test_an_open_stream_does_not_keep_the_server_from_stopping(api: Api) -> None:
-    job_id = api.submit()
-    response = api.client().send(api.client().build_request("GET", f"/v1/jobs/{job_id}/events"), stream=True)
+def test_an_open_stream_does_not_keep_the_server_from_stopping(own_api: Api) -> None:
+    job_id = own_api.submit()
+    response = own_api.client().send(own_api.client().build_request("GET", f"/v1/jobs/{job_id}/events"), stream=True)
     assert response.status_code == 200
     # The fixture's end stops the server, and fails if that takes long.

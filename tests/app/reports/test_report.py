@@ -128,3 +128,16 @@ def test_a_file_name_with_markup_is_escaped_in_the_title(api: Api, http: httpx.C
     job_id = finished(api, source={"type": "path", "path": "<b>x</b>.npy"})
     text = http.get(f"/v1/reports/{job_id}", headers={"Accept": "text/html"}).text
     assert "<b>" not in text
+
+
+def test_dot_products_and_variances_are_checked_with_what_they_take(api: Api, http: httpx.Client) -> None:
+    source = {"type": "values", "values": [1e16, 1, -1e16], "dtype": "float64"}
+    other = {"type": "values", "values": [1, 3, 1], "dtype": "float32"}
+    shown = report(http, finished(api, 3.0, op="dot", source=source, other=other))
+    assert shown.comparison is not None
+    assert (shown.comparison.expected, shown.comparison.agrees) == (3.0, True)
+    assert "3 given values as float64 with 3 given values as float32" in shown.asked
+    shown = report(http, finished(api, 2.0, op="var", ddof=1, source={**other, "values": [1, 3]}))
+    assert shown.comparison is not None
+    assert (shown.comparison.expected, shown.comparison.agrees) == (2.0, True)
+    assert "ddof 1" in shown.asked

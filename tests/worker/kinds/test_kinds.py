@@ -4,10 +4,12 @@ import json
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
 import pytest
 
 from app.results.benchmark import BenchmarkResult
 from app.results.cluster import ClusterResult
+from app.results.reduce import ReduceResult
 from worker.execute import Kernels
 from worker.messages import Begun, Measured, News, Progress, Request
 
@@ -100,3 +102,16 @@ def test_the_reduction_puzzle_is_523776(cpu: Kernels) -> None:
 def test_the_seed_of_a_benchmark_is_in_its_provenance(cpu: Kernels) -> None:
     request = asked(kind="benchmark", strategies=["exact"], sizes=[10], caches=["hot"], seed=99, **QUICK)
     assert BenchmarkResult.model_validate(cpu.run(request, lambda news: None).result).provenance.seed == 99
+
+
+def test_a_dot_product_reads_both_sources_and_a_variance_its_ddof(cpu: Kernels) -> None:
+    numbers = {"type": "values", "values": [1, 2, 4], "dtype": "float32"}
+    other = {"type": "values", "values": [2.0**60, 0.5, -(2.0**58)], "dtype": "float64"}
+    product = cpu.run(asked(kind="reduce", op="dot", source=numbers, other=other), lambda news: None)
+    result = ReduceResult.model_validate(product.result)
+    assert (result.value, result.dtype, result.count, result.correctly_rounded) == (1.0, "float64", 3, True)
+    assert result.state is not None
+    assert [row.bytes for row in product.points] == [3 * (4 + 8)]
+    variance = cpu.run(asked(kind="reduce", op="var", ddof=1, source=numbers), lambda news: None)
+    result = ReduceResult.model_validate(variance.result)
+    assert (result.value, result.dtype, result.state) == (float(np.float32(7 / 3)), "float32", None)

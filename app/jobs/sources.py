@@ -1,0 +1,72 @@
+"""Where the elements of a job come from, as a request says it."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import FailFast, Field, StringConstraints, model_validator
+
+from app.jobs.fields import MAX_ELEMENTS, DistributionName, DTypeName, Frozen, Number, Parameter
+from kernels.dtypes import DType, dtype_named
+from kernels.generate import plan
+from kernels.source import GeneratedSource
+from kernels.values import array_of
+
+TAGGED_FIELDS = frozenset({"source", "other"})
+"""Fields that hold a source: in the location of an error the tag follows them."""
+
+
+class ValuesSource(Frozen):
+    """Elements in the request itself: numbers, or strings for what JSON cannot say ("0x1.8p+1", "nan", "inf")."""
+
+    type: Literal["values"]
+    values: Annotated[tuple[Number, ...], FailFast()] = Field(
+        description="the elements; each is rounded once to `dtype`"
+    )
+    dtype: DTypeName = "float64"
+
+    @model_validator(mode="after")
+    def _representable(self) -> Self:
+        array_of(self.values, dtype_named(self.dtype), "source.values")
+        return self
+
+
+class GenerateSource(Frozen):
+    """Elements made where they are reduced: a seed names the same bits on every backend."""
+
+    type: Literal["generate"]
+    distribution: DistributionName
+    n: int = Field(ge=0, le=MAX_ELEMENTS, strict=True, description="how many elements")
+    seed: int = Field(0, ge=0, lt=1 << 64, strict=True)
+    dtype: DTypeName = "float32"
+    parameters: dict[str, Parameter] = Field(
+        default_factory=dict, max_length=16, description="of the distribution; `/v1/ops` lists them with their defaults"
+    )
+
+    @model_validator(mode="after")
+    def _makeable(self) -> Self:
+        plan(GeneratedSource(self.distribution, self.n, self.seed, dtype_named(self.dtype), self.parameters))
+        return self
+
+
+class PathSource(Frozen):
+    """A .npy file on the server, under one of its data roots; memory-mapped, never unpickled."""
+
+    type: Literal["path"]
+    path: Annotated[str, StringConstraints(min_length=1, max_length=4096, pattern=r"^[^\x00]+$")]
+
+
+Source = Annotated[ValuesSource | GenerateSource | PathSource, Field(discriminator="type")]
+
+
+def dtype_of_source(source: Source) -> DType | None:
+    """The dtype of the elements; None of a file, which is looked at only where it is."""
+    return None if isinstance(source, PathSource) else dtype_named(source.dtype)
+
+
+def count_of_source(source: Source) -> int | None:
+    """How many elements there are; None of a file."""
+    match source:
+        case ValuesSource(values=values):
+            return len(values)
+        case GenerateSource(n=n):
+            return n
+    return None
