@@ -3,19 +3,20 @@
 A row is one kind of data, larger than the caches; the contenders run in turn, several times, in this one process, and
 medians are compared. The targets are multiples of `math.fsum(array)`, the exact sum that Python has, and a fraction of
 `numpy.sum(array)`. What fsum does with a ready list of Python floats is shown beside it: most of its time on an array
-goes into making them. `--out` writes the table as JSON.
+goes into making them. var and dot go through the backend, dot of the array with itself. `--out` writes the table as
+JSON.
 """
 
 import argparse
 import json
 import math
 import os
-import platform
 import statistics
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,10 @@ from rich.console import Console
 from rich.table import Table
 
 from kernels.cpu.accumulator import accumulator
+from kernels.cpu.backend import CpuBackend
 from kernels.dtypes import DTYPES, DType
-from kernels.generate import generate
 from kernels.ops import Terms
-from kernels.source import GeneratedSource
+from kernels.source import ArraySource, GeneratedSource
 
 FSUM_N = 1_000_000
 ROUNDS = 7
@@ -53,6 +54,8 @@ class Row:
     exact: float
     exact_one_thread: float
     exact_squares: float
+    exact_variance: float
+    exact_dot: float
     numpy: float
     fsum: float | None
     fsum_of_list: float | None
@@ -83,9 +86,10 @@ def exactly(array: NDArray[Any], dtype: DType, terms: Terms, pool: ThreadPoolExe
     return part(array) if pool is None else list(pool.map(part, np.array_split(array, threads)))
 
 
-def measure(dtype: DType, name: str, parameters: dict[str, float], n: int, pool: ThreadPoolExecutor) -> Row:
+def measure(backend: CpuBackend, source: GeneratedSource, pool: ThreadPoolExecutor) -> Row:
     """One row of the table."""
-    array = generate(GeneratedSource(name, n, 1, dtype, parameters), 0, n)
+    dtype, name, n = source.dtype, source.distribution, source.count
+    array = source.read(0, n)
     threads = os.cpu_count() or 1
     found = speeds(
         array.nbytes,
@@ -93,6 +97,8 @@ def measure(dtype: DType, name: str, parameters: dict[str, float], n: int, pool:
             "exact": lambda: exactly(array, dtype, Terms.VALUES, pool, threads),
             "one": lambda: exactly(array, dtype, Terms.VALUES, None, 1),
             "squares": lambda: exactly(array, dtype, Terms.PRODUCTS, pool, threads),
+            "variance": lambda: backend.reduce(ArraySource(array), "var").value,
+            "dot": lambda: backend.reduce(ArraySource(array), "dot", other=ArraySource(array)).value,
             "numpy": lambda: np.sum(array),
         },
     )
@@ -114,6 +120,8 @@ def measure(dtype: DType, name: str, parameters: dict[str, float], n: int, pool:
         exact=found["exact"],
         exact_one_thread=found["one"],
         exact_squares=found["squares"],
+        exact_variance=found["variance"],
+        exact_dot=2 * found["dot"],  # two arrays are read
         numpy=found["numpy"],
         fsum=fsum,
         fsum_of_list=fsum_of_list,
@@ -126,10 +134,12 @@ def measure(dtype: DType, name: str, parameters: dict[str, float], n: int, pool:
 def shown(rows: list[Row]) -> Table:
     """The rows as people read them."""
     table = Table(
-        "dtype", "data", "exact", "1 thread", "squares", "numpy.sum", "fsum", "(list)", "× fsum", "× numpy", "target"
+        *("dtype", "data", "exact", "1 thread", "squares", "var", "dot"),
+        *("numpy.sum", "fsum", "(list)", "× fsum", "× numpy", "target"),
     )
     for row in rows:
-        numbers = [row.exact, row.exact_one_thread, row.exact_squares, row.numpy]
+        numbers = [row.exact, row.exact_one_thread, row.exact_squares]
+        numbers += [row.exact_variance, row.exact_dot, row.numpy]
         table.add_row(
             row.dtype,
             row.data,
@@ -150,18 +160,26 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="also write the table here, as JSON")
     arguments = parser.parse_args()
     rows = []
+    backend, load = CpuBackend(), os.getloadavg()[0]
     with ThreadPoolExecutor(os.cpu_count()) as pool, np.errstate(all="ignore"):
         for name in arguments.dtypes:
             dtype = DTYPES[name]
             for data, parameters in DATA:
                 if name == "float16" and data not in ("normal", "uniform", "all_exponents"):
                     continue
-                rows.append(measure(dtype, data, parameters, arguments.n, pool))
+                rows.append(measure(backend, GeneratedSource(data, arguments.n, 1, dtype, parameters), pool))
     Console().print(f"GB/s of input, n = {arguments.n:,}, {os.cpu_count()} threads, medians of {ROUNDS}")
     Console().print(shown(rows))
     if arguments.out:
-        about = {"machine": platform.machine(), "python": platform.python_version(), "numpy": np.__version__}
-        made = {"n": arguments.n, "threads": os.cpu_count(), **about, "rows": [asdict(row) for row in rows]}
+        device = backend.device
+        about = {"machine": device.name, "date": datetime.now(UTC).date().isoformat(), **dict(device.versions)}
+        made = {
+            "n": arguments.n,
+            "threads": os.cpu_count(),
+            **about,
+            "load": load,
+            "rows": [asdict(row) for row in rows],
+        }
         arguments.out.write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
 
 
