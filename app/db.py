@@ -144,6 +144,15 @@ class BlockingDatabase:
         self._engine = create_engine(
             database_url(url), pool_size=pool_size, max_overflow=2, connect_args=_connect_args(application)
         )
+        self._statements = self._engine.execution_options(isolation_level="AUTOCOMMIT")
+
+    def step(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run `work` with each of its statements a transaction of its own: one round trip each, not three.
+
+        Raises one of DATABASE_LOST like `run`.
+        """
+        with self._statements.connect() as connection:
+            return work(connection, *args, **kwargs)
 
     def run(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work` in one transaction and commit it. Raises one of DATABASE_LOST while Postgres cannot be reached."""

@@ -97,7 +97,7 @@ class Dispatcher:
         """Hand queued jobs to slots with room, and send them there once that is committed."""
         if time.monotonic() < self._redis_again:
             return
-        handed = self._database.run(choose, self._settings.prefetch)
+        handed = self._database.step(choose, self._settings.prefetch)
         if not handed:
             return
         try:
@@ -112,10 +112,10 @@ class Dispatcher:
 
     def _reconcile(self) -> None:
         """Make available again what was handed over a while ago and did not arrive."""
-        handed = self._database.run(outbox.handed_over, max(1.0, 4 * self._settings.dispatch_interval_s))
+        handed = self._database.step(outbox.handed_over, max(1.0, 4 * self._settings.dispatch_interval_s))
         if not handed:
             return
-        live = {slot.worker for slot in self._database.run(outbox.live_slots, self._settings.prefetch)}
+        live = {slot.worker for slot in self._database.step(outbox.live_slots, self._settings.prefetch)}
         by_worker: defaultdict[str, list[HandOver]] = defaultdict(list)
         for one in handed:
             by_worker[one.worker].append(one)
@@ -152,7 +152,7 @@ class Dispatcher:
 
 
 def choose(connection: Connection, prefetch: int) -> list[HandOver]:
-    """Mark queued jobs as handed over, as many as the live slots have room for.
+    """Mark queued jobs as handed over, as many as the live slots have room for. Each is a step of its own.
 
     The slot with the most room gets the next job, a GPU before a CPU: jobs that either can run go to the faster.
     """

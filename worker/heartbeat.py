@@ -83,4 +83,4 @@ class Heartbeat:
             state = "starting"
         else:
             state = "idle" if job_id is None else "running"
-        self._database.run(leases.report, info, state, job_id, 0.0 if stopped else self._lease_s)
+        self._database.step(leases.report, info, state, job_id, 0.0 if stopped else self._lease_s)

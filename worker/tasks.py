@@ -49,7 +49,7 @@ def run_job(place: Place, job_id: UUID, attempt: int) -> None:
 
     Raises one of DATABASE_LOST if Postgres cannot be reached for the claim: then nothing has happened.
     """
-    lease = place.database.run(leases.claim, job_id, attempt, place.worker, place.settings.lease_s)
+    lease = place.database.step(leases.claim, job_id, attempt, place.worker, place.settings.lease_s)
     if lease is None:
         log.info("dropped", job=str(job_id), attempt=attempt)
         return
@@ -150,7 +150,7 @@ class _Pulse:
         """Renew the lease. While Postgres is away the job goes on: nobody can take it back meanwhile."""
         told = None if progress is None else (progress.done, progress.total, progress.unit)
         try:
-            standing = self.place.database.run(leases.renew, self.lease, self.place.settings.lease_s, told)
+            standing = self.place.database.step(leases.renew, self.lease, self.place.settings.lease_s, told)
         except DATABASE_LOST as error:
             log.warning("lease not renewed", job=str(self.lease.job_id), error=str(error).strip())
             return Verdict.GO_ON
