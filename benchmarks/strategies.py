@@ -11,7 +11,7 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -45,6 +45,13 @@ def measure(rig: Rig, suite: Suite, rule: Rule, console: Console) -> list[Record
             console.print(f"[red]the device is lost, and with it the rest of these axes: {error}")
             break
     return records
+
+
+def write(path: Path, facts: Mapping[str, Any], measured: Mapping[str, Sequence[Record]]) -> None:
+    """All points so far, with where they come from."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    points = {name: [asdict(record) for record in records] for name, records in measured.items()}
+    path.write_text(json.dumps({"provenance": facts, "points": points}, indent=1) + "\n")
 
 
 def _say(record: Record, console: Console) -> None:
@@ -110,8 +117,8 @@ def _version(package: str) -> str | None:
 
 def _commit() -> str | None:
     root = Path(__file__).resolve().parents[1]
-    asked = subprocess.run(["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
-    return asked.stdout.strip() or None
+    command = ["git", "-C", str(root), "rev-parse", "--verify", "--quiet", "HEAD"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or None
 
 
 def _cccl() -> str | None:
@@ -143,7 +150,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="where to write the points (default: benchmarks/results/…)")
     parser.add_argument("--full", action="store_true", help="print every column of every point as well")
     arguments = parser.parse_args()
-    console = Console(width=None if sys.stdout.isatty() else 240)
+    console = Console(width=None if sys.stdout.isatty() else 400)
     backend = _open(arguments.device)
     on_gpu = backend.device.backend == "cuda"
     suites = [SUITES[name] for name in arguments.suite] if arguments.suite else GPU_SUITES if on_gpu else CPU_SUITES
@@ -154,11 +161,11 @@ def main() -> int:
         console.print(f"peers built in {time.monotonic() - started:.1f} s")
     facts = provenance(backend, rig)
     rule = Rule(time_limit_s=arguments.time_limit)
-    measured = {suite.name: measure(rig, suite, rule, console) for suite in suites}
+    measured: dict[str, list[Record]] = {}
     out = arguments.out or RESULTS / f"strategies-{backend.device.name.lower().replace(' ', '-')}.json"
-    out.parent.mkdir(parents=True, exist_ok=True)
-    points = {name: [asdict(record) for record in records] for name, records in measured.items()}
-    out.write_text(json.dumps({"provenance": facts, "points": points}, indent=1) + "\n")
+    for suite in suites:
+        measured[suite.name] = measure(rig, suite, rule, console)
+        write(out, facts, measured)  # a later suite may end this process
     for suite in suites:
         if arguments.full:
             console.print(table(measured[suite.name], suite.title))

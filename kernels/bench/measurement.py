@@ -20,7 +20,7 @@ _HOST_SHARE = 0.2  # of the time limit, for what the host sees
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A run recorded once and replayed many times by the device itself: seconds and launches of one run."""
+    """A run recorded once and replayed many times by the device itself: seconds and kernels of one run."""
 
     seconds: float
     launches: int

@@ -56,6 +56,7 @@ def test_a_held_stream_runs_nothing_until_the_gate_opens(rig: CudaRig, backend: 
 
     gate = Gate(backend.gpu)
     done = cupy.zeros(1, dtype=np.int32)
+    done += 0  # what is loaded at its first use must not be loaded while the stream is held
     with gate.held():
         done += 1
         time.sleep(0.05)
