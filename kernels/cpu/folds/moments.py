@@ -12,8 +12,8 @@ from kernels.operands import check_freedom
 from kernels.ops import NanPolicy, Op, Terms, Value
 
 PIECE = 1 << 17
-"""Elements that the second accumulator finds in the cache where the first left them: at most 1 MiB. Fewer, and the calls
-cost as much as the additions."""
+"""Elements that the second accumulator finds in the cache where the first left them: at most 1 MiB. With fewer the
+calls cost as much as the additions."""
 
 
 class Moments:
