@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.cpu.accumulator import readable, units_of
-from kernels.cpu.folds.nans import widened
 from kernels.dtypes import DTYPES, DType, Kind, common_float
 from kernels.exact import ORIGIN, ExactState, Flags
 from kernels.ops import Terms
@@ -69,8 +68,13 @@ class _FloatPairs:
         return Flags(found)
 
     def _readable(self, array: NDArray[Any], dtype: DType) -> NDArray[Any]:
+        if dtype.itemsize == 2:
+            wide = np.empty(array.size, dtype=np.uint32)
+            widen = self._windows.widen_float16 if dtype.name == "float16" else self._windows.widen_bfloat16
+            widen(readable(array, np.dtype(np.uint16)), wide)
+            array = wide.view(np.float32)
         with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
-            return readable(widened(np.ascontiguousarray(array), dtype).astype(self._wide, copy=False), self._bits)
+            return readable(array.astype(self._wide, copy=False), self._bits)
 
     def state(self) -> ExactState:
         return ExactState(Terms.PRODUCTS, units_of(self._limbs), self._count, self._flags)

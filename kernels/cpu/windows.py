@@ -218,13 +218,33 @@ def add_float32(bits: Any, keep: Any, squares: Any, origin: Any, limbs: Any, res
 
 
 @_jit
+def widen_bfloat16(bits: Any, wide: Any) -> None:
+    """bfloat16 patterns (uint16) as those of the same float32 numbers (uint32): their upper halves."""
+    for i in range(bits.size):
+        wide[i] = np.uint32(bits[i]) << np.uint32(16)
+
+
+@_jit
+def widen_float16(bits: Any, wide: Any) -> None:
+    """float16 patterns (uint16) as those of the same float32 numbers (uint32). Shifted into a float32's place a finite
+    one has 112 too little in the exponent, which a product with 2**112 mends, subnormals included; NaN and infinity
+    get the exponent 255."""
+    for i in range(bits.size):
+        h = np.uint32(bits[i])
+        placed = np.uint32((h & np.uint32(0x7FFF)) << np.uint32(13))
+        scaled = np.float32(np.uint32(placed).view(np.float32) * np.float32(2.0**112)).view(np.uint32)
+        special = placed | _INFINITY32
+        magnitude = scaled if placed < np.uint32(0x0F800000) else special
+        wide[i] = magnitude | ((h & np.uint32(0x8000)) << np.uint32(16))
+
+
+@_jit
 def add_bfloat16(bits: Any, keep: Any, squares: Any, origin: Any, limbs: Any, rest: Any, spare: Any, wide: Any) -> Any:
     """As `add_float32`, of bfloat16 elements (uint16), each the upper half of a float32; `wide` is a further uint32."""
     flags = 0
     for at in range(0, bits.size, TILE32):
         tile = bits[at : at + TILE32]
-        for i in range(tile.size):
-            wide[i] = np.uint32(tile[i]) << np.uint32(16)
+        widen_bfloat16(tile, wide)
         flags |= _tile32(wide[: tile.size], keep, squares, origin, limbs, rest, spare)
     resolve(limbs)
     return flags
@@ -232,18 +252,11 @@ def add_bfloat16(bits: Any, keep: Any, squares: Any, origin: Any, limbs: Any, re
 
 @_jit
 def add_float16(bits: Any, keep: Any, squares: Any, origin: Any, limbs: Any, rest: Any, spare: Any, wide: Any) -> Any:
-    """As `add_bfloat16`, of float16 elements. Shifted into a float32's place a finite one has 112 too little in the
-    exponent, which a multiplication by 2**112 mends, subnormals included; NaN and infinity get the exponent 255."""
+    """As `add_bfloat16`, of float16 elements."""
     flags = 0
     for at in range(0, bits.size, TILE32):
         tile = bits[at : at + TILE32]
-        for i in range(tile.size):
-            h = np.uint32(tile[i])
-            placed = np.uint32((h & np.uint32(0x7FFF)) << np.uint32(13))
-            scaled = np.float32(np.uint32(placed).view(np.float32) * np.float32(2.0**112)).view(np.uint32)
-            special = placed | _INFINITY32
-            magnitude = scaled if placed < np.uint32(0x0F800000) else special
-            wide[i] = magnitude | ((h & np.uint32(0x8000)) << np.uint32(16))
+        widen_float16(tile, wide)
         flags |= _tile32(wide[: tile.size], keep, squares, origin, limbs, rest, spare)
     resolve(limbs)
     return flags
