@@ -40,6 +40,7 @@ class Dispatcher:
         self._database = database
         self._mail = mail
         self._stop = stop
+        self._grace_s = max(1.0, 4 * settings.dispatch_interval_s)  # within which a message counts as on its way
         self._redis = Backoff()
         self._redis_again = 0.0
         self._quiet_until = 0.0
@@ -112,10 +113,11 @@ class Dispatcher:
 
     def _reconcile(self) -> None:
         """Make available again what was handed over a while ago and did not arrive."""
-        handed = self._database.step(outbox.handed_over, max(1.0, 4 * self._settings.dispatch_interval_s))
+        handed = self._database.step(outbox.handed_over, self._grace_s)
         if not handed:
             return
-        live = {slot.worker for slot in self._database.step(outbox.live_slots, self._settings.prefetch)}
+        slots = self._database.step(outbox.live_slots, self._settings.prefetch)
+        live = {slot.worker for slot in slots}
         by_worker: defaultdict[str, list[HandOver]] = defaultdict(list)
         for one in handed:
             by_worker[one.worker].append(one)
@@ -131,9 +133,27 @@ class Dispatcher:
             except RedisError as error:
                 self._redis_failed(error)
                 return
-            if self._database.run(outbox.withdraw, lost):
-                for one in lost:
-                    log.warning("withdrawn", why=why, job=str(one.job_id), attempt=one.attempt, worker=worker)
+            self._withdraw(lost, why)
+        self._relieve(sum(slot.room == self._settings.prefetch for slot in slots))
+
+    def _relieve(self, idle: int) -> None:
+        """Let idle slots have jobs that wait behind a long one elsewhere."""
+        if idle == 0:
+            return
+        stuck = self._database.step(outbox.stuck, self._grace_s, idle)
+        if not stuck:
+            return
+        try:
+            self._mail.discard(stuck)
+        except RedisError as error:
+            self._redis_failed(error)
+            return
+        self._withdraw(stuck, "another slot is idle")
+
+    def _withdraw(self, lost: list[HandOver], why: str) -> None:
+        if self._database.run(outbox.withdraw, lost):
+            for one in lost:
+                log.warning("withdrawn", why=why, job=str(one.job_id), attempt=one.attempt, worker=one.worker)
 
     def _tidy(self) -> None:
         older_than = timedelta(days=self._settings.retention_days)

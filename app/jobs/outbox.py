@@ -126,6 +126,30 @@ def handed_over(connection: Connection, older_than_s: float) -> list[HandOver]:
     return [HandOver(row.id, row.attempt, row.slot) for row in rows]
 
 
+def stuck(connection: Connection, older_than_s: float, at_most: int) -> list[HandOver]:
+    """Jobs that wait behind a running one, although a live slot with nothing in hand could take them."""
+    running, held = jobs.alias(), jobs.alias()
+    in_hand = or_(is_(Status.RUNNING, held), and_(is_(Status.QUEUED, held), held.c.dispatched_at.is_not(None)))
+    behind = select(running.c.id).where(running.c.slot == jobs.c.slot, is_(Status.RUNNING, running)).exists()
+    idle = (
+        select(workers.c.id)
+        .where(
+            workers.c.expires_at > func.now(),
+            workers.c.state.in_(("idle", "running")),
+            jobs.c.needs.in_((ANY, workers.c.backend)),
+            ~select(held.c.id).where(held.c.slot == workers.c.id, in_hand).exists(),
+        )
+        .exists()
+    )
+    rows = connection.execute(
+        select(jobs.c.id, jobs.c.attempt, jobs.c.slot)
+        .where(_dispatched(), jobs.c.dispatched_at < func.now() - timedelta(seconds=older_than_s), behind, idle)
+        .order_by(jobs.c.priority.desc(), jobs.c.seq)
+        .limit(at_most)
+    )
+    return [HandOver(row.id, row.attempt, row.slot) for row in rows]
+
+
 def withdraw(connection: Connection, lost: Collection[HandOver]) -> int:
     """Make handed-over jobs that never arrived available again; returns how many still were waiting."""
     if not lost:

@@ -178,6 +178,25 @@ def test_jobs_of_a_worker_that_is_gone_go_to_another(ledger: Ledger, dispatcher:
     assert not redis.exists(f"rq:queue:{gone}")
 
 
+def test_an_idle_slot_gets_what_waits_behind_a_long_job_elsewhere(
+    ledger: Ledger, dispatcher: Dispatcher, database: BlockingDatabase, redis: Redis
+) -> None:
+    busy = ledger.worker("cuda:0")
+    long, waiting = ledger.submit(needs="cuda"), ledger.submit()
+    dispatcher.deliver()
+    claim(database, long, busy)
+    only_there = ledger.submit(needs="cuda")
+    idle = ledger.worker("cpu")
+    dispatcher.deliver()
+    assert ledger.column(waiting, "slot") == busy
+    ledger.age(waiting, 5)
+    dispatcher.look_around()
+    dispatcher.deliver()
+    assert Mail(redis).waiting(idle) == {rq_id(waiting, 1)}
+    assert rq_id(waiting, 1) not in Mail(redis).waiting(busy)
+    assert ledger.column(only_there, "slot") == busy
+
+
 def test_a_silent_worker_loses_its_job(ledger: Ledger, dispatcher: Dispatcher, database: BlockingDatabase) -> None:
     cpu, job_id = ledger.worker("cpu"), ledger.submit()
     lease = claim(database, job_id, cpu)
