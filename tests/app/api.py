@@ -1,5 +1,6 @@
 """A running api for tests: uvicorn on a free port, in a thread, with users who have tokens."""
 
+import ssl
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,6 +29,9 @@ THREE_VALUES: Mapping[str, Any] = {
     "source": {"type": "values", "values": [1e8, 1, -1e8], "dtype": "float32"},
 }
 
+# Plain HTTP: loading the machine's certificates for every client would take longer than most tests.
+_NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
 
 @dataclass
 class Api:
@@ -42,7 +46,10 @@ class Api:
     def client(self, user: str = "ann", **headers: str) -> httpx.Client:
         """An HTTP client with the token of "ann", "bob" (users) or "root" (an admin)."""
         made = httpx.Client(
-            base_url=self.url, headers={"Authorization": f"Bearer {self.tokens[user]}", **headers}, timeout=30
+            base_url=self.url,
+            headers={"Authorization": f"Bearer {self.tokens[user]}", **headers},
+            timeout=30,
+            verify=_NO_TLS,
         )
         self._clients.append(made)
         return made
@@ -63,9 +70,14 @@ class Api:
         """Do what a worker does when it has a result."""
         assert self.database.run(leases.succeed, lease, result, points)
 
-    def close(self) -> None:
+    def close_clients(self) -> None:
+        """Hang up, streams included."""
         for client in self._clients:
             client.close()
+        self._clients.clear()
+
+    def close(self) -> None:
+        self.close_clients()
         self.database.close()
 
 

@@ -1,6 +1,7 @@
 from collections.abc import Iterator
 
 import httpx
+import psycopg
 import pytest
 
 from app.config import Settings
@@ -9,20 +10,31 @@ from tests.servers import fresh_database
 from worker.embedded import EmbeddedPostgres, EmbeddedRedis
 
 
-@pytest.fixture(scope="module")
-def refusing(
+@pytest.fixture(scope="session")
+def shared_api(
     shared_postgres: EmbeddedPostgres, shared_redis: EmbeddedRedis, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[httpx.Client]:
-    """Ann's client of an api shared by a module's tests of requests that are refused and so change nothing."""
+) -> Iterator[Api]:
+    """One api for all tests that do not break it or its users."""
+    root = tmp_path_factory.mktemp("data")
     with fresh_database(shared_postgres) as url:
-        root = tmp_path_factory.mktemp("data")
-        with running_api(Settings(database_url=url, redis_url=shared_redis.url, data_roots=(root,))) as running:
-            yield running.client()
+        settings = Settings(database_url=url, redis_url=shared_redis.url, data_roots=(root.resolve(),))
+        with running_api(settings) as running:
+            yield running
 
 
 @pytest.fixture
-def api(settings: Settings) -> Iterator[Api]:
-    """A running api on a database of its own."""
+def api(shared_api: Api) -> Iterator[Api]:
+    """A running api without jobs, workers or measurements; its users stay."""
+    with psycopg.connect(shared_api.settings.database_url, autocommit=True) as connection:
+        connection.execute("delete from jobs")  # and with them events, keys, measurements; truncate takes longer
+        connection.execute("delete from workers")
+    yield shared_api
+    shared_api.close_clients()
+
+
+@pytest.fixture
+def own_api(settings: Settings) -> Iterator[Api]:
+    """An api for this test alone."""
     with running_api(settings) as running:
         yield running
 
@@ -31,3 +43,9 @@ def api(settings: Settings) -> Iterator[Api]:
 def http(api: Api) -> httpx.Client:
     """Ann's HTTP client."""
     return api.client()
+
+
+@pytest.fixture
+def refusing(http: httpx.Client) -> httpx.Client:
+    """The same, named for tests whose requests are refused, or read only what is always there."""
+    return http

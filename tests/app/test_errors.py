@@ -72,10 +72,10 @@ def test_a_bad_query_is_a_422_problem_that_names_the_parameter(refusing: httpx.C
     assert (said.status, [error.field for error in said.errors]) == (422, [field])
 
 
-def test_a_fault_of_ours_is_a_500_problem_that_tells_nothing_of_our_insides(api: Api) -> None:
-    with api.database._engine.begin() as connection:
+def test_a_fault_of_ours_is_a_500_problem_that_tells_nothing_of_our_insides(own_api: Api) -> None:
+    with own_api.database._engine.begin() as connection:
         connection.exec_driver_sql("alter table jobs rename column error to fault")
-    response = api.client().get("/v1/jobs")
+    response = own_api.client().get("/v1/jobs")
     assert response.status_code == 500
     assert "fault" not in response.text
     assert "select" not in response.text.lower()

@@ -22,13 +22,14 @@ def value(samples: Samples, name: str, **labels: str) -> float:
     return samples[name, frozenset(labels.items())]
 
 
-def test_the_queue_jobs_and_workers_are_counted(api: Api, http: httpx.Client) -> None:
-    api.submit(priority="high")
-    api.submit()
-    done, failed = api.submit(), api.submit()
-    api.finish(api.claim(done))
-    api.database.run(leases.fail, api.claim(failed), Reason.TIMEOUT, "It took too long.")
-    api.database.run(leases.report, WORKER, "idle", None, 60.0)
+def test_the_queue_jobs_and_workers_are_counted(own_api: Api) -> None:
+    http = own_api.client()
+    own_api.submit(priority="high")
+    own_api.submit()
+    done, failed = own_api.submit(), own_api.submit()
+    own_api.finish(own_api.claim(done))
+    own_api.database.run(leases.fail, own_api.claim(failed), Reason.TIMEOUT, "It took too long.")
+    own_api.database.run(leases.report, WORKER, "idle", None, 60.0)
     samples = scrape(http)
     assert value(samples, "warpfold_queue_depth", priority="high") == 1
     assert value(samples, "warpfold_queue_depth", priority="normal") == 1
@@ -40,9 +41,10 @@ def test_the_queue_jobs_and_workers_are_counted(api: Api, http: httpx.Client) ->
     assert value(samples, "warpfold_workers", backend="cpu", state="idle") == 1
 
 
-def test_requests_are_counted_by_route_and_never_by_path(api: Api, http: httpx.Client) -> None:
+def test_requests_are_counted_by_route_and_never_by_path(own_api: Api) -> None:
+    http = own_api.client()
     for _ in range(3):
-        http.get(f"/v1/jobs/{api.submit()}")
+        http.get(f"/v1/jobs/{own_api.submit()}")
     for index in range(50):
         http.get(f"/nowhere/{index}")
         http.request("PROPFIND", "/v1/jobs")
@@ -54,7 +56,8 @@ def test_requests_are_counted_by_route_and_never_by_path(api: Api, http: httpx.C
     assert len(series) == 4
 
 
-def test_the_time_of_requests_is_measured(api: Api, http: httpx.Client) -> None:
-    http.get(f"/v1/jobs/{api.submit()}", headers={"Prefer": "wait=1"})
+def test_the_time_of_requests_is_measured(own_api: Api) -> None:
+    http = own_api.client()
+    http.get(f"/v1/jobs/{own_api.submit()}", headers={"Prefer": "wait=1"})
     seconds = value(scrape(http), "warpfold_http_request_seconds_sum", method="GET", route="/v1/jobs/{job_id}")
     assert 1 <= seconds < 3

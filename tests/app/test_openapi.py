@@ -77,7 +77,7 @@ def test_schemathesis_finds_no_server_error_and_no_answer_beside_the_document(ap
     assert " generated" in run.stdout
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def document(refusing: httpx.Client) -> dict[str, Any]:
     found: dict[str, Any] = refusing.get("/openapi.json").json()
     return found
