@@ -176,13 +176,14 @@ class Slot:
             try:
                 message: Ready | Broken = connection.recv()
             except EOFError:
-                process.join(self._grace_s)
+                pass
             else:
                 return message
         elif stop in found:
             raise StopRequested
         elif not found:
             raise BrokenSlot(f"the device did not open within {self._start_within_s:g} s")
+        process.join(self._grace_s)  # its files are closed before its exit code is known
         raise BrokenSlot(f"the child ended with code {process.exitcode} before its device was open")
 
     def _listen(self, child: _Child, seconds: float) -> News | Ending | None:
