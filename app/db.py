@@ -138,11 +138,15 @@ class _DeadConnection(OperationalError):
 
 
 class BlockingDatabase:
-    """The same for a process without an event loop."""
+    """The same for a process without an event loop.
 
-    def __init__(self, url: str, *, application: str, pool_size: int = 2) -> None:
+    A process whose every write can be lost with the machine and made again need not wait for the disk: `durable=False`.
+    """
+
+    def __init__(self, url: str, *, application: str, pool_size: int = 2, durable: bool = True) -> None:
+        options = "" if durable else "-c synchronous_commit=off"
         self._engine = create_engine(
-            database_url(url), pool_size=pool_size, max_overflow=2, connect_args=_connect_args(application)
+            database_url(url), pool_size=pool_size, max_overflow=2, connect_args=_connect_args(application, options)
         )
         self._statements = self._engine.execution_options(isolation_level="AUTOCOMMIT")
 

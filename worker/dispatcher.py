@@ -202,7 +202,8 @@ def main() -> int:
         return 2
     stop = Stop()
     stop.listen()
-    database = BlockingDatabase(settings.database_url, application="warpfold-dispatcher")
+    # If Postgres crashes, a forgotten hand-over or recovery is simply due again: the letter in Redis stays valid.
+    database = BlockingDatabase(settings.database_url, application="warpfold-dispatcher", durable=False)
     mail = Mail(connect(settings.redis_url, answer_within_s=5.0))
     Dispatcher(settings, database, mail, stop).run()
     database.close()
