@@ -11,6 +11,7 @@ import platform
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
@@ -50,8 +51,9 @@ def measure(rig: Rig, suite: Suite, rule: Rule, console: Console) -> list[Record
 def write(path: Path, facts: Mapping[str, Any], measured: Mapping[str, Sequence[Record]]) -> None:
     """All points so far, with where they come from."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    points = {name: [asdict(record) for record in records] for name, records in measured.items()}
-    path.write_text(json.dumps({"provenance": facts, "points": points}, indent=1) + "\n")
+    lines = [json.dumps({"suite": name, **asdict(one)}) for name, records in measured.items() for one in records]
+    # A line a point, so that a change shows as one.
+    path.write_text(f'{{"provenance": {json.dumps(facts, indent=1)},\n"points": [\n' + ",\n".join(lines) + "\n]}\n")
 
 
 def _say(record: Record, console: Console) -> None:
@@ -99,7 +101,7 @@ def provenance(backend: Backend, rig: Rig) -> dict[str, Any]:
         "ceiling_gbps": ceiling.measured / 1e9,
         "peak_gbps": None if ceiling.peak is None else ceiling.peak / 1e9,
         "cache_bytes": ceiling.cache_bytes,
-        "warpfold": _version("warpfold"),
+        "warpfold": _version("warpfold") or _source_version(),
         "commit": _commit(),
         "python": platform.python_version(),
         "kernel": platform.release(),
@@ -113,6 +115,12 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
+
+
+def _source_version() -> str:
+    """Of a source tree that is not installed."""
+    project = tomllib.loads((Path(__file__).resolve().parents[1] / "pyproject.toml").read_text())
+    return str(project["project"]["version"])
 
 
 def _commit() -> str | None:

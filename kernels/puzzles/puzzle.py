@@ -1,6 +1,7 @@
 """What a puzzle is, and what its answer must satisfy."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -24,6 +25,10 @@ class Puzzle(StrEnum):
     COORDINATION = "coordination"  # each block sums its part, scaled by its number; all meet between arrive and wait
     REDUCTION = "reduction"  # a tree in each block, then one elected thread adds the blocks' sums
     ADVANCED = "advanced"  # an elected lane sums each warp's 32, thread 0 the warps; blocks meet as in the first
+
+
+_ROUNDOFF = 2.0**-24
+"""Of float32: half the distance from 1 to the next number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +102,29 @@ def _modulo(size: int, period: int, scale: float) -> GeneratedSource:
 
 def checks(solution: Solution) -> tuple[Check, ...]:
     """What the puzzles' own texts test for, and more."""
-    values = solution.values
+    values, shape = solution.values, solution.shape
     if solution.puzzle is Puzzle.REDUCTION:
-        exact = math.fsum(elements(solution.puzzle, solution.shape).tolist())
+        exact = math.fsum(elements(solution.puzzle, shape).tolist())
         # Sums of whole numbers below 2²⁴ are exact in any order; beyond, a tree of 10 levels and 16 more may round.
-        allowed = 0.0 if exact <= 1 << 24 else 26 * exact * 2.0**-24
+        allowed = 0.0 if exact <= 1 << 24 else 26 * exact * _ROUNDOFF
         return (Check(f"the sum is {exact:.0f}", abs(values[0] - exact) <= allowed),)
-    full = values[: solution.shape.size // solution.shape.threads]  # those after have less to add, or nothing
-    return (
-        Check("every full block's sum is above 0", all(value > 0 for value in full)),
-        Check("each full block's sum is above that of the block before", all(a < b for a, b in pairwise(full))),
-        Check("every block's sum is a number of at least 0", all(value >= 0 for value in values)),
-    )
+    sums = _exact_sums(solution.puzzle, shape)
+    # Every element is scaled with one rounding and enters through at most `threads` additions.
+    bound = (shape.threads + 1) * _ROUNDOFF
+    close = all(abs(value - exact) <= bound * exact for value, exact in zip(values, sums, strict=True))
+    found = [Check("each block's sum is the exact one but for rounding", close)]
+    if all(a < b for a, b in pairwise(sums)):
+        found.append(Check("each block's sum is above that of the block before", _rises(values)))
+    return tuple(found)
+
+
+def _exact_sums(puzzle: Puzzle, shape: Shape) -> list[float]:
+    """Each block's sum of its elements times its number, rounded once."""
+    padded = np.zeros(shape.padded)
+    padded[: shape.size] = elements(puzzle, shape)
+    blocks = padded.reshape(shape.cluster_size, shape.threads)
+    return [math.fsum(part.tolist()) * (rank + 1) for rank, part in enumerate(blocks)]
+
+
+def _rises(values: Sequence[float]) -> bool:
+    return all(a < b for a, b in pairwise(values))

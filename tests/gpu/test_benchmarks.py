@@ -81,7 +81,7 @@ def test_launch_gaps_are_not_timed(rig: CudaRig) -> None:
 
 def test_a_cold_cache_is_slower_than_a_hot_one(rig: CudaRig) -> None:
     small = subject(rig, "single_pass", 4 * MIB)  # 16 MiB: far below the cache of any data-centre GPU
-    rig.timer.device(small, Cache.HOT, 5)
+    rig.timer.host(small, 5)
     assert np.median(rig.timer.device(small, Cache.COLD, 20)) > np.median(rig.timer.device(small, Cache.HOT, 20))
 
 
@@ -96,11 +96,11 @@ def test_launches_are_counted(rig: CudaRig, strategy: str, launches: int) -> Non
 
 def test_replays_and_events_agree_on_a_long_run(rig: CudaRig) -> None:
     long = subject(rig, "single_pass", 1 << 28)
-    rig.timer.device(long, Cache.HOT, 3)
-    by_events = float(np.median(rig.timer.device(long, Cache.HOT, 9)))
+    rig.timer.host(long, 100)  # for the clocks to rise
+    by_events = float(np.median(rig.timer.device(long, Cache.HOT, 20)))
     replay = rig.timer.replay(long)
     assert replay is not None
-    assert replay.seconds == pytest.approx(by_events, rel=0.03)
+    assert by_events - 10e-6 < replay.seconds < 1.01 * by_events  # events count a launch as well
 
 
 def test_the_ceiling_lies_below_the_peak_and_above_half_of_it(rig: CudaRig) -> None:

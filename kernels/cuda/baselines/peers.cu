@@ -16,7 +16,6 @@ using Result = RESULT;
 using Add = cuda::std::plus<Result>;
 
 #ifdef PEER_THRUST
-#include <thrust/device_ptr.h>
 #include <thrust/execution_policy.h>
 #include <thrust/extrema.h>
 #include <thrust/reduce.h>
@@ -26,16 +25,16 @@ static int reduce(void*, std::size_t& bytes, const Element* data, void* result, 
     bytes = 1;  // Thrust asks for memory by itself, in every call
     if (result == nullptr) return cudaSuccess;
     const auto policy = thrust::cuda::par.on(stream);
-    const thrust::device_ptr<const Element> first(data), last = first + n;
+    const Element* const last = data + n;
     try {
 #if defined(OP_SUM)
-        const Result total = thrust::reduce(policy, first, last, Result(0), Add{});
+        const Result total = thrust::reduce(policy, data, last, Result(0), Add{});
         std::memcpy(result, &total, sizeof total);
 #else
 #if defined(OP_MIN) || defined(OP_ARGMIN)
-        const std::int64_t index = thrust::min_element(policy, first, last) - first;
+        const std::int64_t index = thrust::min_element(policy, data, last) - data;
 #else
-        const std::int64_t index = thrust::max_element(policy, first, last) - first;
+        const std::int64_t index = thrust::max_element(policy, data, last) - data;
 #endif
 #if defined(OP_ARGMIN) || defined(OP_ARGMAX)
         std::memcpy(result, &index, sizeof index);

@@ -72,6 +72,7 @@ class CudaTimer:
     def replay(self, subject: Subject) -> Replay | None:
         if subject.waits:
             return None
+        self.host(subject, 1)  # nothing may be loaded or allocated for the first time while the stream is held
         (once,) = self.device(subject, Cache.HOT, 1)
         runs = max(1, min(_GRAPH_RUNS, math.ceil(_GRAPH_S / once)))
         graph = self._capture(subject, runs)
