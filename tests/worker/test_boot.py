@@ -151,12 +151,14 @@ def test_a_worker_without_its_device_says_so_and_ends(start: Start, log: Path) -
     assert "no GPU is visible to this process" in log.read_text()
 
 
-def test_a_worker_replaces_a_child_that_is_killed_while_idle(start: Start, ledger: Ledger, redis: Redis) -> None:
-    process = start()
-    child = processes.child_of(process)
-    child.kill()
-    until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
-    ledger.wait([hand(ledger, redis, "say alive")], 10)
+def test_a_worker_replaces_a_child_that_is_killed_while_idle(
+    start: Start, ledger: Ledger, redis: Redis, log: Path
+) -> None:
+    processes.child_of(start()).kill()
+    until(lambda: log.read_text().count("child ready") == 2)
+    job_id = hand(ledger, redis, "say alive")
+    ledger.wait([job_id], 10)
+    assert ledger.job(job_id).status is Status.SUCCEEDED
 
 
 def test_the_parent_of_a_slot_stays_small_and_loads_no_numpy(start: Start, ledger: Ledger, redis: Redis) -> None:
