@@ -2,6 +2,18 @@
 
 from client.api import Client
 from client.errors import FieldError, JobFailed, Refused, Unreachable, WarpfoldError
-from client.models import Job, ReduceResult
+from client.models import BenchmarkResult, ClusterResult, Job, ReduceResult, Result
 
-__all__ = ["Client", "FieldError", "Job", "JobFailed", "ReduceResult", "Refused", "Unreachable", "WarpfoldError"]
+__all__ = [
+    "BenchmarkResult",
+    "Client",
+    "ClusterResult",
+    "FieldError",
+    "Job",
+    "JobFailed",
+    "ReduceResult",
+    "Refused",
+    "Result",
+    "Unreachable",
+    "WarpfoldError",
+]

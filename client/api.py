@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from app.jobs.spec import JobSpec
 from client.errors import FieldError, JobFailed, Refused, Unreachable
-from client.models import Job, ReduceResult
+from client.models import Job, Result
 
 _RETRY_STATUS = frozenset({429, 502, 503, 504})
 _LONG_POLL_S = 20
@@ -62,7 +62,7 @@ class Client:
             progress(job)
         return job
 
-    def result(self, job: Job) -> ReduceResult:
+    def result(self, job: Job) -> Result:
         """The result of a job, waiting for it; JobFailed if there is none."""
         ended = self.wait(job)
         if ended.result is None:

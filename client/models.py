@@ -43,6 +43,34 @@ class ReduceResult(_Answer):
     state: str | None
 
 
+class BenchmarkResult(_Answer):
+    """How many cases a benchmark measured; its points are at `/v1/results?job_id=…`. Ceilings in 10⁹ bytes a second."""
+
+    cases: int
+    measured: int
+    skipped: int
+    failed: int
+    suspect: int
+    ceiling_gbps: float | None
+    peak_gbps: float | None
+
+
+class ClusterResult(_Answer):
+    """The answer of a puzzle: float32 numbers, as text and as hex floats too. `model`: no cluster computed it."""
+
+    puzzle: str
+    values: tuple[float | str, ...]
+    texts: tuple[str, ...]
+    hex: tuple[str, ...]
+    model: bool
+    why_model: str | None
+    same_bits_as_model: bool
+
+
+Result = ReduceResult | BenchmarkResult | ClusterResult
+"""By the job's kind; the fields that each has tell them apart."""
+
+
 class Job(_Answer):
     """A job as the service sees it."""
 
@@ -58,7 +86,7 @@ class Job(_Answer):
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
-    result: ReduceResult | None
+    result: Result | None
 
     @property
     def ended(self) -> bool:

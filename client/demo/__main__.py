@@ -16,7 +16,7 @@ from client.api import Client
 from client.demo.cases import Case, cases
 from client.demo.service import StartFailed, running_service
 from client.errors import Refused, WarpfoldError
-from client.models import Job
+from client.models import Job, ReduceResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def run_case(client: Client, case: Case, show: Progress, line: TaskID) -> Outcom
     except Refused as refusal:
         fields = [error.field for error in refusal.errors]
         return Outcome(case, case.refused_field is not None and case.refused_field in fields, str(refusal))
-    if job.result is None:
+    if not isinstance(job.result, ReduceResult):
         return Outcome(case, False, f"{job.status}: {job.error}")
     result = job.result
     timings = result.timings

@@ -5,8 +5,6 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from filelock import FileLock
-
 from kernels.cuda.baselines.toolkit import Toolkit, find_toolkit
 from kernels.cuda.compile import default_cache
 from kernels.errors import KernelError
@@ -25,6 +23,8 @@ def build(defines: Mapping[str, str], arch: str, cache: Path | None = None) -> P
 
     Several processes may ask at once: one builds. Raises Unavailable without a compiler, BuildError when it fails.
     """
+    from filelock import FileLock  # a client that reads the catalogue has none
+
     toolkit = find_toolkit()
     folder = (default_cache() if cache is None else cache) / "peers"
     options = [f"-D{name}={value}" if value else f"-D{name}" for name, value in defines.items()]
