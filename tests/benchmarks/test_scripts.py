@@ -1,0 +1,74 @@
+"""The scripts behind `make bench`."""
+
+import json
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from benchmarks.__main__ import scripts
+from benchmarks.strategies import pivot, write
+from benchmarks.suites import CPU_SUITES, GPU_SUITES, SUITES, Suite
+from kernels.bench import Record
+from kernels.catalog import strategies
+
+
+def record(strategy: str, ms: float | None, **more: object) -> Record:
+    outcome = "measured" if ms is not None else "skipped"
+    return Record(strategy, "sum", "float32", 1000, "cold", outcome, bytes=4000, kernel_ms=ms, **more)  # type: ignore[arg-type]
+
+
+def shown(*records: Record) -> str:
+    console = Console(width=200, file=StringIO())
+    with console.capture() as captured:
+        console.print(pivot(Suite("s", "Title", "cub", ()), records))
+    return captured.get()
+
+
+def test_scripts_are_found_and_helpers_are_not() -> None:
+    found = scripts()
+    assert {"strategies", "service", "exact_cpu"} <= set(found)
+    assert not {"__main__", "http_load", "suites", "tuning"} & set(found)
+    assert all(found.values())
+
+
+def test_an_unknown_script_is_an_error() -> None:
+    done = subprocess.run([sys.executable, "-m", "benchmarks", "nope"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "there is no script 'nope'" in done.stderr
+
+
+def test_a_table_has_the_median_and_the_multiple_of_the_baselines_speed() -> None:
+    text = shown(record("cub", 0.010), record("single_pass", 0.008))
+    assert "10.00 µs 1.00×" in text
+    assert "8.000 µs 1.25×" in text
+
+
+def test_suspect_figures_enter_no_ratio() -> None:
+    assert "(8.000 µs)" in shown(record("cub", 0.010), record("single_pass", 0.008, flags=("suspect",)))
+    assert "×" not in shown(record("cub", 0.010, flags=("suspect",)), record("single_pass", 0.008)).replace("× cub", "")
+
+
+def test_what_was_not_measured_says_so() -> None:
+    assert "skipped" in shown(record("cub", 0.010), record("torch", None))
+
+
+def test_points_are_written_with_where_they_come_from(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "points.json"
+    write(path, {"date": "today"}, {"a": [record("cub", 0.010)], "b": [record("torch", None)]})
+    stored = json.loads(path.read_text())
+    assert stored["provenance"] == {"date": "today"}
+    assert [(point["suite"], point["strategy"]) for point in stored["points"]] == [("a", "cub"), ("b", "torch")]
+
+
+@pytest.mark.parametrize("suite", SUITES.values(), ids=lambda suite: suite.name)
+def test_every_suite_names_strategies_that_there_are(suite: Suite) -> None:
+    backend = "cpu" if suite in CPU_SUITES else "cuda"
+    known = {row.name for row in strategies() if row.backend == backend}
+    for axes in suite.axes:
+        assert set(axes.strategies) <= known
+        assert suite.baseline in axes.strategies
+    assert suite in (*GPU_SUITES, *CPU_SUITES)
