@@ -89,7 +89,7 @@ class CudaBackend:
             total_ms = (time.perf_counter() - began) * 1e3
             if nans is not None and nan_policy is NanPolicy.RAISE:
                 nans.refuse()
-            missing = 0 if nans is None else nans.count()
+            missing = method.omitted if isinstance(method, ExactFloats) else nans.count() if nans is not None else 0
             if missing == source.count:
                 return self._empty(row, dtype, name)
             finished = method.finish(source.count - missing)
@@ -108,9 +108,9 @@ class CudaBackend:
     def _nan_counter(self, op: Op, dtype: DType, strategy: str, policy: NanPolicy) -> NanCounter | None:
         if policy is NanPolicy.PROPAGATE or not dtype.is_float:
             return None
-        # The exact accumulator takes every element in: those to be left out become −0.
-        replace = policy is NanPolicy.OMIT and strategy == EXACT and op.terms is not Terms.NONE
-        return NanCounter(self._gpu, dtype, replace=replace)
+        if policy is NanPolicy.OMIT and strategy == EXACT and op.terms is not Terms.NONE:
+            return None  # the exact accumulator leaves them out, and counts them
+        return NanCounter(self._gpu, dtype)
 
     def _method(self, op: Op, source: Source, strategy: str, *, omit_nan: bool) -> Method:
         dtype = source.dtype
@@ -119,7 +119,7 @@ class CudaBackend:
         if strategy in baselines():
             return BaselineMethod(self._gpu, baselines()[strategy], op, dtype, omit_nan=omit_nan)
         if strategy == EXACT and dtype.is_float and op.terms is not Terms.NONE:
-            return ExactFloats(self._gpu, op, dtype)
+            return ExactFloats(self._gpu, op, dtype, omit_nan=omit_nan)
         own = own_strategies()[FAST if strategy == EXACT else strategy]
         pieces = -(-source.count // piece_size(source))
         method = OwnMethod(self._gpu, own, op, dtype, pieces=pieces, omit_nan=omit_nan)

@@ -18,7 +18,7 @@ from pathlib import Path
 from kernels.cuda.bench.gate import hold_unit
 from kernels.cuda.bench.reader import read_unit
 from kernels.cuda.compile import ARCHITECTURES, Binary, Unit, compile_unit
-from kernels.cuda.digits import exact_units
+from kernels.cuda.exact import exact_units
 from kernels.cuda.generator import generator_unit
 from kernels.cuda.nans import nans_unit
 from kernels.cuda.puzzles import CLUSTERS_SINCE, puzzle_unit

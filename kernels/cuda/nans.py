@@ -23,20 +23,19 @@ def nans_unit(dtype: DType) -> Unit:
 
 
 class NanCounter:
-    """How many elements of the arrays shown to it were NaN. With `replace` they become −0, which adds nothing."""
+    """How many elements of the arrays shown to it were NaN."""
 
-    def __init__(self, gpu: Gpu, dtype: DType, *, replace: bool) -> None:
+    def __init__(self, gpu: Gpu, dtype: DType) -> None:
         import cupy
 
         unit = nans_unit(dtype)
         self._gpu = gpu
         self._kernel = gpu.kernel(unit, unit.kernels[0])
-        self._replace = np.uint32(replace)
         self._found = cupy.array([0, NOWHERE], dtype=np.uint64)
 
     def add(self, array: Any, first: int) -> None:
         blocks = min(-(-array.size // THREADS), BLOCKS_PER_MULTIPROCESSOR * self._gpu.multiprocessors)
-        self._kernel(blocks, THREADS, (array, np.uint64(array.size), np.uint64(first), self._replace, self._found))
+        self._kernel(blocks, THREADS, (array, np.uint64(array.size), np.uint64(first), self._found))
 
     def count(self) -> int:
         """How many so far; waits for the work."""

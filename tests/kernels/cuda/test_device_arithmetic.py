@@ -8,16 +8,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kernels.cuda.digits import grid_of
 from kernels.cuda.outcomes import Outcome, value_of
 from kernels.cuda.reductions import element, reduction_of
 from kernels.cuda.strategies import FAST, own_strategies
 from kernels.dtypes import DTYPES, DType
-from kernels.exact.state import ExactState, Flags
 from kernels.generate import DISTRIBUTIONS
 from kernels.generate import generate as generate_on_cpu
 from kernels.generate import plan as plan_of
-from kernels.ops import OPS, Op, Terms
+from kernels.ops import OPS, Op
 from kernels.source import GeneratedSource
 from tests.gpu.arrays import KINDS, data, numbers
 from tests.gpu.exactly import agrees, expected
@@ -98,25 +96,3 @@ def test_the_generator_makes_the_cpus_bits(library: ctypes.CDLL, distribution: s
             source = GeneratedSource(distribution, count, 1, DTYPES[dtype], {"m": 2.0})
         made = on_host.generate(library, plan_of(source), start, stop)
         assert made.tobytes() == generate_on_cpu(source, start, stop).tobytes()
-
-
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("kind", [*KINDS, "any bits", "largest", "smallest"])
-def test_digits_are_those_of_the_portable_exact_state(library: ctypes.CDLL, dtype: str, kind: str) -> None:
-    row = DTYPES[dtype]
-    width = f"u{row.itemsize}"
-    if kind == "any bits":
-        bits = np.random.default_rng(1).integers(0, 256, 3000 * row.itemsize, np.uint8)
-        array = bits.view(row.numpy)
-    elif kind in ("largest", "smallest"):
-        infinity = int(np.array(np.inf).astype(row.numpy).view(width))
-        array = np.full(77, infinity - 1 if kind == "largest" else 1, width).view(row.numpy)
-    else:
-        array = data(kind, row, 333)
-    for number, (terms, magnitudes) in enumerate(
-        ((Terms.VALUES, False), (Terms.VALUES, True), (Terms.PRODUCTS, False))
-    ):
-        grid = grid_of(row, terms)
-        bins, flags = on_host.digits(library, row, number, array, grid)
-        got = ExactState.from_limbs(terms, bins.tolist(), grid.exponent, array.size, Flags(flags))
-        assert got == ExactState.empty(terms).add(array, magnitudes=magnitudes)

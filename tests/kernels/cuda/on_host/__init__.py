@@ -1,4 +1,4 @@
-"""The device code of one thread, built by the host's C++ compiler, so that its arithmetic is tested without a GPU."""
+"""The device code of one thread or one warp, built by the host's C++ compiler: its arithmetic tested without a GPU."""
 
 import ctypes
 import shutil
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.cuda.compile import INCLUDE
-from kernels.cuda.digits import Grid
+from kernels.cuda.exact import Kind
 from kernels.cuda.outcomes import WORDS, Outcome
 from kernels.cuda.reductions import element
 from kernels.dtypes import DType
@@ -27,13 +27,38 @@ _PTX = (
 # Of a source the code before its first kernel, or the first line that needs other threads.
 _CUT = {
     "sources/generate.cu": "template <class T, int METHOD>\n__global__",
-    "sources/digits.cu": "// `sums` holds",
+    "sources/exact.cu": "// BYTES of shared memory",
     "strategies/compensated.cu": "template <class R, class C",
 }
 
 
 def build(folder: Path) -> ctypes.CDLL:
-    """The library, built in `folder`."""
+    """Reductions and generators, built in `folder`."""
+    library = _compile("arithmetic", folder)
+    library.reduce_by_name.restype = ctypes.c_bool
+    library.generate_by_name.restype = ctypes.c_bool
+    return library
+
+
+def build_exact(folder: Path) -> ctypes.CDLL:
+    """The exact accumulator, built in `folder`."""
+    library = _compile("exact", folder)
+    library.exact_by_name.restype = ctypes.c_bool
+    return library
+
+
+def _compile(name: str, folder: Path) -> ctypes.CDLL:
+    _translate(folder)
+    assert COMPILER is not None
+    library = folder / f"{name}.so"
+    # No contraction, as on the device; fma where it is asked for.
+    options = ["-std=c++20", "-O1", "-ffp-contract=off", "-w", "-shared", "-fPIC", f"-I{folder}", f"-I{HERE}"]
+    subprocess.run([COMPILER, *options, str(HERE / f"{name}.cpp"), "-o", str(library)], check=True)
+    return ctypes.CDLL(str(library))
+
+
+def _translate(folder: Path) -> None:
+    """Headers and the first parts of sources as a host compiler takes them, into `folder`."""
     replaced = 0
     for header in INCLUDE.glob("*.cuh"):
         text = header.read_text()
@@ -46,16 +71,6 @@ def build(folder: Path) -> ctypes.CDLL:
         text = (INCLUDE.parent / source).read_text()
         text = text[: text.index(kernel)].replace('#include "block.cuh"', "")
         (folder / Path(source).with_suffix(".inc").name).write_text("#pragma once\n" + text)
-    assert COMPILER is not None
-    library = folder / "arithmetic.so"
-    # No contraction, as on the device; fma where it is asked for.
-    options = ["-std=c++20", "-O1", "-ffp-contract=off", "-w", "-shared", "-fPIC", f"-I{folder}", f"-I{HERE}"]
-    subprocess.run([COMPILER, *options, str(HERE / "arithmetic.cpp"), "-o", str(library)], check=True)
-    loaded = ctypes.CDLL(str(library))
-    loaded.reduce_by_name.restype = ctypes.c_bool
-    loaded.generate_by_name.restype = ctypes.c_bool
-    loaded.digits_by_name.restype = ctypes.c_uint32
-    return loaded
 
 
 def reduce(library: ctypes.CDLL, name: str, array: NDArray[Any], first: int = 0, *, omit_nan: bool = False) -> Outcome:
@@ -91,18 +106,20 @@ def generate(library: ctypes.CDLL, plan: Plan, start: int, stop: int) -> NDArray
     return out
 
 
-def digits(
-    library: ctypes.CDLL, dtype: DType, terms: int, array: NDArray[Any], grid: Grid
-) -> tuple[NDArray[np.int64], int]:
-    """Bins and flags of the exact sum of values (`terms` 0), magnitudes (1) or squares (2)."""
-    bins = np.zeros(grid.digits + 1, np.int64)
-    bins[-1] = 0x5EED  # must stay: no digit may lie beyond the grid
-    flags = library.digits_by_name(
+def exact(
+    library: ctypes.CDLL, dtype: DType, kind: Kind, array: NDArray[Any], words: int, *, ahead: bool
+) -> NDArray[np.uint64]:
+    """The total (as `include/exact_total.cuh` lays it out) that two blocks of one warp make of `array`."""
+    total = np.zeros(words + 1, np.uint64)
+    total[-1] = 0x5EED  # must stay: no digit may lie beyond
+    known = library.exact_by_name(
         dtype.name.encode(),
-        ctypes.c_int(terms),
+        kind.value.encode(),
         ctypes.c_void_p(array.ctypes.data),
         ctypes.c_uint64(array.size),
-        ctypes.c_void_p(bins.ctypes.data),
+        ctypes.c_bool(ahead),
+        ctypes.c_void_p(total.ctypes.data),
     )
-    assert bins[-1] == 0x5EED
-    return bins[:-1], int(flags)
+    assert known, (dtype.name, kind)
+    assert total[-1] == 0x5EED
+    return total[:-1]

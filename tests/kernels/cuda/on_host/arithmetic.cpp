@@ -1,8 +1,7 @@
-// The device code of reductions, generator and exact digits behind C functions, by the names that Python knows.
+// The device code of reductions and generator behind C functions, by the names that Python knows.
 #include "cuda.h"
 // then the device code
 #include "compensated.inc"
-#include "digits.inc"
 #include "generate.inc"
 #include "traverse.cuh"
 
@@ -65,21 +64,4 @@ extern "C" bool generate_by_name(const char* text, int method, void* out, uint64
     GENERATE_ALL(int8); GENERATE_ALL(int16); GENERATE_ALL(int32); GENERATE_ALL(int64);
     GENERATE_ALL(uint8); GENERATE_ALL(uint16); GENERATE_ALL(uint32); GENERATE_ALL(uint64); GENERATE_ALL(boolean);
     return false;
-}
-
-template <class T, int TERMS>
-uint32 digits(const void* data, uint64 count, int64* bins) {
-    uint32 flags = 0;
-    for (uint64 k = 0; k < count; ++k) add<TERMS>(bins, flags, widen(static_cast<const T*>(data)[k]));
-    return flags;
-}
-
-#define DIGITS(T, TERMS) \
-    if (name == #T && terms == TERMS) return digits<T, TERMS>(data, count, bins)
-#define DIGITS_ALL(T) DIGITS(T, VALUES); DIGITS(T, MAGNITUDES); DIGITS(T, SQUARES)
-
-extern "C" uint32 digits_by_name(const char* text, int terms, const void* data, uint64 count, int64* bins) {
-    const Name name{text};
-    DIGITS_ALL(float16); DIGITS_ALL(bfloat16); DIGITS_ALL(float32); DIGITS_ALL(float64);
-    return ~0u;
 }

@@ -1,0 +1,95 @@
+// Fixed point wide enough for every sum: a column of signed digits for each thread, in shared memory, base 2^52.
+//
+// Digit k of all threads lies side by side: no two threads of a warp meet in a bank, and none need atomics.
+//
+// Exactness: a double is s · 2^p in units of 2^LOW with |s| < 2^53 and p ≥ 0. With p = 52 q + r it is
+// (s mod 2^(52−r)) · 2^r in digit q, which is in [0, 2^52), and ⌊s / 2^(52−r)⌋ in digit q + 1, which is below 2^53 in
+// magnitude (2^54 for the halves of a product). After `carry` a digit is in [0, 2^52); ROOM additions later it is below
+// 2^52 + ROOM · 2^54 < 2^63. The top digit, which carry does not reduce, gets less than 2^22 an addition by the choice
+// of SIZE, and so has room for the 2^40 additions that a launch may make.
+#pragma once
+#include "exact_total.cuh"
+
+constexpr int DIGIT_BITS = 52;
+
+// What is added is a multiple of 2^LOWEST and below 2^HIGHEST.
+template <int LOWEST, int HIGHEST, int THREADS>
+struct Digits {
+    // The last bit of a double's significand may lie 52 places below the last that is set.
+    static constexpr int LOW = LOWEST - 52 < -1074 && LOWEST >= -1074 ? -1074 : LOWEST < -1074 ? LOWEST : LOWEST - 52;
+    static constexpr int TOP = HIGHEST - 53 - LOW;  // the largest position
+    static constexpr int SIZE = TOP / DIGIT_BITS + 2 + (TOP % DIGIT_BITS > 20);
+    static constexpr int ROOM = 500;
+    static constexpr int64 MASK = (1ll << DIGIT_BITS) - 1;
+    static_assert(TOP + DIGIT_BITS < 5041, "position / 52 below");
+
+    int64 *memory, *column;
+    int used = 0;  // additions since the last carry
+
+    __device__ explicit Digits(int64* memory) : memory(memory), column(memory + threadIdx.x) {
+#pragma unroll 8
+        for (int k = 0; k < SIZE; ++k) column[k * THREADS] = 0;
+    }
+
+    // To be called before so many additions, which must not be more than ROOM.
+    __device__ void reserve(int additions) {
+        used += additions;
+        if (used > ROOM) {
+            carry();
+            used = additions;
+        }
+    }
+
+    // significand · 2^position units of 2^LOW; |significand| ≤ 2^54.
+    __device__ void add(int64 significand, uint32 position) {
+        const uint32 digit = position * 20165u >> 20;  // position / 52
+        const uint32 shift = position - digit * DIGIT_BITS;
+        int64* const at = column + digit * THREADS;
+        const int64 low = at[0], high = at[THREADS];
+        at[0] = low + (int64(uint64(significand) << shift) & MASK);
+        at[THREADS] = high + (significand >> (DIGIT_BITS - shift));
+    }
+
+    // A finite double that is a multiple of 2^LOWEST.
+    __device__ void add(double x) {
+        constexpr int OFFSET = -1074 - LOW;  // from the position in units of 2^-1074
+        const uint32 high = uint32(__double_as_longlong(x) >> 32), low = uint32(__double_as_longlong(x));
+        const int field = int(high >> 20 & 0x7ff);
+        const int position = field - 1 + OFFSET, least = OFFSET > 0 ? OFFSET : 0;  // of subnormals, and of zero
+        const int64 magnitude = int64(uint64((high & 0xfffff) | (field ? 0x100000 : 0)) << 32 | low);
+        add(int32(high) < 0 ? -magnitude : magnitude, uint32(position < least ? least : position));
+    }
+
+    __device__ void carry() {
+        int64 carried = 0;
+#pragma unroll 4
+        for (int k = 0; k < SIZE - 1; ++k) {
+            const int64 digit = column[k * THREADS] + carried;
+            column[k * THREADS] = digit & MASK;
+            carried = digit >> DIGIT_BITS;
+        }
+        column[(SIZE - 1) * THREADS] += carried;
+    }
+
+    // The sums of all threads into the total, in whose units 2^LOW is 2^position; all threads must take part. Each warp adds
+    // up some of the digits, in two halves, so that no carry is needed first: 32 bits and 31 bits of at most 2^10 digits.
+    __device__ void fold(const Total& total, int position) const {
+        __syncthreads();
+        const int lane = threadIdx.x % 32;
+        for (int k = threadIdx.x / 32; k < SIZE; k += THREADS / 32) {
+            int64 low = 0, high = 0;
+#pragma unroll
+            for (int thread = lane; thread < THREADS; thread += 32) {
+                const int64 digit = memory[k * THREADS + thread];
+                low += uint32(digit);
+                high += digit >> 32;
+            }
+#pragma unroll
+            for (int distance = 16; distance > 0; distance /= 2) {
+                low += __shfl_down_sync(~0u, low, distance);
+                high += __shfl_down_sync(~0u, high, distance);
+            }
+            if (lane == 0) total.add((int128(high) << 32) + low, position + k * DIGIT_BITS);
+        }
+    }
+};

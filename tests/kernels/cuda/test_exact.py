@@ -1,0 +1,124 @@
+"""The exact accumulator of a warp, on the host: its totals are those of the portable definition, bit for bit."""
+
+import ctypes
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from kernels.cuda.exact import LARGEST_SHARED, MOST_BLOCKS, SHAPES, WORDS, Fetched, Kind, Shape
+from kernels.dtypes import DTYPES, DType
+from kernels.exact.state import ExactState, Flags
+from kernels.ops import Terms
+from tests.gpu.adversarial import ADVERSARIAL, adversarial
+from tests.kernels.cuda import on_host
+
+FLOATS = tuple(SHAPES)
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    if on_host.COMPILER is None or sys.platform != "linux":
+        pytest.skip("needs g++ to build the device code for the host")
+    return on_host.build_exact(tmp_path_factory.mktemp("exact"))
+
+
+def state_of(
+    library: ctypes.CDLL, dtype: DType, kind: Kind, array: NDArray[Any], *, ahead: bool = False, omit_nan: bool = False
+) -> ExactState:
+    words = on_host.exact(library, dtype, kind, array, WORDS[kind.terms], ahead=ahead)
+    return Fetched.of_words(words).state(kind, array.size, omit_nan=omit_nan)
+
+
+def portable(kind: Kind, array: NDArray[Any]) -> ExactState:
+    return ExactState.empty(kind.terms).add(array, magnitudes=kind is Kind.MAGNITUDES)
+
+
+@pytest.mark.parametrize("data", ADVERSARIAL)
+@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_a_sum_is_the_portable_one_on_adversarial_data(library: ctypes.CDLL, dtype: str, kind: Kind, data: str) -> None:
+    row = DTYPES[dtype]
+    for size, start in ((1, 0), (17, 1), (4099, 3)):
+        array = adversarial(data, row, size + start)[start:]
+        assert state_of(library, row, kind, array, ahead=bool(start)) == portable(kind, array), (size, start)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("data", ["all largest", "all most negative", "all just below one", "all smallest", "special"])
+def test_budgets_and_carries_hold_on_long_runs(library: ctypes.CDLL, dtype: str, data: str) -> None:
+    row = DTYPES[dtype]
+    array = adversarial(data, row, 300_000)  # more than 2¹² elements a thread: windows flush, digits carry
+    for kind in Kind:
+        assert state_of(library, row, kind, array) == portable(kind, array), kind
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_buckets_are_emptied_before_they_round(library: ctypes.CDLL, dtype: str) -> None:
+    row = DTYPES[dtype]
+    array = adversarial("all just below one", row, (1 << 14) * 64 + 4096)  # more than a thread's budget in two warps
+    assert state_of(library, row, Kind.VALUES, array) == portable(Kind.VALUES, array)
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    dtype=st.sampled_from(FLOATS),
+    kind=st.sampled_from(Kind),
+    low=st.integers(0, 2046),
+    width=st.integers(0, 90),
+    size=st.integers(1, 700),
+    seed=st.integers(0, 1 << 30),
+)
+def test_a_window_holds_what_it_says(  # noqa: PLR0917
+    library: ctypes.CDLL, dtype: str, kind: Kind, low: int, width: int, size: int, seed: int
+) -> None:
+    row = DTYPES[dtype]
+    top = 2 * row.max_exponent - 1
+    random = np.random.default_rng(seed)
+    word, fraction = np.dtype(f"u{row.itemsize}"), row.precision - 1
+    fields = np.minimum(low % top + random.integers(0, width, size, endpoint=True), top - 1).astype(word)
+    bits = fields << word.type(fraction)
+    # full, empty and random fractions: the last place decides whether a level rounds
+    bits |= random.choice(np.array([0, 1, (1 << fraction) - 1], word), size)
+    bits |= random.integers(0, 2, size).astype(word) << word.type(8 * row.itemsize - 1)
+    array = bits.view(row.numpy)
+    assert state_of(library, row, kind, array) == portable(kind, array)
+
+
+@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_nan_elements_are_left_out_and_not_counted(library: ctypes.CDLL, dtype: str, kind: Kind) -> None:
+    row = DTYPES[dtype]
+    array = adversarial("special", row, 3001)
+    kept = array[~np.isnan(array.astype(np.float64))]
+    assert kept.size < array.size
+    assert state_of(library, row, kind, array, omit_nan=True) == portable(kind, kept)
+    nothing = np.full(77, np.nan).astype(row.numpy)
+    assert state_of(library, row, kind, nothing, omit_nan=True) == ExactState.empty(kind.terms)
+
+
+def test_digits_of_a_total_may_have_any_sign_and_size() -> None:
+    words = np.zeros(WORDS[Terms.VALUES], np.uint64)
+    words[2:5] = np.array([-5, 1 << 62, -(1 << 63)], np.int64).view(np.uint64)
+    fetched = Fetched.of_words(words).plus(Fetched(units=7, nans=2, flags=Flags.POS_INF))
+    assert fetched == Fetched(2 + (1 << 94) - (1 << 127), 2, Flags.POS_INF)
+
+
+def test_words_of_a_total_hold_all_blocks_until_they_are_fetched() -> None:
+    assert MOST_BLOCKS * 2**37 < 2**63
+
+
+def test_a_shape_fits_the_shared_memory_of_any_gpu() -> None:
+    for kinds in SHAPES.values():
+        for shape in kinds.values():
+            assert shape.fitted(LARGEST_SHARED) == shape
+            for shared_per_block in (48 << 10, 64 << 10, 99 << 10):
+                fitted = shape.fitted(shared_per_block)
+                assert fitted.threads * fitted.shared <= shared_per_block
+                assert fitted.threads % 32 == 0
+                assert 32 <= fitted.threads <= shape.threads
+    assert Shape(512, 2, 4, False, 192).fitted(64 << 10) == Shape(256, 1, 4, False, 192)
