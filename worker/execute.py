@@ -130,6 +130,9 @@ class Kernels:
             load_ms=reduction.load_ms,
             kernel_ms=reduction.kernel_ms,
             correctly_rounded=reduction.correctly_rounded,
+            device_uuid=self._device.uuid,
+            driver=self._device.versions.get("driver"),
+            host=self._origin.host[:64],
         )
 
     def _provenance(self, spec: JobSpec, request: Request) -> Provenance:
