@@ -26,11 +26,12 @@ class _Maker:
 
     def bits(self, bits: Array) -> Array:
         """Elements with these bits."""
-        elements: Array = np.asarray(bits.astype(self.word)).view(self.dtype.numpy)
+        elements: Array = bits.astype(self.word).view(self.dtype.numpy)
         return elements
 
     def signs(self) -> Array:
-        return np.where(self.random.random(self.size) < 0.5, self.word.type(self.sign), self.word.type(0))
+        chosen: Array = np.where(self.random.random(self.size) < 0.5, self.word.type(self.sign), self.word.type(0))
+        return chosen
 
     def constant(self, bits: int) -> Array:
         return self.bits(np.full(self.size, bits, self.word))
