@@ -35,6 +35,8 @@ class Prepared:
         from cupy.cuda import driver
 
         self._calls = tuple(calls)
+        for call in calls:
+            call.kernel.blocks_per_multiprocessor(call.block, call.shared)  # asks for the shared memory, if it is much
         self._packed = [_pack(call.args) for call in calls]
         stream = gpu.stream.ptr
         self._starts = [

@@ -1,17 +1,19 @@
 """Each kind of strategy as a subject of a benchmark: made ready once, then run on the same array again and again."""
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 from kernels.cuda.baselines import Bound
 from kernels.cuda.cupy_method import cupy_calls
-from kernels.cuda.exact_method import ExactFloats
+from kernels.cuda.exact import ExactAccumulator
 from kernels.cuda.failures import cuda_errors
 from kernels.cuda.launch import Gpu
 from kernels.cuda.methods import ExactIntegers, Method, OwnMethod
 from kernels.cuda.prepared import Prepared, RecordingGpu
 from kernels.cuda.strategies.own import OwnStrategy
 from kernels.dtypes import DType
+from kernels.exact.finish import value_of
 from kernels.ops import Op, Value
 
 
@@ -78,19 +80,30 @@ class BaselineSubject:
 
 
 class ExactSubject:
-    """The exact accumulator: its launch is recorded once, and a run adds the array to its total once more."""
+    """The exact accumulator: its total set to zero and its one launch, recorded, for each run."""
 
     waits = False
 
     def __init__(self, gpu: Gpu, op: Op, dtype: DType, array: Any) -> None:
-        self._gpu, self._op, self._dtype, self._array = gpu, op, dtype, array
+        from cupy.cuda import runtime
+
+        self._op, self._dtype = op, dtype
         recorder = RecordingGpu(gpu)
+        self._accumulator = ExactAccumulator(recorder, dtype, op.terms, magnitudes=op.name == "norm1")
+        with recorder.recording() as calls:
+            self._accumulator.add(array)
+        total = calls[-1].args[-1]
+        self._clear = (total.data.ptr, 0, total.nbytes, gpu.stream.ptr)
+        self._memset = runtime.memsetAsync
+        self._prepared = Prepared(gpu, calls)
         self.read_bytes = int(array.nbytes)
-        self.run: Callable[[], None] = Prepared(gpu, _record(recorder, ExactFloats(recorder, op, dtype), array)).start
+
+    def run(self) -> None:
+        self._memset(*self._clear)
+        self._prepared.start()
 
     def value(self) -> Value:
-        """Of one more reduction: the total of the runs holds the array as often as it was added."""
-        method = ExactFloats(self._gpu, self._op, self._dtype)
         with cuda_errors("reading the value"):
-            method.add(self._array, 0)
-            return method.finish(self._array.size).value
+            # A copy takes the total out; the original still stands before the first time that this is done.
+            state = copy(self._accumulator).state()
+        return value_of(self._op, state, self._op.result_dtype(self._dtype))
