@@ -1,0 +1,172 @@
+"""The exact accumulator on the GPU: the state of the portable definition, bit for bit, on adversarial data."""
+
+from copy import copy
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from kernels.cuda.backend import CudaBackend
+from kernels.cuda.exact import SHAPES, ExactAccumulator, Kind
+from kernels.cuda.feed import carrier
+from kernels.cuda.launch import Gpu
+from kernels.dtypes import DTYPES, DType
+from kernels.exact.state import ORIGIN, ExactState, Flags
+from kernels.ops import NanPolicy, Terms
+from kernels.source import ArraySource
+from tests.gpu.adversarial import ADVERSARIAL, adversarial
+from tests.gpu.arrays import data
+
+FLOATS = tuple(SHAPES)
+SIZES = (0, 1, 31, 33, 255, 257, 4095, 8193, 65_537)
+STARTS = (0, 1, 3, 7)
+
+
+def on_device(array: NDArray[Any], start: int = 0) -> Any:
+    """A CuPy view of the elements that begins `start` elements after a boundary."""
+    import cupy
+
+    kept = carrier(next(row for row in DTYPES.values() if row.numpy == array.dtype))
+    room = cupy.empty(start + array.size, dtype=kept)
+    room[start:] = cupy.asarray(array.view(kept))
+    return room[start:]
+
+
+def repeated(one: NDArray[Any], size: int) -> Any:
+    """The only element of `one`, `size` times."""
+    import cupy
+
+    word = np.dtype(f"u{one.dtype.itemsize}")
+    dtype = next(row for row in DTYPES.values() if row.numpy == one.dtype)
+    return cupy.full(size, one.view(word)[0], dtype=word).view(carrier(dtype))
+
+
+def accumulator(gpu: Gpu, dtype: DType, kind: Kind) -> ExactAccumulator:
+    return ExactAccumulator(gpu, dtype, kind.terms, magnitudes=kind is Kind.MAGNITUDES)
+
+
+def portable(kind: Kind, array: NDArray[Any]) -> ExactState:
+    return ExactState.empty(kind.terms).add(array, magnitudes=kind is Kind.MAGNITUDES)
+
+
+@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_a_state_is_the_portable_one_on_adversarial_data(gpu: Gpu, dtype: str, kind: Kind) -> None:
+    row, wrong = DTYPES[dtype], []
+    for number, name in enumerate(ADVERSARIAL):
+        for size in SIZES:
+            start = STARTS[(number + size) % len(STARTS)]
+            array = adversarial(name, row, size)
+            added = accumulator(gpu, row, kind)
+            added.add(on_device(array, start))
+            if added.state() != portable(kind, array):
+                wrong.append((name, size, start))
+    assert wrong == []
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", ["all largest", "all most negative", "all just below one", "all smallest"])
+def test_budgets_and_carries_hold_on_long_runs(gpu: Gpu, name: str, dtype: str) -> None:
+    row, size = DTYPES[dtype], (1 << 26) + 1
+    one = adversarial(name, row, 1)
+    array = repeated(one, size)
+    few = copy(gpu)
+    few.multiprocessors = 1  # each thread meets tens of thousands of elements
+    for kind in Kind:
+        added = accumulator(few, row, kind)
+        added.add(array)
+        assert added.state() == ExactState(kind.terms, size * portable(kind, one).units, size, Flags.NOT_NEGATIVE_ZERO)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_order_chunks_and_block_sizes_do_not_show(gpu: Gpu, dtype: str) -> None:
+    row, random = DTYPES[dtype], np.random.default_rng(7)
+    array = np.concatenate([adversarial(name, row, 20_011) for name in ("any finite", "cancelling", "special")])
+    small = copy(gpu)
+    small.shared_per_block = 64 << 10  # the launches of a GPU with less shared memory
+    for kind in Kind:
+        seen = {portable(kind, array).to_bytes()}
+        for device in (gpu, small):
+            for _ in range(3):
+                shuffled = random.permutation(array)
+                cuts = np.sort(random.integers(0, array.size, 5))
+                added = accumulator(device, row, kind)
+                for part in np.split(shuffled, cuts):
+                    added.add(on_device(part, int(random.integers(8))))
+                seen.add(added.state().to_bytes())
+        assert len(seen) == 1, kind
+
+
+def test_states_of_several_dtypes_merge(gpu: Gpu) -> None:
+    whole = ExactState.empty(Terms.VALUES)
+    merged = ExactState.empty(Terms.VALUES)
+    for dtype in FLOATS:
+        array = adversarial("any finite", DTYPES[dtype], 1001)
+        added = accumulator(gpu, DTYPES[dtype], Kind.VALUES)
+        added.add(on_device(array))
+        whole, merged = whole.add(array), merged.merge(added.state())
+    assert merged == whole
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_subnormals_survive(gpu: Gpu, dtype: str) -> None:
+    row, size = DTYPES[dtype], 100_003
+    array = adversarial("all smallest", row, size)
+    for kind, scale in ((Kind.VALUES, 1), (Kind.SQUARES, 2)):
+        added = accumulator(gpu, row, kind)
+        added.add(on_device(array))
+        assert added.state().units == size << (scale * row.min_exponent - ORIGIN[kind.terms])
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_an_accumulator_goes_on_after_its_state_was_read(gpu: Gpu, dtype: str) -> None:
+    row = DTYPES[dtype]
+    parts = [adversarial("special", row, 5001, seed) for seed in range(3)]
+    added, want = accumulator(gpu, row, Kind.VALUES), ExactState.empty(Terms.VALUES)
+    for part in parts:
+        added.add(on_device(part))
+        want = want.add(part)
+        assert added.state() == want
+    assert added.nans == sum(int(np.isnan(part.astype(np.float64)).sum()) for part in parts)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("op", ["sum", "mean", "norm1", "sum_squares", "norm2"])
+def test_nan_elements_are_left_out_where_asked(backend: CudaBackend, op: str, dtype: str) -> None:
+    array = adversarial("special", DTYPES[dtype], 30_001)
+    kept = array[~np.isnan(array.astype(np.float64))]
+    omitted = backend.reduce(ArraySource(array), op, strategy="exact", nan_policy=NanPolicy.OMIT)
+    plain = backend.reduce(ArraySource(kept), op, strategy="exact")
+    assert (omitted.count, omitted.state) == (kept.size, plain.state)
+
+
+@pytest.mark.parametrize("dtype", [name for name, row in DTYPES.items() if not row.is_float])
+def test_integers_of_every_width_are_exact(backend: CudaBackend, dtype: str) -> None:
+    row = DTYPES[dtype]
+    for op, kind in (("sum", Kind.VALUES), ("norm1", Kind.MAGNITUDES), ("sum_squares", Kind.SQUARES)):
+        for name in ("benign", "special", "equal"):
+            for size in (1, 31, 33, 257, 65_537):
+                array = data(name, row, size)
+                result = backend.reduce(ArraySource(array), op, strategy="exact")
+                assert result.state == portable(kind, array).to_bytes(), (op, name, size)
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("bfloat16", (1 << 32) + 7), ("float32", (1 << 31) + 5)])
+def test_more_than_two_to_the_31_floats_are_all_added(gpu: Gpu, dtype: str, size: int) -> None:
+    import cupy
+
+    row = DTYPES[dtype]
+    if cupy.cuda.runtime.memGetInfo()[0] < 2 * size * row.itemsize:
+        pytest.skip(f"needs {2 * size * row.itemsize:,} bytes of free memory")
+    one = np.array([1 + 2.0 ** (1 - row.precision)]).astype(row.numpy)
+    array = repeated(one, size)
+    try:
+        for kind in Kind:
+            added = accumulator(gpu, row, kind)
+            added.add(array)
+            single = portable(kind, one)
+            assert added.state() == ExactState(kind.terms, size * single.units, size, Flags.NOT_NEGATIVE_ZERO)
+    finally:
+        del array
+        cupy.get_default_memory_pool().free_all_blocks()
