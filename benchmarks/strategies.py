@@ -104,7 +104,6 @@ def provenance(backend: Backend, rig: Rig) -> dict[str, Any]:
         "warpfold": _version("warpfold") or _source_version(),
         "commit": _commit(),
         "python": platform.python_version(),
-        "kernel": platform.release(),
         "packages": {name: _version(name) for name in ("numpy", "numba", "cupy-cuda13x", "cupy-cuda12x", "torch")},
         "cccl": _cccl(),
     }

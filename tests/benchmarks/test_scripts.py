@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from benchmarks import markdown
 from benchmarks.__main__ import scripts
 from benchmarks.strategies import pivot, write
 from benchmarks.suites import CPU_SUITES, GPU_SUITES, SUITES, Suite
@@ -72,3 +73,14 @@ def test_every_suite_names_strategies_that_there_are(suite: Suite) -> None:
         assert set(axes.strategies) <= known
         assert suite.baseline in axes.strategies
     assert suite in (*GPU_SUITES, *CPU_SUITES)
+
+
+def test_stored_points_come_back_as_markdown(tmp_path: Path) -> None:
+    path = tmp_path / "points.json"
+    points = [record("cub", 0.010), record("single_pass", 0.008, flags=("suspect",)), record("torch", None)]
+    write(path, {}, {"sizes": points})
+    found = markdown.read(path)["sizes"]
+    assert found == points
+    lines = markdown.table(found, ("cub", "single_pass", "torch", "cupy"), markdown.FIGURES["device"]).splitlines()
+    assert lines[0] == "| n | `cub` | `single_pass` | `torch` | `cupy` |"
+    assert lines[2] == "| 1,000 | 10.00 µs | suspect | – | – |"
