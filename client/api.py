@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from app.jobs.spec import JobSpec
 from client.errors import FieldError, JobFailed, Refused, Unreachable
-from client.models import Job, Result
+from client.models import Job, ReduceResult, Result
 
 _RETRY_STATUS = frozenset({429, 502, 503, 504})
 _LONG_POLL_S = 20
@@ -68,6 +68,13 @@ class Client:
         if ended.result is None:
             raise JobFailed(ended.id, ended.status, ended.reason, ended.error)
         return ended.result
+
+    def reduction(self, job: Job) -> ReduceResult:
+        """The result of a reduce job, waiting for it; JobFailed if there is none, TypeError for another kind."""
+        result = self.result(job)
+        if not isinstance(result, ReduceResult):
+            raise TypeError(f"job {job.id} is of kind {job.kind}, not a reduction")
+        return result
 
     def close(self) -> None:
         self._http.close()

@@ -105,15 +105,14 @@ def _works(process: psutil.Process) -> bool:
 
 def _sum(serve: Serve) -> object:
     with serve.client() as client:
-        return client.result(client.submit_json(SUM)).value
+        return client.reduction(client.submit_json(SUM)).value
 
 
 def test_jobs_and_results_are_found_again_after_a_stop_and_a_start(data_dir: Path) -> None:
     with serving(data_dir) as serve, serve.client() as client:
         assert stat.S_IMODE((data_dir / "token").stat().st_mode) == 0o600
         job = client.wait(client.submit_json(SUM))
-        assert job.result is not None
-        assert job.result.value == 1.0
+        assert client.reduction(job).value == 1.0
         descendants = psutil.Process(serve.process.pid).children(recursive=True)
         assert serve.stop(signal.SIGINT) < 5.0
         assert serve.process.returncode == 0
