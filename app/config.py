@@ -8,6 +8,9 @@ from typing import Annotated
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+DATABASE_NOTE = "database_url"
+"""File in `data_dir` where `warpfold serve` notes which database it uses, for the other commands."""
+
 
 class Settings(BaseSettings):
     """Each field is read from `WARPFOLD_<NAME>`; the defaults suit one machine."""
@@ -41,6 +44,11 @@ class Settings(BaseSettings):
         if isinstance(given, str):
             return tuple(Path(part).expanduser().resolve() for part in given.split(os.pathsep) if part)
         return given
+
+    def database_in_use(self) -> str:
+        """`database_url`, or that of the service that runs on `data_dir`; empty if there is neither."""
+        noted = self.data_dir / DATABASE_NOTE
+        return self.database_url or (noted.read_text().strip() if noted.is_file() else "")
 
     def kernel_cache_dir(self) -> Path:
         """Compiled kernels: CUDA cubins and Numba's machine code."""

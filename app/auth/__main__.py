@@ -1,4 +1,5 @@
-"""`warpfold token`: create, list and revoke access tokens, in the database that WARPFOLD_DATABASE_URL names."""
+"""`warpfold token`: create, list and revoke access tokens, in the database that WARPFOLD_DATABASE_URL names, or
+of the service that runs on WARPFOLD_DATA_DIR (.warpfold by default)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -55,9 +56,9 @@ def revoke(token_id: Annotated[int, typer.Argument(metavar="ID", help="From the 
 
 @contextmanager
 def _database() -> Iterator[BlockingDatabase]:
-    url = load_settings().database_url
+    url = load_settings().database_in_use()
     if not url:
-        _fail("set WARPFOLD_DATABASE_URL to the service's database")
+        _fail("set WARPFOLD_DATABASE_URL to the service's database, or WARPFOLD_DATA_DIR to its folder")
     database = BlockingDatabase(url, application="warpfold token")
     try:
         yield database

@@ -154,6 +154,20 @@ def test_a_killed_process_is_restarted_and_the_log_says_so(data_dir: Path, modul
         assert "restarted" in log
 
 
+def test_a_token_is_made_beside_a_running_service(data_dir: Path) -> None:
+    with serving(data_dir) as serve:
+        done = subprocess.run(
+            [sys.executable, "-m", "client", "token", "create", "ada"],
+            env={**os.environ, "WARPFOLD_DATA_DIR": str(data_dir)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert stat.S_IMODE((data_dir / "database_url").stat().st_mode) == 0o600
+        with Client(serve.url, done.stdout.strip()) as ada:
+            assert ada.wait(ada.submit_json(SUM)).owner == "ada"
+
+
 def test_a_port_in_use_is_named(data_dir: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))

@@ -8,7 +8,7 @@ import typer
 from filelock import FileLock, Timeout
 
 import migrations
-from app.config import Settings, load_settings
+from app.config import DATABASE_NOTE, Settings, load_settings
 from worker import logs
 from worker.embedded.server import ServerMissing
 from worker.serve.bootstrap import LOCK_FILE, TOKEN_FILE, first_token, prepare_data_dir, start_servers, write_secret
@@ -28,9 +28,14 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8080,
     data_dir: Annotated[
-        Path | None, typer.Option(help="Where embedded servers, caches and logs live.  [default: .warpfold]")
+        Path | None,
+        typer.Option(
+            help="Where embedded servers, caches and logs live.", show_default="WARPFOLD_DATA_DIR or .warpfold"
+        ),
     ] = None,
-    slots: Annotated[str | None, typer.Option(help="cpu,cuda:0,…  [default: every GPU seen, and cpu]")] = None,
+    slots: Annotated[
+        str | None, typer.Option(help="Such as cpu or cuda:0,cpu.", show_default="every GPU seen, and cpu")
+    ] = None,
 ) -> None:
     """Start Postgres and Redis (embedded unless WARPFOLD_DATABASE_URL / WARPFOLD_REDIS_URL name others), bring the
     schema up to date, start the api, the dispatcher and one worker per slot, and keep them alive until Ctrl-C."""
@@ -62,6 +67,7 @@ def _run(settings: Settings, root: Path, host: str, port: int, slots: tuple[str,
     processes = []
     try:
         migrations.upgrade(servers.database_url)
+        write_secret(root / DATABASE_NOTE, servers.database_url)
         token = first_token(servers.database_url, exists=(root / TOKEN_FILE).exists())
         if token is not None:
             write_secret(root / TOKEN_FILE, token)
