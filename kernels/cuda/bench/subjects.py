@@ -1,12 +1,11 @@
 """Each kind of strategy as a subject of a benchmark: made ready once, then run on the same array again and again."""
 
 from collections.abc import Callable
-from copy import copy
 from typing import Any
 
 from kernels.cuda.baselines import Bound
 from kernels.cuda.cupy_method import cupy_calls
-from kernels.cuda.exact import ExactAccumulator
+from kernels.cuda.exact import ExactAccumulator, Fetched
 from kernels.cuda.failures import cuda_errors
 from kernels.cuda.launch import Gpu
 from kernels.cuda.methods import ExactIntegers, Method, OwnMethod
@@ -89,11 +88,12 @@ class ExactSubject:
 
         self._op, self._dtype = op, dtype
         recorder = RecordingGpu(gpu)
-        self._accumulator = ExactAccumulator(recorder, dtype, op.terms, magnitudes=op.name == "norm1")
+        accumulator = ExactAccumulator(recorder, dtype, op.terms, magnitudes=op.name == "norm1")
         with recorder.recording() as calls:
-            self._accumulator.add(array)
-        total = calls[-1].args[-1]
-        self._clear = (total.data.ptr, 0, total.nbytes, gpu.stream.ptr)
+            accumulator.add(array)
+        self._kind, self._count = accumulator.kind, int(array.size)
+        self._total = calls[-1].args[-1]
+        self._clear = (self._total.data.ptr, 0, self._total.nbytes, gpu.stream.ptr)
         self._memset = runtime.memsetAsync
         self._prepared = Prepared(gpu, calls)
         self.read_bytes = int(array.nbytes)
@@ -104,6 +104,5 @@ class ExactSubject:
 
     def value(self) -> Value:
         with cuda_errors("reading the value"):
-            # A copy takes the total out; the original still stands before the first time that this is done.
-            state = copy(self._accumulator).state()
+            state = Fetched.of_words(self._total.get()).state(self._kind, self._count, omit_nan=False)
         return value_of(self._op, state, self._op.result_dtype(self._dtype))

@@ -12,6 +12,21 @@
 
 constexpr int DIGIT_BITS = 52;
 
+// A finite double as ±magnitude · 2^(position − 1074).
+struct Significand {
+    uint64 magnitude;
+    uint32 position;
+    bool negative;
+
+    __device__ explicit Significand(double x) {
+        const uint64 bits = __double_as_longlong(x);
+        const uint32 high = uint32(bits >> 32), field = high >> 20 & 0x7ff;
+        magnitude = uint64((high & 0xfffff) | (field ? 0x100000 : 0)) << 32 | uint32(bits);
+        position = (field ? field : 1) - 1;
+        negative = int32(high) < 0;
+    }
+};
+
 // What is added is a multiple of 2^LOWEST and below 2^HIGHEST.
 template <int LOWEST, int HIGHEST, int THREADS>
 struct Digits {
@@ -52,12 +67,10 @@ struct Digits {
 
     // A finite double that is a multiple of 2^LOWEST.
     __device__ void add(double x) {
-        constexpr int OFFSET = -1074 - LOW;  // from the position in units of 2^-1074
-        const uint32 high = uint32(__double_as_longlong(x) >> 32), low = uint32(__double_as_longlong(x));
-        const int field = int(high >> 20 & 0x7ff);
-        const int position = field - 1 + OFFSET, least = OFFSET > 0 ? OFFSET : 0;  // of subnormals, and of zero
-        const int64 magnitude = int64(uint64((high & 0xfffff) | (field ? 0x100000 : 0)) << 32 | low);
-        add(int32(high) < 0 ? -magnitude : magnitude, uint32(position < least ? least : position));
+        constexpr int OFFSET = -1074 - LOW;
+        const Significand s(x);
+        const int position = int(s.position) + OFFSET;  // below 0 for zero alone
+        add(s.negative ? -int64(s.magnitude) : int64(s.magnitude), OFFSET < 0 && position < 0 ? 0 : position);
     }
 
     __device__ void carry() {

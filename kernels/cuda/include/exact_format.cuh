@@ -43,10 +43,4 @@ template <class T>
 constexpr Bits<T> ENDLESS = Bits<T>(SIGN<T> - (Bits<T>(1) << (Format<T>::PRECISION - 1)));  // alone: +∞; more: NaN
 
 // What a sum is of.
-enum Terms { VALUES, MAGNITUDES, SQUARES };
-
-// Every term, and so every sum, is a multiple of 2^LOWEST_TERM; a term is below 2^HIGHEST_TERM.
-template <class T, int TERMS>
-constexpr int LOWEST_TERM = Format<T>::LOWEST * (TERMS == SQUARES ? 2 : 1);
-template <class T, int TERMS>
-constexpr int HIGHEST_TERM = Format<T>::HIGHEST * (TERMS == SQUARES ? 2 : 1);
+enum Terms { VALUES, MAGNITUDES, SQUARES, MOMENTS };

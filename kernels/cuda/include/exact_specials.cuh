@@ -2,8 +2,8 @@
 #pragma once
 #include "exact_tiles.cuh"
 
-// As kernels.exact.state.Flags; NaNs are counted instead.
-enum Flag : uint32 { POSITIVE_INFINITY = 2, NEGATIVE_INFINITY = 4, NOT_NEGATIVE_ZERO = 8 };
+// As kernels.exact.state.Flags. NaN elements are counted instead: they may have to be left out.
+enum Flag : uint32 { NAN_PRODUCT = 1, POSITIVE_INFINITY = 2, NEGATIVE_INFINITY = 4, NOT_NEGATIVE_ZERO = 8 };
 
 template <int TERMS>
 struct Specials {
@@ -35,7 +35,7 @@ struct Specials {
                 ++nans;
             else
                 flags |= TERMS == VALUES && bits != magnitude ? NEGATIVE_INFINITY : POSITIVE_INFINITY;
-            tile.make_negative_zero(at);
+            tile.make_zero(at, true);
         }
     }
 };

@@ -11,31 +11,34 @@ struct Tile {
     // `at` must be known at compile time after unrolling.
     __device__ T operator[](int at) const { return vectors[at / LANES][at % LANES]; }
 
-    __device__ void make_negative_zero(int at) {
+    __device__ void make_zero(int at, bool negative) {
         uint32* const words = vectors[at / LANES].words;
         const int lane = at % LANES;
+        const uint32 sign = negative ? 0x80000000u : 0;
         if constexpr (sizeof(T) == 8) {
             words[2 * lane] = 0;
-            words[2 * lane + 1] = 0x80000000u;
+            words[2 * lane + 1] = sign;
         } else if constexpr (sizeof(T) == 4) {
-            words[lane] = 0x80000000u;
+            words[lane] = sign;
         } else {
-            words[lane / 2] = lane % 2 ? (words[lane / 2] & 0xffffu) | 0x80000000u : (words[lane / 2] & ~0xffffu) | 0x8000u;
+            uint32& word = words[lane / 2];
+            word = lane % 2 ? (word & 0xffffu) | sign : (word & 0xffff0000u) | sign >> 16;
         }
     }
 };
 
-// A vector of −0, which adds nothing to any sum, not even a sign.
 template <class T>
-__device__ Vector<T> negative_zeros() {
+__device__ Vector<T> zeros(bool negative) {
+    if (!negative) return {{0, 0, 0, 0}};
     if constexpr (sizeof(T) == 8) return {{0, 0x80000000u, 0, 0x80000000u}};
     const uint32 word = sizeof(T) == 4 ? 0x80000000u : 0x80008000u;
     return {{word, word, word, word}};
 }
 
 // `count` elements at `data` as vectors: first those that lie between boundaries of 16 bytes, then one vector for each
-// element before and after those, −0 in its other lanes. Beyond the end there are only vectors of −0.
-template <class T>
+// element before and after those, with zeros in its other lanes; beyond the end there are zeros only. They are −0, which
+// adds nothing to any sum, not even a sign, unless +0 is asked for.
+template <class T, bool NEGATIVE = true>
 struct Vectors {
     const T* data;
     uint64 count, head, whole, all;
@@ -50,7 +53,7 @@ struct Vectors {
 
     __device__ Vector<T> operator[](uint64 number) const {
         if (number < whole) return Vector<T>::load(data + head + number * Vector<T>::size);
-        Vector<T> vector = negative_zeros<T>();
+        Vector<T> vector = zeros<T>(NEGATIVE);
         if (number < all) {
             const uint64 edge = number - whole;  // the head's elements, then the tail's
             const Bits<T> bits = bits_of(data[edge < head ? edge : edge + whole * Vector<T>::size]);
@@ -76,28 +79,48 @@ struct Vectors {
     }
 };
 
-// Calls consume(tile) for every tile of this block's share of the array. With AHEAD the next tile is being read while
-// one is consumed: more registers, but something is always in flight.
-template <int FLIGHT, bool AHEAD, class T, class Consume>
-__device__ void for_each_tile(const Vectors<T>& vectors, Consume& consume) {
-    const uint64 tiles = (vectors.all + FLIGHT * blockDim.x - 1) / (FLIGHT * blockDim.x);
+template <class T, int FLIGHT>
+struct TilePair {
+    Tile<T, FLIGHT> x, y;
+};
+
+// Two arrays of one length that lie alike between the boundaries. The products of what fills them up are −0 · +0.
+template <class T>
+struct VectorPairs {
+    Vectors<T> x;
+    Vectors<T, false> y;
+    uint64 all;
+
+    __device__ VectorPairs(const T* x, const T* y, uint64 count) : x(x, count), y(y, count), all(this->x.all) {}
+
+    template <int FLIGHT>
+    __device__ TilePair<T, FLIGHT> tile(uint64 number) const {
+        return {x.template tile<FLIGHT>(number), y.template tile<FLIGHT>(number)};
+    }
+};
+
+// Calls consume(tile) for every tile of this block's share of the array or pair of arrays. With AHEAD the next tile is
+// being read while one is consumed: more registers, but something is always in flight.
+template <int FLIGHT, bool AHEAD, class Source, class Consume>
+__device__ void for_each_tile(const Source& source, Consume& consume) {
+    const uint64 tiles = (source.all + FLIGHT * blockDim.x - 1) / (FLIGHT * blockDim.x);
     uint64 number = blockIdx.x;
     if (number >= tiles) return;
-    Tile<T, FLIGHT> tile = vectors.template tile<FLIGHT>(number);
+    auto tile = source.template tile<FLIGHT>(number);
 #pragma unroll 1
     for (;;) {
         number += gridDim.x;
         const bool more = number < tiles;
         if constexpr (AHEAD) {
-            Tile<T, FLIGHT> next;
-            if (more) next = vectors.template tile<FLIGHT>(number);
+            auto next = tile;
+            if (more) next = source.template tile<FLIGHT>(number);
             consume(tile);
             if (!more) return;
             tile = next;
         } else {
             consume(tile);
             if (!more) return;
-            tile = vectors.template tile<FLIGHT>(number);
+            tile = source.template tile<FLIGHT>(number);
         }
     }
 }

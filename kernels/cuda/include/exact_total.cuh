@@ -10,8 +10,11 @@
 #include "elements.cuh"
 
 struct Total {
-    static constexpr int NANS = 0, FLAGS = 1, DIGITS = 2;
+    static constexpr int NANS = 0, FLAGS = 1, DIGITS = 2, OF_VALUES = 74;
     uint64* words;
+
+    // That of the squares, behind that of the values.
+    __device__ Total second() const { return {words + OF_VALUES}; }
 
     // value · 2^position units; |value| < 2^95.
     __device__ void add(int128 value, int position) const {
@@ -28,7 +31,7 @@ struct Total {
     __device__ void note(uint32 flags, uint32 nans) const {
         uint32 any = 0;
 #pragma unroll
-        for (uint32 flag = 2; flag <= 8; flag *= 2)
+        for (uint32 flag = 1; flag <= 8; flag *= 2)
             if (__syncthreads_or(flags & flag)) any |= flag;
         if (threadIdx.x == 0 && any) atomicOr(words + FLAGS, uint64(any));
         if (nans) atomicAdd(words + NANS, uint64(nans));

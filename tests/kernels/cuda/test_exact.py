@@ -1,4 +1,4 @@
-"""The exact accumulator of a warp, on the host: its totals are those of the portable definition, bit for bit."""
+"""The exact sums of a warp, on the host: their totals are those of the portable definition, bit for bit."""
 
 import ctypes
 import sys
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from kernels.cuda.exact import LARGEST_SHARED, MOST_BLOCKS, SHAPES, WORDS, Fetched, Kind, Shape
+from kernels.cuda.exact.total import FetchedMoments
 from kernels.dtypes import DTYPES, DType
 from kernels.exact.state import ExactState, Flags
 from kernels.ops import Terms
@@ -27,15 +28,44 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     return on_host.build_exact(tmp_path_factory.mktemp("exact"))
 
 
-def state_of(
-    library: ctypes.CDLL, dtype: DType, kind: Kind, array: NDArray[Any], *, ahead: bool = False, omit_nan: bool = False
-) -> ExactState:
-    words = on_host.exact(library, dtype, kind, array, WORDS[kind.terms], ahead=ahead)
-    return Fetched.of_words(words).state(kind, array.size, omit_nan=omit_nan)
+def states_of(
+    library: ctypes.CDLL, dtype: DType, kind: Kind, *arrays: NDArray[Any], ahead: bool = False, omit_nan: bool = False
+) -> tuple[ExactState, ...]:
+    """What the device code makes of one array, or of two: one state, or two for moments."""
+    words = WORDS[Terms.VALUES] + WORDS[Terms.PRODUCTS] if kind is Kind.MOMENTS else WORDS[kind.terms]
+    total = on_host.exact(library, dtype, kind, arrays, words, ahead=ahead)
+    if kind is Kind.MOMENTS:
+        return FetchedMoments.of_words(total).states(arrays[0].size, omit_nan=omit_nan)
+    return (Fetched.of_words(total).state(kind, arrays[0].size, omit_nan=omit_nan),)
 
 
-def portable(kind: Kind, array: NDArray[Any]) -> ExactState:
-    return ExactState.empty(kind.terms).add(array, magnitudes=kind is Kind.MAGNITUDES)
+def portable(kind: Kind, *arrays: NDArray[Any]) -> tuple[ExactState, ...]:
+    """What the portable definition makes of them."""
+    values, products = ExactState.empty(Terms.VALUES), ExactState.empty(Terms.PRODUCTS)
+    match kind:
+        case Kind.MOMENTS:
+            return values.add(*arrays), products.add(*arrays)
+        case Kind.PRODUCTS:
+            return (products.add_products(*arrays),)
+        case Kind.SQUARES:
+            return (products.add(*arrays),)
+    return (values.add(*arrays, magnitudes=kind is Kind.MAGNITUDES),)
+
+
+def operands(kind: Kind, data: str, dtype: DType, size: int, start: int = 0) -> tuple[NDArray[Any], ...]:
+    """One array of the kind of data, from element `start`, or two that differ."""
+    arrays = [adversarial(data, dtype, size + start, seed)[start:] for seed in range(2 if kind is Kind.PRODUCTS else 1)]
+    if kind is Kind.PRODUCTS:
+        arrays[1] = arrays[1][::-1].copy() if start == 0 else aligned_as(arrays[0], arrays[1][::-1])
+    return tuple(arrays)
+
+
+def aligned_as(model: NDArray[Any], array: NDArray[Any]) -> NDArray[Any]:
+    """A copy of `array` that lies between boundaries of 16 bytes as `model` does."""
+    room = np.empty(array.size + 16, array.dtype)
+    start = (model.ctypes.data - room.ctypes.data) % 16 // array.itemsize
+    room[start : start + array.size] = array
+    return room[start : start + array.size]
 
 
 @pytest.mark.parametrize("data", ADVERSARIAL)
@@ -44,24 +74,25 @@ def portable(kind: Kind, array: NDArray[Any]) -> ExactState:
 def test_a_sum_is_the_portable_one_on_adversarial_data(library: ctypes.CDLL, dtype: str, kind: Kind, data: str) -> None:
     row = DTYPES[dtype]
     for size, start in ((1, 0), (17, 1), (4099, 3)):
-        array = adversarial(data, row, size + start)[start:]
-        assert state_of(library, row, kind, array, ahead=bool(start)) == portable(kind, array), (size, start)
+        arrays = operands(kind, data, row, size, start)
+        assert states_of(library, row, kind, *arrays, ahead=bool(start)) == portable(kind, *arrays), (size, start)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("data", ["all largest", "all most negative", "all just below one", "all smallest", "special"])
 def test_budgets_and_carries_hold_on_long_runs(library: ctypes.CDLL, dtype: str, data: str) -> None:
     row = DTYPES[dtype]
-    array = adversarial(data, row, 300_000)  # more than 2¹² elements a thread: windows flush, digits carry
     for kind in Kind:
-        assert state_of(library, row, kind, array) == portable(kind, array), kind
+        # more than 2¹² elements a thread: windows flush, digits carry
+        arrays = operands(kind, data, row, 300_000)
+        assert states_of(library, row, kind, *arrays) == portable(kind, *arrays), kind
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
 def test_buckets_are_emptied_before_they_round(library: ctypes.CDLL, dtype: str) -> None:
     row = DTYPES[dtype]
     array = adversarial("all just below one", row, (1 << 14) * 64 + 4096)  # more than a thread's budget in two warps
-    assert state_of(library, row, Kind.VALUES, array) == portable(Kind.VALUES, array)
+    assert states_of(library, row, Kind.VALUES, array) == portable(Kind.VALUES, array)
 
 
 @settings(deadline=None, max_examples=150)
@@ -86,19 +117,33 @@ def test_a_window_holds_what_it_says(  # noqa: PLR0917
     bits |= random.choice(np.array([0, 1, (1 << fraction) - 1], word), size)
     bits |= random.integers(0, 2, size).astype(word) << word.type(8 * row.itemsize - 1)
     array = bits.view(row.numpy)
-    assert state_of(library, row, kind, array) == portable(kind, array)
+    arrays = (array, array[::-1].copy()) if kind is Kind.PRODUCTS else (array,)
+    assert states_of(library, row, kind, *arrays) == portable(kind, *arrays)
 
 
 @pytest.mark.parametrize("kind", Kind)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_nan_elements_are_left_out_and_not_counted(library: ctypes.CDLL, dtype: str, kind: Kind) -> None:
     row = DTYPES[dtype]
-    array = adversarial("special", row, 3001)
-    kept = array[~np.isnan(array.astype(np.float64))]
-    assert kept.size < array.size
-    assert state_of(library, row, kind, array, omit_nan=True) == portable(kind, kept)
-    nothing = np.full(77, np.nan).astype(row.numpy)
-    assert state_of(library, row, kind, nothing, omit_nan=True) == ExactState.empty(kind.terms)
+    arrays = operands(kind, "special", row, 3001)
+    missing = np.any([np.isnan(array.astype(np.float64)) for array in arrays], axis=0)
+    kept = tuple(array[~missing] for array in arrays)
+    assert kept[0].size < arrays[0].size
+    assert states_of(library, row, kind, *arrays, omit_nan=True) == portable(kind, *kept)
+    nothing = tuple(np.full(77, np.nan).astype(row.numpy) for _ in arrays)
+    states = states_of(library, row, kind, *nothing, omit_nan=True)
+    assert states == tuple(ExactState.empty(state.terms) for state in states)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_products_of_zeros_and_infinities_follow_ieee_754(library: ctypes.CDLL, dtype: str) -> None:
+    row = DTYPES[dtype]
+    values = np.array([0.0, -0.0, 1.5, -1.5, np.inf, -np.inf, np.nan]).astype(row.numpy)
+    for x in values:
+        for y in values:
+            for size in (1, 40):  # alone, and filling tiles
+                arrays = (np.full(size, x, row.numpy), np.full(size, y, row.numpy))
+                assert states_of(library, row, Kind.PRODUCTS, *arrays) == portable(Kind.PRODUCTS, *arrays), (x, y)
 
 
 def test_digits_of_a_total_may_have_any_sign_and_size() -> None:

@@ -107,16 +107,17 @@ def generate(library: ctypes.CDLL, plan: Plan, start: int, stop: int) -> NDArray
 
 
 def exact(
-    library: ctypes.CDLL, dtype: DType, kind: Kind, array: NDArray[Any], words: int, *, ahead: bool
+    library: ctypes.CDLL, dtype: DType, kind: Kind, arrays: tuple[NDArray[Any], ...], words: int, *, ahead: bool
 ) -> NDArray[np.uint64]:
-    """The total (as `include/exact_total.cuh` lays it out) that two blocks of one warp make of `array`."""
+    """The total (as `include/exact_total.cuh` lays it out) that two blocks of one warp make of one array, or two."""
     total = np.zeros(words + 1, np.uint64)
     total[-1] = 0x5EED  # must stay: no digit may lie beyond
     known = library.exact_by_name(
         dtype.name.encode(),
         kind.value.encode(),
-        ctypes.c_void_p(array.ctypes.data),
-        ctypes.c_uint64(array.size),
+        ctypes.c_void_p(arrays[0].ctypes.data),
+        ctypes.c_void_p(arrays[-1].ctypes.data),
+        ctypes.c_uint64(arrays[0].size),
         ctypes.c_bool(ahead),
         ctypes.c_void_p(total.ctypes.data),
     )

@@ -6,36 +6,38 @@
 
 constexpr int FLIGHT = 2, GRID = 2;
 
-template <class T, int TERMS, bool AHEAD>
-void run(const T* data, uint64 count, uint64* words) {
-    using S = Sum<T, TERMS, LANES>;
+template <bool AHEAD, class S, class Source>
+void run(const Source& source, uint64* words) {
     gridDim.x = GRID;
     for (blockIdx.x = 0; blockIdx.x < GRID; ++blockIdx.x) {
         std::vector<int64> memory(S::BYTES / 8 * LANES, 0x5EED5EED5EED5EED);
         Warp().run([&] {
-            const Total total{words};
-            S sum(memory.data(), total);
-            for_each_tile<FLIGHT, AHEAD>(Vectors<T>(data, count), sum);
-            total.note(sum.specials.flags, sum.specials.nans);
-            sum.finish();
+            S sum(memory.data(), Total{words});
+            for_each_tile<FLIGHT, AHEAD>(source, sum);
+            finish(sum);
         });
     }
     blockIdx.x = 0;
     gridDim.x = 1;
 }
 
-template <class T, int TERMS>
-void run(const void* data, uint64 count, bool ahead, uint64* words) {
-    const T* const elements = static_cast<const T*>(data);
-    ahead ? run<T, TERMS, true>(elements, count, words) : run<T, TERMS, false>(elements, count, words);
+template <class S, class Source>
+bool run(const Source& source, bool ahead, uint64* words) {
+    ahead ? run<true, S>(source, words) : run<false, S>(source, words);
+    return true;
 }
 
 #define EXACT(T, TERMS) \
-    if (!strcmp(dtype, #T) && !strcmp(kind, #TERMS)) return run<T, TERMS>(data, count, ahead, words), true
-#define EXACT_ALL(T) EXACT(T, VALUES); EXACT(T, MAGNITUDES); EXACT(T, SQUARES)
+    if (!strcmp(dtype, #T) && !strcmp(kind, #TERMS)) \
+        return run<Sum<T, TERMS, LANES>>(Vectors<T>(static_cast<const T*>(x), count), ahead, words)
+#define EXACT_ALL(T) \
+    EXACT(T, VALUES); EXACT(T, MAGNITUDES); EXACT(T, SQUARES); EXACT(T, MOMENTS); \
+    if (!strcmp(dtype, #T) && !strcmp(kind, "PRODUCTS")) \
+        return run<DotSum<T, LANES>>( \
+            VectorPairs<T>(static_cast<const T*>(x), static_cast<const T*>(y), count), ahead, words)
 
-extern "C" bool exact_by_name(const char* dtype, const char* kind, const void* data, uint64 count, bool ahead,
-                              uint64* words) {
+extern "C" bool exact_by_name(const char* dtype, const char* kind, const void* x, const void* y, uint64 count,
+                              bool ahead, uint64* words) {
     EXACT_ALL(float16); EXACT_ALL(bfloat16); EXACT_ALL(float32); EXACT_ALL(float64);
     return false;
 }

@@ -1,0 +1,107 @@
+// Exact sums of the products of two arrays: as exact_window_sum.cuh, for pairs of tiles. The exponents of the products of a
+// pair of tiles lie between the sums of the smallest and of the largest of each.
+#pragma once
+#include "exact_window_sum.cuh"
+
+// NaNs, infinities and −0 of products. A pair with a NaN is counted, and may be left out; ∞ · 0 is a NaN that stays.
+struct PairSpecials {
+    uint32 flags = 0, nans = 0;
+
+    template <class T, int FLIGHT>
+    __device__ void look(const Tile<T, FLIGHT>& x, const Tile<T, FLIGHT>& y) {
+        if (flags & NOT_NEGATIVE_ZERO) return;
+        bool other = false;
+#pragma unroll
+        for (int at = 0; at < x.SIZE; ++at) {
+            const Bits<T> a = bits_of(x[at]), b = bits_of(y[at]);
+            const bool zero = (a & Bits<T>(~SIGN<T>)) == 0 || (b & Bits<T>(~SIGN<T>)) == 0;
+            other |= !zero || ((a ^ b) & SIGN<T>) == 0;
+        }
+        if (other) flags |= NOT_NEGATIVE_ZERO;
+    }
+
+    // Leaves −0 · +0 in the places of pairs whose product is not finite.
+    template <class T, int FLIGHT>
+    __device__ void set_aside(Tile<T, FLIGHT>& x, Tile<T, FLIGHT>& y) {
+#pragma unroll
+        for (int at = 0; at < x.SIZE; ++at) {
+            const Bits<T> a = bits_of(x[at]), b = bits_of(y[at]);
+            const Bits<T> large = a & Bits<T>(~SIGN<T>), other = b & Bits<T>(~SIGN<T>);
+            if (large < ENDLESS<T> && other < ENDLESS<T>) continue;
+            if (large > ENDLESS<T> || other > ENDLESS<T>)
+                ++nans;
+            else if (large == 0 || other == 0)
+                flags |= NAN_PRODUCT;
+            else
+                flags |= (a ^ b) & SIGN<T> ? NEGATIVE_INFINITY : POSITIVE_INFINITY;
+            x.make_zero(at, true);
+            y.make_zero(at, false);
+        }
+    }
+};
+
+template <class T, int THREADS>
+struct DotSum {
+    using Added = ProductTerms<T, THREADS>;
+    static constexpr int BYTES = Added::BYTES;
+    PairSpecials specials;
+    Total total;
+    Added terms;
+    Range window = {1, 0};
+    int left = Added::BUDGET, misses = PATIENCE;
+
+    __device__ DotSum(void* memory, const Total& total) : total(total), terms(static_cast<int64*>(memory)) {}
+
+    template <int FLIGHT>
+    __device__ void operator()(TilePair<T, FLIGHT>& pair) {
+        auto &x = pair.x, &y = pair.y;
+        if constexpr (ALWAYS_INSIDE<T>) {
+            if (!all_finite(x) || !all_finite(y)) specials.set_aside(x, y);
+            specials.look(x, y);
+        } else {
+            Span<T> of_x(x), of_y(y);
+            if (!of_x.all_finite() || !of_y.all_finite()) {
+                specials.set_aside(x, y);
+                of_x = Span<T>(x);
+                of_y = Span<T>(y);
+            }
+            specials.look(x, y);
+            const Range span{of_x.lowest() + of_y.lowest(), of_x.highest() + of_y.highest()};
+            if (span.lowest < window.lowest || span.highest > window.highest) {
+                if (of_x.all_zero() || of_y.all_zero()) return;
+                if (!move(span)) return add_slowly(x, y);
+            }
+        }
+        if (left < x.SIZE) {
+            terms.flush();
+            left = Added::BUDGET;
+        }
+        left -= x.SIZE;
+#pragma unroll
+        for (int at = 0; at < x.SIZE; ++at) terms.add(widen(x[at]), widen(y[at]));
+    }
+
+    __device__ bool move(const Range& span) {
+        if (misses++ < PATIENCE) return false;
+        const Range there = Added::range(span.highest);
+        if (span.lowest < there.lowest || span.highest > there.highest) return false;
+        terms.flush();
+        terms.move(span.highest);
+        window = there;
+        left = Added::BUDGET;
+        misses = 0;
+        return true;
+    }
+
+    template <int FLIGHT>
+    __device__ void add_slowly(const Tile<T, FLIGHT>& x, const Tile<T, FLIGHT>& y) {
+        terms.reserve(x.SIZE);
+#pragma unroll
+        for (int at = 0; at < x.SIZE; ++at) terms.add_slowly(widen(x[at]), widen(y[at]));
+    }
+
+    __device__ void finish() {
+        terms.flush();
+        terms.fold(total);
+    }
+};
