@@ -1,4 +1,4 @@
-"""The exact accumulator on the GPU: the state of the portable definition, bit for bit, on adversarial data."""
+"""Exact sums on the GPU: the states of the portable definition, bit for bit, on adversarial data."""
 
 from copy import copy
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from kernels.cuda.backend import CudaBackend
-from kernels.cuda.exact import SHAPES, ExactAccumulator, Kind
+from kernels.cuda.exact import SHAPES, ExactAccumulator, ExactDot, ExactMoments, Kind
 from kernels.cuda.feed import carrier
 from kernels.cuda.launch import Gpu
 from kernels.dtypes import DTYPES, DType
@@ -42,12 +42,51 @@ def repeated(one: NDArray[Any], size: int) -> Any:
     return cupy.full(size, one.view(word)[0], dtype=word).view(carrier(dtype))
 
 
-def accumulator(gpu: Gpu, dtype: DType, kind: Kind) -> ExactAccumulator:
-    return ExactAccumulator(gpu, dtype, kind.terms, magnitudes=kind is Kind.MAGNITUDES)
+def times(size: int, states: tuple[ExactState, ...]) -> tuple[ExactState, ...]:
+    """The states of `size` terms each of which has the sum of one of `states`."""
+    return tuple(ExactState(one.terms, size * one.units, size, Flags.NOT_NEGATIVE_ZERO) for one in states)
 
 
-def portable(kind: Kind, array: NDArray[Any]) -> ExactState:
-    return ExactState.empty(kind.terms).add(array, magnitudes=kind is Kind.MAGNITUDES)
+class Added:
+    """The exact sum of a kind, of one array or of pairs: the accumulator that is right for it."""
+
+    def __init__(self, gpu: Gpu, dtype: DType, kind: Kind) -> None:
+        self.accumulator: ExactAccumulator | ExactMoments | ExactDot
+        if kind is Kind.MOMENTS:
+            self.accumulator = ExactMoments(gpu, dtype)
+        elif kind is Kind.PRODUCTS:
+            self.accumulator = ExactDot(gpu, dtype)
+        else:
+            self.accumulator = ExactAccumulator(gpu, dtype, kind.terms, magnitudes=kind is Kind.MAGNITUDES)
+
+    def add(self, *arrays: Any) -> None:
+        if isinstance(self.accumulator, ExactDot):
+            self.accumulator.add(arrays[0], arrays[1])
+        else:
+            self.accumulator.add(arrays[0])
+
+    def states(self) -> tuple[ExactState, ...]:
+        if isinstance(self.accumulator, ExactMoments):
+            return self.accumulator.states()
+        return (self.accumulator.state(),)
+
+
+def portable(kind: Kind, *arrays: NDArray[Any]) -> tuple[ExactState, ...]:
+    """What the portable definition makes of one array, or of two."""
+    values, products = ExactState.empty(Terms.VALUES), ExactState.empty(Terms.PRODUCTS)
+    match kind:
+        case Kind.MOMENTS:
+            return values.add(*arrays), products.add(*arrays)
+        case Kind.PRODUCTS:
+            return (products.add_products(*arrays),)
+        case Kind.SQUARES:
+            return (products.add(*arrays),)
+    return (values.add(*arrays, magnitudes=kind is Kind.MAGNITUDES),)
+
+
+def operands(kind: Kind, name: str, dtype: DType, size: int) -> tuple[NDArray[Any], ...]:
+    """One array of the kind of data, or two that differ."""
+    return tuple(adversarial(name, dtype, size, seed) for seed in range(2 if kind is Kind.PRODUCTS else 1))
 
 
 @pytest.mark.parametrize("kind", Kind)
@@ -57,10 +96,10 @@ def test_a_state_is_the_portable_one_on_adversarial_data(gpu: Gpu, dtype: str, k
     for number, name in enumerate(ADVERSARIAL):
         for size in SIZES:
             start = STARTS[(number + size) % len(STARTS)]
-            array = adversarial(name, row, size)
-            added = accumulator(gpu, row, kind)
-            added.add(on_device(array, start))
-            if added.state() != portable(kind, array):
+            arrays = operands(kind, name, row, size)
+            added = Added(gpu, row, kind)
+            added.add(*(on_device(array, start + 2 * place) for place, array in enumerate(arrays)))
+            if added.states() != portable(kind, *arrays):
                 wrong.append((name, size, start))
     assert wrong == []
 
@@ -74,9 +113,9 @@ def test_budgets_and_carries_hold_on_long_runs(gpu: Gpu, name: str, dtype: str) 
     few = copy(gpu)
     few.multiprocessors = 1  # each thread meets tens of thousands of elements
     for kind in Kind:
-        added = accumulator(few, row, kind)
-        added.add(array)
-        assert added.state() == ExactState(kind.terms, size * portable(kind, one).units, size, Flags.NOT_NEGATIVE_ZERO)
+        added = Added(few, row, kind)
+        added.add(array, array)
+        assert added.states() == times(size, portable(kind, *([one, one] if kind is Kind.PRODUCTS else [one])))
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -86,15 +125,15 @@ def test_order_chunks_and_block_sizes_do_not_show(gpu: Gpu, dtype: str) -> None:
     small = copy(gpu)
     small.shared_per_block = 64 << 10  # the launches of a GPU with less shared memory
     for kind in Kind:
-        seen = {portable(kind, array).to_bytes()}
+        other = np.roll(array, 1)
+        seen = {portable(kind, *([array, other] if kind is Kind.PRODUCTS else [array]))}
         for device in (gpu, small):
             for _ in range(3):
-                shuffled = random.permutation(array)
-                cuts = np.sort(random.integers(0, array.size, 5))
-                added = accumulator(device, row, kind)
-                for part in np.split(shuffled, cuts):
-                    added.add(on_device(part, int(random.integers(8))))
-                seen.add(added.state().to_bytes())
+                order = random.permutation(array.size)
+                added = Added(device, row, kind)
+                for part in np.split(order, np.sort(random.integers(0, array.size, 5))):
+                    added.add(*(on_device(one[part], int(random.integers(8))) for one in (array, other)))
+                seen.add(added.states())
         assert len(seen) == 1, kind
 
 
@@ -103,7 +142,7 @@ def test_states_of_several_dtypes_merge(gpu: Gpu) -> None:
     merged = ExactState.empty(Terms.VALUES)
     for dtype in FLOATS:
         array = adversarial("any finite", DTYPES[dtype], 1001)
-        added = accumulator(gpu, DTYPES[dtype], Kind.VALUES)
+        added = ExactAccumulator(gpu, DTYPES[dtype], Terms.VALUES)
         added.add(on_device(array))
         whole, merged = whole.add(array), merged.merge(added.state())
     assert merged == whole
@@ -114,7 +153,7 @@ def test_subnormals_survive(gpu: Gpu, dtype: str) -> None:
     row, size = DTYPES[dtype], 100_003
     array = adversarial("all smallest", row, size)
     for kind, scale in ((Kind.VALUES, 1), (Kind.SQUARES, 2)):
-        added = accumulator(gpu, row, kind)
+        added = ExactAccumulator(gpu, row, kind.terms)
         added.add(on_device(array))
         assert added.state().units == size << (scale * row.min_exponent - ORIGIN[kind.terms])
 
@@ -123,7 +162,7 @@ def test_subnormals_survive(gpu: Gpu, dtype: str) -> None:
 def test_an_accumulator_goes_on_after_its_state_was_read(gpu: Gpu, dtype: str) -> None:
     row = DTYPES[dtype]
     parts = [adversarial("special", row, 5001, seed) for seed in range(3)]
-    added, want = accumulator(gpu, row, Kind.VALUES), ExactState.empty(Terms.VALUES)
+    added, want = ExactAccumulator(gpu, row, Terms.VALUES), ExactState.empty(Terms.VALUES)
     for part in parts:
         added.add(on_device(part))
         want = want.add(part)
@@ -149,7 +188,7 @@ def test_integers_of_every_width_are_exact(backend: CudaBackend, dtype: str) -> 
             for size in (1, 31, 33, 257, 65_537):
                 array = data(name, row, size)
                 result = backend.reduce(ArraySource(array), op, strategy="exact")
-                assert result.state == portable(kind, array).to_bytes(), (op, name, size)
+                assert result.state == portable(kind, array)[0].to_bytes(), (op, name, size)
 
 
 @pytest.mark.parametrize(("dtype", "size"), [("bfloat16", (1 << 32) + 7), ("float32", (1 << 31) + 5)])
@@ -163,10 +202,9 @@ def test_more_than_two_to_the_31_floats_are_all_added(gpu: Gpu, dtype: str, size
     array = repeated(one, size)
     try:
         for kind in Kind:
-            added = accumulator(gpu, row, kind)
-            added.add(array)
-            single = portable(kind, one)
-            assert added.state() == ExactState(kind.terms, size * single.units, size, Flags.NOT_NEGATIVE_ZERO)
+            added = Added(gpu, row, kind)
+            added.add(array, array)
+            assert added.states() == times(size, portable(kind, *([one, one] if kind is Kind.PRODUCTS else [one])))
     finally:
         del array
         cupy.get_default_memory_pool().free_all_blocks()

@@ -1,0 +1,300 @@
+"""How fast exact sums are on a GPU, beside CUB and CuPy on the same data: `python -m benchmarks.exact_cuda`.
+
+Large arrays: GB/s of input, the median of several groups of launches between two events; the array is far larger than
+the caches, so that every launch reads it from memory, and the contenders take turns. The ratios are to CUB's plain sum
+of the same array (for dot, to the fastest plain read of as many bytes, for there is no peer). Small arrays: device time
+of one reduction, launches replayed from a graph over buffers that together exceed the caches. `--out` writes all
+figures as JSON.
+"""
+
+import argparse
+import json
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from kernels.cuda.baselines import baselines
+from kernels.cuda.baselines.toolkit import find_toolkit
+from kernels.cuda.bench.ceiling import measure_ceiling
+from kernels.cuda.bench.observer import NvmlObserver
+from kernels.cuda.device import describe
+from kernels.cuda.exact import ExactAccumulator, ExactDot, ExactMoments
+from kernels.cuda.feed import carrier
+from kernels.cuda.generator import fill
+from kernels.cuda.launch import Gpu
+from kernels.dtypes import DTYPES, DType
+from kernels.errors import KernelError
+from kernels.generate import plan
+from kernels.ops import OPS, Terms
+from kernels.source import GeneratedSource
+
+GROUPS, LAUNCHES = 9, 5
+REPLAYS, RUNS = 15, 48
+SMALL = (10**3, 10**4, 10**5, 10**6, 10**7)
+ROTATED_BYTES = 1 << 28
+DATA: tuple[tuple[str, str, dict[str, float]], ...] = (
+    ("normal", "normal", {}),
+    ("uniform", "uniform", {}),
+    ("mixed", "mixed", {}),
+    ("lognormal(3)", "lognormal", {"sigma": 3.0}),
+    ("90 % zeros", "normal", {}),
+    ("pathological", "pathological", {}),
+    ("all exponents", "all_exponents", {}),
+)
+TARGETS: dict[str, tuple[float, float]] = {
+    "float16": (0.97, 0.85),
+    "bfloat16": (0.97, 0.85),
+    "float32": (0.99, 0.90),
+    "float64": (0.97, 0.70),
+}
+"""Least ratio of the exact sum to CUB's: on most data, and where all exponents occur."""
+
+Run = Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Large:
+    """GB/s of input; those of peers that are not there, or do not take the dtype, are None."""
+
+    dtype: str
+    data: str
+    n: int
+    cub: float | None
+    cub_gpu_to_gpu: float | None
+    cupy_sum: float | None
+    cupy_var: float | None
+    exact_sum: float
+    exact_sum_squares: float
+    exact_moments: float
+    exact_dot: float
+
+    def over_cub(self, speed: float) -> float | None:
+        return speed / self.cub if self.cub else None
+
+    def met(self) -> bool | None:
+        """Whether the exact sum reaches its target."""
+        ratio, target = self.over_cub(self.exact_sum), TARGETS[self.dtype]
+        return None if ratio is None else ratio >= target[self.data == "all exponents"]
+
+
+@dataclass(frozen=True, slots=True)
+class Small:
+    """Microseconds of device time a reduction."""
+
+    dtype: str
+    n: int
+    cub: float | None
+    exact_sum: float
+    exact_sum_squares: float
+
+
+def seconds(gpu: Gpu, run: Run) -> float:
+    """Of one run, averaged over one group."""
+    import cupy
+
+    start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+    start.record(gpu.stream)
+    for _ in range(LAUNCHES):
+        run()
+    stop.record(gpu.stream)
+    stop.synchronize()
+    return float(cupy.cuda.get_elapsed_time(start, stop)) / 1e3 / LAUNCHES
+
+
+def speeds(gpu: Gpu, contenders: dict[str, tuple[int, Run]]) -> dict[str, float]:
+    """Median GB/s of each (bytes read, run)."""
+    times: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(GROUPS + 1):
+        for name, (_, run) in contenders.items():
+            times[name].append(seconds(gpu, run))
+    return {name: contenders[name][0] / statistics.median(taken[1:]) / 1e9 for name, taken in times.items()}
+
+
+def peer(gpu: Gpu, name: str, dtype: DType, array: Any) -> Run | None:
+    """A run of a peer's sum; None where it is missing or does not take the dtype."""
+    row = baselines()[name]
+    if ("sum", dtype.name) not in row.row.claims:
+        return None
+    try:
+        return row.bind(gpu, OPS["sum"], dtype, array).run
+    except KernelError as missing:
+        Console(stderr=True).print(f"{name} {dtype.name}: {missing}")
+        return None
+
+
+def made(gpu: Gpu, dtype: DType, data: str, n: int) -> Any:
+    """A CuPy array of the data."""
+    import cupy
+
+    distribution, parameters = next(row[1:] for row in DATA if row[0] == data)
+    array = cupy.empty(n, dtype=carrier(dtype))
+    fill(gpu, plan(GeneratedSource(distribution, n, 1, dtype, parameters)), array, 0)
+    if data == "90 % zeros":
+        chosen = cupy.empty(n, dtype=cupy.uint8)
+        uniform = GeneratedSource("uniform", n, 2, DTYPES["uint8"], {"low": 0, "high": 9})
+        fill(gpu, plan(uniform), chosen, 0)
+        array *= (chosen == 0).astype(array.dtype)  # bits of bfloat16 are kept or become +0, as values of the others
+    return array
+
+
+def large(gpu: Gpu, dtype: DType, data: str, n: int) -> Large:
+    """One row of the first table."""
+    import cupy
+
+    array = made(gpu, dtype, data, n)
+    nbytes, half = int(array.nbytes), n // 2
+    values = ExactAccumulator(gpu, dtype, Terms.VALUES)
+    squares = ExactAccumulator(gpu, dtype, Terms.PRODUCTS)
+    moments, dot = ExactMoments(gpu, dtype), ExactDot(gpu, dtype)
+    contenders: dict[str, tuple[int, Run]] = {
+        "exact_sum": (nbytes, lambda: values.add(array)),
+        "exact_sum_squares": (nbytes, lambda: squares.add(array)),
+        "exact_moments": (nbytes, lambda: moments.add(array)),
+        "exact_dot": (nbytes, lambda: dot.add(array[:half], array[half : 2 * half])),
+    }
+    for name in ("cub", "cub_gpu_to_gpu"):
+        run = peer(gpu, name, dtype, array)
+        if run is not None:
+            contenders[name] = (nbytes, run)
+    if dtype.name in ("float32", "float64"):
+        contenders["cupy_sum"] = (nbytes, lambda: cupy.sum(array))
+        contenders["cupy_var"] = (nbytes, lambda: cupy.var(array))
+    found = speeds(gpu, contenders)
+    return Large(
+        dtype=dtype.name,
+        data=data,
+        n=n,
+        cub=found.get("cub"),
+        cub_gpu_to_gpu=found.get("cub_gpu_to_gpu"),
+        cupy_sum=found.get("cupy_sum"),
+        cupy_var=found.get("cupy_var"),
+        exact_sum=found["exact_sum"],
+        exact_sum_squares=found["exact_sum_squares"],
+        exact_moments=found["exact_moments"],
+        exact_dot=found["exact_dot"],
+    )
+
+
+def replayed(gpu: Gpu, runs: Sequence[Run]) -> float:
+    """Median microseconds of one of `runs`, captured together in a graph."""
+    import cupy
+
+    gpu.stream.begin_capture()
+    for run in runs:
+        run()
+    graph = gpu.stream.end_capture()
+    graph.launch(gpu.stream)
+    times = []
+    for _ in range(REPLAYS):
+        start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+        start.record(gpu.stream)
+        graph.launch(gpu.stream)
+        stop.record(gpu.stream)
+        stop.synchronize()
+        times.append(cupy.cuda.get_elapsed_time(start, stop) * 1e3 / len(runs))
+    return float(statistics.median(times))
+
+
+def small(gpu: Gpu, dtype: DType, n: int) -> Small:
+    """One row of the second table."""
+    room = -(-n // 128) * 128
+    count = max(1, min(RUNS, ROTATED_BYTES // (room * dtype.itemsize)))
+    array = made(gpu, dtype, "normal", room * count)
+    parts = [array[k * room : k * room + n] for k in range(count)]
+    bound = [peer(gpu, "cub", dtype, part) for part in parts]
+
+    def exact(terms: Terms) -> float:
+        added = ExactAccumulator(gpu, dtype, terms)
+        added.add(parts[0])  # loaded before it is captured
+        return replayed(gpu, [lambda part=part: added.add(part) for part in parts])  # type: ignore[misc]
+
+    return Small(
+        dtype=dtype.name,
+        n=n,
+        cub=replayed(gpu, [run for run in bound if run is not None]) if all(bound) else None,
+        exact_sum=exact(Terms.VALUES),
+        exact_sum_squares=exact(Terms.PRODUCTS),
+    )
+
+
+def large_table(rows: Sequence[Large], ceiling: float) -> Table:
+    """The rows as people read them: GB/s, and ratios to CUB."""
+    table = Table(
+        *("dtype", "data", "n", "CUB", "exact sum", "ratio", "Σx²", "moments", "dot / ceiling"),
+        *("gpu_to_gpu", "cupy.sum", "moments / cupy.var", "target"),
+    )
+
+    def ratio(number: float | None) -> str:
+        return "–" if number is None else f"{number:.3f}"
+
+    def speed(number: float | None) -> str:
+        return "–" if number is None else f"{number:.0f}"
+
+    for row in rows:
+        met = row.met()
+        table.add_row(
+            *(row.dtype, row.data, f"{row.n:,}", speed(row.cub), speed(row.exact_sum)),
+            *(ratio(row.over_cub(found)) for found in (row.exact_sum, row.exact_sum_squares, row.exact_moments)),
+            ratio(row.exact_dot / ceiling),
+            *(speed(row.cub_gpu_to_gpu), speed(row.cupy_sum)),
+            "–" if row.cupy_var is None else f"{row.exact_moments / row.cupy_var:.2f}",
+            "" if met is None else "met" if met else "missed",
+        )
+    return table
+
+
+def small_table(rows: Sequence[Small]) -> Table:
+    """Microseconds."""
+    table = Table("dtype", "n", "CUB", "exact sum", "Σx²")
+    for row in rows:
+        cub = "–" if row.cub is None else f"{row.cub:.2f}"
+        table.add_row(row.dtype, f"{row.n:,}", cub, f"{row.exact_sum:.2f}", f"{row.exact_sum_squares:.2f}")
+    return table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gib", type=float, default=4.0, help="size of a large array, GiB")
+    parser.add_argument("--dtypes", nargs="+", default=list(TARGETS), choices=list(TARGETS))
+    parser.add_argument("--out", type=Path, help="also write the figures here, as JSON")
+    arguments = parser.parse_args()
+    gpu, console = Gpu(0), Console(width=150)
+    device = describe(gpu)
+    larges, smalls = [], []
+    with gpu.active():
+        import cupy
+
+        facts = cupy.cuda.runtime.getDeviceProperties(gpu.index)
+        observer = NvmlObserver(str(cupy.cuda.runtime.deviceGetPCIBusId(gpu.index)))
+        ceiling = measure_ceiling(gpu, observer, int(facts["l2CacheSize"])).measured / 1e9
+        for name in arguments.dtypes:
+            dtype = DTYPES[name]
+            smalls += [small(gpu, dtype, n) for n in SMALL]
+            for data, distribution, _ in DATA:
+                if name == "float16" and distribution in ("mixed", "pathological"):
+                    continue  # beyond its range
+                larges.append(large(gpu, dtype, data, int(arguments.gib * 2**30) // dtype.itemsize))
+                cupy.get_default_memory_pool().free_all_blocks()
+    console.print(large_table(larges, ceiling))
+    console.print(small_table(smalls))
+    console.print(f"{device.name}; plain read {ceiling:.0f} GB/s; GB/s of input, medians of {GROUPS} groups")
+    if arguments.out:
+        figures = {
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+            "gpu": device.name,
+            "versions": {**dict(device.versions), "cccl": find_toolkit().cccl.release},
+            "read_ceiling_gb_s": ceiling,
+            "large": [asdict(row) for row in larges],
+            "small": [asdict(row) for row in smalls],
+        }
+        arguments.out.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
