@@ -19,11 +19,11 @@ from worker.embedded import EmbeddedPostgres, EmbeddedRedis, EmbeddedServer
 
 TEMPLATE = "warpfold_template"
 
-# A test's data need not survive the machine, and the machine is shared.
+# A test's data need not survive the machine, and the machine is shared. What was committed must survive the server's
+# death, though: some tests kill it. So commits are written (synchronous_commit stays on), but not flushed to the disk.
 _FAST = {
     "fsync": "off",
     "full_page_writes": "off",
-    "synchronous_commit": "off",
     "shared_buffers": "64MB",
     "max_connections": "200",
     "autovacuum": "off",
