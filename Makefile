@@ -81,9 +81,9 @@ COMPILE = $(BIN)uv pip compile --quiet --universal --python-version 3.11 --gener
 
 lock: $(DEV) ## Resolve the pinned dependencies anew
 	$(COMPILE) --extra dev --output-file requirements-dev.lock
-	$(COMPILE) --extra build --extra embedded -c requirements-dev.lock --output-file requirements.lock
-	$(COMPILE) --extra build --extra embedded --extra cuda13 -c requirements-dev.lock --output-file requirements-cuda13.lock
-	$(COMPILE) --extra build --extra embedded --extra cuda12 --output-file requirements-cuda12.lock
+	$(COMPILE) --extra build --extra embedded --extra tracing -c requirements-dev.lock --output-file requirements.lock
+	$(COMPILE) --extra build --extra embedded --extra tracing --extra cuda13 -c requirements-dev.lock --output-file requirements-cuda13.lock
+	$(COMPILE) --extra build --extra embedded --extra tracing --extra cuda12 --output-file requirements-cuda12.lock
 
 clean: ## Forget the environment and every cache
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
