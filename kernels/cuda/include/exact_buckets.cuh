@@ -44,7 +44,7 @@ struct BucketSum {
     int64 kept = 0;
     int left = B::BUDGET, sums = 0;
 
-    __device__ BucketSum(void* memory, const Total& total) : total(total), buckets(static_cast<Real*>(memory)) {
+    __device__ BucketSum(char* memory, const Total& total) : total(total), buckets(reinterpret_cast<Real*>(memory)) {
 #pragma unroll 8
         for (int k = 0; k < BUCKETS; ++k) buckets[k * THREADS + threadIdx.x] = 0;
     }
@@ -91,6 +91,7 @@ struct BucketSum {
     __device__ int position() const { return UNIT + 1074 + (bucket() << B::GROUP); }
 
     __device__ void finish() {
+        total.note(specials.flags, specials.nans);
         empty();
         __syncthreads();
         int64* const slots = reinterpret_cast<int64*>(buckets);

@@ -50,7 +50,7 @@ struct DotSum {
     Range window = {1, 0};
     int left = Added::BUDGET, misses = PATIENCE;
 
-    __device__ DotSum(void* memory, const Total& total) : total(total), terms(static_cast<int64*>(memory)) {}
+    __device__ DotSum(char* memory, const Total& total) : total(total), terms(reinterpret_cast<int64*>(memory)) {}
 
     template <int FLIGHT>
     __device__ void operator()(TilePair<T, FLIGHT>& pair) {
@@ -101,6 +101,7 @@ struct DotSum {
     }
 
     __device__ void finish() {
+        total.note(specials.flags, specials.nans);
         terms.flush();
         terms.fold(total);
     }

@@ -16,7 +16,7 @@ struct WindowSum {
     Gate<T> gate;
     int left = Added::BUDGET, misses = PATIENCE;
 
-    __device__ WindowSum(void* memory, const Total& total) : total(total), terms(static_cast<int64*>(memory)) {}
+    __device__ WindowSum(char* memory, const Total& total) : total(total), terms(reinterpret_cast<int64*>(memory)) {}
 
     template <int FLIGHT>
     __device__ void operator()(Tile<T, FLIGHT>& tile) {
@@ -64,6 +64,7 @@ struct WindowSum {
     }
 
     __device__ void finish() {
+        total.note(specials.flags, specials.nans);
         terms.flush();
         terms.fold(total);
     }

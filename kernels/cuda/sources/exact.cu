@@ -42,27 +42,21 @@ struct SumOf<bfloat16, MAGNITUDES, THREADS> {
 template <class T, int TERMS, int THREADS>
 using Sum = typename SumOf<T, TERMS, THREADS>::Type;
 
-template <class S>
-__device__ void finish(S& sum) {
-    sum.total.note(sum.specials.flags, sum.specials.nans);
-    sum.finish();
-}
-
 // BYTES of shared memory a thread: what the launch provides, checked against what is used.
 template <class T, int TERMS, int THREADS, int BLOCKS, int FLIGHT, bool AHEAD, int BYTES>
 __global__ void __launch_bounds__(THREADS, BLOCKS) exact(const T* data, uint64 count, uint64* words) {
     static_assert(BYTES == Sum<T, TERMS, THREADS>::BYTES);
-    extern __shared__ int64 memory[];
+    extern __shared__ __align__(16) char memory[];
     Sum<T, TERMS, THREADS> sum(memory, Total{words});
     for_each_tile<FLIGHT, AHEAD>(Vectors<T>(data, count), sum);
-    finish(sum);
+    sum.finish();
 }
 
 template <class T, int THREADS, int BLOCKS, int FLIGHT, bool AHEAD, int BYTES>
 __global__ void __launch_bounds__(THREADS, BLOCKS) exact_dot(const T* x, const T* y, uint64 count, uint64* words) {
     static_assert(BYTES == DotSum<T, THREADS>::BYTES);
-    extern __shared__ int64 memory[];
+    extern __shared__ __align__(16) char memory[];
     DotSum<T, THREADS> sum(memory, Total{words});
     for_each_tile<FLIGHT, AHEAD>(VectorPairs<T>(x, y, count), sum);
-    finish(sum);
+    sum.finish();
 }

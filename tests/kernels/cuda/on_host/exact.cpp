@@ -12,9 +12,9 @@ void run(const Source& source, uint64* words) {
     for (blockIdx.x = 0; blockIdx.x < GRID; ++blockIdx.x) {
         std::vector<int64> memory(S::BYTES / 8 * LANES, 0x5EED5EED5EED5EED);
         Warp().run([&] {
-            S sum(memory.data(), Total{words});
+            S sum(reinterpret_cast<char*>(memory.data()), Total{words});
             for_each_tile<FLIGHT, AHEAD>(source, sum);
-            finish(sum);
+            sum.finish();
         });
     }
     blockIdx.x = 0;
