@@ -6,6 +6,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from app.auth.access import Access
+from app.charts.press import Press
 from app.config import Settings
 from app.db import Database
 from app.metrics import Metrics
@@ -21,6 +22,7 @@ class Context:
     notifications: Notifications
     access: Access
     metrics: Metrics
+    press: Press
 
 
 async def context_of(request: Request) -> Context:

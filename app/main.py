@@ -11,6 +11,7 @@ from app import error_handlers, health, openapi
 from app.auth.access import Access
 from app.auth.bearer import User
 from app.catalogue import endpoints as catalogue
+from app.charts.press import Press
 from app.config import Settings, load_settings
 from app.context import Context
 from app.db import Database
@@ -36,12 +37,14 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     database = Database(settings.database_url, application="warpfold api")
     access = Access(database)
     metrics = Metrics()
+    press = Press()
     notifications = Notifications(settings.database_url, on_access=access.forget)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         notifications.start()
         yield
+        press.close()
         await notifications.close()
         await database.close()
 
@@ -54,7 +57,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         openapi_url=None,  # served below, with a token
         redirect_slashes=False,
     )
-    app.state.context = Context(settings, database, notifications, access, metrics)
+    app.state.context = Context(settings, database, notifications, access, metrics, press)
     app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
     app.add_middleware(Measured, metrics=metrics)
     for part in (jobs, results, comparisons, reports, exact_states, catalogue, health):

@@ -1,0 +1,39 @@
+"""Drawing for a server: in one warm process apart, because vl-convert keeps the interpreter's lock while it draws and
+its memory afterwards."""
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+
+from app.charts import render
+from app.charts.chart import Chart
+from app.charts.themes import Theme
+
+
+class Press:
+    """Draws charts. Its process starts with the first chart, and again should it die."""
+
+    def __init__(self) -> None:
+        self._pool: ProcessPoolExecutor | None = None
+
+    async def svg(self, charts: Sequence[Chart], theme: Theme = Theme.LIGHT) -> list[str]:
+        """Each of `charts` as an SVG element."""
+        try:
+            return await self._draw(charts, theme)
+        except BrokenProcessPool:
+            self.close()
+            return await self._draw(charts, theme)
+
+    def close(self) -> None:
+        """End the process."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool = None
+
+    async def _draw(self, charts: Sequence[Chart], theme: Theme) -> list[str]:
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+        drawing = [asyncio.wrap_future(self._pool.submit(render.svg, chart, theme)) for chart in charts]
+        return list(await asyncio.gather(*drawing))

@@ -1,0 +1,24 @@
+import pytest
+
+from app.charts.lines import Axis, Line, Point, Words, line_chart, significant
+from tests.app.charts.rows import rows_of
+
+WORDS = Words("name", "Title", "subtitle", "Description.")
+
+
+def test_a_logarithmic_axis_leaves_out_what_it_cannot_show() -> None:
+    chart = line_chart(WORDS, Axis("n"), Axis("error"), [Line("a", [Point(1, 0.0), Point(10, 1.0)])])
+    assert [(row["x"], row["y"]) for row in rows_of(chart)] == [(10, 1.0)]
+
+
+def test_a_linear_one_shows_zero() -> None:
+    chart = line_chart(WORDS, Axis("n", log=False), Axis("error", log=False), [Line("a", [Point(0, 0.0)])])
+    assert [(row["x"], row["y"]) for row in rows_of(chart)] == [(0, 0.0)]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(4348.9, "4,350"), (0.12345, "0.123"), (1.0, "1.00"), (1.2e-7, "1.2e-07"), (0.0, "0.0"), (7.61e13, "7.61e+13")],
+)
+def test_three_digits_are_significant(value: float, text: str) -> None:
+    assert significant(value) == text
