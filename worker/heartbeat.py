@@ -13,6 +13,7 @@ from app.config import Settings
 from app.db import BlockingDatabase
 from app.jobs import leases
 from app.jobs.leases import WorkerInfo
+from worker.gauges import Gauges, gauges_of
 
 log: FilteringBoundLogger = structlog.get_logger()
 
@@ -31,6 +32,7 @@ class Heartbeat:
         self._info = info
         self._job_id: UUID | None = None
         self._ready = False
+        self._gauges: Gauges | None = None
         self._changed = Event()
         self._stopping = False
         self._thread = Thread(target=self._beat, name="heartbeat", daemon=True)
@@ -43,6 +45,10 @@ class Heartbeat:
         with self._lock:
             news = not self._ready or self._info.device != device
             self._info, self._ready = replace(self._info, device=device), True
+            if self._gauges is None:
+                uuid = device.get("uuid")
+                self._gauges = gauges_of(self._info.backend, None if uuid is None else str(uuid))
+                self._gauges.start()
         if news:
             self._changed.set()
 
@@ -56,6 +62,8 @@ class Heartbeat:
         self._stopping = True
         self._changed.set()
         self._thread.join(1.5)
+        if self._gauges is not None:
+            self._gauges.stop()
 
     def _beat(self) -> None:
         lost = False
@@ -76,11 +84,12 @@ class Heartbeat:
 
     def _report(self, *, stopped: bool) -> None:
         with self._lock:
-            info, job_id, ready = self._info, self._job_id, self._ready
+            info, job_id, ready, gauges = self._info, self._job_id, self._ready, self._gauges
         if stopped:
             state = "stopped"
         elif not ready:
             state = "starting"
         else:
             state = "idle" if job_id is None else "running"
-        self._database.step(leases.report, info, state, job_id, 0.0 if stopped else self._lease_s)
+        reading = None if stopped or gauges is None else gauges.latest()
+        self._database.step(leases.report, info, state, job_id, 0.0 if stopped else self._lease_s, reading=reading)

@@ -80,6 +80,7 @@ def _worker(one: Worker) -> WorkerView:
         state=one.state,
         job_id=one.job_id,
         device=None if device is None else device.name,
+        reading=one.reading,
         version=one.version,
         started_at=one.started_at,
         heartbeat_at=one.heartbeat_at,

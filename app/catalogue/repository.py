@@ -9,6 +9,7 @@ from uuid import UUID
 from sqlalchemy import Connection, func, select
 
 from app.jobs.models import workers
+from app.jobs.reading import Reading
 
 LOST = "lost"
 READY = frozenset({"idle", "running"})
@@ -16,7 +17,8 @@ READY = frozenset({"idle", "running"})
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """A worker's row; `state` is "lost" once its heartbeat expired. `device` is a `DeviceView` as a JSON object."""
+    """A worker's row; `state` is "lost" once its heartbeat expired. `device` is a `DeviceView` as a JSON
+    object, `reading` what its gauges showed with the latest heartbeat."""
 
     id: str
     slot: str
@@ -26,6 +28,7 @@ class Worker:
     state: str
     job_id: UUID | None
     device: Mapping[str, Any] | None
+    reading: Reading | None
     version: str
     started_at: datetime
     heartbeat_at: datetime
@@ -40,6 +43,7 @@ _WORKERS = select(
     workers.c.state,
     workers.c.job_id,
     workers.c.device,
+    workers.c.reading,
     workers.c.version,
     workers.c.started_at,
     workers.c.heartbeat_at,
@@ -54,5 +58,6 @@ def all_workers(connection: Connection) -> Sequence[Worker]:
         facts = dict(row)
         alive = facts.pop("alive")
         facts["state"] = facts["state"] if alive or facts["state"] == "stopped" else LOST
+        facts["reading"] = None if facts["reading"] is None or not alive else Reading.model_validate(facts["reading"])
         found.append(Worker(**facts))
     return found

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
+from app.jobs.reading import Reading
 from app.results.reduce import DeviceView
 from kernels.backend import Device
 from kernels.catalog import Strategy
@@ -131,6 +132,7 @@ class WorkerView(BaseModel):
     state: str = Field(description="starting, idle, running, stopped; lost, if its heartbeat expired")
     job_id: UUID | None = Field(description="that it runs")
     device: str | None = Field(description="name of its device, once it is open")
+    reading: Reading | None = Field(description="of the device's gauges, with the latest heartbeat")
     version: str
     started_at: datetime
     heartbeat_at: datetime

@@ -28,6 +28,7 @@ from app.channels import JOB
 from app.jobs.changes import Change, wake_dispatcher
 from app.jobs.models import is_, jobs, workers
 from app.jobs.outbox import requeued_values, take_back
+from app.jobs.reading import Reading
 from app.jobs.states import EventType, Reason, Status
 from app.results.measurement import Measurement
 from app.results.models import measurements
@@ -225,7 +226,15 @@ def live_pid(connection: Connection, worker: str) -> int | None:
     ).scalar_one_or_none()
 
 
-def report(connection: Connection, worker: WorkerInfo, state: str, job_id: UUID | None, lease_s: float) -> None:
+def report(
+    connection: Connection,
+    worker: WorkerInfo,
+    state: str,
+    job_id: UUID | None,
+    lease_s: float,
+    *,
+    reading: Reading | None = None,
+) -> None:
     """Register a worker, or renew its registration for `lease_s` seconds."""
     now = {
         "slot": worker.slot,
@@ -235,6 +244,7 @@ def report(connection: Connection, worker: WorkerInfo, state: str, job_id: UUID 
         "version": worker.version,
         "state": state,
         "job_id": job_id,
+        "reading": None if reading is None else reading.model_dump(),
         "heartbeat_at": func.now(),
         "expires_at": func.now() + timedelta(seconds=lease_s),
     }

@@ -7,6 +7,7 @@ exact service must return (docs/decisions/0005).
 from sqlalchemy import (
     JSON,
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     ColumnElement,
@@ -116,7 +117,9 @@ workers = Table(
     Column("pid", Integer, nullable=False),
     Column("state", String(16), nullable=False),  # starting, idle, running, stopped
     Column("job_id", Uuid),
+    Column("draining", Boolean, nullable=False, server_default=text("false")),  # an admin wants it to take no more jobs
     Column("device", JSON(none_as_null=True)),
+    Column("reading", JSON(none_as_null=True)),  # of the device's gauges, with the heartbeat
     Column("version", String(32), nullable=False),
     Column("started_at", DateTime(timezone=True), nullable=False, server_default=_NOW),
     Column("heartbeat_at", DateTime(timezone=True), nullable=False, server_default=_NOW),
