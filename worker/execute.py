@@ -16,8 +16,9 @@ from pydantic import ValidationError
 
 from app.jobs.benchmark_spec import BenchmarkSpec
 from app.jobs.cluster_spec import ClusterSpec
+from app.jobs.reduce_spec import ReduceSpec
 from app.jobs.sources import GenerateSource
-from app.jobs.spec import JobSpec, ReduceSpec, job_spec
+from app.jobs.task_spec import TaskSpec, task_spec
 from app.results.measurement import Measurement
 from app.results.reduce import DeviceView, Provenance, ReduceResult, Timings, as_json, check_length, hex_of
 from kernels import open_backend
@@ -58,7 +59,7 @@ class Kernels:
         """Run one attempt. Raises a KernelError where the job cannot be done."""
         started = time.perf_counter()
         try:
-            spec = job_spec.validate_json(request.spec)
+            spec = task_spec.validate_json(request.spec)
         except ValidationError as error:
             first = error.errors(include_url=False, include_context=False, include_input=False)[0]
             raise InvalidInput(f"this version cannot read the job's spec: {first['msg']}") from None
@@ -70,7 +71,7 @@ class Kernels:
             case ClusterSpec():
                 return solve_puzzle(self._attempt(spec, request, started), spec)
 
-    def _attempt(self, spec: JobSpec, request: Request, started: float) -> Attempt:
+    def _attempt(self, spec: TaskSpec, request: Request, started: float) -> Attempt:
         return Attempt(
             backend=self._backend,
             device=self._device,
@@ -135,7 +136,7 @@ class Kernels:
             host=self._origin.host[:64],
         )
 
-    def _provenance(self, spec: JobSpec, request: Request) -> Provenance:
+    def _provenance(self, spec: TaskSpec, request: Request) -> Provenance:
         return Provenance(
             warpfold=self._origin.warpfold,
             commit=self._origin.commit,
@@ -149,7 +150,7 @@ class Kernels:
         )
 
 
-def _seed(spec: JobSpec) -> int | None:
+def _seed(spec: TaskSpec) -> int | None:
     match spec:
         case ReduceSpec(source=GenerateSource(seed=seed)) | BenchmarkSpec(seed=seed):
             return seed

@@ -5,8 +5,9 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from app.jobs.fields import BackendName, DTypeName, JobOptions, Number, OpName, StrategyName
+from app.jobs.reduce_spec import ReduceSpec
 from app.jobs.sources import TAGGED_FIELDS, Source, ValuesSource
-from app.jobs.spec import JobSpec, ReduceSpec
+from app.jobs.spec import JobSpec
 from kernels.ops import NanPolicy
 
 MOST_VALUES = 16

@@ -15,10 +15,12 @@ from app.context import Context
 from app.errors import Conflict, Forbidden, Invalid, NotFound, TooMany
 from app.jobs import repository
 from app.jobs.brief import brief_of
+from app.jobs.reduce_spec import ReduceSpec
 from app.jobs.repository import Job, Key, NewJob, Stamp
 from app.jobs.sources import PathSource, ValuesSource
-from app.jobs.spec import JobSpec, ReduceSpec, needs
+from app.jobs.spec import JobSpec
 from app.jobs.states import PRIORITIES, Status
+from app.jobs.task_spec import needs
 from kernels.errors import InvalidInput
 
 _RETRY_AFTER_FULL_S = 5

@@ -18,8 +18,8 @@ from app.jobs.benchmark_spec import BenchmarkSpec
 from app.jobs.brief import BriefReduceSpec
 from app.jobs.cluster_spec import ClusterSpec
 from app.jobs.fields import Priority
+from app.jobs.reduce_spec import ReduceSpec
 from app.jobs.repository import Event, Job
-from app.jobs.spec import ReduceSpec
 from app.jobs.states import PRIORITIES, EventType, Reason, Status
 from app.results.result import JobResult
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from app.jobs.reduce_spec import ReduceSpec
 from app.jobs.sources import PathSource, Source, ValuesSource, count_of_source
-from app.jobs.spec import ReduceSpec
 from kernels import reference
 from kernels.dtypes import DType, dtype_named
 from kernels.ops import NanPolicy, Value, op_named

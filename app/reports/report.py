@@ -6,9 +6,10 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
+from app.jobs.reduce_spec import ReduceSpec
 from app.jobs.repository import Job
 from app.jobs.sources import PathSource, Source, ValuesSource
-from app.jobs.spec import ReduceSpec, job_spec
+from app.jobs.spec import job_spec
 from app.jobs.states import Status
 from app.reports.expected import Expected, expected_of
 from app.results.reduce import JsonValue, ReduceResult, hex_of

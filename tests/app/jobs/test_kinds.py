@@ -7,7 +7,8 @@ import pytest
 
 from app.jobs.benchmark_spec import BenchmarkSpec
 from app.jobs.cluster_spec import ClusterSpec
-from app.jobs.spec import job_spec, needs
+from app.jobs.spec import job_spec
+from app.jobs.task_spec import needs
 from app.jobs.views import JobView
 from app.results.benchmark import BenchmarkResult
 from tests.app.api import RESULT, Api

@@ -4,7 +4,8 @@ import pytest
 from pydantic import ValidationError
 
 from app.jobs.brief import BriefReduceSpec, BriefValues, brief_of
-from app.jobs.spec import job_spec, needs
+from app.jobs.spec import job_spec
+from app.jobs.task_spec import needs
 from kernels.errors import InvalidInput
 
 VALUES = {"type": "values", "values": [1, 2], "dtype": "float32"}
