@@ -15,16 +15,14 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from worker.stop import GaveUp
+
 _LOOK_EVERY_S = 0.02
 _FOREVER_S = 1e9  # `give_up` ends the wait
 
 
 class SlotTaken(Exception):
     """Another worker serves the slot."""
-
-
-class GaveUp(Exception):
-    """The wait for a GPU was broken off."""
 
 
 @contextmanager

@@ -15,6 +15,11 @@ class Points:
         self._done: list[Measurement] = []
         self._begun: Measurement | None = None
 
+    @property
+    def done(self) -> tuple[Measurement, ...]:
+        """The points so far, in order: what is kept of an attempt that does not come to its end."""
+        return tuple(self._done)
+
     def take(self, news: Begun | Measured) -> None:
         """Note that a point was begun or is done."""
         match news:

@@ -14,7 +14,7 @@ from structlog.typing import FilteringBoundLogger
 
 from worker.child import child_main
 from worker.messages import Begun, Broken, Failure, Measured, News, Opener, Progress, Ready, Request, Success
-from worker.stop import Stop, StopRequested
+from worker.stop import GaveUp, Stop, StopRequested
 
 log: FilteringBoundLogger = structlog.get_logger()
 
@@ -52,6 +52,13 @@ Beat = Callable[[Progress | None], Verdict]
 Keep = Callable[[Begun | Measured], None]
 
 
+_LOOK_EVERY_S = 0.1
+
+
+def _never() -> bool:
+    return False
+
+
 def _keep_nothing(news: Begun | Measured) -> None:
     pass
 
@@ -85,16 +92,17 @@ class Slot:
         """The child's process id, None while there is none."""
         return None if self._child is None else self._child.process.pid
 
-    def ready(self) -> Mapping[str, object]:
+    def ready(self, give_up: Callable[[], bool] = _never) -> Mapping[str, object]:
         """Have a child with an open device, starting one if need be; returns what it says of the device.
 
-        Raises BrokenSlot when the device cannot be opened, StopRequested when asked to stop meanwhile.
+        A start may take minutes. `give_up` is called every 100 ms of it; when it returns True, GaveUp is raised. Raises
+        BrokenSlot when the device cannot be opened, StopRequested when asked to stop meanwhile.
         """
         if self._child is not None and wait([self._child.process.sentinel], 0):
             log.warning("child died while idle", exit_code=self._died(self._child).exit_code)
             self.close()
         if self._child is None:
-            self._child = self._start()
+            self._child = self._start(give_up)
         return self._child.device
 
     def run(
@@ -146,7 +154,7 @@ class Slot:
                 return heard
         return Halt.TIMEOUT
 
-    def _start(self) -> _Child:
+    def _start(self, give_up: Callable[[], bool]) -> _Child:
         context = get_context("spawn")
         ours, theirs = context.Pipe()
         process = context.Process(
@@ -156,7 +164,7 @@ class Slot:
         process.start()
         theirs.close()
         try:
-            message = self._first_word(ours, process)
+            message = self._first_word(ours, process, give_up)
         except BaseException:
             ours.close()
             self._end(process)
@@ -169,9 +177,13 @@ class Slot:
         log.info("child ready", pid=process.pid, seconds=round(time.monotonic() - started, 3))
         return _Child(process, ours, message.device)
 
-    def _first_word(self, connection: Connection, process: SpawnProcess) -> Ready | Broken:
-        stop = self._stop.fileno()
-        found = wait([connection, process.sentinel, stop], self._start_within_s)
+    def _first_word(self, connection: Connection, process: SpawnProcess, give_up: Callable[[], bool]) -> Ready | Broken:
+        stop, give_up_at = self._stop.fileno(), time.monotonic() + self._start_within_s
+        while not (found := wait([connection, process.sentinel, stop], _LOOK_EVERY_S)):
+            if give_up():
+                raise GaveUp
+            if time.monotonic() >= give_up_at:
+                raise BrokenSlot(f"the device did not open within {self._start_within_s:g} s")
         if connection in found:
             try:
                 message: Ready | Broken = connection.recv()
@@ -181,8 +193,6 @@ class Slot:
                 return message
         elif stop in found:
             raise StopRequested
-        elif not found:
-            raise BrokenSlot(f"the device did not open within {self._start_within_s:g} s")
         process.join(self._grace_s)  # its files are closed before its exit code is known
         raise BrokenSlot(f"the child ended with code {process.exitcode} before its device was open")
 

@@ -12,6 +12,10 @@ class StopRequested(Exception):
     """The process was asked to stop."""
 
 
+class GaveUp(Exception):
+    """What was waited for is not wanted any more."""
+
+
 class Stop:
     """Whether this process was asked to stop.
 

@@ -2,7 +2,7 @@
 
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Concatenate, ParamSpec, TypeVar
 from uuid import UUID
@@ -17,12 +17,13 @@ from app.db import DATABASE_LOST, BlockingDatabase
 from app.jobs import leases
 from app.jobs.leases import Lease
 from app.jobs.states import Reason
-from worker.gpu_lock import GaveUp, GpuTurn
+from app.results.measurement import Measurement
+from worker.gpu_lock import GpuTurn
 from worker.incidents import incident
 from worker.messages import Failure, Progress, Request, Success
 from worker.points import Points
 from worker.slot import Died, Ending, Halt, Slot, Verdict
-from worker.stop import Stop, StopRequested
+from worker.stop import GaveUp, Stop, StopRequested
 
 log: FilteringBoundLogger = structlog.get_logger()
 
@@ -53,18 +54,18 @@ def run_job(place: Place, job_id: UUID, attempt: int) -> None:
     if lease is None:
         log.info("dropped", job=str(job_id), attempt=attempt)
         return
+    points = Points()
     place.show(job_id)
     try:
-        _store(place, lease, _run(place, lease))
+        _store(place, lease, _run(place, lease, points), points.done)
     finally:
         place.show(None)
 
 
-def _run(place: Place, lease: Lease) -> Ending:
+def _run(place: Place, lease: Lease, points: Points) -> Ending:
     beat_s = place.settings.heartbeat_s
     pulse = _Pulse(place, lease)
     request = Request(lease.job_id, lease.attempt, lease.spec, lease.queued_ms)
-    points = Points()
     try:
         with place.turn.hold(pulse.give_up):
             deadline = time.monotonic() + lease.timeout_s
@@ -76,16 +77,16 @@ def _run(place: Place, lease: Lease) -> Ending:
                     return ending
                 log.warning("child lost in the middle of a benchmark", job=str(lease.job_id), points=len(rest.done))
                 request = rest
-                pulse.beat(None)  # a new child takes seconds
-                place.slot.ready()
+                place.slot.ready(pulse.give_up)
     except GaveUp:
         return pulse.halted
     except StopRequested:
         return Halt.STOPPING
 
 
-def _store(place: Place, lease: Lease, ending: Ending) -> None:
-    """Write down how the attempt ended. All of these writes are guarded by the lease and safe to repeat."""
+def _store(place: Place, lease: Lease, ending: Ending, measured: Sequence[Measurement]) -> None:
+    """Write down how the attempt ended, and what it had measured if that was not its end. All of these writes are
+    guarded by the lease and safe to repeat."""
     facts = {"job": str(lease.job_id), "attempt": lease.attempt}
     losses = place.settings.max_losses
     match ending:
@@ -99,17 +100,17 @@ def _store(place: Place, lease: Lease, ending: Ending) -> None:
                 kept = _patiently(place, leases.fail, lease, Reason.INTERNAL, sentence)
             log.info("succeeded" if kept else "result dropped: the lease is gone", **facts)
         case Failure(reason, error):
-            _patiently(place, leases.fail, lease, reason, error)
+            _patiently(place, leases.fail, lease, reason, error, measured)
             log.info("failed", reason=reason.value, error=error, **facts)
         case Halt.TIMEOUT:
             sentence = f"It ran longer than its time-out of {lease.timeout_s:g} s."
-            _patiently(place, leases.fail, lease, Reason.TIMEOUT, sentence)
+            _patiently(place, leases.fail, lease, Reason.TIMEOUT, sentence, measured)
             log.info("timed out", **facts)
         case Halt.CANCELLED:
-            _patiently(place, leases.cancelled, lease)
+            _patiently(place, leases.cancelled, lease, measured)
             log.info("cancelled", **facts)
         case Halt.STOPPING:
-            _patiently(place, leases.put_back, lease, "its worker was stopped")
+            _patiently(place, leases.put_back, lease, "its worker was stopped", measured)
             log.info("put back", **facts)
         case Halt.ABANDONED:
             log.warning("abandoned: the lease is gone", **facts)

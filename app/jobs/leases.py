@@ -96,6 +96,8 @@ _CLAIM = Change(
         jobs.c.id == bindparam("the_job"),
         jobs.c.attempt == bindparam("the_attempt"),
         is_(Status.QUEUED),
+        # A letter that was on its way when an admin began to drain the slot.
+        ~select(workers.c.id).where(workers.c.id == bindparam("the_worker"), workers.c.draining).exists(),
     )
     .values(
         status=Status.RUNNING,
@@ -140,7 +142,8 @@ _MEASURED = insert(measurements)
 
 
 def claim(connection: Connection, job_id: UUID, attempt: int, worker: str, lease_s: float) -> Lease | None:
-    """Start an attempt; None if it was claimed, cancelled or superseded meanwhile, and must be dropped."""
+    """Start an attempt; None if it was claimed, cancelled or superseded meanwhile, or the worker is to take no more
+    jobs: then it must be dropped."""
     token = uuid4()
     rows = _CLAIM.run(
         connection,
@@ -179,29 +182,36 @@ def succeed(connection: Connection, lease: Lease, result: Mapping[str, object], 
     """
     if not _SUCCEED.run(connection, {**_guarded(lease), "outcome": dict(result)}):
         return _ended_by(connection, lease, Status.SUCCEEDED)
-    if points:
-        connection.execute(_MEASURED, [{"job_id": lease.job_id, **asdict(point)} for point in points])
+    _keep(connection, lease, points)
     return True
 
 
-def fail(connection: Connection, lease: Lease, reason: Reason, error: str) -> bool:
-    """End the attempt as failed, with a sentence for people. Repeatable like `succeed`."""
+def fail(connection: Connection, lease: Lease, reason: Reason, error: str, points: Sequence[Measurement] = ()) -> bool:
+    """End the attempt as failed, with a sentence for people, and keep what it had measured. Repeatable like
+    `succeed`."""
     told = {**_guarded(lease), "why": reason.value, "sentence": error}
-    return bool(_FAIL.run(connection, told, {"reason": reason.value})) or _ended_by(connection, lease, Status.FAILED)
+    if not _FAIL.run(connection, told, {"reason": reason.value}):
+        return _ended_by(connection, lease, Status.FAILED)
+    _keep(connection, lease, points)
+    return True
 
 
-def cancelled(connection: Connection, lease: Lease) -> bool:
-    """End the attempt as cancelled. Repeatable like `succeed`."""
-    return bool(_CANCEL.run(connection, _guarded(lease))) or _ended_by(connection, lease, Status.CANCELLED)
+def cancelled(connection: Connection, lease: Lease, points: Sequence[Measurement] = ()) -> bool:
+    """End the attempt as cancelled, and keep what it had measured. Repeatable like `succeed`."""
+    if not _CANCEL.run(connection, _guarded(lease)):
+        return _ended_by(connection, lease, Status.CANCELLED)
+    _keep(connection, lease, points)
+    return True
 
 
-def put_back(connection: Connection, lease: Lease, why: str) -> bool:
+def put_back(connection: Connection, lease: Lease, why: str, points: Sequence[Measurement] = ()) -> bool:
     """Give an unfinished job back to the queue, without blame: the worker is shutting down.
 
-    If its cancellation was asked for meanwhile, it ends as cancelled instead.
+    If its cancellation was asked for meanwhile, it ends as cancelled instead, and keeps what it had measured; otherwise
+    the next attempt measures it all.
     """
     if _cancel_requested(connection, lease):
-        return cancelled(connection, lease)
+        return cancelled(connection, lease, points)
     return bool(_PUT_BACK.run(connection, _guarded(lease), {"detail": why}))
 
 
@@ -253,6 +263,11 @@ def report(
     connection.execute(
         upsert(workers).values(id=worker.id, **now).on_conflict_do_update(index_elements=["id"], set_=now)
     )
+
+
+def _keep(connection: Connection, lease: Lease, points: Sequence[Measurement]) -> None:
+    if points:
+        connection.execute(_MEASURED, [{"job_id": lease.job_id, **asdict(point)} for point in points])
 
 
 def _held(lease: Lease) -> ColumnElement[bool]:

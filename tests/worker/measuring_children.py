@@ -3,19 +3,21 @@
 import json
 import os
 import signal
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from app.results.measurement import Measurement
 from kernels.errors import CudaError
-from worker.messages import Begun, Measured, Request, Success, Tell
+from worker.messages import Begun, Measured, Progress, Request, Success, Tell
 
 POINT = Measurement("benchmark", "sum", "float32", "", "cuda", "a GPU", 10, 40, 20, None, 0.1, None, cache="hot")
 
 
 @dataclass(frozen=True)
 class Measurer:
-    """Measures the strategies that the spec lists; one is called "kill", "exit", "cuda" or "always" for what it does.
+    """Measures the strategies that the spec lists; one is called "kill", "exit", "cuda", "bug", "forever" or "always"
+    for what it does.
 
     "always" does not even begin: the child dies of looking at it.
     """
@@ -36,6 +38,12 @@ class Measurer:
                 os.kill(os.getpid(), signal.SIGKILL)
             if name == "exit":
                 os._exit(3)
+            if name == "bug":
+                raise RuntimeError("secret detail")
+            if name == "forever":
+                time.sleep(0.2)  # progress is told so often
+                tell(Progress(len(rows), len(rows) + 1, "points"))
+                time.sleep(60)
             rows.append(replace(point, outcome="failed", kernel_ms=None, reason="bad") if name == "cuda" else point)
             tell(Measured(rows[-1]))
             if name == "cuda":

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from worker.gpu_lock import GaveUp, GpuTurn, SlotTaken, gpus_of, slot_lock
+from worker.gpu_lock import GpuTurn, SlotTaken, gpus_of, slot_lock
+from worker.stop import GaveUp
 
 
 def never() -> bool:

@@ -1,6 +1,9 @@
 """A benchmark whose children die on the way, with real children and a real database."""
 
+import threading
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
@@ -12,9 +15,9 @@ from app.db import BlockingDatabase
 from app.jobs.states import Reason, Status
 from app.results.models import measurements
 from tests.worker.ledger import Ledger
-from tests.worker.measuring_children import measurer
+from tests.worker.measuring_children import POINT, measurer
 from worker.gpu_lock import GpuTurn
-from worker.messages import Failure, Request
+from worker.messages import Begun, Failure, Measured, Request
 from worker.points import Points
 from worker.slot import Died, Halt, Slot
 from worker.stop import Stop
@@ -81,6 +84,39 @@ def test_a_child_that_dies_without_getting_further_is_a_lost_worker(ledger: Ledg
     assert ledger.points(job_id) == 0
 
 
+def test_a_cancelled_benchmark_keeps_its_points(ledger: Ledger, place: Place) -> None:
+    job_id = ledger.submit(spec={"strategies": ["a", "b", "forever"]})
+    beside = threading.Thread(target=_cancel_in_the_middle, args=(ledger, job_id))
+    beside.start()
+    run_job(place, job_id, 1)
+    beside.join()
+    assert ledger.job(job_id).status is Status.CANCELLED
+    assert [strategy for strategy, _, _ in ledger.database.run(rows, job_id)] == ["a", "b"]
+
+
+def _cancel_in_the_middle(ledger: Ledger, job_id: UUID) -> None:
+    give_up = time.monotonic() + 20
+    while ledger.job(job_id).progress_done < 2:
+        assert time.monotonic() < give_up
+        time.sleep(0.02)
+    ledger.cancel(job_id)
+
+
+def test_a_benchmark_out_of_time_keeps_its_points(ledger: Ledger, place: Place) -> None:
+    job_id = ledger.submit(spec={"strategies": ["a", "b", "forever"]}, timeout_s=2)
+    run_job(place, job_id, 1)
+    job = ledger.job(job_id)
+    assert (job.status, job.reason) == (Status.FAILED, Reason.TIMEOUT)
+    assert [strategy for strategy, _, _ in ledger.database.run(rows, job_id)] == ["a", "b"]
+
+
+def test_a_benchmark_that_fails_keeps_its_points(ledger: Ledger, place: Place) -> None:
+    job_id = measured(ledger, place, "a", "bug", "b")
+    job = ledger.job(job_id)
+    assert (job.status, job.reason) == (Status.FAILED, Reason.INTERNAL)
+    assert [strategy for strategy, _, _ in ledger.database.run(rows, job_id)] == ["a"]
+
+
 REQUEST = Request(UUID(int=0), 1, "{}", 0.0)
 
 
@@ -102,3 +138,41 @@ def test_other_endings_stand(ending: Halt | Failure) -> None:
 def test_a_reduction_whose_child_died_is_not_run_on() -> None:
     assert Points().rest(REQUEST, Died(-9)) is None
     assert Points().rest(REQUEST, Failure(Reason.CUDA_ERROR, "", replace=True)) is None
+
+
+def test_points_are_kept_in_order_and_the_one_begun_is_not_among_them() -> None:
+    points = Points()
+    for name in ("a", "b"):
+        points.take(Begun(replace(POINT, strategy=name, outcome="failed")))
+        points.take(Measured(replace(POINT, strategy=name)))
+    points.take(Begun(replace(POINT, strategy="c", outcome="failed")))
+    assert [(point.strategy, point.outcome) for point in points.done] == [("a", "measured"), ("b", "measured")]
+
+
+@pytest.mark.parametrize(("code", "said"), [(-11, "signal 11"), (3, "exit code 3"), (None, "exit code None")])
+def test_the_rest_of_a_benchmark_leaves_out_the_point_that_killed(code: int | None, said: str) -> None:
+    points = Points()
+    points.take(Begun(replace(POINT, outcome="failed")))
+    rest = points.rest(REQUEST, Died(code))
+    assert rest is not None
+    (lost,) = rest.done
+    assert (lost.outcome, lost.reason) == ("failed", f"the process that measured it died ({said})")
+    assert rest == replace(REQUEST, done=points.done)
+
+
+def test_a_child_that_dies_again_without_a_new_point_ends_the_attempt() -> None:
+    points = Points()
+    points.take(Measured(POINT))
+    rest = points.rest(REQUEST, Died(-9))
+    assert rest is not None
+    assert points.rest(rest, Died(-9)) is None
+    assert points.done == (POINT,)
+
+
+def test_after_a_cuda_error_the_point_that_met_it_is_done() -> None:
+    points = Points()
+    points.take(Begun(POINT))
+    points.take(Measured(replace(POINT, outcome="failed")))
+    rest = points.rest(REQUEST, Failure(Reason.CUDA_ERROR, "", replace=True))
+    assert rest is not None
+    assert [point.outcome for point in rest.done] == ["failed"]

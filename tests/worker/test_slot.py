@@ -17,7 +17,7 @@ from app.jobs.states import Reason
 from tests.worker.children import actor, open_and_exit, open_slowly, open_without_gpu
 from worker.messages import Failure, Opener, Progress, Request, Success
 from worker.slot import BrokenSlot, Died, Ending, Halt, Slot, Verdict
-from worker.stop import Stop, StopRequested
+from worker.stop import GaveUp, Stop, StopRequested
 
 
 @pytest.fixture
@@ -195,6 +195,20 @@ def test_a_request_to_stop_ends_the_wait_for_the_device(stop: Stop) -> None:
     stop.request()
     with pytest.raises(StopRequested):
         Slot("cuda:0", open_slowly, stop).ready()
+
+
+def test_a_start_that_is_no_longer_wanted_is_given_up(stop: Stop) -> None:
+    asked = 0
+
+    def give_up() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked == 3
+
+    slot = Slot("cuda:0", open_slowly, stop, grace_s=0.3)
+    with pytest.raises(GaveUp):
+        slot.ready(give_up)
+    assert (asked, slot.pid) == (3, None)
 
 
 _PARENT = """
