@@ -2,7 +2,9 @@
 
 from app.results.benchmark import BenchmarkResult
 from app.results.cluster import ClusterResult
+from app.results.profile import ProfileResult
 from app.results.reduce import ReduceResult
+from app.results.scaling import ScalingResult
 
-JobResult = ReduceResult | BenchmarkResult | ClusterResult
+JobResult = ReduceResult | BenchmarkResult | ClusterResult | ScalingResult | ProfileResult
 """Told apart by their fields: none allows another's."""

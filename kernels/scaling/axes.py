@@ -1,0 +1,40 @@
+"""What a scaling study varies."""
+
+from enum import StrEnum
+
+
+class Scaling(StrEnum):
+    """What stays the same while ranks are added."""
+
+    STRONG = "strong"  # the array: each rank gets a smaller part
+    WEAK = "weak"  # the part of each rank: the array grows
+
+
+class Method(StrEnum):
+    """How each rank reduces its part, and what the ranks then add up."""
+
+    EXACT = "exact"  # the exact state: 64-bit integers, whose sum is the same in any order
+    FLOAT = "float"  # single_pass on a GPU, numpy on a CPU: one float64 a rank, rounded in whatever order comes
+
+
+class Mode(StrEnum):
+    """Who drives the ranks."""
+
+    ONE_PROCESS = "one_process"  # all of them: one thread launches for every GPU; on a CPU, threads of one process
+    PROCESS_PER_RANK = "process_per_rank"
+
+
+class Algorithm(StrEnum):
+    """How an all-reduce travels; `auto` leaves it to NCCL (on a CPU it is the ring)."""
+
+    AUTO = "auto"
+    RING = "ring"
+    TREE = "tree"
+
+
+class Outcome(StrEnum):
+    """What became of a point."""
+
+    MEASURED = "measured"
+    SKIPPED = "skipped"
+    FAILED = "failed"
