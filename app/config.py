@@ -26,8 +26,24 @@ class Settings(BaseSettings):
 
     max_body_bytes: int = Field(4 << 20, ge=1024, description="largest request body")
     max_values: int = Field(100_000, ge=1, description="most elements of a `values` source")
-    max_queued_per_user: int = Field(1000, ge=1, description="most queued jobs of one user")
+    max_queued_per_user: int = Field(
+        1000, ge=0, description="most queued jobs of one user who has no quota of their own"
+    )
+    max_running_per_user: int | None = Field(None, ge=0, description="most running jobs of one such user; unset: any")
+    gpu_seconds_per_day: float | None = Field(
+        None, ge=0, description="GPU time of one such user in a day (UTC), after which jobs wait; unset: any"
+    )
+    dataset_dir: Path | None = Field(
+        None, description="where uploaded arrays lie, the same folder for every process; unset: datasets in data_dir"
+    )
+    max_dataset_bytes: int = Field(4 << 30, ge=1024, description="largest uploaded array")
+    dataset_quota_bytes: int = Field(64 << 30, ge=0, description="most bytes of uploaded arrays of one user")
+    dataset_retention_days: float = Field(
+        30.0, gt=0, description="an uploaded array that no job has needed for so long is removed"
+    )
     retention_days: float = Field(90.0, gt=0, description="age at which finished jobs are removed")
+
+    session_days: float = Field(7.0, gt=0, description="age at which a sign-in to the dashboard is over")
 
     lease_s: float = Field(15.0, gt=0, description="a running job whose worker is silent for so long is taken back")
     heartbeat_s: float = Field(0.5, gt=0, description="how often a busy worker renews its lease and looks for a cancel")
@@ -49,6 +65,10 @@ class Settings(BaseSettings):
         """`database_url`, or that of the service that runs on `data_dir`; empty if there is neither."""
         noted = self.data_dir / DATABASE_NOTE
         return self.database_url or (noted.read_text().strip() if noted.is_file() else "")
+
+    def datasets_dir(self) -> Path:
+        """Uploaded arrays."""
+        return self.dataset_dir or self.data_dir / "datasets"
 
     def kernel_cache_dir(self) -> Path:
         """Compiled kernels: CUDA cubins and Numba's machine code."""

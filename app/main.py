@@ -8,12 +8,14 @@ from fastapi import APIRouter, FastAPI, Request
 from starlette.responses import JSONResponse
 
 from app import error_handlers, health, openapi
+from app.admin import endpoints as administration
 from app.auth.access import Access
 from app.auth.bearer import User
 from app.catalogue import endpoints as catalogue
 from app.charts.press import Press
 from app.config import Settings, load_settings
 from app.context import Context
+from app.datasets import endpoints as datasets
 from app.db import Database
 from app.exact_states import endpoints as exact_states
 from app.jobs import endpoints as jobs
@@ -58,9 +60,11 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.context = Context(settings, database, notifications, access, metrics, press)
-    app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
+    app.add_middleware(
+        BodyLimit, max_bytes=settings.max_body_bytes, others={datasets.PREFIX: settings.max_dataset_bytes}
+    )
     app.add_middleware(Measured, metrics=metrics)
-    for part in (jobs, results, comparisons, reports, exact_states, catalogue, health):
+    for part in (jobs, results, comparisons, reports, exact_states, catalogue, administration, datasets, health):
         app.include_router(part.router)
     app.include_router(_document())
     error_handlers.install(app)

@@ -38,7 +38,7 @@ class QueueState:
 
 
 _ALIVE = workers.c.expires_at > func.now()
-_READY = _ALIVE & workers.c.state.in_(("idle", "running"))
+_READY = _ALIVE & workers.c.state.in_(("idle", "running")) & ~workers.c.draining
 
 _DEPTH = (
     select(

@@ -1,8 +1,23 @@
 """Every table, so that `metadata` is whole. For migrations and tests; the code at work imports the one it needs."""
 
-from app.auth.models import tokens, users
+from app.auth.models import sessions, tokens, users
+from app.datasets.models import datasets
 from app.jobs.models import events, idempotency_keys, jobs, workers
+from app.quotas.models import quota_holds, quotas
 from app.results.models import measurements
 from app.schema import metadata
 
-__all__ = ["events", "idempotency_keys", "jobs", "measurements", "metadata", "tokens", "users", "workers"]
+__all__ = [
+    "datasets",
+    "events",
+    "idempotency_keys",
+    "jobs",
+    "measurements",
+    "metadata",
+    "quota_holds",
+    "quotas",
+    "sessions",
+    "tokens",
+    "users",
+    "workers",
+]

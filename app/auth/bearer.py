@@ -1,4 +1,4 @@
-"""Who asks: the bearer token of a request."""
+"""Who asks, and whether their role allows it: the bearer token of a request, or the dashboard's session."""
 
 from typing import Annotated
 
@@ -8,11 +8,15 @@ from fastapi.security.base import SecurityBase
 
 from app.auth.repository import Principal
 from app.context import context_of
-from app.errors import Unauthorized
+from app.errors import Forbidden, Unauthorized
+
+SESSION_COOKIE = "warpfold_session"
+
+_READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class BearerToken(SecurityBase):
-    """Dependency that gives the request's user, or answers 401."""
+    """Dependency that gives the request's user, or answers 401; a viewer who does more than read gets a 403."""
 
     def __init__(self) -> None:
         self.model = HTTPBearer(
@@ -22,13 +26,37 @@ class BearerToken(SecurityBase):
 
     async def __call__(self, request: Request) -> Principal:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        session = request.cookies.get(SESSION_COOKIE)
+        if not scheme and session is not None and request.method in ("GET", "HEAD"):
+            # A browser that is signed in may follow links into the api. A cookie never changes anything here.
+            principal = await (await context_of(request)).access.of_session(session)
+            if principal is None:
+                raise Unauthorized("The session is over: sign in again, or send a token.")
+            return principal
         if scheme.lower() != "bearer" or not token:
             raise Unauthorized("Send a token: `Authorization: Bearer wf_…`.")
         principal = await (await context_of(request)).access.principal(token.strip())
         if principal is None:
             raise Unauthorized("The token is unknown or was revoked.")
+        permit(principal, request.method)
         return principal
+
+
+def permit(principal: Principal, method: str) -> None:
+    """Raises Forbidden where a viewer would change something: no route can forget to ask, for none has to."""
+    if principal.only_reads and method not in _READING:
+        raise Forbidden(f"{principal.name} is a viewer, who may look at everything and change nothing.")
 
 
 authenticate = BearerToken()
 User = Annotated[Principal, Depends(authenticate)]
+
+
+async def _administrator(user: User) -> Principal:
+    if not user.is_admin:
+        raise Forbidden("Only admins may do this.")
+    return user
+
+
+Admin = Annotated[Principal, Depends(_administrator)]
+"""The request's user, who is an admin; anybody else gets a 403."""

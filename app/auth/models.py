@@ -1,4 +1,4 @@
-"""The tables of users and their tokens."""
+"""The tables of users, their tokens, and the dashboard's sessions."""
 
 from sqlalchemy import (
     BigInteger,
@@ -24,7 +24,7 @@ users = Table(
     Column("name", String(64), nullable=False, unique=True),
     Column("role", String(16), nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=_NOW),
-    CheckConstraint("role in ('admin', 'user')", name="role"),
+    CheckConstraint("role in ('admin', 'user', 'viewer')", name="role"),
 )
 
 tokens = Table(
@@ -37,4 +37,13 @@ tokens = Table(
     Column("hash", LargeBinary(32), nullable=False, unique=True),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=_NOW),
     Column("revoked_at", DateTime(timezone=True)),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("hash", LargeBinary(32), primary_key=True),
+    Column("token_id", ForeignKey("tokens.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=_NOW),
+    Column("expires_at", DateTime(timezone=True), nullable=False),
 )

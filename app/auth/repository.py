@@ -14,10 +14,11 @@ from app.channels import ACCESS
 
 
 class Role(StrEnum):
-    """What a user may do: an admin may cancel anybody's job."""
+    """What a user may do: a viewer reads, a user submits and cancels own jobs, an admin does everything."""
 
     ADMIN = "admin"
     USER = "user"
+    VIEWER = "viewer"
 
 
 class RoleMismatch(ValueError):
@@ -35,6 +36,18 @@ class Principal:
     @property
     def is_admin(self) -> bool:
         return self.role is Role.ADMIN
+
+    @property
+    def only_reads(self) -> bool:
+        return self.role is Role.VIEWER
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """A new token: what lists will show of it, and the secret itself, which is nowhere else."""
+
+    info: "TokenInfo"
+    token: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +81,11 @@ def create_token(connection: Connection, user: str, role: Role | None = None, la
 
     Raises RoleMismatch if the user exists with another role than the one given.
     """
+    return issue_token(connection, user, role, label).token
+
+
+def issue_token(connection: Connection, user: str, role: Role | None = None, label: str = "") -> Issued:
+    """The same, with what lists will show of it."""
     connection.execute(
         upsert(users).values(name=user, role=role or Role.USER).on_conflict_do_nothing(index_elements=["name"])
     )
@@ -75,13 +93,16 @@ def create_token(connection: Connection, user: str, role: Role | None = None, la
     if role is not None and row.role != role:
         raise RoleMismatch(f"{user!r} exists and has the role {row.role}, not {role}")
     made = mint()
-    connection.execute(insert(tokens).values(user_id=row.id, label=label, hint=made.hint, hash=made.hash))
-    return made.token
+    token_id = connection.execute(
+        insert(tokens).values(user_id=row.id, label=label, hint=made.hint, hash=made.hash).returning(tokens.c.id)
+    ).scalar_one()
+    [info] = list_tokens(connection, token_id)
+    return Issued(info, made.token)
 
 
-def list_tokens(connection: Connection) -> Sequence[TokenInfo]:
-    """All tokens, oldest first, the revoked among them."""
-    rows = connection.execute(
+def list_tokens(connection: Connection, only: int | None = None) -> Sequence[TokenInfo]:
+    """All tokens, oldest first, the revoked among them; or only the one with an id."""
+    statement = (
         select(
             tokens.c.id,
             users.c.name,
@@ -94,6 +115,7 @@ def list_tokens(connection: Connection) -> Sequence[TokenInfo]:
         .join(users, users.c.id == tokens.c.user_id)
         .order_by(tokens.c.id)
     )
+    rows = connection.execute(statement if only is None else statement.where(tokens.c.id == only))
     return [TokenInfo(i, name, Role(role), label, hint, made, gone) for i, name, role, label, hint, made, gone in rows]
 
 

@@ -13,11 +13,13 @@ from app.jobs.reading import Reading
 
 LOST = "lost"
 READY = frozenset({"idle", "running"})
+_DRAINING = {"running": "draining", "idle": "drained"}
 
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """A worker's row; `state` is "lost" once its heartbeat expired. `device` is a `DeviceView` as a JSON
+    """A worker's row; `state` is "lost" once its heartbeat expired, "draining" and then "drained" where an admin wants
+    it to take no more jobs. `device` is a `DeviceView` as a JSON
     object, `reading` what its gauges showed with the latest heartbeat."""
 
     id: str
@@ -47,6 +49,7 @@ _WORKERS = select(
     workers.c.version,
     workers.c.started_at,
     workers.c.heartbeat_at,
+    workers.c.draining,
     (workers.c.expires_at > func.now()).label("alive"),
 ).order_by(workers.c.host, workers.c.slot)
 
@@ -56,8 +59,11 @@ def all_workers(connection: Connection) -> Sequence[Worker]:
     found = []
     for row in connection.execute(_WORKERS).mappings():
         facts = dict(row)
-        alive = facts.pop("alive")
-        facts["state"] = facts["state"] if alive or facts["state"] == "stopped" else LOST
+        alive, draining = facts.pop("alive"), facts.pop("draining")
+        if not alive and facts["state"] != "stopped":
+            facts["state"] = LOST
+        elif draining:
+            facts["state"] = _DRAINING.get(facts["state"], facts["state"])
         facts["reading"] = None if facts["reading"] is None or not alive else Reading.model_validate(facts["reading"])
         found.append(Worker(**facts))
     return found

@@ -129,7 +129,10 @@ class WorkerView(BaseModel):
     backend: str
     host: str
     pid: int
-    state: str = Field(description="starting, idle, running, stopped; lost, if its heartbeat expired")
+    state: str = Field(
+        description="starting, idle, running, stopped; draining while it runs its last job and drained after that, if "
+        "an admin wants it to take no more; lost, if its heartbeat expired"
+    )
     job_id: UUID | None = Field(description="that it runs")
     device: str | None = Field(description="name of its device, once it is open")
     reading: Reading | None = Field(description="of the device's gauges, with the latest heartbeat")

@@ -4,7 +4,7 @@ from fastapi import APIRouter
 from starlette.concurrency import run_in_threadpool
 
 from app.auth.bearer import User
-from app.errors import BadRequest, Invalid, TooLarge, UnsupportedMedia
+from app.errors import BadRequest, Forbidden, Invalid, TooLarge, UnsupportedMedia
 from app.exact_states import service
 from app.exact_states.views import Merged, MergeRequest
 from app.openapi import answers
@@ -12,8 +12,10 @@ from app.requests import JsonRoute
 
 router = APIRouter(prefix="/v1/states", tags=["exact states"], route_class=JsonRoute)
 
+_PROBLEMS = (BadRequest, Forbidden, TooLarge, UnsupportedMedia, Invalid)
 
-@router.post("/merge", summary="Merge exact states", responses=answers(BadRequest, TooLarge, UnsupportedMedia, Invalid))
+
+@router.post("/merge", summary="Merge exact states", responses=answers(*_PROBLEMS))
 async def merge(request: MergeRequest, user: User) -> Merged:
     """Add exact states of any jobs and machines, in any order, to the state and the value that one job over all their
     elements would have given: the same bits."""

@@ -68,7 +68,7 @@ router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=JobRoute)
                 "Retry-After": {"description": "seconds until it is worth asking", "schema": {"type": "integer"}},
             },
         },
-        **answers(BadRequest, TooLarge, UnsupportedMedia, Invalid, TooMany),
+        **answers(BadRequest, Forbidden, TooLarge, UnsupportedMedia, Invalid, TooMany),
     },
 )
 async def create(

@@ -46,7 +46,9 @@ jobs = Table(
     Column("kind", String(32), nullable=False),
     Column("status", String(16), nullable=False, server_default="queued"),
     Column("priority", SmallInteger, nullable=False),  # larger runs first
-    Column("needs", String(16), nullable=False),  # the slots that can run it: any, cpu, cuda
+    Column("needs", String(16), nullable=False),  # the slots that can run it: any, cpu, cuda; none: it has children
+    Column("parent_id", ForeignKey("jobs.id", ondelete="CASCADE")),  # the preset that it is part of
+    Column("name", String(128)),  # of a child: what its preset calls it
     Column("timeout_s", Double, nullable=False),
     Column("spec", JSON, nullable=False),
     Column("spec_brief", JSON(none_as_null=True)),  # what lists show where `spec` carries many values
@@ -69,7 +71,9 @@ jobs = Table(
     Column("started_at", DateTime(timezone=True)),
     Column("finished_at", DateTime(timezone=True)),
     CheckConstraint("status in ('queued', 'running', 'succeeded', 'failed', 'cancelled')", name="status"),
-    CheckConstraint("(status = 'running') = (lease_expires_at is not null)", name="lease_while_running"),
+    CheckConstraint(
+        "(status = 'running' and needs <> 'none') = (lease_expires_at is not null)", name="lease_while_running"
+    ),
     CheckConstraint("(status in ('succeeded', 'failed', 'cancelled')) = (finished_at is not null)", name="finished"),
 )
 # The queue and the running jobs are few among many finished ones: partial indexes keep them at hand.
@@ -85,6 +89,8 @@ Index("ix_jobs_status_seq", jobs.c.status, jobs.c.seq)
 Index("ix_jobs_owner_id_seq", jobs.c.owner_id, jobs.c.seq)
 Index("ix_jobs_kind_seq", jobs.c.kind, jobs.c.seq)
 Index("ix_jobs_tags", jobs.c.tags, postgresql_using="gin")
+Index("ix_jobs_parent_id", jobs.c.parent_id, postgresql_where=text("parent_id is not null"))
+Index("ix_jobs_families", jobs.c.id, postgresql_where=text("needs = 'none' and status in ('queued', 'running')"))
 Index("ix_jobs_finished_at", jobs.c.finished_at, postgresql_where=text("finished_at is not null"))
 
 events = Table(
@@ -134,3 +140,12 @@ def is_(status: Status, table: FromClause = jobs) -> ColumnElement[bool]:
     As a parameter it would hide from a prepared plan that the partial indexes above serve the statement.
     """
     return table.c.status == literal_column(f"'{status.value}'", String)
+
+
+NONE = "none"
+"""What a preset `needs`: no slot, for its children run in its place."""
+
+
+def waits(table: FromClause = jobs) -> ColumnElement[bool]:
+    """Queued and to be run: a preset only waits for its children."""
+    return is_(Status.QUEUED, table) & (table.c.needs != literal_column(f"'{NONE}'", String))

@@ -61,6 +61,7 @@ def _in_hand(by: Column[Any]) -> Subquery:
 
 
 _waits = and_(is_(Status.QUEUED), jobs.c.dispatched_at.is_(None))
+_open = and_(workers.c.expires_at > func.now(), workers.c.state.in_(("idle", "running")), ~workers.c.draining)
 _held = _in_hand(jobs.c.slot)
 # Nobody has room for more than a few, so there is no need to count all.
 _some_waiting = (
@@ -78,7 +79,7 @@ _LIVE = (
         select(func.count()).select_from(_some_waiting).scalar_subquery(),
     )
     .outerjoin(_held, _held.c.slot == workers.c.id)
-    .where(workers.c.expires_at > func.now(), workers.c.state.in_(("idle", "running")))
+    .where(_open)
 )
 
 _active = _in_hand(jobs.c.owner_id)
@@ -100,7 +101,7 @@ _HAND_OVER = (
 
 
 def live_slots(connection: Connection, prefetch: int) -> list[Slot]:
-    """Every worker with an unexpired heartbeat."""
+    """Every worker with an unexpired heartbeat that takes jobs: one that drains gets none."""
     return [
         Slot(worker, backend, max(0, prefetch - held), waiting)
         for worker, backend, held, waiting in connection.execute(_LIVE, {"prefetch": prefetch})
@@ -134,8 +135,7 @@ def stuck(connection: Connection, older_than_s: float, at_most: int) -> list[Han
     idle = (
         select(workers.c.id)
         .where(
-            workers.c.expires_at > func.now(),
-            workers.c.state.in_(("idle", "running")),
+            _open,
             jobs.c.needs.in_((ANY, workers.c.backend)),
             ~select(held.c.id).where(held.c.slot == workers.c.id, in_hand).exists(),
         )

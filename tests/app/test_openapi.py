@@ -28,6 +28,7 @@ _CHECKS = (
     "allow_header_conformance",
     "ignored_auth",
 )
+_REVOKE = "revoke_token_v1_tokens__token_id__delete"
 _CONFIG = """
 [checks.negative_data_rejection]
 expected-statuses = ["400", "401", "404", "405", "406", "409", "413", "415", "422", "429"]
@@ -64,6 +65,7 @@ def test_schemathesis_finds_no_server_error_and_no_answer_beside_the_document(ap
             [
                 *(str(Path(sys.executable).parent / "schemathesis"), "--config-file", "schemathesis.toml"),
                 *("run", f"{api.url}/openapi.json", "--header", f"Authorization: Bearer {api.tokens['root']}"),
+                *("--exclude-operation-id", _REVOKE),  # it would soon find the token that it comes with
                 *("--checks", ",".join(_CHECKS), "--max-examples", "10", "--seed", "1"),
                 *("--request-timeout", "5", "--suppress-health-check", "all", "--warnings", "off"),
             ],
@@ -104,6 +106,17 @@ def test_every_route_of_the_contract_is_there(document: dict[str, Any]) -> None:
         "get /v1/strategies",
         "get /v1/devices",
         "get /v1/workers",
+        "post /v1/workers/{worker}/drain",
+        "post /v1/workers/{worker}/resume",
+        "get /v1/users",
+        "get /v1/users/me",
+        "put /v1/users/{name}",
+        "get /v1/tokens",
+        "post /v1/tokens",
+        "delete /v1/tokens/{token_id}",
+        "get /v1/quotas",
+        "get /v1/quotas/{name}",
+        "put /v1/quotas/{name}",
         "get /healthz",
         "get /readyz",
         "get /metrics",

@@ -27,6 +27,12 @@ def test_a_token_is_created_listed_and_revoked(run: CliRunner) -> None:
     assert "no token 1 in force" in again.stderr
 
 
+def test_a_viewer_is_made_as_such(run: CliRunner) -> None:
+    assert run.invoke(cli, ["create", "vic", "--role", "viewer"]).exit_code == 0
+    assert "viewer" in run.invoke(cli, ["list"]).stdout
+    assert run.invoke(cli, ["create", "vic", "--role", "king"]).exit_code == 2
+
+
 def test_another_role_is_refused_in_a_sentence(run: CliRunner) -> None:
     run.invoke(cli, ["create", "ann"])
     refused = run.invoke(cli, ["create", "ann", "--role", "admin"])

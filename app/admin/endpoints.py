@@ -1,0 +1,114 @@
+"""HTTP of the administration: users, tokens, quotas, workers. Whatever changes something is for admins."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Response
+
+from app.admin import service
+from app.admin.views import (
+    LimitsView,
+    NewToken,
+    Quotas,
+    QuotaView,
+    TokenRequest,
+    Tokens,
+    TokenView,
+    UserName,
+    UserRequest,
+    Users,
+    UserView,
+)
+from app.auth import users
+from app.auth.bearer import Admin, User
+from app.auth.repository import list_tokens
+from app.context import Using
+from app.errors import BadRequest, Conflict, Forbidden, Invalid, NotFound, TooLarge, UnsupportedMedia
+from app.openapi import answers
+from app.requests import JsonRoute
+
+router = APIRouter(prefix="/v1", tags=["administration"], route_class=JsonRoute)
+
+_BODY = (BadRequest, Forbidden, TooLarge, UnsupportedMedia, Invalid)
+_Worker = Annotated[str, Path(max_length=128, pattern=r"^[^\x00]+$", description="id of a worker, as host:slot")]
+
+
+@router.get("/users", summary="Users", responses=answers(Forbidden))
+async def show_users(admin: Admin, context: Using) -> Users:
+    """All users with their roles. For admins."""
+    return Users(items=[UserView.of(user) for user in await context.database.read(users.list_users)])
+
+
+@router.get("/users/me", summary="Who am I", responses=answers())
+async def show_me(user: User, context: Using) -> UserView:
+    """The user whose token came with the request."""
+    found = await context.database.read(users.find_user, user.name)
+    assert found is not None, "users are never removed"
+    return UserView.of(found)
+
+
+@router.put("/users/{name}", summary="Create a user, or change a role", responses=answers(*_BODY, Conflict))
+async def put_user(name: Annotated[UserName, Path()], body: UserRequest, admin: Admin, context: Using) -> UserView:
+    """Give a user a role: viewers look, users submit, admins do everything. In force at once. For admins."""
+    return UserView.of(await service.put_user(context, admin, name, body.role))
+
+
+@router.get("/tokens", summary="Tokens", responses=answers(Forbidden))
+async def show_tokens(admin: Admin, context: Using) -> Tokens:
+    """All tokens, the revoked among them; never their secrets. For admins."""
+    return Tokens(items=[TokenView.of(token) for token in await context.database.read(list_tokens)])
+
+
+@router.post("/tokens", status_code=201, summary="Make a token", responses=answers(*_BODY, Conflict))
+async def make_token(body: TokenRequest, admin: Admin, context: Using, response: Response) -> NewToken:
+    """A token for a user, who is created if new. Its secret is in this answer and nowhere else. For admins."""
+    made = await service.issue_token(context, body.user, body.role, body.label)
+    response.headers["Cache-Control"] = "no-store"
+    return NewToken(**TokenView.of(made.info).model_dump(), token=made.token)
+
+
+@router.delete(
+    "/tokens/{token_id}", status_code=204, summary="Revoke a token", responses=answers(Forbidden, NotFound, Invalid)
+)
+async def revoke_token(token_id: Annotated[int, Path(ge=1, le=2**63 - 1)], admin: Admin, context: Using) -> None:
+    """Make a token useless, at once. For admins."""
+    await service.revoke_token(context, token_id)
+
+
+@router.get("/quotas", summary="Quotas", responses=answers())
+async def show_quotas(user: User, context: Using) -> Quotas:
+    """Quotas and what of them is used: everybody's for admins, your own for others."""
+    return Quotas(items=[QuotaView.of(quota) for quota in await service.quotas_for(context, user)])
+
+
+@router.get("/quotas/{name}", summary="Quotas of a user", responses=answers(Forbidden, NotFound, Invalid))
+async def show_quota(name: Annotated[UserName, Path()], user: User, context: Using) -> QuotaView:
+    """A user's quotas and what of them is used. Others' are for admins."""
+    return QuotaView.of(await service.quota_of(context, user, name))
+
+
+@router.put("/quotas/{name}", summary="Set quotas of a user", responses=answers(*_BODY, NotFound))
+async def put_quota(name: Annotated[UserName, Path()], body: LimitsView, admin: Admin, context: Using) -> QuotaView:
+    """Set what of the service a user may use at a time; what is null or left out follows the settings. For admins."""
+    return QuotaView.of(await service.put_limits(context, name, body.limits()))
+
+
+@router.post(
+    "/workers/{worker}/drain",
+    status_code=204,
+    summary="Drain a worker",
+    responses=answers(Forbidden, NotFound, Invalid),
+)
+async def drain(worker: _Worker, admin: Admin, context: Using) -> None:
+    """Let a worker finish the job it runs and take no more, restarts included, until it is resumed. For admins."""
+    await service.drain(context, worker)
+
+
+@router.post(
+    "/workers/{worker}/resume",
+    status_code=204,
+    summary="Resume a worker",
+    responses=answers(Forbidden, NotFound, Invalid),
+)
+async def resume(worker: _Worker, admin: Admin, context: Using) -> None:
+    """Let a drained worker take jobs again. For admins."""
+    await service.resume(context, worker)

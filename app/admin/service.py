@@ -1,0 +1,82 @@
+"""What administrators do: each function is one request's work. Who may call them is decided before."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection
+
+from app.auth import repository as tokens
+from app.auth import users
+from app.auth.repository import Issued, Principal, Role, RoleMismatch
+from app.auth.users import UserInfo
+from app.context import Context
+from app.errors import Conflict, Forbidden, NotFound
+from app.jobs import draining
+from app.quotas import repository as quotas
+from app.quotas.quota import Limits, UserQuota
+
+
+async def put_user(context: Context, admin: Principal, name: str, role: Role) -> UserInfo:
+    """Give a user, who is created if new, a role. Raises Conflict where admins would lock themselves out."""
+    if name == admin.name and role is not admin.role:
+        raise Conflict("You cannot take the administration from yourself; another admin can.")
+    return await context.database.run(users.put_user, name, role)
+
+
+async def issue_token(context: Context, user: str, role: Role | None, label: str) -> Issued:
+    """Make a token. Raises Conflict if the user has another role than the one given."""
+    try:
+        return await context.database.run(tokens.issue_token, user, role, label)
+    except RoleMismatch as error:
+        raise Conflict(f"{error}; change it first, with PUT /v1/users/{{name}}.") from None
+
+
+async def revoke_token(context: Context, token_id: int) -> None:
+    """Make a token useless, at once. Raises NotFound."""
+    if not await context.database.run(tokens.revoke_token, token_id):
+        raise NotFound(f"There is no token {token_id} in force.")
+
+
+async def quotas_for(context: Context, viewer: Principal) -> Sequence[UserQuota]:
+    """Everybody's quotas for admins, for others their own."""
+    defaults = Limits.of(context.settings)
+    if viewer.is_admin:
+        return await context.database.search(quotas.all_quotas, defaults)
+    return [await quota_of(context, viewer, viewer.name)]
+
+
+async def quota_of(context: Context, viewer: Principal, user: str) -> UserQuota:
+    """A user's quotas. Raises Forbidden, or NotFound if there is no such user."""
+    if user != viewer.name and not viewer.is_admin:
+        raise Forbidden("Only admins may see the quotas of others.")
+    found = await context.database.search(quotas.quota_of, user, Limits.of(context.settings))
+    if found is None:
+        raise NotFound(f"There is no user {user!r}.")
+    return found
+
+
+async def put_limits(context: Context, user: str, own: Limits) -> UserQuota:
+    """Set a user's limits. Raises NotFound."""
+
+    def put(connection: Connection) -> UserQuota | None:
+        quotas.put_limits(connection, user, own)
+        return quotas.quota_of(connection, user, Limits.of(context.settings))
+
+    found = await context.database.run(put)
+    if found is None:
+        raise NotFound(f"There is no user {user!r}.")
+    return found
+
+
+async def drain(context: Context, worker: str) -> None:
+    """Let a worker finish its job and take no more. Raises NotFound."""
+    _known(await context.database.run(draining.drain, worker), worker)
+
+
+async def resume(context: Context, worker: str) -> None:
+    """Let a worker take jobs again. Raises NotFound."""
+    _known(await context.database.run(draining.resume, worker), worker)
+
+
+def _known(found: bool, worker: str) -> None:
+    if not found:
+        raise NotFound(f"No worker {worker!r} has reported itself; /v1/workers lists those that have.")

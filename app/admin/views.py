@@ -1,0 +1,155 @@
+"""What the administration says and takes."""
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from app.auth.repository import Role, TokenInfo
+from app.auth.users import UserInfo
+from app.quotas.quota import Limits, UserQuota
+
+MOST_JOBS = 1_000_000_000
+
+# Spaces yes, control characters no: a name stands in lists, logs and terminals. The slash would end a path.
+UserName = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[^\x00-\x1f\x7f-\x9f/]+$")]
+Label = Annotated[str, StringConstraints(max_length=64, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class UserView(BaseModel):
+    """A user."""
+
+    name: str
+    role: Role
+    tokens: int = Field(description="in force; without one, a user cannot do anything")
+    created_at: datetime
+
+    @classmethod
+    def of(cls, user: UserInfo) -> "UserView":
+        return cls(name=user.name, role=user.role, tokens=user.tokens, created_at=user.created_at)
+
+
+class Users(BaseModel):
+    """All users, by name."""
+
+    items: list[UserView]
+
+
+class UserRequest(Strict):
+    """What a user is to be."""
+
+    role: Role
+
+
+class TokenView(BaseModel):
+    """A token, without its secret."""
+
+    id: int
+    user: str
+    role: Role
+    label: str
+    hint: str = Field(description="its first characters")
+    created_at: datetime
+    revoked_at: datetime | None
+
+    @classmethod
+    def of(cls, token: TokenInfo) -> "TokenView":
+        return cls(
+            id=token.id,
+            user=token.user,
+            role=token.role,
+            label=token.label,
+            hint=token.hint,
+            created_at=token.created_at,
+            revoked_at=token.revoked_at,
+        )
+
+
+class Tokens(BaseModel):
+    """All tokens, oldest first, the revoked among them."""
+
+    items: list[TokenView]
+
+
+class TokenRequest(Strict):
+    """A token to be made."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"user": "ada", "role": "viewer", "label": "the screen in the hall"}]}
+    )
+
+    user: UserName = Field(description="created if new")
+    role: Role | None = Field(None, description="of a new user; user if not given")
+    label: Label = Field("", description="what it is for")
+
+
+class NewToken(TokenView):
+    """A token that was made just now."""
+
+    token: str = Field(description="the secret: shown this once, only its hash is kept")
+
+
+class LimitsView(Strict):
+    """Limits of one user; null: none, or not set for this user."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"running": 2, "queued": 100, "gpu_seconds_per_day": 3600}]}
+    )
+
+    running: int | None = Field(None, ge=0, le=MOST_JOBS, strict=True, description="jobs that run at once")
+    queued: int | None = Field(None, ge=0, le=MOST_JOBS, strict=True, description="jobs in the queue")
+    gpu_seconds_per_day: float | None = Field(
+        None,
+        ge=0,
+        le=1e12,
+        allow_inf_nan=False,
+        strict=True,
+        description="after which jobs for GPUs wait for midnight UTC",
+    )
+
+    @classmethod
+    def of(cls, limits: Limits) -> "LimitsView":
+        return cls(running=limits.running, queued=limits.queued, gpu_seconds_per_day=limits.gpu_seconds_per_day)
+
+    def limits(self) -> Limits:
+        return Limits(self.running, self.queued, self.gpu_seconds_per_day)
+
+
+class UsageView(BaseModel):
+    """What of it is used."""
+
+    running: int = Field(description="jobs that run or were handed to a slot")
+    queued: int
+    gpu_seconds_today: float = Field(description="since midnight UTC")
+
+
+class QuotaView(BaseModel):
+    """A user's quotas."""
+
+    user: str
+    limits: LimitsView = Field(description="in force")
+    own: LimitsView = Field(description="set for this user; null follows the service's settings")
+    used: UsageView
+
+    @classmethod
+    def of(cls, quota: UserQuota) -> "QuotaView":
+        return cls(
+            user=quota.user,
+            limits=LimitsView.of(quota.limits),
+            own=LimitsView.of(quota.own),
+            used=UsageView(
+                running=quota.usage.running,
+                queued=quota.usage.queued,
+                gpu_seconds_today=quota.usage.gpu_seconds_today,
+            ),
+        )
+
+
+class Quotas(BaseModel):
+    """Quotas by user."""
+
+    items: list[QuotaView]
