@@ -17,11 +17,12 @@ from pathlib import Path
 
 from kernels.cuda.bench.gate import hold_unit
 from kernels.cuda.bench.reader import read_unit
-from kernels.cuda.compile import ARCHITECTURES, Binary, Unit, compile_unit
+from kernels.cuda.compile import ARCHITECTURES, Binary, Unit, compile_unit, nvrtc_version
 from kernels.cuda.exact import exact_units
 from kernels.cuda.generator import generator_unit
 from kernels.cuda.nans import nans_unit
 from kernels.cuda.puzzles import CLUSTERS_SINCE, puzzle_unit
+from kernels.cuda.resources import TABLE, Key, Usage, changes, read_table, updated, write_table
 from kernels.cuda.strategies import own_strategies
 from kernels.dtypes import DTYPES, DType
 from kernels.errors import KernelError, Unavailable
@@ -105,12 +106,14 @@ def compile_cell(cell: Cell, cache: Path | None) -> Compiled:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The command line: compiles in all processors, prints a table, and returns 1 if something did not compile or a
-    kernel spills registers, 2 if the arguments are wrong or there is no compiler."""
+    """The command line: compiles in all processors, prints a table, and returns 1 if something did not compile or takes
+    something else than the committed table says, 2 if the arguments are wrong or there is no compiler."""
     parser = argparse.ArgumentParser(prog="python -m kernels.cuda.compile", description=__doc__)
     parser.add_argument("--arch", default="ci", help=f"ci, all, or some of {','.join(ARCHITECTURES)}")
     parser.add_argument("--cache", type=Path, help="folder of compiled kernels (default: the user's cache)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--table", type=Path, default=TABLE, help="what each kernel may take (default: resources.csv)")
+    parser.add_argument("--update-table", action="store_true", help="write down what the compiled kernels take")
     detail = parser.add_mutually_exclusive_group()
     detail.add_argument("--verbose", action="store_true", help="one line a kernel instead of one a unit")
     detail.add_argument("--quiet", action="store_true", help="only what is wrong, and the summary")
@@ -134,7 +137,10 @@ def main(arguments: Sequence[str]) -> int:
     done.sort(key=lambda compiled: order[compiled.cell])
     if not options.quiet:
         print_table(done, verbose=options.verbose)
-    return print_summary(done, time.perf_counter() - began)
+    print_summary(done, time.perf_counter() - began)
+    if any(compiled.binary is None for compiled in done):
+        return 1
+    return _update(options.table, done) if options.update_table else _compare(options.table, done)
 
 
 def _show_progress(done: int, total: int, cell: Cell) -> None:
@@ -162,24 +168,58 @@ def print_table(done: Sequence[Compiled], *, verbose: bool) -> None:
             )
 
 
-def print_summary(done: Sequence[Compiled], seconds: float) -> int:
-    """Print what is wrong and how much was compiled; returns 1 if a unit does not compile or a kernel spills."""
-    spilling = faulty = kernels = cached = 0
-    for compiled in done:
-        arch, binary = compiled.cell.arch, compiled.binary
-        if binary is None:
-            faulty += 1
-            print(f"{arch} {compiled.cell.label} DOES NOT COMPILE\n{compiled.fault}")
-            continue
-        kernels += len(binary.resources)
-        cached += binary.cached
-        for row in binary.resources:
-            if row.spill_stores or row.spill_loads:
-                spilling += 1
-                print(f"{arch} {row.kernel} SPILLS {row.spill_stores} + {row.spill_loads} bytes a thread")
-    archs = len({compiled.cell.arch for compiled in done})
+def print_summary(done: Sequence[Compiled], seconds: float) -> None:
+    """Print what does not compile, and how much was compiled."""
+    faulty = [compiled for compiled in done if compiled.binary is None]
+    for compiled in faulty:
+        print(f"{compiled.cell.arch} {compiled.cell.label} DOES NOT COMPILE\n{compiled.fault}")
+    binaries = [compiled.binary for compiled in done if compiled.binary is not None]
     print(
-        f"{kernels} kernels in {len(done)} units for {archs} architectures in {seconds:.1f} s "
-        f"({cached} units from the cache): {faulty} do not compile, {spilling} kernels spill"
+        f"{sum(len(binary.resources) for binary in binaries)} kernels in {len(done)} units for "
+        f"{len({compiled.cell.arch for compiled in done})} architectures in {seconds:.1f} s "
+        f"({sum(binary.cached for binary in binaries)} units from the cache): {len(faulty)} do not compile"
     )
-    return 1 if faulty or spilling else 0
+
+
+def _usages(done: Sequence[Compiled]) -> dict[Key, Usage]:
+    return {
+        (row.kernel, compiled.cell.arch): Usage.of(row)
+        for compiled in done
+        if compiled.binary is not None
+        for row in compiled.binary.resources
+    }
+
+
+def _known() -> dict[Key, None]:
+    """Every kernel there is, in the order of the table: a kernel after the other, not an architecture."""
+    keys = [(kernel, cell.arch) for cell in matrix("all") for kernel in cell.unit.kernels]
+    rank = {kernel: index for index, kernel in enumerate(dict.fromkeys(kernel for kernel, _ in keys))}
+    return dict.fromkeys(sorted(keys, key=lambda key: rank[key[0]]))
+
+
+def _compare(path: Path, done: Sequence[Compiled]) -> int:
+    """Print where kernels take something else than the table says; 1 if any does."""
+    table, nvrtc = read_table(path), nvrtc_version()
+    if table.nvrtc != nvrtc:
+        print(f"{path.name} is of NVRTC {table.nvrtc or '(none)'} and this is {nvrtc}: only spills are compared")
+    found = changes(table, nvrtc, _usages(done), _known())
+    if not found:
+        return 0
+    print(f"{len(found)} kernels differ from {path.name} (registers a thread/shared bytes a block[/bytes of spills]):")
+    for change in found:
+        print(f"  {change}")
+    if any(change.spills for change in found):
+        print("spills cost memory traffic: give these kernels fewer registers to need, or fewer threads to share them")
+    print("if that is meant: python -m kernels.cuda.compile --arch all --quiet --update-table")
+    return 1
+
+
+def _update(path: Path, done: Sequence[Compiled]) -> int:
+    """Write the table; 1 if too little was compiled for it."""
+    try:
+        write_table(updated(read_table(path), nvrtc_version(), _usages(done), _known()), path)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(f"wrote {path}")
+    return 0
