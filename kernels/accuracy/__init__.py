@@ -1,0 +1,18 @@
+"""How far each way of adding is from the truth: every method on every array, held to the exact value."""
+
+from kernels.accuracy.axes import MAX_POINTS, Axes
+from kernels.accuracy.methods import Method, method_named, methods, methods_on
+from kernels.accuracy.point import Case, Measured, Point, Verdict
+
+__all__ = [
+    "MAX_POINTS",
+    "Axes",
+    "Case",
+    "Measured",
+    "Method",
+    "Point",
+    "Verdict",
+    "method_named",
+    "methods",
+    "methods_on",
+]

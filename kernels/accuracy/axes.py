@@ -1,0 +1,63 @@
+"""What a study varies: the product of five lists, bounded."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+from kernels.accuracy.methods import method_named
+from kernels.accuracy.point import Case
+from kernels.dtypes import DTYPES
+from kernels.errors import InvalidInput
+
+OPS = ("sum", "mean", "dot", "norm2", "prod")
+FLOATS = tuple(row.name for row in DTYPES.values() if row.is_float)
+MAX_POINTS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """The values of each axis, in the order wanted.
+
+    Raises InvalidInput naming the axis that is empty, repeats a value or holds one that is not known, or "axes" when
+    there are more than MAX_POINTS combinations.
+    """
+
+    methods: tuple[str, ...]
+    ops: tuple[str, ...]
+    distributions: tuple[str, ...]
+    dtypes: tuple[str, ...]
+    sizes: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        for axis in fields(self):
+            values = getattr(self, axis.name)
+            if not values:
+                raise InvalidInput("an axis needs at least one value", axis.name)
+            if len(set(values)) < len(values):
+                raise InvalidInput("an axis lists each value once", axis.name)
+        for name in self.methods:
+            method_named(name)
+        _among(self.ops, OPS, "ops")
+        _among(self.dtypes, FLOATS, "dtypes")
+        if min(self.sizes) < 1:
+            raise InvalidInput("an array has at least one element", "sizes")
+        if len(self) > MAX_POINTS:
+            raise InvalidInput(f"the axes multiply to {len(self)} points; the most is {MAX_POINTS}", "axes")
+
+    def __len__(self) -> int:
+        return math.prod(len(getattr(self, axis.name)) for axis in fields(self))
+
+    def cases(self) -> Iterator[Case]:
+        """Every case once. Those on the same array follow each other."""
+        for dtype in self.dtypes:
+            for distribution in self.distributions:
+                for n in self.sizes:
+                    for op in self.ops:
+                        for method in self.methods:
+                            yield Case(method, op, distribution, dtype, n)
+
+
+def _among(values: tuple[str, ...], known: tuple[str, ...], axis: str) -> None:
+    for value in values:
+        if value not in known:
+            raise InvalidInput(f"{value!r} is none of {', '.join(known)}", axis)

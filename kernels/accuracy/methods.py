@@ -1,0 +1,63 @@
+"""The ways to add that a study compares: loops written for it, and every strategy of the catalogue."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+
+from kernels.catalog import strategies
+from kernels.errors import InvalidInput
+
+CUDA_PREFIX = "cuda_"
+"""Before a strategy of the GPU whose name a loop has: `cuda_tree` runs on the GPU, `tree` in a loop on the host."""
+
+_LOOPS: Mapping[str, str] = MappingProxyType(
+    {
+        "sequential": "((t₁ + t₂) + t₃) + …, first to last",
+        "reverse": "the same, last to first",
+        "tree": "neighbours in pairs, level by level: (t₁ + t₂) + (t₃ + t₄) …",
+        "pairwise": "blocks of 128 first to last, then a tree over the blocks",
+        "sorted_ascending": "the smallest magnitudes first, equal ones in their given order; then first to last",
+        "sorted_descending": "the largest magnitudes first, equal ones in their given order; then first to last",
+        "kahan": "first to last, each rounding error taken from the next element (Kahan 1965)",
+        "neumaier": "first to last, all rounding errors added up apart, and to the sum at the end (Neumaier 1974)",
+        "float64_accumulator": "first to last in float64, rounded to the dtype at the end",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A way to reduce. `strategy` is its name in the catalogue, None for a loop of `kernels.accuracy.loops`;
+    `backends` are where that strategy runs, and a loop runs on any host."""
+
+    name: str
+    summary: str
+    strategy: str | None = None
+    backends: tuple[str, ...] = ("cpu",)
+
+
+@cache
+def methods() -> Mapping[str, Method]:
+    """All methods by name: the loops, the exact strategy, and the others of the catalogue, the CPU's before the
+    GPU's."""
+    found = {name: Method(name, summary) for name, summary in _LOOPS.items()}
+    for row in strategies():
+        name = CUDA_PREFIX + row.name if row.name in _LOOPS else row.name
+        before = found.get(name)
+        backends = (row.backend,) if before is None else (*before.backends, row.backend)
+        found[name] = Method(name, row.summary if before is None else before.summary, row.name, backends)
+    return MappingProxyType(found)
+
+
+def method_named(name: str, field: str = "methods") -> Method:
+    """The method called `name`; InvalidInput naming `field` when there is none."""
+    found = methods().get(name)
+    if found is None:
+        raise InvalidInput(f"unknown method {name[:64]!r}; known: {', '.join(methods())}", field)
+    return found
+
+
+def methods_on(backend: str) -> tuple[str, ...]:
+    """Names of what a slot of `backend` can run: everything of its host, and on a GPU its strategies too."""
+    return tuple(name for name, method in methods().items() if {"cpu", backend} & set(method.backends))

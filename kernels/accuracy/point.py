@@ -1,0 +1,70 @@
+"""One method on one array: what came of it, how far that is from the truth, and what could be promised beforehand."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kernels.bench.engine import Outcome
+
+
+class Verdict(StrEnum):
+    """What became of an a-priori bound."""
+
+    HELD = "held"
+    EXCEEDED = "exceeded"
+    NOT_APPLICABLE = "not_applicable"  # its premises do not hold: overflow, underflow, too many elements for the dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One combination: `method` reduces `n` elements of `distribution` in `dtype` by `op`."""
+
+    method: str
+    op: str
+    distribution: str
+    dtype: str
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The figures of a case. All errors are of `value` and, where no other is named, against the exact value.
+
+    `exact` is the true value rounded once to float64; errors are computed before that, in exact fractions, and then
+    rounded. `relative_error` and `condition` (Σ|t| ÷ |Σt| over the terms t that the op adds) are infinite where the
+    true value is 0 and they are not. `ulps` counts units in the last place of the result's dtype at the true value.
+    `bound` is the bound on the absolute error that `bound_formula` spells out. `distinct_results` is over
+    `permutations` random orders, `repeatable` over `runs` runs in the given order, both by the bits. `reference` is
+    what the report took for the truth, NumPy in float64, `reference_error` = |value − reference| what it published,
+    `reference_own_error` the reference's own. `elapsed_ms` is the quickest of the runs, on the host's clock.
+    """
+
+    value: float
+    exact: float
+    correctly_rounded: bool
+    absolute_error: float
+    relative_error: float
+    ulps: float
+    condition: float
+    bound: float | None
+    bound_formula: str
+    bound_verdict: Verdict
+    bound_reason: str | None
+    permutations: int
+    distinct_results: int | None
+    runs: int
+    repeatable: bool
+    reference: float
+    reference_error: float
+    reference_own_error: float
+    how: str
+    elapsed_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A case and what came of it; `reason` says why there are no figures."""
+
+    case: Case
+    outcome: Outcome
+    reason: str | None = None
+    measured: Measured | None = None
