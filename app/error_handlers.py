@@ -47,6 +47,13 @@ def field_problems(errors: Iterable[Mapping[str, Any]]) -> list[FieldProblem]:
     return found
 
 
+def request_problem(error: RequestValidationError) -> ApiError:
+    """What a request with a bad body, query, path or header is answered with."""
+    # Locations begin with the place: body, query, path, header.
+    placed = ({**one, "loc": _in_place(one["loc"])} for one in error.errors())
+    return Invalid.at(field_problems(placed))
+
+
 def dotted(location: Sequence[str | int]) -> str:
     """A location in a value as people write it: ("source", "values", "values", 3) is source.values.3."""
     parts: list[str] = []
@@ -98,9 +105,7 @@ def _allowed(request: Request) -> str:
 
 async def _request_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    # Locations begin with the place: body, query, path, header.
-    placed = ({**one, "loc": _in_place(one["loc"])} for one in error.errors())
-    return problem_response(Invalid.at(field_problems(placed)))
+    return problem_response(request_problem(error))
 
 
 def _in_place(location: Sequence[str | int]) -> Sequence[str | int]:

@@ -1,7 +1,11 @@
-"""Who a token belongs to, remembered for a moment."""
+"""Who a token or a session belongs to, remembered for a moment."""
 
 import time
+from collections.abc import Callable
 
+from sqlalchemy import Connection
+
+from app.auth import sessions
 from app.auth.repository import Principal, principal_of
 from app.auth.tokens import PREFIX, hash_of
 from app.db import Database
@@ -11,9 +15,9 @@ _MOST_KEPT = 10_000
 
 
 class Access:
-    """Looks tokens up and keeps what it found for five seconds, or until `forget` is called (a token was revoked).
+    """Looks secrets up and keeps what it found for five seconds, or until `forget` is called (one was revoked).
 
-    Unknown tokens are not kept: guessing must not fill the memory.
+    Unknown ones are not kept: guessing must not fill the memory.
     """
 
     def __init__(self, database: Database) -> None:
@@ -23,24 +27,34 @@ class Access:
 
     async def principal(self, token: str) -> Principal | None:
         """The user of `token`, None if it is unknown or revoked."""
-        known = self._kept.get(token)
-        now = time.monotonic()
-        if known is not None and known[1] > now:
-            return known[0]
-        if not token.startswith(PREFIX):
-            return None
-        generation = self._generation
-        found = await self._database.read(principal_of, hash_of(token))
-        # If a revocation was announced meanwhile, what was read may be older than it.
-        if found is not None and generation == self._generation:
-            if len(self._kept) >= _MOST_KEPT:
-                self._kept.clear()
-            self._kept[token] = (found, now + _KEPT_S)
-        elif found is None:
-            self._kept.pop(token, None)
-        return found
+        return await self._find(token, PREFIX, principal_of)
+
+    async def of_session(self, secret: str) -> Principal | None:
+        """The user of a session of the dashboard, None if it is unknown, over or expired."""
+        return await self._find(secret, sessions.PREFIX, sessions.principal_of_session)
 
     def forget(self) -> None:
         """Look everything up again."""
         self._generation += 1
         self._kept.clear()
+
+    async def _find(
+        self, secret: str, prefix: str, look_up: Callable[[Connection, bytes], Principal | None]
+    ) -> Principal | None:
+        # The kinds must not be mixed up: each has its prefix, checked before what is kept is looked at.
+        if not secret.startswith(prefix):
+            return None
+        known = self._kept.get(secret)
+        now = time.monotonic()
+        if known is not None and known[1] > now:
+            return known[0]
+        generation = self._generation
+        found = await self._database.read(look_up, hash_of(secret))
+        # If a revocation was announced meanwhile, what was read may be older than it.
+        if found is not None and generation == self._generation:
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.clear()
+            self._kept[secret] = (found, now + _KEPT_S)
+        elif found is None:
+            self._kept.pop(secret, None)
+        return found

@@ -1,0 +1,60 @@
+"""SQL of the dashboard's sessions: signing in exchanges a token for a cookie that expires and that one can end.
+
+A session belongs to the token it was made with: revoking the token ends it. Like a token, its secret is random, shown
+once, and kept only as a hash.
+"""
+
+import secrets
+from datetime import timedelta
+
+from sqlalchemy import Connection, Interval, bindparam, delete, func, insert, select
+
+from app.auth.models import sessions, tokens, users
+from app.auth.repository import Principal, Role
+from app.auth.tokens import hash_of
+from app.channels import ACCESS
+
+PREFIX = "ws_"
+_RANDOM_BYTES = 32
+
+_IN_FORCE = tokens.c.revoked_at.is_(None)
+_OF_SESSION = (
+    select(users.c.id, users.c.name, users.c.role)
+    .join(tokens, tokens.c.user_id == users.c.id)
+    .join(sessions, sessions.c.token_id == tokens.c.id)
+    .where(sessions.c.hash == bindparam("hash"), sessions.c.expires_at > func.now(), _IN_FORCE)
+)
+_OPEN = (
+    insert(sessions)
+    .from_select(
+        ["hash", "token_id", "expires_at"],
+        select(
+            bindparam("session_hash", type_=sessions.c.hash.type),
+            tokens.c.id,
+            func.now() + bindparam("lifetime", type_=Interval),
+        ).where(tokens.c.hash == bindparam("token_hash"), _IN_FORCE),
+    )
+    .returning(sessions.c.token_id)
+)
+
+
+def open_session(connection: Connection, token: str, days: float) -> str | None:
+    """A new session for the user of `token`, None if that is unknown or revoked. Clears expired sessions away."""
+    connection.execute(delete(sessions).where(sessions.c.expires_at < func.now()))
+    secret = PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
+    opened = connection.execute(
+        _OPEN, {"session_hash": hash_of(secret), "token_hash": hash_of(token), "lifetime": timedelta(days=days)}
+    ).one_or_none()
+    return secret if opened is not None else None
+
+
+def close_session(connection: Connection, secret: str) -> None:
+    """Make a session useless, in every api process."""
+    connection.execute(delete(sessions).where(sessions.c.hash == hash_of(secret)))
+    connection.execute(select(func.pg_notify(ACCESS, "")))
+
+
+def principal_of_session(connection: Connection, session_hash: bytes) -> Principal | None:
+    """The user of a session that has not expired and whose token was not revoked."""
+    row = connection.execute(_OF_SESSION, {"hash": session_hash}).one_or_none()
+    return None if row is None else Principal(row.id, row.name, Role(row.role))
