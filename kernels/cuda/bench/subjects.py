@@ -5,7 +5,7 @@ from typing import Any
 
 from kernels.cuda.baselines import Bound
 from kernels.cuda.cupy_method import cupy_calls
-from kernels.cuda.exact import ExactAccumulator, Fetched
+from kernels.cuda.exact import ExactAccumulator, states_of_limbs
 from kernels.cuda.failures import cuda_errors
 from kernels.cuda.launch import Gpu
 from kernels.cuda.methods import ExactIntegers, Method, OwnMethod
@@ -91,7 +91,7 @@ class ExactSubject:
         accumulator = ExactAccumulator(recorder, dtype, op.terms, magnitudes=op.name == "norm1")
         with recorder.recording() as calls:
             accumulator.add(array)
-        self._kind, self._count = accumulator.kind, int(array.size)
+        self._kind = accumulator.kind
         self._total = calls[-1].args[-1]
         self._clear = (self._total.data.ptr, 0, self._total.nbytes, gpu.stream.ptr)
         self._memset = runtime.memsetAsync
@@ -104,5 +104,5 @@ class ExactSubject:
 
     def value(self) -> Value:
         with cuda_errors("reading the value"):
-            state = Fetched.of_words(self._total.get()).state(self._kind, self._count, omit_nan=False)
+            (state,) = states_of_limbs(self._kind, self._total.get())
         return value_of(self._op, state, self._op.result_dtype(self._dtype))

@@ -5,18 +5,15 @@ definition, `kernels.exact.ExactState.add`, gives for the same elements, bit for
 gaps; bfloat16 comes as the uint16 of its bits. Work goes to the current stream.
 """
 
-from typing import Any, Generic, Protocol, Self, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from kernels.cuda.exact.launches import VECTOR_BYTES, Launches
 from kernels.cuda.exact.shapes import Kind
-from kernels.cuda.exact.total import WORDS, Fetched, FetchedMoments
+from kernels.cuda.exact.total import NANS, states_of_limbs
 from kernels.cuda.launch import Gpu
 from kernels.dtypes import DType
 from kernels.errors import InvalidInput
-from kernels.exact.state import ExactState
+from kernels.exact.state import ORIGIN, ExactState
 from kernels.ops import Terms
 
 
@@ -27,23 +24,29 @@ class ExactAccumulator:
     """
 
     def __init__(self, gpu: Gpu, dtype: DType, terms: Terms, *, magnitudes: bool = False) -> None:
-        if terms not in WORDS:
+        if terms not in ORIGIN:
             raise InvalidInput(f"an exact sum is of values or products, not of {terms}")
         self.kind = Kind.SQUARES if terms is Terms.PRODUCTS else Kind.MAGNITUDES if magnitudes else Kind.VALUES
-        self._sum = _Sum(Launches(gpu, dtype, self.kind, WORDS[terms]), Fetched())
+        self._launches = Launches(gpu, dtype, self.kind)
 
     def add(self, array: Any) -> None:
         """Add all elements of `array`."""
-        self._sum.add(array)
+        _start(self._launches, array)
+
+    @property
+    def limbs(self) -> Any:
+        """The total in the GPU's memory, a CuPy array of int64 that later additions go to as well. Limbs of the same
+        kind from several GPUs may be added up, by NCCL for one; `states_of_limbs` makes states of them."""
+        return self._launches.limbs
 
     @property
     def nans(self) -> int:
         """How many elements were NaN; waits for the work."""
-        return self._sum.fetch().nans
+        return int(self.limbs[NANS])
 
     def state(self, *, omit_nan: bool = False) -> ExactState:
         """The sum so far, NaN elements left out and not counted if `omit_nan`; waits for the work."""
-        return self._sum.fetch().state(self.kind, self._sum.count, omit_nan=omit_nan)
+        return states_of_limbs(self.kind, self.limbs.get(), omit_nan=omit_nan)[0]
 
 
 class ExactMoments:
@@ -52,23 +55,25 @@ class ExactMoments:
     Raises InvalidInput for a dtype that is no float.
     """
 
+    kind = Kind.MOMENTS
+
     def __init__(self, gpu: Gpu, dtype: DType) -> None:
-        words = WORDS[Terms.VALUES] + WORDS[Terms.PRODUCTS]
-        self._sum = _Sum(Launches(gpu, dtype, Kind.MOMENTS, words), FetchedMoments())
+        self._launches = Launches(gpu, dtype, self.kind)
 
     def add(self, array: Any) -> None:
         """Add all elements of `array`."""
-        self._sum.add(array)
+        _start(self._launches, array)
 
     @property
-    def nans(self) -> int:
-        """How many elements were NaN; waits for the work."""
-        return self._sum.fetch().values.nans
+    def limbs(self) -> Any:
+        """Both totals in the GPU's memory, as those of an ExactAccumulator."""
+        return self._launches.limbs
 
     def states(self, *, omit_nan: bool = False) -> tuple[ExactState, ExactState]:
         """The sums of values and of squares so far, NaN elements left out and not counted if `omit_nan`; waits for the
         work."""
-        return self._sum.fetch().states(self._sum.count, omit_nan=omit_nan)
+        values, squares = states_of_limbs(self.kind, self.limbs.get(), omit_nan=omit_nan)
+        return values, squares
 
 
 class ExactDot:
@@ -77,55 +82,30 @@ class ExactDot:
     Raises InvalidInput for a dtype that is no float.
     """
 
+    kind = Kind.PRODUCTS
+
     def __init__(self, gpu: Gpu, dtype: DType) -> None:
-        self._sum = _Sum(Launches(gpu, dtype, Kind.PRODUCTS, WORDS[Terms.PRODUCTS]), Fetched())
+        self._launches = Launches(gpu, dtype, self.kind)
 
     def add(self, left: Any, right: Any) -> None:
         """Add left[i] · right[i] for two arrays of one length. Raises InvalidInput if their lengths differ."""
         if left.size != right.size:
             raise InvalidInput(f"products of {left.size:,} with {right.size:,} elements are undefined", "other")
-        self._sum.add(left, _alike(right, left))
+        _start(self._launches, left, _alike(right, left))
 
     @property
-    def nans(self) -> int:
-        """How many pairs had a NaN element; waits for the work."""
-        return self._sum.fetch().nans
+    def limbs(self) -> Any:
+        """The total in the GPU's memory, as that of an ExactAccumulator."""
+        return self._launches.limbs
 
     def state(self, *, omit_nan: bool = False) -> ExactState:
         """The sum so far, pairs with a NaN element left out and not counted if `omit_nan`; waits for the work."""
-        return self._sum.fetch().state(Kind.PRODUCTS, self._sum.count, omit_nan=omit_nan)
+        return states_of_limbs(self.kind, self.limbs.get(), omit_nan=omit_nan)[0]
 
 
-class _Total(Protocol):
-    @classmethod
-    def of_words(cls, words: NDArray[np.uint64]) -> Self: ...
-
-    def plus(self, other: Self) -> Self: ...
-
-
-T = TypeVar("T", bound=_Total)
-
-
-class _Sum(Generic[T]):
-    """What launches have added so far, and how many terms: a part fetched, the rest in the GPU's memory."""
-
-    def __init__(self, launches: Launches, empty: T) -> None:
-        self._launches, self._fetched = launches, empty
-        self.count = 0
-
-    def add(self, *arrays: Any) -> None:
-        if not arrays[0].size:
-            return
-        if not self._launches.room:
-            self.fetch()
-        self._launches.start(*arrays)
-        self.count += int(arrays[0].size)
-
-    def fetch(self) -> T:
-        words = self._launches.take()
-        if words is not None:
-            self._fetched = self._fetched.plus(self._fetched.of_words(words))
-        return self._fetched
+def _start(launches: Launches, *arrays: Any) -> None:
+    if arrays[0].size:
+        launches.start(*arrays)
 
 
 def _alike(array: Any, model: Any) -> Any:

@@ -1,75 +1,78 @@
-"""What `../include/exact_total.cuh` leaves in the GPU's memory, as exact states."""
+"""What `../include/exact_total.cuh` keeps in the GPU's memory, as exact states.
+
+A total is a vector of 64-bit integers, its *limbs*: how many terms were added, how many of them had a NaN, how many
+blocks saw each of the four flags, and the sum of the finite terms in digits of 32 bits whose carries are not resolved.
+All of them are sums. So totals of several GPUs, processes or hosts are put together by adding them limb by limb, as
+NCCL's all-reduce of int64 does, and every order gives the same state.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernels.cuda.exact.shapes import Kind
-from kernels.exact.state import ORIGIN, ExactState, Flags
+from kernels.exact.state import DIGIT_BITS, DIGIT_MASK, ORIGIN, ExactState, Flags
 from kernels.ops import Terms
 
-_NANS, _FLAGS, _DIGITS = 0, 1, 2
+_COUNT, NANS, _FLAGS, _DIGITS = 0, 1, 2, 6
 
-WORDS: Mapping[Terms, int] = MappingProxyType({Terms.VALUES: _DIGITS + 72, Terms.PRODUCTS: _DIGITS + 138})
-"""64-bit words of a total. That of moments is one of values and, behind it, one of products."""
+_LIMBS: Mapping[Terms, int] = MappingProxyType({Terms.VALUES: _DIGITS + 72, Terms.PRODUCTS: _DIGITS + 138})
 
+MOST_ADDED = 1 << 25
+"""Numbers below 2**32 that may be added to one limb on a GPU before carries must be resolved."""
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
-    """A total taken out of the GPU's memory: the sum of the finite terms in units of the state's origin, how many
-    elements (or pairs) were or had a NaN, and the flags of the others."""
-
-    units: int = 0
-    nans: int = 0
-    flags: Flags = Flags.NONE
-
-    @classmethod
-    def of_words(cls, words: NDArray[np.uint64]) -> "Fetched":
-        """From the words of a total."""
-        units = 0
-        for digit in reversed(words[_DIGITS:].view(np.int64).tolist()):
-            units = (units << 32) + digit
-        return cls(units, int(words[_NANS]), Flags(int(words[_FLAGS])))
-
-    def plus(self, other: "Fetched") -> "Fetched":
-        return Fetched(self.units + other.units, self.nans + other.nans, self.flags | other.flags)
-
-    def state(self, kind: Kind, count: int, *, omit_nan: bool) -> ExactState:
-        """The state of `count` terms, less those that are NaN if `omit_nan`."""
-        flags = self.flags
-        if omit_nan:
-            count -= self.nans
-        elif self.nans:
-            flags |= Flags.NAN
-        if flags or (count and not kind.signed):  # what has another flag is not −0
-            flags |= Flags.NOT_NEGATIVE_ZERO
-        return ExactState.from_limbs(kind.terms, (self.units,), ORIGIN[kind.terms], count, flags)
+MOST_GPUS = 32
+"""GPUs whose limbs may be added up: MOST_ADDED · 2**32 · MOST_GPUS = 2**62, so no limb overflows."""
 
 
-@dataclass(frozen=True, slots=True)
-class FetchedMoments:
-    """The totals of values and of squares of the same elements. NaNs and flags are with the values."""
+def limbs_of(kind: Kind) -> int:
+    """How many limbs the total of a kind has. Those of moments are the values' and, behind them, the squares'."""
+    return sum(_LIMBS.values()) if kind is Kind.MOMENTS else _LIMBS[kind.terms]
 
-    values: Fetched = Fetched()
-    squares: Fetched = Fetched()
 
-    @classmethod
-    def of_words(cls, words: NDArray[np.uint64]) -> "FetchedMoments":
-        """From the words of both totals."""
-        behind = WORDS[Terms.VALUES]
-        return cls(Fetched.of_words(words[:behind]), Fetched.of_words(words[behind:]))
+def states_of_limbs(kind: Kind, limbs: NDArray[Any], *, omit_nan: bool = False) -> tuple[ExactState, ...]:
+    """The state of what was added to a total of `kind`, or to several whose `limbs` (int64) were added up; for moments
+    the states of values and of squares. Terms that are NaN are left out and not counted if `omit_nan`."""
+    nans, flags = int(limbs[NANS]), Flags.NONE
+    count = int(limbs[_COUNT]) - (nans if omit_nan else 0)
+    for place in range(4):
+        flags |= Flags(bool(limbs[_FLAGS + place]) << place)
+    if nans and not omit_nan:
+        flags |= Flags.NAN
+    first = _state(kind, _sum(limbs[: _LIMBS[kind.terms]]), count, flags)
+    if kind is not Kind.MOMENTS:
+        return (first,)
+    if flags & Flags.NEG_INF:  # its square is +∞
+        flags = flags & ~Flags.NEG_INF | Flags.POS_INF
+    return first, _state(Kind.SQUARES, _sum(limbs[_LIMBS[kind.terms] :]), count, flags)
 
-    def plus(self, other: "FetchedMoments") -> "FetchedMoments":
-        return FetchedMoments(self.values.plus(other.values), self.squares.plus(other.squares))
 
-    def states(self, count: int, *, omit_nan: bool) -> tuple[ExactState, ExactState]:
-        """The states of values and of squares of `count` elements, less those that are NaN if `omit_nan`."""
-        infinite = self.values.flags & (Flags.POS_INF | Flags.NEG_INF)
-        squares = Fetched(self.squares.units, self.values.nans, Flags.POS_INF if infinite else Flags.NONE)
-        return (
-            self.values.state(Kind.VALUES, count, omit_nan=omit_nan),
-            squares.state(Kind.SQUARES, count, omit_nan=omit_nan),
-        )
+def carried(kind: Kind, limbs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The same total with its carries resolved: every digit but the last in [0, 2**32), every flag 0 or 1."""
+    kept = limbs.copy()
+    starts = (0, _LIMBS[Terms.VALUES]) if kind is Kind.MOMENTS else (0,)
+    for start, stop in zip(starts, (*starts[1:], limbs.size), strict=True):
+        kept[start + _FLAGS : start + _DIGITS] = limbs[start + _FLAGS : start + _DIGITS] != 0
+        units = _sum(limbs[start:stop])
+        for place in range(start + _DIGITS, stop - 1):
+            kept[place] = units & DIGIT_MASK
+            units >>= DIGIT_BITS
+        kept[stop - 1] = units
+    return kept
+
+
+def _sum(limbs: NDArray[Any]) -> int:
+    """The finite terms, in units of the state's origin."""
+    units = 0
+    for digit in reversed(limbs[_DIGITS:].tolist()):
+        units = (units << DIGIT_BITS) + digit
+    return units
+
+
+def _state(kind: Kind, units: int, count: int, flags: Flags) -> ExactState:
+    if flags or (count and not kind.signed):  # what has another flag is not −0
+        flags |= Flags.NOT_NEGATIVE_ZERO
+    return ExactState.from_limbs(kind.terms, (units,), ORIGIN[kind.terms], count, flags)

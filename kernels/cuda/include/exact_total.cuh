@@ -4,13 +4,16 @@
 // are held in 64-bit words, so that adding needs no carry: atomic additions of integers commute, and the result is the
 // same whatever their order. No last block has to fold anything, no workspace has to be cleared or trusted.
 //
+// Everything in it is a sum of integers, the counts and the flags (how many blocks saw one) too: the totals of several
+// GPUs are put together by adding them word by word, as an all-reduce does (kernels/cuda/exact/total.py).
+//
 // A number below 2^95 · 2^position adds less than 2^32 to each of four digits. A word holds 2^31 such additions; the
-// host knows how many a launch makes at most and fetches the total in time (kernels/cuda/exact.py).
+// host knows how many a launch makes at most and fetches the total in time (kernels/cuda/exact/launches.py).
 #pragma once
 #include "elements.cuh"
 
 struct Total {
-    static constexpr int NANS = 0, FLAGS = 1, DIGITS = 2, OF_VALUES = 74;
+    static constexpr int COUNT = 0, NANS = 1, FLAGS = 2, DIGITS = 6, OF_VALUES = DIGITS + 72;
     uint64* words;
 
     // That of the squares, behind that of the values.
@@ -27,13 +30,18 @@ struct Total {
         }
     }
 
+    // How many elements (or pairs) the whole launch adds.
+    __device__ void note_count(uint64 count) const {
+        if (blockIdx.x == 0 && threadIdx.x == 0) atomicAdd(words + COUNT, count);
+    }
+
     // Flags and NaNs of all threads of the block; all must take part.
     __device__ void note(uint32 flags, uint32 nans) const {
-        uint32 any = 0;
 #pragma unroll
-        for (uint32 flag = 1; flag <= 8; flag *= 2)
-            if (__syncthreads_or(flags & flag)) any |= flag;
-        if (threadIdx.x == 0 && any) atomicOr(words + FLAGS, uint64(any));
+        for (int place = 0; place < 4; ++place) {
+            const bool any = __syncthreads_or(flags >> place & 1);
+            if (threadIdx.x == 0 && any) atomicAdd(words + FLAGS + place, uint64(1));
+        }
         if (nans) atomicAdd(words + NANS, uint64(nans));
     }
 };

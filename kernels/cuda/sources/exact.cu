@@ -50,6 +50,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) exact(const T* data, uint64 c
     Sum<T, TERMS, THREADS> sum(memory, Total{words});
     for_each_tile<FLIGHT, AHEAD>(Vectors<T>(data, count), sum);
     sum.finish();
+    Total{words}.note_count(count);
 }
 
 template <class T, int THREADS, int BLOCKS, int FLIGHT, bool AHEAD, int BYTES>
@@ -59,4 +60,5 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) exact_dot(const T* x, const T
     DotSum<T, THREADS> sum(memory, Total{words});
     for_each_tile<FLIGHT, AHEAD>(VectorPairs<T>(x, y, count), sum);
     sum.finish();
+    Total{words}.note_count(count);
 }

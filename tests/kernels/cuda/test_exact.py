@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from kernels.cuda.exact import LARGEST_SHARED, MOST_BLOCKS, SHAPES, WORDS, Fetched, Kind, Shape
-from kernels.cuda.exact.total import FetchedMoments
+from kernels.cuda.exact import LARGEST_SHARED, MOST_GPUS, SHAPES, Kind, Shape, limbs_of, states_of_limbs
+from kernels.cuda.exact.launches import most_added
+from kernels.cuda.exact.total import MOST_ADDED, carried
 from kernels.dtypes import DTYPES, DType
-from kernels.exact.state import ExactState, Flags
+from kernels.exact.state import ExactState
 from kernels.ops import Terms
 from tests.gpu.adversarial import ADVERSARIAL, adversarial
 from tests.kernels.cuda import on_host
@@ -32,11 +33,14 @@ def states_of(
     library: ctypes.CDLL, dtype: DType, kind: Kind, *arrays: NDArray[Any], ahead: bool = False, omit_nan: bool = False
 ) -> tuple[ExactState, ...]:
     """What the device code makes of one array, or of two: one state, or two for moments."""
-    words = WORDS[Terms.VALUES] + WORDS[Terms.PRODUCTS] if kind is Kind.MOMENTS else WORDS[kind.terms]
-    total = on_host.exact(library, dtype, kind, arrays, words, ahead=ahead)
-    if kind is Kind.MOMENTS:
-        return FetchedMoments.of_words(total).states(arrays[0].size, omit_nan=omit_nan)
-    return (Fetched.of_words(total).state(kind, arrays[0].size, omit_nan=omit_nan),)
+    return states_of_limbs(kind, limbs_made(library, dtype, kind, *arrays, ahead=ahead), omit_nan=omit_nan)
+
+
+def limbs_made(
+    library: ctypes.CDLL, dtype: DType, kind: Kind, *arrays: NDArray[Any], ahead: bool = False
+) -> NDArray[np.int64]:
+    """The total before it is a state."""
+    return on_host.exact(library, dtype, kind, arrays, limbs_of(kind), ahead=ahead)
 
 
 def portable(kind: Kind, *arrays: NDArray[Any]) -> tuple[ExactState, ...]:
@@ -146,15 +150,36 @@ def test_products_of_zeros_and_infinities_follow_ieee_754(library: ctypes.CDLL, 
                 assert states_of(library, row, Kind.PRODUCTS, *arrays) == portable(Kind.PRODUCTS, *arrays), (x, y)
 
 
-def test_digits_of_a_total_may_have_any_sign_and_size() -> None:
-    words = np.zeros(WORDS[Terms.VALUES], np.uint64)
-    words[2:5] = np.array([-5, 1 << 62, -(1 << 63)], np.int64).view(np.uint64)
-    fetched = Fetched.of_words(words).plus(Fetched(units=7, nans=2, flags=Flags.POS_INF))
-    assert fetched == Fetched(2 + (1 << 94) - (1 << 127), 2, Flags.POS_INF)
+@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_totals_of_shards_add_up_limb_by_limb(library: ctypes.CDLL, dtype: str, kind: Kind) -> None:
+    row = DTYPES[dtype]
+    for data in ("special", "any bits", "cancelling", "negative zeros"):
+        arrays = operands(kind, data, row, 4096)
+        whole = np.zeros(limbs_of(kind), np.int64)
+        for shard in range(4):
+            made = limbs_made(library, row, kind, *(array[shard * 1024 :][:1024] for array in arrays))
+            whole += carried(kind, made) if shard % 2 else made
+        assert states_of_limbs(kind, whole) == portable(kind, *arrays), data
 
 
-def test_words_of_a_total_hold_all_blocks_until_they_are_fetched() -> None:
-    assert MOST_BLOCKS * 2**37 < 2**63
+@pytest.mark.parametrize("kind", Kind)
+def test_carries_leave_a_total_as_it_is_with_room_for_more(kind: Kind) -> None:
+    random = np.random.default_rng(5)
+    limbs = random.integers(-(1 << 62), 1 << 62, limbs_of(kind))
+    limbs[:6] = (1 << 40, 5, 0, 7, 0, 1)
+    for terms, start in ((kind.terms, 0), *([(Terms.PRODUCTS, limbs_of(Kind.VALUES))] if kind is Kind.MOMENTS else [])):
+        highest = 64 if terms is Terms.VALUES else 130  # beyond what terms can sum to
+        limbs[start + 6 + highest : start + limbs_of(Kind(terms.name))] = 0
+    resolved = carried(kind, limbs)
+    assert states_of_limbs(kind, resolved) == states_of_limbs(kind, limbs)
+    assert np.abs(resolved[6 : limbs_of(Kind(kind.terms.name))]).max() < 1 << 32
+    assert list(resolved[:6]) == [1 << 40, 5, 0, 1, 0, 1]
+
+
+def test_limbs_have_room_for_what_is_added_before_carries_are_resolved() -> None:
+    assert MOST_ADDED * 2**32 * MOST_GPUS < 2**63
+    assert most_added(4096, 1 << 40) < MOST_ADDED
 
 
 def test_a_shape_fits_the_shared_memory_of_any_gpu() -> None:

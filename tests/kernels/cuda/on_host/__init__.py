@@ -107,10 +107,10 @@ def generate(library: ctypes.CDLL, plan: Plan, start: int, stop: int) -> NDArray
 
 
 def exact(
-    library: ctypes.CDLL, dtype: DType, kind: Kind, arrays: tuple[NDArray[Any], ...], words: int, *, ahead: bool
-) -> NDArray[np.uint64]:
+    library: ctypes.CDLL, dtype: DType, kind: Kind, arrays: tuple[NDArray[Any], ...], limbs: int, *, ahead: bool
+) -> NDArray[np.int64]:
     """The total (as `include/exact_total.cuh` lays it out) that two blocks of one warp make of one array, or two."""
-    total = np.zeros(words + 1, np.uint64)
+    total = np.zeros(limbs + 1, np.int64)
     total[-1] = 0x5EED  # must stay: no digit may lie beyond
     known = library.exact_by_name(
         dtype.name.encode(),

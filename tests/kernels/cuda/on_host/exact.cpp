@@ -22,19 +22,20 @@ void run(const Source& source, uint64* words) {
 }
 
 template <class S, class Source>
-bool run(const Source& source, bool ahead, uint64* words) {
+bool run(const Source& source, uint64 count, bool ahead, uint64* words) {
     ahead ? run<true, S>(source, words) : run<false, S>(source, words);
+    Total{words}.note_count(count);
     return true;
 }
 
 #define EXACT(T, TERMS) \
     if (!strcmp(dtype, #T) && !strcmp(kind, #TERMS)) \
-        return run<Sum<T, TERMS, LANES>>(Vectors<T>(static_cast<const T*>(x), count), ahead, words)
+        return run<Sum<T, TERMS, LANES>>(Vectors<T>(static_cast<const T*>(x), count), count, ahead, words)
 #define EXACT_ALL(T) \
     EXACT(T, VALUES); EXACT(T, MAGNITUDES); EXACT(T, SQUARES); EXACT(T, MOMENTS); \
     if (!strcmp(dtype, #T) && !strcmp(kind, "PRODUCTS")) \
         return run<DotSum<T, LANES>>( \
-            VectorPairs<T>(static_cast<const T*>(x), static_cast<const T*>(y), count), ahead, words)
+            VectorPairs<T>(static_cast<const T*>(x), static_cast<const T*>(y), count), count, ahead, words)
 
 extern "C" bool exact_by_name(const char* dtype, const char* kind, const void* x, const void* y, uint64 count,
                               bool ahead, uint64* words) {
