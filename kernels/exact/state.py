@@ -79,6 +79,17 @@ class ExactState:
         return cls(terms, 0, 0, Flags.NONE)
 
     @classmethod
+    def of(cls, array: NDArray[Any], terms: Terms = Terms.VALUES, *, magnitudes: bool = False) -> "ExactState":
+        """The state of the elements of `array` (as for `add`): of their values, or with `terms` PRODUCTS of their
+        squares. NumPy alone: no GPU, no compiler, no server."""
+        return cls.empty(terms).add(array, magnitudes=magnitudes)
+
+    @classmethod
+    def of_products(cls, left: NDArray[Any], right: NDArray[Any]) -> "ExactState":
+        """The state of the products left[i] · right[i] (as for `add_products`). NumPy alone."""
+        return cls.empty(Terms.PRODUCTS).add_products(left, right)
+
+    @classmethod
     def from_limbs(
         cls, terms: Terms, limbs: Sequence[int], exponent: int, count: int, flags: Flags = Flags.NONE
     ) -> "ExactState":

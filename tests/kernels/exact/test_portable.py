@@ -1,5 +1,8 @@
 """The NumPy definition of an exact state, against fractions."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -64,3 +67,40 @@ def test_a_signalling_nan_raises_no_warning() -> None:
         array = array_of_bits([infinity | 1], dtype)
         assert ExactState.empty(Terms.PRODUCTS).add(array).flags
         assert ExactState.empty(Terms.VALUES).add(array).flags
+
+
+def test_a_state_of_an_array_is_that_of_nothing_with_it_added() -> None:
+    x, y = np.array([1e8, 1.0, -1e8], np.float32), np.array([2.0, 3.0, 5.0], np.float16)
+    assert ExactState.of(x) == ExactState.empty(Terms.VALUES).add(x)
+    assert ExactState.of(x, magnitudes=True) == ExactState.empty(Terms.VALUES).add(x, magnitudes=True)
+    assert ExactState.of(x, Terms.PRODUCTS) == ExactState.empty(Terms.PRODUCTS).add(x)
+    assert ExactState.of_products(x, y) == ExactState.empty(Terms.PRODUCTS).add_products(x, y)
+    assert ExactState.of(np.array([], np.float64)) == ExactState.empty(Terms.VALUES)
+
+
+_WITH_NUMPY_ALONE = """
+import importlib.abc, sys
+
+class Missing(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {"numba", "cupy", "scipy", "cuda", "fastapi", "sqlalchemy", "redis", "pyarrow"}:
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Missing())
+import numpy as np
+from kernels.exact import ExactState, variance
+from kernels.dtypes import DTYPES
+from kernels.ops import Terms
+
+x = np.array([1e8, 1e8 + 1])
+print(ExactState.of(x).to_bytes().hex())
+print(variance(ExactState.of(x), ExactState.of(x, Terms.PRODUCTS), 1, DTYPES["float64"]))
+"""
+
+
+def test_a_state_needs_numpy_alone() -> None:
+    run = subprocess.run([sys.executable, "-c", _WITH_NUMPY_ALONE], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    state, spread = run.stdout.split()
+    assert bytes.fromhex(state) == ExactState.of(np.array([1e8, 1e8 + 1])).to_bytes()
+    assert float(spread) == 0.5
