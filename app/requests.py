@@ -1,6 +1,7 @@
 """Bodies: limited in size, and JSON only."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from fastapi import Request
@@ -15,20 +16,22 @@ from app.errors import BadRequest, TooLarge, UnsupportedMedia, problem_response
 
 
 class BodyLimit:
-    """ASGI middleware that answers 413 to a body of more than `max_bytes`: from its declared length before reading any
-    of it, else (chunked) as soon as more has come."""
+    """ASGI middleware that answers 413 to a body of more than `max_bytes`, or what `others` say for a path: from its
+    declared length before reading any of it, else (chunked) as soon as more has come."""
 
-    def __init__(self, app: ASGIApp, max_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, max_bytes: int, others: Mapping[str, int] = MappingProxyType({})) -> None:
         self._app = app
         self._max_bytes = max_bytes
+        self._others = others
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] in ("GET", "HEAD", "OPTIONS"):
             await self._app(scope, receive, send)
             return
+        most = self._others.get(scope["path"], self._max_bytes)
         declared = Headers(scope=scope).get("content-length", "")
-        if declared.isdecimal() and int(declared[:20]) > self._max_bytes:
-            await problem_response(self._too_large())(scope, receive, send)
+        if declared.isdecimal() and int(declared[:20]) > most:
+            await problem_response(_too_large(most))(scope, receive, send)
             return
         received = 0
 
@@ -37,18 +40,19 @@ class BodyLimit:
             message = await receive()
             if message["type"] == "http.request":
                 received += len(message.get("body", b""))
-                if received > self._max_bytes:
-                    raise self._too_large()
+                if received > most:
+                    raise _too_large(most)
             return message
 
         await self._app(scope, limited, send)
 
-    def _too_large(self) -> TooLarge:
-        # What is still on its way is not read: the connection ends with the answer.
-        return TooLarge(
-            f"A body may have at most {self._max_bytes} bytes; put many values into a file, or generate them.",
-            headers={"Connection": "close"},
-        )
+
+def _too_large(most: int) -> TooLarge:
+    # What is still on its way is not read: the connection ends with the answer.
+    return TooLarge(
+        f"A body may have at most {most} bytes here; upload many values as a dataset, or generate them.",
+        headers={"Connection": "close"},
+    )
 
 
 class JsonRequest(Request):

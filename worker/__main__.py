@@ -13,6 +13,7 @@ def main() -> int:
     from app.config import load_settings
     from worker import logs
     from worker.boot import describe, serve_slot
+    from worker.folders import Folders
     from worker.opener import open_kernels
     from worker.stop import Stop
 
@@ -27,7 +28,7 @@ def main() -> int:
     stop = Stop()
     stop.listen()
     info = describe(slot)
-    return serve_slot(settings, info, partial(open_kernels, slot, info.id, settings.data_roots), stop)
+    return serve_slot(settings, info, partial(open_kernels, slot, info.id, Folders.of(settings)), stop)
 
 
 if __name__ == "__main__":

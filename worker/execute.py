@@ -24,6 +24,7 @@ from app.results.reduce import DeviceView, Provenance, ReduceResult, Timings, as
 from kernels import open_backend
 from kernels.backend import Reduction
 from kernels.errors import InvalidInput
+from worker.folders import Folders
 from worker.kinds.attempt import Attempt
 from worker.kinds.benchmark import measure
 from worker.kinds.cluster import solve_puzzle
@@ -44,9 +45,9 @@ class Origin:
 class Kernels:
     """An open backend that runs specs. Making one may take seconds; raises Unavailable if there is no such device."""
 
-    def __init__(self, slot: str, worker: str, data_roots: tuple[Path, ...]) -> None:
+    def __init__(self, slot: str, worker: str, folders: Folders) -> None:
         self._backend = open_backend(slot)
-        self._data_roots = data_roots
+        self._folders = folders
         facts = asdict(self._backend.device)
         self._device = DeviceView(**{**facts, "versions": dict(self._backend.device.versions)})
         self._origin = Origin(worker, socket.gethostname(), version("warpfold"), _commit())
@@ -81,8 +82,8 @@ class Kernels:
         )
 
     def _reduce(self, spec: ReduceSpec, request: Request, tell: Tell, started: float) -> Success:
-        source = source_of(spec.source, self._data_roots)
-        other = None if spec.other is None else source_of(spec.other, self._data_roots)
+        source = source_of(spec.source, self._folders)
+        other = None if spec.other is None else source_of(spec.other, self._folders)
         reduction = self._backend.reduce(
             source,
             spec.op,

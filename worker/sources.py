@@ -1,36 +1,40 @@
-"""From a spec's source to elements: numbers of the request, a generator, or a .npy file under a data root."""
+"""From a spec's source to elements: numbers of the request, a generator, a .npy file under a data root, or an uploaded
+array."""
 
 import errno
 import os
 import stat
 from collections.abc import Sequence
-from math import prod
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 import numpy as np
-from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from app.jobs.sources import GenerateSource, PathSource, ValuesSource
+from app.datasets.store import Store
+from app.jobs.sources import DatasetSource, GenerateSource, PathSource, ValuesSource
 from app.jobs.sources import Source as SourceSpec
-from kernels.dtypes import dtype_named, dtype_of
+from kernels.dtypes import dtype_named
 from kernels.errors import InvalidInput
+from kernels.npy import Head, read_head
 from kernels.source import ArraySource, GeneratedSource
 from kernels.values import array_of
+from worker.folders import Folders
 
 _FIELD = "source.path"
 
 
-def source_of(spec: SourceSpec, roots: Sequence[Path]) -> ArraySource | GeneratedSource:
-    """The elements that `spec` names. `roots` are resolved folders. Raises InvalidInput."""
+def source_of(spec: SourceSpec, folders: Folders) -> ArraySource | GeneratedSource:
+    """The elements that `spec` names. Raises InvalidInput."""
     match spec:
         case ValuesSource():
             return ArraySource(array_of(spec.values, dtype_named(spec.dtype), "source.values"))
         case GenerateSource():
             return GeneratedSource(spec.distribution, spec.n, spec.seed, dtype_named(spec.dtype), spec.parameters)
         case PathSource():
-            return ArraySource(map_npy(spec.path, roots))
+            return ArraySource(map_npy(spec.path, folders.roots))
+        case DatasetSource():
+            return ArraySource(map_dataset(spec.id, Store(folders.datasets)))
 
 
 def map_npy(given: str, roots: Sequence[Path]) -> NDArray[Any]:
@@ -86,50 +90,44 @@ def _map(given: str, file: BinaryIO) -> NDArray[Any]:
     status = os.fstat(file.fileno())
     if not stat.S_ISREG(status.st_mode):
         raise InvalidInput(f"{given!r} is not a regular file", _FIELD)
-    shape, fortran_order, dtype = _header(given, file)
-    if dtype.hasobject:
-        raise InvalidInput(f"{given!r} holds pickled Python objects, which are never loaded", _FIELD)
-    if dtype.names is not None:
-        raise InvalidInput(f"{given!r} holds records with the fields {', '.join(dtype.names)}, not numbers", _FIELD)
-    if dtype.kind == "V":
-        raise InvalidInput(
-            f"{given!r} holds {dtype.itemsize} raw bytes an element: its dtype was lost, as NumPy does with bfloat16",
-            _FIELD,
-        )
     try:
-        dtype_of(dtype, _FIELD)
+        head = read_head(file)
     except InvalidInput as error:
-        raise InvalidInput(f"{given!r}: {error}", _FIELD) from None
-    if not shape:
-        raise InvalidInput(f"{given!r} holds a single value (0 dimensions), not an array", _FIELD)
-    promised, there = prod(shape) * dtype.itemsize, status.st_size - file.tell()
-    if there < promised:
+        raise InvalidInput(f"{given!r} {error}", _FIELD) from None
+    there = status.st_size - head.offset
+    if there < head.data_bytes:
         raise InvalidInput(
-            f"{given!r} is truncated: its header promises {promised} bytes of data, {there} are there", _FIELD
+            f"{given!r} is truncated: its header promises {head.data_bytes} bytes of data, {there} are there", _FIELD
         )
-    if promised == 0:
-        return np.empty(0, dtype)
-    order: Literal["F", "C"] = "F" if fortran_order else "C"
-    return np.asarray(np.memmap(file, dtype=dtype, mode="r", offset=file.tell(), shape=shape, order=order))
+    return _mapped(file, head)
 
 
-def _header(given: str, file: BinaryIO) -> tuple[tuple[int, ...], bool, "np.dtype[Any]"]:
-    """Shape, whether in Fortran order, and dtype, as the head of a .npy file gives them."""
-    readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+def _mapped(file: BinaryIO, head: Head) -> NDArray[Any]:
+    if head.data_bytes == 0:
+        return np.empty(0, head.dtype)
+    order: Literal["F", "C"] = "F" if head.fortran_order else "C"
+    return np.asarray(np.memmap(file, head.dtype, mode="r", offset=head.offset, shape=head.shape, order=order))
+
+
+def map_dataset(dataset_id: str, store: Store) -> NDArray[Any]:
+    """An uploaded array, mapped into memory for reading. Raises InvalidInput.
+
+    The file is as long as its head promises, or it is refused. It is not hashed again: that would cost more than most
+    reductions of it, and the file got its name only after its bytes had been hashed.
+    """
     try:
-        reader = readers.get(npy.read_magic(file))
-        if reader is None:
-            # Version 3.0 exists for structured dtypes with field names beyond Latin-1, and only for them.
-            raise ValueError("its version of the format is for records only")
-        shape, fortran_order, dtype = reader(file)
-        if any(length < 0 for length in shape):
-            raise ValueError(f"its shape {shape} is impossible")
-    except OSError:
-        raise
-    except Exception as error:  # whatever a hostile header makes the parser raise
-        brief = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-        raise InvalidInput(f"{given!r} is not a whole .npy file: {brief}", _FIELD) from None
-    return shape, fortran_order, dtype
+        with store.path(dataset_id).open("rb") as file:
+            head = read_head(file)
+            if os.fstat(file.fileno()).st_size == head.offset + head.data_bytes:
+                return _mapped(file, head)
+            said = "is damaged: its file is not as long as its head promises"
+    except FileNotFoundError:
+        said = "is not there: it was deleted after the job was accepted"
+    except InvalidInput as error:
+        said = str(error)
+    except OSError as error:
+        said = f"cannot be read: {_reason(error)}"
+    raise InvalidInput(f"dataset {dataset_id} {said}", "source.id")
 
 
 def _reason(error: OSError) -> str:

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath
 from uuid import UUID, uuid4
@@ -12,15 +12,18 @@ from sqlalchemy import Connection
 from app.auth.repository import Principal
 from app.config import Settings
 from app.context import Context
+from app.datasets import repository as datasets
 from app.errors import Conflict, Forbidden, Invalid, NotFound, TooMany
 from app.jobs import repository
 from app.jobs.brief import brief_of
 from app.jobs.reduce_spec import ReduceSpec
 from app.jobs.repository import Job, Key, NewJob, Stamp
-from app.jobs.sources import PathSource, ValuesSource
+from app.jobs.sources import DatasetSource, PathSource, ValuesSource
 from app.jobs.spec import JobSpec
 from app.jobs.states import PRIORITIES, Status
 from app.jobs.task_spec import needs
+from app.quotas import repository as quotas
+from app.quotas.quota import Limits, QuotaName
 from kernels.errors import InvalidInput
 
 _RETRY_AFTER_FULL_S = 5
@@ -78,19 +81,42 @@ async def submit(context: Context, user: Principal, spec: JobSpec, key: Key | No
         spec_brief=brief_of(spec),
         tags=spec.tags,
     )
-    return await context.database.run(_submit, new, user.name, key, context.settings.max_queued_per_user)
+    limit = context.settings.max_queued_per_user
+    return await context.database.run(_submit, new, user.name, key, limit=limit, needed=_datasets(spec))
 
 
-def _submit(connection: Connection, new: NewJob, owner: str, key: Key | None, limit: int) -> Submitted:
+def _datasets(spec: JobSpec) -> Mapping[str, str]:
+    """The ids of the uploaded arrays that a spec needs, with the field that names each."""
+    if not isinstance(spec, ReduceSpec):
+        return {}
+    sources = (("source", spec.source), ("other", spec.other))
+    return {source.id: f"{field}.id" for field, source in sources if isinstance(source, DatasetSource)}
+
+
+def _submit(
+    connection: Connection, new: NewJob, owner: str, key: Key | None, *, limit: int, needed: Mapping[str, str]
+) -> Submitted:
     accepted = repository.accept(connection, new, limit, key)
     if accepted is not None:
+        if needed:
+            for missing in datasets.use(connection, needed.keys()):
+                raise Invalid.of(needed[missing], "there is no dataset with this id, or it was deleted")
         return Submitted(Job.queued(new, owner, accepted), new=True)
     kept = None if key is None else repository.find_key(connection, new.owner_id, key.name)
     if kept is None:
-        raise TooMany(f"{limit} of your jobs are in the queue already; no more are allowed.", _RETRY_AFTER_FULL_S)
+        raise _queue_full(connection, new.owner_id, limit)
     if key is not None and kept.body_hash != key.body_hash:
         raise Invalid.of("Idempotency-Key", "was used before with another body")
     return Submitted(_found(repository.get(connection, kept.job_id)), new=False)
+
+
+def _queue_full(connection: Connection, owner_id: int, limit: int) -> TooMany:
+    in_force = quotas.limits_of(connection, owner_id, Limits(queued=limit)).queued
+    return TooMany(
+        f"{in_force} of your jobs are in the queue already; your quota allows no more.",
+        _RETRY_AFTER_FULL_S,
+        extension={"quota": QuotaName.QUEUED.value, "limit": in_force},
+    )
 
 
 async def get(context: Context, job_id: UUID) -> Job:

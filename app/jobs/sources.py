@@ -54,12 +54,19 @@ class PathSource(Frozen):
     path: Annotated[str, StringConstraints(min_length=1, max_length=4096, pattern=r"^[^\x00]+$")]
 
 
-Source = Annotated[ValuesSource | GenerateSource | PathSource, Field(discriminator="type")]
+class DatasetSource(Frozen):
+    """An array that was uploaded to `/v1/datasets`."""
+
+    type: Literal["dataset"]
+    id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] = Field(description="SHA-256 of its .npy file")
+
+
+Source = Annotated[ValuesSource | GenerateSource | PathSource | DatasetSource, Field(discriminator="type")]
 
 
 def dtype_of_source(source: Source) -> DType | None:
     """The dtype of the elements; None of a file, which is looked at only where it is."""
-    return None if isinstance(source, PathSource) else dtype_named(source.dtype)
+    return None if isinstance(source, PathSource | DatasetSource) else dtype_named(source.dtype)
 
 
 def count_of_source(source: Source) -> int | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.jobs.reduce_spec import ReduceSpec
-from app.jobs.sources import PathSource, Source, ValuesSource, count_of_source
+from app.jobs.sources import DatasetSource, PathSource, Source, ValuesSource, count_of_source
 from kernels import reference
 from kernels.dtypes import DType, dtype_named
 from kernels.ops import NanPolicy, Value, op_named
@@ -28,7 +28,7 @@ def expected_of(spec: ReduceSpec) -> Expected:
     """The value that `spec` should have; takes up to about a second."""
     counts = [count_of_source(source) for source in (spec.source, spec.other) if source is not None]
     if None in counts:
-        return Expected(None, "not known: the file is on the worker's machine")
+        return Expected(None, "not known: only a worker reads the file")
     if sum(filter(None, counts)) > MOST_ELEMENTS:
         return Expected(None, f"not known: more than {MOST_ELEMENTS} elements are not added up in fractions")
     op, policy = op_named(spec.op), NanPolicy(spec.nan_policy)
@@ -44,7 +44,7 @@ def expected_of(spec: ReduceSpec) -> Expected:
 
 def _patterns(source: Source) -> tuple[DType, list[int]]:
     """The elements as bits, with their dtype; not of a file."""
-    assert not isinstance(source, PathSource), source.path
+    assert not isinstance(source, PathSource | DatasetSource), source
     dtype = dtype_named(source.dtype)
     if isinstance(source, ValuesSource):
         array = array_of(source.values, dtype)

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from app.jobs.reduce_spec import ReduceSpec
 from app.jobs.repository import Job
-from app.jobs.sources import PathSource, Source, ValuesSource
+from app.jobs.sources import DatasetSource, PathSource, Source, ValuesSource
 from app.jobs.spec import job_spec
 from app.jobs.states import Status
 from app.reports.expected import Expected, expected_of
@@ -89,6 +89,8 @@ def _elements(source: Source) -> str:
         return f"{len(source.values):,} given values as {source.dtype}"
     if isinstance(source, PathSource):
         return f"the file {source.path}"
+    if isinstance(source, DatasetSource):
+        return f"the dataset {source.id}"
     shape = ", ".join(f"{name}={value!r}" for name, value in sorted(source.parameters.items()))
     return f"{source.n:,} {source.distribution}({shape}) elements as {source.dtype}, seed {source.seed}"
 

@@ -15,12 +15,13 @@ from app.results.reduce import ReduceResult
 from kernels.errors import InvalidInput
 from worker.execute import Kernels
 from worker.failures import failure_of
+from worker.folders import Folders
 from worker.messages import News, Progress, Request, Success
 
 
 @pytest.fixture
 def kernels(data_root: Path) -> Kernels:
-    return Kernels("cpu", "here:cpu", (data_root,))
+    return Kernels("cpu", "here:cpu", Folders((data_root,), data_root))
 
 
 def silent(news: News) -> None:

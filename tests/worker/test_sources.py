@@ -12,6 +12,7 @@ from numpy.lib import format as npy
 from app.jobs.sources import GenerateSource, ValuesSource
 from kernels.errors import InvalidInput
 from kernels.source import ArraySource, GeneratedSource
+from worker.folders import Folders
 from worker.sources import map_npy, source_of
 
 
@@ -212,8 +213,8 @@ def test_elements_come_in_c_order_even_of_a_file_in_fortran_order(root: Path) ->
 
 
 def test_numbers_and_generators_become_sources(root: Path) -> None:
-    numbers = source_of(ValuesSource(type="values", values=(1, "0x1.8p+1", "nan"), dtype="float16"), [root])
+    numbers = source_of(ValuesSource(type="values", values=(1, "0x1.8p+1", "nan"), dtype="float16"), Folders((), root))
     assert numbers.read(0, 2).tolist() == [1, 3]
-    made = source_of(GenerateSource(type="generate", distribution="arange", n=5, seed=7), [root])
+    made = source_of(GenerateSource(type="generate", distribution="arange", n=5, seed=7), Folders((), root))
     assert isinstance(made, GeneratedSource)
     assert (made.count, made.seed, made.dtype.name) == (5, 7, "float32")

@@ -1,6 +1,7 @@
 """Benchmarks and puzzles as the child of a slot runs them, on the CPU."""
 
 import json
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -11,6 +12,7 @@ from app.results.benchmark import BenchmarkResult
 from app.results.cluster import ClusterResult
 from app.results.reduce import ReduceResult
 from worker.execute import Kernels
+from worker.folders import Folders
 from worker.messages import Begun, Measured, News, Progress, Request
 
 QUICK = {"target_rse": 0.5, "min_samples": 2, "max_samples": 5, "time_limit_s": 1.0}
@@ -18,7 +20,7 @@ QUICK = {"target_rse": 0.5, "min_samples": 2, "max_samples": 5, "time_limit_s": 
 
 @pytest.fixture(scope="module")
 def cpu() -> Kernels:
-    return Kernels("cpu", "here:cpu", ())
+    return Kernels("cpu", "here:cpu", Folders((), Path("nowhere")))
 
 
 def asked(**spec: Any) -> Request:

@@ -1,0 +1,100 @@
+"""HTTP of uploaded arrays."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request
+from starlette.responses import Response
+
+from app.auth.bearer import User
+from app.context import Using
+from app.cursors import cursor_of, key_of
+from app.datasets import repository, service
+from app.datasets.service import Upload
+from app.datasets.views import DatasetPage, DatasetView
+from app.errors import Forbidden, Invalid, NotFound, TooLarge
+from app.jobs.fields import DTypeName
+from app.openapi import answers
+from kernels.dtypes import dtype_named
+
+PREFIX = "/v1/datasets"
+_LISTING = "datasets"
+_JSON = "application/json"
+
+Id = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the .npy file")]
+Name = Annotated[str, Query(max_length=128, pattern=r"^[^\x00]*$")]
+
+router = APIRouter(prefix=PREFIX, tags=["datasets"])
+
+
+@router.post(
+    "",
+    status_code=201,
+    response_model=DatasetView,
+    summary="Upload an array",
+    responses={
+        200: {"model": DatasetView, "description": "You held it already"},
+        201: {"headers": {"Location": {"description": "of the dataset", "schema": {"type": "string"}}}},
+        **answers(TooLarge, Invalid),
+    },
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+        }
+    },
+)
+async def upload(
+    *,
+    request: Request,
+    user: User,
+    context: Using,
+    dtype: Annotated[
+        DTypeName | None, Query(description="of bare elements in little-endian order; left out of a .npy file")
+    ] = None,
+    name: Annotated[Name, Query(description="for people")] = "",
+) -> Response:
+    """Keep an array for `dataset` sources. The body is a .npy file, or with `dtype` the bare elements, which are kept
+    as a .npy file of one dimension. An array is kept once however often it is uploaded; its id is the SHA-256 of the
+    file. What does not come whole is not kept."""
+    declared = request.headers.get("content-length", "")
+    asked = Upload(
+        name=name,
+        raw=None if dtype is None else dtype_named(dtype),
+        declared=int(declared) if declared.isdecimal() else None,
+    )
+    kept, new = await service.upload(context, user, asked, request.stream())
+    headers = {"Location": f"{PREFIX}/{kept.contents.id}"}
+    return Response(DatasetView.of(kept).model_dump_json(), 201 if new else 200, headers, _JSON)
+
+
+@router.get("", summary="List uploaded arrays", responses=answers(Invalid))
+async def page(
+    *,
+    user: User,
+    context: Using,
+    owner: Name | None = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    cursor: Annotated[Name | None, Query(description="next_cursor of the page before")] = None,
+) -> DatasetPage:
+    """Uploaded arrays of all users, newest first; one that several users hold is listed for each."""
+    found = await context.database.read(repository.page, owner, limit + 1, key_of(_LISTING, cursor))
+    following = cursor_of(_LISTING, found[limit - 1].seq) if len(found) > limit else None
+    return DatasetPage(items=[DatasetView.of(one) for one in found[:limit]], next_cursor=following)
+
+
+@router.get("/{dataset_id}", summary="Look at an uploaded array", responses=answers(NotFound, Invalid))
+async def show(dataset_id: Id, user: User, context: Using) -> DatasetView:
+    """An uploaded array as you hold it, or else as its first owner does."""
+    return DatasetView.of(await service.get(context, user, dataset_id))
+
+
+@router.delete(
+    "/{dataset_id}",
+    status_code=204,
+    summary="Delete an uploaded array",
+    responses=answers(Forbidden, NotFound, Invalid),
+)
+async def delete(dataset_id: Id, user: User, context: Using) -> Response:
+    """Give up an array. The file goes with its last owner; a job that still needs it fails and says so."""
+    await service.delete(context, user, dataset_id)
+    return Response(status_code=204)

@@ -1,0 +1,88 @@
+"""Takes an upload in, piece by piece: checks it, hashes it, writes it."""
+
+import hashlib
+import io
+import os
+from pathlib import Path
+from typing import IO
+
+from app.datasets.repository import Contents
+from app.errors import Invalid
+from kernels.dtypes import DType, dtype_of
+from kernels.errors import InvalidInput
+from kernels.npy import Head, head_of, read_head
+
+FIRST_BYTES = 1 << 17
+"""How much must be there, or be all there is, before the head of a .npy file can be judged: NumPy's are shorter."""
+
+
+class Intake:
+    """One upload on its way into `file`. What is wrong is told as soon as it shows. Raises Invalid, OSError."""
+
+    def __init__(self, file: IO[bytes], raw: DType | None, declared: int | None) -> None:
+        """`raw` is the dtype of bare elements, None for a .npy file; `declared` how many bytes the sender promised."""
+        self._file = file
+        self._raw = raw
+        self._declared = declared
+        self._hash = hashlib.sha256()
+        self._head: Head | None = None
+        self._written = 0
+        if raw is not None:
+            self._begin_raw(raw)
+
+    @property
+    def path(self) -> Path:
+        return Path(self._file.name)
+
+    def feed(self, piece: bytes | bytearray) -> None:
+        """Take the next bytes: of a .npy file at first FIRST_BYTES of them, if there are so many."""
+        if self._head is None:
+            self._head = self._begin_npy(bytes(piece[:FIRST_BYTES]))
+        self._write(piece)
+        if self._written > self._promised(self._head):
+            raise Invalid.of("", "there are more bytes than the head of the .npy file promises")
+
+    def finish(self) -> Contents:
+        """What came in, all of it on the disk."""
+        if self._head is None:
+            raise Invalid.of("", "the body is empty")
+        promised = self._promised(self._head)
+        if self._written < promised:
+            raise Invalid.of("", f"the upload is truncated: {promised} bytes are promised, {self._written} came")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        return Contents(self._hash.hexdigest(), dtype_of(self._head.dtype).name, self._head.shape, self._written)
+
+    def _begin_raw(self, dtype: DType) -> None:
+        if self._declared is None:
+            raise Invalid.of("Content-Length", "is needed with `dtype`: bare elements do not say how many there are")
+        count, rest = divmod(self._declared, dtype.itemsize)
+        if rest:
+            raise Invalid.of(
+                "dtype",
+                f"{self._declared} bytes are no whole number of {dtype.name} elements of {dtype.itemsize} bytes",
+            )
+        head = head_of(dtype, count)
+        self._head = Head((count,), False, dtype.numpy.newbyteorder("<"), len(head))
+        self._write(head)
+
+    def _begin_npy(self, first: bytes) -> Head:
+        try:
+            head = read_head(io.BytesIO(first))
+        except InvalidInput as error:
+            raise Invalid.of("", f"the body {error}; bare elements need their `dtype`") from None
+        if self._declared is not None and self._declared != self._promised(head):
+            raise Invalid.of(
+                "",
+                f"the head of the .npy file promises {self._promised(head)} bytes in all, "
+                f"Content-Length {self._declared}: the file is truncated or has something behind its data",
+            )
+        return head
+
+    def _promised(self, head: Head) -> int:
+        return head.offset + head.data_bytes
+
+    def _write(self, piece: bytes | bytearray) -> None:
+        self._hash.update(piece)
+        self._file.write(piece)
+        self._written += len(piece)

@@ -1,0 +1,130 @@
+"""SQL of uploaded arrays."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, func, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from app.auth.models import users
+from app.datasets.models import datasets
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What an uploaded file holds. `id` is the SHA-256 of the file in hexadecimal digits."""
+
+    id: str
+    dtype: str
+    shape: tuple[int, ...]
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """One owner's hold on an array."""
+
+    contents: Contents
+    owner: str
+    owner_id: int
+    seq: int
+    name: str
+    created_at: datetime
+    last_used_at: datetime
+
+
+_ROWS = select(datasets, users.c.name.label("owner")).join(users, users.c.id == datasets.c.owner_id)
+
+
+def lock(connection: Connection, dataset_id: str) -> None:
+    """Until the end of the transaction, nobody else puts the file in place or takes it away."""
+    connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(dataset_id, 0))))
+
+
+def hold(connection: Connection, contents: Contents, owner_id: int, name: str) -> bool:
+    """Let the owner hold the array; False if that was so already. Either way it was used just now."""
+    added = connection.execute(
+        upsert(datasets)
+        .values(
+            id=contents.id,
+            owner_id=owner_id,
+            name=name,
+            dtype=contents.dtype,
+            shape=list(contents.shape),
+            bytes=contents.bytes,
+        )
+        .on_conflict_do_nothing()
+        .returning(datasets.c.seq)
+    ).one_or_none()
+    if added is None:
+        again = {"last_used_at": func.now(), **({"name": name} if name else {})}
+        connection.execute(
+            update(datasets).where(datasets.c.id == contents.id, datasets.c.owner_id == owner_id).values(again)
+        )
+    return added is not None
+
+
+def bytes_held(connection: Connection, owner_id: int) -> int:
+    """How much an owner holds. The owner's row is locked, so that two uploads cannot share what is left of a quota."""
+    connection.execute(select(users.c.id).where(users.c.id == owner_id).with_for_update(key_share=True))
+    total = select(func.coalesce(func.sum(datasets.c.bytes), 0)).where(datasets.c.owner_id == owner_id)
+    return int(connection.execute(total).scalar_one())
+
+
+def get(connection: Connection, dataset_id: str, owner_id: int) -> Dataset | None:
+    """The owner's hold on an array, or else the oldest of the others'."""
+    own_first = (datasets.c.owner_id != owner_id, datasets.c.seq)
+    row = connection.execute(_ROWS.where(datasets.c.id == dataset_id).order_by(*own_first).limit(1)).one_or_none()
+    return None if row is None else _dataset(row)
+
+
+def page(connection: Connection, owner: str | None, limit: int, before_seq: int | None) -> Sequence[Dataset]:
+    """Up to `limit` holds, newest first, older than `before_seq`."""
+    statement = _ROWS.order_by(datasets.c.seq.desc()).limit(limit)
+    if owner is not None:
+        statement = statement.where(users.c.name == owner)
+    if before_seq is not None:
+        statement = statement.where(datasets.c.seq < before_seq)
+    return [_dataset(row) for row in connection.execute(statement)]
+
+
+def use(connection: Connection, ids: Collection[str]) -> Collection[str]:
+    """Note that a job needs these arrays; returns those that nobody holds."""
+    found = connection.execute(
+        update(datasets).where(datasets.c.id.in_(ids)).values(last_used_at=func.now()).returning(datasets.c.id)
+    )
+    return set(ids) - set(found.scalars())
+
+
+def release(connection: Connection, dataset_id: str, owner_id: int | None) -> bool:
+    """End an owner's hold on an array, or everybody's for None. False if there was none."""
+    statement = delete(datasets).where(datasets.c.id == dataset_id)
+    if owner_id is not None:
+        statement = statement.where(datasets.c.owner_id == owner_id)
+    return bool(connection.execute(statement).rowcount)
+
+
+def release_unused(connection: Connection, older_than: timedelta) -> Sequence[str]:
+    """End every hold on arrays that no job has needed for so long; the ids."""
+    unused = delete(datasets).where(datasets.c.last_used_at < func.now() - older_than).returning(datasets.c.id)
+    return list(connection.execute(unused).scalars())
+
+
+def is_held(connection: Connection, dataset_id: str) -> bool:
+    """Whether anybody holds the array."""
+    held = select(datasets.c.id).where(datasets.c.id == dataset_id)
+    return connection.execute(select(held.exists())).scalar_one()
+
+
+def _dataset(row: Row[Any]) -> Dataset:
+    return Dataset(
+        contents=Contents(row.id, row.dtype, tuple(row.shape), row.bytes),
+        owner=row.owner,
+        owner_id=row.owner_id,
+        seq=row.seq,
+        name=row.name,
+        created_at=row.created_at,
+        last_used_at=row.last_used_at,
+    )

@@ -1,0 +1,109 @@
+"""What the api does with uploaded arrays: each function is one request's work."""
+
+import os
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import Connection
+from starlette.concurrency import run_in_threadpool
+
+from app.auth.repository import Principal
+from app.context import Context
+from app.datasets import repository
+from app.datasets.intake import Intake
+from app.datasets.repository import Contents, Dataset
+from app.datasets.store import Store
+from app.datasets.sweep import sweep
+from app.errors import Forbidden, NotFound, TooLarge, Unavailable
+from kernels.dtypes import DType
+
+_PIECE = 1 << 20
+_RETRY_AFTER_DISK_S = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """What a request says of the array in its body. `raw` is the dtype of bare elements, None for a .npy file."""
+
+    name: str
+    raw: DType | None
+    declared: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who is to hold an array, under which name, and how many bytes of all they may."""
+
+    user_id: int
+    name: str
+    quota: int
+
+
+async def upload(context: Context, user: Principal, asked: Upload, body: AsyncIterator[bytes]) -> tuple[Dataset, bool]:
+    """Keep the array that `body` brings; and whether the user did not hold it before.
+
+    Raises Invalid, TooLarge and Unavailable. Nothing is kept of what does not come whole.
+    """
+    quota = context.settings.dataset_quota_bytes
+    store = Store(context.settings.datasets_dir())
+    try:
+        with store.incoming() as file:
+            intake = Intake(file, asked.raw, asked.declared)
+            async for piece in _pieces(body):
+                await run_in_threadpool(intake.feed, piece)
+            contents = await run_in_threadpool(intake.finish)
+            return await context.database.run(_keep, store, intake.path, contents, Holder(user.id, asked.name, quota))
+    except OSError as error:
+        why = os.strerror(error.errno).lower() if error.errno else "the system gave no reason"
+        raise Unavailable(f"The service cannot store the array: {why}.", _RETRY_AFTER_DISK_S) from error
+
+
+async def _pieces(body: AsyncIterator[bytes]) -> AsyncIterator[bytearray]:
+    """The same bytes in pieces that are worth a thread's time."""
+    held = bytearray()
+    async for chunk in body:
+        held += chunk
+        if len(held) >= _PIECE:
+            yield held
+            held = bytearray()
+    if held:
+        yield held
+
+
+def _keep(
+    connection: Connection, store: Store, incoming: Path, contents: Contents, holder: Holder
+) -> tuple[Dataset, bool]:
+    repository.lock(connection, contents.id)
+    new = repository.hold(connection, contents, holder.user_id, holder.name)
+    if new and (held := repository.bytes_held(connection, holder.user_id)) > holder.quota:
+        raise TooLarge(
+            f"Your datasets would be {held} bytes, more than your quota of {holder.quota}; delete some first."
+        )
+    # Within the transaction: a row never stands without its file. A file without a row is swept up.
+    store.place(incoming, contents.id)
+    found = repository.get(connection, contents.id, holder.user_id)
+    assert found is not None
+    return found, new
+
+
+async def get(context: Context, user: Principal, dataset_id: str) -> Dataset:
+    """An array as the user holds it, or else as somebody does. Raises NotFound."""
+    found = await context.database.read(repository.get, dataset_id, user.id)
+    if found is None:
+        raise _not_found()
+    return found
+
+
+async def delete(context: Context, user: Principal, dataset_id: str) -> None:
+    """End the user's hold; an admin who has none ends everybody's. Raises NotFound and Forbidden."""
+    held = await get(context, user, dataset_id)
+    if held.owner_id != user.id and not user.is_admin:
+        raise Forbidden(f"The dataset belongs to {held.owner}; only its owner and admins may delete it.")
+    whose = user.id if held.owner_id == user.id else None
+    await context.database.run(repository.release, dataset_id, whose)
+    await context.database.run(sweep, Store(context.settings.datasets_dir()), dataset_id)
+
+
+def _not_found() -> NotFound:
+    return NotFound("There is no dataset with this id, or it was deleted.")

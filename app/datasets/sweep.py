@@ -1,0 +1,27 @@
+"""Removes what nobody holds: unused arrays after a while, and what crashes left behind."""
+
+from datetime import timedelta
+
+from sqlalchemy import Connection
+
+from app.datasets import repository
+from app.datasets.store import Store
+from app.db import BlockingDatabase
+
+_ABANDONED_S = 3600.0
+
+
+def sweep(connection: Connection, store: Store, dataset_id: str) -> bool:
+    """Remove the file of an array that nobody holds; whether it was one."""
+    repository.lock(connection, dataset_id)
+    if repository.is_held(connection, dataset_id):
+        return False
+    store.remove(dataset_id)
+    return True
+
+
+def tidy(database: BlockingDatabase, store: Store, unused_for: timedelta) -> int:
+    """End holds on what no job needed for so long, and remove all that nobody holds; how many arrays went."""
+    database.run(repository.release_unused, unused_for)
+    store.remove_abandoned(_ABANDONED_S)
+    return sum(database.run(sweep, store, dataset_id) for dataset_id in store.ids(_ABANDONED_S))

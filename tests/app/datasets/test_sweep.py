@@ -1,0 +1,133 @@
+"""What crashes and time leave in the folder of uploaded arrays, and what must not be touched."""
+
+import os
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, select, text
+from sqlalchemy.exc import OperationalError
+
+from app.auth.models import users
+from app.auth.repository import create_token
+from app.config import Settings
+from app.datasets import repository
+from app.datasets.repository import Contents
+from app.datasets.store import Store
+from app.datasets.sweep import sweep, tidy
+from app.db import BlockingDatabase
+
+ID = "ab" * 32
+LONG_AGO_S = 7200
+EVER = timedelta(days=365)
+
+
+@pytest.fixture
+def database(settings: Settings) -> Iterator[BlockingDatabase]:
+    database = BlockingDatabase(settings.database_url, application="test")
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "datasets")
+
+
+@pytest.fixture
+def ann(database: BlockingDatabase) -> int:
+    database.run(create_token, "ann")
+    return database.run(lambda connection: int(connection.execute(select(users.c.id)).scalar_one()))
+
+
+def age(path: Path, seconds: float = LONG_AGO_S) -> None:
+    then = time.time() - seconds
+    os.utime(path, (then, then))
+
+
+def put(store: Store, dataset_id: str = ID) -> Path:
+    with store.incoming() as file:
+        file.write(b"elements")
+        file.flush()
+        store.place(Path(file.name), dataset_id)
+    age(store.path(dataset_id))
+    return store.path(dataset_id)
+
+
+def hold(connection: Connection, owner_id: int) -> None:
+    repository.hold(connection, Contents(ID, "float32", (2,), 8), owner_id, "")
+
+
+def let_three_days_pass(connection: Connection) -> None:
+    connection.execute(text("update datasets set last_used_at = now() - interval '3 days'"))
+
+
+def test_a_file_without_a_holder_is_removed(database: BlockingDatabase, store: Store) -> None:
+    path = put(store)
+    assert tidy(database, store, EVER) == 1
+    assert not path.exists()
+
+
+def test_a_file_that_somebody_holds_stays(database: BlockingDatabase, store: Store, ann: int) -> None:
+    path = put(store)
+    database.run(hold, ann)
+    assert tidy(database, store, EVER) == 0
+    assert path.exists()
+    assert not database.run(sweep, store, ID)
+
+
+def test_a_new_file_is_not_looked_at(database: BlockingDatabase, store: Store) -> None:
+    age(put(store), 5)
+    assert tidy(database, store, EVER) == 0
+
+
+def test_what_no_job_needed_for_long_is_let_go(database: BlockingDatabase, store: Store, ann: int) -> None:
+    path = put(store)
+    database.run(hold, ann)
+    database.run(let_three_days_pass)
+    assert tidy(database, store, timedelta(days=4)) == 0
+    assert tidy(database, store, timedelta(days=2)) == 1
+    assert not path.exists()
+
+
+def test_a_job_that_needs_it_makes_it_young_again(database: BlockingDatabase, store: Store, ann: int) -> None:
+    put(store)
+    database.run(hold, ann)
+    database.run(let_three_days_pass)
+    assert database.run(repository.use, [ID, "cd" * 32]) == {"cd" * 32}
+    assert tidy(database, store, timedelta(days=2)) == 0
+
+
+def test_what_a_killed_api_left_half_written_is_removed_later(database: BlockingDatabase, store: Store) -> None:
+    with store.incoming() as file:
+        half = Path(file.name)
+    half.write_bytes(b"ha")
+    tidy(database, store, EVER)
+    assert half.exists(), "it may still be coming in"
+    age(half)
+    tidy(database, store, EVER)
+    assert not half.exists()
+
+
+def test_an_upload_that_is_being_committed_is_waited_for(database: BlockingDatabase, store: Store, ann: int) -> None:
+    path = put(store)
+
+    def impatient_sweep(connection: Connection) -> None:
+        connection.execute(text("set local lock_timeout = '100ms'"))
+        sweep(connection, store, ID)
+
+    def upload(connection: Connection) -> None:
+        repository.lock(connection, ID)
+        hold(connection, ann)
+        # Another process tidies up meanwhile: it must not see the file without its row.
+        with pytest.raises(OperationalError, match="lock timeout"):
+            database.run(impatient_sweep)
+
+    database.run(upload)
+    assert path.exists()
+
+
+def test_a_folder_that_is_not_there_is_empty(database: BlockingDatabase, store: Store) -> None:
+    assert tidy(database, store, EVER) == 0

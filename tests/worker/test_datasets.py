@@ -1,0 +1,74 @@
+"""Uploaded arrays as the worker reads them, and what it says where they are not as they were."""
+
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from app.datasets.store import Store
+from app.jobs.sources import DatasetSource
+from kernels.dtypes import dtype_named
+from kernels.errors import InvalidInput
+from kernels.npy import head_of
+from worker.folders import Folders
+from worker.sources import source_of
+
+ID = "ab" * 32
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> Folders:
+    return Folders((), tmp_path / "datasets")
+
+
+@pytest.fixture
+def file(folders: Folders) -> Path:
+    path = Store(folders.datasets).path(ID)
+    path.parent.mkdir(parents=True)
+    np.save(path, np.arange(6, dtype=np.float32))
+    return path
+
+
+def refused(folders: Folders) -> str:
+    with pytest.raises(InvalidInput) as caught:
+        source_of(DatasetSource(type="dataset", id=ID), folders)
+    assert caught.value.field == "source.id"
+    return str(caught.value)
+
+
+def test_an_array_is_mapped_not_read(folders: Folders, file: Path) -> None:
+    source = source_of(DatasetSource(type="dataset", id=ID), folders)
+    assert source.read(2, 6).tolist() == [2, 3, 4, 5]
+    file.unlink()
+    assert source.read(0, 2).tolist() == [0, 1], "what is open is read to the end"
+
+
+def test_bfloat16_keeps_its_name(folders: Folders, file: Path) -> None:
+    ones = np.ones(3, dtype=ml_dtypes.bfloat16)
+    file.write_bytes(head_of(dtype_named("bfloat16"), 3) + ones.tobytes())
+    source = source_of(DatasetSource(type="dataset", id=ID), folders)
+    assert (source.dtype.name, source.count) == ("bfloat16", 3)
+    assert source.read(0, 3).tolist() == [1, 1, 1]
+
+
+def test_a_deleted_array_is_said(folders: Folders) -> None:
+    assert refused(folders) == f"dataset {ID} is not there: it was deleted after the job was accepted"
+
+
+@pytest.mark.parametrize("change", [-1, 1])
+def test_a_file_of_another_length_is_refused(folders: Folders, file: Path, change: int) -> None:
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-1] if change < 0 else whole + b"x")
+    assert "is damaged" in refused(folders)
+
+
+def test_what_is_no_array_is_refused(folders: Folders, file: Path) -> None:
+    file.write_bytes(b"something else")
+    assert "not a whole .npy file" in refused(folders)
+
+
+def test_what_cannot_be_read_is_said(folders: Folders, file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+    assert "cannot be read: is a directory" in refused(folders)
