@@ -25,8 +25,8 @@ from rich.table import Table
 
 from benchmarks.suites import CPU_SUITES, GPU_SUITES, SUITES, Suite
 from kernels import open_backend
-from kernels.backend import Backend
-from kernels.bench import Record, Rig, Rule, open_rig, record_of, run
+from kernels.backend import Backend, Device
+from kernels.bench import Axes, Record, Rig, Rule, open_rig, record_of, run
 from kernels.bench.data import Data
 from kernels.bench.printer import duration, figure, table
 from kernels.errors import KernelError, Unavailable
@@ -34,10 +34,10 @@ from kernels.errors import KernelError, Unavailable
 RESULTS = Path(__file__).parent / "results"
 
 
-def measure(rig: Rig, suite: Suite, rule: Rule, console: Console) -> list[Record]:
-    """All points of a suite; a line each while it runs."""
+def measure(rig: Rig, parts: Iterable[Axes], rule: Rule, console: Console) -> list[Record]:
+    """All points of some axes on one device; a line each while it runs."""
     records = []
-    for axes in suite.axes:
+    for axes in parts:
         try:
             for point in run(rig, axes, rule, Data().source):
                 records.append(record_of(point, rig.ceiling))
@@ -91,13 +91,14 @@ def _cell(record: Record | None, base: Record | None) -> str:
     return text if record.percent_of_ceiling is None else f"{text} {figure(record.percent_of_ceiling, 1)} %"
 
 
-def provenance(backend: Backend, rig: Rig) -> dict[str, Any]:
+def provenance(backend: Backend, rig: Rig, host: Device) -> dict[str, Any]:
     """Where, with what and when these figures were measured."""
     device = backend.device
     ceiling = rig.ceiling
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "device": {**asdict(device), "versions": dict(device.versions), "uuid": None},
+        "host": {"name": host.name, "cores": host.cores, "memory_bytes": host.memory_bytes},
         "ceiling_gbps": ceiling.measured / 1e9,
         "peak_gbps": None if ceiling.peak is None else ceiling.peak / 1e9,
         "cache_bytes": ceiling.cache_bytes,
@@ -166,12 +167,16 @@ def main() -> int:
         started = time.monotonic()
         prepare(backend, suites)
         console.print(f"peers built in {time.monotonic() - started:.1f} s")
-    facts = provenance(backend, rig)
+    host = open_backend("cpu") if on_gpu else backend
+    host_rig = open_rig(host)
+    facts = provenance(backend, rig, host.device)
     rule = Rule(time_limit_s=arguments.time_limit)
     measured: dict[str, list[Record]] = {}
     out = arguments.out or RESULTS / f"strategies-{backend.device.name.lower().replace(' ', '-')}.json"
     for suite in suites:
-        measured[suite.name] = measure(rig, suite, rule, console)
+        measured[suite.name] = measure(rig, suite.axes, rule, console)
+        if suite.on_host:
+            measured[suite.name] += measure(host_rig, suite.on_host, rule, console)
         write(out, facts, measured)  # a later suite may end this process
     for suite in suites:
         if arguments.full:

@@ -28,13 +28,14 @@ class Call:
 class Prepared:
     """Launches in their order, with the arguments that they were recorded with.
 
-    The arrays among the arguments are kept alive. `start` puts all launches on the stream of the GPU and returns.
+    `calls` are the launches; the arrays among their arguments are kept alive. `start` puts all on the stream of the GPU
+    and returns.
     """
 
     def __init__(self, gpu: Gpu, calls: Sequence[Call]) -> None:
         from cupy.cuda import driver
 
-        self._calls = tuple(calls)
+        self.calls = tuple(calls)
         for call in calls:
             call.kernel.blocks_per_multiprocessor(call.block, call.shared)  # asks for the shared memory, if it is much
         self._packed = [_pack(call.args) for call in calls]
@@ -58,10 +59,6 @@ class Prepared:
             )
             for call, packed in zip(calls, self._packed, strict=True)
         ]
-
-    @property
-    def launches(self) -> int:
-        return len(self._calls)
 
     def start(self) -> None:
         """Raises CuPy's CUDADriverError; call it within `cuda_errors`."""

@@ -67,12 +67,20 @@ def test_points_are_written_with_where_they_come_from(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suite", SUITES.values(), ids=lambda suite: suite.name)
 def test_every_suite_names_strategies_that_there_are(suite: Suite) -> None:
-    backend = "cpu" if suite in CPU_SUITES else "cuda"
-    known = {row.name for row in strategies() if row.backend == backend}
+    known = {backend: {row.name for row in strategies() if row.backend == backend} for backend in ("cpu", "cuda")}
     for axes in suite.axes:
-        assert set(axes.strategies) <= known
+        assert set(axes.strategies) <= known["cpu" if suite in CPU_SUITES else "cuda"]
         assert suite.baseline in axes.strategies
+    for axes in suite.on_host:
+        assert set(axes.strategies) <= known["cpu"]
     assert suite in (*GPU_SUITES, *CPU_SUITES)
+
+
+def test_the_reports_table_has_its_kernel_beside_its_peers_on_gpu_and_cpu() -> None:
+    (report,) = [suite for suite in GPU_SUITES if suite.name == "report"]
+    (gpu,), (cpu,) = report.axes, report.on_host
+    assert {"two_pass", "thrust", "cub", "single_pass", "exact", "numpy"} == {*gpu.strategies, *cpu.strategies}
+    assert (gpu.sizes, gpu.dtypes, gpu.caches) == (cpu.sizes, cpu.dtypes, cpu.caches)
 
 
 def test_stored_points_come_back_as_markdown(tmp_path: Path) -> None:
