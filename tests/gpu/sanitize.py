@@ -1,41 +1,108 @@
-"""Every kernel of ours, once or twice on small arrays, for compute-sanitizer to watch:
+"""compute-sanitizer over every kernel of ours: `python -m tests.gpu.sanitize [--out FILE] [STRATEGY …]`.
 
-compute-sanitizer --tool memcheck --error-exitcode 9 python -m tests.gpu.sanitize [strategy …]
+Runs `tests/gpu/watched.py` under each tool: memcheck (addresses), racecheck (shared memory), initcheck (memory read
+before it was written), synccheck (barriers). Prints each tool's summary; `--out` writes them with where they come from.
 """
 
+import argparse
+import json
+import re
+import shutil
+import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 
-from kernels.catalog import EXACT
-from kernels.cuda.backend import CudaBackend
-from kernels.cuda.strategies import cuda_strategies, own_strategies
-from kernels.dtypes import DTYPES
-from kernels.ops import NanPolicy
-from kernels.source import GeneratedSource
+from kernels.cuda.device import describe
+from kernels.cuda.launch import Gpu
 
-COUNTS = (1003, 40_007)
-DTYPES_WATCHED = ("float32", "float64", "bfloat16", "int8", "int64")
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+_FOUND = 9  # exit code
+_ROOT = Path(__file__).resolve().parents[2]
 
 
-def main(names: Sequence[str]) -> int:
-    """Run the strategies named, or all of ours and `exact`, on every pair they claim of the watched dtypes."""
-    backend, reduced = CudaBackend(0), 0
-    for name in names or (EXACT, *own_strategies()):
-        if name in own_strategies() and not own_strategies()[name].runs_on(backend.gpu.arch):
-            continue
-        (row,) = [row for row in cuda_strategies() if row.name == name]
-        for op, dtype in sorted(row.claims):
-            if dtype not in DTYPES_WATCHED:
-                continue
-            for count in COUNTS:
-                source = GeneratedSource("uniform", count, 1, DTYPES[dtype])
-                backend.reduce(source, op, strategy=name)
-                reduced += 1
-            backend.reduce(source, op, strategy=name, nan_policy=NanPolicy.OMIT)
-    print(f"{reduced} reductions of {len(DTYPES_WATCHED)} dtypes")
-    backend.close()
-    return 0
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a tool said: its last summary line, and what ran under it. `log` is all of its output."""
+
+    tool: str
+    clean: bool
+    summary: str
+    ran: str
+    seconds: float
+    log: str
+
+
+def watch(tool: str, strategies: list[str]) -> Verdict:
+    """Run everything, or the strategies named, under one tool."""
+    command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", str(_FOUND)]
+    began = time.monotonic()
+    done = subprocess.run(
+        [*command, sys.executable, "-m", "tests.gpu.watched", *strategies],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    summary = re.findall(r"^=+ ((?:\w+ )?SUMMARY:.*)$", done.stdout, re.MULTILINE)
+    ran = re.findall(r"^\d+ reductions .*$", done.stdout, re.MULTILINE)
+    return Verdict(
+        tool,
+        done.returncode == 0 and bool(summary),
+        summary[-1] if summary else f"no summary, exit code {done.returncode}",
+        ran[-1] if ran else "not to its end",
+        round(time.monotonic() - began, 1),
+        done.stdout + done.stderr,
+    )
+
+
+def sanitizer_version() -> str:
+    said = subprocess.run(["compute-sanitizer", "--version"], capture_output=True, text=True, check=True).stdout
+    found = re.search(r"Version (\S+)", said)
+    return found[1] if found else said.strip()
+
+
+def write(path: Path, verdicts: list[Verdict]) -> None:
+    """The verdicts without their logs."""
+    gpu = Gpu(0)
+    device = describe(gpu)
+    gpu.close()
+    commit = subprocess.run(["git", "-C", str(_ROOT), "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+    text = {
+        "provenance": {
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+            "device": device.name,
+            "versions": {**dict(device.versions), "compute-sanitizer": sanitizer_version()},
+            "commit": commit.stdout.strip() or None,
+        },
+        "tools": [{name: value for name, value in asdict(one).items() if name != "log"} for one in verdicts],
+    }
+    path.write_text(json.dumps(text, indent=1) + "\n", encoding="utf-8")
+
+
+def main() -> int:
+    """0 if every tool found nothing, 2 where there is no compute-sanitizer."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("strategies", nargs="*", help="which; by default all, the puzzles and the benchmark's kernels")
+    parser.add_argument("--tools", nargs="+", choices=TOOLS, default=TOOLS)
+    parser.add_argument("--out", type=Path, help="also write the summaries here, as JSON")
+    arguments = parser.parse_args()
+    if shutil.which("compute-sanitizer") is None:
+        print("there is no compute-sanitizer on PATH; it comes with the CUDA toolkit", file=sys.stderr)
+        return 2
+    with ThreadPoolExecutor(len(arguments.tools)) as pool:  # each is bound by its one processor, not by the GPU
+        verdicts = list(pool.map(lambda tool: watch(tool, arguments.strategies), arguments.tools))
+    for verdict in verdicts:
+        print(f"{verdict.tool}: {verdict.summary}; {verdict.ran} in {verdict.seconds} s")
+        if not verdict.clean:
+            print(verdict.log)
+    if arguments.out:
+        write(arguments.out, verdicts)
+    return int(not all(verdict.clean for verdict in verdicts))
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -11,8 +11,13 @@ from kernels.bench.data import Data
 from kernels.bench.subject import Subject
 from kernels.cuda.backend import CudaBackend
 from kernels.cuda.baselines import baselines
-from kernels.cuda.bench.gate import Gate, Waited
+from kernels.cuda.bench import ceiling as ceiling_module
+from kernels.cuda.bench.gate import Gate, Waited, hold_unit
+from kernels.cuda.bench.reader import SHAPES, patternless, reading
+from kernels.cuda.bench.reader import Shape as ReadShape
 from kernels.cuda.bench.rig import CudaRig
+from kernels.cuda.launch import Gpu
+from kernels.cuda.prepared import Prepared
 from kernels.cuda.puzzles import CLUSTERS_SINCE
 from kernels.cuda.strategies import own_strategies
 from kernels.dtypes import DTYPES
@@ -74,15 +79,55 @@ def test_what_waits_by_itself_is_told_so_and_not_left_hanging(rig: CudaRig, back
 
 
 def test_launch_gaps_are_not_timed(rig: CudaRig) -> None:
-    slow_host = Doing(lambda: time.sleep(0.01))
-    assert max(rig.timer.device(slow_host, Cache.HOT, 5)) < 1e-3
-    assert min(rig.timer.host(slow_host, 5)) >= 0.01
+    gap = 0.1  # far longer than what the device does here, even if others use it too
+    slow_host = Doing(lambda: time.sleep(gap))
+    assert max(rig.timer.device(slow_host, Cache.HOT, 3)) < gap
+    assert min(rig.timer.host(slow_host, 3)) >= gap
 
 
-def test_a_cold_cache_is_slower_than_a_hot_one(rig: CudaRig) -> None:
-    small = subject(rig, "single_pass", 4 * MIB)  # 16 MiB: far below the cache of any data-centre GPU
-    rig.timer.host(small, 5)
-    assert np.median(rig.timer.device(small, Cache.COLD, 20)) > np.median(rig.timer.device(small, Cache.HOT, 20))
+def test_all_that_the_device_does_is_timed(rig: CudaRig, backend: CudaBackend) -> None:
+    import cupy
+
+    busy_s = 2e-3
+    kernel = backend.gpu.kernel(hold_unit(), "hold")
+    shut = cupy.zeros(2, dtype=np.uint32)
+    waiting = Doing(lambda: kernel(1, 1, (shut[:1], shut[1:], np.uint64(int(busy_s * 1e9)))))
+    replay = rig.timer.replay(waiting)
+    assert replay is not None
+    assert replay.launches == 1
+    assert min(*rig.timer.device(waiting, Cache.HOT, 3), *rig.timer.host(waiting, 3), replay.seconds) > 0.99 * busy_s
+
+
+def test_the_caches_are_flushed_before_every_cold_run_and_before_no_hot_one(
+    rig: CudaRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(rig.timer, "flush", lambda: done.append("flush"))
+    running = Doing(lambda: done.append("run"))
+    rig.timer.device(running, Cache.COLD, 2)
+    rig.timer.device(running, Cache.HOT, 2)
+    assert done == ["flush", "run", "flush", "run", "run", "run"]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"{shape.kernel} {shape.threads}")
+def test_every_reading_loop_reads_all_of_the_array(backend: CudaBackend, shape: ReadShape) -> None:
+    with backend.gpu.active():
+        array = patternless(backend.gpu, 16 * 1_000_003)
+        read = reading(backend.gpu, array, shape)
+        assert not sees_top_bit(read)
+        for at in (0, array.size // 2, array.size - 1):
+            array[at] |= np.uint32(1 << 31)
+            assert sees_top_bit(read), at
+            array[at] &= np.uint32((1 << 31) - 1)
+
+
+def sees_top_bit(read: Prepared) -> bool:
+    """Whether a reading loop met a word with its top bit set, the only thing that it tells."""
+    (call,) = read.calls
+    never = call.args[-1]
+    never.fill(0)
+    read.start()
+    return bool(never.get()[0])
 
 
 @pytest.mark.parametrize(("strategy", "launches"), [("single_pass", 1), ("two_pass", 2), ("cub", 2), ("torch", 1)])
@@ -94,18 +139,29 @@ def test_launches_are_counted(rig: CudaRig, strategy: str, launches: int) -> Non
     assert replay.launches == launches
 
 
-def test_replays_and_events_agree_on_a_long_run(rig: CudaRig) -> None:
-    long = subject(rig, "single_pass", 1 << 28)
-    rig.timer.host(long, 100)  # for the clocks to rise
-    by_events = float(np.median(rig.timer.device(long, Cache.HOT, 20)))
-    replay = rig.timer.replay(long)
-    assert replay is not None
-    assert by_events - 10e-6 < replay.seconds < 1.01 * by_events  # events count a launch as well
+def test_the_ceiling_is_of_the_best_loop_and_gives_its_memory_back(
+    rig: CudaRig, backend: CudaBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import cupy
 
+    passes = iter([3.0, 2.0, 5.0, *[4.0] * len(SHAPES)])  # seconds
+    read: list[int] = []
 
-def test_the_ceiling_lies_below_the_peak_and_above_half_of_it(rig: CudaRig) -> None:
-    assert rig.ceiling.peak is not None
-    assert 0.5 * rig.ceiling.peak < rig.ceiling.measured < rig.ceiling.peak
+    def took(gpu: Gpu, loop: Prepared) -> float:
+        read.append(loop.calls[0].args[0].nbytes)
+        return next(passes)
+
+    monkeypatch.setattr(ceiling_module, "_median", took)
+    pool = cupy.get_default_memory_pool()
+    with backend.gpu.active():
+        pool.free_all_blocks()
+        held = pool.total_bytes()
+        ceiling = ceiling_module.measure_ceiling(backend.gpu, rig.observer, 1 << 20)
+    assert len(read) == len(SHAPES)
+    assert ceiling.measured == read[0] / 2.0
+    assert read[0] >= 16 << 20
+    assert pool.total_bytes() == held
+    assert ceiling.peak == rig.observer.memory_peak
 
 
 def test_the_device_is_looked_at(rig: CudaRig) -> None:
@@ -127,7 +183,7 @@ def test_every_strategy_is_measured_with_a_right_value(rig: CudaRig, name: str) 
         assert point.outcome is Outcome.MEASURED, point.reason
         assert row.relative_error is not None
         assert row.kernel_ms is not None
-        assert 0 < row.kernel_ms < 5
+        assert row.kernel_ms > 0
 
 
 def claims() -> Iterator[tuple[str, str, str]]:

@@ -1,0 +1,123 @@
+"""What Nsight Compute says of kernels: `python -m benchmarks.ncu --strategy single_pass cub --n 268435456`.
+
+Each strategy's sum runs once under `ncu`, caches flushed before, clocks left as they are. A line a kernel: how long it
+ran, what it read and how fast, how full the multiprocessors were, and what its warps waited for. Needs the CUDA
+toolkit's `ncu` and the right to read performance counters.
+"""
+
+import argparse
+import csv
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from rich.console import Console
+from rich.table import Table
+
+from kernels.bench.data import Data
+from kernels.cuda.backend import CudaBackend
+from kernels.cuda.bench.rig import CudaRig
+from kernels.dtypes import DTYPES
+
+Figure = tuple[str, Callable[[float], str]]
+
+
+def _plain(number: float) -> str:
+    return f"{number:,.0f}"
+
+
+def _tenths(number: float) -> str:
+    return f"{number:,.1f}"
+
+
+METRICS: Mapping[str, Figure] = MappingProxyType(
+    {
+        "gpu__time_duration.sum": ("µs", lambda ns: f"{ns / 1e3:,.2f}"),
+        "launch__grid_size": ("blocks", _plain),
+        "launch__block_size": ("threads", _plain),
+        "launch__registers_per_thread": ("registers", _plain),
+        "dram__bytes_read.sum": ("MB from memory", lambda count: f"{count / 1e6:,.1f}"),
+        "dram__throughput.avg.pct_of_peak_sustained_elapsed": ("% of memory's peak", _tenths),
+        "lts__t_sector_hit_rate.pct": ("% L2 hits", _tenths),
+        "sm__warps_active.avg.pct_of_peak_sustained_active": ("% warps", _tenths),
+        "sm__cycles_active.min": ("least busy, cycles", _plain),
+        "sm__cycles_active.avg": ("busy on average", _plain),
+        "sm__cycles_active.max": ("busiest", _plain),
+        "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio": ("waits for memory", _tenths),
+        "smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio": ("for barriers", _tenths),
+        "smsp__average_warps_issue_stalled_no_instruction_per_issue_active.ratio": ("for instructions", _tenths),
+    }
+)
+"""By ncu's name: the heading, and how the value in ncu's base unit is written. Waits are warps that wait for it, a
+warp that issues."""
+
+
+def profiled(strategy: str, op: str, dtype: str, n: int) -> list[dict[str, str]]:
+    """ncu's rows, a kernel each, of one run in a process of its own. Raises RuntimeError with what ncu says."""
+    command = ["ncu", "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none"]
+    command += ["--cache-control", "all", "--profile-from-start", "off", "--metrics", ",".join(METRICS)]
+    case = [sys.executable, "-m", "benchmarks.ncu", "--case", strategy, op, dtype, str(n)]
+    root = Path(__file__).resolve().parents[1]
+    done = subprocess.run([*command, *case], cwd=root, capture_output=True, text=True, check=False)
+    lines = [line for line in done.stdout.splitlines() if line.startswith('"')]
+    if done.returncode or len(lines) < 3:
+        raise RuntimeError(f"{strategy}: {done.stdout}{done.stderr}".strip())
+    rows = list(csv.DictReader(lines))
+    return rows[1:]  # the first has the units
+
+
+def run_case(strategy: str, op: str, dtype: str, n: int) -> None:
+    """The part that ncu watches: one run after a few, which load what is loaded at first use."""
+    import cupy
+
+    backend = CudaBackend(0)
+    rig = CudaRig(backend)
+    with rig.active():
+        subject = rig.load(Data().source(dtype, n)).subject(op, strategy)
+        for _ in range(3):
+            subject.run()
+        backend.gpu.stream.synchronize()
+        cupy.cuda.profiler.start()
+        subject.run()
+        backend.gpu.stream.synchronize()
+        cupy.cuda.profiler.stop()
+    backend.close()
+
+
+def table(found: Mapping[tuple[str, int], Sequence[Mapping[str, str]]]) -> Table:
+    """A line a kernel."""
+    drawn = Table("strategy", "n", "kernel", *(heading for heading, _ in METRICS.values()))
+    for (strategy, n), rows in found.items():
+        for row in rows:
+            cells = (show(float(row[name].replace(",", ""))) for name, (_, show) in METRICS.items())
+            drawn.add_row(strategy, f"{n:,}", row["Kernel Name"].partition("(")[0][:40], *cells)
+    return drawn
+
+
+def main() -> int:
+    """Print the table; 2 where there is no ncu."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--strategy", nargs="+", default=["single_pass", "cub"])
+    parser.add_argument("--op", default="sum")
+    parser.add_argument("--dtype", default="float32", choices=list(DTYPES))
+    parser.add_argument("--n", type=int, nargs="+", default=[1 << 28])
+    parser.add_argument("--case", nargs=4, metavar=("STRATEGY", "OP", "DTYPE", "N"), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.case:
+        strategy, op, dtype, n = arguments.case
+        run_case(strategy, op, dtype, int(n))
+        return 0
+    if shutil.which("ncu") is None:
+        print("there is no ncu on PATH; it comes with the CUDA toolkit", file=sys.stderr)
+        return 2
+    cases = [(strategy, n) for n in arguments.n for strategy in arguments.strategy]
+    found = {case: profiled(case[0], arguments.op, arguments.dtype, case[1]) for case in cases}
+    Console(width=320).print(table(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

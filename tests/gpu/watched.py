@@ -1,0 +1,71 @@
+"""Every kernel of ours, once or twice on small arrays, for compute-sanitizer to watch (see `tests/gpu/sanitize.py`)."""
+
+import sys
+from collections.abc import Sequence
+
+from kernels.catalog import EXACT
+from kernels.cuda.backend import CudaBackend
+from kernels.cuda.bench.reader import SHAPES, patternless, reading
+from kernels.cuda.bench.rig import CudaRig
+from kernels.cuda.strategies import cuda_strategies, own_strategies
+from kernels.dtypes import DTYPES
+from kernels.ops import OPS, NanPolicy
+from kernels.puzzles import Puzzle, Shape, solve
+from kernels.source import GeneratedSource
+
+COUNTS = (1003, 40_007)
+DTYPES_WATCHED = ("float32", "float64", "bfloat16", "int8", "int64")
+
+
+def reduce_all(backend: CudaBackend, name: str) -> int:
+    """Every pair that a strategy claims of the watched dtypes, one block of it and several; how many reductions."""
+    reduced = 0
+    (row,) = [row for row in cuda_strategies() if row.name == name]
+    for op, dtype in sorted(row.claims):
+        if dtype not in DTYPES_WATCHED:
+            continue
+        for count in COUNTS:
+            source = GeneratedSource("uniform", count, 1, DTYPES[dtype])
+            other = GeneratedSource("normal", count, 2, DTYPES[dtype]) if OPS[op].sources > 1 else None
+            backend.reduce(source, op, strategy=name, other=other)
+            reduced += 1
+        if OPS[op].sources == 1:
+            backend.reduce(source, op, strategy=name, nan_policy=NanPolicy.OMIT)
+            reduced += 1
+    return reduced
+
+
+def solve_puzzles(backend: CudaBackend) -> None:
+    """All three, with a full cluster and an odd one."""
+    for puzzle in Puzzle:
+        for shape in (Shape(), Shape(1000, 64, 7)):
+            solve(backend, puzzle, shape)
+
+
+def flush_and_read(backend: CudaBackend) -> None:
+    """A benchmark's own kernels but for the one that waits for the host, which a tool may run to its end first."""
+    rig = CudaRig(backend)
+    with rig.active():
+        rig.timer.flush()
+        array = patternless(backend.gpu, 1_000_016)
+        for shape in SHAPES:
+            reading(backend.gpu, array, shape).start()
+        backend.gpu.stream.synchronize()
+
+
+def main(names: Sequence[str]) -> int:
+    """Run the strategies named, or everything."""
+    backend, reduced = CudaBackend(0), 0
+    for name in names or (EXACT, *own_strategies()):
+        if name not in own_strategies() or own_strategies()[name].runs_on(backend.gpu.arch):
+            reduced += reduce_all(backend, name)
+    if not names:
+        solve_puzzles(backend)
+        flush_and_read(backend)
+    print(f"{reduced} reductions of {len(DTYPES_WATCHED)} dtypes")
+    backend.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
