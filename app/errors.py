@@ -159,8 +159,8 @@ class TooMany(ApiError):
     type = "too-many"
     title = "Too many requests or jobs"
 
-    def __init__(self, detail: str, retry_after_s: int) -> None:
-        super().__init__(detail, headers={"Retry-After": str(retry_after_s)})
+    def __init__(self, detail: str, retry_after_s: int, extension: Mapping[str, object] = MappingProxyType({})) -> None:
+        super().__init__(detail, headers={"Retry-After": str(retry_after_s)}, extension=extension)
 
 
 class Unavailable(ApiError):

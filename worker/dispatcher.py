@@ -17,9 +17,13 @@ from sqlalchemy import Connection
 from structlog.typing import FilteringBoundLogger
 
 from app.config import Settings, load_settings
+from app.datasets.store import Store
+from app.datasets.sweep import tidy
 from app.db import DATABASE_LOST, BlockingDatabase
 from app.jobs import outbox
 from app.jobs.outbox import HandOver
+from app.quotas import holds
+from app.quotas.quota import Limits
 from worker import logs
 from worker.backoff import Backoff
 from worker.leadership import Leadership
@@ -28,6 +32,7 @@ from worker.stop import Stop
 
 log: FilteringBoundLogger = structlog.get_logger()
 
+_HOLDS_EVERY_S = 2.0
 _TIDY_EVERY_S = 3600.0
 _TIDY_AT_MOST = 1000  # rows a transaction
 
@@ -46,6 +51,9 @@ class Dispatcher:
         self._quiet_until = 0.0
         self._serving_since = time.monotonic()
         self._next_tidy = 0.0
+        self._next_holds = 0.0
+        self._limits = Limits.of(settings)
+        self._max_running = outbox.ANY_NUMBER if self._limits.running is None else self._limits.running
 
     def run(self) -> None:
         """Lead, or stand by, until asked to stop. Survives the absence of Postgres and of Redis."""
@@ -80,8 +88,12 @@ class Dispatcher:
             session.wait(next_round - time.monotonic(), self._stop)
 
     def look_around(self) -> None:
-        """Everything that time brings about: lost workers, lost messages, jobs nobody can take, old rows."""
+        """Everything that time brings about: spent quotas, lost workers, lost messages, unservable jobs, old rows."""
         now = time.monotonic()
+        if now >= self._next_holds:
+            self._next_holds = now + _HOLDS_EVERY_S
+            for held in self._database.run(holds.refresh, self._limits):
+                log.info("held by a quota", user=held.user_id, quota=held.quota, limit=held.limit, until=held.until)
         if now < self._quiet_until:
             return
         for job_id in self._database.run(outbox.take_back_expired, self._settings.max_losses):
@@ -98,7 +110,7 @@ class Dispatcher:
         """Hand queued jobs to slots with room, and send them there once that is committed."""
         if time.monotonic() < self._redis_again:
             return
-        handed = self._database.step(choose, self._settings.prefetch)
+        handed = self._database.step(choose, self._settings.prefetch, self._max_running)
         if not handed:
             return
         try:
@@ -159,6 +171,12 @@ class Dispatcher:
         older_than = timedelta(days=self._settings.retention_days)
         while count := self._database.run(outbox.remove_old, older_than, _TIDY_AT_MOST):
             log.info("removed old jobs", count=count)
+        try:
+            unused_for = timedelta(days=self._settings.dataset_retention_days)
+            if count := tidy(self._database, Store(self._settings.datasets_dir()), unused_for):
+                log.info("removed datasets that nobody holds", count=count)
+        except OSError as error:
+            log.warning("datasets cannot be tidied", error=str(error))
 
     def _redis_failed(self, error: RedisError) -> None:
         if not self._redis.failing:
@@ -171,7 +189,7 @@ class Dispatcher:
         self._redis.reset()
 
 
-def choose(connection: Connection, prefetch: int) -> list[HandOver]:
+def choose(connection: Connection, prefetch: int, max_running: int = outbox.ANY_NUMBER) -> list[HandOver]:
     """Mark queued jobs as handed over, as many as the live slots have room for. Each is a step of its own.
 
     The slot with the most room gets the next job, a GPU before a CPU: jobs that either can run go to the faster.
@@ -183,7 +201,7 @@ def choose(connection: Connection, prefetch: int) -> list[HandOver]:
     handed = []
     while open_ := [slot for slot in slots if room[slot.worker] > 0 and left[slot.backend] > 0]:
         slot = max(open_, key=lambda slot: (room[slot.worker], slot.backend == "cuda"))
-        one = outbox.hand_over_next(connection, slot)
+        one = outbox.hand_over_next(connection, slot, max_running)
         if one is None:
             left[slot.backend] = 0
         else:

@@ -6,8 +6,9 @@ from app.jobs.repository import Stamp
 
 
 def etag_of(job_id: UUID, stamp: Stamp) -> str:
-    """Changes with everything that the answer shows: the row's version and the place in the queue."""
-    return f'"{job_id.hex[-12:]}.{stamp.version}.{stamp.queue_position or 0}"'
+    """Changes with everything that the answer shows but the estimate of its start, which is as old as the answer: the
+    row's version, its children's, the place in the queue, the quota that it waits for."""
+    return f'"{job_id.hex[-12:]}.{stamp.version}.{stamp.queue_position or 0}.{stamp.children}.{stamp.hold or ""}"'
 
 
 def matches(if_none_match: str, etag: str) -> bool:

@@ -10,6 +10,7 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
+    Integer,
     Subquery,
     and_,
     bindparam,
@@ -22,10 +23,13 @@ from sqlalchemy import (
 )
 
 from app.jobs.changes import change
-from app.jobs.models import idempotency_keys, is_, jobs, workers
+from app.jobs.models import NONE, idempotency_keys, is_, jobs, workers
 from app.jobs.states import EventType, Reason, Status
+from app.quotas.holds import kept_from_gpus
+from app.quotas.models import quotas
 
 ANY = "any"
+ANY_NUMBER = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,7 @@ def _dispatched() -> ColumnElement[bool]:
 
 def _in_hand(by: Column[Any]) -> Subquery:
     """How many jobs run or were handed over, for each value of `by`."""
-    taken = or_(is_(Status.RUNNING), _dispatched())
+    taken = and_(or_(is_(Status.RUNNING), _dispatched()), jobs.c.slot.is_not(None))  # a preset has none
     return select(by, func.count().label("count")).where(taken).group_by(by).subquery()
 
 
@@ -86,7 +90,13 @@ _active = _in_hand(jobs.c.owner_id)
 _next = (
     select(jobs.c.id)
     .outerjoin(_active, _active.c.owner_id == jobs.c.owner_id)
-    .where(_waits, jobs.c.needs.in_((ANY, bindparam("backend"))))
+    .outerjoin(quotas, quotas.c.user_id == jobs.c.owner_id)
+    .where(
+        _waits,
+        jobs.c.needs.in_((ANY, bindparam("backend"))),
+        func.coalesce(_active.c.count, 0) < func.coalesce(quotas.c.running, bindparam("max_running", type_=Integer)),
+        or_(bindparam("backend") != "cuda", ~kept_from_gpus()),
+    )
     .order_by(jobs.c.priority.desc(), func.coalesce(_active.c.count, 0), jobs.c.seq)
     .limit(1)
     .with_for_update(of=jobs, skip_locked=True)
@@ -108,12 +118,15 @@ def live_slots(connection: Connection, prefetch: int) -> list[Slot]:
     ]
 
 
-def hand_over_next(connection: Connection, slot: Slot) -> HandOver | None:
+def hand_over_next(connection: Connection, slot: Slot, max_running: int = ANY_NUMBER) -> HandOver | None:
     """Mark the job that `slot` should get next as dispatched to it; None when no queued job suits the slot.
 
-    Order: priority, then the owner with the fewest jobs running or handed out, then age.
+    Order: priority, then the owner with the fewest jobs running or handed out, then age. Owners with as many of those
+    as their quota allows (`max_running` where none was set for them) are passed over, and at a GPU those who have used
+    up its seconds of the day.
     """
-    row = connection.execute(_HAND_OVER, {"backend": slot.backend, "to": slot.worker}).one_or_none()
+    asked = {"backend": slot.backend, "to": slot.worker, "max_running": max_running}
+    row = connection.execute(_HAND_OVER, asked).one_or_none()
     return None if row is None else HandOver(row.id, row.attempt, slot.worker)
 
 
@@ -229,7 +242,7 @@ def fail_unservable(connection: Connection, after_s: float) -> Sequence[UUID]:
         update(jobs)
         .where(
             is_(Status.QUEUED),
-            jobs.c.needs != ANY,
+            jobs.c.needs.not_in((ANY, NONE)),
             jobs.c.needs.not_in(offered),
             waited,
         )
@@ -249,7 +262,9 @@ def fail_unservable(connection: Connection, after_s: float) -> Sequence[UUID]:
 
 
 def remove_old(connection: Connection, older_than: timedelta, at_most: int = 1000) -> int:
-    """Delete finished jobs (with events, measurements and keys) and idempotency keys past their time."""
+    """Delete finished jobs (with events, measurements and keys) and idempotency keys past their time. The jobs of a
+    preset go with it, not before it."""
     connection.execute(delete(idempotency_keys).where(idempotency_keys.c.created_at < func.now() - older_than))
-    old = select(jobs.c.id).where(jobs.c.finished_at < func.now() - older_than).limit(at_most)
+    aged = jobs.c.finished_at < func.now() - older_than
+    old = select(jobs.c.id).where(aged, jobs.c.parent_id.is_(None)).limit(at_most)
     return connection.execute(delete(jobs).where(jobs.c.id.in_(old))).rowcount

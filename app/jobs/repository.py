@@ -4,12 +4,13 @@ Statements are built once, here, with bound parameters: SQLAlchemy then finds th
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
+    BigInteger,
     Connection,
     Select,
     Text,
@@ -22,20 +23,27 @@ from sqlalchemy import (
     literal,
     or_,
     select,
+    true,
     update,
 )
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from app.auth.models import users
 from app.channels import QUEUE
+from app.jobs import estimates, families
 from app.jobs.changes import change, wake_dispatcher
-from app.jobs.models import events, idempotency_keys, is_, jobs
+from app.jobs.families import Child, versions
+from app.jobs.models import NONE, events, idempotency_keys, is_, jobs, waits
 from app.jobs.states import EventType, Status
+from app.quotas.holds import HOLDING, holding
+from app.quotas.models import quotas
+from app.quotas.quota import Hold, QuotaName
 
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """A job to be accepted. `spec` is its JSON text, `spec_brief` what lists show in place of a bulky one."""
+    """A job to be accepted. `spec` is its JSON text, `spec_brief` what lists show in place of a bulky one; a child has
+    a parent, accepted before it, and is called `name` there."""
 
     id: UUID
     owner_id: int
@@ -46,6 +54,8 @@ class NewJob:
     spec: str
     spec_brief: str | None
     tags: Mapping[str, str]
+    parent_id: UUID | None = None
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +77,14 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """Enough of a job to say whether an answer about it is still current."""
+    """Enough of a job to say whether an answer about it is still current. `children` is the sum of its children's
+    versions, `hold` the quota that it waits for."""
 
     version: int
     status: Status
     queue_position: int | None
+    children: int = 0
+    hold: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +92,7 @@ class Job:
     """A job's row. `spec` and `result` are JSON as text: they are passed on, not read.
 
     `queue_position` is 1 for the queued job that is next by priority and age (fair share may let another owner's
-    pass), None unless queued.
+    pass), None unless queued and to be run. `children` are those of a preset that is read alone, in their order.
     """
 
     id: UUID
@@ -105,6 +118,11 @@ class Job:
     finished_at: datetime | None
     result: str | None
     queue_position: int | None
+    parent_id: UUID | None
+    name: str | None
+    children: tuple[Child, ...] | None = None
+    hold: Hold | None = None
+    estimated_start_at: datetime | None = None
 
     @classmethod
     def queued(cls, new: NewJob, owner: str, accepted: Accepted) -> "Job":
@@ -133,11 +151,19 @@ class Job:
             finished_at=None,
             result=None,
             queue_position=accepted.queue_position,
+            parent_id=new.parent_id,
+            name=new.name,
         )
 
     @property
     def stamp(self) -> Stamp:
-        return Stamp(self.version, self.status, self.queue_position)
+        return Stamp(
+            self.version,
+            self.status,
+            self.queue_position,
+            sum(child.version for child in self.children or ()),
+            None if self.hold is None else self.hold.quota,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +205,8 @@ COLUMNS = (
     jobs.c.created_at,
     jobs.c.started_at,
     jobs.c.finished_at,
+    jobs.c.parent_id,
+    jobs.c.name,
     cast(jobs.c.result, Text).label("result"),
 )
 OWNED = jobs.join(users, users.c.id == jobs.c.owner_id)
@@ -186,11 +214,11 @@ OWNED = jobs.join(users, users.c.id == jobs.c.owner_id)
 _ahead = jobs.alias("ahead")
 _POSITION = case(
     (
-        is_(Status.QUEUED),
+        waits(),
         select(1 + func.count())
         .select_from(_ahead)
         .where(
-            is_(Status.QUEUED, _ahead),
+            waits(_ahead),
             or_(
                 _ahead.c.priority > jobs.c.priority,
                 and_(_ahead.c.priority == jobs.c.priority, _ahead.c.seq < jobs.c.seq),
@@ -202,15 +230,23 @@ _POSITION = case(
 ).label("queue_position")
 _ONE = jobs.c.id == bindparam("job_id")
 
-_GET = select(cast(jobs.c.spec, Text).label("spec"), *COLUMNS, _POSITION).select_from(OWNED).where(_ONE)
-_STAMP = select(jobs.c.version, jobs.c.status, _POSITION).where(_ONE)
+_GET = (
+    select(cast(jobs.c.spec, Text).label("spec"), *COLUMNS, _POSITION, *HOLDING)
+    .select_from(OWNED.outerjoin(holding, true()))
+    .where(_ONE)
+)
+_STAMP = (
+    select(jobs.c.version, jobs.c.status, _POSITION, versions, holding.c.quota)
+    .select_from(jobs.outerjoin(holding, true()))
+    .where(_ONE)
+)
 _EVENTS = (
     select(events.c.seq, events.c.type, events.c.data, events.c.at)
     .where(events.c.job_id == bindparam("job_id"), events.c.seq > bindparam("after"))
     .order_by(events.c.seq)
     .limit(bindparam("at_most"))
 )
-_QUEUED_OF = select(func.count()).where(jobs.c.owner_id == bindparam("owner_id"), is_(Status.QUEUED))
+_QUEUED_OF = select(func.count()).where(jobs.c.owner_id == bindparam("owner_id"), waits())
 _KEY = select(idempotency_keys.c.body_hash, idempotency_keys.c.job_id).where(
     idempotency_keys.c.owner_id == bindparam("owner_id"), idempotency_keys.c.key == bindparam("key")
 )
@@ -228,7 +264,8 @@ def _acceptance(*, keyed: bool) -> Select[Any]:
         for name in names
     ]
     source = select(*new)
-    room = _QUEUED_OF.scalar_subquery() < bindparam("limit")
+    own_limit = select(quotas.c.queued).where(quotas.c.user_id == bindparam("owner_id")).scalar_subquery()
+    room = _QUEUED_OF.scalar_subquery() < func.coalesce(own_limit, bindparam("limit"))
     if keyed:
         key = [bindparam(name, type_=idempotency_keys.c[name].type) for name in ("owner_id", "key", "body_hash")]
         job_id = bindparam("id", type_=jobs.c.id.type)
@@ -248,7 +285,7 @@ def _acceptance(*, keyed: bool) -> Select[Any]:
     event = select(accepted.c.id, literal(1), literal(EventType.SUBMITTED.value), literal({}, events.c.data.type))
     submitted = insert(events).from_select(["job_id", "seq", "type", "data"], event).cte("submitted")
     # The statement does not see its own insertion: all that it sees of the same priority is ahead.
-    position = select(1 + func.count()).where(is_(Status.QUEUED), jobs.c.priority >= bindparam("priority"))
+    position = select(1 + func.count()).where(waits(), jobs.c.priority >= bindparam("priority"))
     return select(
         accepted.c.seq,
         accepted.c.created_at,
@@ -258,12 +295,19 @@ def _acceptance(*, keyed: bool) -> Select[Any]:
 
 
 _NO_LIMIT = (1 << 31) - 1
+_TURNS = 0x71_75_65_75 << 32  # advisory locks "queu", one an owner
+_TURN = select(func.pg_advisory_xact_lock(bindparam("turn", type_=BigInteger)))
 _ACCEPT = _acceptance(keyed=False)
 _ACCEPT_KEYED = _acceptance(keyed=True)
 
 
 def accept(connection: Connection, new: NewJob, limit: int = _NO_LIMIT, key: Key | None = None) -> Accepted | None:
-    """Store a queued job; None if its owner has `limit` jobs in the queue, or has used the key before."""
+    """Store a queued job; None if its owner has as many in the queue as their quota allows (`limit` where none was set
+    for them), or has used the key before.
+
+    Submissions of one owner take turns until they commit: else several could each see the last place free.
+    """
+    connection.execute(_TURN, {"turn": _TURNS + new.owner_id})
     given = {name: getattr(new, name) for name in NewJob.__dataclass_fields__} | {"limit": limit}
     if key is None:
         row = connection.execute(_ACCEPT, given).one_or_none()
@@ -286,13 +330,20 @@ def count_queued(connection: Connection, owner_id: int) -> int:
 def get(connection: Connection, job_id: UUID) -> Job | None:
     """One job, whole."""
     row = connection.execute(_GET, {"job_id": job_id}).mappings().one_or_none()
-    return None if row is None else job_of(row)
+    if row is None:
+        return None
+    job = job_of(row)
+    if job.kind == "preset":
+        return replace(job, children=families.children(connection, job.id))
+    if job.status is Status.QUEUED:
+        return replace(job, estimated_start_at=estimates.start_of(connection, job.id, job.hold))
+    return job
 
 
 def stamp(connection: Connection, job_id: UUID) -> Stamp | None:
     """One job's version, for polls: one row by primary key, and its place in the queue if it waits."""
     row = connection.execute(_STAMP, {"job_id": job_id}).one_or_none()
-    return None if row is None else Stamp(row[0], Status(row[1]), row[2])
+    return None if row is None else Stamp(row[0], Status(row[1]), row[2], int(row[3]), row[4])
 
 
 def events_after(connection: Connection, job_id: UUID, seq: int, limit: int = 1000) -> list[Event]:
@@ -302,11 +353,12 @@ def events_after(connection: Connection, job_id: UUID, seq: int, limit: int = 10
 
 
 def request_cancel(connection: Connection, job_id: UUID) -> None:
-    """Cancel a queued job at once; leave a running one a note that its worker finds. No effect on other states."""
+    """Cancel a queued job at once; leave a running one a note that its worker finds. No effect on other states, and
+    none on presets, which have `families.cancel`."""
     ended = change(
         connection,
         update(jobs)
-        .where(jobs.c.id == job_id, is_(Status.QUEUED))
+        .where(jobs.c.id == job_id, waits())
         .values(status=Status.CANCELLED, cancel_requested_at=func.now(), finished_at=func.now()),
         EventType.CANCELLED,
     )
@@ -316,12 +368,14 @@ def request_cancel(connection: Connection, job_id: UUID) -> None:
     change(
         connection,
         update(jobs)
-        .where(jobs.c.id == job_id, is_(Status.RUNNING), jobs.c.cancel_requested_at.is_(None))
+        .where(jobs.c.id == job_id, is_(Status.RUNNING), jobs.c.needs != NONE, jobs.c.cancel_requested_at.is_(None))
         .values(cancel_requested_at=func.now()),
         EventType.CANCEL_REQUESTED,
     )
 
 
 def job_of(row: Mapping[Any, Any]) -> Job:
-    """A row of `COLUMNS`, `spec` and `queue_position`."""
-    return Job(**{**row, "status": Status(row["status"])})
+    """A row of `COLUMNS`, `spec` and `queue_position`, and perhaps of `HOLDING`."""
+    facts = {**row, "status": Status(row["status"])}
+    quota, limit, until = (facts.pop(column.name, None) for column in HOLDING)
+    return Job(**facts, hold=None if quota is None else Hold(QuotaName(quota), limit, until))

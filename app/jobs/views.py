@@ -21,6 +21,7 @@ from app.jobs.fields import Priority
 from app.jobs.reduce_spec import ReduceSpec
 from app.jobs.repository import Event, Job
 from app.jobs.states import PRIORITIES, EventType, Reason, Status
+from app.quotas.quota import Hold, QuotaName
 from app.results.result import JobResult
 
 _PRIORITY_NAMES: Mapping[int, str] = MappingProxyType({rank: name for name, rank in PRIORITIES.items()})
@@ -32,6 +33,14 @@ class ProgressView(BaseModel):
     done: int
     total: int = Field(description="0 until it is known")
     unit: str = Field(description='"elements", "points", or empty until something is known')
+
+
+class HoldView(BaseModel):
+    """A quota of its owner that a job waits for."""
+
+    quota: QuotaName
+    limit: float
+    until: datetime | None = Field(description="null: until another job of the owner ends")
 
 
 class JobView(BaseModel):
@@ -74,6 +83,8 @@ class JobView(BaseModel):
                     "error": None,
                     "progress": {"done": 2097152, "total": 10000000, "unit": "elements"},
                     "queue_position": None,
+                    "hold": None,
+                    "estimated_start_at": None,
                     "created_at": "2026-11-21T03:59:25.977248+00:00",
                     "started_at": "2026-11-21T03:59:26.005583+00:00",
                     "finished_at": None,
@@ -99,6 +110,11 @@ class JobView(BaseModel):
     error: str | None = Field(description="the same for people")
     progress: ProgressView
     queue_position: int | None = Field(description="1 is next by priority and age; null unless queued")
+    hold: HoldView | None = Field(description="why it waits though its turn may have come; null in lists")
+    estimated_start_at: datetime | None = Field(
+        description="at the pace of the latest jobs of each kind; null where unknown, unless queued, in lists and in "
+        "the answer to a submission"
+    )
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
@@ -137,6 +153,8 @@ def job_json(job: Job) -> str:
             "error": job.error,
             "progress": {"done": job.progress_done, "total": job.progress_total, "unit": job.progress_unit},
             "queue_position": job.queue_position,
+            "hold": None if job.hold is None else _hold(job.hold),
+            "estimated_start_at": None if job.estimated_start_at is None else job.estimated_start_at.isoformat(),
             "created_at": job.created_at.isoformat(),
             "started_at": None if job.started_at is None else job.started_at.isoformat(),
             "finished_at": None if job.finished_at is None else job.finished_at.isoformat(),
@@ -144,6 +162,11 @@ def job_json(job: Job) -> str:
         ensure_ascii=False,
     )
     return f'{head[:-1]}, "spec": {job.spec}, "result": {job.result or "null"}}}'
+
+
+def _hold(hold: Hold) -> Mapping[str, object]:
+    until = None if hold.until is None else hold.until.isoformat()
+    return {"quota": hold.quota.value, "limit": hold.limit, "until": until}
 
 
 def page_json(jobs: Iterable[Job], next_cursor: str | None) -> str:

@@ -35,17 +35,13 @@ worker was lost is not charged."""
 
 in_hand = (
     select(jobs.c.owner_id, func.count().label("count"))
-    .where(or_(is_(Status.RUNNING), and_(is_(Status.QUEUED), jobs.c.dispatched_at.is_not(None))))
+    # A preset has no slot: its children count.
+    .where(
+        or_(is_(Status.RUNNING), and_(is_(Status.QUEUED), jobs.c.dispatched_at.is_not(None))), jobs.c.slot.is_not(None)
+    )
     .group_by(jobs.c.owner_id)
 ).subquery("in_hand")
 """Jobs by owner that run or were handed to a slot, and so may run at any moment."""
-
-waiting = (
-    select(jobs.c.owner_id, func.count().label("count"))
-    .where(is_(Status.QUEUED), jobs.c.dispatched_at.is_(None))
-    .group_by(jobs.c.owner_id)
-).subquery("waiting")
-"""The other jobs in the queue."""
 
 _OWN = (quotas.c.running, quotas.c.queued, quotas.c.gpu_seconds_per_day)
 _LIMITS = select(*_OWN).where(quotas.c.user_id == bindparam("user_id"))

@@ -1,0 +1,105 @@
+"""When a waiting job may start: what runs and what is ahead of it, at the pace of the latest jobs of each kind.
+
+An estimate, not a promise: it knows priority and age, not fair shares, quotas of others, or what comes next.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from sqlalchemy import Connection, Uuid, and_, bindparam, func, or_, select
+
+from app.jobs.models import is_, jobs, waits, workers
+from app.jobs.states import Status
+from app.quotas.quota import Hold
+
+_LATEST = 500
+"""Jobs that ended, of all kinds, that a pace is taken from."""
+
+_ANY = "any"
+
+_latest = (
+    select(jobs.c.kind, jobs.c.worker, jobs.c.started_at, jobs.c.finished_at, jobs.c.status)
+    .where(jobs.c.finished_at.is_not(None))
+    .order_by(jobs.c.finished_at.desc())
+    .limit(_LATEST)
+    .subquery("latest")
+)
+_PACES = (
+    select(
+        _latest.c.kind,
+        workers.c.backend,
+        func.avg(func.extract("epoch", _latest.c.finished_at - _latest.c.started_at)).label("seconds"),
+    )
+    .select_from(_latest)
+    .join(workers, workers.c.id == _latest.c.worker)
+    .where(_latest.c.status == Status.SUCCEEDED.value)
+    .group_by(_latest.c.kind, workers.c.backend)
+)
+# Open slots, each with what it runs, if anything.
+_SLOTS = (
+    select(
+        workers.c.backend,
+        jobs.c.kind,
+        func.extract("epoch", func.now() - jobs.c.started_at).label("ran_s"),
+        func.now().label("now"),
+    )
+    .select_from(workers)
+    .outerjoin(jobs, and_(jobs.c.slot == workers.c.id, is_(Status.RUNNING)))
+    .where(workers.c.expires_at > func.now(), workers.c.state.in_(("idle", "running")), ~workers.c.draining)
+)
+_mine = jobs.alias("mine")
+_AHEAD = (
+    select(jobs.c.kind, jobs.c.needs, func.count().label("number"))
+    .select_from(jobs)
+    .join(_mine, _mine.c.id == bindparam("job_id", type_=Uuid))
+    .where(
+        waits(),
+        or_(jobs.c.priority > _mine.c.priority, and_(jobs.c.priority == _mine.c.priority, jobs.c.seq < _mine.c.seq)),
+    )
+    .group_by(jobs.c.kind, jobs.c.needs)
+)
+_NEEDS = select(jobs.c.needs).where(jobs.c.id == bindparam("job_id", type_=Uuid))
+
+
+@dataclass(frozen=True, slots=True)
+class Paces:
+    """Mean seconds of a job by (kind, backend)."""
+
+    seconds: Mapping[tuple[str, str], float]
+
+    def of(self, kind: str, backends: Sequence[str]) -> float | None:
+        """For a job that any of `backends` may take; None where none of the latest jobs was such."""
+        known = [self.seconds[kind, one] for one in backends if (kind, one) in self.seconds]
+        return sum(known) / len(known) if known else None
+
+
+def start_of(connection: Connection, job_id: UUID, hold: Hold | None) -> datetime | None:
+    """When a waiting job may start; None where that is unknown: no slot is open for it, something ahead is of a kind
+    that did not run lately, or it waits for a job of its owner to end."""
+    if hold is not None and hold.until is None:
+        return None
+    needs = connection.execute(_NEEDS, {"job_id": job_id}).scalar_one()
+    slots = [row for row in connection.execute(_SLOTS) if needs in (_ANY, row.backend)]
+    if not slots:
+        return None
+    backends = sorted({row.backend for row in slots})
+    paces = Paces({(row.kind, row.backend): float(row.seconds) for row in connection.execute(_PACES)})
+    work_s = 0.0
+    for slot in slots:
+        if slot.kind is not None:
+            pace = paces.of(slot.kind, [slot.backend])
+            if pace is None:
+                return None
+            work_s += max(0.0, pace - float(slot.ran_s))
+    ahead = [row for row in connection.execute(_AHEAD, {"job_id": job_id}) if row.needs in (_ANY, *backends)]
+    for row in ahead:
+        pace = paces.of(row.kind, backends if row.needs == _ANY else [row.needs])
+        if pace is None:
+            return None
+        work_s += row.number * pace
+    busy = sum(slot.kind is not None for slot in slots) + sum(row.number for row in ahead)
+    now: datetime = slots[0].now
+    start = now if busy < len(slots) else now + timedelta(seconds=work_s / len(slots))
+    return start if hold is None or hold.until is None else max(start, hold.until)

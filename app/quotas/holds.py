@@ -1,0 +1,127 @@
+"""SQL of whom the dispatcher makes wait, noted down so that the api can say so of each waiting job."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Double,
+    Integer,
+    bindparam,
+    cast,
+    delete,
+    func,
+    insert,
+    literal,
+    null,
+    or_,
+    select,
+    tuple_,
+)
+
+from app.auth.models import users
+from app.jobs.models import jobs, waits, workers
+from app.quotas.models import quota_holds, quotas
+from app.quotas.quota import Limits, QuotaName
+from app.quotas.repository import MIDNIGHT, gpu_seconds, in_hand
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A user whose jobs wait for a quota."""
+
+    user_id: int
+    quota: str
+    limit: float
+    until: datetime | None
+
+
+_running = func.coalesce(quotas.c.running, bindparam("running", type_=Integer))
+_seconds = func.coalesce(quotas.c.gpu_seconds_per_day, bindparam("gpu_seconds_per_day", type_=Double))
+_has_waiting = select(jobs.c.id).where(jobs.c.owner_id == users.c.id, waits(), jobs.c.dispatched_at.is_(None)).exists()
+_AT_ONCE = (
+    select(users.c.id, literal(QuotaName.RUNNING.value), cast(_running, Double), null())
+    .outerjoin(quotas, quotas.c.user_id == users.c.id)
+    .outerjoin(in_hand, in_hand.c.owner_id == users.c.id)
+    .where(func.coalesce(in_hand.c.count, 0) >= _running, _has_waiting)
+)
+# Whether or not anything waits: the next job may come before we look again.
+_A_DAY = (
+    select(
+        users.c.id,
+        literal(QuotaName.GPU_SECONDS_PER_DAY.value),
+        _seconds,
+        MIDNIGHT + func.make_interval(0, 0, 0, 1),
+    )
+    .outerjoin(quotas, quotas.c.user_id == users.c.id)
+    .outerjoin(gpu_seconds, gpu_seconds.c.owner_id == users.c.id)
+    .where(func.coalesce(gpu_seconds.c.seconds, 0) >= _seconds)
+)
+_KEPT = select(quota_holds.c.user_id, quota_holds.c.quota, quota_holds.c.limit, quota_holds.c.until)
+_SET = select(func.count(quotas.c.running), func.count(quotas.c.gpu_seconds_per_day))
+
+
+def refresh(connection: Connection, defaults: Limits) -> Sequence[Held]:
+    """Find out anew who has to wait; returns those who are new. Costs next to nothing where nothing is limited."""
+    own_running, own_seconds = connection.execute(_SET).one()
+    found: set[Held] = set()
+    if own_running or defaults.running is not None:
+        found |= {Held(*row) for row in connection.execute(_AT_ONCE, {"running": defaults.running})}
+    if own_seconds or defaults.gpu_seconds_per_day is not None:
+        default = {"gpu_seconds_per_day": defaults.gpu_seconds_per_day}
+        found |= {Held(*row) for row in connection.execute(_A_DAY, default)}
+    kept = {Held(*row) for row in connection.execute(_KEPT)}
+    if gone := kept - found:
+        keys = [(one.user_id, one.quota) for one in gone]
+        connection.execute(delete(quota_holds).where(tuple_(quota_holds.c.user_id, quota_holds.c.quota).in_(keys)))
+    new = sorted(found - kept, key=lambda one: (one.user_id, one.quota))
+    if new:
+        rows = [{"user_id": one.user_id, "quota": one.quota, "limit": one.limit, "until": one.until} for one in new]
+        connection.execute(insert(quota_holds), rows)
+    return new
+
+
+def kept_from_gpus() -> ColumnElement[bool]:
+    """Whether a job's owner has used up the GPU-seconds of the day."""
+    return (
+        select(quota_holds.c.user_id)
+        .where(
+            quota_holds.c.user_id == jobs.c.owner_id,
+            quota_holds.c.quota == QuotaName.GPU_SECONDS_PER_DAY.value,
+            quota_holds.c.until > func.now(),
+        )
+        .exists()
+    )
+
+
+_cpu_takes = (
+    select(workers.c.id)
+    .where(workers.c.backend == "cpu", workers.c.expires_at > func.now(), ~workers.c.draining)
+    .exists()
+)
+holding = (
+    select(quota_holds.c.quota, quota_holds.c.limit, quota_holds.c.until)
+    .where(
+        quota_holds.c.user_id == jobs.c.owner_id,
+        waits(),
+        jobs.c.dispatched_at.is_(None),
+        or_(
+            quota_holds.c.until.is_(None),
+            # GPU-seconds keep nothing from a CPU.
+            (quota_holds.c.until > func.now()) & ((jobs.c.needs == "cuda") | ((jobs.c.needs == "any") & ~_cpu_takes)),
+        ),
+    )
+    .order_by(quota_holds.c.until.desc().nulls_last())
+    .limit(1)
+    .correlate(jobs)
+    .lateral("holding")
+)
+"""What a waiting job waits for, at most one row: to be joined to `jobs`."""
+
+HOLDING = (
+    holding.c.quota.label("hold_quota"),
+    holding.c.limit.label("hold_limit"),
+    holding.c.until.label("hold_until"),
+)
