@@ -40,6 +40,8 @@ def field_problems(errors: Iterable[Mapping[str, Any]]) -> list[FieldProblem]:
             if "other" in error["loc"] and field.startswith("source."):
                 # What is wrong with a source is told in the words of the first one.
                 field = "other" + field.removeprefix("source")
+        if "children" in error["loc"] and not field.startswith("children"):
+            field = f"{dotted(error['loc'])}.{field}"
         message = str(cause) if isinstance(cause, ValueError) else error["msg"]
         found.append(FieldProblem(field=field, message=message))
         if len(found) == _MOST_ERRORS:
@@ -63,7 +65,7 @@ def dotted(location: Sequence[str | int]) -> str:
             tag_follows = False
             continue
         parts.append(str(part)[:64])
-        tag_follows = part in TAGGED_FIELDS
+        tag_follows = part in TAGGED_FIELDS or part == "spec"
     return ".".join(parts)
 
 

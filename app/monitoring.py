@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
-from sqlalchemy import Connection, case, func, select
+from sqlalchemy import Connection, case, func, select, text
 
-from app.jobs.models import is_, jobs, workers
+from app.auth.models import users
+from app.jobs.models import is_, jobs, waits, workers
 from app.jobs.states import PRIORITIES, Status
 
 
@@ -37,6 +39,16 @@ class QueueState:
     workers: Sequence[WorkerCount]
 
 
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a user has in the queue and on the slots, and since when the oldest of the waiting waits."""
+
+    owner: str
+    queued: int
+    running: int
+    oldest: datetime | None
+
+
 _ALIVE = workers.c.expires_at > func.now()
 _READY = _ALIVE & workers.c.state.in_(("idle", "running")) & ~workers.c.draining
 
@@ -46,7 +58,7 @@ _DEPTH = (
         func.count().label("count"),
         func.extract("epoch", func.now() - func.min(jobs.c.created_at)).label("oldest"),
     )
-    .where(is_(Status.QUEUED))
+    .where(waits())
     .group_by(jobs.c.priority)
 )
 # Two reads, both of an index: only failed jobs, which are few, have a reason.
@@ -56,6 +68,22 @@ _BY_STATUS = (
 _BY_REASON = select(jobs.c.reason, func.count().label("count")).where(is_(Status.FAILED)).group_by(jobs.c.reason)
 _state = case((_ALIVE, workers.c.state), else_="lost").label("seen_as")
 _WORKERS = select(workers.c.backend, _state, func.count()).group_by(workers.c.backend, _state)
+
+_MOST_OWNERS = 200
+_queued = func.count().filter(is_(Status.QUEUED))
+_SHARES = (
+    select(
+        users.c.name,
+        _queued,
+        func.count().filter(is_(Status.RUNNING)),
+        func.min(jobs.c.created_at).filter(is_(Status.QUEUED)),
+    )
+    .select_from(jobs.join(users, users.c.id == jobs.c.owner_id))
+    .where(text("jobs.status in ('queued', 'running')"))  # in the words of the partial index that serves it
+    .group_by(users.c.name)
+    .order_by(_queued.desc(), users.c.name)
+    .limit(_MOST_OWNERS)
+)
 
 
 def queue_state(connection: Connection) -> QueueState:
@@ -75,3 +103,8 @@ def queue_state(connection: Connection) -> QueueState:
 def live_workers(connection: Connection) -> int:
     """How many workers could take a job now."""
     return int(connection.execute(select(func.count()).select_from(workers).where(_READY)).scalar_one())
+
+
+def shares(connection: Connection) -> Sequence[Share]:
+    """Who has jobs waiting or running, those with the most waiting first; at most 200 users."""
+    return [Share(*row) for row in connection.execute(_SHARES)]

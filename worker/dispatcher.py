@@ -20,7 +20,7 @@ from app.config import Settings, load_settings
 from app.datasets.store import Store
 from app.datasets.sweep import tidy
 from app.db import DATABASE_LOST, BlockingDatabase
-from app.jobs import outbox
+from app.jobs import families, outbox
 from app.jobs.outbox import HandOver
 from app.quotas import holds
 from app.quotas.quota import Limits
@@ -85,6 +85,7 @@ class Dispatcher:
                 self.look_around()
                 next_round = time.monotonic() + self._settings.dispatch_interval_s
             self.deliver()
+            self.settle()
             session.wait(next_round - time.monotonic(), self._stop)
 
     def look_around(self) -> None:
@@ -122,6 +123,12 @@ class Dispatcher:
             self._redis_answered()
             for one in handed:
                 log.info("handed over", job=str(one.job_id), attempt=one.attempt, worker=one.worker)
+
+    def settle(self) -> None:
+        """Bring presets up to date with their children."""
+        news = self._database.step(families.news)
+        if news:
+            self._database.run(families.settle, news)
 
     def _reconcile(self) -> None:
         """Make available again what was handed over a while ago and did not arrive."""

@@ -1,7 +1,7 @@
 """HTTP of jobs."""
 
 import hashlib
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Header, Query, Request
@@ -115,11 +115,16 @@ async def page(
     tag: Annotated[
         list[Text] | None, Query(description="`name`, or `name:value`; all of several", max_length=8)
     ] = None,
+    parent: Annotated[
+        UUID | Literal["none"] | None,
+        Query(description="the jobs of this preset; `none`: jobs that are part of no preset"),
+    ] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     cursor: Annotated[Text | None, Query(description="next_cursor of the page before")] = None,
 ) -> Response:
     """Jobs of all users, newest first. Long `values` are shown in brief."""
-    chosen = Filter(status, kind, owner, tuple(_tag(one) for one in tag or ()))
+    tags = tuple(_tag(one) for one in tag or ())
+    chosen = Filter(status, kind, owner, tags, False if parent == "none" else parent)
     found = await context.database.search(pages.page, chosen, limit + 1, key_of(_LISTING, cursor))
     following = cursor_of(_LISTING, found[limit - 1].seq) if len(found) > limit else None
     return Response(page_json(found[:limit], following), media_type=_JSON)

@@ -26,7 +26,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from app.channels import JOB
 from app.jobs.changes import Change, wake_dispatcher
-from app.jobs.models import is_, jobs, workers
+from app.jobs.models import is_, jobs, waits, workers
 from app.jobs.outbox import requeued_values, take_back
 from app.jobs.reading import Reading
 from app.jobs.states import EventType, Reason, Status
@@ -95,7 +95,7 @@ _CLAIM = Change(
     .where(
         jobs.c.id == bindparam("the_job"),
         jobs.c.attempt == bindparam("the_attempt"),
-        is_(Status.QUEUED),
+        waits(),
         # A letter that was on its way when an admin began to drain the slot.
         ~select(workers.c.id).where(workers.c.id == bindparam("the_worker"), workers.c.draining).exists(),
     )

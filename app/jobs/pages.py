@@ -1,11 +1,13 @@
 """SQL of lists of jobs: newest first, cut by key, never by offset."""
 
 from dataclasses import dataclass
+from typing import Literal
+from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, Text, bindparam, cast, func, select
 
 from app.auth.models import users
-from app.jobs.models import is_, jobs
+from app.jobs.models import is_, jobs, waits
 from app.jobs.repository import COLUMNS, OWNED, Job, job_of
 from app.jobs.states import Status
 
@@ -16,7 +18,7 @@ _OWNER = select(users.c.id).where(users.c.name == bindparam("name"))
 
 _queue = (
     select(jobs.c.id, func.row_number().over(order_by=(jobs.c.priority.desc(), jobs.c.seq)).label("position"))
-    .where(is_(Status.QUEUED))
+    .where(waits())
     .subquery("queue")
 )
 _POSITIONS = select(_queue.c.id, _queue.c.position)
@@ -24,12 +26,14 @@ _POSITIONS = select(_queue.c.id, _queue.c.position)
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which jobs a page lists; None does not restrict. `tags` are (name, value) pairs, a value None for any."""
+    """Which jobs a page lists; None does not restrict. `tags` are (name, value) pairs, a value None for any; `parent`
+    is a preset, or False for jobs that are not part of one."""
 
     status: Status | None = None
     kind: str | None = None
     owner: str | None = None
     tags: tuple[tuple[str, str | None], ...] = ()
+    parent: UUID | Literal[False] | None = None
 
 
 def page(connection: Connection, chosen: Filter, limit: int, before_seq: int | None) -> list[Job]:
@@ -45,6 +49,10 @@ def page(connection: Connection, chosen: Filter, limit: int, before_seq: int | N
         if owner_id is None:
             return []
         where.append(jobs.c.owner_id == owner_id)
+    if chosen.parent is False:
+        where.append(jobs.c.parent_id.is_(None))
+    elif chosen.parent is not None:
+        where.append(jobs.c.parent_id == chosen.parent)
     for name, value in chosen.tags:
         where.append(jobs.c.tags.has_key(name) if value is None else jobs.c.tags.contains({name: value}))
     if before_seq is not None:

@@ -12,6 +12,7 @@ from uuid import UUID
 from sqlalchemy import (
     BigInteger,
     Connection,
+    Integer,
     Select,
     Text,
     and_,
@@ -150,7 +151,7 @@ class Job:
             started_at=None,
             finished_at=None,
             result=None,
-            queue_position=accepted.queue_position,
+            queue_position=None if new.needs == NONE else accepted.queue_position,
             parent_id=new.parent_id,
             name=new.name,
         )
@@ -265,7 +266,8 @@ def _acceptance(*, keyed: bool) -> Select[Any]:
     ]
     source = select(*new)
     own_limit = select(quotas.c.queued).where(quotas.c.user_id == bindparam("owner_id")).scalar_subquery()
-    room = _QUEUED_OF.scalar_subquery() < func.coalesce(own_limit, bindparam("limit"))
+    places = bindparam("places", type_=Integer)
+    room = _QUEUED_OF.scalar_subquery() + places <= func.coalesce(own_limit, bindparam("limit"))
     if keyed:
         key = [bindparam(name, type_=idempotency_keys.c[name].type) for name in ("owner_id", "key", "body_hash")]
         job_id = bindparam("id", type_=jobs.c.id.type)
@@ -301,14 +303,17 @@ _ACCEPT = _acceptance(keyed=False)
 _ACCEPT_KEYED = _acceptance(keyed=True)
 
 
-def accept(connection: Connection, new: NewJob, limit: int = _NO_LIMIT, key: Key | None = None) -> Accepted | None:
-    """Store a queued job; None if its owner has as many in the queue as their quota allows (`limit` where none was set
-    for them), or has used the key before.
+def accept(
+    connection: Connection, new: NewJob, limit: int = _NO_LIMIT, key: Key | None = None, *, places: int = 1
+) -> Accepted | None:
+    """Store a queued job; None if its owner has fewer than `places` left in the queue by their quota (`limit` where
+    none was set for them), or has used the key before. A preset takes none itself, but needs one for each child.
 
     Submissions of one owner take turns until they commit: else several could each see the last place free.
     """
     connection.execute(_TURN, {"turn": _TURNS + new.owner_id})
-    given = {name: getattr(new, name) for name in NewJob.__dataclass_fields__} | {"limit": limit}
+    given = {name: getattr(new, name) for name in NewJob.__dataclass_fields__}
+    given |= {"limit": limit, "places": places}
     if key is None:
         row = connection.execute(_ACCEPT, given).one_or_none()
     else:

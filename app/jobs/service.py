@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath, PurePosixPath
 from uuid import UUID, uuid4
 
@@ -14,14 +14,16 @@ from app.config import Settings
 from app.context import Context
 from app.datasets import repository as datasets
 from app.errors import Conflict, Forbidden, Invalid, NotFound, TooMany
-from app.jobs import repository
+from app.jobs import families, repository
 from app.jobs.brief import brief_of
+from app.jobs.models import NONE
+from app.jobs.preset_spec import PresetSpec
 from app.jobs.reduce_spec import ReduceSpec
 from app.jobs.repository import Job, Key, NewJob, Stamp
 from app.jobs.sources import DatasetSource, PathSource, ValuesSource
 from app.jobs.spec import JobSpec
 from app.jobs.states import PRIORITIES, Status
-from app.jobs.task_spec import needs
+from app.jobs.task_spec import TaskSpec, needs
 from app.quotas import repository as quotas
 from app.quotas.quota import Limits, QuotaName
 from kernels.errors import InvalidInput
@@ -70,50 +72,97 @@ def _below(path: PurePath, roots: tuple[Path, ...]) -> bool:
 async def submit(context: Context, user: Principal, spec: JobSpec, key: Key | None) -> Submitted:
     """Accept a job, or find the one that was accepted with the same key. Touches nothing but Postgres."""
     check(spec, context.settings)
-    new = NewJob(
+    new = _new(user.id, spec)
+    children = _children(new, spec) if isinstance(spec, PresetSpec) else ()
+    for child in children:
+        check(child.spec, context.settings)
+    limit = context.settings.max_queued_per_user
+    wanted = _Wanted(new, tuple(child.job for child in children), _datasets(spec))
+    return await context.database.run(_submit, wanted, user.name, key, limit=limit)
+
+
+@dataclass(frozen=True, slots=True)
+class _Child:
+    job: NewJob
+    spec: TaskSpec
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What one submission is to add: a job, its children, and the uploaded arrays that they need."""
+
+    job: NewJob
+    children: tuple[NewJob, ...]
+    datasets: Mapping[str, str]
+
+
+def _new(owner_id: int, spec: JobSpec) -> NewJob:
+    return NewJob(
         id=uuid4(),
-        owner_id=user.id,
+        owner_id=owner_id,
         kind=spec.kind,
         priority=PRIORITIES[spec.priority],
-        needs=needs(spec),
+        needs=NONE if isinstance(spec, PresetSpec) else needs(spec),
         timeout_s=spec.timeout_s,
         spec=spec.model_dump_json(),
         spec_brief=brief_of(spec),
         tags=spec.tags,
     )
-    limit = context.settings.max_queued_per_user
-    return await context.database.run(_submit, new, user.name, key, limit=limit, needed=_datasets(spec))
+
+
+def _children(parent: NewJob, spec: PresetSpec) -> tuple[_Child, ...]:
+    """The jobs of a preset, with its tags and priority."""
+    found = []
+    for child in spec.expand().children:
+        task = child.spec.model_copy(update={"tags": {**child.spec.tags, **spec.tags}, "priority": spec.priority})
+        job = replace(_new(parent.owner_id, task), parent_id=parent.id, name=child.name)
+        found.append(_Child(job, task))
+    return tuple(found)
 
 
 def _datasets(spec: JobSpec) -> Mapping[str, str]:
     """The ids of the uploaded arrays that a spec needs, with the field that names each."""
+    if isinstance(spec, PresetSpec):
+        children = spec.children or ()
+        return {
+            id_: f"children.{index}.spec.{field}"
+            for index, child in enumerate(children)
+            for id_, field in _datasets(child.spec).items()
+        }
     if not isinstance(spec, ReduceSpec):
         return {}
     sources = (("source", spec.source), ("other", spec.other))
     return {source.id: f"{field}.id" for field, source in sources if isinstance(source, DatasetSource)}
 
 
-def _submit(
-    connection: Connection, new: NewJob, owner: str, key: Key | None, *, limit: int, needed: Mapping[str, str]
-) -> Submitted:
-    accepted = repository.accept(connection, new, limit, key)
+def _submit(connection: Connection, wanted: _Wanted, owner: str, key: Key | None, *, limit: int) -> Submitted:
+    new, needed = wanted.job, wanted.datasets
+    accepted = repository.accept(connection, new, limit, key, places=len(wanted.children) or 1)
     if accepted is not None:
         if needed:
             for missing in datasets.use(connection, needed.keys()):
                 raise Invalid.of(needed[missing], "there is no dataset with this id, or it was deleted")
-        return Submitted(Job.queued(new, owner, accepted), new=True)
+        for child in wanted.children:
+            repository.accept(connection, child)
+        job = Job.queued(new, owner, accepted)
+        return Submitted(_found(repository.get(connection, job.id)) if wanted.children else job, new=True)
     kept = None if key is None else repository.find_key(connection, new.owner_id, key.name)
     if kept is None:
-        raise _queue_full(connection, new.owner_id, limit)
+        raise _queue_full(connection, new.owner_id, limit, len(wanted.children))
     if key is not None and kept.body_hash != key.body_hash:
         raise Invalid.of("Idempotency-Key", "was used before with another body")
     return Submitted(_found(repository.get(connection, kept.job_id)), new=False)
 
 
-def _queue_full(connection: Connection, owner_id: int, limit: int) -> TooMany:
+def _queue_full(connection: Connection, owner_id: int, limit: int, children: int) -> TooMany:
     in_force = quotas.limits_of(connection, owner_id, Limits(queued=limit)).queued
+    told = f"{in_force} of your jobs are in the queue already; your quota allows no more."
+    if children:
+        told = (
+            f"The {children} jobs of the preset find no room among the {in_force} that your quota allows in the queue."
+        )
     return TooMany(
-        f"{in_force} of your jobs are in the queue already; your quota allows no more.",
+        told,
         _RETRY_AFTER_FULL_S,
         extension={"quota": QuotaName.QUEUED.value, "limit": in_force},
     )
@@ -159,7 +208,10 @@ def _cancel(connection: Connection, user: Principal, job_id: UUID) -> Job:
     job = _found(repository.get(connection, job_id))
     if job.owner_id != user.id and not user.is_admin:
         raise Forbidden(f"The job belongs to {job.owner}; only its owner and admins may cancel it.")
-    repository.request_cancel(connection, job_id)
+    if job.kind == "preset":
+        families.cancel(connection, job_id)
+    else:
+        repository.request_cancel(connection, job_id)
     job = _found(repository.get(connection, job_id))
     if job.status in (Status.SUCCEEDED, Status.FAILED):
         raise Conflict(f"The job has already {job.status}.", extension={"job_status": job.status.value})

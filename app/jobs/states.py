@@ -32,6 +32,7 @@ class Reason(StrEnum):
     WORKER_LOST = "worker_lost"
     INVALID_INPUT = "invalid_input"
     UNAVAILABLE = "unavailable"
+    CHILDREN_FAILED = "children_failed"
     INTERNAL = "internal"
 
 

@@ -17,7 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.jobs.benchmark_spec import BenchmarkSpec
 from app.jobs.brief import BriefReduceSpec
 from app.jobs.cluster_spec import ClusterSpec
+from app.jobs.families import Child
 from app.jobs.fields import Priority
+from app.jobs.preset_spec import PresetSpec
 from app.jobs.reduce_spec import ReduceSpec
 from app.jobs.repository import Event, Job
 from app.jobs.states import PRIORITIES, EventType, Reason, Status
@@ -32,7 +34,7 @@ class ProgressView(BaseModel):
 
     done: int
     total: int = Field(description="0 until it is known")
-    unit: str = Field(description='"elements", "points", or empty until something is known')
+    unit: str = Field(description='"elements", "points", "jobs", or empty until something is known')
 
 
 class HoldView(BaseModel):
@@ -41,6 +43,15 @@ class HoldView(BaseModel):
     quota: QuotaName
     limit: float
     until: datetime | None = Field(description="null: until another job of the owner ends")
+
+
+class ChildView(BaseModel):
+    """A job of a preset, in brief."""
+
+    id: UUID
+    name: str = Field(description="what the preset calls it")
+    kind: str
+    status: Status
 
 
 class JobView(BaseModel):
@@ -52,6 +63,9 @@ class JobView(BaseModel):
                 {
                     "id": "bad2cde1-a387-4c34-b05b-cb4651e4f880",
                     "kind": "reduce",
+                    "parent": None,
+                    "name": None,
+                    "children": None,
                     "status": "running",
                     "spec": {
                         "kind": "reduce",
@@ -96,8 +110,11 @@ class JobView(BaseModel):
 
     id: UUID
     kind: str
+    parent: UUID | None = Field(description="the preset that it is part of")
+    name: str | None = Field(description="what that preset calls it")
+    children: list[ChildView] | None = Field(description="of a preset, in their order; null in lists")
     status: Status
-    spec: ReduceSpec | BenchmarkSpec | ClusterSpec | BriefReduceSpec = Field(
+    spec: ReduceSpec | BenchmarkSpec | ClusterSpec | PresetSpec | BriefReduceSpec = Field(
         description="as accepted, with all defaults; lists show long `values` in brief"
     )
     owner: str
@@ -142,6 +159,9 @@ def job_json(job: Job) -> str:
         {
             "id": str(job.id),
             "kind": job.kind,
+            "parent": None if job.parent_id is None else str(job.parent_id),
+            "name": job.name,
+            "children": None if job.children is None else [_child(child) for child in job.children],
             "status": job.status.value,
             "owner": job.owner,
             "priority": _PRIORITY_NAMES[job.priority],
@@ -162,6 +182,10 @@ def job_json(job: Job) -> str:
         ensure_ascii=False,
     )
     return f'{head[:-1]}, "spec": {job.spec}, "result": {job.result or "null"}}}'
+
+
+def _child(child: Child) -> Mapping[str, object]:
+    return {"id": str(child.id), "name": child.name, "kind": child.kind, "status": child.status.value}
 
 
 def _hold(hold: Hold) -> Mapping[str, object]:

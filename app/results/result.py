@@ -2,9 +2,10 @@
 
 from app.results.benchmark import BenchmarkResult
 from app.results.cluster import ClusterResult
+from app.results.preset import PresetResult
 from app.results.profile import ProfileResult
 from app.results.reduce import ReduceResult
 from app.results.scaling import ScalingResult
 
-JobResult = ReduceResult | BenchmarkResult | ClusterResult | ScalingResult | ProfileResult
+JobResult = ReduceResult | BenchmarkResult | ClusterResult | ScalingResult | ProfileResult | PresetResult
 """Told apart by their fields: none allows another's."""

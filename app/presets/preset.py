@@ -1,0 +1,30 @@
+"""What a preset is: named jobs, and where the figures come from that theirs are to be compared with."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from app.jobs.fields import Frozen
+from app.jobs.task_spec import TaskSpec
+
+MAX_CHILDREN = 200
+
+Document = Literal["p05", "p34"]
+"""Which of `app/presets/published` holds the published figures: the course report, or the cluster puzzles."""
+
+
+class PresetChild(Frozen):
+    """One job of a preset, and what the preset calls it."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:/-]{1,128}$")]
+    spec: TaskSpec
+
+
+class Preset(Frozen):
+    """A study as a list of jobs. A file of `app/presets/specs` holds one, under its name."""
+
+    name: str
+    title: str
+    document: Document
+    description: str
+    children: tuple[PresetChild, ...] = Field(min_length=1, max_length=MAX_CHILDREN)

@@ -1,0 +1,23 @@
+"""The result of a preset, as stored and as served: which jobs it consisted of. Each has its own result."""
+
+from uuid import UUID
+
+from pydantic import Field
+
+from app.results.reduce import Frozen
+
+
+class ChildOutcome(Frozen):
+    """A job of the preset, which succeeded."""
+
+    job_id: UUID
+    name: str = Field(description="what the preset calls it")
+    kind: str
+
+
+class PresetResult(Frozen):
+    """All jobs of the preset succeeded. `/v1/reports/{id}` puts their figures beside the published ones."""
+
+    jobs: tuple[ChildOutcome, ...]
+    queued_ms: float = Field(description="from acceptance to the start of the first job")
+    total_ms: float = Field(description="from there to the end of the last")
