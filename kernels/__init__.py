@@ -2,7 +2,7 @@
 
 import re
 
-from kernels.backend import Backend, Device, Progress, Reduction
+from kernels.backend import GANG, Backend, Device, Progress, Reduction
 from kernels.catalog import AUTO, EXACT, Strategy, backends_for, resolve, strategies, strategy_names
 from kernels.dtypes import DTYPES, DType, dtype_named, dtype_of
 from kernels.errors import CudaError, InvalidInput, KernelError, OutOfMemory, Unavailable
@@ -13,6 +13,7 @@ __all__ = [
     "AUTO",
     "DTYPES",
     "EXACT",
+    "GANG",
     "OPS",
     "ArraySource",
     "Backend",
@@ -46,7 +47,7 @@ _CUDA_SLOT = re.compile(r"cuda:(0|[1-9][0-9]{0,2})")
 
 
 def open_backend(slot: str) -> Backend:
-    """The backend of a slot: "cpu", or "cuda:0", "cuda:1", … for a GPU.
+    """The backend of a slot: "cpu", "cuda:0", "cuda:1", … for a GPU, or "gang" for all GPUs of this machine.
 
     Raises InvalidInput for another name and Unavailable where this machine has no such device. Imports the device's
     libraries, so it takes seconds; the backend it returns does not.
@@ -55,9 +56,13 @@ def open_backend(slot: str) -> Backend:
         from kernels.cpu.backend import CpuBackend
 
         return CpuBackend()
+    if slot == GANG:
+        from kernels.cuda.scaling.gang import Gang
+
+        return Gang()
     found = _CUDA_SLOT.fullmatch(slot)
     if not found:
-        raise InvalidInput(f"unknown slot {slot!r}; a slot is cpu, or cuda: and the number of a GPU", "slot")
+        raise InvalidInput(f"unknown slot {slot!r}; a slot is cpu, gang, or cuda: and the number of a GPU", "slot")
     from kernels.cuda.backend import CudaBackend
 
     return CudaBackend(int(found[1]))

@@ -7,6 +7,9 @@ from typing import Protocol
 from kernels.ops import NanPolicy, Value
 from kernels.source import Source
 
+GANG = "gang"
+"""The slot of all GPUs of a machine together."""
+
 Progress = Callable[[int, int], None]
 """Called with (elements done, elements in all) while a long reduction runs; may raise to stop it."""
 

@@ -38,3 +38,9 @@ class CudaError(KernelError):
     """The CUDA driver or runtime reported an error; the process that saw it must be replaced."""
 
     reason = "cuda_error"
+
+
+class RankLost(KernelError):
+    """A process of a group that works together died, and the others were ended."""
+
+    reason = "worker_lost"

@@ -1,9 +1,6 @@
 """The child of a slot: opens the device once, then runs one request after another until its parent goes away."""
 
-import ctypes
-import os
 import signal
-import sys
 import time
 from multiprocessing.connection import Connection
 
@@ -15,15 +12,16 @@ from worker.messages import Broken, Failure, News, Opener, Progress, Ready, Requ
 
 log: FilteringBoundLogger = structlog.get_logger()
 
-_PR_SET_PDEATHSIG = 1
 _PROGRESS_EVERY_S = 0.1
 
 
 def child_main(connection: Connection, opener: Opener, slot: str, parent: int) -> None:
     """Body of the child. `parent` is the process id of whoever started it."""
-    from kernels.errors import KernelError  # here, because the parent imports this module and must stay small
+    # here, because the parent imports this module and must stay small
+    from kernels.errors import KernelError
+    from kernels.lifeline import end_with
 
-    _end_with(parent)
+    end_with(parent)  # elsewhere than on Linux the end of the pipe ends it, after the job that it runs
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal; the parent decides
     logs.configure(role="child", slot=slot)
     try:
@@ -65,14 +63,3 @@ class _Teller:
         elif now >= self._next:
             self._next = now + _PROGRESS_EVERY_S
             self._connection.send(news)
-
-
-def _end_with(parent: int) -> None:
-    """Have the kernel end this process as soon as its parent dies, even in the middle of a computation.
-
-    Elsewhere than on Linux, the end of the pipe ends it, after the job that it runs.
-    """
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before we asked
-            os._exit(1)

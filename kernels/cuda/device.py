@@ -16,7 +16,7 @@ def describe(gpu: Gpu) -> Device:
     with cuda_errors("device facts"):
         facts = cupy.cuda.runtime.getDeviceProperties(gpu.index)
         versions = (
-            ("driver", _driver_release()),
+            ("driver", driver_release()),
             ("cuda_driver", _dotted(cupy.cuda.runtime.driverGetVersion())),
             ("cuda_runtime", _dotted(cupy.cuda.runtime.runtimeGetVersion())),
             ("nvrtc", nvrtc_version()),
@@ -81,7 +81,7 @@ def _checked(answer: tuple[Any, ...]) -> Any:
     return values[0] if values else None
 
 
-def _driver_release() -> str | None:
+def driver_release() -> str | None:
     """The driver's own version ("580.159.04"), which only NVML tells; None without NVML."""
     try:
         import pynvml

@@ -1,7 +1,7 @@
 """A stream that the host can hold: what is put on it while it is held then runs without waiting for the host."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +35,7 @@ class Gate:
     def __init__(self, gpu: Gpu) -> None:
         import cupy
 
-        self._gpu = gpu
+        self.gpu = gpu
         self._kernel = gpu.kernel(hold_unit(), _KERNEL)
         with cuda_errors("page-locked memory"):
             self._pinned = cupy.cuda.alloc_pinned_memory(8)
@@ -45,14 +45,33 @@ class Gate:
     def held(self) -> Iterator[None]:
         """What is put on the stream within starts at the end of the block. At most a few hundred launches and events
         may be: a full queue makes the host wait. Raises Waited if the host waited for the stream within."""
+        with held_together((self,)):
+            yield
+
+    @contextmanager
+    def _shut(self) -> Iterator[None]:
         self._words[:] = 0
         address = np.uint64(self._pinned.ptr)
-        self._kernel(1, 1, (address, np.uint64(self._pinned.ptr + 4), np.uint64(int(_LIMIT_S * 1e9))))
+        with self.gpu.active():
+            self._kernel(1, 1, (address, np.uint64(self._pinned.ptr + 4), np.uint64(int(_LIMIT_S * 1e9))))
         try:
             yield
         finally:
             self._words[0] = 1
+
+    def _settle(self) -> None:
         with cuda_errors("the held stream"):
-            self._gpu.stream.synchronize()
+            self.gpu.stream.synchronize()
         if self._words[1]:
             raise Waited(f"the stream was held for {_LIMIT_S:g} s, because the run waits for the device by itself")
+
+
+@contextmanager
+def held_together(gates: Sequence[Gate]) -> Iterator[None]:
+    """As `Gate.held` for several GPUs, whose streams may wait for each other: all are let go, then all waited for."""
+    with ExitStack() as shut:
+        for gate in gates:
+            shut.enter_context(gate._shut())
+        yield
+    for gate in gates:
+        gate._settle()

@@ -1,0 +1,1 @@
+"""Ranks on GPUs: one a GPU, with NCCL between them."""

@@ -1,0 +1,81 @@
+"""All-reduces by NCCL, through CuPy."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+from kernels.cuda.failures import cuda_errors
+from kernels.cuda.launch import Gpu
+from kernels.errors import CudaError, Unavailable
+
+
+@contextmanager
+def nccl_errors(doing: str) -> Iterator[None]:
+    """Turn NCCL's errors within into CudaError, and the driver's as `cuda_errors` does."""
+    nccl = _nccl()
+    with cuda_errors(doing):
+        try:
+            yield
+        except nccl.NcclError as error:
+            raise CudaError(f"{doing}: {error}") from error
+
+
+def version() -> str:
+    """NCCL's, "2.28.9"."""
+    code = int(_nccl().get_version())
+    return f"{code // 10_000}.{code % 10_000 // 100}.{code % 100}"  # NCCL_VERSION_CODE since 2.9
+
+
+def new_token() -> tuple[int, ...]:
+    """What the processes of one team find each other by."""
+    with nccl_errors("NCCL's unique id"):
+        token: tuple[int, ...] = _nccl().get_unique_id()
+        return token
+
+
+class Group:
+    """The communicators of some of a team's `ranks`, those from `first` on: one for each of `gpus`.
+
+    With all ranks here it meets nobody else; otherwise the processes meet by `token`, and this waits for them.
+    """
+
+    def __init__(self, gpus: Sequence[Gpu], first: int, ranks: int, token: object) -> None:
+        self._nccl = _nccl()
+        self._gpus = gpus
+        with nccl_errors("NCCL's start"):
+            if len(gpus) == ranks:
+                self._communicators = self._nccl.NcclCommunicator.initAll([gpu.index for gpu in gpus])
+            else:
+                (gpu,) = gpus
+                with gpu.active():
+                    self._communicators = [self._nccl.NcclCommunicator(ranks, token, first)]
+
+    def add_up(self, sent: Sequence[Any], received: Sequence[Any]) -> None:
+        """Put on each GPU's stream: `received[k]` becomes the sum of what all ranks sent. CuPy arrays of int64 or
+        float64, one of each for every GPU here."""
+        several = len(self._gpus) > 1  # whose calls one thread must make as one, or they wait for each other
+        kind = self._nccl.NCCL_INT64 if sent[0].dtype.kind == "i" else self._nccl.NCCL_FLOAT64
+        with self._together() if several else nullcontext():
+            for gpu, communicator, source, target in zip(self._gpus, self._communicators, sent, received, strict=True):
+                with gpu.active():
+                    communicator.allReduce(
+                        source.data.ptr, target.data.ptr, source.size, kind, self._nccl.NCCL_SUM, gpu.stream.ptr
+                    )
+
+    @contextmanager
+    def _together(self) -> Iterator[None]:
+        self._nccl.groupStart()
+        try:
+            yield
+        finally:
+            self._nccl.groupEnd()
+
+
+def _nccl() -> Any:
+    try:
+        from cupy.cuda import nccl
+    except ImportError as error:
+        raise Unavailable(f"NCCL is not installed ({error})") from error
+    if not getattr(nccl, "available", False):
+        raise Unavailable("this CuPy has no NCCL; install warpfold[cuda13] or [cuda12]")
+    return nccl

@@ -1,0 +1,160 @@
+"""One GPU of a team: its part of the data, the reduction of it, and its clock."""
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from kernels.cuda.bench.gate import Gate
+from kernels.cuda.bench.timer import CudaTimer
+from kernels.cuda.exact import ExactAccumulator, Kind, states_of_limbs
+from kernels.cuda.failures import cuda_errors
+from kernels.cuda.feed import carrier
+from kernels.cuda.generator import fill
+from kernels.cuda.launch import Gpu
+from kernels.cuda.methods import OwnMethod
+from kernels.cuda.prepared import Prepared, RecordingGpu
+from kernels.cuda.strategies import FAST, own_strategies
+from kernels.dtypes import DType
+from kernels.errors import OutOfMemory
+from kernels.generate import plan
+from kernels.ops import OPS, Terms
+from kernels.scaling.axes import Method
+from kernels.scaling.crew import Sum
+from kernels.source import GeneratedSource
+
+
+class Local(Protocol):
+    """The reduction of one part, made ready: `start` puts it on the stream, and leaves its outcome in `sent`."""
+
+    sent: Any
+
+    def start(self) -> None: ...
+
+    def sum_of(self, numbers: Any) -> Sum:
+        """What `sent`, or the sum of several, stands for."""
+        ...
+
+
+class _Exact:
+    """The exact state's limbs, cleared and added to."""
+
+    def __init__(self, gpu: Gpu, dtype: DType, array: Any) -> None:
+        from cupy.cuda import runtime
+
+        recorder = RecordingGpu(gpu)
+        accumulator = ExactAccumulator(recorder, dtype, Terms.VALUES)
+        with recorder.recording() as calls:
+            accumulator.add(array)
+        self.sent = accumulator.limbs
+        self._memset, self._clear = runtime.memsetAsync, (self.sent.data.ptr, 0, self.sent.nbytes, gpu.stream.ptr)
+        self._prepared = Prepared(gpu, calls)
+
+    def start(self) -> None:
+        self._memset(*self._clear)
+        self._prepared.start()
+
+    def sum_of(self, numbers: Any) -> Sum:
+        return states_of_limbs(Kind.VALUES, numbers.get())[0]
+
+
+class _Float:
+    """The fast strategy's sum: one float64."""
+
+    def __init__(self, gpu: Gpu, dtype: DType, array: Any) -> None:
+        recorder = RecordingGpu(gpu)
+        method = OwnMethod(recorder, own_strategies()[FAST], OPS["sum"], dtype)
+        with recorder.recording() as calls:
+            method.add(array, 0)
+        self._method = method  # whose arrays the launch writes to
+        self.sent = calls[-1].args[-1][:1].view(np.float64)
+        self._prepared = Prepared(gpu, calls)
+
+    def start(self) -> None:
+        self._prepared.start()
+
+    def sum_of(self, numbers: Any) -> Sum:
+        return float(numbers[0])
+
+
+class Seat:
+    """GPU `index` as `rank`. To be used while `gpu.active()`."""
+
+    def __init__(self, index: int, rank: int) -> None:
+        import cupy
+
+        self.gpu, self.rank = Gpu(index), rank
+        with cuda_errors("device facts"), self.gpu.active():
+            cache_bytes = int(cupy.cuda.runtime.getDeviceProperties(index)["l2CacheSize"])
+            self._timer = CudaTimer(self.gpu, cache_bytes)
+            self.gate = Gate(self.gpu)
+            self.here, self.all_here = cupy.ones(1, dtype=np.int64), cupy.zeros(1, dtype=np.int64)
+        self._part: Any = None
+        self.local: Local | None = None
+        self.sent: Any = None
+        self.received: Any = None
+
+    def empty(self) -> None:
+        """Give back all memory that a part or a message took."""
+        import cupy
+
+        self._part = self.local = self.sent = self.received = None
+        with cuda_errors("freeing"):
+            self.gpu.stream.synchronize()
+            cupy.get_default_memory_pool().free_all_blocks()
+
+    def load(self, source: GeneratedSource, start: int, stop: int, method: Method) -> None:
+        """Make elements `start` … `stop` − 1 and prepare their reduction."""
+        import cupy
+
+        self.empty()
+        self._reserve((stop - start) * source.dtype.itemsize)
+        with cuda_errors("a rank's part"):
+            self._part = cupy.empty(stop - start, dtype=carrier(source.dtype))
+            fill(self.gpu, plan(source), self._part, start)
+            local: Local = (_Exact if method is Method.EXACT else _Float)(self.gpu, source.dtype, self._part)
+            self.local, self.sent, self.received = local, local.sent, cupy.zeros_like(local.sent)
+            self.gpu.stream.synchronize()
+
+    def post(self, words: int) -> None:
+        """Make a message: number k is k + rank."""
+        import cupy
+
+        self.empty()
+        self._reserve(3 * 8 * words)  # the numbers that they are checked against, too
+        with cuda_errors("a message"):
+            self.sent = cupy.arange(words, dtype=np.int64)
+            self.sent += self.rank
+            self.received = cupy.zeros(words, dtype=np.int64)
+            self.gpu.stream.synchronize()
+
+    def received_sum(self, ranks: int) -> bool:
+        """Whether every number of the message is the sum of those of all ranks."""
+        import cupy
+
+        with cuda_errors("checking a message"):
+            expected = cupy.arange(self.received.size, dtype=np.int64)
+            expected *= ranks
+            expected += ranks * (ranks - 1) // 2
+            return bool((self.received == expected).all())
+
+    def flush(self) -> None:
+        """Displace the data from the cache."""
+        self._timer.flush()
+
+    def event(self) -> Any:
+        """The time that the stream has come to."""
+        import cupy
+
+        event = cupy.cuda.Event()
+        event.record(self.gpu.stream)
+        return event
+
+    def _reserve(self, needed: int) -> None:
+        import cupy
+
+        with cuda_errors("memory of the device"):
+            free = int(cupy.cuda.runtime.memGetInfo()[0])
+        if needed > free:
+            raise OutOfMemory(
+                f"a rank's data take {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB of {self.gpu.name} are free"
+            )

@@ -1,0 +1,180 @@
+"""The ranks of one process on a CPU: a thread each."""
+
+import ctypes
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.bench.host.system import cache_bytes
+from kernels.bench.host.timer import HostTimer
+from kernels.cpu.accumulator import accumulator
+from kernels.errors import OutOfMemory
+from kernels.exact.finish import total
+from kernels.exact.state import ExactState
+from kernels.ops import Terms
+from kernels.scaling.axes import Algorithm, Method
+from kernels.scaling.cpu.allreduce import Barrier, allreduce
+from kernels.scaling.cpu.limbs import LIMBS, limbs_of, state_of
+from kernels.scaling.crew import Sum, Timing
+from kernels.scaling.study import WORD, shard
+from kernels.source import GeneratedSource
+
+T = TypeVar("T")
+
+PIECE = 1 << 22
+"""Elements that are made at a time where no array is kept."""
+
+_WARM_UP = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Common:
+    """What the processes of a team have in common: memory with a row for each rank, and a barrier for all ranks."""
+
+    memory: "ctypes.Array[ctypes.c_int64]"
+    barrier: Barrier
+
+
+class CpuCrew:
+    """Ranks `mine` of `ranks`, which exchange up to `words` numbers; without anything in `common` they are all of the
+    team."""
+
+    def __init__(
+        self,
+        mine: Sequence[int],
+        ranks: int,
+        algorithm: Algorithm,
+        words: int,
+        common: Common | None = None,
+    ) -> None:
+        self._mine, self._ranks = tuple(mine), ranks
+        self._meet = (threading.Barrier(ranks) if common is None else common.barrier).wait
+        memory = memoryview(bytearray(ranks * words * WORD)) if common is None else memoryview(common.memory)
+        table = np.frombuffer(memory, dtype=np.int64)
+        self._table = table.reshape(ranks, words)
+        self._rows = self._table[:, :LIMBS]
+        self._allreduce = allreduce(algorithm)
+        self._pool = ThreadPoolExecutor(len(self._mine))
+        self._clocks = [HostTimer(cache_bytes()) for _ in self._mine]
+        self._parts: list[NDArray[Any]] = []
+        self._source: GeneratedSource | None = None
+        self._method = Method.EXACT
+
+    @property
+    def versions(self) -> tuple[tuple[str, str], ...]:
+        return ()
+
+    @property
+    def token(self) -> object:
+        return None
+
+    def join(self, token: object) -> None:
+        self._everyone(lambda place: self._meet())
+
+    def load(self, source: GeneratedSource, method: Method) -> None:
+        import psutil
+
+        parts = [shard(source.count, self._ranks, rank) for rank in self._mine]
+        needed = source.count * source.dtype.itemsize
+        self._parts = []  # first give back, then ask
+        free = int(psutil.virtual_memory().available)
+        if needed > free:
+            raise OutOfMemory(f"the ranks' data take {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB of memory are free")
+        self._source, self._method = source, method
+        # What a rank sends: its exact state, or one float64 in the place of an integer.
+        width, kind = (LIMBS, np.int64) if method is Method.EXACT else (1, np.float64)
+        self._rows = self._table[:, :width].view(kind)
+        self._parts = self._everyone(lambda place: source.read(*parts[place]))
+        self.sample(_WARM_UP)
+
+    def sample(self, runs: int) -> list[list[Timing]]:
+        def one(place: int) -> list[Timing]:
+            found = []
+            for _ in range(runs):
+                self._clocks[place].flush()
+                self._meet()
+                found.append(self._run(place))
+            return found
+
+        return self._everyone(one)
+
+    def call(self, runs: int) -> list[float]:
+        def one(place: int) -> list[float]:
+            found = []
+            for _ in range(runs):
+                self._meet()
+                started = time.perf_counter()
+                self._run(place)
+                if self._mine[place] == 0:
+                    self._value()
+                found.append(time.perf_counter() - started)
+            return found
+
+        return self._everyone(one)[0]
+
+    def collect(self) -> list[Sum]:
+        return [self._sum(rank) for rank in self._mine]
+
+    def piecewise(self, source: GeneratedSource) -> ExactState:
+        added = accumulator(source.dtype, Terms.VALUES)
+        for start in range(0, source.count, PIECE):
+            added.add(source.read(start, min(start + PIECE, source.count)))
+        return added.state()
+
+    def post(self, nbytes: int) -> None:
+        self._parts = []
+        self._rows = self._table[:, : nbytes // WORD]
+        for rank in self._mine:
+            self._rows[rank] = np.arange(self._rows.shape[1]) + rank
+        self._everyone(lambda place: self._allreduce(self._rows, self._mine[place], self._meet))
+        expected = self._ranks * np.arange(self._rows.shape[1]) + self._ranks * (self._ranks - 1) // 2
+        self._right = all(np.array_equal(self._rows[rank], expected) for rank in self._mine)
+
+    def exchange(self, runs: int) -> list[float]:
+        def one(place: int) -> float:
+            self._meet()
+            started = time.perf_counter()
+            for _ in range(runs):  # of what the run before left: int64 wraps and stays as quick
+                self._allreduce(self._rows, self._mine[place], self._meet)
+            return (time.perf_counter() - started) / runs
+
+        return self._everyone(one)
+
+    def check(self) -> bool:
+        return self._right
+
+    def _run(self, place: int) -> Timing:
+        rank, began = self._mine[place], time.perf_counter()
+        self._rows[rank] = self._reduce(self._parts[place])
+        reduced = time.perf_counter()
+        if self._ranks > 1:
+            self._allreduce(self._rows, rank, self._meet)
+        ended = time.perf_counter()
+        return Timing(reduced - began, ended - reduced, ended - began)
+
+    def _reduce(self, part: NDArray[Any]) -> NDArray[np.int64] | float:
+        assert self._source is not None, "load() comes first"
+        if self._method is Method.EXACT:
+            added = accumulator(self._source.dtype, Terms.VALUES)
+            added.add(part)
+            return limbs_of(added.state())
+        return float(np.sum(part, dtype=np.float32 if part.itemsize < 4 else None))
+
+    def _sum(self, rank: int) -> Sum:
+        row = self._rows[rank]
+        return state_of(row) if self._method is Method.EXACT else float(row[0])
+
+    def _value(self) -> float:
+        assert self._source is not None, "load() comes first"
+        held = self._sum(0)
+        return total(held, self._source.dtype) if isinstance(held, ExactState) else held
+
+    def _everyone(self, work: Callable[[int], T]) -> list[T]:
+        """What `work` gives for the place of each rank here, all at the same time."""
+        return list(self._pool.map(work, range(len(self._mine))))

@@ -1,0 +1,45 @@
+"""A CPU as a place for ranks."""
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from functools import partial
+from multiprocessing import get_context
+
+import psutil
+
+from kernels.backend import Device
+from kernels.cores import usable_cores
+from kernels.scaling.axes import Algorithm, Mode
+from kernels.scaling.cpu.crew import Common, CpuCrew
+from kernels.scaling.cpu.limbs import LIMBS
+from kernels.scaling.process import Recruit
+from kernels.scaling.study import WORD
+
+
+class CpuSite:
+    """One rank a core that this process may use."""
+
+    note = (
+        "no GPU took part: ranks are processes (process_per_rank) or threads (one_process) of the CPU, one thread "
+        "each, which add up through shared memory; times are by the wall clock"
+    )
+
+    def __init__(self, device: Device) -> None:
+        self.devices = (device,)
+        self.available = usable_cores()
+
+    def recruits(self, mode: Mode, algorithm: Algorithm, ranks: int, largest: int) -> Sequence[Recruit]:
+        words = max(LIMBS, largest // WORD)
+        if mode is Mode.ONE_PROCESS or ranks == 1:
+            return [partial(CpuCrew, range(ranks), ranks, algorithm, words)]
+        context = get_context("spawn")
+        # A file without a name behind it: whatever becomes of the processes, nothing stays behind.
+        common = Common(context.RawArray(ctypes.c_int64, ranks * words), context.Barrier(ranks))
+        return [partial(CpuCrew, [rank], ranks, algorithm, words, common) for rank in range(ranks)]
+
+    def environment(self, algorithm: Algorithm) -> Mapping[str, str | None]:
+        return {}
+
+    def room(self, ranks: int) -> int:
+        # A row a rank, and the numbers it should hold in the end.
+        return int(psutil.virtual_memory().available) // (3 * ranks)

@@ -1,0 +1,111 @@
+"""What a study found, as plain values: the fields of `app.results.scaling`, where they are described."""
+
+from dataclasses import dataclass
+
+from kernels.ops import Value
+from kernels.scaling.axes import Algorithm, Method, Mode, Outcome, Scaling
+from kernels.scaling.study import ArrayCase, MessageCase
+
+
+@dataclass(frozen=True, slots=True)
+class RankRecord:
+    """Median times of one rank."""
+
+    rank: int
+    local_ms: float
+    communication_ms: float
+    total_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayRecord:
+    """One array on so many ranks."""
+
+    scaling: Scaling
+    method: Method
+    mode: Mode | None
+    algorithm: Algorithm | None
+    ranks: int
+    n: int
+    outcome: Outcome
+    reason: str | None = None
+    samples: int = 0
+    local_ms: float | None = None
+    communication_ms: float | None = None
+    total_ms: float | None = None
+    host_ms: float | None = None
+    baseline_ms: float | None = None
+    speedup: float | None = None
+    efficiency: float | None = None
+    speedup_low: float | None = None
+    speedup_high: float | None = None
+    gb_per_s: float | None = None
+    value: Value | None = None
+    hex: str | None = None
+    same_bits: bool | None = None
+    suspect: str | None = None
+    times: tuple[RankRecord, ...] = ()
+
+    @classmethod
+    def without(cls, case: ArrayCase, outcome: Outcome, reason: str) -> "ArrayRecord":
+        """A point that was skipped or failed."""
+        return cls(
+            scaling=case.scaling,
+            method=case.method,
+            mode=case.mode,
+            algorithm=case.algorithm,
+            ranks=case.ranks,
+            n=case.n,
+            outcome=outcome,
+            reason=reason,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageRecord:
+    """All-reduces of one size."""
+
+    mode: Mode
+    algorithm: Algorithm
+    ranks: int
+    bytes: int
+    outcome: Outcome
+    reason: str | None = None
+    samples: int = 0
+    time_us: float | None = None
+    algbw_gbps: float | None = None
+    busbw_gbps: float | None = None
+    correct: bool | None = None
+
+    @classmethod
+    def without(cls, case: MessageCase, outcome: Outcome, reason: str) -> "MessageRecord":
+        """A point that was skipped or failed."""
+        return cls(
+            mode=case.mode,
+            algorithm=case.algorithm,
+            ranks=case.ranks,
+            bytes=case.nbytes,
+            outcome=outcome,
+            reason=reason,
+        )
+
+    @classmethod
+    def timed(cls, case: MessageCase, samples: int, seconds: float, *, correct: bool) -> "MessageRecord":
+        """Bandwidths as nccl-tests has them (PERFORMANCE.md there): the algorithm's is bytes ÷ time; the bus's, which
+        does not depend on how many ranks there are, is 2(ranks − 1)/ranks times that for an all-reduce."""
+        algbw = case.nbytes / seconds / 1e9
+        return cls(
+            mode=case.mode,
+            algorithm=case.algorithm,
+            ranks=case.ranks,
+            bytes=case.nbytes,
+            outcome=Outcome.MEASURED,
+            samples=samples,
+            time_us=seconds * 1e6,
+            algbw_gbps=algbw,
+            busbw_gbps=algbw * 2 * (case.ranks - 1) / case.ranks,
+            correct=correct,
+        )
+
+
+Record = ArrayRecord | MessageRecord

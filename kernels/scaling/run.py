@@ -1,0 +1,181 @@
+"""A study from its first point to its last: one team after another, each told point after point."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import numpy as np
+
+from kernels.bench.summary import Summary
+from kernels.errors import KernelError, OutOfMemory, RankLost
+from kernels.exact.finish import total
+from kernels.exact.state import ExactState
+from kernels.scaling.axes import Algorithm, Method, Mode, Outcome, Scaling
+from kernels.scaling.crew import Call, Check, Collect, Exchange, Load, Piecewise, Post, Sample, Sum, Timing
+from kernels.scaling.judge import Runs, judged, phases_of
+from kernels.scaling.records import ArrayRecord, MessageRecord, Record
+from kernels.scaling.site import Site
+from kernels.scaling.study import ArrayCase, MessageCase, Study
+from kernels.scaling.team import Team
+
+T = TypeVar("T")
+
+_BATCH = 8
+"""Runs that are asked for at a time: as many as a held stream takes."""
+
+_CALLS = 5
+_LEAST = 3
+"""Runs that are made however long they take."""
+
+_EXCHANGES = 20
+"""All-reduces back to back, as nccl-tests makes by default."""
+
+_SPANS = 7
+"""How often; fewer do not give an interval."""
+
+
+def run(site: Site, study: Study) -> Iterator[Record]:
+    """Every point of `study`, as soon as it is measured: arrays on one rank first, then team by team.
+
+    What has no room or no ranks is skipped with the reason; what goes wrong in a rank fails the point, and its team is
+    made anew. Raises RankLost where a process of a team dies.
+    """
+    return _Conductor(site, study).points()
+
+
+class _Conductor:
+    def __init__(self, site: Site, study: Study) -> None:
+        self._site, self._study = site, study
+        self._alone: dict[tuple[Method, int], Summary] = {}
+        self._sums: dict[tuple[Method, int], Sum] = {}
+        self._pieces: dict[int, ExactState] = {}
+
+    def points(self) -> Iterator[Record]:
+        with _Shift(self._site, Mode.ONE_PROCESS, Algorithm.AUTO, 1, 0) as shift:
+            self._add_up_pieces(shift)
+            for case in self._study.alone():
+                yield self._array(shift, case)
+        for mode, algorithm, ranks in self._study.teams():
+            cases = list(self._study.together(mode, algorithm, ranks))
+            messages = [MessageCase(mode, algorithm, ranks, nbytes) for nbytes in self._study.messages]
+            if ranks > self._site.available:
+                reason = f"{ranks} ranks were asked for; this machine has room for {self._site.available}"
+                yield from (ArrayRecord.without(case, Outcome.SKIPPED, reason) for case in cases)
+                yield from (MessageRecord.without(message, Outcome.SKIPPED, reason) for message in messages)
+                continue
+            room = self._site.room(ranks)
+            fitting = [message.nbytes for message in messages if message.nbytes <= room]
+            with _Shift(self._site, mode, algorithm, ranks, max(fitting, default=0)) as shift:
+                for case in cases:
+                    yield self._array(shift, case)
+                for message in messages:
+                    if message.nbytes <= room:
+                        yield self._message(shift, message)
+                    else:
+                        reason = f"{ranks} ranks have no room for messages above {room:,} bytes"
+                        yield MessageRecord.without(message, Outcome.SKIPPED, reason)
+
+    def _add_up_pieces(self, shift: "_Shift") -> None:
+        """What all exact sums are compared with: one rank adds up each array, which it may have no room for, in
+        pieces."""
+        possible = [case for case in self._study.arrays() if case.ranks <= self._site.available]
+        for n in dict.fromkeys(case.n for case in possible if case.method is Method.EXACT):
+            self._pieces[n] = shift.team().tell(Piecewise(self._study.source(n)))[0]
+
+    def _array(self, shift: "_Shift", case: ArrayCase) -> ArrayRecord:
+        source = self._study.source(case.n)
+
+        def measure(team: Team) -> ArrayRecord:
+            team.tell(Load(source, case.method))
+            timings = self._sample(team)
+            calls: list[float] = team.tell(Call(_CALLS))[0]
+            sums: list[Sum] = [held for process in team.tell(Collect()) for held in process]
+            if case.ranks == 1:
+                self._alone[case.method, case.n] = phases_of(timings).total
+                self._sums[case.method, case.n] = sums[0]
+            held = sums[0]
+            value = (
+                total(held, source.dtype)
+                if isinstance(held, ExactState)
+                else float(np.asarray(held).astype(source.dtype.numpy))
+            )
+            runs = Runs(timings, calls, value, self._same_bits(case, sums))
+            return judged(case, runs, source.dtype.itemsize, self._alone.get((case.method, case.baseline_n)))
+
+        return shift.attempt(measure, lambda outcome, reason: ArrayRecord.without(case, outcome, reason))
+
+    def _sample(self, team: Team) -> list[list[Timing]]:
+        timings: list[list[Timing]] = []
+        began = time.monotonic()
+        while True:
+            missing = self._study.samples - (len(timings[0]) if timings else 0)
+            late = time.monotonic() - began > self._study.time_limit_s
+            if missing <= 0 or (timings and late and len(timings[0]) >= _LEAST):
+                return timings
+            runs = _LEAST if not timings else min(_BATCH, missing)  # the first tells how long they take
+            answered = [rank for process in team.tell(Sample(runs)) for rank in process]
+            timings = [old + new for old, new in zip(timings, answered, strict=True)] if timings else answered
+
+    def _same_bits(self, case: ArrayCase, sums: list[Sum]) -> bool | None:
+        """Whether every rank holds what one rank gets: of floats in strong scaling only, for only there one rank's is
+        known; of exact states always."""
+        known: Sum | None
+        if case.method is Method.EXACT:
+            known = self._pieces[case.n]
+        elif case.scaling is Scaling.STRONG:
+            known = self._sums.get((case.method, case.n))
+        else:
+            known = None
+        return None if known is None else all(held == known for held in sums)
+
+    def _message(self, shift: "_Shift", case: MessageCase) -> MessageRecord:
+        def measure(team: Team) -> MessageRecord:
+            team.tell(Post(case.nbytes))
+            spans: list[float] = []
+            began = time.monotonic()
+            runs = 1
+            while len(spans) < _SPANS:
+                slowest = max(seconds for process in team.tell(Exchange(runs)) for seconds in process)
+                if runs > 1 or slowest * _EXCHANGES * _SPANS > self._study.time_limit_s:
+                    spans.append(slowest)
+                else:
+                    runs = _EXCHANGES  # the first alone told that there is time for more
+                if time.monotonic() - began > self._study.time_limit_s and len(spans) >= _LEAST:
+                    break
+            correct = all(team.tell(Check()))
+            seconds = sorted(spans)[len(spans) // 2]
+            return MessageRecord.timed(case, len(spans) * runs, seconds, correct=correct)
+
+        return shift.attempt(measure, lambda outcome, reason: MessageRecord.without(case, outcome, reason))
+
+
+class _Shift:
+    """A team, made when it is first needed, and made anew after something went wrong in it."""
+
+    def __init__(self, site: Site, mode: Mode, algorithm: Algorithm, ranks: int, largest: int) -> None:
+        self._make: Callable[[], Team] = lambda: Team(
+            site.recruits(mode, algorithm, ranks, largest), site.environment(algorithm)
+        )
+        self._team: Team | None = None
+
+    def __enter__(self) -> "_Shift":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._team is not None:
+            self._team.close()
+
+    def team(self) -> Team:
+        if self._team is None:
+            self._team = self._make()
+        return self._team
+
+    def attempt(self, measure: Callable[[Team], T], without: Callable[[Outcome, str], T]) -> T:
+        """What `measure` gives, or a point without figures if the team refuses."""
+        try:
+            return measure(self.team())
+        except RankLost:
+            raise
+        except KernelError as error:
+            self._team = None  # its processes are gone
+            return without(Outcome.SKIPPED if isinstance(error, OutOfMemory) else Outcome.FAILED, str(error))

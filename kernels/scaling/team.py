@@ -1,0 +1,109 @@
+"""The processes of a team, started together, told together, and ended together."""
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from typing import Any, Self
+
+from kernels.errors import RankLost
+from kernels.scaling.crew import Join, Order
+from kernels.scaling.process import Answer, Done, Recruit, Recruited, Refused, rank_main
+
+_GRACE_S = 2.0
+
+
+class Team:
+    """One process for each of `recruits`, the one of rank 0 first, spawned with `environment` set in it.
+
+    The calling thread must outlive the team: Linux ends the processes with it. Whatever goes wrong in one process ends
+    all of them, for the others may wait for it for ever. Raises what a crew raised, or RankLost if a process died.
+    """
+
+    def __init__(self, recruits: Sequence[Recruit], environment: Mapping[str, str | None]) -> None:
+        self._processes: list[SpawnProcess] = []
+        self._connections: list[Connection] = []
+        try:
+            for recruit in recruits:
+                self._start(recruit, environment)
+            recruited = [answer for answer in self._answers() if isinstance(answer, Recruited)]
+            self.versions = recruited[0].versions
+            self.tell(Join(recruited[0].token))
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    @property
+    def pids(self) -> tuple[int | None, ...]:
+        return tuple(process.pid for process in self._processes)
+
+    def tell(self, order: Order) -> list[Any]:
+        """Give `order` to every process; their answers in the order of ranks."""
+        for connection, process in zip(self._connections, self._processes, strict=True):
+            try:
+                connection.send(order)
+            except OSError:
+                self._lost(process)
+        return [answer.answer for answer in self._answers() if isinstance(answer, Done)]
+
+    def close(self) -> None:
+        """End all processes: those that are not at work at once, the others after two seconds."""
+        for connection in self._connections:
+            connection.close()
+        deadline = time.monotonic() + _GRACE_S
+        for process in self._processes:
+            process.join(max(0.0, deadline - time.monotonic()))
+        self._kill()
+
+    def _start(self, recruit: Recruit, environment: Mapping[str, str | None]) -> None:
+        context = get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=rank_main, args=(theirs, recruit, environment, os.getpid()), name="rank")
+        process.start()
+        theirs.close()
+        self._processes.append(process)
+        self._connections.append(ours)
+
+    def _answers(self) -> list[Answer]:
+        """One message of every process; if one refuses or dies, that ends the team."""
+        answers: dict[int, Answer] = {}
+        while len(answers) < len(self._processes):
+            missing = [place for place in range(len(self._processes)) if place not in answers]
+            places = {self._connections[place]: place for place in missing}
+            sentinels = {self._processes[place].sentinel: place for place in missing}
+            found = wait([*places, *sentinels])
+            for place in [places[one] for one in found if one in places]:  # its last message counts even if it died
+                try:
+                    answers[place] = self._connections[place].recv()
+                except (EOFError, OSError):
+                    self._lost(self._processes[place])
+            for place in [sentinels[one] for one in found if one in sentinels]:
+                if place not in answers and not self._connections[place].poll():
+                    self._lost(self._processes[place])
+            for answer in answers.values():
+                if isinstance(answer, Refused):
+                    self._kill()
+                    raise answer.as_error()
+        return [answers[place] for place in range(len(self._processes))]
+
+    def _lost(self, process: SpawnProcess) -> None:
+        process.join(_GRACE_S)
+        code, place = process.exitcode, self._processes.index(process)
+        self._kill()
+        how = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+        raise RankLost(f"process {place + 1} of {len(self._processes)} that ran the ranks died ({how})")
+
+    def _kill(self) -> None:
+        for process in self._processes:
+            if process.is_alive():
+                process.kill()
+        for process in self._processes:
+            process.join(_GRACE_S)
