@@ -44,7 +44,11 @@ class AccuracyPoint(Frozen):
     runs: Count | None = Field(description="of the given order")
     repeatable: bool | None = Field(description="every run gave the same bits")
     reference: JsonValue | None = Field(description="what the course report took for the truth: NumPy in float64")
-    reference_error: JsonValue | None = Field(description="|value − reference|, the error as the report gives it")
+    reference_error: JsonValue | None = Field(description="|value − reference|, as the report gives it for NumPy")
+    rounded_reference_error: JsonValue | None = Field(
+        description="|value − reference rounded to the dtype|, as the report gives it for its own loops: 0 where the "
+        "true error is below a rounding"
+    )
     reference_own_error: JsonValue | None = Field(description="|reference − true value|: the reference is rounded too")
     how: str | None = Field(description="how and where the method was computed")
     elapsed_ms: float | None = Field(description="the quickest run, on the host's clock; no benchmark")

@@ -34,8 +34,10 @@ class Measured:
     true value is 0 and they are not. `ulps` counts units in the last place of the result's dtype at the true value.
     `bound` is the bound on the absolute error that `bound_formula` spells out. `distinct_results` is over
     `permutations` random orders, `repeatable` over `runs` runs in the given order, both by the bits. `reference` is
-    what the report took for the truth, NumPy in float64, `reference_error` = |value − reference| what it published,
-    `reference_own_error` the reference's own. `elapsed_ms` is the quickest of the runs, on the host's clock.
+    what the report took for the truth, NumPy in float64, `reference_error` = |value − reference|, `reference_own_error`
+    the reference's own; `rounded_reference_error` is against the reference rounded to the dtype, where a method that
+    is wrong by less than a rounding shows an error of 0, as some in the report do. `elapsed_ms` is the quickest of the
+    runs, on the host's clock.
     """
 
     value: float
@@ -55,6 +57,7 @@ class Measured:
     repeatable: bool
     reference: float
     reference_error: float
+    rounded_reference_error: float
     reference_own_error: float
     how: str
     elapsed_ms: float

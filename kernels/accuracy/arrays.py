@@ -1,0 +1,89 @@
+"""The arrays of a study: made once, kept while the cases on them follow each other, permuted on demand."""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.accuracy.exactly import Truth, truth
+from kernels.accuracy.permutations import permuted
+from kernels.cpu.memory import require
+from kernels.source import GeneratedSource
+
+KEPT_BYTES = 1 << 31
+"""Of permuted arrays that are kept for the next method; larger ones are made again, a second for 50 million."""
+
+BYTES_AN_ELEMENT = 12
+"""Times the elements' own size (a float32's at least), kept orders not counted: a copy to sort and its target, terms,
+their float64 images. `benchmarks/accuracy.py` prints what it comes to."""
+
+SourceOf = Callable[[str, str, int], GeneratedSource]
+"""The array of (distribution, dtype, n)."""
+
+_OTHER_SEED = 1  # of dot's second array, added to the first's
+
+
+class Arrays:
+    """One array `x` of shape (n,), for dot a second one `y`, and what is known of them."""
+
+    def __init__(self, source: GeneratedSource) -> None:
+        """Raises OutOfMemory where a study of it would not fit in memory."""
+        self.dtype = source.dtype
+        needed = BYTES_AN_ELEMENT * source.count * max(4, source.dtype.itemsize)
+        require(needed, f"an accuracy study of {source.count:,} elements of {source.dtype.name}")
+        self._source = source
+        self.x = source.read(0, source.count)
+        self._truths: dict[str, Truth] = {}
+        self._references: dict[str, float] = {}
+        self._kept: dict[tuple[str, int], NDArray[Any]] = {}
+
+    @cached_property
+    def y(self) -> NDArray[Any]:
+        """The second array of dot."""
+        first = self._source
+        seed = (first.seed + _OTHER_SEED) % (1 << 64)
+        other = GeneratedSource(first.distribution, first.count, seed, first.dtype, first.parameters)
+        return other.read(0, other.count)
+
+    def operands(self, op: str) -> tuple[NDArray[Any], ...]:
+        """What `op` takes: x, and y for dot."""
+        return (self.x, self.y) if op == "dot" else (self.x,)
+
+    def permuted(self, op: str, number: int) -> tuple[NDArray[Any], ...]:
+        """The operands in random order `number`, the same for both."""
+        names = ("x", "y") if op == "dot" else ("x",)
+        return tuple(self._permuted(name, number) for name in names)
+
+    def truth(self, op: str) -> Truth:
+        """The true value; see `kernels.accuracy.exactly`."""
+        if op not in self._truths:
+            self._truths[op] = truth(op, self.x, self.y if op == "dot" else None, self.dtype)
+        return self._truths[op]
+
+    def reference(self, op: str) -> float:
+        """What the report takes for the truth: NumPy's answer for the elements in float64."""
+        if op not in self._references:
+            wide = [array.astype(np.float64) for array in self.operands(op)]
+            with np.errstate(all="ignore"):
+                self._references[op] = float(_REFERENCES[op](*wide))
+        return self._references[op]
+
+    def _permuted(self, name: str, number: int) -> NDArray[Any]:
+        key = (name, number)
+        if key in self._kept:
+            return self._kept[key]
+        made = permuted(getattr(self, name), self._source.seed, number)
+        if sum(array.nbytes for array in self._kept.values()) + made.nbytes <= KEPT_BYTES:
+            self._kept[key] = made
+        return made
+
+
+_REFERENCES: dict[str, Callable[..., Any]] = {
+    "sum": np.sum,
+    "mean": np.mean,
+    "dot": np.dot,
+    "norm2": lambda x: np.sqrt(np.sum(np.square(x))),
+    "prod": np.prod,
+}

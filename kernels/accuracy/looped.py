@@ -1,0 +1,95 @@
+"""The methods that are loops: from arrays to a value of the dtype, on one thread of the host."""
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.accuracy import loops
+from kernels.dtypes import DTYPES, DType
+from kernels.errors import InvalidInput
+from kernels.exact import round_ratio, round_sqrt
+
+_NARROW = DTYPES["float32"].precision
+
+
+def looped(method: str, op: str, operands: tuple[NDArray[Any], ...], dtype: DType) -> float:
+    """`op` by `method` over arrays of `dtype`, shape (n,), n ≥ 1: first the terms, each rounded to the dtype, then the
+    loop, then for a mean or a norm one division or root, rounded once.
+
+    Raises InvalidInput where there is no such loop: compensation is of sums.
+    """
+    product = True if op == "prod" else None
+    with np.errstate(all="ignore"):
+        if method == "float64_accumulator":
+            total = float(loops.wide_chain(_terms(op, operands, np.dtype(np.float64)), product))
+        else:
+            terms, grain = _terms(op, operands, dtype.numpy), None
+            if dtype.itemsize == 2:
+                terms, grain = terms.astype(np.float32), np.uint32(_NARROW - dtype.precision)
+            total = float(_run(method, terms, grain, product))
+    return _finished(op, total, operands[0].size, dtype)
+
+
+def how(method: str, dtype: DType) -> str:
+    """How a loop computes, for people."""
+    if method == "float64_accumulator":
+        return f"compiled by Numba, one thread of the host, float64 arithmetic, then rounded to {dtype.name}"
+    if dtype.itemsize == 2:
+        return (
+            "compiled by Numba, one thread of the host, float32 arithmetic, rounded to "
+            f"{dtype.name} after every operation"
+        )
+    return f"compiled by Numba, one thread of the host, {dtype.name} arithmetic"
+
+
+Loop = Callable[[NDArray[Any], Any, Any], Any]
+_LOOPS: Mapping[str, Loop] = MappingProxyType(
+    {
+        "sequential": loops.chain,
+        "reverse": lambda t, grain, product: loops.chain(t[::-1], grain, product),
+        "tree": loops.tree,
+        "pairwise": loops.pairwise,
+        "sorted_ascending": lambda t, grain, product: loops.chain(_sorted(t, descending=False), grain, product),
+        "sorted_descending": lambda t, grain, product: loops.chain(_sorted(t, descending=True), grain, product),
+    }
+)
+_COMPENSATED: Mapping[str, Callable[[NDArray[Any], Any], Any]] = MappingProxyType(
+    {"kahan": loops.kahan, "neumaier": loops.neumaier}
+)
+
+
+def _run(method: str, terms: NDArray[Any], grain: Any, product: Any) -> Any:
+    if method in _COMPENSATED:
+        if product is not None:
+            raise InvalidInput(f"{method} makes good what additions lose, and a product has none", "methods")
+        return _COMPENSATED[method](terms, grain)
+    return _LOOPS[method](terms, grain, product)
+
+
+def _terms(op: str, operands: tuple[NDArray[Any], ...], to: "np.dtype[Any]") -> NDArray[Any]:
+    """What the op adds or multiplies, in dtype `to`."""
+    x = operands[0].astype(to, copy=False)
+    if op not in ("dot", "norm2"):
+        return x
+    return np.multiply(x, operands[-1].astype(to, copy=False))
+
+
+def _sorted(t: NDArray[Any], *, descending: bool) -> NDArray[Any]:
+    magnitude = np.uint64((1 << (8 * t.itemsize - 1)) - 1)
+    flip = magnitude if descending else np.uint64(0)
+    patterns = loops.by_magnitude(t.view(f"uint{8 * t.itemsize}"), magnitude, flip)
+    return np.asarray(patterns, dtype=patterns.dtype).view(t.dtype)
+
+
+def _finished(op: str, total: float, count: int, dtype: DType) -> float:
+    """The value of `op` from the sum, rounded once to `dtype` where it is not a number of it already."""
+    if not np.isfinite(total) or not total:
+        return total
+    exact = Fraction(total)
+    if op == "norm2":
+        return round_sqrt(exact.numerator, exact.denominator, 0, dtype)
+    return round_ratio(exact.numerator, exact.denominator * (count if op == "mean" else 1), 0, dtype)
