@@ -1,19 +1,52 @@
 """The Python client and the `warpfold` command line."""
 
-from client.api import Client
-from client.errors import FieldError, JobFailed, Refused, Unreachable, WarpfoldError
-from client.models import BenchmarkResult, ClusterResult, Job, ReduceResult, Result
+from client.api import Client, LiveJob
+from client.async_api import AsyncClient, AsyncLiveJob
+from client.errors import (
+    FieldError,
+    JobFailed,
+    NotConfigured,
+    Refused,
+    Unreachable,
+    WaitedTooLong,
+    WarpfoldError,
+)
+from client.models import (
+    BenchmarkResult,
+    ClusterResult,
+    Dataset,
+    Job,
+    Merged,
+    OtherResult,
+    ReduceResult,
+    Result,
+)
+from client.results import Measurement, Results
+from kernels.exact import ExactState
+from kernels.ops import Terms
 
 __all__ = [
+    "AsyncClient",
+    "AsyncLiveJob",
     "BenchmarkResult",
     "Client",
     "ClusterResult",
+    "Dataset",
+    "ExactState",
     "FieldError",
     "Job",
     "JobFailed",
+    "LiveJob",
+    "Measurement",
+    "Merged",
+    "NotConfigured",
+    "OtherResult",
     "ReduceResult",
     "Refused",
     "Result",
+    "Results",
+    "Terms",
     "Unreachable",
+    "WaitedTooLong",
     "WarpfoldError",
 ]

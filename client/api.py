@@ -1,82 +1,200 @@
 """The Python client: submit jobs, wait for them, read results."""
 
 import time
-import uuid
-from collections.abc import Callable
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self, TypeVar, Unpack
 
 import httpx
-from pydantic import ValidationError
+from pydantic import PrivateAttr
 
 from app.jobs.spec import JobSpec
-from client.errors import FieldError, JobFailed, Refused, Unreachable
-from client.models import Job, ReduceResult, Result
+from client import catalogue, datasets, jobs, reductions, results
+from client.arrays import as_numpy
+from client.catalogue import Device, Op, Strategy, Worker
+from client.datasets import ArrayContent, FileContent
+from client.exchange import Call, Steps
+from client.jobs import Follow, Status
+from client.models import Dataset, Job, Merged, ReduceResult, Result, User
+from client.patience import Patience
+from client.progress import bar
+from client.reductions import Options
+from client.results import Filter, Results
+from client.settings import find_target
+from kernels.exact import ExactState
 
-_RETRY_STATUS = frozenset({429, 502, 503, 504})
-_LONG_POLL_S = 20
+T = TypeVar("T")
+
+TIMEOUTS = httpx.Timeout(10.0, read=60.0, write=60.0)
 
 
 class Client:
-    """A connection to one Warpfold service.
+    """A connection to one Warpfold service; `AsyncClient` is the same for asyncio.
 
-    `url` is its address ("http://127.0.0.1:8080"), `token` the bearer token ("wf_…"). Requests that fail because the
-    service is restarting or busy are repeated for `patience_s` seconds; a submission carries an idempotency key, so
-    that repeating it never makes a second job.
+    `url` is its address ("http://127.0.0.1:8080"), `token` the bearer token ("wf_…"). Left out, they are found in
+    WARPFOLD_URL and WARPFOLD_TOKEN, in what `warpfold login` kept, or at a service that runs in this folder. Requests
+    that fail because the service is restarting or busy are repeated for `patience_s` seconds; a submission carries an
+    idempotency key, so that repeating it never makes a second job. Threads may share one client.
+
+    Every method raises Unreachable where no answer came, and Refused where the service said no.
     """
 
-    def __init__(self, url: str, token: str, *, patience_s: float = 30.0) -> None:
+    def __init__(self, url: str | None = None, token: str | None = None, *, patience_s: float = 30.0) -> None:
+        target = find_target(url, token)
         self._http = httpx.Client(
-            base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=httpx.Timeout(10.0, read=60.0)
+            base_url=target.url, headers={"Authorization": f"Bearer {target.token}"}, timeout=TIMEOUTS
         )
+        self.url = target.url
         self._patience_s = patience_s
 
-    def submit(self, spec: JobSpec) -> Job:
-        """Hand in a job; Refused tells which field is wrong."""
-        return self.submit_json(spec.model_dump(mode="json"))
+    # --- jobs
 
-    def submit_json(self, spec: object) -> Job:
-        """Hand in a job written as JSON values; the service checks it."""
-        key = str(uuid.uuid4())
-        return Job.model_validate(self._request("POST", "/v1/jobs", json=spec, headers={"Idempotency-Key": key}).json())
+    def submit(self, spec: JobSpec | Mapping[str, Any], *, key: str | None = None) -> "LiveJob":
+        """Hand in a job: a spec of `app.jobs.spec`, or the same as JSON values, which the service checks.
 
-    def job(self, job_id: str) -> Job:
+        With an idempotency `key` of your own, repeating the call in another process gives the first job again.
+        """
+        return self._live(jobs.submit(spec, key))
+
+    def job(self, job_id: str) -> "LiveJob":
         """A job as it is now."""
-        return Job.model_validate(self._request("GET", f"/v1/jobs/{job_id}").json())
+        return self._live(jobs.get(job_id))
 
-    def cancel(self, job_id: str) -> None:
+    def jobs(
+        self,
+        *,
+        status: Status | None = None,
+        kind: str | None = None,
+        owner: str | None = None,
+        tags: Sequence[str] = (),
+        limit: int = 50,
+    ) -> "list[LiveJob]":
+        """The newest jobs of all users. A tag is a name, or a name and a value as "name:value"."""
+        found = self._do(jobs.find(status=status, kind=kind, owner=owner, tags=tags, limit=limit))
+        return [LiveJob.of(job, self) for job in found]
+
+    def cancel(self, job_id: str) -> "LiveJob":
         """Ask for a job's end; a job that has ended already is Refused with 409."""
-        self._request("POST", f"/v1/jobs/{job_id}/cancel")
+        return self._live(jobs.cancel(job_id))
 
-    def wait(self, job: Job, *, progress: Callable[[Job], None] | None = None) -> Job:
-        """Return the job once it has ended, calling `progress` with each state seen on the way."""
-        while not job.ended:
-            if progress is not None:
-                progress(job)
-                job = self.job(job.id)
-                time.sleep(0 if job.ended else 0.1)
-            else:
-                headers = {"Prefer": f"wait={_LONG_POLL_S}"}
-                job = Job.model_validate(self._request("GET", f"/v1/jobs/{job.id}", headers=headers).json())
-        if progress is not None:
-            progress(job)
-        return job
+    def wait(self, job: Job, *, timeout_s: float | None = None, progress: Follow | None = None) -> "LiveJob":
+        """The job once it has ended, `progress` being told of each state on the way.
+
+        Raises WaitedTooLong after `timeout_s` seconds; the job goes on.
+        """
+        return self._live(jobs.wait(job, timeout_s, progress))
 
     def result(self, job: Job) -> Result:
         """The result of a job, waiting for it; JobFailed if there is none."""
-        ended = self.wait(job)
-        if ended.result is None:
-            raise JobFailed(ended.id, ended.status, ended.reason, ended.error)
-        return ended.result
+        return jobs.result_of(self.wait(job))
 
     def reduction(self, job: Job) -> ReduceResult:
         """The result of a reduce job, waiting for it; JobFailed if there is none, TypeError for another kind."""
-        result = self.result(job)
-        if not isinstance(result, ReduceResult):
-            raise TypeError(f"job {job.id} is of kind {job.kind}, not a reduction")
-        return result
+        return jobs.reduction_of(self.wait(job))
+
+    # --- arrays
+
+    def reduce(
+        self,
+        data: object,
+        op: str = "sum",
+        *,
+        other: object = None,
+        dtype: str | None = None,
+        show_progress: bool | None = None,
+        **options: Unpack[Options],
+    ) -> ReduceResult:
+        """Reduce an array to one value, by default its correctly rounded sum, and wait for it.
+
+        `data` is anything that holds numbers: a NumPy, CuPy, PyTorch or JAX array on any device, a column of pandas or
+        Polars, a list; or a Path to a .npy file. Up to 10,000 elements go along with the request, more are uploaded
+        (once, however often they are reduced). `dtype` converts the elements first; `other` is the second array of
+        `dot`. A progress bar shows where standard error is a terminal. Raises JobFailed, and TypeError for no numbers.
+        """
+        steps = reductions.submit(data, op, other=other, dtype=dtype, options=options)
+        with bar(show_progress) as follow:
+            return jobs.reduction_of(self.wait(self._do(steps), progress=follow))
+
+    def submit_reduce(
+        self,
+        data: object,
+        op: str = "sum",
+        *,
+        other: object = None,
+        dtype: str | None = None,
+        **options: Unpack[Options],
+    ) -> "LiveJob":
+        """Like `reduce`, without waiting."""
+        return self._live(reductions.submit(data, op, other=other, dtype=dtype, options=options))
+
+    def merge(self, states: Iterable[ExactState | bytes | str], op: str = "sum", dtype: str = "float64") -> Merged:
+        """Add exact states, of results or of `ExactState.of(array)`, and round once: what one reduction of all their
+        elements would have given, to the bit. `dtype` is that of the elements."""
+        return self._do(reductions.merge(states, op, dtype))
+
+    def upload(self, data: object, name: str = "", *, dtype: str | None = None) -> Dataset:
+        """Have the service keep an array, or as a Path a .npy file, for `dataset` sources."""
+        content = FileContent(data) if isinstance(data, Path) else ArrayContent(as_numpy(data, dtype))
+        return self._do(datasets.upload(content, name))
+
+    def datasets(self, *, owner: str | None = None, limit: int = 50) -> list[Dataset]:
+        """The newest uploaded arrays."""
+        return self._do(datasets.find(owner, limit))
+
+    def dataset(self, dataset_id: str) -> Dataset:
+        """An uploaded array."""
+        return self._do(datasets.get(dataset_id))
+
+    def delete_dataset(self, dataset_id: str) -> None:
+        """Give up an uploaded array."""
+        self._do(datasets.delete(dataset_id))
+
+    # --- results
+
+    def results(self, *, limit: int = 1000, **wanted: Unpack[Filter]) -> Results:
+        """What was measured across jobs, newest first; `.to_pandas()` and `.to_arrow()` make data frames of it."""
+        return self._do(results.find(wanted, limit))
+
+    def compare(self, baseline: str, candidate: str, *, across: bool = False) -> dict[str, Any]:
+        """How much faster a benchmark is than another, case by case (`GET /v1/results/compare`). A side is a job's id,
+        or `job:strategy`; `across` compares what ran on different devices, too."""
+        return self._do(results.compare(baseline, candidate, across=across))
+
+    def report(self, job_id: str, media_type: str = "text/markdown") -> str:
+        """The report of a job that has ended, as text/markdown, text/html or application/json."""
+        return self._do(results.report(job_id, media_type))
+
+    def export(self, how: Literal["csv", "parquet"], *, limit: int = 10_000, **wanted: Unpack[Filter]) -> bytes:
+        """Up to 10,000 measurements as a CSV or Parquet file."""
+        return self._do(results.export(wanted, limit, how))
+
+    # --- catalogue
+
+    def ops(self) -> list[Op]:
+        """All reductions."""
+        return self._do(catalogue.ops())
+
+    def strategies(self) -> list[Strategy]:
+        """All ways to reduce."""
+        return self._do(catalogue.strategies())
+
+    def devices(self) -> list[Device]:
+        """All devices that workers hold."""
+        return self._do(catalogue.devices())
+
+    def workers(self) -> list[Worker]:
+        """All workers with what they are doing."""
+        return self._do(catalogue.workers())
+
+    def whoami(self) -> User:
+        """Whom the token belongs to."""
+        return self._do(catalogue.whoami())
+
+    # --- the connection
 
     def close(self) -> None:
+        """Hang up."""
         self._http.close()
 
     def __enter__(self) -> Self:
@@ -87,37 +205,72 @@ class Client:
     ) -> None:
         self.close()
 
-    def _request(self, method: str, path: str, **options: Any) -> httpx.Response:
-        give_up = time.monotonic() + self._patience_s
-        pause = 0.1
+    def __repr__(self) -> str:
+        return f"Client({self.url!r})"
+
+    def _live(self, steps: Steps[Job]) -> "LiveJob":
+        return LiveJob.of(self._do(steps), self)
+
+    def _do(self, steps: Steps[T]) -> T:
+        """Hold a conversation."""
+        answer: Any = None
+        try:
+            while True:
+                answer = self._send(steps.send(answer))
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    def _send(self, call: Call[T]) -> T:
+        patience = Patience(self._patience_s)
         while True:
+            content = call.json() if call.content is None else call.content.pieces()
             try:
-                response = self._http.request(method, path, **options)
+                response = self._http.request(
+                    call.method, call.path, params=call.query(), content=content, headers=call.all_headers()
+                )
             except httpx.TransportError as error:
-                if time.monotonic() + pause > give_up:
-                    raise Unreachable(f"no answer from {self._http.base_url}: {error}") from error
-                asked = 0.0
-            else:
-                asked = _retry_after(response)
-                if response.status_code not in _RETRY_STATUS or time.monotonic() + max(pause, asked) > give_up:
-                    return _checked(response)
-            time.sleep(max(pause, asked))
-            pause = min(2 * pause, 2.0)
+                time.sleep(patience.after_error(error, self.url))
+                continue
+            pause = patience.after(response)
+            if pause is None:
+                return call.answer(response)
+            time.sleep(pause)
 
 
-def _retry_after(response: httpx.Response) -> float:
-    try:
-        return float(response.headers.get("Retry-After", 0))
-    except ValueError:  # an HTTP date: our own back-off will do
-        return 0.0
+class LiveJob(Job):
+    """A job that knows whom to ask: `refresh`, `wait` and `cancel` bring this very object up to date."""
 
+    _client: Client = PrivateAttr()
 
-def _checked(response: httpx.Response) -> httpx.Response:
-    if response.is_success:
-        return response
-    try:
-        problem = response.json()
-        errors = [FieldError(str(one["field"]), str(one["message"])) for one in problem.get("errors", ())]
-        raise Refused(response.status_code, str(problem["title"]), str(problem.get("detail", "")), errors)
-    except (ValueError, KeyError, TypeError, AttributeError, ValidationError):
-        raise Refused(response.status_code, response.reason_phrase, response.text[:200]) from None
+    @classmethod
+    def of(cls, job: Job, client: Client) -> "LiveJob":
+        """A snapshot that can be asked again."""
+        live = cls.model_construct(**dict(job))
+        live._client = client
+        return live
+
+    def refresh(self) -> "LiveJob":
+        """Ask how it is now."""
+        return self._become(self._client.job(self.id))
+
+    def wait(self, *, timeout_s: float | None = None, show_progress: bool | None = None) -> "LiveJob":
+        """Wait until it has ended, with a progress bar where standard error is a terminal.
+
+        Raises WaitedTooLong after `timeout_s` seconds; the job goes on.
+        """
+        with bar(show_progress) as follow:
+            return self._become(self._client.wait(self, timeout_s=timeout_s, progress=follow))
+
+    def get(self, *, timeout_s: float | None = None) -> Result:
+        """Wait for it, and give its result. Raises JobFailed if there is none."""
+        return jobs.result_of(self.wait(timeout_s=timeout_s))
+
+    def cancel(self) -> "LiveJob":
+        """Ask for its end."""
+        return self._become(self._client.cancel(self.id))
+
+    def _become(self, newer: Job) -> "LiveJob":
+        self.__dict__.update({name: getattr(newer, name) for name in Job.model_fields})
+        (self.__pydantic_extra__ or {}).update(newer.__pydantic_extra__ or {})
+        return self

@@ -8,8 +8,16 @@ class WarpfoldError(Exception):
     """The service could not be reached, or did not do what was asked."""
 
 
+class NotConfigured(WarpfoldError):
+    """It is not known which service to talk to, or with which token."""
+
+
 class Unreachable(WarpfoldError):
     """No answer from the service."""
+
+
+class WaitedTooLong(WarpfoldError):
+    """The job had not ended when the caller's patience had; it goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +32,7 @@ class Refused(WarpfoldError):
     """The service answered with a problem (RFC 9457)."""
 
     def __init__(self, status: int, title: str, detail: str, errors: Sequence[FieldError] = ()) -> None:
-        named = "; ".join(f"{error.field}: {error.message}" for error in errors)
+        named = "; ".join(f"{error.field}: {error.message}" if error.field else error.message for error in errors)
         super().__init__(f"{status} {title}: {named or detail}")
         self.status = status
         self.title = title

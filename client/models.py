@@ -1,16 +1,22 @@
-"""What the service answers, as far as a client reads it; fields that a newer service adds are kept aside."""
+"""What the service answers. Fields that are not named here, because they are new or of no use to a program, are
+attributes all the same, and part of `model_dump()`."""
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Discriminator, Tag
+
+from app.results.reduce import JsonValue
+from client import html
 
 
-class _Answer(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
+class Answer(BaseModel):
+    """Anything that the service says."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
 
 
-class Progress(_Answer):
+class Progress(Answer):
     """How far a running job is, in `unit`s; `total` is 0 until it is known."""
 
     done: int
@@ -18,7 +24,7 @@ class Progress(_Answer):
     unit: str
 
 
-class Timings(_Answer):
+class Timings(Answer):
     """Milliseconds: waiting in the queue, loading or making the data, the reduction itself, and the job in all."""
 
     queued_ms: float
@@ -27,10 +33,11 @@ class Timings(_Answer):
     total_ms: float
 
 
-class ReduceResult(_Answer):
-    """The value of a reduction. `hex` is exact where `value` is a float; "nan", "inf" and "-inf" come as strings."""
+class ReduceResult(Answer):
+    """The value of a reduction: a bool, an integer of any size or a float, whose exact value is in `hex` too. `state`
+    is the base64 of the exact accumulator, for `Client.merge`."""
 
-    value: float | int | bool | str
+    value: JsonValue
     hex: str | None
     dtype: str
     count: int
@@ -40,11 +47,26 @@ class ReduceResult(_Answer):
     backend: str
     device: dict[str, Any]
     timings: Timings
+    provenance: dict[str, Any] = {}
     state: str | None
 
+    def _repr_html_(self) -> str:
+        rounded = "correctly rounded" if self.correctly_rounded else "not correctly rounded"
+        return html.facts(
+            f"{self.op} of {self.count:,} elements",
+            [
+                ("value", repr(self.value)),
+                ("hex", self.hex),
+                ("dtype", self.dtype),
+                ("strategy", f"{self.strategy}, {rounded}"),
+                ("device", self.device.get("name")),
+                ("kernel", f"{self.timings.kernel_ms:.3f} ms"),
+            ],
+        )
 
-class BenchmarkResult(_Answer):
-    """How many cases a benchmark measured; its points are at `/v1/results?job_id=…`. Ceilings in 10⁹ bytes a second."""
+
+class BenchmarkResult(Answer):
+    """How many cases a benchmark measured; its points are `Client.results(job_id=…)`. Ceilings in 10⁹ bytes/s."""
 
     cases: int
     measured: int
@@ -55,7 +77,7 @@ class BenchmarkResult(_Answer):
     peak_gbps: float | None
 
 
-class ClusterResult(_Answer):
+class ClusterResult(Answer):
     """The answer of a puzzle: float32 numbers, as text and as hex floats too. `model`: no cluster computed it."""
 
     puzzle: str
@@ -67,22 +89,45 @@ class ClusterResult(_Answer):
     same_bits_as_model: bool
 
 
-Result = ReduceResult | BenchmarkResult | ClusterResult
-"""By the job's kind; the fields that each has tell them apart."""
+class OtherResult(Answer):
+    """The result of another kind of job."""
 
 
-class Job(_Answer):
-    """A job as the service sees it."""
+def _kind(value: Any) -> str:
+    """Which of the results `value` is: each has a field that no other has."""
+    if isinstance(value, BaseModel):
+        return type(value).__name__
+    named = {"correctly_rounded": "ReduceResult", "suspect": "BenchmarkResult", "puzzle": "ClusterResult"}
+    return next((name for field, name in named.items() if isinstance(value, dict) and field in value), "OtherResult")
+
+
+Result = Annotated[
+    Annotated[ReduceResult, Tag("ReduceResult")]
+    | Annotated[BenchmarkResult, Tag("BenchmarkResult")]
+    | Annotated[ClusterResult, Tag("ClusterResult")]
+    | Annotated[OtherResult, Tag("OtherResult")],
+    Discriminator(_kind),
+]
+"""By the job's kind."""
+
+
+class Job(Answer):
+    """A job as the service saw it when it was asked."""
 
     id: str
     kind: str
     status: str
+    spec: dict[str, Any] = {}
     owner: str
+    priority: str = "normal"
+    tags: dict[str, str] = {}
     attempt: int
+    worker: str | None = None
     reason: str | None
     error: str | None
     progress: Progress
     queue_position: int | None
+    estimated_start_at: datetime | None = None
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
@@ -91,3 +136,66 @@ class Job(_Answer):
     @property
     def ended(self) -> bool:
         return self.status in ("succeeded", "failed", "cancelled")
+
+    @property
+    def succeeded(self) -> bool:
+        return self.status == "succeeded"
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both say the same, whoever was asked."""
+        return isinstance(other, Job) and all(getattr(self, name) == getattr(other, name) for name in Job.model_fields)
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def _repr_html_(self) -> str:
+        done = self.progress
+        shown = f"{done.done:,} of {done.total:,} {done.unit}" if done.total and self.status == "running" else None
+        value = repr(self.result.value) if isinstance(self.result, ReduceResult) else None
+        why = f"{self.reason}: {self.error}" if self.reason else None
+        return html.facts(
+            f"{self.kind} job",
+            [
+                ("id", self.id),
+                ("status", self.status),
+                ("queue position", self.queue_position),
+                ("progress", shown),
+                ("value", value),
+                ("why", why),
+                ("owner", self.owner),
+                ("submitted", f"{self.created_at:%Y-%m-%d %H:%M:%S}"),
+            ],
+        )
+
+
+class Dataset(Answer):
+    """An uploaded array; `id` is the SHA-256 of its .npy file."""
+
+    id: str
+    name: str
+    owner: str
+    dtype: str
+    shape: tuple[int, ...]
+    count: int
+    bytes: int
+    created_at: datetime
+    last_used_at: datetime
+
+
+class Merged(Answer):
+    """The sum of exact states, rounded once; `state` is the base64 of the merged state."""
+
+    value: JsonValue
+    hex: str | None
+    dtype: str
+    op: str
+    count: int
+    correctly_rounded: bool
+    state: str
+
+
+class User(Answer):
+    """Whom a token belongs to."""
+
+    name: str
+    role: str

@@ -41,7 +41,7 @@ def run_case(client: Client, case: Case, show: Progress, line: TaskID) -> Outcom
             show.update(line, state=job.status)
 
     try:
-        job = client.wait(client.submit_json(case.spec), progress=follow)
+        job = client.wait(client.submit(case.spec), progress=follow)
     except Refused as refusal:
         fields = [error.field for error in refusal.errors]
         return Outcome(case, case.refused_field is not None and case.refused_field in fields, str(refusal))

@@ -73,7 +73,7 @@ def _client(wire: Wire, patience_s: float = 5.0) -> Client:
 def test_a_busy_service_is_asked_again_with_the_same_key(wire: Wire) -> None:
     wire.answers = [(503, {"Retry-After": "0"}, {}), (429, {"Retry-After": "0"}, {}), (202, {}, JOB)]
     with _client(wire) as client:
-        assert client.submit_json({}).id == "5f0c"
+        assert client.submit({}).id == "5f0c"
     assert len(wire.keys) == 3
     assert len(set(wire.keys)) == 1
 
@@ -82,14 +82,14 @@ def test_a_problem_names_the_fields_that_are_wrong(wire: Wire) -> None:
     problem = {"title": "Invalid request", "status": 422, "errors": [{"field": "op", "message": "unknown op 'sun'"}]}
     wire.answers = [(422, {"Content-Type": "application/problem+json"}, problem)]
     with _client(wire) as client, pytest.raises(Refused, match="op: unknown op 'sun'") as refusal:
-        client.submit_json({})
+        client.submit({})
     assert refusal.value.errors == (FieldError("op", "unknown op 'sun'"),)
 
 
 def test_an_answer_that_is_no_problem_document_is_shown_as_it_is(wire: Wire) -> None:
     wire.answers = [(418, {}, "short and stout")]
     with _client(wire) as client, pytest.raises(Refused, match="short and stout"):
-        client.submit_json({})
+        client.submit({})
 
 
 def test_a_service_that_stays_away_is_reported_after_the_patience(wire: Wire) -> None:

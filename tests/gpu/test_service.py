@@ -37,7 +37,7 @@ def _generated(dtype: str, distribution: str = "normal", n: int = 3_000_001) -> 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_a_gpu_slot_and_the_cpu_slot_give_the_same_bits(client: Client, op: str, distribution: str, dtype: str) -> None:
     spec = {"kind": "reduce", "op": op, "strategy": "exact", "source": _generated(dtype, distribution)}
-    on = {backend: client.reduction(client.submit_json({**spec, "backend": backend})) for backend in ("cuda", "cpu")}
+    on = {backend: client.reduction(client.submit({**spec, "backend": backend})) for backend in ("cuda", "cpu")}
     assert on["cuda"].backend == "cuda"
     assert on["cpu"].backend == "cpu"
     assert (on["cuda"].value, on["cuda"].hex, on["cuda"].state) == (on["cpu"].value, on["cpu"].hex, on["cpu"].state)
@@ -47,9 +47,9 @@ def test_a_gpu_slot_and_the_cpu_slot_give_the_same_bits(client: Client, op: str,
 @pytest.mark.parametrize("op", ["min", "max", "argmin", "argmax", "norm_inf", "count_nonzero", "any", "all"])
 def test_what_only_selects_is_the_same_on_both(client: Client, op: str) -> None:
     spec = {"kind": "reduce", "op": op, "source": _generated("float32", "uniform")}
-    values = {client.reduction(client.submit_json({**spec, "backend": on})).value for on in ("cuda", "cpu")}
+    values = {client.reduction(client.submit({**spec, "backend": on})).value for on in ("cuda", "cpu")}
     assert len(values) == 1
 
 
 def test_an_idle_gpu_is_preferred(client: Client) -> None:
-    assert client.reduction(client.submit_json({"kind": "reduce", "source": _generated("float32")})).backend == "cuda"
+    assert client.reduction(client.submit({"kind": "reduce", "source": _generated("float32")})).backend == "cuda"

@@ -105,13 +105,13 @@ def _works(process: psutil.Process) -> bool:
 
 def _sum(serve: Serve) -> object:
     with serve.client() as client:
-        return client.reduction(client.submit_json(SUM)).value
+        return client.reduction(client.submit(SUM)).value
 
 
 def test_jobs_and_results_are_found_again_after_a_stop_and_a_start(data_dir: Path) -> None:
     with serving(data_dir) as serve, serve.client() as client:
         assert stat.S_IMODE((data_dir / "token").stat().st_mode) == 0o600
-        job = client.wait(client.submit_json(SUM))
+        job = client.wait(client.submit(SUM))
         assert client.reduction(job).value == 1.0
         descendants = psutil.Process(serve.process.pid).children(recursive=True)
         assert serve.stop(signal.SIGINT) < 5.0
@@ -127,7 +127,7 @@ def test_jobs_and_results_are_found_again_after_a_stop_and_a_start(data_dir: Pat
 def test_a_running_job_goes_back_to_the_queue_and_ends_after_the_next_start(data_dir: Path) -> None:
     source = {"type": "generate", "distribution": "normal", "n": 1 << 40, "dtype": "float32"}
     with serving(data_dir) as serve, serve.client() as client:
-        job = client.submit_json({"kind": "reduce", "source": source})
+        job = client.submit({"kind": "reduce", "source": source})
         while client.job(job.id).status != "running":
             time.sleep(0.02)
         assert serve.stop() < 5.0
@@ -165,7 +165,7 @@ def test_a_token_is_made_beside_a_running_service(data_dir: Path) -> None:
         )
         assert stat.S_IMODE((data_dir / "database_url").stat().st_mode) == 0o600
         with Client(serve.url, done.stdout.strip()) as ada:
-            assert ada.wait(ada.submit_json(SUM)).owner == "ada"
+            assert ada.wait(ada.submit(SUM)).owner == "ada"
 
 
 def test_a_port_in_use_is_named(data_dir: Path) -> None:

@@ -1,0 +1,64 @@
+"""Arrays of every library as NumPy arrays: through what they offer to each other, so that none of them is imported."""
+
+import sys
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.dtypes import DTYPES, dtype_named, dtype_of
+
+
+def as_numpy(data: object, dtype: str | None = None) -> NDArray[Any]:
+    """`data` as a NumPy array of a dtype that Warpfold reduces, copied only where it must be.
+
+    Takes NumPy arrays and scalars, lists of numbers, columns of pandas and Polars (`to_numpy`), and arrays of CuPy,
+    PyTorch, JAX and others on any device (`__array_interface__`, `__dlpack__`); with `dtype` the elements are converted
+    to it, each rounded once. Raises TypeError for what is no array of numbers.
+    """
+    array = _found(data)
+    if dtype is not None:
+        return np.asarray(array, dtype=dtype_named(dtype).numpy)
+    try:
+        dtype_of(array.dtype)
+    except ValueError:
+        known = ", ".join(DTYPES)
+        raise TypeError(f"a {type(data).__name__} of {array.dtype} cannot be reduced; known dtypes: {known}") from None
+    return array
+
+
+def _found(data: object) -> NDArray[Any]:
+    if isinstance(data, np.ndarray | np.generic | list | tuple | range | int | float):
+        return np.atleast_1d(np.asarray(data))
+    offered = _offered(data)
+    if offered is None:
+        raise TypeError(f"a {type(data).__name__} is no array: it offers none of the array protocols")
+    return np.atleast_1d(np.asarray(offered))
+
+
+def _offered(data: Any) -> object:
+    """What NumPy can take of `data`, on the host; None for nothing."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(data, torch.Tensor):
+        return _of_torch(torch, data)
+    if hasattr(data, "__cuda_array_interface__"):
+        # CuPy and Numba; others move their data by DLPack.
+        move = getattr(data, "get", None) or getattr(data, "copy_to_host", None)
+        if move is not None:
+            return move()
+    if hasattr(data, "to_numpy"):
+        return data.to_numpy()
+    if hasattr(data, "__array_interface__") or hasattr(data, "__array__"):
+        return data
+    # `device="cpu"` has the producer copy what is elsewhere.
+    return np.from_dlpack(data, device="cpu") if hasattr(data, "__dlpack__") else None
+
+
+def _of_torch(torch: Any, data: Any) -> NDArray[Any]:
+    tensor = data.detach().cpu().contiguous()
+    if tensor.dtype == torch.bfloat16:  # NumPy has no name for it
+        bits: NDArray[Any] = tensor.view(torch.int16).numpy()
+        return bits.view(ml_dtypes.bfloat16)
+    array: NDArray[Any] = tensor.numpy()
+    return array

@@ -1,0 +1,287 @@
+"""The Python client for asyncio: `client.api` with `await`."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Generic, Literal, Self, TypeVar, Unpack
+
+import httpx
+from pydantic import PrivateAttr
+
+from app.jobs.spec import JobSpec
+from client import catalogue, datasets, jobs, reductions, results
+from client.api import TIMEOUTS
+from client.arrays import as_numpy
+from client.catalogue import Device, Op, Strategy, Worker
+from client.datasets import ArrayContent, FileContent
+from client.exchange import Call, Content, Steps
+from client.jobs import Follow, Status
+from client.models import Dataset, Job, Merged, ReduceResult, Result, User
+from client.patience import Patience
+from client.progress import bar
+from client.reductions import Options
+from client.results import Filter, Results
+from client.settings import find_target
+from kernels.exact import ExactState
+
+T = TypeVar("T")
+
+
+class AsyncClient:
+    """`client.Client` for asyncio: the same methods with the same arguments, errors and answers, to be awaited."""
+
+    def __init__(self, url: str | None = None, token: str | None = None, *, patience_s: float = 30.0) -> None:
+        target = find_target(url, token)
+        self._http = httpx.AsyncClient(
+            base_url=target.url, headers={"Authorization": f"Bearer {target.token}"}, timeout=TIMEOUTS
+        )
+        self.url = target.url
+        self._patience_s = patience_s
+
+    # --- jobs
+
+    async def submit(self, spec: JobSpec | Mapping[str, Any], *, key: str | None = None) -> "AsyncLiveJob":
+        """Hand in a job: a spec of `app.jobs.spec`, or the same as JSON values, which the service checks.
+
+        With an idempotency `key` of your own, repeating the call in another process gives the first job again.
+        """
+        return await self._live(jobs.submit(spec, key))
+
+    async def job(self, job_id: str) -> "AsyncLiveJob":
+        """A job as it is now."""
+        return await self._live(jobs.get(job_id))
+
+    async def jobs(
+        self,
+        *,
+        status: Status | None = None,
+        kind: str | None = None,
+        owner: str | None = None,
+        tags: Sequence[str] = (),
+        limit: int = 50,
+    ) -> "list[AsyncLiveJob]":
+        """The newest jobs of all users. A tag is a name, or a name and a value as "name:value"."""
+        found = await self._do(jobs.find(status=status, kind=kind, owner=owner, tags=tags, limit=limit))
+        return [AsyncLiveJob.of(job, self) for job in found]
+
+    async def cancel(self, job_id: str) -> "AsyncLiveJob":
+        """Ask for a job's end; a job that has ended already is Refused with 409."""
+        return await self._live(jobs.cancel(job_id))
+
+    async def wait(self, job: Job, *, timeout_s: float | None = None, progress: Follow | None = None) -> "AsyncLiveJob":
+        """The job once it has ended, `progress` being told of each state on the way.
+
+        Raises WaitedTooLong after `timeout_s` seconds; the job goes on.
+        """
+        return await self._live(jobs.wait(job, timeout_s, progress))
+
+    async def result(self, job: Job) -> Result:
+        """The result of a job, waiting for it; JobFailed if there is none."""
+        return jobs.result_of(await self.wait(job))
+
+    async def reduction(self, job: Job) -> ReduceResult:
+        """The result of a reduce job, waiting for it; JobFailed if there is none, TypeError for another kind."""
+        return jobs.reduction_of(await self.wait(job))
+
+    # --- arrays
+
+    async def reduce(
+        self,
+        data: object,
+        op: str = "sum",
+        *,
+        other: object = None,
+        dtype: str | None = None,
+        show_progress: bool | None = None,
+        **options: Unpack[Options],
+    ) -> ReduceResult:
+        """Reduce an array to one value, by default its correctly rounded sum, and wait for it.
+
+        `data` is anything that holds numbers: a NumPy, CuPy, PyTorch or JAX array on any device, a column of pandas or
+        Polars, a list; or a Path to a .npy file. Up to 10,000 elements go along with the request, more are uploaded
+        (once, however often they are reduced). `dtype` converts the elements first; `other` is the second array of
+        `dot`. A progress bar shows where standard error is a terminal. Raises JobFailed, and TypeError for no numbers.
+        """
+        steps = reductions.submit(data, op, other=other, dtype=dtype, options=options)
+        with bar(show_progress) as follow:
+            return jobs.reduction_of(await self.wait(await self._do(steps), progress=follow))
+
+    async def submit_reduce(
+        self,
+        data: object,
+        op: str = "sum",
+        *,
+        other: object = None,
+        dtype: str | None = None,
+        **options: Unpack[Options],
+    ) -> "AsyncLiveJob":
+        """Like `reduce`, without waiting."""
+        return await self._live(reductions.submit(data, op, other=other, dtype=dtype, options=options))
+
+    async def merge(
+        self, states: Iterable[ExactState | bytes | str], op: str = "sum", dtype: str = "float64"
+    ) -> Merged:
+        """Add exact states, of results or of `ExactState.of(array)`, and round once: what one reduction of all their
+        elements would have given, to the bit. `dtype` is that of the elements."""
+        return await self._do(reductions.merge(states, op, dtype))
+
+    async def upload(self, data: object, name: str = "", *, dtype: str | None = None) -> Dataset:
+        """Have the service keep an array, or as a Path a .npy file, for `dataset` sources."""
+        content = FileContent(data) if isinstance(data, Path) else ArrayContent(as_numpy(data, dtype))
+        return await self._do(datasets.upload(content, name))
+
+    async def datasets(self, *, owner: str | None = None, limit: int = 50) -> list[Dataset]:
+        """The newest uploaded arrays."""
+        return await self._do(datasets.find(owner, limit))
+
+    async def dataset(self, dataset_id: str) -> Dataset:
+        """An uploaded array."""
+        return await self._do(datasets.get(dataset_id))
+
+    async def delete_dataset(self, dataset_id: str) -> None:
+        """Give up an uploaded array."""
+        await self._do(datasets.delete(dataset_id))
+
+    # --- results
+
+    async def results(self, *, limit: int = 1000, **wanted: Unpack[Filter]) -> Results:
+        """What was measured across jobs, newest first; `.to_pandas()` and `.to_arrow()` make data frames of it."""
+        return await self._do(results.find(wanted, limit))
+
+    async def compare(self, baseline: str, candidate: str, *, across: bool = False) -> dict[str, Any]:
+        """How much faster a benchmark is than another, case by case (`GET /v1/results/compare`). A side is a job's id,
+        or `job:strategy`; `across` compares what ran on different devices, too."""
+        return await self._do(results.compare(baseline, candidate, across=across))
+
+    async def report(self, job_id: str, media_type: str = "text/markdown") -> str:
+        """The report of a job that has ended, as text/markdown, text/html or application/json."""
+        return await self._do(results.report(job_id, media_type))
+
+    async def export(self, how: Literal["csv", "parquet"], *, limit: int = 10_000, **wanted: Unpack[Filter]) -> bytes:
+        """Up to 10,000 measurements as a CSV or Parquet file."""
+        return await self._do(results.export(wanted, limit, how))
+
+    # --- catalogue
+
+    async def ops(self) -> list[Op]:
+        """All reductions."""
+        return await self._do(catalogue.ops())
+
+    async def strategies(self) -> list[Strategy]:
+        """All ways to reduce."""
+        return await self._do(catalogue.strategies())
+
+    async def devices(self) -> list[Device]:
+        """All devices that workers hold."""
+        return await self._do(catalogue.devices())
+
+    async def workers(self) -> list[Worker]:
+        """All workers with what they are doing."""
+        return await self._do(catalogue.workers())
+
+    async def whoami(self) -> User:
+        """Whom the token belongs to."""
+        return await self._do(catalogue.whoami())
+
+    # --- the connection
+
+    async def close(self) -> None:
+        """Hang up."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"AsyncClient({self.url!r})"
+
+    async def _live(self, steps: Steps[Job]) -> "AsyncLiveJob":
+        return AsyncLiveJob.of(await self._do(steps), self)
+
+    async def _do(self, steps: Steps[T]) -> T:
+        """Hold a conversation."""
+        # In a thread, because a step may hash a large array.
+        step = await asyncio.to_thread(_next, steps, None)
+        while isinstance(step, Call):
+            answer: Any = await self._send(step)
+            step = await asyncio.to_thread(_next, steps, answer)
+        return step.result
+
+    async def _send(self, call: Call[T]) -> T:
+        patience = Patience(self._patience_s)
+        while True:
+            content = call.json() if call.content is None else _pieces(call.content)
+            try:
+                response = await self._http.request(
+                    call.method, call.path, params=call.query(), content=content, headers=call.all_headers()
+                )
+            except httpx.TransportError as error:
+                await asyncio.sleep(patience.after_error(error, self.url))
+                continue
+            pause = patience.after(response)
+            if pause is None:
+                return call.answer(response)
+            await asyncio.sleep(pause)
+
+
+class AsyncLiveJob(Job):
+    """A job that knows whom to ask: `refresh`, `wait` and `cancel` bring this very object up to date."""
+
+    _client: AsyncClient = PrivateAttr()
+
+    @classmethod
+    def of(cls, job: Job, client: AsyncClient) -> "AsyncLiveJob":
+        """A snapshot that can be asked again."""
+        live = cls.model_construct(**dict(job))
+        live._client = client
+        return live
+
+    async def refresh(self) -> "AsyncLiveJob":
+        """Ask how it is now."""
+        return self._become(await self._client.job(self.id))
+
+    async def wait(self, *, timeout_s: float | None = None, show_progress: bool | None = None) -> "AsyncLiveJob":
+        """Wait until it has ended, with a progress bar where standard error is a terminal.
+
+        Raises WaitedTooLong after `timeout_s` seconds; the job goes on.
+        """
+        with bar(show_progress) as follow:
+            return self._become(await self._client.wait(self, timeout_s=timeout_s, progress=follow))
+
+    async def get(self, *, timeout_s: float | None = None) -> Result:
+        """Wait for it, and give its result. Raises JobFailed if there is none."""
+        return jobs.result_of(await self.wait(timeout_s=timeout_s))
+
+    async def cancel(self) -> "AsyncLiveJob":
+        """Ask for its end."""
+        return self._become(await self._client.cancel(self.id))
+
+    def _become(self, newer: Job) -> "AsyncLiveJob":
+        self.__dict__.update({name: getattr(newer, name) for name in Job.model_fields})
+        (self.__pydantic_extra__ or {}).update(newer.__pydantic_extra__ or {})
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class _End(Generic[T]):
+    result: T
+
+
+def _next(steps: Steps[T], answer: object) -> Call[Any] | _End[T]:
+    # StopIteration may not leave a thread.
+    try:
+        return steps.send(answer)
+    except StopIteration as end:
+        return _End(end.value)
+
+
+async def _pieces(content: Content) -> AsyncIterator[bytes]:
+    for piece in content.pieces():
+        yield piece

@@ -1,0 +1,78 @@
+"""Conversations about what can be asked for, and who is there."""
+
+from datetime import datetime
+from typing import Any
+
+import httpx
+
+from client.exchange import Call, Steps, one
+from client.models import Answer, User
+
+
+class Op(Answer):
+    """A reduction: `terms` is what is added up exactly, `results` the dtype of its value by dtype of the elements."""
+
+    name: str
+    summary: str
+    terms: str
+    sources: int
+    ddof: bool
+    results: dict[str, str]
+
+
+class Strategy(Answer):
+    """A way to reduce on one backend; `computes` are dtypes by op."""
+
+    name: str
+    backend: str
+    summary: str
+    error_bound: str
+    computes: dict[str, list[str]]
+
+
+class Device(Answer):
+    """A device that workers hold; `device` describes it, `live` says whether a job could run there now."""
+
+    host: str
+    device: dict[str, Any]
+    workers: list[str]
+    live: bool
+
+
+class Worker(Answer):
+    """The process of one slot."""
+
+    id: str
+    slot: str
+    backend: str
+    host: str
+    state: str
+    job_id: str | None
+    device: str | None
+    version: str
+    heartbeat_at: datetime
+
+
+def ops() -> Steps[list[Op]]:
+    return one(Call("GET", "/v1/ops", lambda answer: [Op.model_validate(row) for row in answer.json()["ops"]]))
+
+
+def strategies() -> Steps[list[Strategy]]:
+    return one(Call("GET", "/v1/strategies", lambda answer: [Strategy.model_validate(row) for row in _items(answer)]))
+
+
+def devices() -> Steps[list[Device]]:
+    return one(Call("GET", "/v1/devices", lambda answer: [Device.model_validate(row) for row in _items(answer)]))
+
+
+def workers() -> Steps[list[Worker]]:
+    return one(Call("GET", "/v1/workers", lambda answer: [Worker.model_validate(row) for row in _items(answer)]))
+
+
+def whoami() -> Steps[User]:
+    return one(Call("GET", "/v1/users/me", lambda answer: User.model_validate_json(answer.content)))
+
+
+def _items(answer: httpx.Response) -> list[Any]:
+    items: list[Any] = answer.json()["items"]
+    return items

@@ -1,0 +1,96 @@
+"""What the synchronous and the asynchronous client have in common: requests as values, and conversations of them.
+
+A conversation (`Steps`) is a generator that yields the requests it needs and is sent their answers; it does no I/O, so
+that either client can hold it.
+"""
+
+import json
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+import httpx
+
+from client.errors import FieldError, Refused
+
+T = TypeVar("T")
+
+Parameter = str | int | float | bool
+Parameters = Mapping[str, Parameter | Sequence[str] | None]
+
+
+class Content(Protocol):
+    """The body of an upload: its length, and its bytes piece by piece, as often as it is sent."""
+
+    @property
+    def length(self) -> int: ...
+
+    def pieces(self) -> Iterator[bytes]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """One request, and how its answer is read. `body` is sent as JSON; parameters that are None are left out.
+
+    Statuses that are `expected` are read, all others of 300 and more are Refused.
+    """
+
+    method: str
+    path: str
+    read: Callable[[httpx.Response], T]
+    parameters: Parameters = field(default_factory=dict)
+    body: object = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    content: Content | None = None
+    expected: tuple[int, ...] = ()
+
+    def query(self) -> httpx.QueryParams:
+        """The parameters as text."""
+        pairs: list[tuple[str, str]] = []
+        for name, value in self.parameters.items():
+            if value is None:
+                continue
+            several = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+            pairs += [(name, str(one).lower() if isinstance(one, bool) else str(one)) for one in several]
+        return httpx.QueryParams(tuple(pairs))
+
+    def all_headers(self) -> dict[str, str]:
+        """Those of the request and those that its body needs."""
+        if self.content is not None:
+            return {
+                "Content-Type": "application/octet-stream",
+                "Content-Length": str(self.content.length),
+                **self.headers,
+            }
+        return {**({} if self.body is None else {"Content-Type": "application/json"}), **self.headers}
+
+    def json(self) -> bytes | None:
+        """The body as JSON of RFC 8259. Raises ValueError for what it cannot say: a NaN, a set, …"""
+        if self.body is None:
+            return None
+        return json.dumps(self.body, allow_nan=False, ensure_ascii=False).encode()
+
+    def answer(self, response: httpx.Response) -> T:
+        """What the response says. Raises Refused."""
+        if not (response.is_success or response.status_code in self.expected):
+            raise _refusal(response)
+        return self.read(response)
+
+
+Steps = Generator[Call[Any], Any, T]
+"""A conversation that comes to a T."""
+
+
+def one(call: Call[T]) -> Steps[T]:
+    """The conversation of a single request."""
+    answer: T = yield call
+    return answer
+
+
+def _refusal(response: httpx.Response) -> Refused:
+    try:
+        problem = response.json()
+        errors = [FieldError(str(one["field"]), str(one["message"])) for one in problem.get("errors", ())]
+        return Refused(response.status_code, str(problem["title"]), str(problem.get("detail", "")), errors)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return Refused(response.status_code, response.reason_phrase, response.text[:200])

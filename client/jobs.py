@@ -1,0 +1,100 @@
+"""Conversations about jobs."""
+
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import httpx
+from pydantic import BaseModel
+
+from app.jobs.spec import JobSpec
+from app.jobs.webhook import SHOW_SECRETS
+from client.errors import JobFailed, WaitedTooLong
+from client.exchange import Call, Steps, one
+from client.models import Job, ReduceResult, Result
+
+_LONG_POLL_S = 20.0
+_PAGE = 200
+
+Status = Literal["queued", "running", "succeeded", "failed", "cancelled"]
+Follow = Callable[[Job], None]
+"""Told each state of a job that is waited for."""
+
+
+def _job(response: httpx.Response) -> Job:
+    return Job.model_validate_json(response.content)
+
+
+def submit(spec: JobSpec | Mapping[str, Any], key: str | None) -> Steps[Job]:
+    """Hand in a job, with an idempotency key of ours if the caller has none."""
+    body = spec.model_dump(mode="json", context=SHOW_SECRETS) if isinstance(spec, BaseModel) else dict(spec)
+    return one(Call("POST", "/v1/jobs", _job, body=body, headers={"Idempotency-Key": key or str(uuid.uuid4())}))
+
+
+def get(job_id: str) -> Steps[Job]:
+    return one(Call("GET", f"/v1/jobs/{job_id}", _job))
+
+
+def cancel(job_id: str) -> Steps[Job]:
+    return one(Call("POST", f"/v1/jobs/{job_id}/cancel", _job))
+
+
+def find(
+    *, status: Status | None, kind: str | None, owner: str | None, tags: Sequence[str], limit: int
+) -> Steps[list[Job]]:
+    """Up to `limit` jobs, newest first, from as many pages as it takes."""
+    found: list[Job] = []
+    cursor: str | None = None
+    while len(found) < limit:
+        page = {"limit": min(_PAGE, limit - len(found)), "cursor": cursor}
+        wanted = {"status": status, "kind": kind, "owner": owner, "tag": list(tags) or None}
+        answer: dict[str, Any] = yield Call("GET", "/v1/jobs", httpx.Response.json, {**wanted, **page})
+        found += [Job.model_validate(item) for item in answer["items"]]
+        cursor = answer["next_cursor"]
+        if cursor is None:
+            break
+    return found
+
+
+def wait(job: Job, timeout_s: float | None = None, follow: Follow | None = None) -> Steps[Job]:
+    """The job once it has ended. The service holds each request until something changes: with `follow` anything,
+    progress included, else the status. Raises WaitedTooLong after `timeout_s` seconds."""
+    give_up = None if timeout_s is None else time.monotonic() + timeout_s
+    tag: str | None = None
+    if follow is not None:
+        follow(job)
+    while not job.ended:
+        left = _LONG_POLL_S if give_up is None else min(_LONG_POLL_S, give_up - time.monotonic())
+        if left <= 0:
+            raise WaitedTooLong(f"job {job.id} is still {job.status} after {timeout_s:g} s")
+        headers = {"Prefer": f"wait={max(1, int(left))}"}  # whole seconds
+        if tag is not None and follow is not None:
+            headers["If-None-Match"] = tag
+        seen: tuple[Job | None, str | None] = yield Call(
+            "GET", f"/v1/jobs/{job.id}", _job_and_tag, headers=headers, expected=(304,)
+        )
+        if seen[0] is not None:
+            job, tag = seen[0], seen[1]
+            if follow is not None:
+                follow(job)
+    return job
+
+
+def _job_and_tag(response: httpx.Response) -> tuple[Job | None, str | None]:
+    return (None if response.status_code == 304 else _job(response)), response.headers.get("ETag")
+
+
+def result_of(job: Job) -> Result:
+    """The result of a job that has ended. Raises JobFailed if there is none."""
+    if job.result is None:
+        raise JobFailed(job.id, job.status, job.reason, job.error)
+    return job.result
+
+
+def reduction_of(job: Job) -> ReduceResult:
+    """The same of a reduce job. Raises TypeError for another kind."""
+    result = result_of(job)
+    if not isinstance(result, ReduceResult):
+        raise TypeError(f"job {job.id} is of kind {job.kind}, not a reduction")
+    return result

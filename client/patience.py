@@ -1,0 +1,47 @@
+"""How long and how often a request is repeated: while the service restarts, is busy, or says "too many"."""
+
+import random
+import time
+
+import httpx
+
+from client.errors import Unreachable
+
+_RETRY_STATUS = frozenset({429, 502, 503, 504})
+_FIRST_PAUSE_S = 0.1
+_LONGEST_PAUSE_S = 2.0
+
+
+class Patience:
+    """The repetitions of one request: each pause is twice as long as the one before, and at least what the service
+    asked for; none goes beyond `seconds` from the start."""
+
+    def __init__(self, seconds: float) -> None:
+        self._give_up = time.monotonic() + seconds
+        self._pause_s = _FIRST_PAUSE_S
+
+    def after_error(self, error: httpx.TransportError, url: str) -> float:
+        """How long to wait after no answer came. Raises Unreachable when patience has run out."""
+        pause = self._next(0.0)
+        if pause is None:
+            raise Unreachable(f"no answer from {url}: {error or type(error).__name__}") from error
+        return pause
+
+    def after(self, response: httpx.Response) -> float | None:
+        """How long to wait before asking again; None if the answer stands."""
+        if response.status_code not in _RETRY_STATUS:
+            return None
+        return self._next(_asked_for_s(response))
+
+    def _next(self, asked_s: float) -> float | None:
+        # Spread, so that those whom one restart sent away do not all come back at once.
+        pause = max(asked_s, self._pause_s * random.uniform(0.5, 1.0))  # noqa: S311
+        self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
+        return None if time.monotonic() + pause > self._give_up else pause
+
+
+def _asked_for_s(response: httpx.Response) -> float:
+    try:
+        return max(0.0, float(response.headers.get("Retry-After", 0)))
+    except ValueError:  # an HTTP date: our own back-off will do
+        return 0.0

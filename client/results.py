@@ -1,0 +1,181 @@
+"""Measurements across jobs: rows, and the same as a data frame."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args, get_origin, overload
+
+import httpx
+
+from client import html
+from client.exchange import Call, Steps, one
+from client.models import Answer
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+_PAGE = 10_000
+
+
+class Filter(TypedDict, total=False):
+    """Which measurements; what is left out does not restrict. `n_min` and `n_max` are included."""
+
+    kind: str | None
+    op: str | None
+    dtype: str | None
+    strategy: str | None
+    backend: str | None
+    device: str | None
+    driver: str | None
+    host: str | None
+    cache: Literal["cold", "hot"] | None
+    outcome: Literal["measured", "skipped", "failed"] | None
+    flag: Literal["throttled", "contended", "unconverged", "suspect"] | None
+    job_id: str | None
+    n_min: int | None
+    n_max: int | None
+
+
+class Measurement(Answer):
+    """One measured point (`GET /v1/results` describes each field); times in milliseconds."""
+
+    id: int
+    job_id: str
+    created_at: datetime
+    kind: str
+    op: str
+    dtype: str
+    strategy: str
+    backend: str
+    device: str
+    device_uuid: str | None
+    driver: str | None
+    host: str | None
+    n: int
+    bytes: int
+    distribution: str | None
+    cache: str | None
+    outcome: str
+    reason: str | None
+    samples: int
+    load_ms: float | None
+    kernel_ms: float | None
+    gb_per_s: float | None
+    percent_of_ceiling: float | None
+    percent_of_peak: float | None
+    min_ms: float | None
+    p95_ms: float | None
+    rse: float | None
+    low_ms: float | None
+    high_ms: float | None
+    host_ms: float | None
+    issue_ms: float | None
+    replay_ms: float | None
+    launches: int | None
+    clock: str | None
+    ceiling_gbps: float | None
+    peak_gbps: float | None
+    clock_before_mhz: float | None
+    clock_after_mhz: float | None
+    memory_clock_mhz: float | None
+    temperature_c: float | None
+    power_w: float | None
+    throttle: list[str]
+    others: float | None
+    flags: list[str]
+    value: str | None
+    relative_error: float | None
+    distinct_values: int | None
+    correctly_rounded: bool | None
+
+
+@dataclass(frozen=True)
+class Results(Sequence[Measurement]):
+    """Measurements, newest first: a sequence that notebooks show as a table and data frames are made of."""
+
+    rows: tuple[Measurement, ...]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Measurement: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Results": ...
+    def __getitem__(self, index: int | slice) -> "Measurement | Results":
+        return Results(self.rows[index]) if isinstance(index, slice) else self.rows[index]
+
+    def __iter__(self) -> Iterator[Measurement]:
+        return iter(self.rows)
+
+    def to_arrow(self) -> "pyarrow.Table":
+        """The rows as an Arrow table with the columns and types of the service's Parquet export.
+
+        Raises ImportError without pyarrow: `pip install 'warpfold[frames]'`.
+        """
+        import pyarrow
+
+        schema = pyarrow.schema(
+            [(name, _arrow_type(pyarrow, field.annotation)) for name, field in Measurement.model_fields.items()]
+        )
+        return pyarrow.Table.from_pylist([row.model_dump() for row in self.rows], schema=schema)
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """The rows as a pandas data frame. Raises ImportError without pandas: `pip install 'warpfold[frames]'`."""
+        return self.to_arrow().to_pandas()
+
+    def _repr_html_(self) -> str:
+        names = ("op", "dtype", "n", "strategy", "device", "cache", "kernel_ms", "gb_per_s", "flags")
+        shown = [[getattr(row, name) for name in names[:-1]] + [" ".join(row.flags)] for row in self.rows[:50]]
+        more = f", the first {len(shown)} shown" if len(self.rows) > len(shown) else ""
+        return html.grid(f"{len(self.rows):,} measurements{more}", names, shown)
+
+
+def _arrow_type(pyarrow: Any, annotation: Any) -> Any:
+    if get_origin(annotation) is list:
+        return pyarrow.list_(pyarrow.string())
+    kinds = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
+    types = {
+        int: pyarrow.int64(),
+        float: pyarrow.float64(),
+        bool: pyarrow.bool_(),
+        datetime: pyarrow.timestamp("us", tz="UTC"),
+    }
+    return types.get(kinds[0], pyarrow.string())
+
+
+def find(wanted: Filter, limit: int) -> Steps[Results]:
+    """Up to `limit` measurements, newest first, from as many pages as it takes."""
+    rows: list[Measurement] = []
+    cursor: str | None = None
+    while len(rows) < limit:
+        page = {"limit": min(_PAGE, limit - len(rows)), "cursor": cursor}
+        answer: dict[str, Any] = yield Call("GET", "/v1/results", httpx.Response.json, {**_given(wanted), **page})
+        rows += [Measurement.model_validate(item) for item in answer["items"]]
+        cursor = answer["next_cursor"]
+        if cursor is None:
+            break
+    return Results(tuple(rows))
+
+
+def export(wanted: Filter, limit: int, how: Literal["csv", "parquet"], cursor: str | None = None) -> Steps[bytes]:
+    """Up to 10,000 measurements as a file of that format."""
+    page = {"limit": min(_PAGE, limit), "cursor": cursor, "format": how}
+    return one(Call("GET", "/v1/results", lambda answer: answer.content, {**_given(wanted), **page}))
+
+
+def compare(baseline: str, candidate: str, *, across: bool) -> Steps[dict[str, Any]]:
+    """Two benchmarks, or two strategies of one (`job:strategy`), case by case, as the service answers."""
+    sides: dict[str, str | bool] = {"baseline": baseline, "candidate": candidate, "across": across}
+    return one(Call("GET", "/v1/results/compare", httpx.Response.json, sides))
+
+
+def report(job_id: str, media_type: str) -> Steps[str]:
+    """The report of a job that has ended."""
+    return one(Call("GET", f"/v1/reports/{job_id}", lambda answer: answer.text, headers={"Accept": media_type}))
+
+
+def _given(wanted: Filter) -> dict[str, Any]:
+    return {name: value for name, value in wanted.items() if value is not None}

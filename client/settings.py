@@ -1,0 +1,125 @@
+"""Which service a client talks to, and as whom: what was said, the environment, `warpfold login`, or a service that
+`warpfold serve` runs in this folder. The client's only reader of the environment and of files of settings."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from platformdirs import user_config_path
+from pydantic import BaseModel, ValidationError
+
+from client.errors import NotConfigured
+
+URL, TOKEN, DATA_DIR = "WARPFOLD_URL", "WARPFOLD_TOKEN", "WARPFOLD_DATA_DIR"  # names of variables
+_URL_NOTE, _TOKEN_NOTE = "url", "token"  # files that `warpfold serve` keeps in its data folder
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A service's address and a token for it; `origin` says where they were found."""
+
+    url: str
+    token: str
+    origin: str
+
+
+class Logins(BaseModel):
+    """The file that `warpfold login` keeps: tokens by address, and the address used last."""
+
+    url: str | None = None
+    tokens: dict[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Where to look."""
+
+    environment: Mapping[str, str]
+    config_file: Path
+    folder: Path
+
+    @classmethod
+    def of_process(cls) -> "Surroundings":
+        """This process's environment, this user's settings, the folder it was started in."""
+        return cls(os.environ, user_config_path("warpfold") / "login.json", Path.cwd())
+
+    @property
+    def data_dir(self) -> Path:
+        """Where `warpfold serve` keeps its notes when it is started here."""
+        return self.folder / self.environment.get(DATA_DIR, ".warpfold")
+
+
+def find_target(url: str | None = None, token: str | None = None, where: Surroundings | None = None) -> Target:
+    """The service to talk to: as said, or else found. A token is sent only to the address that it was kept for.
+
+    Raises NotConfigured, which says what to do.
+    """
+    where = where or Surroundings.of_process()
+    environment = where.environment
+    url, token = url or environment.get(URL), token or environment.get(TOKEN)
+    if url and token:
+        return Target(_tidy(url), token, "as told")
+    for found in _kept(where):
+        if url is None or _tidy(url) == found.url:
+            return Target(found.url, token or found.token, found.origin)
+    if url is None:
+        raise NotConfigured(
+            f"no service is known: run `warpfold login URL`, set {URL} and {TOKEN}, or `warpfold serve`"
+        )
+    raise NotConfigured(f"no token for {url} is known: run `warpfold login {url}`, or set {TOKEN}")
+
+
+def _kept(where: Surroundings) -> list[Target]:
+    """What notes and files offer, the first choice first: a service of this very folder, then logins."""
+    found = []
+    served = [_read(where.data_dir / name) for name in (_URL_NOTE, _TOKEN_NOTE)]
+    if all(served):
+        found.append(Target(_tidy(served[0]), served[1], str(where.data_dir)))
+    logins = read_logins(where.config_file)
+    latest_first = sorted(logins.tokens.items(), key=lambda login: login[0] != logins.url)
+    return found + [Target(url, token, str(where.config_file)) for url, token in latest_first]
+
+
+def read_logins(path: Path) -> Logins:
+    """The logins kept at `path`; none if there is no such file. Raises NotConfigured for a file that is damaged."""
+    text = _read(path)
+    try:
+        return Logins.model_validate_json(text) if text else Logins()
+    except ValidationError:
+        raise NotConfigured(f"{path} is damaged: remove it, and log in again") from None
+
+
+def keep_login(path: Path, url: str, token: str) -> None:
+    """Add a login to those at `path`, readable by its owner alone."""
+    logins = read_logins(path)
+    _write(path, Logins(url=_tidy(url), tokens={**logins.tokens, _tidy(url): token}))
+
+
+def forget_login(path: Path, url: str) -> bool:
+    """Remove a login; whether there was one."""
+    logins = read_logins(path)
+    left = {known: token for known, token in logins.tokens.items() if known != _tidy(url)}
+    _write(path, Logins(url=next(iter(left), None), tokens=left))
+    return len(left) < len(logins.tokens)
+
+
+def _write(path: Path, logins: Logins) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    new = path.with_suffix(".new")
+    new.unlink(missing_ok=True)
+    new.touch(mode=0o600)
+    new.write_text(json.dumps(logins.model_dump(), indent=2) + "\n")
+    new.replace(path)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+def _tidy(url: str) -> str:
+    return url.strip().rstrip("/")
