@@ -1,4 +1,4 @@
-"""`python -m worker --slot cpu|cuda:0`: one worker."""
+"""`python -m worker --slot cpu|cuda:0|gang`: one worker."""
 
 import sys
 
@@ -18,7 +18,7 @@ def main() -> int:
     from worker.stop import Stop
 
     parser = argparse.ArgumentParser(prog="python -m worker", description="Serve one slot of this machine.")
-    parser.add_argument("--slot", required=True, help="cpu, or cuda:0, cuda:1, …")
+    parser.add_argument("--slot", required=True, help="cpu, or cuda:0, cuda:1, …, or gang: all GPUs")
     slot: str = parser.parse_args().slot
     logs.configure(role="worker", slot=slot)
     settings = load_settings()

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from app.jobs.needs import GANG
 from worker.stop import GaveUp
 
 _LOOK_EVERY_S = 0.02
@@ -63,9 +64,27 @@ class GpuTurn:
 
 
 def gpus_of(slot: str) -> tuple[int, ...]:
-    """Indices of the GPUs that a slot uses: "cuda:1" → (1,), "cpu" → ()."""
+    """Indices of the GPUs that a slot uses: "cuda:1" → (1,), "gang" → all of them, "cpu" → ()."""
+    if slot == GANG:
+        return tuple(range(gpu_count()))
     backend, _, index = slot.partition(":")
     return (int(index),) if backend == "cuda" else ()
+
+
+def gpu_count() -> int:
+    """How many GPUs the driver shows; 0 without a driver or its Python binding."""
+    try:
+        import pynvml
+    except ImportError:
+        return 0
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return 0
+    try:
+        return int(pynvml.nvmlDeviceGetCount())
+    finally:
+        pynvml.nvmlShutdown()
 
 
 def _lock(path: Path) -> FileLock:

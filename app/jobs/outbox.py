@@ -11,6 +11,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Integer,
+    String,
     Subquery,
     and_,
     bindparam,
@@ -24,11 +25,12 @@ from sqlalchemy import (
 
 from app.jobs.changes import change
 from app.jobs.models import NONE, idempotency_keys, is_, jobs, workers
+from app.jobs.needs import ANY, GANG, ORDERS
 from app.jobs.states import EventType, Reason, Status
+from app.jobs.suitable import suits
 from app.quotas.holds import kept_from_gpus
 from app.quotas.models import quotas
 
-ANY = "any"
 ANY_NUMBER = (1 << 31) - 1
 
 
@@ -69,11 +71,7 @@ _open = and_(workers.c.expires_at > func.now(), workers.c.state.in_(("idle", "ru
 _held = _in_hand(jobs.c.slot)
 # Nobody has room for more than a few, so there is no need to count all.
 _some_waiting = (
-    select(jobs.c.id)
-    .where(_waits, jobs.c.needs.in_((ANY, workers.c.backend)))
-    .limit(bindparam("prefetch"))
-    .correlate(workers)
-    .lateral()
+    select(jobs.c.id).where(_waits, suits(workers.c.backend)).limit(bindparam("prefetch")).correlate(workers).lateral()
 )
 _LIVE = (
     select(
@@ -93,9 +91,9 @@ _next = (
     .outerjoin(quotas, quotas.c.user_id == jobs.c.owner_id)
     .where(
         _waits,
-        jobs.c.needs.in_((ANY, bindparam("backend"))),
+        suits(bindparam("backend", type_=String)),
         func.coalesce(_active.c.count, 0) < func.coalesce(quotas.c.running, bindparam("max_running", type_=Integer)),
-        or_(bindparam("backend") != "cuda", ~kept_from_gpus()),
+        or_(bindparam("backend", type_=String) == "cpu", ~kept_from_gpus()),
     )
     .order_by(jobs.c.priority.desc(), func.coalesce(_active.c.count, 0), jobs.c.seq)
     .limit(1)
@@ -149,7 +147,7 @@ def stuck(connection: Connection, older_than_s: float, at_most: int) -> list[Han
         select(workers.c.id)
         .where(
             _open,
-            jobs.c.needs.in_((ANY, workers.c.backend)),
+            suits(workers.c.backend),
             ~select(held.c.id).where(held.c.slot == workers.c.id, in_hand).exists(),
         )
         .exists()
@@ -242,7 +240,7 @@ def fail_unservable(connection: Connection, after_s: float) -> Sequence[UUID]:
         update(jobs)
         .where(
             is_(Status.QUEUED),
-            jobs.c.needs.not_in((ANY, NONE)),
+            jobs.c.needs.not_in((ANY, NONE, *ORDERS)),
             jobs.c.needs.not_in(offered),
             waited,
         )
@@ -251,6 +249,7 @@ def fail_unservable(connection: Connection, after_s: float) -> Sequence[UUID]:
             reason=Reason.UNAVAILABLE,
             error=case(
                 (jobs.c.needs == "cuda", "No worker with a GPU serves this queue."),
+                (jobs.c.needs == GANG, "No worker with all GPUs of a machine (slot gang) serves this queue."),
                 else_="No worker of the kind that this job needs serves this queue.",
             ),
             finished_at=func.now(),

@@ -108,4 +108,11 @@ class MessageRecord:
         )
 
 
-Record = ArrayRecord | MessageRecord
+@dataclass(frozen=True, slots=True)
+class Libraries:
+    """What carried the messages of a team: (name, version)."""
+
+    versions: tuple[tuple[str, str], ...]
+
+
+Record = ArrayRecord | MessageRecord | Libraries

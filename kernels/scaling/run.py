@@ -13,7 +13,7 @@ from kernels.exact.state import ExactState
 from kernels.scaling.axes import Algorithm, Method, Mode, Outcome, Scaling
 from kernels.scaling.crew import Call, Check, Collect, Exchange, Load, Piecewise, Post, Sample, Sum, Timing
 from kernels.scaling.judge import Runs, judged, phases_of
-from kernels.scaling.records import ArrayRecord, MessageRecord, Record
+from kernels.scaling.records import ArrayRecord, Libraries, MessageRecord, Record
 from kernels.scaling.site import Site
 from kernels.scaling.study import ArrayCase, MessageCase, Study
 from kernels.scaling.team import Team
@@ -35,7 +35,8 @@ _SPANS = 7
 
 
 def run(site: Site, study: Study) -> Iterator[Record]:
-    """Every point of `study`, as soon as it is measured: arrays on one rank first, then team by team.
+    """Every point of `study`, as soon as it is measured: arrays on one rank first, then team by team; and once, after
+    those of one rank, the libraries.
 
     What has no room or no ranks is skipped with the reason; what goes wrong in a rank fails the point, and its team is
     made anew. Raises RankLost where a process of a team dies.
@@ -55,6 +56,7 @@ class _Conductor:
             self._add_up_pieces(shift)
             for case in self._study.alone():
                 yield self._array(shift, case)
+            yield Libraries(shift.versions)
         for mode, algorithm, ranks in self._study.teams():
             cases = list(self._study.together(mode, algorithm, ranks))
             messages = [MessageCase(mode, algorithm, ranks, nbytes) for nbytes in self._study.messages]
@@ -164,6 +166,10 @@ class _Shift:
     def __exit__(self, *error: object) -> None:
         if self._team is not None:
             self._team.close()
+
+    @property
+    def versions(self) -> tuple[tuple[str, str], ...]:
+        return self.team().versions
 
     def team(self) -> Team:
         if self._team is None:

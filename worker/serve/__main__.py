@@ -34,7 +34,10 @@ def serve(
         ),
     ] = None,
     slots: Annotated[
-        str | None, typer.Option(help="Such as cpu or cuda:0,cpu.", show_default="every GPU seen, and cpu")
+        str | None,
+        typer.Option(
+            help="Such as cpu or cuda:0,cuda:1,gang,cpu.", show_default="every GPU seen, gang if several, and cpu"
+        ),
     ] = None,
 ) -> None:
     """Start Postgres and Redis (embedded unless WARPFOLD_DATABASE_URL / WARPFOLD_REDIS_URL name others), bring the

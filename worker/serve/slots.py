@@ -2,28 +2,16 @@
 
 import re
 
-_SLOT = re.compile(r"cpu|cuda:\d+")
+from app.jobs.needs import GANG
+from worker.gpu_lock import gpu_count
 
-
-def gpu_count() -> int:
-    """How many GPUs the driver shows; 0 without a driver or its Python binding."""
-    try:
-        import pynvml
-    except ImportError:
-        return 0
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return 0
-    try:
-        return int(pynvml.nvmlDeviceGetCount())
-    finally:
-        pynvml.nvmlShutdown()
+_SLOT = re.compile(rf"cpu|{GANG}|cuda:\d+")
 
 
 def default_slots() -> tuple[str, ...]:
-    """Every GPU seen, and the CPU."""
-    return (*(f"cuda:{index}" for index in range(gpu_count())), "cpu")
+    """Every GPU seen, the gang of all of them where there are several, and the CPU."""
+    gpus = gpu_count()
+    return (*(f"cuda:{index}" for index in range(gpus)), *([GANG] if gpus > 1 else []), "cpu")
 
 
 def parse_slots(text: str) -> tuple[str, ...]:
@@ -33,7 +21,7 @@ def parse_slots(text: str) -> tuple[str, ...]:
         raise ValueError("name at least one slot, for example cpu or cuda:0,cpu")
     for slot in slots:
         if not _SLOT.fullmatch(slot):
-            raise ValueError(f"{slot!r} is not a slot; slots are cpu and cuda:0, cuda:1, …")
+            raise ValueError(f"{slot!r} is not a slot; slots are cpu, cuda:0, cuda:1, …, and gang")
         if slots.count(slot) > 1:
             raise ValueError(f"{slot!r} is named twice")
     return slots

@@ -1,0 +1,24 @@
+"""Which slots can run a job: a word in its row, and what the word means.
+
+"cpu", "cuda" and "gang" name the one kind of slot that can. "any" is a CPU or a GPU, whichever is free. The others name
+several kinds in the order of preference: the best of those that live gets the job.
+"""
+
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+
+ANY = "any"
+GANG = "gang"
+GANG_FIRST = "gang_first"
+GPU_FIRST = "gpu_first"
+
+ORDERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {GANG_FIRST: ("gang", "cuda", "cpu"), GPU_FIRST: ("cuda", "cpu")}
+)
+
+
+def may_take(backend: str, needs: str, live: Collection[str]) -> bool:
+    """Whether a slot of `backend` may take a job that `needs` this; `live` are the backends of all open slots."""
+    if needs in ORDERS:
+        return backend == next((one for one in ORDERS[needs] if one in live), None)
+    return needs == backend or (needs == ANY and backend != GANG)

@@ -1,0 +1,25 @@
+"""SQL of which slots can run a job: `app.jobs.needs` says what its words mean."""
+
+from sqlalchemy import ColumnElement, and_, case, func, or_, select
+
+from app.jobs.models import jobs, workers
+from app.jobs.needs import ANY, GANG, ORDERS
+
+
+def suits(backend: ColumnElement[str]) -> ColumnElement[bool]:
+    """Whether a worker of `backend` may take the job."""
+    preferred = (and_(jobs.c.needs == name, backend == _best(order)) for name, order in ORDERS.items())
+    return or_(jobs.c.needs == backend, and_(jobs.c.needs == ANY, backend != GANG), *preferred)
+
+
+def _best(order: tuple[str, ...]) -> ColumnElement[str]:
+    """The first backend in `order` that a worker has, even one that is still starting."""
+    live = workers.alias()
+    rank = case({backend: place for place, backend in enumerate(order)}, value=live.c.backend)
+    return (
+        select(live.c.backend)
+        .where(live.c.expires_at > func.now(), live.c.state != "stopped", ~live.c.draining, live.c.backend.in_(order))
+        .order_by(rank)
+        .limit(1)
+        .scalar_subquery()
+    )

@@ -1,0 +1,1 @@
+"""What kernels take of a GPU, and how well they use it."""

@@ -1,0 +1,37 @@
+"""What ncu is to watch: one run of a strategy, after some that load what is loaded at first use.
+
+`python -m kernels.cuda.profile.counted GPU STRATEGY OP DTYPE N`, under ncu with `--profile-from-start off`.
+"""
+
+import sys
+from collections.abc import Sequence
+
+from kernels.bench.data import Data
+from kernels.cuda.backend import CudaBackend
+from kernels.cuda.bench.rig import CudaRig
+
+_WARM_UP = 3
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the case that `arguments` name."""
+    import cupy
+
+    index, strategy, op, dtype, n = arguments
+    backend = CudaBackend(int(index))
+    rig = CudaRig(backend)
+    with rig.active():
+        subject = rig.load(Data().source(dtype, int(n))).subject(op, strategy)
+        for _ in range(_WARM_UP):
+            subject.run()
+        backend.gpu.stream.synchronize()
+        cupy.cuda.profiler.start()
+        subject.run()
+        backend.gpu.stream.synchronize()
+        cupy.cuda.profiler.stop()
+    backend.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,97 @@
+"""The launches of a strategy on a GPU, written down without running them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from kernels.catalog import EXACT
+from kernels.cuda.compile import Unit, compile_unit
+from kernels.cuda.exact_method import ExactPairs, exact_method
+from kernels.cuda.failures import cuda_errors
+from kernels.cuda.feed import carrier
+from kernels.cuda.launch import Gpu, Kernel
+from kernels.cuda.methods import OwnMethod
+from kernels.cuda.prepared import Call, RecordingGpu
+from kernels.cuda.profile.compiled import check_ours
+from kernels.cuda.profile.records import KernelRecord
+from kernels.cuda.strategies import FAST, own_strategies
+from kernels.dtypes import DType
+from kernels.errors import OutOfMemory
+from kernels.operands import operands
+from kernels.ops import Op, Terms
+from kernels.source import GeneratedSource
+
+_WARP = 32
+
+
+def launched_kernels(gpu: Gpu, strategy: str, op: Op, dtype: DType, n: int) -> tuple[KernelRecord, ...]:
+    """The kernels that a strategy launches for an op of `n` elements in one array, in their order.
+
+    Raises InvalidInput or Unavailable saying why there are none, OutOfMemory where the array has no room.
+    """
+    check_ours(strategy, op, dtype)
+    watcher = _Watcher(gpu)
+    with gpu.active(), cuda_errors(f"{op.name} by {strategy}"):
+        calls = _calls(watcher, strategy, op, dtype, n)
+        return tuple(_record(gpu, call, watcher.units[call.kernel.name]) for call in calls)
+
+
+class _Watcher(RecordingGpu):
+    """Remembers, too, which unit each kernel is of."""
+
+    def __init__(self, gpu: Gpu) -> None:
+        super().__init__(gpu)
+        self.units: dict[str, Unit] = {}
+
+    def kernel(self, unit: Unit, name: str, *, cooperative: bool = False) -> Kernel:
+        self.units[name] = unit
+        return super().kernel(unit, name, cooperative=cooperative)
+
+
+def _calls(gpu: _Watcher, strategy: str, op: Op, dtype: DType, n: int) -> list[Call]:
+    source = GeneratedSource("zeros", n, 0, dtype)
+    arrays = list(_arrays(gpu, dtype, n, op.sources))
+    if strategy == EXACT and op.terms is not Terms.NONE:
+        method: Any = exact_method(gpu, op, operands(op, source, source if op.sources == 2 else None, 0), pieces=1)
+    else:
+        method = OwnMethod(gpu, own_strategies()[FAST if strategy == EXACT else strategy], op, dtype)
+    with gpu.recording() as calls:
+        if isinstance(method, ExactPairs):
+            method.add_pairs(*arrays)
+        else:
+            method.add(arrays[0], 0)
+    return calls
+
+
+def _arrays(gpu: Gpu, dtype: DType, n: int, count: int) -> Iterator[Any]:
+    """Nothing reads them: what is launched depends on where they lie and how long they are."""
+    import cupy
+
+    free = int(cupy.cuda.runtime.memGetInfo()[0]) + int(cupy.get_default_memory_pool().free_bytes())
+    if count * n * dtype.itemsize > free:
+        raise OutOfMemory(f"{count * n:,} elements of {dtype.name} have no room in the {free:,} bytes that are free")
+    for _ in range(count):
+        yield cupy.empty(n, dtype=carrier(dtype))
+
+
+def _record(gpu: Gpu, call: Call, unit: Unit) -> KernelRecord:
+    from cupy.cuda import runtime
+
+    name = call.kernel.name
+    resources = next(row for row in compile_unit(unit, gpu.arch, gpu.cache).resources if row.kernel == name)
+    resident = call.kernel.blocks_per_multiprocessor(call.block, call.shared)
+    most = int(runtime.getDeviceProperties(gpu.index)["maxThreadsPerMultiProcessor"]) // _WARP
+    warps = -(-call.block // _WARP)
+    return KernelRecord(
+        name=name,
+        registers=resources.registers,
+        static_shared=resources.shared,
+        dynamic_shared=call.shared,
+        stack=resources.stack,
+        spill_stores=resources.spill_stores,
+        spill_loads=resources.spill_loads,
+        threads=call.block,
+        blocks=call.grid,
+        blocks_per_multiprocessor=resident,
+        occupancy_percent=100.0 * resident * warps / most,
+        waves=call.grid / (resident * gpu.multiprocessors) if resident else None,
+    )

@@ -1,0 +1,46 @@
+"""What a profile found, as plain values: the fields of `app.results.profile`, where they are described."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """What Nsight Compute counted."""
+
+    duration_us: float | None
+    dram_percent: float | None
+    warp_efficiency_percent: float | None
+    achieved_occupancy_percent: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelRecord:
+    """One kernel as it is launched."""
+
+    name: str
+    registers: int
+    static_shared: int
+    dynamic_shared: int | None
+    stack: int
+    spill_stores: int
+    spill_loads: int
+    threads: int | None
+    blocks: int | None = None
+    blocks_per_multiprocessor: int | None = None
+    occupancy_percent: float | None = None
+    waves: float | None = None
+    counters: Counters | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileRecord:
+    """What a strategy launches for one op, dtype and size. `outcome` is measured, skipped or failed."""
+
+    strategy: str
+    op: str
+    dtype: str
+    n: int | None
+    outcome: str
+    reason: str | None = None
+    kernels: tuple[KernelRecord, ...] = ()
+    counters_unavailable: str | None = None

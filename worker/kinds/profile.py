@@ -1,0 +1,49 @@
+"""Kernel profiles: on a GPU as launched, elsewhere as compiled."""
+
+from collections import Counter
+from dataclasses import asdict
+
+from app.jobs.profile_spec import ProfileSpec
+from app.results.benchmark import BenchmarkTimings
+from app.results.profile import ProfilePoint, ProfileResult
+from kernels.backend import Backend
+from kernels.cuda.backend import CudaBackend
+from kernels.cuda.compile import nvrtc_version
+from kernels.cuda.launch import Gpu
+from kernels.cuda.profile.run import profile
+from worker.kinds.attempt import Attempt
+from worker.messages import Progress, Success, Tell
+
+_UNIT = "points"
+_NOTE = "no GPU took part: kernels were compiled for {arch}; what a launch on a GPU decides is null"
+
+
+def profile_kernels(attempt: Attempt, spec: ProfileSpec, tell: Tell) -> Success:
+    """Profile all points of `spec`. Raises Unavailable where there is not even a compiler, CudaError."""
+    axes, gpu = spec.axes(), _gpu(attempt.backend)
+    arch = spec.arch if gpu is None else gpu.arch
+    total = len(axes) if gpu is not None else len(axes) // len(axes.sizes)
+    points: list[ProfilePoint] = []
+    libraries = {**attempt.provenance.libraries, "nvrtc": nvrtc_version()}
+    tell(Progress(0, total, _UNIT))
+    for record in profile(axes, gpu, arch, counters=spec.counters):
+        points.append(ProfilePoint.model_validate(asdict(record)))
+        tell(Progress(len(points), total, _UNIT))
+    outcomes = Counter(point.outcome for point in points)
+    result = ProfileResult(
+        arch=arch,
+        note=_NOTE.format(arch=arch) if gpu is None else None,
+        points=tuple(points),
+        measured=outcomes["measured"],
+        skipped=outcomes["skipped"],
+        failed=outcomes["failed"],
+        backend=attempt.device.backend,
+        device=attempt.device,
+        timings=BenchmarkTimings(queued_ms=attempt.queued_ms, total_ms=attempt.elapsed_ms()),
+        provenance=attempt.provenance.model_copy(update={"libraries": libraries}),
+    )
+    return Success(result.model_dump(mode="json"))
+
+
+def _gpu(backend: Backend) -> Gpu | None:
+    return backend.gpu if isinstance(backend, CudaBackend) else None

@@ -1,0 +1,59 @@
+"""Scaling studies: every point told as progress, the whole at the end."""
+
+from dataclasses import asdict
+
+from app.jobs.scaling_spec import ScalingSpec
+from app.results.benchmark import BenchmarkTimings
+from app.results.reduce import DeviceView
+from app.results.scaling import MessagePoint, ScalingPoint, ScalingResult
+from kernels.backend import Device
+from kernels.scaling.axes import Outcome
+from kernels.scaling.records import ArrayRecord, Libraries, MessageRecord
+from kernels.scaling.run import run
+from kernels.scaling.site import open_site
+from worker.kinds.attempt import Attempt
+from worker.messages import Progress, Success, Tell
+
+_UNIT = "points"
+
+
+def measure_scaling(attempt: Attempt, spec: ScalingSpec, tell: Tell) -> Success:
+    """Measure all points of `spec`. Raises RankLost where a process of a team dies."""
+    study, site = spec.study(), open_site(attempt.backend)
+    arrays: list[ScalingPoint] = []
+    messages: list[MessagePoint] = []
+    provenance = attempt.provenance
+    tell(Progress(0, len(study), _UNIT))
+    for record in run(site, study):
+        match record:
+            case ArrayRecord():
+                arrays.append(ScalingPoint.model_validate(asdict(record)))
+            case MessageRecord():
+                messages.append(MessagePoint.model_validate(asdict(record)))
+            case Libraries(versions):
+                libraries = {**provenance.libraries, **dict(versions)}
+                provenance = provenance.model_copy(update={"libraries": libraries})
+        tell(Progress(len(arrays) + len(messages), len(study), _UNIT))
+    outcomes = [point.outcome for point in (*arrays, *messages)]
+    result = ScalingResult(
+        dtype=study.dtype,
+        distribution=spec.distribution,
+        note=site.note,
+        devices=tuple(_view(device) for device in site.devices),
+        available=site.available,
+        points=tuple(arrays),
+        messages=tuple(messages),
+        measured=outcomes.count(Outcome.MEASURED),
+        skipped=outcomes.count(Outcome.SKIPPED),
+        failed=outcomes.count(Outcome.FAILED),
+        suspect=sum(point.suspect is not None for point in arrays),
+        backend=attempt.device.backend,
+        device=attempt.device,
+        timings=BenchmarkTimings(queued_ms=attempt.queued_ms, total_ms=attempt.elapsed_ms()),
+        provenance=provenance,
+    )
+    return Success(result.model_dump(mode="json"))
+
+
+def _view(device: Device) -> DeviceView:
+    return DeviceView(**{**asdict(device), "versions": dict(device.versions)})
