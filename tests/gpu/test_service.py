@@ -9,7 +9,7 @@ import pytest
 from client.api import Client
 from client.demo.service import Service, running_service
 from tests.servers import folder
-from worker.serve.slots import gpu_count
+from worker.gpu_lock import gpu_count
 
 
 @pytest.fixture(scope="module")

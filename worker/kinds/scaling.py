@@ -34,7 +34,7 @@ def measure_scaling(attempt: Attempt, spec: ScalingSpec, tell: Tell) -> Success:
                 libraries = {**provenance.libraries, **dict(versions)}
                 provenance = provenance.model_copy(update={"libraries": libraries})
         tell(Progress(len(arrays) + len(messages), len(study), _UNIT))
-    outcomes = [point.outcome for point in (*arrays, *messages)]
+    outcomes = [*(point.outcome for point in arrays), *(message.outcome for message in messages)]
     result = ScalingResult(
         dtype=study.dtype,
         distribution=spec.distribution,

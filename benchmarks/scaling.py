@@ -1,0 +1,152 @@
+"""How the exact sum scales over the GPUs of this machine, or over its cores: `python -m benchmarks.scaling`.
+
+The whole study of `docs/scaling.md`: strong scaling over the sizes of the course report, weak scaling at 2³⁰ elements a
+GPU (2²⁴ a core), one process and one process a rank, ring and tree, messages from 8 B to 1 GiB. `--out` writes every
+point as JSON; `--from` prints the tables of such a file instead of measuring.
+"""
+
+import argparse
+import json
+import platform
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from kernels import GANG, open_backend
+from kernels.backend import Backend
+from kernels.bench.printer import duration
+from kernels.errors import Unavailable
+from kernels.scaling.axes import Algorithm
+from kernels.scaling.records import Libraries
+from kernels.scaling.run import run
+from kernels.scaling.site import Site, open_site
+from kernels.scaling.study import Study
+
+REPORT_SIZES = (1_000_000, 10_000_000, 50_000_000, 100_000_000, 500_000_000, 1_000_000_000)
+MESSAGES = tuple(8 << shift for shift in range(0, 28, 3))
+RANKS = (1, 2, 4, 8)
+Points = Sequence[dict[str, Any]]
+
+
+def study_for(site: Site, *, quick: bool) -> Study:
+    """All of it on GPUs; on a CPU arrays and messages that take seconds, not minutes."""
+    ranks = tuple(ranks for ranks in RANKS if ranks <= max(2, site.available))
+    algorithms = (Algorithm.AUTO, Algorithm.RING, Algorithm.TREE)
+    if quick:
+        return Study((100_000,), (1 << 16,), (8, 1 << 16), ranks, samples=5, time_limit_s=0.5)
+    if site.note is None:
+        return Study(REPORT_SIZES, (1 << 30,), MESSAGES, ranks, algorithms=algorithms, time_limit_s=3.0)
+    return Study(REPORT_SIZES[:4], (1 << 24,), MESSAGES[:8], ranks, algorithms=algorithms[1:], time_limit_s=3.0)
+
+
+def open_widest() -> Backend:
+    """All GPUs, or the CPU where there are none."""
+    try:
+        return open_backend(GANG)
+    except Unavailable:
+        return open_backend("cpu")
+
+
+def measure(site: Site, study: Study) -> dict[str, Any]:
+    """Every point, as it will be written."""
+    began = time.monotonic()
+    points: list[dict[str, Any]] = []
+    libraries: dict[str, str] = {}
+    for record in run(site, study):
+        if isinstance(record, Libraries):
+            libraries = dict(record.versions)
+            continue
+        points.append({"seconds": round(time.monotonic() - began, 2), **asdict(record)})
+        print(f"\r\x1b[K{len(points)}/{len(study)}", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    return {
+        "script": "benchmarks.scaling",
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "host": {"name": socket.gethostname(), "python": platform.python_version()},
+        "devices": [asdict(device) for device in site.devices],
+        "libraries": libraries,
+        "note": site.note,
+        "points": points,
+    }
+
+
+def array_table(points: Points) -> str:
+    """A line an array on several ranks: the parts of its time, and how it compares with one rank."""
+    lines = [
+        "| scaling | method | ranks | processes | algorithm | n | one rank | local | all-reduce | total | speed-up | "
+        "efficiency | bits of one |",
+        "|---|---|---:|---|---|---:|---:|---:|---:|---:|---:|---:|---|",
+    ]
+    for point in points:
+        if "n" not in point or point["ranks"] == 1:
+            continue
+        case = (point["scaling"], point["method"], str(point["ranks"]), *_how(point), f"{point['n']:,}")
+        lines.append("| " + " | ".join((*case, *_array_figures(point))) + " |")
+    return "\n".join(lines)
+
+
+def _array_figures(point: dict[str, Any]) -> tuple[str, ...]:
+    if point["outcome"] != "measured":
+        return (f"{point['outcome']}: {point['reason']}", *[""] * 6)
+    times = (point[name] for name in ("baseline_ms", "local_ms", "communication_ms", "total_ms"))
+    speedup = f"{point['speedup']:.3f}×" if point["speedup"] is not None else "–"
+    efficiency = f"{point['efficiency']:.4f}" if point["efficiency"] is not None else "–"
+    if point["suspect"]:
+        speedup = f"suspect ({speedup})"
+    same = {True: "yes", False: "no", None: "–"}[point["same_bits"]]
+    return (*(duration(ms) if ms is not None else "–" for ms in times), speedup, efficiency, same)
+
+
+def message_table(points: Points) -> str:
+    """A line a message size; the columns are bandwidths of the bus, in GB/s, and times."""
+    found = {(point["bytes"], point["ranks"], *_how(point)): point for point in points if "bytes" in point}
+    teams = list(dict.fromkeys(key[1:] for key in found))
+    heads = [f"{ranks} ranks, {processes}, {algorithm}" for ranks, processes, algorithm in teams]
+    lines = ["| bytes | " + " | ".join(heads) + " |", "|---:|" + "---:|" * len(teams)]
+    for nbytes in dict.fromkeys(key[0] for key in found):
+        cells = [_message_cell(found.get((nbytes, *team))) for team in teams]
+        lines.append(f"| {nbytes:,} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _message_cell(point: dict[str, Any] | None) -> str:
+    if point is None:
+        return "–"
+    if point["outcome"] != "measured":
+        return str(point["outcome"])
+    right = "" if point["correct"] else " WRONG"
+    return f"{point['time_us']:,.1f} µs, {point['busbw_gbps']:.3g} GB/s{right}"
+
+
+def _how(point: dict[str, Any]) -> tuple[str, str]:
+    return {"one_process": "one", "process_per_rank": "one a rank"}[point["mode"]], str(point["algorithm"])
+
+
+def main() -> int:
+    """Measure, or read, and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, help="write every point here, as JSON")
+    parser.add_argument("--from", type=Path, dest="source", help="print the tables of this file")
+    parser.add_argument("--quick", action="store_true", help="small arrays, to see that it works")
+    arguments = parser.parse_args()
+    if arguments.source is not None:
+        found = json.loads(arguments.source.read_text())
+    else:
+        site = open_site(open_widest())
+        found = measure(site, study_for(site, quick=arguments.quick))
+    if arguments.out is not None:
+        arguments.out.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    print(f"{' + '.join(device['name'] for device in found['devices'])}, {found['when']}, {found['libraries']}\n")
+    print(array_table(found["points"]))
+    print()
+    print(message_table(found["points"]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,143 @@
+"""Ranks on GPUs, with NCCL between them. What needs two GPUs is skipped with one."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from client.api import Client
+from client.demo.service import running_service
+from kernels import open_backend
+from kernels.backend import Backend
+from kernels.bench.data import Data
+from kernels.dtypes import DTYPES
+from kernels.errors import RankLost, Unavailable
+from kernels.exact import ExactState
+from kernels.scaling.axes import Algorithm, Method, Mode, Outcome
+from kernels.scaling.crew import Load, Sample
+from kernels.scaling.records import ArrayRecord, MessageRecord
+from kernels.scaling.run import run
+from kernels.scaling.site import Site, open_site
+from kernels.scaling.study import Study
+from kernels.scaling.team import Team
+from kernels.source import GeneratedSource
+from tests.servers import folder
+
+
+@pytest.fixture(scope="module")
+def gang() -> Backend:
+    try:
+        return open_backend("gang")
+    except Unavailable as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def site(gang: Backend) -> Site:
+    return open_site(gang)
+
+
+@pytest.fixture
+def pair(site: Site) -> Site:
+    if site.available < 2:
+        pytest.skip("this machine has one GPU")
+    return site
+
+
+@pytest.fixture(scope="module")
+def cpu() -> Iterator[Backend]:
+    opened = open_backend("cpu")
+    yield opened
+    opened.close()
+
+
+def state_by_cpu(cpu: Backend, source: GeneratedSource) -> ExactState:
+    state = cpu.reduce(source, "sum", strategy="exact").state
+    assert state is not None
+    return ExactState.from_bytes(state)
+
+
+def test_one_gpu_is_measured_and_more_than_there_are_is_skipped(site: Site) -> None:
+    study = Study(sizes=(100_003,), messages=(8,), ranks=(1, 64), samples=10)
+    found = list(run(site, study))
+    alone = [one for one in found if isinstance(one, ArrayRecord) and one.ranks == 1]
+    assert [(one.outcome, one.speedup, one.communication_ms) for one in alone] == [(Outcome.MEASURED, 1.0, 0.0)] * 2
+    exact = next(one for one in alone if one.method is Method.EXACT)
+    assert exact.same_bits
+    others = [one for one in found if isinstance(one, ArrayRecord | MessageRecord) and one.ranks == 64]
+    assert {one.outcome for one in others} == {Outcome.SKIPPED}
+    assert f"room for {site.available}" in str(others[0].reason)
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("algorithm", Algorithm)
+def test_all_ranks_hold_the_state_that_the_cpu_computes(
+    pair: Site, cpu: Backend, mode: Mode, algorithm: Algorithm
+) -> None:
+    from kernels.scaling.crew import Collect
+
+    with Team(pair.recruits(mode, algorithm, 2, 0), pair.environment(algorithm)) as team:
+        for dtype in ("float16", "bfloat16", "float32", "float64"):
+            for distribution in ("normal", "all_exponents", "pathological"):
+                source = Data(distribution, {}, 5).source(dtype, 1_000_003)
+                team.tell(Load(source, Method.EXACT))
+                team.tell(Sample(2))
+                held = [one for process in team.tell(Collect()) for one in process]
+                assert held == [state_by_cpu(cpu, source)] * 2
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_study_of_two_gpus_is_exact_and_its_messages_arrive(pair: Site, mode: Mode) -> None:
+    study = Study(
+        sizes=(1_000_000,),
+        sizes_per_rank=(1 << 20,),
+        messages=(8, 1 << 20),
+        ranks=(2,),
+        modes=(mode,),
+        algorithms=(Algorithm.RING,),
+        samples=10,
+    )
+    found = list(run(pair, study))
+    arrays = [one for one in found if isinstance(one, ArrayRecord) and one.ranks == 2]
+    assert [one.outcome for one in arrays] == [Outcome.MEASURED] * 4, [one.reason for one in arrays]
+    for one in arrays:
+        assert one.same_bits is not False or one.method is Method.FLOAT
+        assert one.communication_ms is not None
+        assert one.communication_ms > 0
+        assert len(one.times) == 2
+    messages = [one for one in found if isinstance(one, MessageRecord)]
+    assert [(one.outcome, one.correct) for one in messages] == [(Outcome.MEASURED, True)] * 2
+
+
+def test_a_killed_rank_ends_its_team_and_leaves_no_process(pair: Site) -> None:
+    source = GeneratedSource("normal", 1_000_000, 0, DTYPES["float32"])
+    before = set(psutil.Process().children(recursive=True))
+    team = Team(pair.recruits(Mode.PROCESS_PER_RANK, Algorithm.RING, 2, 0), pair.environment(Algorithm.RING))
+    team.tell(Load(source, Method.EXACT))
+    pid = team.pids[1]
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    with pytest.raises(RankLost, match="signal 9"):
+        team.tell(Sample(3))
+    left = set(psutil.Process().children(recursive=True)) - before
+    assert not [process for process in left if process.pid in team.pids]
+
+
+def test_a_gang_job_and_jobs_of_single_gpus_all_end(pair: Site) -> None:
+    """The slots of both GPUs, the gang and the CPU at once, with work for all of them."""
+    study: dict[str, Any] = {"kind": "scaling", "sizes": [1_000_000], "messages": [8], "ranks": [1, 2], "samples": 5}
+    array = {"type": "generate", "distribution": "normal", "n": 30_000_000, "seed": 3}
+    single = {"kind": "reduce", "backend": "cuda", "strategy": "exact", "source": array}
+    with folder() as root:
+        (root / "data").mkdir()
+        slots = ("--slots", "cuda:0,cuda:1,gang,cpu")
+        with running_service(Path(root), *slots) as service, Client(service.url, service.token) as client:
+            first = [client.submit(single) for _ in range(10)]
+            gangs = [client.submit({**study, "algorithms": [name]}) for name in ("ring", "tree")]
+            second = [client.submit(single) for _ in range(10)]
+            results = [client.wait(job, timeout_s=240) for job in (*gangs, *first, *second)]
+    assert {job.status for job in results} == {"succeeded"}, [job.error for job in results]
