@@ -15,16 +15,19 @@ from app.catalogue import endpoints as catalogue
 from app.charts.press import Press
 from app.config import Settings, load_settings
 from app.context import Context
+from app.dashboard import install as dashboard
 from app.datasets import endpoints as datasets
 from app.db import Database
 from app.exact_states import endpoints as exact_states
 from app.jobs import endpoints as jobs
 from app.metrics import Measured, Metrics
 from app.notifications import Notifications
+from app.presets import endpoints as presets
 from app.reports import endpoints as reports
 from app.requests import BodyLimit
 from app.results import comparison_endpoints as comparisons
 from app.results import endpoints as results
+from app.webhooks import endpoints as webhooks
 
 _DESCRIPTION = """Submit a reduction, wait for a worker, read the correctly rounded value with its timings and
 provenance. Every error is a problem (RFC 9457, `application/problem+json`). All routes but `/healthz` and `/readyz`
@@ -64,9 +67,22 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         BodyLimit, max_bytes=settings.max_body_bytes, others={datasets.PREFIX: settings.max_dataset_bytes}
     )
     app.add_middleware(Measured, metrics=metrics)
-    for part in (jobs, results, comparisons, reports, exact_states, catalogue, administration, datasets, health):
+    for part in (
+        jobs,
+        results,
+        comparisons,
+        reports,
+        exact_states,
+        catalogue,
+        presets,
+        administration,
+        webhooks,
+        datasets,
+        health,
+    ):
         app.include_router(part.router)
     app.include_router(_document())
+    dashboard.install(app, settings)
     error_handlers.install(app)
     openapi.install(app)
     return app

@@ -6,6 +6,7 @@ from app.jobs.models import events, idempotency_keys, jobs, workers
 from app.quotas.models import quota_holds, quotas
 from app.results.models import measurements
 from app.schema import metadata
+from app.webhooks.models import webhook_attempts, webhook_secrets, webhooks
 
 __all__ = [
     "datasets",
@@ -19,5 +20,8 @@ __all__ = [
     "sessions",
     "tokens",
     "users",
+    "webhook_attempts",
+    "webhook_secrets",
+    "webhooks",
     "workers",
 ]

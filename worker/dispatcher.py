@@ -29,6 +29,7 @@ from worker.backoff import Backoff
 from worker.leadership import Leadership
 from worker.queue import Mail, connect, rq_id
 from worker.stop import Stop
+from worker.webhooks.sender import Sender
 
 log: FilteringBoundLogger = structlog.get_logger()
 
@@ -230,7 +231,10 @@ def main() -> int:
     # If Postgres crashes, a forgotten hand-over or recovery is simply due again: the letter in Redis stays valid.
     database = BlockingDatabase(settings.database_url, application="warpfold-dispatcher", durable=False)
     mail = Mail(connect(settings.redis_url, answer_within_s=5.0))
+    sender = Sender(settings)
+    sender.start()
     Dispatcher(settings, database, mail, stop).run()
+    sender.stop()
     database.close()
     log.info("stopped")
     return 0

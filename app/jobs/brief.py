@@ -42,7 +42,8 @@ def brief_of(spec: JobSpec) -> str | None:
     source, other = _brief(spec.source), _brief(spec.other) if spec.other is not None else None
     if source is spec.source and other is spec.other:
         return None
-    return BriefReduceSpec(**spec.model_dump(exclude=set(TAGGED_FIELDS)), source=source, other=other).model_dump_json()
+    rest = spec.model_dump(exclude={*TAGGED_FIELDS, "webhook"})
+    return BriefReduceSpec(**rest, source=source, other=other).model_dump_json(exclude={"webhook"})
 
 
 def _brief(source: Source) -> Source | BriefValues:

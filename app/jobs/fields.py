@@ -5,8 +5,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
-    ConfigDict,
     Field,
     GetPydanticSchema,
     StrictBool,
@@ -17,6 +15,8 @@ from pydantic import (
 from pydantic.config import JsonDict
 from pydantic_core import core_schema
 
+from app.jobs.frozen import Frozen
+from app.jobs.webhook import Webhook
 from kernels.catalog import strategy_names
 from kernels.dtypes import DTYPES
 from kernels.errors import InvalidInput
@@ -76,13 +76,12 @@ TagName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 TagValue = Annotated[str, StringConstraints(max_length=256, pattern=r"^[^\x00]*$")]
 
 
-class Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
 class JobOptions(Frozen):
     """What every kind of job has."""
 
     timeout_s: float = Field(300.0, strict=True, gt=0, le=MAX_TIMEOUT_S, description="of running, queueing not counted")
     priority: Priority = "normal"
     tags: dict[TagName, TagValue] = Field(default_factory=dict, max_length=32)
+    webhook: Webhook | None = Field(
+        None, description="told once, when the job has ended; not shown with the spec, but at /v1/jobs/{id}/deliveries"
+    )

@@ -24,8 +24,11 @@ from app.jobs.sources import DatasetSource, PathSource, ValuesSource
 from app.jobs.spec import JobSpec
 from app.jobs.states import PRIORITIES, Status
 from app.jobs.task_spec import TaskSpec, needs
+from app.jobs.webhook import Webhook
 from app.quotas import repository as quotas
 from app.quotas.quota import Limits, QuotaName
+from app.webhooks import repository as webhooks
+from app.webhooks.addresses import names_private
 from kernels.errors import InvalidInput
 
 _RETRY_AFTER_FULL_S = 5
@@ -41,6 +44,8 @@ class Submitted:
 
 def check(spec: JobSpec, settings: Settings) -> None:
     """What depends on this server's settings. Raises InvalidInput naming the field."""
+    if spec.webhook is not None and not settings.webhook_allow_private and names_private(spec.webhook.url.host or ""):
+        raise InvalidInput("names a private address, which this server does not call", "webhook.url")
     if not isinstance(spec, ReduceSpec):
         return
     for field, source in (("source", spec.source), ("other", spec.other)):
@@ -77,7 +82,7 @@ async def submit(context: Context, user: Principal, spec: JobSpec, key: Key | No
     for child in children:
         check(child.spec, context.settings)
     limit = context.settings.max_queued_per_user
-    wanted = _Wanted(new, tuple(child.job for child in children), _datasets(spec))
+    wanted = _Wanted(new, tuple(child.job for child in children), _datasets(spec), spec.webhook)
     return await context.database.run(_submit, wanted, user.name, key, limit=limit)
 
 
@@ -89,11 +94,12 @@ class _Child:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What one submission is to add: a job, its children, and the uploaded arrays that they need."""
+    """What one submission is to add: a job, its children, the uploaded arrays that they need, whom to tell the end."""
 
     job: NewJob
     children: tuple[NewJob, ...]
     datasets: Mapping[str, str]
+    webhook: Webhook | None
 
 
 def _new(owner_id: int, spec: JobSpec) -> NewJob:
@@ -104,7 +110,7 @@ def _new(owner_id: int, spec: JobSpec) -> NewJob:
         priority=PRIORITIES[spec.priority],
         needs=NONE if isinstance(spec, PresetSpec) else needs(spec),
         timeout_s=spec.timeout_s,
-        spec=spec.model_dump_json(),
+        spec=spec.model_dump_json(exclude={"webhook"}),
         spec_brief=brief_of(spec),
         tags=spec.tags,
     )
@@ -144,6 +150,8 @@ def _submit(connection: Connection, wanted: _Wanted, owner: str, key: Key | None
                 raise Invalid.of(needed[missing], "there is no dataset with this id, or it was deleted")
         for child in wanted.children:
             repository.accept(connection, child)
+        if wanted.webhook is not None:
+            _register(connection, new, wanted.webhook)
         job = Job.queued(new, owner, accepted)
         return Submitted(_found(repository.get(connection, job.id)) if wanted.children else job, new=True)
     kept = None if key is None else repository.find_key(connection, new.owner_id, key.name)
@@ -152,6 +160,11 @@ def _submit(connection: Connection, wanted: _Wanted, owner: str, key: Key | None
     if key is not None and kept.body_hash != key.body_hash:
         raise Invalid.of("Idempotency-Key", "was used before with another body")
     return Submitted(_found(repository.get(connection, kept.job_id)), new=False)
+
+
+def _register(connection: Connection, new: NewJob, webhook: Webhook) -> None:
+    if not webhooks.register(connection, new.id, new.owner_id, str(webhook.url), webhook.secret):
+        raise Invalid.of("webhook.secret", "give one, or make one of your own with POST /v1/webhooks/secret")
 
 
 def _queue_full(connection: Connection, owner_id: int, limit: int, children: int) -> TooMany:

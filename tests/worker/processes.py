@@ -15,7 +15,7 @@ from app.config import Settings
 
 def environment(settings: Settings) -> dict[str, str]:
     """What makes a process read these settings."""
-    given = settings.model_dump(mode="json")
+    given = settings.model_dump(mode="json", exclude_none=True)
     given["data_roots"] = os.pathsep.join(str(root) for root in settings.data_roots)
     return {**os.environ, **{f"WARPFOLD_{name.upper()}": str(value) for name, value in given.items()}}
 

@@ -7,4 +7,4 @@ from app.jobs.views import JobView
 def test_the_documented_example_is_a_job_with_a_spec_that_is_accepted() -> None:
     example: dict[str, Any] = JobView.model_json_schema()["examples"][0]
     JobView.model_validate(example)
-    assert job_spec.validate_python(example["spec"]).model_dump(mode="json") == example["spec"]
+    assert job_spec.validate_python(example["spec"]).model_dump(mode="json", exclude={"webhook"}) == example["spec"]

@@ -1,0 +1,51 @@
+"""Where to tell of a job's end, as a submission names it."""
+
+import base64
+import binascii
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, HttpUrl, SerializationInfo, field_serializer
+
+from app.jobs.frozen import Frozen
+
+SECRET_PREFIX = "whsec_"  # noqa: S105 (the scheme's, not a secret)
+SHOW_SECRETS = "show secrets"
+"""The context of a dump that is to be sent to the service: any other leaves the secret out."""
+
+_SHORTEST, _LONGEST = 24, 64
+
+
+def _plain(url: HttpUrl) -> HttpUrl:
+    if url.username or url.password:
+        raise ValueError("must not carry a user or a password: the signature says who sends")
+    if url.fragment:
+        raise ValueError("must not have a fragment: it would never be sent")
+    return url
+
+
+def _secret(given: str) -> str:
+    try:
+        key = base64.b64decode(given.removeprefix(SECRET_PREFIX), validate=True)
+    except binascii.Error:
+        key = b""
+    if not given.startswith(SECRET_PREFIX) or not _SHORTEST <= len(key) <= _LONGEST:
+        raise ValueError(
+            f"must be {SECRET_PREFIX} and {_SHORTEST} to {_LONGEST} random bytes in base64 (Standard Webhooks)"
+        )
+    return given
+
+
+class Webhook(Frozen):
+    """A receiver, and the secret that what it receives is signed with (https://www.standardwebhooks.com)."""
+
+    url: Annotated[HttpUrl, AfterValidator(_plain)] = Field(description="http or https; redirects are not followed")
+    secret: Annotated[str, AfterValidator(_secret)] | None = Field(
+        None,
+        max_length=128,
+        repr=False,
+        description="whsec_…, never shown again; left out: your own, made at /v1/webhooks/secret",
+    )
+
+    @field_serializer("secret")
+    def _hidden(self, secret: str | None, info: SerializationInfo) -> str | None:
+        return secret if info.context == SHOW_SECRETS else None

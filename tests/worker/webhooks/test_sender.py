@@ -1,0 +1,206 @@
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+from standardwebhooks import Webhook
+
+from app.config import Settings
+from app.db import BlockingDatabase
+from app.jobs import leases, outbox
+from app.jobs.states import Reason
+from app.webhooks import repository
+from app.webhooks.message import message_id, new_secret
+from app.webhooks.repository import Deliveries, State
+from tests.worker.ledger import Ledger
+from tests.worker.webhooks.receivers import Behaviour, answer, closed_port, drip, hang, receiver
+from worker.webhooks.sender import Sender
+
+SECRET = new_secret()
+OK = answer(204)
+
+
+@pytest.fixture
+def open_(settings: Settings) -> Settings:
+    """Settings of a sender that may call the receivers of tests, and has no patience."""
+    quick = {"webhook_allow_private": True, "webhook_timeout_s": 0.5, "dispatch_interval_s": 0.05}
+    return settings.model_copy(update=quick)
+
+
+@contextmanager
+def sending(settings: Settings, schedule: Sequence[float] = (0.05, 0.05)) -> Iterator[None]:
+    sender = Sender(settings, schedule=schedule)
+    sender.start()
+    try:
+        yield
+    finally:
+        sender.stop()
+
+
+def hooked(ledger: Ledger, url: str, owner: str = "ada", secret: str | None = SECRET) -> UUID:
+    """A job that is to tell `url` of its end."""
+    job_id = ledger.submit(owner=owner)
+    assert ledger.database.run(repository.register, job_id, ledger.owner(owner), url, secret)
+    return job_id
+
+
+def end(ledger: Ledger, job_id: UUID, error: str | None = None) -> None:
+    lease = ledger.database.run(leases.claim, job_id, 1, ledger.worker("cpu"), 60.0)
+    assert lease is not None
+    if error is None:
+        assert ledger.database.run(leases.succeed, lease, {}, ())
+    else:
+        assert ledger.database.run(leases.fail, lease, Reason.TIMEOUT, error)
+
+
+def deliveries(ledger: Ledger, job_id: UUID) -> Deliveries:
+    found = ledger.database.run(repository.deliveries, job_id)
+    assert found is not None
+    return found
+
+
+def settled(ledger: Ledger, job_id: UUID) -> Deliveries:
+    """The deliveries of a job once there is nothing more to do."""
+    give_up = time.monotonic() + 20
+    while (found := deliveries(ledger, job_id)).state not in (State.DELIVERED, State.GIVEN_UP):
+        assert time.monotonic() < give_up, found
+        time.sleep(0.02)
+    return found
+
+
+def test_the_end_of_a_job_arrives_signed_and_once(ledger: Ledger, open_: Settings) -> None:
+    with receiver(OK) as there, sending(open_):
+        job_id = hooked(ledger, there.url())
+        time.sleep(0.3)
+        assert there.received == []  # it has not ended
+        assert deliveries(ledger, job_id).state is State.WAITING
+        end(ledger, job_id)
+        [one] = there.wait(1)
+        found = settled(ledger, job_id)
+    assert [(attempt.number, attempt.status_code, attempt.error) for attempt in found.attempts] == [(1, 204, None)]
+    assert (found.state, found.next_attempt_at) == (State.DELIVERED, None)
+    message = Webhook(SECRET).verify(one.body, one.headers)
+    assert (message["type"], message["data"]["id"]) == ("job.succeeded", str(job_id))
+    assert one.headers["webhook-id"] == message_id(job_id)
+    assert (one.path, one.headers["content-type"]) == ("/hook?of=me", "application/json")
+    assert len(there.received) == 1
+
+
+def test_a_failed_job_says_why(ledger: Ledger, open_: Settings) -> None:
+    with receiver(OK) as there, sending(open_):
+        end(ledger, hooked(ledger, there.url()), "It took too long — §")
+        [one] = there.wait(1)
+    data = Webhook(SECRET).verify(one.body, one.headers)["data"]
+    assert (data["status"], data["reason"], data["error"]) == ("failed", "timeout", "It took too long — §")
+
+
+def test_a_cancelled_job_tells_too(ledger: Ledger, open_: Settings) -> None:
+    with receiver(OK) as there, sending(open_):
+        ledger.cancel(hooked(ledger, there.url()))
+        [one] = there.wait(1)
+    assert Webhook(SECRET).verify(one.body, one.headers)["type"] == "job.cancelled"
+
+
+def test_without_a_secret_of_its_own_the_owners_signs_it(ledger: Ledger, open_: Settings) -> None:
+    owners = new_secret()
+    ledger.database.run(repository.put_secret, ledger.owner("ada"), owners)
+    with receiver(OK) as there, sending(open_):
+        end(ledger, hooked(ledger, there.url(), secret=None))
+        [one] = there.wait(1)
+    Webhook(owners).verify(one.body, one.headers)
+
+
+@pytest.mark.parametrize("first", [hang, drip, answer(500), answer(302, Location="/elsewhere"), answer(429)])
+def test_what_failed_is_tried_again_with_the_same_id_and_bytes(
+    ledger: Ledger, open_: Settings, first: Behaviour
+) -> None:
+    with receiver(first, OK) as there, sending(open_):
+        job_id = hooked(ledger, there.url())
+        end(ledger, job_id)
+        one, two = there.wait(2)
+        found = settled(ledger, job_id)
+    assert found.state is State.DELIVERED
+    assert [attempt.number for attempt in found.attempts] == [1, 2]
+    assert found.attempts[0].error is not None
+    assert found.attempts[0].finished_at is not None
+    assert (one.headers["webhook-id"], one.body, one.path) == (two.headers["webhook-id"], two.body, two.path)
+    Webhook(SECRET).verify(two.body, two.headers)
+
+
+def test_a_redirect_is_not_followed_to_its_target(ledger: Ledger, open_: Settings) -> None:
+    with receiver(OK) as target, receiver(answer(307, Location=target.url())) as there, sending(open_, ()):
+        job_id = hooked(ledger, there.url())
+        end(ledger, job_id)
+        found = settled(ledger, job_id)
+        assert target.received == []
+    assert (found.state, found.attempts[0].status_code) == (State.GIVEN_UP, 307)
+
+
+def test_after_the_last_attempt_it_is_given_up_and_noted(ledger: Ledger, open_: Settings) -> None:
+    with sending(open_):
+        job_id = hooked(ledger, f"http://127.0.0.1:{closed_port()}/")
+        end(ledger, job_id)
+        found = settled(ledger, job_id)
+    assert (found.state, len(found.attempts), found.next_attempt_at) == (State.GIVEN_UP, 3, None)
+    assert all("cannot be reached" in (attempt.error or "") for attempt in found.attempts)
+
+
+def test_a_receiver_that_is_gone_is_left_alone(ledger: Ledger, open_: Settings) -> None:
+    with receiver(answer(410)) as there, sending(open_):
+        job_id = hooked(ledger, there.url())
+        end(ledger, job_id)
+        assert settled(ledger, job_id).state is State.GIVEN_UP
+        assert len(there.received) == 1
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_what_leads_to_a_private_address_is_never_called(ledger: Ledger, open_: Settings, host: str) -> None:
+    with receiver(OK) as there, sending(open_.model_copy(update={"webhook_allow_private": False})):
+        job_id = hooked(ledger, there.url(host))
+        end(ledger, job_id)
+        found = settled(ledger, job_id)
+        assert there.received == []
+    assert (found.state, len(found.attempts)) == (State.GIVEN_UP, 1)
+    assert "private address" in (found.attempts[0].error or "")
+
+
+def test_one_users_hanging_receiver_leaves_others_their_turns(ledger: Ledger, open_: Settings) -> None:
+    patient = open_.model_copy(update={"webhook_timeout_s": 60.0})
+    with receiver(hang) as stuck, receiver(OK) as there:
+        for _ in range(100):
+            end(ledger, hooked(ledger, stuck.url(), owner="ada"))
+        last = hooked(ledger, there.url(), owner="bob")
+        end(ledger, last)
+        with sending(patient):
+            there.wait(1)
+            assert settled(ledger, last).state is State.DELIVERED
+        assert len(stuck.received) <= 8
+
+
+def test_an_attempt_is_claimed_once_and_due_again_if_its_sender_is_lost(
+    ledger: Ledger, database: BlockingDatabase
+) -> None:
+    job_id = hooked(ledger, "http://example.org/")
+    assert database.run(repository.claim, [], 60.0) is None
+    end(ledger, job_id)
+    first = database.run(repository.claim, [], 0.0)  # its time is over at once
+    second = database.run(repository.claim, [], 60.0)
+    assert first is not None
+    assert second is not None
+    assert (first.number, second.number) == (1, 2)
+    assert database.run(repository.claim, [], 60.0) is None
+    database.run(repository.failed, first, 500, "late", 0.0)  # the second goes on
+    assert database.run(repository.claim, [], 60.0) is None
+    database.run(repository.delivered, second, 200)
+    database.run(repository.failed, second, 500, "twice", 0.0)
+    assert deliveries(ledger, job_id).state is State.DELIVERED
+    assert database.run(repository.claim, [], 60.0) is None
+
+
+def test_webhooks_go_with_their_jobs(ledger: Ledger, database: BlockingDatabase) -> None:
+    job_id = hooked(ledger, "http://example.org/")
+    end(ledger, job_id)
+    assert database.run(outbox.remove_old, timedelta(seconds=-60)) == 1
+    assert database.run(repository.deliveries, job_id) is None

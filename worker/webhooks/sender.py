@@ -1,0 +1,87 @@
+"""Delivers what the outbox of webhooks holds.
+
+A claimed attempt has a number that is given out once and a time after which the next one is due, so that senders may
+be several and may be killed: a receiver then gets a message again, with the same id.
+"""
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import structlog
+from structlog.typing import FilteringBoundLogger
+
+from app.config import Settings
+from app.db import DATABASE_LOST, BlockingDatabase
+from app.webhooks import repository
+from app.webhooks.repository import Claimed
+from worker.backoff import Backoff
+from worker.webhooks.delivery import NOTE_WITHIN_S, deliver
+from worker.webhooks.outbox import Outbox
+from worker.webhooks.schedule import DAY
+from worker.webhooks.transport import Guarded, Transport
+
+log: FilteringBoundLogger = structlog.get_logger()
+
+_AT_ONCE = 64
+_OF_ONE_OWNER = 8  # so that one user's hanging receiver leaves the others their turns
+
+
+class Sender:
+    """A thread with an event loop of its own. Whatever a receiver does, only its own message waits for it."""
+
+    def __init__(self, settings: Settings, *, schedule: Sequence[float] = DAY) -> None:
+        self._settings = settings
+        self._schedule = schedule
+        self._lease_s = settings.webhook_timeout_s + NOTE_WITHIN_S
+        self._under_way: dict[asyncio.Task[None], int] = {}  # and their owners
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="webhooks", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Claim nothing more and break off what is under way: it is due again later."""
+        self._stopping.set()
+        self._thread.join(2.0)
+
+    def _run(self) -> None:
+        database = BlockingDatabase(self._settings.database_url, application="warpfold-webhooks")
+        try:
+            with ThreadPoolExecutor(2, "webhooks-postgres") as threads:
+                asyncio.run(self._serve(Outbox(database, threads)))
+        finally:
+            database.close()
+
+    async def _serve(self, outbox: Outbox) -> None:
+        """Until stopped, whether Postgres is there or not."""
+        backend = Guarded(allow_private=self._settings.webhook_allow_private)
+        lost = Backoff()
+        async with Transport(backend, timeout_s=self._settings.webhook_timeout_s, at_once=_AT_ONCE) as transport:
+            while not self._stopping.is_set():
+                pause = self._settings.dispatch_interval_s
+                try:
+                    while len(self._under_way) < _AT_ONCE and (claimed := await self._claim(outbox)) is not None:
+                        task = asyncio.create_task(deliver(outbox, transport, self._schedule, claimed))
+                        self._under_way[task] = claimed.owner_id
+                        task.add_done_callback(self._done)
+                    lost.reset()
+                except DATABASE_LOST as error:
+                    if not lost.failing:
+                        log.warning("the outbox of webhooks cannot be read", error=str(error).strip())
+                    pause = lost.next()
+                await asyncio.sleep(pause)
+            for task in self._under_way:
+                task.cancel()
+
+    async def _claim(self, outbox: Outbox) -> Claimed | None:
+        busy = [owner for owner, count in Counter(self._under_way.values()).items() if count >= _OF_ONE_OWNER]
+        return await outbox.run(repository.claim, busy, self._lease_s)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        del self._under_way[task]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a delivery broke off; it is due again", exc_info=error)
