@@ -12,7 +12,7 @@ from pydantic import PrivateAttr
 from app.jobs.spec import JobSpec
 from client import catalogue, datasets, jobs, reductions, results
 from client.arrays import as_numpy
-from client.catalogue import Device, Op, Strategy, Worker
+from client.catalogue import Device, Op, Preset, Strategy, Worker
 from client.datasets import ArrayContent, FileContent
 from client.exchange import Call, Steps
 from client.jobs import Follow, Status
@@ -178,6 +178,10 @@ class Client:
     def strategies(self) -> list[Strategy]:
         """All ways to reduce."""
         return self._do(catalogue.strategies())
+
+    def presets(self) -> list[Preset]:
+        """All studies that a job of kind "preset" can run."""
+        return self._do(catalogue.presets())
 
     def devices(self) -> list[Device]:
         """All devices that workers hold."""

@@ -14,7 +14,7 @@ from app.jobs.spec import JobSpec
 from client import catalogue, datasets, jobs, reductions, results
 from client.api import TIMEOUTS
 from client.arrays import as_numpy
-from client.catalogue import Device, Op, Strategy, Worker
+from client.catalogue import Device, Op, Preset, Strategy, Worker
 from client.datasets import ArrayContent, FileContent
 from client.exchange import Call, Content, Steps
 from client.jobs import Follow, Status
@@ -172,6 +172,10 @@ class AsyncClient:
     async def strategies(self) -> list[Strategy]:
         """All ways to reduce."""
         return await self._do(catalogue.strategies())
+
+    async def presets(self) -> list[Preset]:
+        """All studies that a job of kind "preset" can run."""
+        return await self._do(catalogue.presets())
 
     async def devices(self) -> list[Device]:
         """All devices that workers hold."""

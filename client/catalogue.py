@@ -39,6 +39,15 @@ class Device(Answer):
     live: bool
 
 
+class Preset(Answer):
+    """A study that a job of kind "preset" runs; `jobs` is how many it consists of."""
+
+    name: str
+    title: str
+    description: str
+    jobs: int
+
+
 class Worker(Answer):
     """The process of one slot."""
 
@@ -59,6 +68,10 @@ def ops() -> Steps[list[Op]]:
 
 def strategies() -> Steps[list[Strategy]]:
     return one(Call("GET", "/v1/strategies", lambda answer: [Strategy.model_validate(row) for row in _items(answer)]))
+
+
+def presets() -> Steps[list[Preset]]:
+    return one(Call("GET", "/v1/presets", lambda answer: [Preset.model_validate(row) for row in _items(answer)]))
 
 
 def devices() -> Steps[list[Device]]:

@@ -5,7 +5,9 @@ from typing import Annotated
 
 import typer
 
+from client.cli import access, catalogue, datasets, doctor, jobs, reducing, results, submitting
 from client.cli.server import register_server_commands
+from client.cli.session import Session
 
 
 def _print_version(wanted: bool) -> None:
@@ -19,18 +21,32 @@ def build() -> typer.Typer:
     app = typer.Typer(
         name="warpfold",
         help="Exact reductions and reduction benchmarks on a shared GPU server.",
+        epilog="Exit codes: 0 done; 1 the job failed; 2 usage; 3 no service answers; 4 refused; 5 waited too long; "
+        "6 not installed.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
     )
 
     @app.callback()
     def options(
+        context: typer.Context,
+        url: Annotated[
+            str | None,
+            typer.Option(help="The service's address.", show_default="WARPFOLD_URL, this folder's, or the login"),
+        ] = None,
+        patience: Annotated[
+            float, typer.Option(min=0, metavar="SECONDS", help="Repeat so long what fails because it is busy.")
+        ] = 10.0,
         version: Annotated[
             bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
         ] = False,
     ) -> None:
         """Options of the command itself."""
+        context.obj = Session(url, patience)
 
+    for group in (reducing, submitting, jobs, results, datasets, catalogue, access):
+        group.register(app)
+    doctor.register(app)
     register_server_commands(app)
     return app
 

@@ -7,6 +7,8 @@ from importlib.util import find_spec
 
 import typer
 
+from client.cli.exits import Exit
+
 _COMMANDS = {
     "serve": (
         "worker.serve",
@@ -23,21 +25,24 @@ _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_int
 def register_server_commands(app: typer.Typer) -> None:
     """Add `serve`, `migrate`, … to `app`; everything after the name goes to the module, `--help` included."""
     for name, (module, summary) in _COMMANDS.items():
-        app.command(name, help=summary, context_settings=_PASS_ON, add_help_option=False)(_runner(name, module))
+        app.command(name, help=summary, rich_help_panel="Server", context_settings=_PASS_ON, add_help_option=False)(
+            _runner(name, module)
+        )
 
 
 def _runner(name: str, module: str) -> Callable[[typer.Context], None]:
     def run(context: typer.Context) -> None:
-        if not _server_installed():
+        if not server_installed():
             typer.echo(f"`warpfold {name}` needs the server: pip install 'warpfold[embedded]'", err=True)
-            raise typer.Exit(3)
+            raise typer.Exit(Exit.NOT_INSTALLED)
         # The server replaces this process: signals reach it directly, and its exit code is ours.
         os.execv(sys.executable, [sys.executable, "-m", module, *context.args])  # noqa: S606
 
     return run
 
 
-def _server_installed() -> bool:
+def server_installed() -> bool:
+    """Whether the packages of the server are there, too."""
     try:
         return find_spec("fastapi") is not None
     except ImportError:

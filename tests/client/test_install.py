@@ -56,5 +56,5 @@ def test_the_command_line_shows_its_help_without_the_server() -> None:
 
 def test_a_server_command_says_what_to_install() -> None:
     done = _run("import sys; sys.argv = ['warpfold', 'serve']; from client.cli import main; main()")
-    assert done.returncode == 3
+    assert done.returncode == 6
     assert "warpfold[embedded]" in done.stderr

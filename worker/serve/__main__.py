@@ -11,7 +11,15 @@ import migrations
 from app.config import DATABASE_NOTE, Settings, load_settings
 from worker import logs
 from worker.embedded.server import ServerMissing
-from worker.serve.bootstrap import LOCK_FILE, TOKEN_FILE, first_token, prepare_data_dir, start_servers, write_secret
+from worker.serve.bootstrap import (
+    LOCK_FILE,
+    TOKEN_FILE,
+    URL_FILE,
+    first_token,
+    prepare_data_dir,
+    start_servers,
+    write_secret,
+)
 from worker.serve.slots import default_slots, parse_slots
 from worker.serve.supervisor import (
     NotReady,
@@ -79,6 +87,7 @@ def _run(settings: Settings, root: Path, host: str, port: int, slots: tuple[str,
             process.start()
         url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         if wait_until_ready(processes, url, stop):
+            write_secret(root / URL_FILE, url)
             # Programs wait for exactly this line.
             print(f"Warpfold ready at {url}", flush=True)
             keep_alive(processes, servers, stop)

@@ -11,6 +11,8 @@ from worker.embedded.redis import EmbeddedRedis
 
 LOCK_FILE = "serve.lock"
 TOKEN_FILE = "token"  # noqa: S105 (a file name)
+URL_FILE = "url"
+"""Where the command line finds the address of a service that runs in the folder it is started in."""
 
 
 @dataclass(frozen=True, slots=True)

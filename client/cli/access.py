@@ -1,0 +1,59 @@
+"""Commands about whom the service takes you for: login, logout, whoami."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from client.api import Client
+from client.cli import output
+from client.cli.exits import Exit
+from client.cli.output import Json
+from client.cli.session import Session, ending_well, fail, service
+from client.settings import Surroundings, find_target, forget_login, keep_login
+
+_PANEL = "Account"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `app`."""
+    login_example = "Example: warpfold login https://gpu.example.org < token.txt"
+    app.command(rich_help_panel=_PANEL, epilog=login_example)(login)
+    app.command(rich_help_panel=_PANEL)(logout)
+    app.command(rich_help_panel=_PANEL)(whoami)
+
+
+def login(context: typer.Context, url: Annotated[str, typer.Argument(help="The service's address.")]) -> None:
+    """Keep a token for a service, readable by you alone. It is asked for, or read from standard input."""
+    if not url.startswith(("http://", "https://")):
+        raise typer.BadParameter("an address begins with http:// or https://", param_hint="URL")
+    token = typer.prompt("Token", hide_input=True) if sys.stdin.isatty() else sys.stdin.readline()
+    session: Session = context.obj
+    with ending_well(), Client(url, token.strip() or "none", patience_s=session.patience_s) as client:
+        user = client.whoami()
+    path = Surroundings.of_process().config_file
+    keep_login(path, url, token.strip())
+    output.say(f"{url} takes you for {user.name} ({user.role}); the token is in {path}")
+
+
+def logout(
+    url: Annotated[str | None, typer.Argument(help="The service's address.", show_default="the latest login")] = None,
+) -> None:
+    """Forget the token of a service."""
+    where = Surroundings.of_process()
+    with ending_well():
+        gone = url or find_target(None, None, where).url
+        if not forget_login(where.config_file, gone):
+            raise fail(f"there is no login for {gone}", Exit.USAGE)
+    output.say(f"forgot the token for {gone}")
+
+
+def whoami(context: typer.Context, as_json: Json = False) -> None:
+    """Show the service, and whom it takes you for."""
+    session: Session = context.obj
+    with service(context) as client:
+        user, target = client.whoami(), find_target(session.url)
+    if as_json:
+        output.document({"url": target.url, "origin": target.origin, "name": user.name, "role": user.role})
+    else:
+        output.facts([("user", user.name), ("role", user.role), ("service", target.url), ("known from", target.origin)])

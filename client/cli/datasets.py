@@ -1,0 +1,89 @@
+"""Commands about uploaded arrays: dataset list, upload, show, delete."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from client.cli import output
+from client.cli.exits import Exit
+from client.cli.output import Json
+from client.cli.session import fail, service
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="SHA-256 of its .npy file, 64 hexadecimal digits.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group to `app`."""
+    group = typer.Typer(help="Upload, list and delete arrays.", no_args_is_help=True)
+    group.command("list")(show_all)
+    group.command(epilog="Example: warpfold submit --dataset $(warpfold dataset upload samples.npy) --wait")(upload)
+    group.command()(show)
+    group.command()(delete)
+    app.add_typer(group, name="dataset", rich_help_panel="Data")
+
+
+def show_all(
+    context: typer.Context,
+    *,
+    owner: Annotated[str | None, typer.Option(help="Whose.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many at most.")] = 20,
+    as_json: Json = False,
+) -> None:
+    """List uploaded arrays, newest first."""
+    with service(context) as client:
+        found = client.datasets(owner=owner, limit=limit)
+    if as_json:
+        output.lines(found)
+        return
+    rows = (
+        [one.id, one.name, one.owner, one.dtype, "×".join(map(str, one.shape)), f"{one.last_used_at:%Y-%m-%d}"]
+        for one in found
+    )
+    output.table(("id", "name", "owner", "dtype", "shape", "last used"), rows)
+
+
+def upload(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="A .npy file.")],
+    *,
+    name: Annotated[str | None, typer.Option(help="For people.", show_default="the file's name")] = None,
+    as_json: Json = False,
+) -> None:
+    """Upload a .npy file, and print its id. What is there already is not sent again."""
+    with service(context) as client:
+        try:
+            kept = client.upload(file, (file.name if name is None else name)[:128])
+        except OSError as error:
+            raise fail(f"{file}: {error.strerror}", Exit.USAGE) from None
+    if as_json:
+        output.document(kept)
+    else:
+        typer.echo(kept.id)
+
+
+def show(context: typer.Context, dataset_id: Id, as_json: Json = False) -> None:
+    """Show an uploaded array."""
+    with service(context) as client:
+        found = client.dataset(dataset_id)
+    if as_json:
+        output.document(found)
+    else:
+        output.facts(
+            [
+                *(("id", found.id), ("name", found.name or None), ("owner", found.owner), ("dtype", found.dtype)),
+                *(("shape", "×".join(map(str, found.shape))), ("bytes", found.bytes)),
+                *(("uploaded", f"{found.created_at:%Y-%m-%d %H:%M:%S}"),),
+                *(("last used", f"{found.last_used_at:%Y-%m-%d %H:%M:%S}"),),
+            ]
+        )
+
+
+def delete(
+    context: typer.Context, dataset_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Of arrays.")]
+) -> None:
+    """Give up uploaded arrays. A job that still needs one fails and says so."""
+    with service(context) as client:
+        for dataset_id in dataset_ids:
+            client.delete_dataset(dataset_id)
+            output.say(f"{dataset_id} deleted")

@@ -1,0 +1,115 @@
+"""The command that looks for what is broken: doctor."""
+
+import json
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from client.api import Client
+from client.cli import output
+from client.cli.exits import Exit
+from client.cli.output import Json
+from client.cli.server import server_installed
+from client.cli.session import Session
+from client.errors import NotConfigured, Refused, WarpfoldError
+from client.settings import Surroundings, find_target
+
+_STYLES = {"ok": "green", "warning": "yellow", "broken": "bold red", "absent": "dim"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was looked at, how it is ("ok", "warning", "broken", "absent"), and what to do."""
+
+    part: str
+    verdict: str
+    detail: str
+    advice: str = ""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `app`."""
+    app.command(rich_help_panel="Server", epilog="Example: warpfold doctor --json | jq 'select(.verdict==\"broken\")'")(
+        doctor
+    )
+
+
+def doctor(context: typer.Context, as_json: Json = False) -> None:
+    """Check the way to the service and, where the server is installed, this machine: driver, CUDA, NVRTC, NCCL,
+    Postgres, Redis, folders. Says what to do about what is broken; exit code 1 if something is."""
+    session: Session = context.obj
+    found = []
+    for finding in _examine(session.url):
+        found.append(finding)
+        if as_json:
+            output.lines([asdict(finding)])
+    if not as_json:
+        _print(found)
+    if any(one.verdict == "broken" for one in found):
+        raise typer.Exit(Exit.FAILED)
+
+
+def _examine(url: str | None) -> Iterator[Finding]:
+    yield Finding("client", "ok", f"warpfold {version('warpfold')}")
+    yield from _login_file()
+    yield from _service(url)
+    if server_installed():
+        yield from _server()
+    else:
+        yield Finding("server", "absent", "not installed here", "to run one: pip install 'warpfold[embedded]'")
+
+
+def _login_file() -> Iterator[Finding]:
+    path = Surroundings.of_process().config_file
+    if path.exists() and stat.S_IMODE(path.stat().st_mode) & 0o077:
+        yield Finding("login file", "broken", f"{path} holds tokens, and others may read it", f"chmod 600 {path}")
+
+
+def _service(url: str | None) -> Iterator[Finding]:
+    try:
+        target = find_target(url)
+    except NotConfigured as error:
+        said, _, advice = str(error).partition(": ")
+        yield Finding("service", "absent", said, advice)
+        return
+    try:
+        with Client(target.url, target.token, patience_s=0) as client:
+            user, workers = client.whoami(), client.workers()
+    except Refused as refusal:
+        yield Finding("service", "broken", f"{target.url}: {refusal}", f"run `warpfold login {target.url}`")
+    except WarpfoldError as error:
+        yield Finding("service", "broken", str(error), "check the address, and that the service runs")
+    else:
+        live = sum(worker.state in ("idle", "running") for worker in workers)
+        said = f"{target.url} takes you for {user.name} ({user.role}); {live} live workers"
+        yield Finding("service", "ok" if live else "warning", said, "" if live else "start a worker: jobs wait")
+
+
+def _server() -> Iterator[Finding]:
+    """What the server's own doctor finds, in a process of its own: the client has none of its packages."""
+    command = [sys.executable, "-m", "worker.doctor"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        said, wrong = process.communicate()
+    for line in said.splitlines():
+        yield Finding(**json.loads(line))
+    if process.returncode not in (0, 1) or (wrong and not said):
+        yield Finding("server", "broken", (wrong.strip().splitlines() or ["no word"])[-1], "install it again")
+
+
+def _print(found: list[Finding]) -> None:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for one in found:
+        advice = f"\n→ {escape(one.advice)}" if one.advice else ""
+        style = _STYLES.get(one.verdict, "")
+        table.add_row(f"[{style}]{one.verdict}[/]", one.part, escape(one.detail) + advice)
+    output.out().print(table)

@@ -1,0 +1,175 @@
+"""Commands about jobs that are there: jobs, show, watch, wait, cancel."""
+
+from typing import Annotated, Any, get_args
+
+import typer
+
+from client.api import LiveJob
+from client.cli import output
+from client.cli.exits import Exit
+from client.cli.output import Json
+from client.cli.session import JobId, Timeout, check_ended_well, fail, find, service, wait_for
+from client.errors import Refused
+from client.jobs import Status
+from client.models import Job, ReduceResult
+from client.progress import state_of
+
+_PANEL = "Jobs"
+_STATUSES = get_args(Status)
+
+JobIds = Annotated[list[str], typer.Argument(metavar="ID...", help="Of jobs, or the beginnings of their ids.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `app`."""
+    app.command(rich_help_panel=_PANEL, epilog="Example: warpfold jobs --status failed --tag course:p05")(jobs)
+    app.command(rich_help_panel=_PANEL, epilog="Example: warpfold show 5f0c")(show)
+    app.command(rich_help_panel=_PANEL, epilog="Example: warpfold watch 5f0c --json | jq .progress.done")(watch)
+    app.command(rich_help_panel=_PANEL, epilog="Example: warpfold wait $(warpfold submit job.yaml) --timeout 60")(wait)
+    app.command(rich_help_panel=_PANEL, epilog="Example: warpfold cancel 5f0c 77ab")(cancel)
+
+
+def _complete_status() -> list[str]:
+    return list(_STATUSES)
+
+
+def jobs(
+    context: typer.Context,
+    *,
+    status: Annotated[
+        str | None, typer.Option(help="queued, running, succeeded, failed, cancelled", autocompletion=_complete_status)
+    ] = None,
+    kind: Annotated[str | None, typer.Option(help="reduce, benchmark, …")] = None,
+    owner: Annotated[str | None, typer.Option(help="Whose jobs.")] = None,
+    mine: Annotated[bool, typer.Option("--mine", help="Only your own jobs.")] = False,
+    tag: Annotated[list[str] | None, typer.Option(help="NAME, or NAME:VALUE; several must all fit.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many at most.")] = 20,
+    as_json: Json = False,
+) -> None:
+    """List jobs, newest first."""
+    if status is not None and status not in _STATUSES:
+        raise typer.BadParameter(f"one of {', '.join(_STATUSES)}", param_hint="--status")
+    with service(context) as client:
+        whose = client.whoami().name if mine else owner
+        chosen: Any = status
+        found = client.jobs(status=chosen, kind=kind, owner=whose, tags=tag or (), limit=limit)
+    if as_json:
+        output.lines(found)
+    else:
+        names = ("id", "kind", "status", "owner", "submitted", "of", "value")
+        output.table(names, ([*_brief(job)] for job in found), right=("value",))
+
+
+def _brief(job: Job) -> list[object]:
+    submitted = f"{job.created_at:%m-%d %H:%M:%S}"
+    return [job.id[:8], job.kind, state_of(job), job.owner, submitted, subject(job), value(job)]
+
+
+def subject(job: Job) -> str:
+    """What a job is about, in a few words."""
+    match job.spec:
+        case {"op": op, "source": {**source}}:
+            return f"{op} of {_elements(source)}"
+        case {"preset": name} | {"puzzle": name}:
+            return str(name)
+        case {"strategies": [*names]}:
+            return ", ".join(map(str, names))
+    return ""
+
+
+def _elements(source: dict[Any, Any]) -> str:
+    match source:
+        case {"n": n, "distribution": name}:
+            return f"{n:,} {name}"
+        case {"path": path}:
+            return str(path)
+        case {"type": "dataset", "id": dataset}:
+            return f"dataset {dataset[:8]}"
+    return f"{source.get('count', len(source.get('values', ()))):,} values"
+
+
+def value(job: Job) -> str | None:
+    """The value of a reduction."""
+    return repr(job.result.value) if isinstance(job.result, ReduceResult) else None
+
+
+def show(context: typer.Context, job_id: JobId, as_json: Json = False) -> None:
+    """Show a job with its result."""
+    with service(context) as client:
+        show_job(find(client, job_id), as_json=as_json)
+
+
+def show_job(job: Job, *, as_json: bool) -> None:
+    """Print one job."""
+    if as_json:
+        output.document(job)
+        return
+    result = job.result if isinstance(job.result, ReduceResult) else None
+    others = {} if job.result is None or result is not None else job.result.model_dump(mode="json")
+    scalars = {name: fact for name, fact in others.items() if isinstance(fact, str | int | float)}
+    output.facts(
+        [
+            ("id", job.id),
+            ("kind", job.kind),
+            ("about", subject(job) or None),
+            ("status", state_of(job)),
+            ("error", job.error),
+            ("value", None if result is None else repr(result.value)),
+            ("hex", None if result is None else result.hex),
+            ("computed by", None if result is None else _how(result)),
+            ("kernel", None if result is None else f"{result.timings.kernel_ms:.3f} ms"),
+            *scalars.items(),
+            ("owner", job.owner),
+            ("tags", " ".join(f"{name}:{text}" for name, text in job.tags.items()) or None),
+            ("submitted", f"{job.created_at:%Y-%m-%d %H:%M:%S}"),
+            ("finished", None if job.finished_at is None else f"{job.finished_at:%Y-%m-%d %H:%M:%S}"),
+            ("worker", job.worker),
+        ]
+    )
+
+
+def _how(result: ReduceResult) -> str:
+    return f"{result.strategy} on {result.device.get('name', result.backend)}" + (
+        ", correctly rounded" if result.correctly_rounded else ""
+    )
+
+
+def watch(context: typer.Context, job_id: JobId, timeout: Timeout = None, as_json: Json = False) -> None:
+    """Follow a job to its end, with a live bar, or with --json a line for each change."""
+    with service(context) as client:
+        job = find(client, job_id)
+        if as_json:
+            ended = client.wait(job, timeout_s=timeout, progress=lambda seen: output.lines([seen]))
+        else:
+            ended = wait_for(job, timeout)
+            show_job(ended, as_json=False)
+        check_ended_well(ended)
+
+
+def wait(context: typer.Context, job_ids: JobIds, timeout: Timeout = None, as_json: Json = False) -> None:
+    """Wait for jobs, quietly. Exit code 0 if all succeeded, 1 if not, 5 after the timeout."""
+    with service(context) as client:
+        ended = [wait_for(find(client, job_id), timeout, show_progress=False) for job_id in job_ids]
+        if as_json:
+            output.lines(ended)
+        for job in ended:
+            check_ended_well(job)
+
+
+def cancel(context: typer.Context, job_ids: JobIds, as_json: Json = False) -> None:
+    """Ask for the end of jobs. A running one ends within about a second."""
+    refused: list[Refused] = []
+    asked: list[LiveJob] = []
+    with service(context) as client:
+        for job_id in job_ids:
+            try:
+                asked.append(find(client, job_id).cancel())
+            except Refused as refusal:
+                refused.append(refusal)
+        if as_json:
+            output.lines(asked)
+        else:
+            for job in asked:
+                output.say(f"{job.id} {'cancelled' if job.ended else 'is being cancelled'}")
+        if refused:
+            raise fail("\n".join(f"refused: {one.detail or one.title}" for one in refused), Exit.REFUSED)

@@ -1,0 +1,132 @@
+"""The command that reduces a file: reduce."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from app.results.reduce import hex_of
+from client import local
+from client.cli import output
+from client.cli.completion import complete_op
+from client.cli.exits import Exit
+from client.cli.output import Json
+from client.cli.session import Timeout, check_ended_well, fail, service, wait_for
+from client.jobs import reduction_of
+from client.models import ReduceResult
+from client.reductions import MOST_VALUES
+from kernels.errors import KernelError
+from kernels.npy import read_head
+
+_EXAMPLES = """Examples:
+
+warpfold reduce samples.npy
+
+warpfold reduce samples.npy --op std --ddof 1 --json
+
+warpfold reduce left.npy --op dot --other right.npy --backend cuda
+
+warpfold reduce samples.npy --local"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `app`."""
+    app.command(rich_help_panel="Jobs", epilog=_EXAMPLES)(reduce)
+
+
+def reduce(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="A .npy file of yours.")],
+    *,
+    op: Annotated[str, typer.Option(help="`warpfold ops` lists them.", autocompletion=complete_op)] = "sum",
+    other: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, readable=True, help="The second array of dot.")
+    ] = None,
+    strategy: Annotated[str | None, typer.Option(help="`warpfold strategies` lists them.")] = None,
+    backend: Annotated[str | None, typer.Option(help="cpu, cuda or auto.")] = None,
+    nan_policy: Annotated[str | None, typer.Option(help="propagate, omit or raise.")] = None,
+    ddof: Annotated[int | None, typer.Option(min=0, help="var and std divide by n − ddof.")] = None,
+    locally: Annotated[bool, typer.Option("--local", help="Compute on this machine, without a service.")] = False,
+    timeout: Timeout = None,
+    as_json: Json = False,
+) -> None:
+    """Reduce a .npy file to one value: by default its correctly rounded sum.
+
+    A large file is uploaded, once however often it is reduced. The value goes to standard output, how it was computed
+    to standard error.
+    """
+    options: dict[str, Any] = {"strategy": strategy, "nan_policy": nan_policy, "ddof": ddof}
+    given = {name: value for name, value in options.items() if value is not None}
+    array, second = _opened(file, "FILE"), None if other is None else _opened(other, "--other")
+    if locally:
+        if backend not in (None, "auto", "cpu"):
+            raise typer.BadParameter("--local computes on the CPU", param_hint="--backend")
+        _reduce_locally(array, op, second, given, as_json=as_json)
+        return
+    if backend is not None:
+        given["backend"] = backend
+    with service(context) as client:
+        job = client.submit_reduce(
+            _sent(array, file), op, other=None if second is None else _sent(second, other), **given
+        )
+        ended = wait_for(job, timeout)
+        if as_json:
+            output.document(ended)
+            check_ended_well(ended)
+            return
+        _print(reduction_of(ended))
+
+
+def _opened(path: Path, parameter: str) -> NDArray[Any]:
+    """The array in a .npy file, mapped into memory."""
+    try:
+        with path.open("rb") as file:
+            head = read_head(file)
+            there = path.stat().st_size - head.offset
+        if there < head.data_bytes:
+            raise typer.BadParameter(
+                f"{path} is truncated: {head.data_bytes} bytes of data are promised, {there} are there",
+                param_hint=parameter,
+            )
+        if head.data_bytes == 0:
+            return np.empty(head.shape, head.dtype)
+        order: Any = "F" if head.fortran_order else "C"
+        return np.asarray(np.memmap(path, head.dtype, mode="r", offset=head.offset, shape=head.shape, order=order))
+    except KernelError as error:
+        raise typer.BadParameter(f"{path} {error}", param_hint=parameter) from None
+
+
+def _sent(array: NDArray[Any], path: Path | None) -> object:
+    """What is handed to the client: the array where it fits into a request, else its file as it is."""
+    return array if array.size <= MOST_VALUES else path
+
+
+def _print(result: ReduceResult) -> None:
+    typer.echo(repr(result.value))
+    rounded = "correctly rounded" if result.correctly_rounded else "not correctly rounded"
+    where = result.device.get("name", result.backend)
+    output.say(
+        f"{result.op} of {result.count:,} elements as {result.dtype}, {result.strategy}, {rounded}; {where}, "
+        f"{result.timings.kernel_ms:.3f} ms" + (f"; {result.hex}" if result.hex else "")
+    )
+
+
+def _reduce_locally(
+    array: NDArray[Any], op: str, other: NDArray[Any] | None, given: dict[str, Any], *, as_json: bool
+) -> None:
+    try:
+        result = local.reduce(array, op, other=other, **given)
+    except KernelError as error:
+        code = Exit.NOT_INSTALLED if error.reason == "unavailable" else Exit.USAGE
+        raise fail(str(error), code) from None
+    value = result.value
+    if as_json:
+        facts = {"op": result.op, "dtype": result.dtype, "count": result.count, "strategy": result.strategy}
+        shown = str(value) if isinstance(value, float) and not np.isfinite(value) else value
+        output.document({"value": shown, "hex": hex_of(value), **facts, "correctly_rounded": result.correctly_rounded})
+        return
+    typer.echo(repr(value))
+    rounded = "correctly rounded" if result.correctly_rounded else "not correctly rounded"
+    output.say(f"{op} of {result.count:,} elements as {result.dtype}, {result.strategy}, {rounded}; this machine")

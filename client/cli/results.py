@@ -1,0 +1,173 @@
+"""Commands about what was measured: results, compare, report."""
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from client.cli import output
+from client.cli.exits import Exit
+from client.cli.output import Json
+from client.cli.session import JobId, fail, find, service
+
+_PANEL = "Results"
+_REPORTS = {"md": "text/markdown", "html": "text/html", "json": "application/json"}
+
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", dir_okay=False, help="Write to this file.", show_default="print")
+]
+
+
+class Format(StrEnum):
+    """Of results."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+class ReportFormat(StrEnum):
+    """Of a report."""
+
+    MD = "md"
+    HTML = "html"
+    JSON = "json"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `app`."""
+    results_example = "Example: warpfold results --op sum --dtype float32 --n-min 1000000 --format csv -o sums.csv"
+    app.command(rich_help_panel=_PANEL, epilog=results_example)(results)
+    app.command(rich_help_panel=_PANEL, epilog="Example: warpfold compare 5f0c:cub 5f0c:exact")(compare)
+    app.command(rich_help_panel=_PANEL, epilog="Example: warpfold report 5f0c --format html -o report.html")(report)
+
+
+def results(
+    context: typer.Context,
+    *,
+    job: Annotated[str | None, typer.Option(metavar="ID", help="Points of this job.")] = None,
+    kind: Annotated[str | None, typer.Option(help="reduce or benchmark.")] = None,
+    op: Annotated[str | None, typer.Option()] = None,
+    dtype: Annotated[str | None, typer.Option()] = None,
+    strategy: Annotated[str | None, typer.Option()] = None,
+    backend: Annotated[str | None, typer.Option()] = None,
+    device: Annotated[str | None, typer.Option(help="The device's name.")] = None,
+    host: Annotated[str | None, typer.Option()] = None,
+    cache: Annotated[str | None, typer.Option(help="cold or hot.")] = None,
+    outcome: Annotated[str | None, typer.Option(help="measured, skipped or failed.")] = None,
+    flag: Annotated[str | None, typer.Option(help="throttled, contended, unconverged or suspect.")] = None,
+    n_min: Annotated[int | None, typer.Option(min=0, help="Fewest elements.")] = None,
+    n_max: Annotated[int | None, typer.Option(min=0, help="Most elements.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many at most.")] = 50,
+    how: Annotated[Format, typer.Option("--format", help="Of the answer.")] = Format.TABLE,
+    to: Output = None,
+    as_json: Json = False,
+) -> None:
+    """List measurements across jobs, newest first."""
+    if how is Format.PARQUET and to is None and sys.stdout.isatty():
+        raise typer.BadParameter("Parquet is no text: name a file with --output", param_hint="--format")
+    wanted: dict[str, Any] = {
+        "kind": kind,
+        "op": op,
+        "dtype": dtype,
+        "strategy": strategy,
+        "backend": backend,
+        "device": device,
+        "host": host,
+        "cache": cache,
+        "outcome": outcome,
+        "flag": flag,
+        "n_min": n_min,
+        "n_max": n_max,
+    }
+    with service(context) as client:
+        if job is not None:
+            wanted["job_id"] = find(client, job).id
+        if how in (Format.CSV, Format.PARQUET):
+            _write(client.export("csv" if how is Format.CSV else "parquet", limit=limit, **wanted), to)
+            return
+        found = client.results(limit=limit, **wanted)
+    if as_json or how is Format.JSON:
+        output.lines(found)
+        return
+    names = ("op", "dtype", "n", "strategy", "device", "cache", "ms", "GB/s", "% of ceiling", "error", "remarks")
+    output.table(
+        names,
+        (
+            [
+                *(row.op, row.dtype, row.n, row.strategy, row.device, row.cache, row.kernel_ms, row.gb_per_s),
+                *(row.percent_of_ceiling, row.relative_error),
+                " ".join([*([] if row.outcome == "measured" else [row.outcome]), *row.flags]),
+            ]
+            for row in found
+        ),
+        right=("n", "ms", "GB/s", "% of ceiling", "error"),
+    )
+
+
+def compare(
+    context: typer.Context,
+    baseline: Annotated[str, typer.Argument(help="A benchmark job, or JOB:STRATEGY.")],
+    candidate: Annotated[str, typer.Argument(help="What is compared with it: the same.")],
+    *,
+    across: Annotated[bool, typer.Option("--across", help="Compare different devices or drivers, too.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Compare two benchmarks, or two strategies, case by case, with intervals of confidence."""
+    with service(context) as client:
+        sides = []
+        for side in (baseline, candidate):
+            job, colon, strategy = side.partition(":")
+            sides.append(find(client, job).id + colon + strategy)
+        answer = client.compare(*sides, across=across)
+    if as_json:
+        output.document(answer)
+        return
+    names = ("op", "dtype", "n", "cache", "baseline", "ms", "candidate", "ms ", "speed-up", "95 % interval")
+    rows = []
+    for item in answer["items"]:
+        case, one, two, ratio = (item[name] for name in ("case", "baseline", "candidate", "speedup"))
+        known = ratio["low"] is not None
+        rows.append(
+            [
+                *(case["op"], case["dtype"], case["n"], case["cache"]),
+                *(one["strategy"], one["kernel_ms"], two["strategy"], two["kernel_ms"]),
+                f"{ratio['value']:.3f}{'' if ratio['differs'] else ' ='}",
+                f"{ratio['low']:.3f} to {ratio['high']:.3f}" if known else "too few samples",
+            ]
+        )
+    output.table(names, rows, right=("n", "ms", "ms ", "speed-up"))
+    if answer["speedup"] is not None:
+        typer.echo(f"geometric mean of the speed-ups: {answer['speedup']:.3f}")
+    for left_out in answer["left_out"]:
+        point, case = left_out["point"], left_out["case"]
+        output.say(f"left out: {point['strategy']} {case['op']} {case['dtype']} {case['n']:,}: {left_out['why']}")
+
+
+def report(
+    context: typer.Context,
+    job_id: JobId,
+    *,
+    how: Annotated[ReportFormat, typer.Option("--format", help="Of the report.")] = ReportFormat.MD,
+    to: Output = None,
+) -> None:
+    """Write the report of a job that has ended."""
+    with service(context) as client:
+        text = client.report(find(client, job_id).id, _REPORTS[how])
+    _write(text.encode(), to)
+
+
+def _write(content: bytes, to: Path | None) -> None:
+    if to is None:
+        stream = typer.get_binary_stream("stdout")
+        stream.write(content if content.endswith(b"\n") or b"\0" in content else content + b"\n")
+        stream.flush()
+        return
+    try:
+        to.write_bytes(content)
+    except OSError as error:
+        raise fail(f"{to}: {error.strerror}", Exit.USAGE) from None
+    output.say(f"wrote {len(content):,} bytes to {to}")

@@ -1,0 +1,96 @@
+"""What commands that talk to a service share: the connection, ids in short, waiting, and how errors end a command."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from client.api import Client, LiveJob
+from client.cli.exits import Exit
+from client.cli.output import say
+from client.errors import (
+    JobFailed,
+    NotConfigured,
+    Refused,
+    Unreachable,
+    WaitedTooLong,
+)
+from client.progress import state_of
+
+_ID_LENGTH = 36
+_SEARCHED = 1000
+
+JobId = Annotated[str, typer.Argument(metavar="ID", help="Of a job, or as much of its beginning as is unique.")]
+Timeout = Annotated[
+    float | None, typer.Option("--timeout", min=0, help="Give up waiting after so many seconds (exit code 5).")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What was said before the command: which service, and how patient to be."""
+
+    url: str | None
+    patience_s: float
+
+
+@contextmanager
+def service(context: typer.Context) -> Iterator[Client]:
+    """A connection to the service; what goes wrong in the block ends the command with its exit code."""
+    session: Session = context.obj
+    with ending_well(), Client(session.url, patience_s=session.patience_s) as client:
+        yield client
+
+
+@contextmanager
+def ending_well() -> Iterator[None]:
+    """Turn errors into a sentence and an exit code."""
+    try:
+        yield
+    except (NotConfigured, Unreachable) as error:
+        raise fail(str(error), Exit.UNREACHABLE) from None
+    except Refused as error:
+        if error.errors:
+            named = (f"  {one.field}: {one.message}" if one.field else f"  {one.message}" for one in error.errors)
+            raise fail("\n".join([f"refused: {error.title}", *named]), Exit.REFUSED) from None
+        raise fail(f"refused: {error.title}: {error.detail}", Exit.REFUSED) from None
+    except WaitedTooLong as error:
+        raise fail(str(error), Exit.TIMED_OUT) from None
+    except JobFailed as error:
+        raise fail(str(error), Exit.FAILED) from None
+
+
+def fail(message: str, code: Exit) -> typer.Exit:
+    """Say what is wrong; raise what it returns."""
+    say(f"warpfold: {message}")
+    return typer.Exit(code)
+
+
+def find(client: Client, job_id: str) -> LiveJob:
+    """The job with this id, or whose id begins so."""
+    if len(job_id) >= _ID_LENGTH:
+        return client.job(job_id)
+    if not job_id:
+        raise typer.BadParameter("an id is not empty", param_hint="ID")
+    found = [job for job in client.jobs(limit=_SEARCHED) if job.id.startswith(job_id.lower())]
+    if len(found) == 1:
+        return found[0].refresh()
+    if found:
+        raise fail(f"{len(found)} of the latest jobs begin with {job_id!r}; write more of the id", Exit.REFUSED)
+    raise fail(f"none of the latest {_SEARCHED} jobs begins with {job_id!r}", Exit.REFUSED)
+
+
+def wait_for(job: LiveJob, timeout_s: float | None, *, show_progress: bool | None = None) -> LiveJob:
+    """Wait for a job's end; Ctrl-C leaves it running and says so."""
+    try:
+        return job.wait(timeout_s=timeout_s, show_progress=show_progress)
+    except KeyboardInterrupt:
+        raise fail(f"the job goes on; `warpfold cancel {job.id}` ends it", Exit.INTERRUPTED) from None
+
+
+def check_ended_well(job: LiveJob) -> None:
+    """End the command with code 1 if the job did not succeed."""
+    if not job.succeeded:
+        raise fail(f"job {job.id} {state_of(job)}{f': {job.error}' if job.error else ''}", Exit.FAILED)

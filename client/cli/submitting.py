@@ -1,0 +1,180 @@
+"""Commands that hand in jobs: submit, run."""
+
+import math
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+from client.api import Client, LiveJob
+from client.cli import output
+from client.cli.jobs import show_job
+from client.cli.output import Json
+from client.cli.session import Timeout, check_ended_well, service, wait_for
+
+_PANEL = "Jobs"
+_SUBMIT_EXAMPLES = """Examples:
+
+warpfold submit --op mean --generate normal --n 1000000 --seed 42 --wait
+
+warpfold submit --values '1e8 1 -1e8' --dtype float32 --wait
+
+warpfold submit job.yaml --set priority=high
+
+warpfold submit --kind benchmark --set 'strategies=\\[exact, numpy]' --set 'sizes=\\[1000, 1000000]'"""
+
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="FIELD=VALUE", help="Any field of the spec, dotted; the value as YAML."),
+]
+Tags = Annotated[list[str] | None, typer.Option("--tag", metavar="NAME:VALUE", help="To find the job by.")]
+Key = Annotated[str | None, typer.Option(help="Idempotency key: the same command again gives the same job.")]
+Wait = Annotated[bool, typer.Option("--wait", "-w", help="Wait for the end, and show the result.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `app`."""
+    app.command(rich_help_panel=_PANEL, epilog=_SUBMIT_EXAMPLES)(submit)
+    app.command(rich_help_panel=_PANEL, epilog="Example: warpfold run p05-task1 --wait")(run)
+
+
+def submit(
+    context: typer.Context,
+    file: Annotated[
+        str | None, typer.Argument(metavar="FILE", help="A spec as JSON or YAML; - is standard input.")
+    ] = None,
+    *,
+    kind: Annotated[str | None, typer.Option(help="Of job.  [default: reduce]")] = None,
+    op: Annotated[str | None, typer.Option(help="`warpfold ops` lists them.")] = None,
+    strategy: Annotated[str | None, typer.Option(help="`warpfold strategies` lists them.")] = None,
+    backend: Annotated[str | None, typer.Option(help="cpu, cuda or auto.")] = None,
+    generate: Annotated[str | None, typer.Option(metavar="DISTRIBUTION", help="Elements to be made.")] = None,
+    n: Annotated[int | None, typer.Option("--n", min=0, help="How many to make.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Of what is made.")] = None,
+    values: Annotated[str | None, typer.Option(help="Elements, apart by spaces or commas.")] = None,
+    path: Annotated[str | None, typer.Option(help="A .npy file on the server.")] = None,
+    dataset: Annotated[str | None, typer.Option(metavar="ID", help="An uploaded array.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="Of made or given elements.")] = None,
+    priority: Annotated[str | None, typer.Option(help="low, normal or high.")] = None,
+    time_limit: Annotated[float | None, typer.Option(min=0, metavar="SECONDS", help="The job may run so long.")] = None,
+    tag: Tags = None,
+    assign: Set = None,
+    key: Key = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the spec, and submit nothing.")] = False,
+    wait: Wait = False,
+    timeout: Timeout = None,
+    as_json: Json = False,
+) -> None:
+    """Submit a job, from a file, from options, or from both: options win. Prints the job's id."""
+    spec = _read(file) if file is not None else {}
+    given = {"kind": kind, "op": op, "strategy": strategy, "backend": backend, "priority": priority}
+    spec |= {name: value for name, value in {**given, "timeout_s": time_limit}.items() if value is not None}
+    spec.setdefault("kind", "reduce")
+    source = _source(generate=generate, n=n, seed=seed, values=values, path=path, dataset=dataset, dtype=dtype)
+    if source:
+        spec["source"] = {**spec.get("source", {}), **source} if "type" not in source else source
+    _complete(spec, tag, assign)
+    if dry_run:
+        output.document(spec)
+        return
+    with service(context) as client:
+        hand_in(client, spec, key, wait=wait, timeout=timeout, as_json=as_json)
+
+
+def run(
+    context: typer.Context,
+    preset: Annotated[str, typer.Argument(help="`warpfold presets` lists them.")],
+    *,
+    assign: Set = None,
+    tag: Tags = None,
+    key: Key = None,
+    wait: Wait = False,
+    timeout: Timeout = None,
+    as_json: Json = False,
+) -> None:
+    """Run a preset: a study that the service knows by name."""
+    spec: dict[str, Any] = {"kind": "preset", "preset": preset}
+    _complete(spec, tag, assign)
+    with service(context) as client:
+        hand_in(client, spec, key, wait=wait, timeout=timeout, as_json=as_json)
+
+
+def hand_in(
+    client: Client, spec: dict[str, Any], key: str | None, *, wait: bool, timeout: float | None, as_json: bool
+) -> None:
+    """Submit, print the id, and with `wait` the end."""
+    job: LiveJob = client.submit(spec, key=key)
+    if not wait:
+        if as_json:
+            output.document(job)
+        else:
+            typer.echo(job.id)
+        return
+    ended = wait_for(job, timeout)
+    show_job(ended, as_json=as_json)
+    check_ended_well(ended)
+
+
+def _read(file: str) -> dict[str, Any]:
+    try:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text()
+        spec = yaml.safe_load(text)  # JSON is YAML
+    except OSError as error:
+        raise typer.BadParameter(f"{file}: {error.strerror}", param_hint="FILE") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(f"{file} is neither JSON nor YAML: {error}", param_hint="FILE") from None
+    if not isinstance(spec, dict):
+        raise typer.BadParameter(f"{file} holds no spec: that is an object with a `kind`", param_hint="FILE")
+    return spec
+
+
+def _source(*, values: str | None, generate: str | None, path: str | None, dataset: str | None, **rest: Any) -> Any:
+    """The `source` that options describe; without a type where they only change one."""
+    made: dict[str, Any] = {name: value for name, value in rest.items() if value is not None}
+    said = {"--generate": generate, "--values": values, "--path": path, "--dataset": dataset}
+    named = [name for name, value in said.items() if value is not None]
+    if len(named) > 1:
+        raise typer.BadParameter(f"{' and '.join(named)} name different elements; choose one")
+    if generate is not None:
+        return {"type": "generate", "distribution": generate, **made}
+    if values is not None:
+        return {"type": "values", "values": [_number(one) for one in values.replace(",", " ").split()], **made}
+    if path is not None:
+        return {"type": "path", "path": path}
+    if dataset is not None:
+        return {"type": "dataset", "id": dataset}
+    return made
+
+
+def _number(text: str) -> int | float | str:
+    """An integer or a float, exactly; else the text, such as "nan" or a hex float, for the service to read."""
+    for kind in (int, float):
+        try:
+            number = kind(text)
+        except ValueError:
+            continue
+        if math.isfinite(number):  # JSON has no NaN and no infinity
+            return number
+    return text
+
+
+def _complete(spec: dict[str, Any], tags: list[str] | None, assign: list[str] | None) -> None:
+    for one in tags or ():
+        name, _, value = one.partition(":")
+        spec.setdefault("tags", {})[name] = value
+    for one in assign or ():
+        name, equals, text = one.partition("=")
+        if not equals or not name:
+            raise typer.BadParameter(f"{one!r} is not FIELD=VALUE", param_hint="--set")
+        *parents, last = name.split(".")
+        inner = spec
+        for parent in parents:
+            inner = inner.setdefault(parent, {})
+            if not isinstance(inner, dict):
+                raise typer.BadParameter(f"{parent!r} is no object", param_hint="--set")
+        try:
+            inner[last] = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise typer.BadParameter(f"{one!r}: {error}", param_hint="--set") from None

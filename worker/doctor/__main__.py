@@ -1,0 +1,45 @@
+"""`python -m worker.doctor`: one line of JSON for each finding. Exit code 1 if something is broken."""
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from pydantic import ValidationError
+
+from app.config import Settings, load_settings
+from worker.doctor.finding import Finding, Verdict, broken
+from worker.doctor.gpu import look_at_gpus
+from worker.doctor.machine import look_at_machine
+from worker.doctor.servers import look_at_servers
+
+
+def examine(settings: Settings) -> Iterator[Finding]:
+    """All findings, the quick ones first."""
+    yield from look_at_machine(settings)
+    yield from look_at_servers(settings)
+    yield from look_at_gpus()
+
+
+def main() -> int:
+    """Print what is found, as it is found."""
+    verdicts = []
+    for finding in _findings():
+        verdicts.append(finding.verdict)
+        print(json.dumps(asdict(finding), ensure_ascii=False), flush=True)
+    return int(Verdict.BROKEN in verdicts)
+
+
+def _findings() -> Iterator[Finding]:
+    try:
+        settings = load_settings()
+    except ValidationError as error:
+        for one in error.errors(include_url=False, include_input=False):
+            name = f"WARPFOLD_{'_'.join(map(str, one['loc'])).upper()}"
+            yield broken("settings", f"{name}: {one['msg']}", "correct it; app/config.py lists all settings")
+        return
+    yield from examine(settings)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

