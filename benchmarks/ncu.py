@@ -1,8 +1,8 @@
 """What Nsight Compute says of kernels: `python -m benchmarks.ncu --strategy single_pass cub --n 268435456`.
 
-Each strategy's sum runs once under `ncu`, caches flushed before, clocks left as they are. A line a kernel: how long it
-ran, what it read and how fast, how full the multiprocessors were, and what its warps waited for. Needs the CUDA
-toolkit's `ncu` and the right to read performance counters.
+Each strategy runs once under `ncu`, caches flushed before, clocks left as they are. A line a kernel: how long it ran,
+what it read and how fast, how busy the multiprocessors were and what their warps waited for: more than a profile job
+(`kernels/cuda/profile`) tells. Needs the CUDA toolkit's `ncu` and the right to read performance counters.
 """
 
 import argparse
@@ -17,9 +17,6 @@ from types import MappingProxyType
 from rich.console import Console
 from rich.table import Table
 
-from kernels.bench.data import Data
-from kernels.cuda.backend import CudaBackend
-from kernels.cuda.bench.rig import CudaRig
 from kernels.dtypes import DTYPES
 
 Figure = tuple[str, Callable[[float], str]]
@@ -59,7 +56,7 @@ def profiled(strategy: str, op: str, dtype: str, n: int) -> list[dict[str, str]]
     """ncu's rows, a kernel each, of one run in a process of its own. Raises RuntimeError with what ncu says."""
     command = ["ncu", "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none"]
     command += ["--cache-control", "all", "--profile-from-start", "off", "--metrics", ",".join(METRICS)]
-    case = [sys.executable, "-m", "benchmarks.ncu", "--case", strategy, op, dtype, str(n)]
+    case = [sys.executable, "-m", "kernels.cuda.profile.counted", "0", strategy, op, dtype, str(n)]
     root = Path(__file__).resolve().parents[1]
     done = subprocess.run([*command, *case], cwd=root, capture_output=True, text=True, check=False)
     lines = [line for line in done.stdout.splitlines() if line.startswith('"')]
@@ -67,24 +64,6 @@ def profiled(strategy: str, op: str, dtype: str, n: int) -> list[dict[str, str]]
         raise RuntimeError(f"{strategy}: {done.stdout}{done.stderr}".strip())
     rows = list(csv.DictReader(lines))
     return rows[1:]  # the first has the units
-
-
-def run_case(strategy: str, op: str, dtype: str, n: int) -> None:
-    """The part that ncu watches: one run after a few, which load what is loaded at first use."""
-    import cupy
-
-    backend = CudaBackend(0)
-    rig = CudaRig(backend)
-    with rig.active():
-        subject = rig.load(Data().source(dtype, n)).subject(op, strategy)
-        for _ in range(3):
-            subject.run()
-        backend.gpu.stream.synchronize()
-        cupy.cuda.profiler.start()
-        subject.run()
-        backend.gpu.stream.synchronize()
-        cupy.cuda.profiler.stop()
-    backend.close()
 
 
 def table(found: Mapping[tuple[str, int], Sequence[Mapping[str, str]]]) -> Table:
@@ -104,12 +83,7 @@ def main() -> int:
     parser.add_argument("--op", default="sum")
     parser.add_argument("--dtype", default="float32", choices=list(DTYPES))
     parser.add_argument("--n", type=int, nargs="+", default=[1 << 28])
-    parser.add_argument("--case", nargs=4, metavar=("STRATEGY", "OP", "DTYPE", "N"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.case:
-        strategy, op, dtype, n = arguments.case
-        run_case(strategy, op, dtype, int(n))
-        return 0
     if shutil.which("ncu") is None:
         print("there is no ncu on PATH; it comes with the CUDA toolkit", file=sys.stderr)
         return 2
