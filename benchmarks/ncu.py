@@ -1,6 +1,6 @@
 """What Nsight Compute says of kernels: `python -m benchmarks.ncu --strategy single_pass cub --n 268435456`.
 
-Each strategy runs once under `ncu`, caches flushed before, clocks left as they are. A line a kernel: how long it ran,
+Each strategy runs once under `ncu`, caches flushed before, clocks left as they are. A column a kernel: how long it ran,
 what it read and how fast, how busy the multiprocessors were and what their warps waited for: more than a profile job
 (`kernels/cuda/profile`) tells. Needs the CUDA toolkit's `ncu` and the right to read performance counters.
 """
@@ -67,13 +67,19 @@ def profiled(strategy: str, op: str, dtype: str, n: int) -> list[dict[str, str]]
 
 
 def table(found: Mapping[tuple[str, int], Sequence[Mapping[str, str]]]) -> Table:
-    """A line a kernel."""
-    drawn = Table("strategy", "n", "kernel", *(heading for heading, _ in METRICS.values()))
-    for (strategy, n), rows in found.items():
-        for row in rows:
-            cells = (show(float(row[name].replace(",", ""))) for name, (_, show) in METRICS.items())
-            drawn.add_row(strategy, f"{n:,}", row["Kernel Name"].partition("(")[0][:40], *cells)
+    """A line a figure, a column a kernel."""
+    drawn = Table("")
+    columns = [(strategy, n, row) for (strategy, n), rows in found.items() for row in rows]
+    for strategy, n, row in columns:
+        drawn.add_column(f"{strategy} {n:,}\n{_short(row['Kernel Name'])}", justify="right")
+    for metric, (heading, show) in METRICS.items():
+        drawn.add_row(heading, *(show(float(row[metric].replace(",", ""))) for _, _, row in columns))
     return drawn
+
+
+def _short(kernel: str) -> str:
+    """A kernel's name without its template arguments, parameters and namespaces."""
+    return kernel.removeprefix("void ").partition("<")[0].partition("(")[0].rpartition("::")[2]
 
 
 def main() -> int:
@@ -89,7 +95,7 @@ def main() -> int:
         return 2
     cases = [(strategy, n) for n in arguments.n for strategy in arguments.strategy]
     found = {case: profiled(case[0], arguments.op, arguments.dtype, case[1]) for case in cases}
-    Console(width=320).print(table(found))
+    Console(width=200).print(table(found))
     return 0
 
 
