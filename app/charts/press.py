@@ -2,14 +2,17 @@
 its memory afterwards."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
+from typing import TypeVar
 
 from app.charts import render
 from app.charts.chart import Chart
 from app.charts.themes import Theme
+
+T = TypeVar("T")
 
 
 class Press:
@@ -20,11 +23,12 @@ class Press:
 
     async def svg(self, charts: Sequence[Chart], theme: Theme = Theme.LIGHT) -> list[str]:
         """Each of `charts` as an SVG element."""
-        try:
-            return await self._draw(charts, theme)
-        except BrokenProcessPool:
-            self.close()
-            return await self._draw(charts, theme)
+        return await self._draw(render.svg, charts, theme)
+
+    async def png(self, chart: Chart, theme: Theme = Theme.LIGHT) -> bytes:
+        """`chart` as a PNG image."""
+        (drawn,) = await self._draw(render.png, [chart], theme)
+        return drawn
 
     def close(self) -> None:
         """End the process."""
@@ -32,8 +36,15 @@ class Press:
             self._pool.shutdown(wait=False, cancel_futures=True)
             self._pool = None
 
-    async def _draw(self, charts: Sequence[Chart], theme: Theme) -> list[str]:
+    async def _draw(self, how: Callable[[Chart, Theme], T], charts: Sequence[Chart], theme: Theme) -> list[T]:
+        try:
+            return await self._attempt(how, charts, theme)
+        except BrokenProcessPool:
+            self.close()
+            return await self._attempt(how, charts, theme)
+
+    async def _attempt(self, how: Callable[[Chart, Theme], T], charts: Sequence[Chart], theme: Theme) -> list[T]:
         if self._pool is None:
             self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
-        drawing = [asyncio.wrap_future(self._pool.submit(render.svg, chart, theme)) for chart in charts]
+        drawing = [asyncio.wrap_future(self._pool.submit(how, chart, theme)) for chart in charts]
         return list(await asyncio.gather(*drawing))

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from app.jobs.fields import Frozen
+from app.jobs.frozen import Frozen
 from app.jobs.task_spec import TaskSpec
 
 MAX_CHILDREN = 200
@@ -27,4 +27,5 @@ class Preset(Frozen):
     title: str
     document: Document
     description: str
+    published: tuple[str, ...] = Field(description="the parts of the document that its figures are compared with")
     children: tuple[PresetChild, ...] = Field(min_length=1, max_length=MAX_CHILDREN)

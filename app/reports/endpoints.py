@@ -1,23 +1,26 @@
 """HTTP of reports."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Header
+from fastapi import APIRouter, Header, Query
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from app.auth.bearer import User
-from app.context import Using
+from app.charts.themes import Theme
+from app.context import Context, Using
 from app.errors import Conflict, Invalid, NotAcceptable, NotFound
 from app.jobs import service
 from app.negotiation import preferred
 from app.openapi import answers
 from app.reports import rendering
-from app.reports.report import Report, report_of
+from app.reports.finished import Finished, finished
+from app.reports.report import Report
 
-_JSON, _HTML, _MARKDOWN = "application/json", "text/html", "text/markdown"
+_JSON, _HTML, _MARKDOWN, _SVG, _PNG = "application/json", "text/html", "text/markdown", "image/svg+xml", "image/png"
 _TEXT = {"schema": {"type": "string"}}
+_BYTES = {"schema": {"type": "string", "format": "binary"}}
 # The page holds what users wrote. It is escaped; should that ever fail, nothing of it may run.
 _HEADERS = {
     "Vary": "Accept",
@@ -40,16 +43,61 @@ router = APIRouter(prefix="/v1/reports", tags=["results"])
 async def show(
     job_id: UUID, user: User, context: Using, accept: Annotated[str | None, Header(max_length=1024)] = None
 ) -> Response:
-    """Expected against measured value, timings and provenance, as JSON, HTML or Markdown by `Accept`."""
+    """Expected or published against measured values, tables, charts, timings and provenance, as JSON, HTML or Markdown
+    by `Accept`. The HTML holds its charts and prints on A4; `python -m app.reports` draws the JSON elsewhere."""
     media_type = preferred(accept, (_JSON, _HTML, _MARKDOWN))
     if media_type is None:
         raise NotAcceptable(f"A report is {_JSON}, {_HTML} or {_MARKDOWN}.")
+    report = await _report(context, job_id)
+    if media_type == _JSON:
+        content = report.model_dump_json()
+    elif media_type == _HTML:
+        charts = rendering.charts_of(report)
+        drawn = dict(zip(charts, await context.press.svg(list(charts.values())), strict=True))
+        content = rendering.html(report, drawn)
+    else:
+        pictures = {name: f"/v1/reports/{job_id}/charts/{name}.svg" for name in rendering.charts_of(report)}
+        content = rendering.markdown(report, pictures)
+    return Response(content, media_type=media_type, headers=_HEADERS)
+
+
+@router.get(
+    "/{job_id}/charts/{name}.{suffix}",
+    response_class=Response,
+    summary="A chart of a report",
+    responses={200: {"content": {_SVG: _TEXT, _PNG: _BYTES}}, **answers(NotFound, Conflict, Invalid)},
+)
+async def chart(
+    *,
+    job_id: UUID,
+    name: str,
+    suffix: Literal["svg", "png"],
+    user: User,
+    context: Using,
+    theme: Annotated[Theme, Query()] = Theme.LIGHT,
+) -> Response:
+    """One chart of a report by its name, as SVG or PNG."""
+    charts = rendering.charts_of(await _report(context, job_id))
+    if name not in charts:
+        known = ", ".join(charts) or "it has none"
+        raise NotFound(f"The report has no chart {name[:64]!r}: {known}.")
+    if suffix == "svg":
+        (drawn,) = await context.press.svg([charts[name]], theme)
+        return Response(drawn, media_type=_SVG, headers=_HEADERS)
+    return Response(await context.press.png(charts[name], theme), media_type=_PNG, headers=_HEADERS)
+
+
+async def _report(context: Context, job_id: UUID) -> Report:
     job = await service.get(context, job_id)
     if not job.status.terminal:
         raise Conflict(f"The job is {job.status}; its report comes with its end.", headers={"Retry-After": "1"})
-    report = await run_in_threadpool(report_of, job)
-    if media_type == _JSON:
-        content = report.model_dump_json()
-    else:
-        content = rendering.html(report) if media_type == _HTML else rendering.markdown(report)
-    return Response(content, media_type=media_type, headers=_HEADERS)
+    found = await context.database.read(finished, job_id)
+    if found is None:
+        raise NotFound("The job was removed when its time was over.")
+    return await run_in_threadpool(_make, found)
+
+
+def _make(found: Finished) -> Report:
+    from app.reports.making import report_of  # loads Altair
+
+    return report_of(found)

@@ -1,34 +1,39 @@
 """Reports as HTML and Markdown. Everything that a user wrote is escaped."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
+from app.charts.chart import Chart
+from app.reports.parts import Part, Table, Verdict
 from app.reports.report import Report
+from app.reports.words import ABSENT, milliseconds
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~&])")
 
 
-@dataclass(frozen=True, slots=True)
-class TextTable:
-    """A titled table of names and values, as text."""
-
-    title: str
-    rows: Sequence[tuple[str, str]]
-
-
-def html(report: Report) -> str:
-    """A page of its own, without script or anything from elsewhere."""
-    return _templates().get_template("report.html.jinja").render(report=report, tables=_tables(report))
+def charts_of(report: Report) -> dict[str, Chart]:
+    """All charts of a report by names that are unique in it: those of a preset's part begin with the preset's."""
+    own = {chart.name: chart.chart() for chart in report.charts}
+    of_parts = {f"{part.preset}-{chart.name}": chart.chart() for part in report.parts for chart in part.charts}
+    return own | of_parts
 
 
-def markdown(report: Report) -> str:
-    """The same in Markdown (GitHub's tables)."""
-    return _templates().get_template("report.md.jinja").render(report=report, tables=_tables(report))
+def html(report: Report, drawn: Mapping[str, str]) -> str:
+    """A page of its own, without script or anything from elsewhere. `drawn` are the charts as SVG elements, by name."""
+    page = _templates().get_template("report.html.jinja")
+    return page.render(report=report, title=_title(report), facts=_facts(report), drawn=drawn)
+
+
+def markdown(report: Report, pictures: Mapping[str, str]) -> str:
+    """The same in Markdown (GitHub's tables). `pictures` are the addresses of the charts' pictures, by name."""
+    page = _templates().get_template("report.md.jinja")
+    text = page.render(report=report, title=_title(report), facts=_facts(report), pictures=pictures)
+    return re.sub(r"\n{3,}", "\n\n", text)
 
 
 @cache
@@ -40,7 +45,13 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.filters["md"] = _escape_markdown
+    templates.filters |= {
+        "md": _escape_markdown,
+        "balance": _balance,
+        "comparisons": _comparisons,
+        "jobs": _jobs,
+        "untitled": lambda table: table.model_copy(update={"title": ""}),
+    }
     return templates
 
 
@@ -48,7 +59,53 @@ def _escape_markdown(text: object) -> str:
     return _MARKDOWN.sub(r"\\\1", " ".join(str(text).split()))
 
 
-def _tables(report: Report) -> list[TextTable]:
+def _title(report: Report) -> str:
+    return report.parts[0].title if len(report.parts) == 1 else report.asked
+
+
+def _balance(part: Part) -> str:
+    """How many of the published figures agree, and what is with the others."""
+    counts = Counter(one.verdict for one in part.compared)
+    told = ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict])
+    return f"{len(part.compared)} published figures: {told}."
+
+
+def _comparisons(part: Part) -> list[Table]:
+    """One table of all published figures beside ours."""
+    machines = sorted({one.machine for one in part.compared if one.machine is not None})
+    rows = tuple(
+        (
+            one.case,
+            f"{one.quantity} [{one.unit}]" if one.unit else one.quantity,
+            one.published,
+            one.measured or ABSENT,
+            one.verdict.value,
+            one.why or "",
+        )
+        for one in part.compared
+    )
+    columns = ("case", "quantity", "published", "measured", "verdict", "what to make of it")
+    note = f"Measured on {'; '.join(machines)}." if machines else None
+    return [Table(title="Published and measured", columns=columns, rows=rows, note=note)] if rows else []
+
+
+def _jobs(part: Part) -> Table:
+    rows = tuple(
+        (
+            job.name,
+            job.kind or ABSENT,
+            "left out" if job.status is None else job.status.value,
+            job.machine or ABSENT,
+            milliseconds(job.total_ms),
+            job.why or "",
+        )
+        for job in part.jobs
+    )
+    return Table(title="Jobs", columns=("job", "kind", "status", "machine", "ms", "why"), rows=rows)
+
+
+def _facts(report: Report) -> list[Table]:
+    """What is told of every job in names and values."""
     tables = []
     compared = report.comparison
     if compared is not None:
@@ -59,17 +116,20 @@ def _tables(report: Report) -> list[TextTable]:
             ("relative error", _shown(compared.relative_error)),
             ("how expected", compared.basis),
         ]
-        tables.append(TextTable("Expected and measured", rows))
+        tables.append(_pairs("Expected and measured", rows))
     if report.result is not None:
         # Its parts (timings, device, provenance) become tables of their own; the rest is the first.
         result = report.result.model_dump(mode="json")
         parts = {name: part for name, part in result.items() if isinstance(part, dict)}
-        tables.append(TextTable("Result", _rows({k: v for k, v in result.items() if k not in parts})))
-        tables += [TextTable(name.capitalize(), _rows(part)) for name, part in parts.items()]
+        tables.append(_pairs("Result", _rows({k: v for k, v in result.items() if k not in parts})))
+        tables += [_pairs(name.capitalize(), _rows(part)) for name, part in parts.items()]
     moments = {"submitted": report.created_at, "started": report.started_at, "ended": report.finished_at}
     rows = [(name, moment.isoformat(" ", "milliseconds")) for name, moment in moments.items() if moment is not None]
-    tables.append(TextTable("Job", [*rows, *((f"tag {name}", value) for name, value in sorted(report.tags.items()))]))
-    return tables
+    return [*tables, _pairs("Job", [*rows, *((f"tag {name}", value) for name, value in sorted(report.tags.items()))])]
+
+
+def _pairs(title: str, rows: list[tuple[str, str]]) -> Table:
+    return Table(title=title, columns=(), rows=tuple(rows))
 
 
 def _rows(part: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -77,7 +137,7 @@ def _rows(part: Mapping[str, Any]) -> list[tuple[str, str]]:
     for name, value in part.items():
         if isinstance(value, dict):
             rows += [(f"{_words(name)} {inner}", text) for inner, text in _rows(value)]
-        else:
+        elif not (isinstance(value, list) and any(isinstance(one, dict) for one in value)):  # those have tables
             rows.append((_words(name), _text(name, value)))
     return rows
 

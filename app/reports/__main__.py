@@ -1,0 +1,45 @@
+"""`python -m app.reports report.json --out DIR`: a report that was saved as JSON, as Markdown with its pictures.
+
+The machine that measured need not be the one that draws: `GET /v1/reports/{id}` gives the JSON.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from app.charts import render
+from app.reports import rendering
+from app.reports.report import Report
+
+
+def write(report: Report, folder: Path, name: str, *, png: bool) -> Path:
+    """Write `<name>.md` into `folder`, and beside it a picture a chart; returns the Markdown file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    pictures = {}
+    for chart_name, chart in rendering.charts_of(report).items():
+        picture = folder / f"{name}-{chart_name}.{'png' if png else 'svg'}"
+        if png:
+            picture.write_bytes(render.png(chart))
+        else:
+            picture.write_text(render.svg(chart), encoding="utf-8")
+        pictures[chart_name] = picture.name
+    page = folder / f"{name}.md"
+    page.write_text(rendering.markdown(report, pictures), encoding="utf-8")
+    return page
+
+
+def main() -> int:
+    """Draw every report that the command line names."""
+    parser = argparse.ArgumentParser(prog="python -m app.reports", description=__doc__)
+    parser.add_argument("reports", type=Path, nargs="+", help="JSON files")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the Markdown and the pictures")
+    parser.add_argument("--png", action="store_true", help="pictures as PNG instead of SVG")
+    arguments = parser.parse_args()
+    for path in arguments.reports:
+        report = Report.model_validate_json(path.read_bytes())
+        print(write(report, arguments.out, path.stem, png=arguments.png))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

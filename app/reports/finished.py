@@ -1,0 +1,64 @@
+"""A finished job with all that its report needs, read from the database."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from pydantic import TypeAdapter, ValidationError
+from sqlalchemy import Connection
+
+from app.jobs import repository as jobs
+from app.jobs.repository import Job
+from app.jobs.spec import JobSpec, job_spec
+from app.results import repository as results
+from app.results.measurement import Measurement
+from app.results.preset import PresetResult
+from app.results.reduce import DeviceView
+from app.results.result import JobResult
+
+_RESULT: TypeAdapter[JobResult] = TypeAdapter(JobResult)
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A job that has ended: its spec (None if an older version accepted it), its result if it has one, a benchmark's
+    points, a preset's jobs."""
+
+    job: Job
+    spec: JobSpec | None
+    result: JobResult | None
+    points: tuple[Measurement, ...]
+    children: tuple["Finished", ...]
+
+    @property
+    def device(self) -> DeviceView | None:
+        """Where it ran."""
+        return None if self.result is None or isinstance(self.result, PresetResult) else self.result.device
+
+    @property
+    def total_ms(self) -> float | None:
+        """How long it ran."""
+        if self.result is None:
+            return None
+        return self.result.total_ms if isinstance(self.result, PresetResult) else self.result.timings.total_ms
+
+
+def finished(connection: Connection, job_id: UUID) -> Finished | None:
+    """The job and, of a preset, its children; None if there is no such job."""
+    job = jobs.get(connection, job_id)
+    if job is None:
+        return None
+    children = (finished(connection, child.id) for child in job.children or ())
+    return Finished(
+        job=job,
+        spec=_spec(job.spec),
+        result=None if job.result is None else _RESULT.validate_json(job.result),
+        points=tuple(results.points_of(connection, job_id, None)) if job.kind == "benchmark" else (),
+        children=tuple(child for child in children if child is not None),
+    )
+
+
+def _spec(text: str) -> JobSpec | None:
+    try:
+        return job_spec.validate_json(text)
+    except ValidationError:
+        return None

@@ -1,0 +1,95 @@
+"""From a finished job to its report. Importing this module loads Altair, half a second that only reports cost."""
+
+import math
+
+from app.charts.of_result import charts_of
+from app.jobs.preset_spec import PresetSpec
+from app.jobs.reduce_spec import ReduceSpec
+from app.jobs.sources import DatasetSource, PathSource, Source, ValuesSource
+from app.jobs.spec import JobSpec
+from app.reports.expected import Expected, expected_of
+from app.reports.finished import Finished
+from app.reports.kinds.tables import tables_of
+from app.reports.part import parts_of
+from app.reports.parts import ChartView
+from app.reports.report import Comparison, Report
+from app.results.reduce import ReduceResult, hex_of
+from kernels.ops import Value, op_named
+
+
+def report_of(found: Finished) -> Report:
+    """The report of a job that has ended; takes up to about a second."""
+    job, result = found.job, found.result
+    comparison = None
+    if isinstance(result, ReduceResult):
+        comparison = _comparison(found.spec if isinstance(found.spec, ReduceSpec) else None, result)
+    plain = isinstance(result, ReduceResult | None)
+    return Report(
+        job_id=job.id,
+        kind=job.kind,
+        status=job.status,
+        owner=job.owner,
+        tags=dict(job.tags),
+        asked=_asked(found.spec, job.kind),
+        created_at=job.created_at,
+        started_at=job.started_at,
+        finished_at=job.finished_at,
+        reason=job.reason,
+        error=job.error,
+        comparison=comparison,
+        result=result,
+        tables=() if plain or result is None else tables_of(result, found.points),
+        charts=() if result is None else tuple(ChartView.of(chart) for chart in charts_of(result, found.points)),
+        parts=parts_of(found.spec, found.children) if isinstance(found.spec, PresetSpec) else (),
+    )
+
+
+def _asked(spec: JobSpec | None, kind: str) -> str:
+    if isinstance(spec, PresetSpec):
+        return f"preset {spec.preset}"
+    return _reduction(spec) if isinstance(spec, ReduceSpec) else f"a {kind} job"
+
+
+def _reduction(spec: ReduceSpec) -> str:
+    of = _elements(spec.source) + (f" with {_elements(spec.other)}" if spec.other is not None else "")
+    freedom = f", ddof {spec.ddof}" if op_named(spec.op).ddof else ""
+    nan = "" if spec.nan_policy == "propagate" else f", NaN: {spec.nan_policy.value}"
+    return f"{spec.op} of {of}{freedom}; strategy {spec.strategy}, backend {spec.backend}{nan}"
+
+
+def _elements(source: Source) -> str:
+    if isinstance(source, ValuesSource):
+        return f"{len(source.values):,} given values as {source.dtype}"
+    if isinstance(source, PathSource):
+        return f"the file {source.path}"
+    if isinstance(source, DatasetSource):
+        return f"the dataset {source.id}"
+    shape = ", ".join(f"{name}={value!r}" for name, value in sorted(source.parameters.items()))
+    return f"{source.n:,} {source.distribution}({shape}) elements as {source.dtype}, seed {source.seed}"
+
+
+def _comparison(spec: ReduceSpec | None, result: ReduceResult) -> Comparison:
+    expected = Expected(None, "not known: a spec of an older version") if spec is None else expected_of(spec)
+    known = expected.value is not None
+    return Comparison(
+        expected=expected.value,
+        expected_hex=None if expected.value is None else hex_of(expected.value),
+        basis=expected.basis,
+        measured=result.value,
+        measured_hex=result.hex,
+        agrees=_same(expected.value, result.value) if known else None,
+        relative_error=None if expected.value is None else _relative_error(expected.value, result.value),
+    )
+
+
+def _same(expected: Value | None, measured: Value) -> bool:
+    # repr tells −0.0 from 0.0, is equal for two NaN, and two floats have it in common only if they are one.
+    return type(expected) is type(measured) and repr(expected) == repr(measured)
+
+
+def _relative_error(expected: Value, measured: Value) -> float | None:
+    if not (math.isfinite(expected) and math.isfinite(measured)):
+        return None
+    if expected == 0:
+        return 0.0 if measured == 0 else None
+    return float(abs(measured - expected) / abs(expected))

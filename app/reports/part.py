@@ -1,0 +1,71 @@
+"""From the jobs of a preset to the part of a report that is about it."""
+
+from collections.abc import Iterable, Sequence
+
+from app.jobs.preset_spec import Absent, PresetSpec
+from app.presets import catalogue
+from app.presets.preset import Preset
+from app.presets.published import p05, source_of
+from app.reports.finished import Finished
+from app.reports.kinds.tables import tables_of
+from app.reports.parts import ChartView, Part, PartJob
+from app.reports.studies.by_preset import COMPARISONS
+from app.reports.studies.study import Study
+from app.reports.words import machine
+
+
+def parts_of(spec: PresetSpec, children: Sequence[Finished]) -> tuple[Part, ...]:
+    """A part for each preset that `spec` stands for."""
+    presets = catalogue.members(spec.preset)
+    absent = spec.expand().absent
+    return tuple(_part(preset, children, absent, alone=len(presets) == 1) for preset in presets)
+
+
+def _part(preset: Preset, children: Sequence[Finished], absent: Sequence[Absent], *, alone: bool) -> Part:
+    prefix = "" if alone else f"{preset.name}:"
+    jobs = {
+        (child.job.name or "").removeprefix(prefix): child
+        for child in children
+        if (child.job.name or "").startswith(prefix)
+    }
+    outcome = COMPARISONS[preset.name](Study(jobs))
+    left_out = [one for one in absent if one.name.startswith(prefix)]
+    return Part(
+        preset=preset.name,
+        title=preset.title,
+        description=preset.description.strip(),
+        source=source_of(preset.document),
+        published_on=p05().machine if preset.document == "p05" else "not said",
+        compared=outcome.compared,
+        findings=outcome.findings,
+        charts=tuple(ChartView.of(chart) for chart in outcome.charts),
+        jobs=(*(_job(name, child) for name, child in jobs.items()), *_absent(left_out, prefix)),
+    )
+
+
+def _job(name: str, child: Finished) -> PartJob:
+    job = child.job
+    return PartJob(
+        job_id=job.id,
+        name=name,
+        kind=job.kind,
+        status=job.status,
+        why=None if job.reason is None else f"{job.reason}: {job.error}",
+        machine=machine(child.device),
+        total_ms=child.total_ms,
+        tables=() if child.result is None else tables_of(child.result, child.points),
+    )
+
+
+def _absent(left_out: Iterable[Absent], prefix: str) -> Iterable[PartJob]:
+    for one in left_out:
+        yield PartJob(
+            job_id=None,
+            name=one.name.removeprefix(prefix),
+            kind="",
+            status=None,
+            why=f"left out: {one.why}",
+            machine=None,
+            total_ms=None,
+            tables=(),
+        )

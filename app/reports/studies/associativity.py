@@ -1,0 +1,168 @@
+"""Task 3: the error of every order of additions, the report's beside ours, against what the report took for the truth
+and against the truth."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from app.charts import accuracy as pictures
+from app.presets.published import p05
+from app.reports.parts import Compared, Finding, Verdict
+from app.reports.studies.study import Compare, Outcome, Published, Study
+from app.reports.words import figure, machine
+from app.results.accuracy import AccuracyPoint, AccuracyResult
+from kernels.accuracy.point import Verdict as Bound
+
+METHODS: Mapping[str, str] = {
+    "sequential": "sequential",
+    "reverse": "reverse",
+    "tree": "tree",
+    "sorted": "sorted_ascending",
+    "numpy": "numpy",
+    "gpu": "torch",
+}
+"""Our names of the report's methods. Its tree was a function of Python; its GPU sum was PyTorch's."""
+
+_ROUNDED_REFERENCE = (
+    "The report's tree sum shows errors of exactly 0 for whole columns. The true sum of such numbers is hardly ever a "
+    "float32, so that no float32 can be without error: the report measured against a reference that was itself rounded "
+    "to float32. Its other figures show that too: an error of 336 for 333 lost ones is 333 rounded to a multiple of 8, "
+    "the distance of float32 numbers at 1e8."
+)
+_SAME_SIZE = 10.0
+"""Errors of other random numbers by the same method count as alike within this factor."""
+
+
+def distribution(name: str) -> Compare:
+    """The comparison of one of the report's three tables."""
+
+    def compare(study: Study) -> Outcome:
+        return _outcome(study, name, p05().task3_abs_error[name])
+
+    return compare
+
+
+def gpu_vs_cpu(study: Study) -> Outcome:
+    """NumPy's errors beside PyTorch's."""
+    outcome = _outcome(study, "normal", p05().task3_gpu_vs_cpu_normal)
+    return Outcome(outcome.compared, _who_is_closer(study), outcome.charts)
+
+
+def _outcome(study: Study, name: str, published: Mapping[str, Sequence[float]]) -> Outcome:
+    result = study.result("sizes", AccuracyResult)
+    points = {(p.method, p.n): p for p in result.points if p.distribution == name} if result else {}
+    rows = []
+    for method, errors in published.items():
+        for n, error in zip(p05().task3_sizes, errors, strict=True):
+            said = Published(f"n = {n:,}", f"{method}, absolute error", "", figure(error))
+            point = points.get((METHODS[method], n))
+            rows.append(_row(study, said, error, point, machine(study.device("sizes"))))
+    charts = []
+    if result is not None:
+        with_error = [point for point in points.values() if point.absolute_error is not None]
+        dashed = {
+            method: [(n, error) for n, error in zip(p05().task3_sizes, errors, strict=True) if error > 0]
+            for method, errors in published.items()
+        }
+        if with_error:
+            title = f"Error of float32 sums, {name}: measured and published"
+            charts.append(pictures.errors(f"error-{name}", title, with_error, dashed))
+    return Outcome(tuple(rows), tuple(_findings(name, list(points.values()))), tuple(charts))
+
+
+def _row(study: Study, said: Published, error: float, point: AccuracyPoint | None, where: str | None) -> Compared:
+    if point is None:
+        return said.missing(study.why_missing("sizes"))
+    if point.absolute_error is None:
+        return said.missing(f"{point.method} {point.outcome}: {point.reason}")
+    ours = float(point.absolute_error)
+    measured = f"{figure(ours)} (against float64 NumPy: {figure(_number(point.reference_error))})"
+    why = f"value {point.value!r}, exact {point.exact!r}"
+    if error == 0 and ours > 0:
+        return said.beside(measured, where, Verdict.CORRECTED, f"the report's reference was rounded itself; {why}")
+    if point.distribution == "pathological":  # the one array of the report that is known
+        same = _alike(error, ours, 1.01) or _alike(error, _to_spacing(ours), 1.005)
+        return said.beside(measured, where, Verdict.AGREES if same else Verdict.DIFFERS, why)
+    alike = "of the same size" if _alike(error, ours, _SAME_SIZE) else f"{figure(_ratio(ours, error))} times it"
+    return said.beside(measured, where, Verdict.OTHER_DATA, f"{alike}; {why}")
+
+
+def _findings(name: str, points: Sequence[AccuracyPoint]) -> Iterator[Finding]:
+    tree = [point for point in points if point.method == "tree" and point.absolute_error]
+    if tree and name != "pathological":
+        worst = max(tree, key=lambda point: float(point.absolute_error or 0.0))
+        text = f"{_ROUNDED_REFERENCE} Here tree is off by {figure(float(worst.absolute_error or 0.0))} at {worst.n:,}."
+        yield Finding(verdict=Verdict.CORRECTED, text=text)
+    reference = [p for p in points if p.reference_own_error is not None and float(p.reference_own_error) > 0]
+    if reference:
+        worst = max(reference, key=lambda point: float(point.reference_own_error or 0.0))
+        text = (
+            f"The report's reference, NumPy's sum in float64, is itself off by "
+            f"{figure(_number(worst.reference_own_error))} at {worst.n:,} elements."
+        )
+        yield Finding(verdict=Verdict.CORRECTED, text=text)
+    wrong = {point.method for point in points if point.correctly_rounded is False}
+    right = {point.method for point in points if point.correctly_rounded} - wrong
+    if right:
+        text = f"Correctly rounded at every size: {', '.join(sorted(right))}."
+        yield Finding(verdict=Verdict.AGREES, text=text)
+    judged = [point for point in points if point.bound_verdict in (Bound.HELD, Bound.EXCEEDED)]
+    broken = [point for point in judged if point.bound_verdict is Bound.EXCEEDED]
+    if judged:
+        text = f"The a-priori bound of the method held at {len(judged) - len(broken)} of {len(judged)} points."
+        if broken:
+            text += f" It was exceeded by {', '.join(sorted({f'{p.method} at {p.n:,}' for p in broken}))}."
+        yield Finding(verdict=Verdict.DIFFERS if broken else Verdict.AGREES, text=text)
+    if name == "pathological":
+        yield Finding(verdict=Verdict.AGREES, text=_PATHOLOGICAL)
+    if name == "mixed":
+        yield Finding(verdict=Verdict.AGREES, text=_MIXED)
+
+
+_PATHOLOGICAL = (
+    "Each 1 is lost as soon as it meets 1e8, whose neighbours in float32 are 8 away; sorted by magnitude, the ones are "
+    "added among themselves first, and their sum survives as far as a multiple of 8 can hold it. That is why the "
+    "report's sorted sum looks perfect: its remaining error is below what its rounded reference could show."
+)
+_MIXED = (
+    "The data of this table are all positive: nothing cancels, though the report speaks of cancellation. What grows "
+    "with n is the rounding of a running sum that is far larger than its next term; sorting does not help, because the "
+    "large numbers dominate either way."
+)
+
+
+def _who_is_closer(study: Study) -> tuple[Finding, ...]:
+    result = study.result("sizes", AccuracyResult)
+    if result is None:
+        return ()
+    errors = {(p.method, p.n): float(p.absolute_error) for p in result.points if p.absolute_error is not None}
+    sizes = [n for n in p05().task3_sizes if ("numpy", n) in errors and ("torch", n) in errors]
+    if not sizes:
+        return ()
+    closer = [n for n in sizes if errors["torch", n] < errors["numpy", n]]
+    published = p05().task3_gpu_vs_cpu_normal
+    theirs = sum(gpu < cpu for gpu, cpu in zip(published["gpu"], published["numpy"], strict=True))
+    text = (
+        f"PyTorch on the GPU is closer to the truth than NumPy on the CPU at {len(closer)} of {len(sizes)} sizes; in "
+        f"the report it was {theirs} of {len(published['gpu'])}. Both add float32 in a tree of their own, and with "
+        "so few arrays luck has a part in which comes closer."
+    )
+    return (Finding(verdict=Verdict.OTHER_DATA, text=text),)
+
+
+def _to_spacing(error: float) -> float:
+    """An error as a reference rounded to float32 near 1e8 shows it: in multiples of 8."""
+    return error if math.isinf(error) else 8.0 * round(error / 8.0)
+
+
+def _alike(one: float, other: float, factor: float) -> bool:
+    if one == other:
+        return True
+    return one > 0 and other > 0 and max(one, other) <= factor * min(one, other)
+
+
+def _ratio(one: float, other: float) -> float:
+    return one / other if other else math.inf
+
+
+def _number(value: float | int | bool | None) -> float:
+    return math.nan if value is None else float(value)

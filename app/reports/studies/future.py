@@ -1,0 +1,147 @@
+"""What the report left for the future: it has no figures of these, so that each is a finding of its own."""
+
+from collections.abc import Iterator
+
+from app.charts.chart import Chart
+from app.charts.of_result import charts_of
+from app.presets.published import p05
+from app.reports.kinds.benchmark import gbps
+from app.reports.parts import Compared, Finding, Verdict
+from app.reports.studies.study import Outcome, Published, Study
+from app.reports.words import figure, percent, times
+from app.results.accuracy import AccuracyResult
+from app.results.measurement import Measurement
+from app.results.profile import ProfileResult
+from app.results.scaling import ScalingResult
+
+_JOBS = {
+    "occupancy and warp efficiency from Nsight Compute": ("occupancy",),
+    "cooperative groups variant": ("cooperative-groups",),
+    "other architectures (A100, H100)": (),
+    "several elements per thread": ("elements-per-thread",),
+    "CUDA events for multi-GPU timing": ("ring-versus-tree",),
+    "NVLink systems": ("ring-versus-tree",),
+    "4+ GPUs": ("ring-versus-tree",),
+    "ring versus tree NCCL algorithms": ("ring-versus-tree",),
+    "Kahan summation": ("kahan",),
+    "float16": ("half-precision",),
+    "theoretical error bounds": ("kahan",),
+    "product, max, min": ("products", "product-max-min", "product-max-min-cpu"),
+}
+
+
+def future(study: Study) -> Outcome:
+    """A row a wish, with the job that grants it, and what came out."""
+    rows = tuple(_row(study, wish, _JOBS.get(wish, ())) for wish in p05().future_work)
+    return Outcome(rows, tuple(_findings(study)), tuple(_charts(study)))
+
+
+def _row(study: Study, wish: str, jobs: tuple[str, ...]) -> Compared:
+    said = Published("future work", wish, "", "wished for")
+    done = [name for name in jobs if (job := study.jobs.get(name)) is not None and job.result is not None]
+    if not jobs:
+        devices = sorted({device.name for name in study.jobs if (device := study.device(name)) is not None})
+        return said.beside(", ".join(devices) or None, None, Verdict.OTHER_MACHINE, "where this report was made")
+    if not done:
+        return said.missing("; ".join(study.why_missing(name) for name in jobs))
+    ranks = _most_ranks(study)
+    if wish == "4+ GPUs" and ranks < 4:
+        return said.missing(f"{ranks} ranks were there")
+    device = study.device(done[0])
+    return said.beside(f"done: {', '.join(done)}", device.name if device else None, Verdict.CORRECTED)
+
+
+def _most_ranks(study: Study) -> int:
+    result = study.result("ring-versus-tree", ScalingResult)
+    timed = [one.ranks for one in (result.messages if result else ()) if one.time_us is not None]
+    return max(timed, default=1)
+
+
+def _findings(study: Study) -> Iterator[Finding]:
+    yield from _kahan(study)
+    yield from _half(study)
+    yield from _against(study, "cooperative-groups", "two_pass", ("cooperative", "cluster"))
+    yield from _against(study, "elements-per-thread", "two_pass", ("single_pass",))
+    yield from _occupancy(study)
+    yield from _ring(study)
+
+
+def _kahan(study: Study) -> Iterator[Finding]:
+    result = study.result("kahan", AccuracyResult)
+    if result is None:
+        return
+    largest = max(point.n for point in result.points)
+    for distribution in dict.fromkeys(point.distribution for point in result.points):
+        errors = {
+            p.method: float(p.absolute_error)
+            for p in result.points
+            if (p.distribution, p.n) == (distribution, largest) and p.absolute_error is not None
+        }
+        told = ", ".join(f"{method} {figure(error)}" for method, error in errors.items())
+        yield Finding(verdict=Verdict.CORRECTED, text=f"Error at {largest:,} {distribution} elements: {told}.")
+
+
+def _half(study: Study) -> Iterator[Finding]:
+    result = study.result("half-precision", AccuracyResult)
+    points = [p for p in (result.points if result else ()) if p.method == "sequential" and p.relative_error is not None]
+    for dtype in dict.fromkeys(point.dtype for point in points):
+        worst = max((p for p in points if p.dtype == dtype), key=lambda p: float(p.relative_error or 0.0))
+        text = (
+            f"{dtype} added one by one is off by {percent(100 * float(worst.relative_error or 0.0))} at {worst.n:,} "
+            f"{worst.distribution} elements; the exact sum, rounded once, costs as many reads."
+        )
+        yield Finding(verdict=Verdict.CORRECTED, text=text)
+
+
+def _against(study: Study, name: str, baseline: str, others: tuple[str, ...]) -> Iterator[Finding]:
+    job = study.jobs.get(name)
+    points = [p for p in (job.points if job else ()) if p.kernel_ms and "suspect" not in p.flags]
+    for base in (point for point in points if point.strategy == baseline):
+        pairs = [p for p in points if p.strategy in others and (p.op, p.dtype, p.n) == (base.op, base.dtype, base.n)]
+        if pairs:
+            yield Finding(verdict=Verdict.OTHER_MACHINE, text=_ratios(base, pairs))
+
+
+def _ratios(base: Measurement, others: list[Measurement]) -> str:
+    assert base.kernel_ms, "only measured points come here"
+    told = ", ".join(
+        f"{one.strategy} {figure(gbps(one))} GB/s ({times(base.kernel_ms / one.kernel_ms)})"
+        for one in others
+        if one.kernel_ms
+    )
+    return f"{base.n:,} {base.dtype}: {base.strategy} {figure(gbps(base))} GB/s, {told}."
+
+
+def _occupancy(study: Study) -> Iterator[Finding]:
+    result = study.result("occupancy", ProfileResult)
+    if result is None:
+        return
+    kernels = [(point, kernel) for point in result.points for kernel in point.kernels if kernel.occupancy_percent]
+    if kernels:
+        largest = max(point.n or 0 for point, _ in kernels)
+        told = {f"{p.strategy} {percent(k.occupancy_percent)}": None for p, k in kernels if p.n == largest}
+        yield Finding(verdict=Verdict.CORRECTED, text=f"Occupancy at {largest:,} elements: {', '.join(told)}.")
+    counted = [(p, k.counters) for p in result.points for k in p.kernels if k.counters is not None]
+    if counted:
+        told = {f"{p.strategy} {percent(c.warp_efficiency_percent)}": None for p, c in counted}
+        yield Finding(verdict=Verdict.CORRECTED, text=f"Warp efficiency by Nsight Compute: {', '.join(told)}.")
+
+
+def _ring(study: Study) -> Iterator[Finding]:
+    result = study.result("ring-versus-tree", ScalingResult)
+    messages = [one for one in (result.messages if result else ()) if one.time_us is not None]
+    for size in sorted({one.bytes for one in messages}):
+        same = [one for one in messages if one.bytes == size]
+        most = max(one.ranks for one in same)
+        told = ", ".join(f"{one.algorithm} {figure(one.time_us)} µs" for one in same if one.ranks == most)
+        text = f"All-reduce of {size:,} bytes on {most} ranks: {told}."
+        if result is not None and result.note:
+            text += f" ({result.note})"
+        yield Finding(verdict=Verdict.OTHER_MACHINE, text=text)
+
+
+def _charts(study: Study) -> Iterator[Chart]:
+    for name, job in study.jobs.items():
+        if job.result is not None:
+            for chart in charts_of(job.result, job.points):
+                yield Chart(f"{name}-{chart.name}", f"{chart.title} ({name})", chart.description, chart.spec)

@@ -1,0 +1,77 @@
+"""A preset that was run, and what comes of comparing it with its document."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from app.charts.chart import Chart
+from app.reports.finished import Finished
+from app.reports.parts import Compared, Finding, Verdict
+from app.results.reduce import DeviceView
+from app.results.result import JobResult
+
+R = TypeVar("R", bound=JobResult)
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """The jobs of one preset, by the names that the preset gives them."""
+
+    jobs: Mapping[str, Finished]
+
+    def result(self, name: str, kind: type[R]) -> R | None:
+        """What a job came to; None if it was left out, failed, or is of another kind than the preset's own."""
+        job = self.jobs.get(name)
+        return job.result if job is not None and isinstance(job.result, kind) else None
+
+    def device(self, name: str) -> DeviceView | None:
+        """Where a job ran."""
+        job = self.jobs.get(name)
+        return None if job is None else job.device
+
+    def why_missing(self, name: str) -> str:
+        """Why a job has no result."""
+        job = self.jobs.get(name)
+        if job is None:
+            return f"{name} was not run"
+        return f"{name} {job.job.status.value}" + (f": {job.job.error}" if job.job.error else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A figure of the document, as it stands there."""
+
+    case: str
+    quantity: str
+    unit: str
+    text: str
+
+    def missing(self, why: str) -> Compared:
+        """There is nothing to put beside it."""
+        return self.beside(None, None, Verdict.MISSING, why)
+
+    def beside(self, measured: str | None, machine: str | None, verdict: Verdict, why: str | None = None) -> Compared:
+        """With what was measured."""
+        return Compared(
+            case=self.case,
+            quantity=self.quantity,
+            unit=self.unit,
+            published=self.text,
+            measured=measured,
+            machine=machine,
+            verdict=verdict,
+            why=why,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Every published figure beside ours, what they show, and pictures of it."""
+
+    compared: tuple[Compared, ...]
+    findings: tuple[Finding, ...] = ()
+    charts: tuple[Chart, ...] = ()
+
+
+Compare = Callable[[Study], Outcome]
+"""Compares a run with its document."""

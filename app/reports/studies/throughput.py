@@ -1,0 +1,148 @@
+"""Task 1: throughput, the report's kernel beside Thrust and NumPy."""
+
+from app.charts import benchmark as pictures
+from app.charts.chart import Chart
+from app.presets.published import ThroughputRow, p05
+from app.reports.kinds.benchmark import gbps, share
+from app.reports.parts import Compared, Finding, Verdict
+from app.reports.studies.study import Outcome, Published, Study
+from app.reports.words import figure, machine, milliseconds, percent, times
+from app.results.measurement import Measurement
+
+_CUSTOM, _THRUST, _SINGLE = "two_pass", "thrust", "single_pass"
+
+Points = dict[tuple[str, int], Measurement]
+"""Points that were measured, by strategy and size."""
+
+
+def throughput(study: Study) -> Outcome:
+    """Each time of the report beside ours, in proportion; and each ratio, which should carry over better."""
+    gpu, cpu = _points(study, "gpu"), _points(study, "cpu")
+    where = machine(study.device("gpu"))
+    rows = [row for published in p05().task1_throughput for row in _rows(study, published, gpu, where)]
+    rows += _summary(study, gpu, cpu, where)
+    charts = [chart for name in ("gpu", "cpu") for chart in _charts(study, name)]
+    return Outcome(tuple(rows), tuple(_findings(gpu, where)), tuple(charts))
+
+
+def _rows(study: Study, published: ThroughputRow, gpu: Points, where: str | None) -> list[Compared]:
+    n = published.n
+    case = f"n = {n:,}"
+    custom, thrust = gpu.get((_CUSTOM, n)), gpu.get((_THRUST, n))
+    missing = study.why_missing("gpu") if not gpu else f"not measured at {n:,} elements"
+
+    def row(told: Published, measured: str | None, why: str | None) -> Compared:
+        return told.missing(missing) if measured is None else told.beside(measured, where, Verdict.OTHER_MACHINE, why)
+
+    found = []
+    for what, t4_ms, point in (("custom", published.custom_ms, custom), ("Thrust", published.thrust_ms, thrust)):
+        ms = None if point is None else point.kernel_ms
+        why = None if not ms else f"{times(t4_ms / ms)} as fast as on the T4"
+        found.append(row(Published(case, f"{what} time", "ms", f"{t4_ms:.4f}"), milliseconds(ms) if ms else None, why))
+    speed = None if custom is None else gbps(custom)
+    told = None if custom is None or custom.peak_gbps is None else f"{percent(share(custom, custom.peak_gbps))} of peak"
+    said = Published(case, "custom throughput", "GB/s", f"{published.custom_gbps:.2f}")
+    found.append(row(said, None if speed is None else figure(speed), told))
+    ratio = _faster(thrust, custom)
+    said = Published(case, "custom against Thrust", "", f"{published.speedup_vs_thrust:.2f}×")
+    found.append(row(said, None if ratio is None else times(ratio), _single(gpu, n)))
+    return found
+
+
+def _single(gpu: Points, n: int) -> str | None:
+    ratio = _faster(gpu.get((_THRUST, n)), gpu.get((_SINGLE, n)))
+    return None if ratio is None else f"our single pass: {times(ratio)}"
+
+
+def _summary(study: Study, gpu: Points, cpu: Points, where: str | None) -> list[Compared]:
+    summary = p05().task1_summary
+    low, high = summary.speedup_vs_numpy_range
+    highest = Published(
+        "summary", f"custom, highest throughput (at n = {summary.peak_n:,})", "GB/s", f"{summary.peak_gbps}"
+    )
+    of_peak = f"{summary.percent_of_theoretical} (of {summary.theoretical_gbps:g} GB/s)"
+    peak = Published("summary", "share of the device's peak", "%", of_peak)
+    host = Published(
+        "summary", "NumPy, highest throughput, one thread", "GB/s", f"{summary.numpy_single_thread_peak_gbps}"
+    )
+    ratio = Published("summary", "custom against NumPy", "", f"{low:.2f}× to {high:.2f}×")
+    rows = []
+    best, numpy = _best(gpu, _CUSTOM), _best(cpu, "numpy")
+    why = study.why_missing("gpu")
+    if best is None:
+        rows += [highest.missing(why), peak.missing(why)]
+    else:
+        rows.append(highest.beside(f"{figure(gbps(best))} (at n = {best.n:,})", where, Verdict.OTHER_MACHINE))
+        part = share(best, best.peak_gbps)
+        if part is None:
+            rows.append(peak.missing("the device does not tell its peak"))
+        else:
+            measured = f"{part:.1f} (of {figure(best.peak_gbps, 4)} GB/s)"
+            rows.append(peak.beside(measured, where, Verdict.OTHER_MACHINE))
+    if numpy is None:
+        rows.append(host.missing(study.why_missing("cpu")))
+    else:
+        measured = f"{figure(gbps(numpy))} (at n = {numpy.n:,})"
+        rows.append(host.beside(measured, machine(study.device("cpu")), Verdict.OTHER_MACHINE))
+    pairs = ((cpu.get(("numpy", n)), point) for (name, n), point in gpu.items() if name == _CUSTOM)
+    ratios = [found for one, other in pairs if (found := _faster(one, other)) is not None]
+    if ratios:
+        rows.append(ratio.beside(f"{times(min(ratios))} to {times(max(ratios))}", where, Verdict.OTHER_MACHINE))
+    else:
+        rows.append(ratio.missing(why if best is None else study.why_missing("cpu")))
+    return rows
+
+
+def _best(points: Points, strategy: str) -> Measurement | None:
+    """A strategy's point of the highest throughput."""
+    found = (point for (name, _), point in points.items() if name == strategy)
+    return max(found, key=lambda point: gbps(point) or 0.0, default=None)
+
+
+def _findings(gpu: Points, where: str | None) -> list[Finding]:
+    summary = p05().task1_summary
+    found = []
+    custom, single = _best(gpu, _CUSTOM), _best(gpu, _SINGLE)
+    if custom is not None and custom.peak_gbps:
+        text = (
+            f"The T4's {summary.peak_gbps} GB/s are {summary.percent_of_theoretical:g} % of its peak of "
+            f"{summary.theoretical_gbps:g} GB/s. The same kernel reaches {figure(gbps(custom))} GB/s on {where}, "
+            f"{percent(share(custom, custom.peak_gbps))} of {figure(custom.peak_gbps, 4)} GB/s: with one element a "
+            "read and at most 1024 blocks it asks for too little at a time to keep a faster memory busy."
+        )
+        found.append(Finding(verdict=Verdict.OTHER_MACHINE, text=text))
+    if single is not None and single.peak_gbps:
+        text = (
+            f"One pass with 16-byte reads reaches {figure(gbps(single))} GB/s at n = {single.n:,}, "
+            f"{percent(share(single, single.peak_gbps))} of the peak and "
+            f"{percent(share(single, single.ceiling_gbps))} of the highest speed at which this device was seen to read."
+        )
+        found.append(Finding(verdict=Verdict.OTHER_MACHINE, text=text))
+    sizes = sorted({n for name, n in gpu if name == _SINGLE})
+    ratios = {n: ratio for n in sizes if (ratio := _faster(gpu.get((_THRUST, n)), gpu[_SINGLE, n])) is not None}
+    if ratios:
+        slower = [f"{n:,}" for n, ratio in ratios.items() if ratio < 1]
+        text = (
+            f"single_pass against Thrust: {', '.join(f'{times(ratio)} at {n:,}' for n, ratio in ratios.items())}. "
+            + (f"It is slower at {', '.join(slower)}." if slower else "It is faster at every row.")
+        )
+        found.append(Finding(verdict=Verdict.DIFFERS if slower else Verdict.AGREES, text=text))
+    return found
+
+
+def _faster(baseline: Measurement | None, candidate: Measurement | None) -> float | None:
+    """How many times the candidate's time the baseline takes."""
+    if baseline is None or candidate is None or not baseline.kernel_ms or not candidate.kernel_ms:
+        return None
+    return baseline.kernel_ms / candidate.kernel_ms
+
+
+def _points(study: Study, name: str) -> Points:
+    job = study.jobs.get(name)
+    points = () if job is None else job.points
+    return {(p.strategy, p.n): p for p in points if p.kernel_ms and p.cache == "cold" and "suspect" not in p.flags}
+
+
+def _charts(study: Study, name: str) -> list[Chart]:
+    job = study.jobs.get(name)
+    return [] if job is None else pictures.charts(job.points)
