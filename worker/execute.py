@@ -14,9 +14,12 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from app.jobs.accuracy_spec import AccuracySpec, ThreeNumbersSpec
 from app.jobs.benchmark_spec import BenchmarkSpec
 from app.jobs.cluster_spec import ClusterSpec
+from app.jobs.profile_spec import ProfileSpec
 from app.jobs.reduce_spec import ReduceSpec
+from app.jobs.scaling_spec import ScalingSpec
 from app.jobs.sources import GenerateSource
 from app.jobs.task_spec import TaskSpec, task_spec
 from app.results.measurement import Measurement
@@ -25,9 +28,12 @@ from kernels import open_backend
 from kernels.backend import Reduction
 from kernels.errors import InvalidInput
 from worker.folders import Folders
+from worker.kinds.accuracy import add_three_numbers, compare
 from worker.kinds.attempt import Attempt
 from worker.kinds.benchmark import measure
 from worker.kinds.cluster import solve_puzzle
+from worker.kinds.profile import profile_kernels
+from worker.kinds.scaling import measure_scaling
 from worker.messages import Progress, Request, Success, Tell
 from worker.sources import source_of
 
@@ -64,13 +70,23 @@ class Kernels:
         except ValidationError as error:
             first = error.errors(include_url=False, include_context=False, include_input=False)[0]
             raise InvalidInput(f"this version cannot read the job's spec: {first['msg']}") from None
+        attempt = self._attempt(spec, request, started)
         match spec:
             case ReduceSpec():
-                return self._reduce(spec, request, tell, started)
+                success = self._reduce(spec, request, tell, started)
             case BenchmarkSpec():
-                return measure(self._attempt(spec, request, started), spec, request.done, tell)
+                success = measure(attempt, spec, request.done, tell)
             case ClusterSpec():
-                return solve_puzzle(self._attempt(spec, request, started), spec)
+                success = solve_puzzle(attempt, spec)
+            case AccuracySpec():
+                success = compare(attempt, spec, request.done, tell)
+            case ThreeNumbersSpec():
+                success = add_three_numbers(attempt, spec)
+            case ScalingSpec():
+                success = measure_scaling(attempt, spec, tell)
+            case ProfileSpec():
+                success = profile_kernels(attempt, spec, tell)
+        return success
 
     def _attempt(self, spec: TaskSpec, request: Request, started: float) -> Attempt:
         return Attempt(
@@ -153,7 +169,12 @@ class Kernels:
 
 def _seed(spec: TaskSpec) -> int | None:
     match spec:
-        case ReduceSpec(source=GenerateSource(seed=seed)) | BenchmarkSpec(seed=seed):
+        case (
+            ReduceSpec(source=GenerateSource(seed=seed))
+            | BenchmarkSpec(seed=seed)
+            | ScalingSpec(seed=seed)
+            | AccuracySpec(seed=seed)
+        ):
             return seed
     return None
 

@@ -81,7 +81,9 @@ class AccuracySpec(JobOptions):
     seed: int = Field(0, ge=0, lt=1 << 64, strict=True)
     permutations: int = Field(8, ge=0, le=64, strict=True, description="random orders in which each method is repeated")
     runs: int = Field(3, ge=1, le=64, strict=True, description="of the given order, compared by their bits")
-    backend: BackendName = Field("auto", description="cuda: a slot with a GPU, whose host runs the loops and NumPy")
+    backend: BackendName = Field(
+        "auto", description="auto: a GPU where there is one and a method wants it; its host runs loops and NumPy"
+    )
 
     @model_validator(mode="after")
     def _comparable(self) -> Self:
@@ -110,6 +112,10 @@ class AccuracySpec(JobOptions):
         """The lists as the study takes them on a slot of `backend`."""
         chosen = methods_on(backend) if self.methods is None else self.methods
         return Axes(chosen, self.ops, self.distributions, self.dtypes, self.sizes)
+
+    def wants_gpu(self) -> bool:
+        """Whether a GPU would compute more of it than a CPU."""
+        return self.methods is None or any("cpu" not in method_named(name).backends for name in self.methods)
 
     def source(self, distribution: str, dtype: str, n: int) -> GeneratedSource:
         """The array of a case."""

@@ -4,26 +4,42 @@ from typing import Annotated
 
 from pydantic import Field, TypeAdapter
 
+from app.jobs.accuracy_spec import AccuracySpec, ThreeNumbersSpec
 from app.jobs.benchmark_spec import BenchmarkSpec
 from app.jobs.cluster_spec import ClusterSpec
+from app.jobs.needs import ANY, GANG, GANG_FIRST, GPU_FIRST
+from app.jobs.profile_spec import ProfileSpec
 from app.jobs.reduce_spec import ReduceSpec
+from app.jobs.scaling_spec import ScalingSpec
 
-TaskSpec = Annotated[ReduceSpec | BenchmarkSpec | ClusterSpec, Field(discriminator="kind")]
+TaskSpec = Annotated[
+    ReduceSpec | BenchmarkSpec | ClusterSpec | AccuracySpec | ThreeNumbersSpec | ScalingSpec | ProfileSpec,
+    Field(discriminator="kind"),
+]
 """The union of these kinds."""
 
-TASK_KINDS = ("reduce", "benchmark", "cluster")
+TASK_KINDS = ("reduce", "benchmark", "cluster", "accuracy", "three_numbers", "scaling", "profile")
 """The values of their `kind`."""
 
 task_spec: TypeAdapter[TaskSpec] = TypeAdapter(TaskSpec)
 
 
 def needs(spec: TaskSpec) -> str:
-    """Which slots can run the job: "cpu", "cuda" or "any"."""
+    """Which slots can run the job, as `app.jobs.needs` puts it."""
+    if isinstance(spec, ScalingSpec) and spec.backend == "cuda":
+        return GANG
     if spec.backend != "auto":
         return spec.backend
     match spec:
-        case ClusterSpec():
-            return "any"  # the CPU has a model
+        case ScalingSpec():
+            wanted = GANG_FIRST
+        case ProfileSpec():
+            wanted = GPU_FIRST
+        case AccuracySpec():
+            wanted = GPU_FIRST if spec.wants_gpu() else ANY
+        case ClusterSpec() | ThreeNumbersSpec():
+            wanted = ANY  # the CPU has a model of clusters, and adds three numbers as a GPU does
         case BenchmarkSpec() | ReduceSpec():
             able = spec.backends()
-    return able[0] if len(able) == 1 else "any"
+            wanted = able[0] if len(able) == 1 else ANY
+    return wanted

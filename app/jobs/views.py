@@ -14,14 +14,11 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.jobs.benchmark_spec import BenchmarkSpec
 from app.jobs.brief import BriefReduceSpec
-from app.jobs.cluster_spec import ClusterSpec
 from app.jobs.families import Child
 from app.jobs.fields import Priority
-from app.jobs.preset_spec import PresetSpec
-from app.jobs.reduce_spec import ReduceSpec
 from app.jobs.repository import Event, Job
+from app.jobs.spec import JobSpec
 from app.jobs.states import PRIORITIES, EventType, Reason, Status
 from app.quotas.quota import Hold, QuotaName
 from app.results.result import JobResult
@@ -114,7 +111,7 @@ class JobView(BaseModel):
     name: str | None = Field(description="what that preset calls it")
     children: list[ChildView] | None = Field(description="of a preset, in their order; null in lists")
     status: Status
-    spec: ReduceSpec | BenchmarkSpec | ClusterSpec | PresetSpec | BriefReduceSpec = Field(
+    spec: JobSpec | BriefReduceSpec = Field(
         description="as accepted, with all defaults; lists show long `values` in brief"
     )
     owner: str

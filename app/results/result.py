@@ -1,5 +1,6 @@
 """What a job may come to, by kind."""
 
+from app.results.accuracy import AccuracyResult, ThreeNumbersResult
 from app.results.benchmark import BenchmarkResult
 from app.results.cluster import ClusterResult
 from app.results.preset import PresetResult
@@ -7,5 +8,14 @@ from app.results.profile import ProfileResult
 from app.results.reduce import ReduceResult
 from app.results.scaling import ScalingResult
 
-JobResult = ReduceResult | BenchmarkResult | ClusterResult | ScalingResult | ProfileResult | PresetResult
+JobResult = (
+    ReduceResult
+    | BenchmarkResult
+    | ClusterResult
+    | ScalingResult
+    | ProfileResult
+    | PresetResult
+    | AccuracyResult
+    | ThreeNumbersResult
+)
 """Told apart by their fields: none allows another's."""

@@ -1,8 +1,12 @@
-"""How far each way of adding is from the truth: every method on every array, held to the exact value."""
+"""How far each way of adding is from the truth: every method on every array, held to the exact value.
+
+What is here names things; `kernels.accuracy.study` computes, and loads a compiler for it.
+"""
 
 from kernels.accuracy.axes import MAX_POINTS, Axes
 from kernels.accuracy.methods import Method, method_named, methods, methods_on
 from kernels.accuracy.point import Case, Measured, Point, Verdict
+from kernels.bench.engine import Outcome
 
 __all__ = [
     "MAX_POINTS",
@@ -10,6 +14,7 @@ __all__ = [
     "Case",
     "Measured",
     "Method",
+    "Outcome",
     "Point",
     "Verdict",
     "method_named",

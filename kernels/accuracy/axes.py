@@ -36,7 +36,7 @@ class Axes:
             if len(set(values)) < len(values):
                 raise InvalidInput("an axis lists each value once", axis.name)
         for name in self.methods:
-            method_named(name)
+            method_named(name, "methods")
         _among(self.ops, OPS, "ops")
         _among(self.dtypes, FLOATS, "dtypes")
         if min(self.sizes) < 1:

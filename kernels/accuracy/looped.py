@@ -75,14 +75,17 @@ def _terms(op: str, operands: tuple[NDArray[Any], ...], to: "np.dtype[Any]") -> 
     x = operands[0].astype(to, copy=False)
     if op not in ("dot", "norm2"):
         return x
-    return np.multiply(x, operands[-1].astype(to, copy=False))
+    products: NDArray[Any] = x * operands[-1].astype(to, copy=False)
+    return products
 
 
 def _sorted(t: NDArray[Any], *, descending: bool) -> NDArray[Any]:
-    magnitude = np.uint64((1 << (8 * t.itemsize - 1)) - 1)
-    flip = magnitude if descending else np.uint64(0)
-    patterns = loops.by_magnitude(t.view(f"uint{8 * t.itemsize}"), magnitude, flip)
-    return np.asarray(patterns, dtype=patterns.dtype).view(t.dtype)
+    width = 8 * t.itemsize
+    magnitude = np.uint64((1 << (width - 1)) - 1)
+    patterns: NDArray[np.unsignedinteger[Any]] = loops.by_magnitude(
+        t.view(f"uint{width}"), magnitude, magnitude if descending else np.uint64(0)
+    )
+    return patterns.view(f"float{width}")
 
 
 def _finished(op: str, total: float, count: int, dtype: DType) -> float:

@@ -50,7 +50,7 @@ def methods() -> Mapping[str, Method]:
     return MappingProxyType(found)
 
 
-def method_named(name: str, field: str = "methods") -> Method:
+def method_named(name: str, field: str | None = None) -> Method:
     """The method called `name`; InvalidInput naming `field` when there is none."""
     found = methods().get(name)
     if found is None:

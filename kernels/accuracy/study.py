@@ -2,10 +2,10 @@
 
 import math
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from kernels.accuracy.arithmetic import arithmetic_of
 from kernels.accuracy.arrays import Arrays, SourceOf
 from kernels.accuracy.axes import Axes
 from kernels.accuracy.bounds import Bound, bound_of
+from kernels.accuracy.errors import distance, relative, written
 from kernels.accuracy.exactly import Truth, to_float, ulp
 from kernels.accuracy.looped import how, looped
 from kernels.accuracy.methods import Method, method_named
@@ -41,17 +42,19 @@ def run(
     source_of: SourceOf,
     repeats: Repeats,
     *,
-    done: Collection[Case] = (),
+    known: Mapping[Case, Point] = MappingProxyType({}),
     begin: Callable[[Case], None] = lambda case: None,
 ) -> Iterator[Point]:
-    """Yield a point a case, but for those in `done`, in the order of `axes.cases()`. `begin` is told each case first.
+    """Yield a point a case, in the order of `axes.cases()`: those that are `known` as they are, of the others `begin`
+    is told each case before it is computed.
 
     After a CudaError nothing more can be computed in this process: the point is yielded as failed, and then the error
     is raised.
     """
     study = _Study(backend, source_of, repeats)
     for case in axes.cases():
-        if case in done:
+        if case in known:
+            yield known[case]
             continue
         begin(case)
         broken: CudaError | None = None
@@ -97,7 +100,7 @@ class _Study:
             value, repeatable, elapsed_ms = self._runs(case, method, place, arrays)
             distinct = self._distinct(case, method, place, arrays)
         reference = arrays.reference(case.op)
-        absolute = _distance(value, truth.value)
+        absolute = distance(value, truth.value)
         bound = _bound(case, self._slot, truth, value)
         verdict = Verdict.NOT_APPLICABLE
         if bound.value is not None:
@@ -107,9 +110,9 @@ class _Study:
             value=value,
             exact=truth.wide,
             correctly_rounded=value == truth.rounded,
-            absolute_error=_written(absolute, value),
-            relative_error=_relative(absolute, truth, value),
-            ulps=_written(None if absolute is None else absolute / ulp(truth.value, truth.dtype), value),
+            absolute_error=written(absolute, value),
+            relative_error=relative(absolute, truth.value, value),
+            ulps=written(None if absolute is None else absolute / ulp(truth.value, truth.dtype), value),
             condition=truth.condition,
             bound=None if bound.value is None else to_float(bound.value),
             bound_formula=bound.formula,
@@ -122,7 +125,7 @@ class _Study:
             reference=reference,
             reference_error=abs(value - reference),
             rounded_reference_error=abs(value - _narrowed(reference, truth.dtype)),
-            reference_own_error=_written(_distance(reference, truth.value), reference),
+            reference_own_error=written(distance(reference, truth.value), reference),
             how=self._how(case, method, place),
             elapsed_ms=elapsed_ms,
         )
@@ -194,25 +197,9 @@ class _Study:
         return f"strategy {method.strategy} on {self._rig(place).device.name}"
 
 
-def _distance(value: float, exact: Fraction) -> Fraction | None:
-    """|value − exact|; None where `value` is not finite."""
-    return abs(Fraction(value) - exact) if math.isfinite(value) else None
-
-
-def _written(error: Fraction | None, value: float) -> float:
-    """An error as a float: infinite where the value is, NaN where it is NaN."""
-    return abs(value) if error is None else to_float(error)
-
-
 def _narrowed(value: float, dtype: DType) -> float:
     with np.errstate(over="ignore"):
         return float(np.float64(value).astype(dtype.numpy))
-
-
-def _relative(error: Fraction | None, truth: Truth, value: float) -> float:
-    if error is None or not error:
-        return _written(error, value)
-    return to_float(error / abs(truth.value)) if truth.value else math.inf
 
 
 def _bound(case: Case, slot: str, truth: Truth, value: float) -> Bound:

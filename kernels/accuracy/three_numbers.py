@@ -1,7 +1,6 @@
-"""Three numbers added in every order, brackets around the first two or the last two: the smallest case in which floating
-point is not associative."""
+"""Three numbers added in every order, brackets around the first two or the last two: the smallest sums that show that
+floating point is not associative."""
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import permutations
@@ -9,19 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from kernels.accuracy.errors import distance, relative, written
 from kernels.dtypes import DType
 from kernels.exact import round_ratio
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One way to add: `inner` is what the brackets gave, `value` the whole, `error` = value − true sum, exactly (None
-    where the value is not finite)."""
+    """One way to add: `inner` is what the brackets gave, `value` the whole. Errors are against the true sum, computed
+    in fractions; the relative one is infinite where that is 0 and the value is not."""
 
     expression: str
     inner: float
     value: float
-    error: Fraction | None
+    absolute_error: float
+    relative_error: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,4 +51,5 @@ def add_three(a: Any, b: Any, c: Any, dtype: DType) -> ThreeNumbers:
 
 def _order(expression: str, inner: Any, value: Any, exact: Fraction) -> Order:
     whole = float(value)
-    return Order(expression, float(inner), whole, Fraction(whole) - exact if math.isfinite(whole) else None)
+    error = distance(whole, exact)
+    return Order(expression, float(inner), whole, written(error, whole), relative(error, exact, whole))
