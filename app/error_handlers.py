@@ -56,6 +56,12 @@ def request_problem(error: RequestValidationError) -> ApiError:
     return Invalid.at(field_problems(placed))
 
 
+def spec_problem(error: ValidationError) -> ApiError:
+    """What a spec by itself that failed validation is answered with."""
+    placed = ({**one, "loc": _in_place(("body", *one["loc"]))} for one in error.errors())
+    return Invalid.at(field_problems(placed))
+
+
 def dotted(location: Sequence[str | int]) -> str:
     """A location in a value as people write it: ("source", "values", "values", 3) is source.values.3."""
     parts: list[str] = []

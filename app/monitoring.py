@@ -7,8 +7,10 @@ from datetime import datetime
 from sqlalchemy import Connection, case, func, select, text
 
 from app.auth.models import users
-from app.jobs.models import is_, jobs, waits, workers
+from app.jobs.models import NONE, is_, jobs, waits, workers
 from app.jobs.states import PRIORITIES, Status
+from app.quotas.models import quota_holds
+from app.webhooks.models import webhooks
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +33,15 @@ class WorkerCount:
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """The service at a moment. `depth` counts waiting jobs by the name of their priority."""
+    """The service at a moment. `depth` counts waiting jobs by the name of their priority, `held` users by the quota
+    that their jobs wait for, `webhooks_due` messages of ended jobs that are not delivered."""
 
     depth: Mapping[str, int]
     oldest_s: float
     jobs: Sequence[JobCount]
     workers: Sequence[WorkerCount]
+    held: Mapping[str, int]
+    webhooks_due: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +71,38 @@ _BY_STATUS = (
     select(jobs.c.status, func.count().label("count")).where(jobs.c.status != Status.FAILED).group_by(jobs.c.status)
 )
 _BY_REASON = select(jobs.c.reason, func.count().label("count")).where(is_(Status.FAILED)).group_by(jobs.c.reason)
-_state = case((_ALIVE, workers.c.state), else_="lost").label("seen_as")
+_state = case(
+    (~_ALIVE, "lost"),
+    (workers.c.draining & (workers.c.state == "running"), "draining"),
+    (workers.c.draining & (workers.c.state == "idle"), "drained"),
+    else_=workers.c.state,
+).label("seen_as")
 _WORKERS = select(workers.c.backend, _state, func.count()).group_by(workers.c.backend, _state)
 
+_HELD = (
+    select(quota_holds.c.quota, func.count())
+    .where(quota_holds.c.until.is_(None) | (quota_holds.c.until > func.now()))
+    .group_by(quota_holds.c.quota)
+)
+_WEBHOOKS_DUE = (
+    select(func.count())
+    .select_from(webhooks)
+    .join(jobs, jobs.c.id == webhooks.c.job_id)
+    .where(webhooks.c.due_at.is_not(None), jobs.c.finished_at.is_not(None))
+)
+
 _MOST_OWNERS = 200
-_queued = func.count().filter(is_(Status.QUEUED))
+_queued = func.count().filter(waits())
 _SHARES = (
     select(
         users.c.name,
         _queued,
         func.count().filter(is_(Status.RUNNING)),
-        func.min(jobs.c.created_at).filter(is_(Status.QUEUED)),
+        func.min(jobs.c.created_at).filter(waits()),
     )
     .select_from(jobs.join(users, users.c.id == jobs.c.owner_id))
-    .where(text("jobs.status in ('queued', 'running')"))  # in the words of the partial index that serves it
+    # In the words of the partial index that serves it. A preset is no job of a slot: its parts are.
+    .where(text("jobs.status in ('queued', 'running')"), jobs.c.needs != NONE)
     .group_by(users.c.name)
     .order_by(_queued.desc(), users.c.name)
     .limit(_MOST_OWNERS)
@@ -97,6 +120,8 @@ def queue_state(connection: Connection) -> QueueState:
         oldest_s=max((float(row.oldest) for row in waiting), default=0.0),
         jobs=counts,
         workers=[WorkerCount(*row) for row in connection.execute(_WORKERS)],
+        held={row.quota: row[1] for row in connection.execute(_HELD)},
+        webhooks_due=int(connection.execute(_WEBHOOKS_DUE).scalar_one()),
     )
 
 

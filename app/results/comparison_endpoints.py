@@ -1,20 +1,18 @@
 """HTTP of points against points: a candidate against a baseline, and the latest against what came before."""
 
-from collections.abc import Sequence
 from typing import Annotated
-from uuid import UUID
 
 from fastapi import APIRouter, Query
 
 from app.auth.bearer import User
-from app.context import Context, Using
+from app.context import Using
 from app.errors import Invalid, NotFound
 from app.openapi import answers
-from app.results import comparison, repository
-from app.results.comparison import WORST, places
+from app.results import comparison, repository, service
+from app.results.comparison import WORST
 from app.results.comparison_views import ComparisonView, Regressions, RegressionView
 from app.results.endpoints import Name
-from app.results.repository import Measured, MeasurementFilter
+from app.results.repository import MeasurementFilter
 
 _EARLIER = 10
 _MOST_CASES = 1000
@@ -39,13 +37,7 @@ async def compare(
     """How much faster the candidate is, case by case, with intervals of confidence. Two strategies of one job are
     `baseline=JOB:cub` and `candidate=JOB:single_pass`. What was measured on different devices or with different drivers
     is compared only if asked; suspect, failed and skipped points never are."""
-    theirs, ours = await _points(context, "baseline", baseline), await _points(context, "candidate", candidate)
-    found = sorted(places([*theirs, *ours]), key=str)
-    if len(found) > 1 and not across:
-        said = " and ".join(f"{device} (driver {driver or 'none'}, {where})" for device, where, driver in found)
-        raise Invalid.of("across", f"the points come from {said}; to compare them all the same, say across=true")
-    both_named = ":" in baseline and ":" in candidate
-    return ComparisonView.of(comparison.compare(theirs, ours, across_strategies=both_named))
+    return ComparisonView.of(await service.compare(context, baseline, candidate, across=across))
 
 
 @router.get("/regressions", summary="What got slower", responses=answers(Invalid))
@@ -66,11 +58,3 @@ async def regressions(
     chosen = MeasurementFilter(op=op, dtype=dtype, strategy=strategy, device=device, driver=driver, host=host)
     points = await context.database.read(repository.histories, chosen, _EARLIER + 1, _MOST_CASES)
     return Regressions(items=[RegressionView.of(one) for one in comparison.regressions(points, worst)])
-
-
-async def _points(context: Context, field: str, side: str) -> Sequence[Measured]:
-    job_id, _, strategy = side.partition(":")
-    points = await context.database.read(repository.points_of, UUID(job_id), strategy or None)
-    if not points:
-        raise NotFound(f"{field}: there are no points of a benchmark {side}.")
-    return points

@@ -1,0 +1,78 @@
+"""The parts of a form."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Shape(StrEnum):
+    """How a value is typed, and read back."""
+
+    CHOICE = "choice"  # one of several
+    MANY = "many"  # several of several
+    FLAG = "flag"
+    INTEGER = "integer"
+    NUMBER = "number"
+    TEXT = "text"
+    INTEGERS = "integers"  # several, apart by commas or spaces
+    NUMBERS = "numbers"  # the same, numbers or words for numbers: the elements of an array
+    TEXTS = "texts"
+    PAIRS = "pairs"  # name=value, one a line
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One input. `name` is dotted, as the api's errors name the field."""
+
+    name: str
+    shape: Shape
+    help: str = ""
+    options: Sequence[str] = ()
+    required: bool = False
+    default: object = None
+    reshapes: bool = False  # a change of it changes which fields there are
+
+    @property
+    def label(self) -> str:
+        """The last part of the name, in words."""
+        return self.name.rpartition(".")[2].replace("_", " ").removesuffix(" s")
+
+    @property
+    def id(self) -> str:
+        """For HTML, whose ids have no dots."""
+        return "f-" + self.name.replace(".", "-")
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Fields of an object within the spec. Without `required`, an empty one is left out."""
+
+    name: str
+    fields: "Sequence[Field | Group]"
+    required: bool = True
+
+    @property
+    def label(self) -> str:
+        return self.name.rpartition(".")[2].replace("_", " ")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A kind of job as a form: what everybody looks at, and what few change."""
+
+    kind: str
+    summary: str
+    main: Sequence[Field | Group]
+    more: Sequence[Field | Group]
+
+    def flat(self) -> list[Field]:
+        """All fields, those of groups among them."""
+        return _flat([*self.main, *self.more])
+
+
+def _flat(parts: Sequence[Field | Group]) -> list[Field]:
+    found: list[Field] = []
+    for one in parts:
+        found += [one] if isinstance(one, Field) else _flat(one.fields)
+    return found

@@ -1,0 +1,167 @@
+"""What was typed as a spec, and a spec as what would be typed."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from app.dashboard.forms.fields import Field, Form, Group, Shape
+from app.dashboard.forms.schema import example_of, form_of, kinds
+
+Typed = Mapping[str, Sequence[str]]
+"""The texts of each input, by its dotted name."""
+
+_POWER = re.compile(r"(\d+)\s*(?:\^|\*\*)\s*(\d{1,3})")
+_SCIENTIFIC = re.compile(r"(\d+)(?:\.(\d+))?[eE]\+?(\d{1,2})")
+_APART = re.compile(r"[\s,;]+")
+
+
+def form_for(kind: str, typed: Typed) -> Form:
+    """The form of `kind` that suits what is typed; the first kind for one that is unknown."""
+    kind = kind if kind in kinds() else kinds()[0]
+    return form_of(kind, {name: texts[0] for name, texts in typed.items() if texts})
+
+
+def spec_of(form: Form, typed: Typed) -> dict[str, Any]:
+    """The spec, as JSON would have it. What cannot be read as its type stays text, for the api to say what is wrong;
+    what is left empty, or as it would be by itself, is left out."""
+    spec: dict[str, Any] = {"kind": form.kind}
+    for part in (*form.main, *form.more):
+        _put(spec, part, typed)
+    return spec
+
+
+def typed_from(spec: Mapping[str, Any]) -> dict[str, list[str]]:
+    """What would be typed for `spec`."""
+    flat = _flat(spec)
+    named = {name: [value] for name, value in flat.items() if isinstance(value, str)}
+    form = form_for(str(spec.get("kind")), named)
+    found = {field.name: _texts(field, flat[field.name]) for field in form.flat() if flat.get(field.name) is not None}
+    return {"kind": [form.kind], **found}
+
+
+def blank(kind: str) -> dict[str, list[str]]:
+    """What a new form begins with: the schema's example."""
+    return typed_from({"kind": kind, **example_of(kind)})
+
+
+def texts_in(field: Field, typed: Typed) -> Sequence[str]:
+    """What stands in `field`: what was typed, else its default."""
+    if field.name in typed:
+        return typed[field.name]
+    return [] if field.default is None else _texts(field, field.default)
+
+
+def _put(into: dict[str, Any], part: Field | Group, typed: Typed) -> None:
+    last = part.name.rpartition(".")[2]
+    if isinstance(part, Field):
+        value = _value(part, typed.get(part.name, ()))
+        if value is not None and (part.required or value != part.default):
+            *_, before = ["", *part.name.split(".")[:-1]]
+            target = into.setdefault("parameters", {}) if before == "parameters" else into
+            target[last] = value
+        return
+    inner: dict[str, Any] = {}
+    for one in part.fields:
+        _put(inner, one, typed)
+    if inner or part.required:
+        into[last] = inner
+
+
+def _value(field: Field, texts: Sequence[str]) -> Any:  # noqa: PLR0911 - one line a shape
+    """The JSON value of what was typed; None for nothing."""
+    if field.shape is Shape.MANY:
+        return list(texts) or None
+    if field.shape is Shape.FLAG:
+        return texts[-1] == "on" if texts else None
+    text = texts[0].strip() if texts else ""
+    if not text:
+        return None
+    match field.shape:
+        case Shape.INTEGER:
+            return integer(text)
+        case Shape.NUMBER:
+            return _number(text)
+        case Shape.INTEGERS:
+            return [integer(one) for one in _APART.split(text) if one]
+        case Shape.NUMBERS:
+            return [_number(one) for one in _APART.split(text) if one]
+        case Shape.TEXTS:
+            return [one for one in _APART.split(text) if one]
+        case Shape.PAIRS:
+            return _pairs(text)
+        case Shape.JSON:
+            return _json(text)
+    return text
+
+
+def integer(text: str) -> int | str:
+    """Also as people write sizes: 1_000_000, 1e6, 10^6, 2**30. What is none of these is given back."""
+    text = text.strip().replace("_", "")
+    if re.fullmatch(r"[+-]?\d{1,30}", text):
+        return int(text)
+    if power := _POWER.fullmatch(text):
+        return int(pow(int(power[1][:20]), int(power[2])))
+    if scientific := _SCIENTIFIC.fullmatch(text):
+        decimals, exponent = scientific[2] or "", int(scientific[3])
+        if len(decimals) <= exponent:
+            return int(scientific[1] + decimals.ljust(exponent, "0"))
+    return text
+
+
+def _number(text: str) -> int | float | str:
+    whole = integer(text)
+    if isinstance(whole, int) and not re.search(r"[.eE]", text):
+        return whole
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return number if abs(number) < float("inf") else text
+
+
+def _pairs(text: str) -> dict[str, str]:
+    lines = (line.strip() for line in text.splitlines())
+    pairs = (line.partition("=") for line in lines if line)
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _texts(field: Field, value: Any) -> list[str]:
+    """How `value` is typed into `field`."""
+    match field.shape, value:
+        case Shape.MANY, [*several]:
+            return [str(one) for one in several]
+        case Shape.FLAG, _:
+            return ["on" if value else "off"]
+        case Shape.PAIRS, dict():
+            return ["\n".join(f"{name}={text}" for name, text in value.items())]
+        case Shape.JSON, _:
+            return [json.dumps(value)]
+        case _, [*several]:
+            return [", ".join(_text(one) for one in several)]
+    return [_text(value)]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and float(f"{value:g}") == value:
+        return re.sub(r"e\+?(-?)0?", r"e\1", f"{value:g}")  # 1e8, not 1e+08
+    return str(value)
+
+
+def _flat(value: Mapping[str, Any], way: str = "") -> dict[str, Any]:
+    """{"source": {"n": 3}} → {"source": {"n": 3}, "source.n": 3}."""
+    found: dict[str, Any] = {}
+    for name, inner in value.items():
+        found[f"{way}{name}"] = inner
+        if isinstance(inner, Mapping):
+            found |= _flat(inner, f"{way}{name}.")
+    return found

@@ -1,0 +1,154 @@
+"""Which fields the form of a kind of job has, from the JSON schema of its spec."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from app.dashboard.forms.fields import Field, Form, Group, Shape
+from app.jobs.fields import JobOptions
+from app.jobs.spec import KINDS, job_spec
+from kernels.generate import DISTRIBUTIONS
+from kernels.ops import OPS
+
+Schema = Mapping[str, Any]
+Chosen = Mapping[str, str]
+"""What is chosen now in the fields that decide which others there are, by name."""
+
+# Of every kind, and of measuring: most people leave them as they are.
+_MORE = frozenset({*JobOptions.model_fields, "seed", "target_rse", "min_samples", "max_samples", "nan_policy"})
+
+
+def kinds() -> tuple[str, ...]:
+    """The kinds of job."""
+    return KINDS
+
+
+def example_of(kind: str) -> Mapping[str, Any]:
+    """A spec of the kind that would be accepted; an empty one where the schema has no example."""
+    examples = _spec(kind).get("examples") or [{}]
+    example: Mapping[str, Any] = examples[0]
+    return example
+
+
+def form_of(kind: str, chosen: Chosen) -> Form:
+    """The form of `kind` as it is when `chosen` is chosen."""
+    schema = _spec(kind)
+    required = schema.get("required", ())
+    main: list[Field | Group] = []
+    more: list[Field | Group] = []
+    for name, inner in schema["properties"].items():
+        if name == "kind" or not _applies(name, chosen):
+            continue
+        for one in _parts(name, inner, name in required, chosen):
+            (more if name in _MORE else main).append(one)
+    return Form(kind, schema.get("description", "").split("\n\n")[0], main, more)
+
+
+def _applies(name: str, chosen: Chosen) -> bool:
+    """Some fields belong to some ops only."""
+    op = OPS.get(chosen.get("op", ""))
+    if op is not None and name == "other":
+        return op.sources > 1
+    if op is not None and name == "ddof":
+        return op.ddof
+    return True
+
+
+def _parts(name: str, schema: Schema, required: bool, chosen: Chosen) -> Sequence[Field | Group]:
+    schema = _resolved(schema)
+    if "discriminator" in schema:
+        return [_variants(name, schema, required, chosen)]
+    if schema.get("type") == "object" and "properties" in schema:
+        return [_object(name, schema, required, chosen)]
+    if name.rpartition(".")[2] == "parameters":
+        return _parameters(name, chosen)
+    return [_field(name, schema, required)]
+
+
+def _variants(name: str, schema: Schema, required: bool, chosen: Chosen) -> Group:
+    """One of several objects, told apart by a tag: first the tag, then the fields of the one that is chosen."""
+    tag = schema["discriminator"]["propertyName"]
+    mapping = schema["discriminator"]["mapping"]
+    picker = Field(f"{name}.{tag}", Shape.CHOICE, options=tuple(mapping), required=True, reshapes=True)
+    picked = mapping.get(chosen.get(picker.name, ""), next(iter(mapping.values())))
+    inner = _resolved({"$ref": picked})
+    rest = [
+        part
+        for field, kind in inner["properties"].items()
+        if field != tag
+        for part in _parts(f"{name}.{field}", kind, field in inner.get("required", ()), chosen)
+    ]
+    return Group(name, [picker, *rest], required=required or name == "other")
+
+
+def _object(name: str, schema: Schema, required: bool, chosen: Chosen) -> Group:
+    needed = schema.get("required", ())
+    inner = [
+        part
+        for field, kind in schema["properties"].items()
+        for part in _parts(f"{name}.{field}", kind, required and field in needed, chosen)
+    ]
+    return Group(name, inner, required)
+
+
+def _parameters(name: str, chosen: Chosen) -> Sequence[Field]:
+    """The numbers that shape the chosen distribution."""
+    row = DISTRIBUTIONS.get(chosen.get(f"{name.removesuffix('parameters')}distribution", ""))
+    if row is None:
+        return []
+    return [
+        Field(f"{name}.{one.name}", Shape.NUMBER, f"{one.summary} (default {one.default:g})", default=None)
+        for one in row.parameters
+    ]
+
+
+def _field(name: str, schema: Schema, required: bool) -> Field:
+    shape, options = _shape(schema)
+    return Field(
+        name=name,
+        shape=shape,
+        help=schema.get("description", ""),
+        options=options,
+        required=required,
+        default=schema.get("default"),
+        reshapes=name.rpartition(".")[2] in ("op", "distribution"),
+    )
+
+
+def _shape(schema: Schema) -> tuple[Shape, Sequence[str]]:
+    if "enum" in schema:
+        return Shape.CHOICE, tuple(schema["enum"])
+    match schema.get("type"):
+        case "array":
+            items = _resolved(schema.get("items", {}))
+            if "enum" in items:
+                return Shape.MANY, tuple(items["enum"])
+            several = {"integer": Shape.INTEGERS, "string": Shape.TEXTS, "object": Shape.JSON}
+            return several.get(items.get("type", ""), Shape.NUMBERS if "properties" not in items else Shape.JSON), ()
+        case "object":
+            texts = _resolved(schema.get("additionalProperties") or {}).get("type") == "string"
+            return (Shape.PAIRS if texts or "patternProperties" in schema else Shape.JSON), ()
+    one = {"integer": Shape.INTEGER, "number": Shape.NUMBER, "boolean": Shape.FLAG, "string": Shape.TEXT}
+    return one.get(schema.get("type", ""), Shape.JSON), ()
+
+
+def _resolved(schema: Schema) -> Schema:
+    """`schema` with its reference followed and without the null that makes it optional."""
+    if "$ref" in schema:
+        target = _document()["$defs"][schema["$ref"].rpartition("/")[2]]
+        beside = {name: value for name, value in schema.items() if name != "$ref"}
+        return _resolved({**target, **beside})
+    kinds = [kind for kind in schema.get("anyOf", ()) if kind.get("type") != "null"]
+    if len(kinds) == 1:
+        beside = {name: value for name, value in schema.items() if name != "anyOf"}
+        return _resolved({**kinds[0], **beside})
+    return schema
+
+
+def _spec(kind: str) -> Schema:
+    return _resolved({"$ref": _document()["discriminator"]["mapping"][kind]})
+
+
+@cache
+def _document() -> Schema:
+    return job_spec.json_schema()

@@ -1,0 +1,1 @@
+"""A module a page: its routes, and what its template shows."""

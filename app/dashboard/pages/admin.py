@@ -1,0 +1,139 @@
+"""Admin: users, tokens, quotas, and workers that are to take no more jobs."""
+
+from typing import Annotated, Any
+
+from fastapi import Form
+from pydantic import TypeAdapter, ValidationError
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from app.admin import service
+from app.admin.views import LimitsView, TokenRequest, UserName
+from app.auth import users
+from app.auth.repository import Issued, Principal, Role, list_tokens
+from app.catalogue.repository import all_workers
+from app.context import Context, Using
+from app.dashboard.rendering import page
+from app.dashboard.routes import router as pages
+from app.dashboard.visitors import Administrator
+from app.error_handlers import as_api_error
+from app.errors import ApiError
+
+Text = Annotated[str, Form(max_length=128)]
+
+router = pages()
+
+
+@router.get("/admin")
+async def show(request: Request, visitor: Administrator, context: Using) -> Response:
+    """The whole page."""
+    return await _page(request, visitor, context)
+
+
+@router.post("/admin/tokens")
+async def issue(
+    *, request: Request, visitor: Administrator, context: Using, user: Text = "", role: Text = "", label: Text = ""
+) -> Response:
+    """Make a token, and show it: this once."""
+    given = {"user": user.strip(), "role": role or None, "label": label.strip()}
+    try:
+        wanted = TokenRequest.model_validate(given)
+        issued = await service.issue_token(context, wanted.user, wanted.role, wanted.label)
+    except ValidationError as error:
+        return await _page(request, visitor, context, error=as_api_error(error), given=given)
+    except ApiError as error:
+        return await _page(request, visitor, context, error=error, given=given)
+    return await _page(request, visitor, context, issued=issued)
+
+
+@router.post("/admin/tokens/{token_id}/revoke")
+async def revoke(token_id: int, visitor: Administrator, context: Using) -> Response:
+    """Make a token useless, and with it the sessions that were opened with it."""
+    await service.revoke_token(context, token_id)
+    return _back("tokens")
+
+
+@router.post("/admin/users/{name}")
+async def put_user(
+    *,
+    name: str,
+    request: Request,
+    visitor: Administrator,
+    context: Using,
+    role: Text = "",
+    running: Text = "",
+    queued: Text = "",
+    gpu_seconds_per_day: Text = "",
+) -> Response:
+    """Give a user a role and limits; an empty limit follows the service's settings."""
+    try:
+        user = TypeAdapter(UserName).validate_python(name)
+        limits = LimitsView.model_validate(
+            {
+                "running": _number(running),
+                "queued": _number(queued),
+                "gpu_seconds_per_day": _number(gpu_seconds_per_day),
+            }
+        )
+        await service.put_user(context, visitor, user, TypeAdapter(Role).validate_python(role))
+        await service.put_limits(context, user, limits.limits())
+    except ValidationError as error:
+        return await _page(request, visitor, context, error=as_api_error(error))
+    except ApiError as error:
+        return await _page(request, visitor, context, error=error)
+    return _back("users")
+
+
+@router.post("/admin/workers/{worker_id:path}/drain")
+async def drain(worker_id: str, visitor: Administrator, context: Using) -> Response:
+    """Let a worker end its job and take no more."""
+    await service.drain(context, worker_id)
+    return _back("workers")
+
+
+@router.post("/admin/workers/{worker_id:path}/resume")
+async def resume(worker_id: str, visitor: Administrator, context: Using) -> Response:
+    """Let a worker take jobs again."""
+    await service.resume(context, worker_id)
+    return _back("workers")
+
+
+async def _page(
+    request: Request,
+    visitor: Principal,
+    context: Context,
+    *,
+    error: ApiError | None = None,
+    issued: Issued | None = None,
+    given: dict[str, Any] | None = None,
+) -> Response:
+    everybody = await context.database.read(users.list_users)
+    quotas = {one.user: one for one in await service.quotas_for(context, visitor)}
+    answer = page(
+        request,
+        "admin",
+        200 if error is None else error.status,
+        user=visitor,
+        users=[(one, quotas.get(one.name)) for one in everybody],
+        tokens=await context.database.read(list_tokens),
+        workers=await context.database.read(all_workers),
+        roles=list(Role),
+        error=error,
+        issued=issued,
+        given=given or {},
+    )
+    if issued is not None:
+        answer.headers["Cache-Control"] = "no-store"
+    return answer
+
+
+def _back(section: str) -> Response:
+    return RedirectResponse(f"/admin#{section}", 303)
+
+
+def _number(text: str) -> int | float | str | None:
+    text = text.strip()
+    try:
+        return None if not text else int(text) if text.isdecimal() else float(text)
+    except ValueError:
+        return text

@@ -1,0 +1,119 @@
+"""Compare: two or more jobs beside each other."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.context import Context, Using
+from app.dashboard.facts import facts_of
+from app.dashboard.job_rows import JobRow
+from app.dashboard.rendering import page
+from app.dashboard.routes import router as pages
+from app.dashboard.visitors import Visitor
+from app.errors import Invalid, NotFound
+from app.jobs import service as jobs
+from app.jobs.repository import Job
+from app.results import service as results
+from app.results.comparison_views import ComparisonView
+
+MOST = 6
+_LONGEST = 300
+
+router = pages()
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One fact of all jobs; `differs` where they do not agree."""
+
+    name: str
+    values: Sequence[str]
+    differs: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Faceoff:
+    """A benchmark against the first, or why the two cannot be compared."""
+
+    job: JobRow
+    comparison: ComparisonView | None
+    why_not: str | None
+
+
+@router.get("/compare")
+async def show(
+    request: Request,
+    visitor: Visitor,
+    context: Using,
+    job: Annotated[list[str] | None, Query(max_length=MOST)] = None,
+    across: bool = False,
+) -> Response:
+    """The jobs named in the address, and a form to name more."""
+    named = [_id(text) for text in job or () if text.strip()]
+    found = [await jobs.get(context, one) for one in dict.fromkeys(named)]
+    specs = _lines([json.loads(one.spec) for one in found])
+    outcomes = _lines([_outcome(one) for one in found])
+    return page(
+        request,
+        "compare",
+        user=visitor,
+        rows=[JobRow.of(one, visitor) for one in found],
+        tables=[("Outcome", outcomes), ("Spec", specs)],
+        same_bits=_same_bits(found),
+        faceoffs=await _faceoffs(context, found, across=across, rows=[JobRow.of(one, visitor) for one in found]),
+        across=across,
+        room=max(0, MOST - len(found)),
+    )
+
+
+def _id(text: str) -> UUID:
+    """A job's id, or the address of its page."""
+    try:
+        return UUID(text.strip().rstrip("/").rpartition("/")[2])
+    except ValueError:
+        raise Invalid.of("job", f"{text[:80]!r} is not the id of a job") from None
+
+
+def _outcome(job: Job) -> Mapping[str, Any]:
+    result = {} if job.result is None else json.loads(job.result)
+    known = {name: value for name, value in result.items() if name != "state"}
+    return {"status": job.status.value, **({"error": job.error} if job.error else {}), **known}
+
+
+def _lines(objects: Sequence[Mapping[str, Any]]) -> list[Line]:
+    told = [dict(facts_of("", one).rows) for one in objects]
+    names = list(dict.fromkeys(name for one in told for name in one))
+    lines = []
+    for name in names:
+        values = [one.get(name, "")[:_LONGEST] for one in told]
+        lines.append(Line(name, values, differs=len(set(values)) > 1))
+    return lines
+
+
+def _same_bits(found: Sequence[Job]) -> bool | None:
+    """Whether all values are the same, bit for bit; None unless all jobs have one."""
+    results = [json.loads(one.result) for one in found if one.result is not None]
+    if len(results) < 2 or len(results) < len(found) or not all("value" in one for one in results):
+        return None
+    return len({(one.get("hex") or repr(one["value"]), one.get("dtype")) for one in results}) == 1
+
+
+async def _faceoffs(context: Context, found: Sequence[Job], rows: Sequence[JobRow], *, across: bool) -> list[Faceoff]:
+    """Every other benchmark against the first."""
+    benchmarks = [one for one in found if one.kind == "benchmark"]
+    shown = {row.id: row for row in rows}
+    faceoffs = []
+    for one in benchmarks[1:]:
+        try:
+            compared = await results.compare(context, str(benchmarks[0].id), str(one.id), across=across)
+        except (Invalid, NotFound) as error:
+            faceoffs.append(Faceoff(shown[one.id], None, error.detail))
+        else:
+            faceoffs.append(Faceoff(shown[one.id], ComparisonView.of(compared), None))
+    return faceoffs

@@ -1,0 +1,113 @@
+"""One job: how far it is, what happened, what was asked, what came out."""
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import Header
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.auth.repository import Principal
+from app.context import Context, Using
+from app.dashboard.facts import Facts, facts_of
+from app.dashboard.figures import Figure, figures_of_job
+from app.dashboard.job_rows import JobRow
+from app.dashboard.points import rows_of
+from app.dashboard.rendering import etag, page, part, unchanged
+from app.dashboard.routes import router as pages
+from app.dashboard.timeline import parts_of
+from app.dashboard.visitors import Visitor
+from app.jobs import repository, service
+from app.jobs.etags import matches
+from app.jobs.repository import Job
+from app.jobs.states import Status
+from app.results.repository import Measured, MeasurementFilter
+from app.results.repository import page as page_of_measurements
+
+_MOST_POINTS = 500
+_APART = ("timings", "device", "provenance", "state")
+
+router = pages()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A result as the page shows it: the value at the top, where it has one, and everything else as facts."""
+
+    value: str | None
+    hexadecimal: str | None
+    correctly_rounded: bool | None
+    timeline: Any
+    main: Facts
+    others: list[Facts]
+
+
+@router.get("/jobs/{job_id}")
+async def show(job_id: UUID, request: Request, visitor: Visitor, context: Using) -> Response:
+    """The whole page."""
+    job = await service.get(context, job_id)
+    return page(request, "job", user=visitor, **await _model(context, job, visitor))
+
+
+@router.get("/live/jobs/{job_id}")
+async def live(
+    job_id: UUID,
+    request: Request,
+    visitor: Visitor,
+    context: Using,
+    if_none_match: Annotated[str | None, Header()] = None,
+) -> Response:
+    """Its changing part, for polls. Once the job has ended, the part that is sent polls no more."""
+    tag = etag(visitor, job_id, await service.stamp(context, job_id))
+    if if_none_match is not None and matches(if_none_match, tag):
+        return unchanged(tag)
+    job = await service.get(context, job_id)
+    answer = part(request, "job_live", tag, **await _model(context, job, visitor))
+    if job.status.terminal:
+        answer.headers["HX-Trigger-After-Settle"] = "ended"
+    return answer
+
+
+@router.get("/jobs/{job_id}/measured")
+async def measured(job_id: UUID, request: Request, visitor: Visitor, context: Using) -> Response:
+    """Charts and the table of points, of a job that succeeded."""
+    job = await service.get(context, job_id)
+    points: list[Measured] = []
+    figures: list[Figure] = []
+    if job.status is Status.SUCCEEDED:
+        chosen = MeasurementFilter(job_id=job_id)
+        points = list(reversed(await context.database.search(page_of_measurements, chosen, _MOST_POINTS, None)))
+        figures = await run_in_threadpool(figures_of_job, job, points)
+    # A reduction's one point says nothing that the page does not.
+    rows = [] if job.kind == "reduce" else rows_of(points)
+    return part(request, "measured", figures=figures, points=rows, job_id=job_id, more=len(points) == _MOST_POINTS)
+
+
+async def _model(context: Context, job: Job, visitor: Principal) -> dict[str, Any]:
+    result = None if job.result is None else json.loads(job.result)
+    return {
+        "job": job,
+        "row": JobRow.of(job, visitor),
+        "spec": json.loads(job.spec),
+        "events": await context.database.read(repository.events_after, job.id, 0),
+        "outcome": None if result is None else _outcome(result),
+        "etag": etag(visitor, job.id, job.stamp),
+    }
+
+
+def _outcome(result: dict[str, Any]) -> Outcome:
+    value = result.get("value")
+    shown = {"value", "hex", "correctly_rounded"} if value is not None else set()
+    rest = {name: inner for name, inner in result.items() if name not in (*_APART, *shown)}
+    others = [facts_of(name.capitalize(), result[name]) for name in _APART if isinstance(result.get(name), dict)]
+    return Outcome(
+        value=None if value is None else str(value).lower() if isinstance(value, bool) else str(value),
+        hexadecimal=result.get("hex"),
+        correctly_rounded=result.get("correctly_rounded"),
+        timeline=parts_of(result.get("timings") or {}),
+        main=facts_of("Result", rest),
+        others=[one for one in others if one.title != "Timings"],
+    )

@@ -1,0 +1,121 @@
+"""Now: what every slot does, how its device feels, and who waits."""
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import Header
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.auth.repository import Principal
+from app.catalogue import repository as catalogue
+from app.catalogue.repository import Worker
+from app.context import Context, Using
+from app.dashboard.job_rows import JobRow
+from app.dashboard.rendering import etag, page, part, unchanged
+from app.dashboard.routes import router as pages
+from app.dashboard.shared import Shared, Sharing
+from app.dashboard.visitors import Visitor
+from app.jobs.etags import matches
+from app.jobs.pages import Filter
+from app.jobs.pages import page as page_of_jobs
+from app.jobs.repository import Job
+from app.jobs.states import Status
+from app.monitoring import Share, shares
+
+_MOST_RUNNING = 100
+_LATEST = 8
+_GONE = frozenset({"stopped"})
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A slot with its device and the job that it runs."""
+
+    worker: Worker
+    state: str
+    device: str | None
+    job: JobRow | None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The service at a moment."""
+
+    workers: tuple[Worker, ...]
+    running: tuple[Job, ...]
+    latest: tuple[Job, ...]
+    owners: tuple[Share, ...]
+
+
+router = pages()
+
+
+@router.get("/")
+async def show(request: Request, visitor: Visitor, context: Using, shared: Sharing) -> Response:
+    """The whole page."""
+    return page(request, "now", user=visitor, **_model(await _seen(context, shared), visitor))
+
+
+@router.get("/live/now")
+async def live(
+    request: Request,
+    visitor: Visitor,
+    context: Using,
+    shared: Sharing,
+    if_none_match: Annotated[str | None, Header()] = None,
+) -> Response:
+    """Its changing part, for polls."""
+    seen = await _seen(context, shared)
+    tag = _etag(seen, visitor)
+    if if_none_match is not None and matches(if_none_match, tag):
+        return unchanged(tag)
+    return part(request, "now_live", tag, **_model(seen, visitor))
+
+
+async def _seen(context: Context, shared: Shared) -> Seen:
+    async def read() -> Seen:
+        database = context.database
+        return Seen(
+            workers=tuple(await database.read(catalogue.all_workers)),
+            running=tuple(await database.search(page_of_jobs, Filter(status=Status.RUNNING), _MOST_RUNNING, None)),
+            latest=tuple(await database.search(page_of_jobs, Filter(), _LATEST, None)),
+            owners=tuple(await database.read(shares)),
+        )
+
+    return await shared.recent.get("now", read)
+
+
+def _etag(seen: Seen, visitor: Principal) -> str:
+    facts = [(one.id, one.state, one.job_id, one.device, one.reading) for one in seen.workers]
+    jobs = [(job.id, job.version, job.queue_position) for job in (*seen.running, *seen.latest)]
+    return etag(visitor, facts, jobs, seen.owners)
+
+
+def _model(seen: Seen, visitor: Principal) -> dict[str, Any]:
+    running: dict[UUID, Job] = {job.id: job for job in seen.running}
+    by_worker = {job.worker: job for job in seen.running}
+    slots = []
+    for worker in seen.workers:
+        if worker.state in _GONE:
+            continue
+        # The job's own row is sooner right than what the worker last said of itself.
+        job = by_worker.get(worker.id) or running.get(worker.job_id or UUID(int=0))
+        state = "running" if job is not None and worker.state == "idle" else worker.state
+        slots.append(Slot(worker, state, _device(worker), None if job is None else JobRow.of(job, visitor)))
+    return {
+        "slots": slots,
+        "owners": seen.owners,
+        "queued": sum(one.queued for one in seen.owners),
+        "running": sum(one.running for one in seen.owners),
+        "ready": sum(slot.state in catalogue.READY for slot in slots),
+        "latest": [JobRow.of(job, visitor) for job in seen.latest],
+        "etag": _etag(seen, visitor),
+    }
+
+
+def _device(worker: Worker) -> str | None:
+    name = None if worker.device is None else worker.device.get("name")
+    return name if name is None or isinstance(name, str) else json.dumps(name)

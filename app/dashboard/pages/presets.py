@@ -1,0 +1,82 @@
+"""Presets: the experiments of the documents, ready to be run."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Form
+from pydantic import ValidationError
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from app.context import Using
+from app.dashboard.facts import Facts, facts_of
+from app.dashboard.forms.reading import integer
+from app.dashboard.rendering import page
+from app.dashboard.routes import router as pages
+from app.dashboard.summary import summary_of
+from app.dashboard.visitors import Contributor, Visitor
+from app.error_handlers import spec_problem
+from app.errors import NotFound
+from app.jobs import service
+from app.jobs.preset_spec import PresetSpec
+from app.presets import catalogue
+from app.presets.preset import Preset
+from app.presets.views import PresetView
+
+router = pages()
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One job of a preset."""
+
+    name: str
+    kind: str
+    summary: str
+
+
+@router.get("/presets")
+async def show(request: Request, visitor: Visitor) -> Response:
+    """All presets, under the groups that their names form."""
+    presets = [catalogue.preset_named(name) for name in catalogue.names()]
+    return page(request, "presets", user=visitor, presets=presets, groups=catalogue.groups())
+
+
+@router.get("/presets/{name}")
+async def show_one(name: str, request: Request, visitor: Visitor) -> Response:
+    """A preset: its jobs, and what the document says came out."""
+    preset = _found(name)
+    parts = [
+        Part(child.name, child.spec.kind, summary_of(child.spec.kind, child.spec.model_dump(mode="json")))
+        for child in preset.children
+    ]
+    view = PresetView.of(preset)
+    published: list[Facts] = [
+        facts_of(title.replace("_", " "), table if isinstance(table, dict) else {"": table})
+        for title, table in view.published.items()
+    ]
+    return page(request, "preset", user=visitor, preset=view, parts=parts, published=published)
+
+
+@router.post("/presets/{name}/run")
+async def run(
+    name: str,
+    visitor: Contributor,
+    context: Using,
+    backend: Annotated[str, Form(max_length=16)] = "",
+    max_n: Annotated[str, Form(max_length=32)] = "",
+) -> Response:
+    """Submit a preset, or a group of them, and go to its job."""
+    given = {"kind": "preset", "preset": name, "backend": backend or None, "max_n": integer(max_n) if max_n else None}
+    try:
+        spec = PresetSpec.model_validate({key: value for key, value in given.items() if value is not None})
+    except ValidationError as error:
+        raise spec_problem(error) from None
+    submitted = await service.submit(context, visitor, spec, None)
+    return RedirectResponse(f"/jobs/{submitted.job.id}", 303)
+
+
+def _found(name: str) -> Preset:
+    if name not in catalogue.names():
+        raise NotFound(f"There is no preset {name[:64]!r}.")
+    return catalogue.preset_named(name)

@@ -1,0 +1,117 @@
+"""Results: points across jobs, filtered, charted, exported."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
+from uuid import UUID
+
+from fastapi import Depends, Query
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.context import Using
+from app.cursors import cursor_of, key_of
+from app.dashboard.figures import figures_of_points
+from app.dashboard.forms.reading import integer
+from app.dashboard.points import rows_of
+from app.dashboard.rendering import page, part
+from app.dashboard.routes import router as pages
+from app.dashboard.visitors import Visitor
+from app.errors import Invalid
+from app.results import repository
+from app.results.repository import Measured, MeasurementFilter
+from kernels.catalog import strategy_names
+from kernels.dtypes import DTYPES
+from kernels.ops import OPS
+
+_LISTING = "results"
+_PAGE = 100
+_MOST_CHARTED = 1000
+_MOST_EXPORTED = 10_000
+_LARGEST = (1 << 63) - 1
+
+Text = Annotated[str, Query(max_length=128, pattern=r"^[^\x00]*$")]
+
+router = pages()
+
+
+async def _asked(
+    *,
+    op: Text = "",
+    dtype: Text = "",
+    strategy: Text = "",
+    device: Text = "",
+    cache: Literal["cold", "hot", ""] = "",
+    outcome: Literal["measured", "skipped", "failed", ""] = "",
+    n_min: Text = "",
+    n_max: Text = "",
+    job_id: UUID | Literal[""] = "",
+) -> dict[str, str]:
+    """The filters as the address says them, those that restrict nothing left out."""
+    given = {"op": op, "dtype": dtype, "strategy": strategy, "device": device.strip(), "cache": cache}
+    given |= {"outcome": outcome, "n_min": _count("n_min", n_min), "n_max": _count("n_max", n_max)}
+    return {name: value for name, value in (given | {"job_id": str(job_id)}).items() if value}
+
+
+Asking = Annotated[dict[str, str], Depends(_asked)]
+
+
+@router.get("/results")
+async def show(request: Request, visitor: Visitor, context: Using, asked: Asking, cursor: Text = "") -> Response:
+    """The whole page."""
+    before = key_of(_LISTING, cursor or None)
+    found = await context.database.search(repository.page, _filter(asked), _PAGE + 1, before)
+    query = urlencode(asked)
+    return page(
+        request,
+        "results",
+        user=visitor,
+        asked=asked,
+        ops=tuple(OPS),
+        dtypes=tuple(DTYPES),
+        strategies=strategy_names(),
+        rows=rows_of(found[:_PAGE]),
+        older=urlencode(asked | {"cursor": cursor_of(_LISTING, found[_PAGE - 1].id)}) if len(found) > _PAGE else None,
+        newest=query if cursor else None,
+        query=query,
+        exports=[(how, urlencode(asked | {"format": how, "limit": _MOST_EXPORTED})) for how in ("csv", "parquet")],
+    )
+
+
+@router.get("/results/charts")
+async def charts(request: Request, visitor: Visitor, context: Using, asked: Asking) -> Response:
+    """Charts of the points that the filters leave: the newest of each case, on the device that was measured last."""
+    chosen = _filter({"kind": "benchmark", "outcome": "measured"} | asked)
+    found = await context.database.search(repository.page, chosen, _MOST_CHARTED, None)
+    figures = await run_in_threadpool(figures_of_points, _newest(found))
+    return part(request, "charts", figures=figures)
+
+
+def _newest(points: Sequence[Measured]) -> list[Measured]:
+    device = points[0].device if points else None
+    cases: dict[tuple[Any, ...], Measured] = {}
+    for one in points:
+        if one.device == device:
+            cases.setdefault((one.op, one.dtype, one.strategy, one.n, one.cache), one)
+    return sorted(cases.values(), key=lambda one: (one.strategy, one.n))
+
+
+def _filter(asked: dict[str, str]) -> MeasurementFilter:
+    given: dict[str, Any] = dict(asked)
+    for name in ("n_min", "n_max"):
+        if name in given:
+            given[name] = int(given[name])
+    if "job_id" in given:
+        given["job_id"] = UUID(given["job_id"])
+    return MeasurementFilter(**given)
+
+
+def _count(name: str, text: str) -> str:
+    """A size as people write it (1e6, 2^20), as digits."""
+    if not text.strip():
+        return ""
+    value = integer(text)
+    if not isinstance(value, int) or not 0 <= value <= _LARGEST:
+        raise Invalid.of(name, "should be a number of elements, such as 1000000, 1e6 or 2^20")
+    return str(value)

@@ -1,0 +1,112 @@
+"""Pages and parts of pages, rendered from templates. Everything that a user wrote is escaped."""
+
+import gzip
+import hashlib
+import json
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.auth.repository import Principal
+from app.dashboard import words
+from app.dashboard.assets import url_of
+
+_HTML = "text/html; charset=utf-8"
+_WORTH_COMPRESSING = 1024
+_THEMES = ("light", "dark")
+
+HEADERS = {
+    # No script, style or frame but ours, none inline; nothing is sent or loaded elsewhere.
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    # With "no-referrer" a browser would send `Origin: null` with our own forms.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "private, no-cache",
+    "Vary": "Cookie, Accept-Encoding",
+}
+
+
+def page(
+    request: Request, template: str, status: int = 200, *, user: Principal | None = None, **model: Any
+) -> Response:
+    """A whole page. `model` are the template's variables beside `user`, `theme` and `path`."""
+    theme = request.cookies.get("warpfold_theme")
+    text = _render(
+        template,
+        user=user,
+        theme=theme if theme in _THEMES else None,
+        path=request.url.path,
+        here=request.url.path + (f"?{request.url.query}" if request.url.query else ""),
+        **model,
+    )
+    return _answer(request, text, status, {})
+
+
+def part(request: Request, template: str, etag: str | None = None, status: int = 200, **model: Any) -> Response:
+    """A part of a page, for htmx to put into its place."""
+    return _answer(request, _render(template, **model), status, {} if etag is None else {"ETag": etag})
+
+
+def etag(*facts: object) -> str:
+    """A strong tag for a part that shows `facts`, whose `repr` tells them apart; another for other templates."""
+    told = repr((_looks(), facts))
+    return f'"{hashlib.sha256(told.encode()).hexdigest()[:24]}"'
+
+
+def unchanged(tag: str) -> Response:
+    """304: the part that the browser shows is still current."""
+    return Response(status_code=304, headers={"ETag": tag, "Cache-Control": HEADERS["Cache-Control"]})
+
+
+def _answer(request: Request, text: str, status: int, headers: dict[str, str]) -> Response:
+    content = text.encode()
+    headers = {**HEADERS, **headers}
+    if len(content) >= _WORTH_COMPRESSING and "gzip" in request.headers.get("accept-encoding", ""):
+        content = gzip.compress(content, 4, mtime=0)
+        headers["Content-Encoding"] = "gzip"
+    return Response(content, status, headers, _HTML)
+
+
+def _render(template: str, **model: Any) -> str:
+    return _templates().get_template(f"dashboard/{template}.html.jinja").render(**model)
+
+
+@cache
+def _templates() -> Environment:
+    templates = Environment(
+        loader=PackageLoader("app"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.globals["asset"] = url_of
+    templates.filters.update(
+        bytes=words.size,
+        coded=words.coded,
+        count=words.count,
+        iso=words.iso,
+        ms=words.milliseconds,
+        json=_pretty,
+        number=words.number,
+    )
+    return templates
+
+
+def _pretty(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+@cache
+def _looks() -> str:
+    """Changes whenever a template does: what was rendered by another version is never current."""
+    loader = _templates().loader
+    assert loader is not None
+    names = sorted(name for name in loader.list_templates() if name.startswith("dashboard/"))
+    sources = "".join(loader.get_source(_templates(), name)[0] for name in names)
+    return hashlib.sha256(sources.encode()).hexdigest()

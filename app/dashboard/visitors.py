@@ -1,0 +1,84 @@
+"""Who looks at the dashboard, and whether a form came from one of our own pages."""
+
+from typing import Annotated
+from urllib.parse import quote, urlsplit
+
+from fastapi import Depends, Request
+from starlette.responses import RedirectResponse, Response
+
+from app.auth.bearer import SESSION_COOKIE
+from app.auth.repository import Principal
+from app.context import context_of
+from app.errors import Forbidden
+
+
+class SignInFirst(Exception):
+    """Nobody is signed in, or the session is over."""
+
+
+async def _visitor(request: Request) -> Principal:
+    secret = request.cookies.get(SESSION_COOKIE)
+    found = None if secret is None else await (await context_of(request)).access.of_session(secret)
+    if found is None:
+        raise SignInFirst
+    request.state.visitor = found  # for the page that an error becomes
+    return found
+
+
+async def _contributor(visitor: Annotated[Principal, Depends(_visitor)]) -> Principal:
+    if visitor.only_reads:
+        raise Forbidden(f"{visitor.name} is a viewer, who may look at everything and change nothing.")
+    return visitor
+
+
+async def _admin(visitor: Annotated[Principal, Depends(_visitor)]) -> Principal:
+    if not visitor.is_admin:
+        raise Forbidden("Only administrators may see this page.")
+    return visitor
+
+
+Visitor = Annotated[Principal, Depends(_visitor)]
+"""Whoever is signed in."""
+Contributor = Annotated[Principal, Depends(_contributor)]
+"""The same, who may submit and cancel: no viewer."""
+Administrator = Annotated[Principal, Depends(_admin)]
+"""The same, who is an admin."""
+
+
+async def own_form(request: Request) -> None:
+    """Raise Forbidden for a request that changes something and does not come from one of our pages.
+
+    Browsers say where a request comes from in headers that no page can forge: `Sec-Fetch-Site` (to https and to
+    localhost), and `Origin` with every POST. The cookie is SameSite=Strict besides. A request with neither header
+    comes from no browser of the last years, and is refused.
+    """
+    if request.method in ("GET", "HEAD"):
+        return
+    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
+    ours = site == "same-origin" if site is not None else _is_here(origin, request)
+    if not ours:
+        raise Forbidden("This form was sent from another site. Open the page here and send it again.")
+
+
+def _is_here(origin: str | None, request: Request) -> bool:
+    return origin is not None and urlsplit(origin).netloc == request.headers.get("host")
+
+
+def to_sign_in(request: Request) -> Response:
+    """Send a browser to the sign-in page and, after that, back; a part of a page sends the whole page there."""
+    if request.headers.get("hx-request"):
+        here = urlsplit(request.headers.get("hx-current-url", "/"))
+        back = here.path + (f"?{here.query}" if here.query else "")
+        return Response(status_code=401, headers={"HX-Redirect": _sign_in(back), "Cache-Control": "no-store"})
+    query = f"?{request.url.query}" if request.url.query else ""
+    back = request.url.path + query if request.method == "GET" else "/"
+    return RedirectResponse(_sign_in(back), 303, {"Cache-Control": "no-store"})
+
+
+def safe_path(given: str) -> str:
+    """`given` if it is a path of this server, else "/": nobody is sent elsewhere after signing in."""
+    return given if given.startswith("/") and not given.startswith(("//", "/\\")) and given.isprintable() else "/"
+
+
+def _sign_in(back: str) -> str:
+    return "/sign-in" if back == "/" else f"/sign-in?next={quote(safe_path(back), safe='')}"
