@@ -1,7 +1,9 @@
 """One GPU that reduces sources, by CuPy and by kernels of our own."""
 
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -11,17 +13,17 @@ from kernels.cuda.baselines import baselines
 from kernels.cuda.baselines.method import BaselineMethod
 from kernels.cuda.cupy_method import CupyMethod
 from kernels.cuda.device import describe
-from kernels.cuda.exact_method import ExactFloats
+from kernels.cuda.exact_method import ExactMethod, ExactPairs, exact_method
 from kernels.cuda.failures import cuda_errors
 from kernels.cuda.feed import Feed, piece_size
 from kernels.cuda.launch import Gpu
-from kernels.cuda.methods import ExactIntegers, Method, OwnMethod
+from kernels.cuda.methods import Method, OwnMethod
 from kernels.cuda.nans import NanCounter
 from kernels.cuda.stopwatch import Stopwatch
 from kernels.cuda.strategies import CUPY, FAST, own_strategies
-from kernels.dtypes import DTYPES, DType
-from kernels.exact.state import ExactState
-from kernels.operands import operands
+from kernels.dtypes import DTYPES
+from kernels.exact.state import ORIGIN, ExactState
+from kernels.operands import Operands, operands
 from kernels.ops import NanPolicy, Op, Terms, empty_value, op_named
 from kernels.source import ArraySource, Source
 
@@ -61,8 +63,8 @@ class CudaBackend:
         ddof: int = 0,
         other: Source | None = None,
     ) -> Reduction:
-        """Reduce all elements of `source`. All strategies but peers' take sources larger than the GPU's memory; none
-        claims an op of two sources or with a ddof, so these are refused.
+        """Reduce all elements of `source`, or pairs of it and `other`. All strategies but peers' take sources larger
+        than the GPU's memory.
 
         Raises InvalidInput, Unavailable, OutOfMemory or CudaError, and whatever `progress` raises.
         """
@@ -70,32 +72,37 @@ class CudaBackend:
         taken = operands(row, source, other, ddof)
         name = resolve(row, dtype, strategy, "cuda", taken.other_dtype)
         if source.count == 0:
-            return self._empty(row, dtype, name)
+            return self._empty(row, taken, name)
         began = time.perf_counter()
         with self._gpu.active(), cuda_errors(f"{op} by {name}"):
             stopwatch = Stopwatch(self._gpu.stream)
-            nans = self._nan_counter(row, dtype, name, nan_policy)
-            method = self._method(row, source, name, omit_nan=nan_policy is NanPolicy.OMIT)
+            sources = (source,) if other is None else (source, other)
+            nans = self._nan_counters(row, sources, name, nan_policy)
+            method = self._method(row, taken, name, omit_nan=nan_policy is NanPolicy.OMIT)
             if name == CUPY or name in baselines():
-                pieces = iter([(self._feed.whole(source, progress), 0)])
+                pieces: Iterator[tuple[tuple[Any, ...], int]] = iter([((self._feed.whole(source, progress),), 0)])
             else:
-                pieces = self._feed.pieces(source, progress)
-            for array, first in pieces:
+                pieces = self._feed.pieces(*sources, progress=progress)
+            for arrays, first in pieces:
                 with stopwatch:
-                    if nans is not None:
-                        nans.add(array, first)
-                    method.add(array, first)
+                    for counter, array in zip(nans, arrays, strict=bool(nans)):
+                        counter.add(array, first)
+                    if isinstance(method, ExactPairs):
+                        method.add_pairs(arrays[0], arrays[1])
+                    else:
+                        method.add(arrays[0], first)
             kernel_ms = stopwatch.total_ms()
             total_ms = (time.perf_counter() - began) * 1e3
-            if nans is not None and nan_policy is NanPolicy.RAISE:
-                nans.refuse()
-            missing = method.omitted if isinstance(method, ExactFloats) else nans.count() if nans is not None else 0
+            if nan_policy is NanPolicy.RAISE:
+                for counter, what in zip(nans, ("element", "other element"), strict=False):
+                    counter.refuse(what)
+            missing = method.omitted if isinstance(method, ExactMethod) else sum(counter.count() for counter in nans)
             if missing == source.count:
-                return self._empty(row, dtype, name)
+                return self._empty(row, taken, name)
             finished = method.finish(source.count - missing)
         return Reduction(
             value=finished.value,
-            dtype=row.result_dtype(dtype),
+            dtype=taken.result_dtype(row),
             count=source.count - missing,
             op=row.name,
             strategy=name,
@@ -105,35 +112,35 @@ class CudaBackend:
             state=None if finished.state is None else finished.state.to_bytes(),
         )
 
-    def _nan_counter(self, op: Op, dtype: DType, strategy: str, policy: NanPolicy) -> NanCounter | None:
-        if policy is NanPolicy.PROPAGATE or not dtype.is_float:
-            return None
+    def _nan_counters(
+        self, op: Op, sources: Sequence[Source], strategy: str, policy: NanPolicy
+    ) -> tuple[NanCounter, ...]:
+        """One a source, or none where none is needed."""
+        if policy is NanPolicy.PROPAGATE or not sources[0].dtype.is_float:
+            return ()
         if policy is NanPolicy.OMIT and strategy == EXACT and op.terms is not Terms.NONE:
-            return None  # the exact accumulator leaves them out, and counts them
-        return NanCounter(self._gpu, dtype)
+            return ()  # the exact accumulator leaves them out, and counts them
+        return tuple(NanCounter(self._gpu, source.dtype) for source in sources)
 
-    def _method(self, op: Op, source: Source, strategy: str, *, omit_nan: bool) -> Method:
-        dtype = source.dtype
+    def _method(self, op: Op, taken: Operands, strategy: str, *, omit_nan: bool) -> Method | ExactPairs:
+        source, dtype = taken.source, taken.source.dtype
         if strategy == CUPY:
             return CupyMethod(op, dtype, omit_nan=omit_nan)
         if strategy in baselines():
             return BaselineMethod(self._gpu, baselines()[strategy], op, dtype, omit_nan=omit_nan)
-        if strategy == EXACT and dtype.is_float and op.terms is not Terms.NONE:
-            return ExactFloats(self._gpu, op, dtype, omit_nan=omit_nan)
-        own = own_strategies()[FAST if strategy == EXACT else strategy]
         pieces = -(-source.count // piece_size(source))
-        method = OwnMethod(self._gpu, own, op, dtype, pieces=pieces, omit_nan=omit_nan)
         if strategy == EXACT and op.terms is not Terms.NONE:
-            return ExactIntegers(method, op)
-        return method
+            return exact_method(self._gpu, op, taken, pieces=pieces, omit_nan=omit_nan)
+        own = own_strategies()[FAST if strategy == EXACT else strategy]
+        return OwnMethod(self._gpu, own, op, dtype, pieces=pieces, omit_nan=omit_nan)
 
-    def _empty(self, op: Op, dtype: DType, strategy: str) -> Reduction:
+    def _empty(self, op: Op, taken: Operands, strategy: str) -> Reduction:
         state = None
-        if strategy == EXACT and op.terms is not Terms.NONE:
+        if strategy == EXACT and op.terms in ORIGIN:
             state = ExactState.empty(op.terms).to_bytes()
         return Reduction(
-            value=empty_value(op, dtype),
-            dtype=op.result_dtype(dtype),
+            value=empty_value(op, taken.source.dtype),
+            dtype=taken.result_dtype(op),
             count=0,
             op=op.name,
             strategy=strategy,

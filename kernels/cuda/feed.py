@@ -36,27 +36,32 @@ class Feed:
 
     def __init__(self, gpu: Gpu) -> None:
         self._gpu = gpu
-        self._slots = (_Slot(), _Slot())
+        self._slots, self._others = (_Slot(), _Slot()), (_Slot(), _Slot())
 
-    def pieces(self, source: Source, progress: Progress | None) -> Iterator[tuple[Any, int]]:
-        """(CuPy array of one dimension, index of its first element) for every piece of `source`, in order.
+    def pieces(self, *sources: Source, progress: Progress | None = None) -> Iterator[tuple[tuple[Any, ...], int]]:
+        """(CuPy arrays of one dimension, index of their first elements) for every piece of one source, or of two of one
+        length, in order.
 
         Work on a piece must be put on the GPU's stream before the next one is asked for; its memory is used again.
         `progress` is called before each piece and at the end, when everything is done.
         """
-        size = piece_size(source)
-        for number, start in enumerate(range(0, source.count, size)):
-            slot = self._slots[number % 2]
-            slot.wait()
+        size, count = min(map(piece_size, sources)), sources[0].count
+        for number, start in enumerate(range(0, count, size)):
+            slots = [pair[number % 2] for pair in (self._slots, self._others)[: len(sources)]]
+            for slot in slots:
+                slot.wait()
             if progress is not None:  # the piece before last is done
-                progress(max(0, start - size), source.count)
-            array = slot.array(min(size, source.count - start), source.dtype)
-            self._bring(source, start, array, slot)
-            yield array, start
-            slot.mark(self._gpu.stream)
+                progress(max(0, start - size), count)
+            arrays = []
+            for source, slot in zip(sources, slots, strict=True):
+                arrays.append(slot.array(min(size, count - start), source.dtype))
+                self._bring(source, start, arrays[-1], slot)
+            yield tuple(arrays), start
+            for slot in slots:
+                slot.mark(self._gpu.stream)
         self._gpu.stream.synchronize()
         if progress is not None:
-            progress(source.count, source.count)
+            progress(count, count)
 
     def whole(self, source: Source, progress: Progress | None) -> Any:
         """All of `source` in one CuPy array of one dimension. Raises OutOfMemory if it does not fit."""
@@ -98,7 +103,7 @@ class Feed:
 
     def close(self) -> None:
         """Give the buffers back."""
-        self._slots = (_Slot(), _Slot())
+        self._slots, self._others = (_Slot(), _Slot()), (_Slot(), _Slot())
 
 
 def piece_size(source: Source) -> int:

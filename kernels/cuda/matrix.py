@@ -18,12 +18,13 @@ from pathlib import Path
 from kernels.cuda.bench.gate import hold_unit
 from kernels.cuda.bench.reader import read_unit
 from kernels.cuda.compile import ARCHITECTURES, Binary, Unit, compile_unit, nvrtc_version
-from kernels.cuda.exact import exact_units
+from kernels.cuda.exact import exact_units, integer_dot_units
 from kernels.cuda.generator import generator_unit
 from kernels.cuda.nans import nans_unit
 from kernels.cuda.puzzles import CLUSTERS_SINCE, puzzle_unit
 from kernels.cuda.resources import TABLE, Key, Usage, changes, read_table, updated, write_table
 from kernels.cuda.strategies import own_strategies
+from kernels.cuda.widening import widening_unit
 from kernels.dtypes import DTYPES, DType
 from kernels.errors import KernelError, Unavailable
 from kernels.puzzles.puzzle import Puzzle
@@ -63,7 +64,8 @@ def cells(arch: str, *, whole: bool) -> Iterator[Cell]:
                 yield Cell(strategy.unit(dtype), arch, f"{strategy.name} {dtype.name}")
     for dtype in DTYPES.values():
         yield from _services(dtype, arch)
-    others = [*exact_units(), hold_unit(), read_unit()]
+    widening = [widening_unit(DTYPES[name]) for name in ("float32", "float64")]
+    others = [*exact_units(), *integer_dot_units(), *widening, hold_unit(), read_unit()]
     if int(arch.removeprefix("sm_")) >= CLUSTERS_SINCE:
         others += [puzzle_unit(puzzle) for puzzle in Puzzle]
     for unit in others:

@@ -41,8 +41,8 @@ class NanCounter:
         """How many so far; waits for the work."""
         return int(self._found.get()[0])
 
-    def refuse(self) -> None:
-        """Raise InvalidInput naming the first, if there was any."""
+    def refuse(self, what: str = "element") -> None:
+        """Raise InvalidInput naming the first, as `what` it is, if there was any."""
         count, first = map(int, self._found.get())
         if count:
-            raise InvalidInput(f"element {first} is NaN, and nan_policy is raise", "nan_policy")
+            raise InvalidInput(f"{what} {first} is NaN, and nan_policy is raise", "nan_policy")

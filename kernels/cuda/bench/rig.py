@@ -13,7 +13,7 @@ from kernels.cuda.backend import CudaBackend
 from kernels.cuda.baselines import baselines
 from kernels.cuda.bench.ceiling import measure_ceiling
 from kernels.cuda.bench.observer import NvmlObserver
-from kernels.cuda.bench.subjects import BaselineSubject, CupySubject, ExactSubject, own_subject
+from kernels.cuda.bench.subjects import BaselineSubject, CupySubject, exact_subject, own_subject
 from kernels.cuda.bench.timer import CudaTimer
 from kernels.cuda.failures import cuda_errors
 from kernels.cuda.feed import Feed
@@ -87,8 +87,7 @@ class DeviceArray:
             return CupySubject(row, self.elements)
         if name in baselines():
             return BaselineSubject(baselines()[name].bind(self.gpu, row, dtype, self.elements), self.elements)
-        if name == EXACT and dtype.is_float and row.terms is not Terms.NONE:
-            return ExactSubject(self.gpu, row, dtype, self.elements)
+        if name == EXACT and row.terms is not Terms.NONE:
+            return exact_subject(self.gpu, row, dtype, self.elements)
         own = own_strategies()[FAST if name == EXACT else name]
-        finish_exactly = name == EXACT and row.terms is not Terms.NONE
-        return own_subject(self.gpu, own, row, dtype, self.elements, exact=finish_exactly)
+        return own_subject(self.gpu, own, row, dtype, self.elements)

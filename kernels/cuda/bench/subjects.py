@@ -3,17 +3,19 @@
 from collections.abc import Callable
 from typing import Any
 
+from kernels.bench.subject import Subject
 from kernels.cuda.baselines import Bound
 from kernels.cuda.cupy_method import cupy_calls
-from kernels.cuda.exact import ExactAccumulator, states_of_limbs
+from kernels.cuda.exact import ExactAccumulator, ExactMoments, Kind, states_of_limbs
+from kernels.cuda.exact_method import exact_integers, spread
 from kernels.cuda.failures import cuda_errors
 from kernels.cuda.launch import Gpu
-from kernels.cuda.methods import ExactIntegers, Method, OwnMethod
+from kernels.cuda.methods import Method, OwnMethod
 from kernels.cuda.prepared import Prepared, RecordingGpu
 from kernels.cuda.strategies.own import OwnStrategy
-from kernels.dtypes import DType
+from kernels.dtypes import DTYPES, DType
 from kernels.exact.finish import value_of
-from kernels.ops import Op, Value
+from kernels.ops import Op, Terms, Value
 
 
 class PreparedSubject:
@@ -31,11 +33,19 @@ class PreparedSubject:
             return self._method.finish(self._array.size).value
 
 
-def own_subject(gpu: Gpu, strategy: OwnStrategy, op: Op, dtype: DType, array: Any, *, exact: bool) -> PreparedSubject:
-    """A strategy written here; `exact` finishes sums of integers as the exact strategy does."""
+def own_subject(gpu: Gpu, strategy: OwnStrategy, op: Op, dtype: DType, array: Any) -> PreparedSubject:
+    """A strategy written here."""
     recorder = RecordingGpu(gpu)
-    own = OwnMethod(recorder, strategy, op, dtype)
-    method: Method = ExactIntegers(own, op) if exact else own
+    method = OwnMethod(recorder, strategy, op, dtype)
+    return PreparedSubject(method, Prepared(gpu, _record(recorder, method, array)), array)
+
+
+def exact_subject(gpu: Gpu, op: Op, dtype: DType, array: Any) -> Subject:
+    """The exact strategy, for an op that adds something up."""
+    if dtype.is_float:
+        return ExactSubject(gpu, op, dtype, array)
+    recorder = RecordingGpu(gpu)
+    method = exact_integers(recorder, op, dtype)
     return PreparedSubject(method, Prepared(gpu, _record(recorder, method, array)), array)
 
 
@@ -88,7 +98,11 @@ class ExactSubject:
 
         self._op, self._dtype = op, dtype
         recorder = RecordingGpu(gpu)
-        accumulator = ExactAccumulator(recorder, dtype, op.terms, magnitudes=op.name == "norm1")
+        accumulator: ExactAccumulator | ExactMoments
+        if op.terms is Terms.MOMENTS:
+            accumulator = ExactMoments(recorder, dtype)
+        else:
+            accumulator = ExactAccumulator(recorder, dtype, op.terms, magnitudes=op.name == "norm1")
         with recorder.recording() as calls:
             accumulator.add(array)
         self._kind = accumulator.kind
@@ -104,5 +118,8 @@ class ExactSubject:
 
     def value(self) -> Value:
         with cuda_errors("reading the value"):
-            (state,) = states_of_limbs(self._kind, self._total.get())
-        return value_of(self._op, state, self._op.result_dtype(self._dtype))
+            states = states_of_limbs(self._kind, self._total.get())
+        result = self._op.result_dtype(self._dtype)
+        if self._kind is Kind.MOMENTS:
+            return spread(self._op, (states[0], states[1]), 0, DTYPES[result]).value
+        return value_of(self._op, states[0], result)

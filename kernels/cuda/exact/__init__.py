@@ -1,6 +1,7 @@
 """Exact sums of floats on the GPU, in one launch: `../sources/exact.cu` says how."""
 
 from kernels.cuda.exact.accumulator import ExactAccumulator, ExactDot, ExactMoments
+from kernels.cuda.exact.integer_dot import ExactIntegerDot, integer_dot_units
 from kernels.cuda.exact.shapes import LARGEST_SHARED, SHAPES, Kind, Shape, exact_unit, exact_units
 from kernels.cuda.exact.total import MOST_GPUS, limbs_of, states_of_limbs
 
@@ -10,11 +11,13 @@ __all__ = [
     "SHAPES",
     "ExactAccumulator",
     "ExactDot",
+    "ExactIntegerDot",
     "ExactMoments",
     "Kind",
     "Shape",
     "exact_unit",
     "exact_units",
+    "integer_dot_units",
     "limbs_of",
     "states_of_limbs",
 ]

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from kernels.cuda.exact.limbs import Limbs
 from kernels.cuda.exact.shapes import SHAPES, Kind, exact_unit, kernel_name
-from kernels.cuda.exact.total import MOST_ADDED, carried, limbs_of
 from kernels.cuda.launch import Gpu
 from kernels.dtypes import DType
 from kernels.errors import InvalidInput
@@ -14,17 +14,14 @@ VECTOR_BYTES = 16
 
 
 class Launches:
-    """The kernel of `kind` for a float `dtype`, and its total in the GPU's memory: `limbs`, a CuPy array of int64.
+    """The kernel of `kind` for a float `dtype`, and its total in the GPU's memory.
 
     Raises InvalidInput for a dtype that is no float.
     """
 
     def __init__(self, gpu: Gpu, dtype: DType, kind: Kind) -> None:
-        import cupy
-
         if dtype.name not in SHAPES:
             raise InvalidInput(f"{dtype.name} is not summed exactly by floating point")
-        self.kind = kind
         self.itemsize = dtype.itemsize
         shape = SHAPES[dtype.name][kind].fitted(gpu.shared_per_block)
         name = kernel_name(dtype, kind, shape)
@@ -32,21 +29,19 @@ class Launches:
         self._threads, self._shared = shape.threads, shape.threads * shape.shared
         self._tile = shape.threads * shape.flight
         self._resident = self._kernel.blocks_per_multiprocessor(self._threads, self._shared) * gpu.multiprocessors
-        self.limbs = cupy.zeros(limbs_of(kind), dtype=np.int64)
-        self._added = 0
+        self._limbs = Limbs(kind)
+
+    @property
+    def limbs(self) -> Any:
+        """The limbs of the total, a CuPy array of int64."""
+        return self._limbs.array
 
     def start(self, *arrays: Any) -> None:
         """Add arrays of one length, at least 1, that lie alike between boundaries of 16 bytes."""
         count = int(arrays[0].size)
         blocks = min(self._resident, self._tiles(arrays[0]))
-        self._make_room(most_added(blocks, count))
+        self._limbs.make_room(most_added(blocks, count))
         self._kernel(blocks, self._threads, (*arrays, np.uint64(count), self.limbs), shared=self._shared)
-
-    def _make_room(self, added: int) -> None:
-        if self._added + added > MOST_ADDED:
-            self.limbs.set(carried(self.kind, self.limbs.get()))
-            self._added = 1
-        self._added += added
 
     def _tiles(self, array: Any) -> int:
         """How many tiles `Vectors` in include/exact_tiles.cuh makes of the array."""

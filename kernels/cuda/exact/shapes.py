@@ -73,27 +73,27 @@ def _by_kind(*, values: Shape, squares: Shape, moments: Shape, products: Shape) 
 SHAPES: Mapping[str, Mapping[Kind, Shape]] = MappingProxyType(
     {
         "float16": _by_kind(
-            values=Shape(512, 2, 4, False, 24),
-            squares=Shape(512, 2, 4, False, 32),
+            values=Shape(256, 2, 3, True, 24),
+            squares=Shape(640, 1, 6, True, 32),
             moments=Shape(512, 1, 8, True, 56),
-            products=Shape(512, 1, 3, True, 32),
+            products=Shape(640, 1, 3, True, 32),
         ),
         "bfloat16": _by_kind(
-            values=Shape(512, 2, 4, True, 128),
-            squares=Shape(768, 1, 4, True, 96),
-            moments=Shape(512, 1, 8, True, 152),
-            products=Shape(512, 1, 3, True, 96),
+            values=Shape(256, 3, 4, True, 128),
+            squares=Shape(512, 1, 8, True, 96),
+            moments=Shape(512, 1, 6, True, 152),
+            products=Shape(768, 1, 4, False, 96),
         ),
         "float32": _by_kind(
             values=Shape(512, 2, 4, True, 128),
-            squares=Shape(768, 1, 4, True, 104),
-            moments=Shape(512, 1, 7, True, 168),
+            squares=Shape(256, 2, 4, True, 104),
+            moments=Shape(512, 1, 6, True, 168),
             products=Shape(512, 1, 4, True, 104),
         ),
         "float64": _by_kind(
-            values=Shape(512, 1, 8, True, 328),
+            values=Shape(512, 1, 6, True, 328),
             squares=Shape(256, 1, 10, True, 656),
-            moments=Shape(224, 1, 8, True, 984),
+            moments=Shape(256, 1, 8, True, 904),
             products=Shape(256, 1, 6, True, 656),
         ),
     }

@@ -1,16 +1,17 @@
-// Fixed point wide enough for every sum: a column of signed digits for each thread, in shared memory, base 2^52.
+// Fixed point wide enough for every sum: a column of signed digits for each thread, in shared memory, base 2^BITS.
 //
 // Digit k of all threads lies side by side: no two threads of a warp meet in a bank, and none need atomics.
 //
-// Exactness: a double is s · 2^p in units of 2^LOW with |s| < 2^53 and p ≥ 0. With p = 52 q + r it is
-// (s mod 2^(52−r)) · 2^r in digit q, which is in [0, 2^52), and ⌊s / 2^(52−r)⌋ in digit q + 1, which is below 2^53 in
-// magnitude (2^54 for the halves of a product). After `carry` a digit is in [0, 2^52); ROOM additions later it is below
-// 2^52 + ROOM · 2^54 < 2^63. The top digit, which carry does not reduce, gets less than 2^22 an addition by the choice
-// of SIZE, and so has room for the 2^40 additions that a launch may make.
+// Exactness: a double is s · 2^p in units of 2^LOW with |s| < 2^53 and p ≥ 0. With p = BITS · q + r it is
+// (s mod 2^(BITS−r)) · 2^r in digit q, which is in [0, 2^BITS), and ⌊s / 2^(BITS−r)⌋ in digit q + 1, which is below 2^53 in
+// magnitude (2^54 for the halves of a product). After `carry` a digit is in [0, 2^BITS); ROOM additions later, each of less
+// than 2^54 or 2^BITS in magnitude, it is below 2^BITS + ROOM · 2^max(54, BITS) < 2^63. The top digit, which carry does
+// not reduce, gets less than 2^22 an addition by the choice of SIZE, and so has room for the 2^40 additions that a launch
+// may make.
+//
+// Base 2^52 seldom needs a carry; base 2^57 needs fewer digits, so that more threads find room.
 #pragma once
 #include "exact_total.cuh"
-
-constexpr int DIGIT_BITS = 52;
 
 // A finite double as ±magnitude · 2^(position − 1074).
 struct Significand {
@@ -28,15 +29,16 @@ struct Significand {
 };
 
 // What is added is a multiple of 2^LOWEST and below 2^HIGHEST.
-template <int LOWEST, int HIGHEST, int THREADS>
+template <int LOWEST, int HIGHEST, int THREADS, int BITS = 52>
 struct Digits {
     // The last bit of a double's significand may lie 52 places below the last that is set.
     static constexpr int LOW = LOWEST - 52 < -1074 && LOWEST >= -1074 ? -1074 : LOWEST < -1074 ? LOWEST : LOWEST - 52;
     static constexpr int TOP = HIGHEST - 53 - LOW;  // the largest position
-    static constexpr int SIZE = TOP / DIGIT_BITS + 2 + (TOP % DIGIT_BITS > 20);
-    static constexpr int ROOM = 500;
-    static constexpr int64 MASK = (1ll << DIGIT_BITS) - 1;
-    static_assert(TOP + DIGIT_BITS < 5041, "position / 52 below");
+    static constexpr int SIZE = TOP / BITS + 2 + (TOP % BITS > 20);
+    static constexpr int ROOM = (1 << (63 - (BITS > 54 ? BITS : 54))) - 2;
+    static constexpr int64 MASK = (1ll << BITS) - 1;
+    static constexpr uint32 INVERSE = (1 << 20) / BITS + 1;
+    static_assert(SIZE * (INVERSE * BITS - (1 << 20)) + (BITS - 1) * INVERSE < 1 << 20, "position / BITS below");
 
     int64 *memory, *column;
     int used = 0;  // additions since the last carry
@@ -57,12 +59,12 @@ struct Digits {
 
     // significand · 2^position units of 2^LOW; |significand| ≤ 2^54.
     __device__ void add(int64 significand, uint32 position) {
-        const uint32 digit = position * 20165u >> 20;  // position / 52
-        const uint32 shift = position - digit * DIGIT_BITS;
+        const uint32 digit = position * INVERSE >> 20;  // position / BITS
+        const uint32 shift = position - digit * BITS;
         int64* const at = column + digit * THREADS;
         const int64 low = at[0], high = at[THREADS];
         at[0] = low + (int64(uint64(significand) << shift) & MASK);
-        at[THREADS] = high + (significand >> (DIGIT_BITS - shift));
+        at[THREADS] = high + (significand >> (BITS - shift));
     }
 
     // A finite double that is a multiple of 2^LOWEST.
@@ -79,7 +81,7 @@ struct Digits {
         for (int k = 0; k < SIZE - 1; ++k) {
             const int64 digit = column[k * THREADS] + carried;
             column[k * THREADS] = digit & MASK;
-            carried = digit >> DIGIT_BITS;
+            carried = digit >> BITS;
         }
         column[(SIZE - 1) * THREADS] += carried;
     }
@@ -102,7 +104,7 @@ struct Digits {
                 low += __shfl_down_sync(~0u, low, distance);
                 high += __shfl_down_sync(~0u, high, distance);
             }
-            if (lane == 0) total.add((int128(high) << 32) + low, position + k * DIGIT_BITS);
+            if (lane == 0) total.add((int128(high) << 32) + low, position + k * BITS);
         }
     }
 };

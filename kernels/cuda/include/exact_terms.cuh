@@ -17,11 +17,11 @@ template <class T>
 constexpr int VALUE_LEVELS = is_same<T, float16> ? 1 : sizeof(T) == 8 ? 3 : 2;
 
 // HEADROOM: binades that a window leaves above the largest element that it is moved for.
-template <class T, int THREADS, bool MAGNITUDE, int L = VALUE_LEVELS<T>, int HEADROOM = 8>
+template <class T, int THREADS, bool MAGNITUDE, int L = VALUE_LEVELS<T>, int HEADROOM = 8, int BITS = 52>
 struct ValueTerms {
     using F = Format<T>;
     using W = Window<L, F::PRECISION - 1, 1>;
-    using D = Digits<F::LOWEST, F::HIGHEST + MARGIN<T>, THREADS>;
+    using D = Digits<F::LOWEST, F::HIGHEST + MARGIN<T>, THREADS, BITS>;
     static constexpr int BYTES = D::SIZE * sizeof(int64), BUDGET = ADDITIONS;
     static constexpr int EVERYWHERE = -22;  // the unit for which float16 fits
     W window;
@@ -39,13 +39,13 @@ struct ValueTerms {
 };
 
 // Products x · y; their exponents are the sums of those of x and y.
-template <class T, int THREADS>
+template <class T, int THREADS, int BITS = 52>
 struct ProductTerms {
     using F = Format<T>;
     static constexpr bool WIDE = sizeof(T) == 8;  // than a double
     static constexpr int L = WIDE ? 4 : sizeof(T) == 4 ? 3 : 2, HEADROOM = 8;
     using W = Window<L, 2 * (F::PRECISION - 1), 2>;
-    using D = Digits<2 * F::LOWEST, 2 * F::HIGHEST + MARGIN<T>, THREADS>;
+    using D = Digits<2 * F::LOWEST, 2 * F::HIGHEST + MARGIN<T>, THREADS, BITS>;
     static constexpr int BYTES = D::SIZE * sizeof(int64), BUDGET = ADDITIONS / (WIDE ? 2 : 1);
     static constexpr int EVERYWHERE = -7;  // below 2^(u+39) = 2^32, multiples of 2^(u−42) = 2^-49: all of float16
     W window;
@@ -71,10 +71,10 @@ struct ProductTerms {
         if constexpr (WIDE) {
             const Significand a(x), b(y);
             const uint128 product = uint128(a.magnitude) * b.magnitude;
-            const int64 low = int64(uint64(product) & D::MASK), high = int64(product >> DIGIT_BITS);
+            const int64 low = int64(uint64(product) & D::MASK), high = int64(product >> BITS);
             const bool negative = a.negative != b.negative;
             digits.add(negative ? -low : low, a.position + b.position);
-            digits.add(negative ? -high : high, a.position + b.position + DIGIT_BITS);
+            digits.add(negative ? -high : high, a.position + b.position + BITS);
         } else {
             digits.add(x * y);  // a double
         }
@@ -82,9 +82,9 @@ struct ProductTerms {
     __device__ void fold(const Total& total) const { digits.fold(total, D::LOW + 2148); }
 };
 
-template <class T, int THREADS>
-struct SquareTerms : ProductTerms<T, THREADS> {
-    using Products = ProductTerms<T, THREADS>;
+template <class T, int THREADS, int BITS = 52>
+struct SquareTerms : ProductTerms<T, THREADS, BITS> {
+    using Products = ProductTerms<T, THREADS, BITS>;
     using Products::Products;
 
     static __device__ Range range(int largest) {
@@ -98,11 +98,13 @@ struct SquareTerms : ProductTerms<T, THREADS> {
 
 // Values and squares, in one read of the elements. A window of squares is so narrow (33 binades of bfloat16, 38 of float32,
 // 28 of float64) that values there need a level less: 2^11 bfloat16 of 34 binades are below 2^53 units of one double.
+// The digits of float64 have the larger base, with which they fit 256 threads.
 template <class T, int THREADS>
 struct MomentTerms {
     static constexpr bool ONE = is_same<T, bfloat16>;
-    using Values = ValueTerms<T, THREADS, false, ONE ? 1 : sizeof(T) == 8 ? 2 : VALUE_LEVELS<T>, 4>;
-    using Squares = SquareTerms<T, THREADS>;
+    static constexpr int BITS = sizeof(T) == 8 ? 57 : 52;
+    using Values = ValueTerms<T, THREADS, false, ONE ? 1 : sizeof(T) == 8 ? 2 : VALUE_LEVELS<T>, 4, BITS>;
+    using Squares = SquareTerms<T, THREADS, BITS>;
     static constexpr int BYTES = Values::BYTES + Squares::BYTES;
     static constexpr int BUDGET = Values::BUDGET < Squares::BUDGET ? Values::BUDGET : Squares::BUDGET;
     Values values;

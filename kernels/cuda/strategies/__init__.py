@@ -9,7 +9,6 @@ from kernels.catalog import EXACT, Strategy, claims
 from kernels.cuda.baselines import baselines
 from kernels.cuda.strategies.own import OwnStrategy, parse
 from kernels.dtypes import DTYPES
-from kernels.exact.state import ORIGIN
 from kernels.ops import OPS, Terms
 
 FOLDER = Path(__file__).parent
@@ -35,8 +34,7 @@ def cuda_strategies() -> tuple[Strategy, ...]:
 
 
 def _exact() -> Strategy:
-    # One source and one accumulator: dot, var and std are the CPU's.
-    summed = claims((op.name for op in OPS.values() if op.terms in ORIGIN and op.sources == 1), DTYPES)
+    summed = claims((op.name for op in OPS.values() if op.terms is not Terms.NONE), DTYPES)
     chosen = own_strategies()[FAST].row.claims
     selected = frozenset(pair for pair in chosen if OPS[pair[0]].terms is Terms.NONE and pair[0] != "prod")
     return Strategy(

@@ -1,11 +1,8 @@
 """The CPU as a backend: every op of every dtype, from the vectors and against the reference."""
 
-import json
-import math
 import subprocess
 import sys
 import time
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,11 +14,11 @@ from kernels.cores import usable_cores
 from kernels.cpu.backend import CpuBackend
 from kernels.dtypes import DTYPES, DType
 from kernels.errors import InvalidInput, OutOfMemory
-from kernels.exact import ORIGIN, ExactState
-from kernels.ops import INTEGER, OPS, NanPolicy, Op, Terms, Value
+from kernels.exact import ExactState
+from kernels.ops import INTEGER, OPS, NanPolicy, Op, Terms
 from kernels.source import ArraySource, GeneratedSource
-from tests.data.exact.make_vectors import FOLDER
-from tests.kernels.patterns import array_of_bits, patterns
+from tests.kernels.conformance import check_degrees_of_freedom, check_ops, same, source
+from tests.kernels.patterns import patterns
 
 
 @pytest.fixture(scope="module")
@@ -29,66 +26,14 @@ def backend() -> CpuBackend:
     return CpuBackend()
 
 
-def source(bits: list[int], dtype: DType) -> ArraySource:
-    return ArraySource(array_of_bits(bits, dtype))
-
-
-def same(found: Value, wanted: Value) -> bool:
-    """Equal in type, value and sign."""
-    if isinstance(wanted, float):
-        assert isinstance(found, float)
-        both_nan = math.isnan(found) and math.isnan(wanted)
-        return both_nan or (found == wanted and math.copysign(1, found) == math.copysign(1, wanted))
-    return type(found) is type(wanted) and found == wanted
-
-
-def read(written: dict[str, Any], result: str) -> Value:
-    """A vector's value as a Python one."""
-    value = written["value"]
-    if isinstance(value, bool):
-        return value
-    return float.fromhex(value) if result in DTYPES and DTYPES[result].is_float else int(value)
-
-
 @pytest.mark.parametrize("name", list(DTYPES))
 def test_the_exact_strategy_gives_the_values_and_states_of_the_vectors(backend: CpuBackend, name: str) -> None:
-    dtype = DTYPES[name]
-    for case in json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))["cases"]:
-        data = source([int(pattern, 16) for pattern in case["inputs"]], dtype)
-        for policy, results in case["results"].items():
-            for op, wanted in results.items():
-                if op == "prod" and dtype.is_float:
-                    continue
-                where = (case["name"], policy, op)
-                if "undefined" in wanted:
-                    with pytest.raises(InvalidInput):
-                        backend.reduce(data, op, strategy="exact", nan_policy=NanPolicy(policy))
-                    continue
-                found = backend.reduce(data, op, strategy="exact", nan_policy=NanPolicy(policy))
-                assert same(found.value, read(wanted, found.dtype)), (where, found.value)
-                assert found.count == wanted["count"], where
-                assert found.correctly_rounded
-                if OPS[op].terms in ORIGIN and policy == "propagate":
-                    kind = {"norm1": "magnitudes", "sum": "values", "mean": "values"}.get(op, "products")
-                    assert found.state is not None
-                    assert found.state.hex() == case["states"][kind]["bytes"], where
-                assert (found.state is None) == (OPS[op].terms not in ORIGIN), where
+    check_ops(backend, name)
 
 
 @pytest.mark.parametrize("name", list(DTYPES))
 def test_the_exact_strategy_divides_by_the_degrees_of_freedom_of_the_vectors(backend: CpuBackend, name: str) -> None:
-    dtype = DTYPES[name]
-    for case in json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))["cases"]:
-        data = source([int(pattern, 16) for pattern in case["inputs"]], dtype)
-        for policy, results in case["ddof 1"].items():
-            for op, wanted in results.items():
-                if "undefined" in wanted:
-                    with pytest.raises(InvalidInput):
-                        backend.reduce(data, op, nan_policy=NanPolicy(policy), ddof=1)
-                    continue
-                found = backend.reduce(data, op, nan_policy=NanPolicy(policy), ddof=1)
-                assert same(found.value, read(wanted, found.dtype)), (case["name"], policy, op, found.value)
-                assert found.count == wanted["count"]
+    check_degrees_of_freedom(backend, name)
 
 
 @given(

@@ -1,7 +1,5 @@
 """Ops of two sources and ops that divide by degrees of freedom, on the CPU."""
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,8 +12,7 @@ from kernels.errors import InvalidInput
 from kernels.exact import ExactState, variance
 from kernels.ops import OPS, NanPolicy, Terms
 from kernels.source import ArraySource, GeneratedSource
-from tests.data.exact.make_vectors import FOLDER
-from tests.kernels.cpu.test_backend import read, same, source
+from tests.kernels.conformance import check_dots, same, source
 from tests.kernels.patterns import patterns
 
 KINDS = [(a, b) for a in DTYPES.values() for b in DTYPES.values() if a.is_float == b.is_float]
@@ -27,24 +24,7 @@ def backend() -> CpuBackend:
 
 
 def test_dot_products_have_the_values_and_states_of_the_vectors(backend: CpuBackend) -> None:
-    for case in json.loads((FOLDER / "dots.json").read_text(encoding="utf-8"))["dots"]:
-        dtypes = [DTYPES[case[side]] for side in ("left", "right")]
-        left, right = (
-            source([int(pattern, 16) for pattern in bits], dtype)
-            for bits, dtype in zip(case["inputs"], dtypes, strict=True)
-        )
-        for policy, wanted in case["results"].items():
-            if "undefined" in wanted:
-                with pytest.raises(InvalidInput, match="NaN"):
-                    backend.reduce(left, "dot", other=right, nan_policy=NanPolicy(policy))
-                continue
-            found = backend.reduce(left, "dot", other=right, nan_policy=NanPolicy(policy))
-            assert same(found.value, read(wanted, found.dtype)), (case, policy, found.value)
-            assert found.count == wanted["count"]
-            assert found.correctly_rounded
-            assert found.state is not None
-            if policy == "propagate":
-                assert found.state.hex() == case["state"]["bytes"], case
+    check_dots(backend)
 
 
 @given(

@@ -13,8 +13,6 @@ from kernels.dtypes import DTYPES
 from kernels.errors import InvalidInput
 from kernels.ops import OPS
 
-CPU_ONLY = {"dot", "var", "std"}
-
 GOOD = """// Adds things
 // up.
 //
@@ -99,15 +97,17 @@ def test_names_are_unique_and_texts_are_there() -> None:
 
 def test_every_pair_that_can_be_reduced_without_unbounded_integers_is_claimed() -> None:
     claimed = {pair for row in cuda_strategies() for pair in row.claims}
-    missing = {(op, dtype) for op in OPS if op not in CPU_ONLY for dtype in DTYPES} - claimed
+    missing = {(op, dtype) for op in OPS for dtype in DTYPES} - claimed
     assert missing == {("prod", name) for name, row in DTYPES.items() if row.kind in ("int", "uint")}
 
 
-def test_ops_of_two_sources_or_two_accumulators_are_left_to_the_cpu() -> None:
-    assert {op for op in OPS if backends_for(OPS[op], DTYPES["float32"], "auto") == ("cpu",)} == CPU_ONLY
-    assert not {pair for row in cuda_strategies() for pair in row.claims if pair[0] in CPU_ONLY}
-    with pytest.raises(InvalidInput, match="does not compute var of float32 on backend 'cuda'"):
-        resolve(OPS["var"], DTYPES["float32"], "exact", "cuda")
+def test_ops_of_two_sources_or_two_accumulators_are_exact_or_nothing() -> None:
+    claimed = {row.name for row in cuda_strategies() for op, _ in row.claims if op in ("dot", "var", "std")}
+    assert claimed == {EXACT}
+    for op in ("dot", "var", "std"):
+        assert backends_for(OPS[op], DTYPES["float32"], "auto") == ("cpu", "cuda")
+    with pytest.raises(InvalidInput, match="does not compute var of float32"):
+        resolve(OPS["var"], DTYPES["float32"], FAST, "cuda")
 
 
 def test_auto_prefers_exact_then_the_fast_one() -> None:

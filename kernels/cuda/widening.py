@@ -1,0 +1,37 @@
+"""Arrays of floats as those of a wider format, on the GPU."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernels.cuda.compile import Unit
+from kernels.cuda.launch import Gpu
+from kernels.dtypes import DTYPES, DType
+
+SOURCE = Path(__file__).parent / "sources" / "widen.cu"
+THREADS = 256
+BLOCKS_PER_MULTIPROCESSOR = 8
+
+
+def widening_unit(wide: DType) -> Unit:
+    """The kernels that widen to `wide`: float32 or float64."""
+    narrower = (row for row in DTYPES.values() if row.is_float and row.precision < wide.precision)
+    return Unit(SOURCE, tuple(_kernel(narrow, wide) for narrow in narrower))
+
+
+def widened(gpu: Gpu, array: Any, dtype: DType, wide: DType) -> Any:
+    """A CuPy array of the elements of `array`, which has `dtype`, in the format `wide`; itself if that is `dtype`."""
+    import cupy
+
+    if dtype is wide:
+        return array
+    kernel = gpu.kernel(widening_unit(wide), _kernel(dtype, wide))
+    out = cupy.empty(array.size, dtype=wide.numpy)
+    blocks = min(-(-array.size // THREADS), BLOCKS_PER_MULTIPROCESSOR * gpu.multiprocessors)
+    kernel(blocks, THREADS, (array, np.uint64(array.size), out))
+    return out
+
+
+def _kernel(narrow: DType, wide: DType) -> str:
+    return f"widened<{narrow.name}, {wide.name}>"
