@@ -64,6 +64,12 @@ def _registry_of(queue: QueueState) -> CollectorRegistry:
     workers = Gauge("warpfold_workers", "Workers by state", ("backend", "state"), registry=registry)
     for worker in queue.workers:
         workers.labels(worker.backend, worker.state).set(worker.count)
+    held = Gauge("warpfold_quota_held_users", "Users whose jobs wait for a quota", ("quota",), registry=registry)
+    for quota, count in queue.held.items():
+        held.labels(quota).set(count)
+    Gauge("warpfold_webhooks_due", "Messages of ended jobs that are not delivered", registry=registry).set(
+        queue.webhooks_due
+    )
     return registry
 
 

@@ -3,6 +3,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from app.jobs import leases
 from app.jobs.states import Reason
+from app.quotas import holds
+from app.quotas.quota import Limits
+from app.webhooks.message import new_secret
 from tests.app.api import WORKER, Api
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -39,6 +42,22 @@ def test_the_queue_jobs_and_workers_are_counted(own_api: Api) -> None:
     assert value(samples, "warpfold_jobs", status="succeeded", reason="") == 1
     assert value(samples, "warpfold_jobs", status="failed", reason="timeout") == 1
     assert value(samples, "warpfold_workers", backend="cpu", state="idle") == 1
+
+
+def test_held_users_and_webhooks_that_are_due_are_counted(own_api: Api) -> None:
+    http = own_api.client("root")
+    webhook = {"url": "https://hooks.example.org/", "secret": new_secret()}
+    lease = own_api.claim(own_api.submit(webhook=webhook))
+    own_api.submit(webhook=webhook)
+    own_api.finish(lease)
+    http.put("/v1/quotas/ann", json={"running": 0})
+    own_api.database.run(holds.refresh, Limits())
+    own_api.database.run(leases.report, WORKER, "idle", None, 60.0)
+    http.post(f"/v1/workers/{WORKER.id}/drain")
+    samples = scrape(http)
+    assert value(samples, "warpfold_webhooks_due") == 1
+    assert value(samples, "warpfold_quota_held_users", quota="running") == 1
+    assert value(samples, "warpfold_workers", backend="cpu", state="drained") == 1
 
 
 def test_requests_are_counted_by_route_and_never_by_path(own_api: Api) -> None:

@@ -12,14 +12,18 @@ from uuid import UUID
 import httpx
 import pytest
 from redis import Redis
+from standardwebhooks import Webhook
 
 from app.auth.repository import Role, create_token
 from app.config import Settings
 from app.db import BlockingDatabase
 from app.jobs.states import Status
+from app.webhooks import repository as webhooks
+from app.webhooks.message import new_secret
 from tests.integration.fleet import DISPATCHER, WORKER, Fleet, fleet
 from tests.servers import Servers, kill
 from tests.worker.ledger import Ledger, succeeded_events
+from tests.worker.webhooks import receivers
 from worker.boot import describe
 from worker.embedded import EmbeddedServer
 
@@ -129,6 +133,31 @@ def test_kill_of_the_dispatcher(settings: Settings, log: Path) -> None:
 
             through(ledger, take_over, lambda: second.kill("second"))
             assert (service.deaths, second.deaths) == ({"dispatcher": 1}, {"second": 1})
+
+
+def test_kill_of_the_dispatcher_while_it_tells_a_receiver(settings: Settings, log: Path) -> None:
+    """The receiver hangs over the first message; the next dispatcher sends it again, with the same id."""
+    secret = new_secret()
+    calling = settings.model_copy(update={"webhook_allow_private": True, "webhook_timeout_s": 2.0})
+    with (
+        receivers.receiver(receivers.hang, receivers.answer(204)) as there,
+        running(calling, log) as (service, ledger),
+    ):
+        job_id = ledger.submit(spec=spec(0))
+        assert ledger.database.run(webhooks.register, job_id, ledger.owner("ada"), there.url(), secret)
+        there.wait(1)
+        others = [ledger.submit(spec=spec(index)) for index in range(1, 5)]
+        ledger.wait(others, 60)  # a receiver that hangs keeps nobody else waiting
+        service.kill("dispatcher")
+        first, second = there.wait(2, within_s=60)
+        assert first.headers["webhook-id"] == second.headers["webhook-id"]
+        assert first.body == second.body
+        Webhook(secret).verify(second.body, second.headers)
+        assert service.deaths == {"dispatcher": 1}
+        service.wait_until_logged("webhook delivered")
+        found = ledger.database.run(webhooks.deliveries, job_id)
+        assert found is not None
+        assert [(attempt.number, attempt.finished_at is None) for attempt in found.attempts] == [(1, True), (2, False)]
 
 
 def test_flushall(settings: Settings, log: Path, redis_url: str) -> None:
