@@ -7,6 +7,7 @@ from typing import TypeVar
 import numpy as np
 
 from kernels.bench.summary import Summary
+from kernels.dtypes import DTYPES
 from kernels.errors import KernelError, OutOfMemory, RankLost
 from kernels.exact.finish import total
 from kernels.exact.state import ExactState
@@ -81,10 +82,22 @@ class _Conductor:
         """What all exact sums are compared with: one rank adds up each array, which it may have no room for, in
         pieces."""
         possible = [case for case in self._study.arrays() if case.ranks <= self._site.available]
-        for n in dict.fromkeys(case.n for case in possible if case.method is Method.EXACT):
+        for n in dict.fromkeys(
+            case.n for case in possible if case.method is Method.EXACT and self._no_room(case) is None
+        ):
             self._pieces[n] = shift.team().tell(Piecewise(self._study.source(n)))[0]
 
+    def _no_room(self, case: ArrayCase) -> str | None:
+        """Why an array is too large for its ranks; None if it may fit."""
+        needed, there = case.n * DTYPES[self._study.dtype].itemsize, self._site.memory(case.ranks)
+        if needed <= there:
+            return None
+        return f"the array takes {needed / 1e9:.1f} GB, and its ranks have {there / 1e9:.1f} GB of memory"
+
     def _array(self, shift: "_Shift", case: ArrayCase) -> ArrayRecord:
+        reason = self._no_room(case)
+        if reason is not None:
+            return ArrayRecord.without(case, Outcome.SKIPPED, reason)
         source = self._study.source(case.n)
 
         def measure(team: Team) -> ArrayRecord:
@@ -123,7 +136,7 @@ class _Conductor:
         known; of exact states always."""
         known: Sum | None
         if case.method is Method.EXACT:
-            known = self._pieces[case.n]
+            known = self._pieces.get(case.n)
         elif case.scaling is Scaling.STRONG:
             known = self._sums.get((case.method, case.n))
         else:

@@ -34,6 +34,10 @@ class Site(Protocol):
         """What to set in its processes before their libraries are loaded; None removes a name."""
         ...
 
+    def memory(self, ranks: int) -> int:
+        """Bytes that so many ranks have for an array, all together."""
+        ...
+
     def room(self, ranks: int) -> int:
         """Bytes of the largest message that so many ranks have room for."""
         ...

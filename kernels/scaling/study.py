@@ -1,7 +1,7 @@
 """A scaling study: what is measured, bounded and checked before anything starts."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kernels.bench.data import Data
 from kernels.dtypes import DTYPES
@@ -95,8 +95,9 @@ class Study:
         return sum(1 for _ in self.arrays()) + sum(1 for _ in self.exchanges())
 
     def source(self, n: int) -> GeneratedSource:
-        """The array of `n` elements."""
-        return self.data.source(self.dtype, n)
+        """The array of `n` elements, fit to be sent to another process."""
+        made = self.data.source(self.dtype, n)
+        return replace(made, parameters=dict(made.parameters))
 
     def teams(self) -> Iterator[tuple[Mode, Algorithm, int]]:
         """Every team of two ranks and more."""

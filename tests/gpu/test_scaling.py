@@ -114,7 +114,7 @@ def test_a_study_of_two_gpus_is_exact_and_its_messages_arrive(pair: Site, mode: 
 
 
 def test_a_killed_rank_ends_its_team_and_leaves_no_process(pair: Site) -> None:
-    source = GeneratedSource("normal", 1_000_000, 0, DTYPES["float32"])
+    source = GeneratedSource("normal", 1_000_000, 0, DTYPES["float32"], {})
     before = set(psutil.Process().children(recursive=True))
     team = Team(pair.recruits(Mode.PROCESS_PER_RANK, Algorithm.RING, 2, 0), pair.environment(Algorithm.RING))
     team.tell(Load(source, Method.EXACT))

@@ -38,8 +38,11 @@ class CudaSite:
         # NCCL reads these once. NVLink SHARP stays off: with it sums of floats are not deterministic.
         return {"NCCL_ALGO": _ALGORITHMS[algorithm], "NCCL_NVLS_ENABLE": "0"}
 
+    def memory(self, ranks: int) -> int:
+        return ranks * min(device.memory_bytes for device in self.devices)
+
     def room(self, ranks: int) -> int:
-        return min(device.memory_bytes for device in self.devices) // _MESSAGES
+        return self.memory(1) // _MESSAGES
 
 
 def devices_of(backend: Backend) -> Sequence[Device]:

@@ -40,6 +40,9 @@ class CpuSite:
     def environment(self, algorithm: Algorithm) -> Mapping[str, str | None]:
         return {}
 
+    def memory(self, ranks: int) -> int:
+        return int(psutil.virtual_memory().available)
+
     def room(self, ranks: int) -> int:
         # A row a rank, and the numbers it should hold in the end.
-        return int(psutil.virtual_memory().available) // (3 * ranks)
+        return self.memory(ranks) // (3 * ranks)

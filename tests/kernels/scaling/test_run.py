@@ -1,0 +1,151 @@
+"""Whole studies: over real ranks of the CPU, and over actors where something goes wrong."""
+
+from collections.abc import Mapping, Sequence
+
+import psutil
+import pytest
+
+from kernels import open_backend
+from kernels.backend import Backend, Device
+from kernels.bench.data import Data
+from kernels.dtypes import DTYPES
+from kernels.errors import RankLost
+from kernels.scaling.axes import Algorithm, Method, Mode, Outcome
+from kernels.scaling.cpu.site import CpuSite
+from kernels.scaling.process import Recruit
+from kernels.scaling.records import ArrayRecord, Libraries, MessageRecord, Record
+from kernels.scaling.run import run
+from kernels.scaling.study import Study
+from tests.kernels.scaling.crews import recruits
+
+
+class Cores(CpuSite):
+    """As many ranks as a test wants, whatever this machine has."""
+
+    def __init__(self, device: Device, available: int) -> None:
+        super().__init__(device)
+        self.available = available
+
+
+class Stage(Cores):
+    """A place whose teams of several do as `act` says."""
+
+    def __init__(self, device: Device, act: str) -> None:
+        super().__init__(device, 2)
+        self._act = act
+
+    def recruits(self, mode: Mode, algorithm: Algorithm, ranks: int, largest: int) -> Sequence[Recruit]:
+        return recruits(ranks, self._act if ranks > 1 else "")
+
+    def environment(self, algorithm: Algorithm) -> Mapping[str, str | None]:
+        return {"NCCL_ALGO": algorithm.value}
+
+
+@pytest.fixture(scope="module")
+def cpu() -> Backend:
+    return open_backend("cpu")
+
+
+def arrays(found: Sequence[Record]) -> list[ArrayRecord]:
+    return [one for one in found if isinstance(one, ArrayRecord)]
+
+
+def messages(found: Sequence[Record]) -> list[MessageRecord]:
+    return [one for one in found if isinstance(one, MessageRecord)]
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("algorithm", [Algorithm.RING, Algorithm.TREE])
+def test_three_ranks_give_the_bits_of_the_whole_in_every_dtype(cpu: Backend, mode: Mode, algorithm: Algorithm) -> None:
+    dtype = {Algorithm.RING: "float64", Algorithm.TREE: "bfloat16"}[algorithm]
+    study = Study(
+        sizes=(10_007,),
+        sizes_per_rank=(5_000,),
+        messages=(8, 800),
+        ranks=(3,),
+        modes=(mode,),
+        algorithms=(algorithm,),
+        dtype=dtype,
+        data=Data("all_exponents", {}, 7),
+        samples=3,
+    )
+    found = list(run(Cores(cpu.device, 3), study))
+    assert [one.outcome for one in arrays(found)] == [Outcome.MEASURED] * 8, [one.reason for one in arrays(found)]
+    for one in arrays(found):
+        if one.method is Method.EXACT:
+            whole = cpu.reduce(study.source(one.n), "sum", strategy="exact")
+            assert one.same_bits
+            assert (one.value, one.hex) == (whole.value, float(whole.value).hex())
+        assert len(one.times) == one.ranks
+        assert one.samples == 3
+        assert one.total_ms is not None
+        assert one.total_ms > 0
+    assert [(one.outcome, one.correct, one.bytes) for one in messages(found)] == [
+        (Outcome.MEASURED, True, 8),
+        (Outcome.MEASURED, True, 800),
+    ]
+
+
+def test_more_ranks_than_there_are_and_messages_without_room_are_skipped_and_say_so(cpu: Backend) -> None:
+    study = Study(sizes=(1000,), messages=(8, 1 << 34), ranks=(2, 16), modes=(Mode.ONE_PROCESS,), samples=3)
+    site = Cores(cpu.device, 2)
+    site.room = lambda ranks: 1 << 20  # type: ignore[method-assign]
+    found = list(run(site, study))
+    reasons = {one.reason for one in arrays(found) + messages(found) if one.outcome is Outcome.SKIPPED}
+    assert reasons == {
+        "16 ranks were asked for; this machine has room for 2",
+        "2 ranks have no room for messages above 1,048,576 bytes",
+    }
+    assert len(arrays(found)) + len(messages(found)) == len(study)
+
+
+def test_an_array_that_does_not_fit_is_skipped_while_the_rest_goes_on(
+    cpu: Backend,
+) -> None:
+    too_large = 8 * int(psutil.virtual_memory().total)
+    study = Study(sizes=(too_large, 1000), ranks=(1,), methods=(Method.EXACT,), samples=3)
+    found = arrays(list(run(Cores(cpu.device, 2), study)))
+    assert [one.outcome for one in found] == [Outcome.SKIPPED, Outcome.MEASURED]
+    assert "GB of memory" in str(found[0].reason)
+
+
+@pytest.mark.parametrize("act", ["raise", "bug"])
+def test_what_goes_wrong_in_a_rank_fails_its_points_with_the_reason_and_not_the_others(cpu: Backend, act: str) -> None:
+    study = Study(sizes=(1000,), messages=(8,), ranks=(2,), modes=(Mode.PROCESS_PER_RANK,), samples=3)
+    found = list(run(Stage(cpu.device, act), study))
+    several = [one for one in arrays(found) if one.ranks == 2]
+    assert {one.outcome for one in several} == {Outcome.FAILED}
+    assert {one.reason for one in several} == {
+        {"raise": "CUDA_ERROR_ILLEGAL_ADDRESS", "bug": "RuntimeError: a bug"}[act]
+    }
+    assert {one.outcome for one in arrays(found) if one.ranks == 1} == {Outcome.MEASURED}
+    assert {one.outcome for one in messages(found)} == {Outcome.MEASURED}
+
+
+def test_a_lost_rank_ends_the_study_and_leaves_no_process(cpu: Backend) -> None:
+    study = Study(sizes=(1000,), ranks=(2,), samples=3)
+    before = set(psutil.Process().children(recursive=True))
+    with pytest.raises(RankLost, match="signal 9"):
+        list(run(Stage(cpu.device, "killed"), study))
+    after = [one for one in psutil.Process().children(recursive=True) if one not in before]
+    assert not [one for one in after if "spawn_main" in " ".join(one.cmdline())]
+
+
+def test_the_libraries_are_told_once(cpu: Backend) -> None:
+    study = Study(sizes=(1000,), ranks=(1,), samples=3)
+    found = list(run(Stage(cpu.device, ""), study))
+    assert [one for one in found if isinstance(one, Libraries)] == [Libraries((("actor", "1"),))]
+
+
+def test_fewer_samples_are_taken_where_they_take_too_long(cpu: Backend) -> None:
+    study = Study(sizes=(3_000_000,), ranks=(1,), samples=10_000, time_limit_s=0.05, methods=(Method.EXACT,))
+    (one,) = arrays(list(run(Cores(cpu.device, 1), study)))
+    assert 3 <= one.samples < 10_000
+
+
+def test_every_float_dtype_is_summed_as_a_float_too(cpu: Backend) -> None:
+    for dtype in ("float16", "bfloat16", "float32", "float64"):
+        study = Study(sizes=(1001,), ranks=(1,), methods=(Method.FLOAT,), dtype=dtype, data=Data("uniform"), samples=3)
+        (one,) = arrays(list(run(Cores(cpu.device, 1), study)))
+        exact = cpu.reduce(study.source(1001), "sum", strategy="exact").value
+        assert one.value == pytest.approx(float(exact), rel=2.0 ** (3 - DTYPES[dtype].precision))

@@ -1,0 +1,112 @@
+"""Teams of real processes: what goes wrong in one ends all, and nothing stays behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+
+import psutil
+import pytest
+
+from kernels.dtypes import DTYPES
+from kernels.errors import CudaError, KernelError, OutOfMemory, RankLost
+from kernels.scaling.axes import Method
+from kernels.scaling.crew import Check, Load, Post, Sample
+from kernels.scaling.team import Team
+from kernels.source import GeneratedSource
+from tests.kernels.scaling.crews import Mirror, fail_to_start, recruits, start_and_die
+
+SOURCE = GeneratedSource("normal", 1000, 0, DTYPES["float32"], {})
+
+
+def alive(pids: tuple[int | None, ...]) -> list[int]:
+    return [pid for pid in pids if pid is not None and psutil.pid_exists(pid)]
+
+
+def test_all_join_with_the_token_of_rank_0_and_answer_in_the_order_of_ranks() -> None:
+    with Team(recruits(3), {}) as team:
+        assert team.versions == (("actor", "1"),)
+        team.tell(Post(8))
+        assert team.tell(Check()) == [True, True, True]
+        pids = team.pids
+        assert len(set(pids)) == 3
+    assert not alive(pids)
+
+
+def test_the_environment_is_set_in_the_processes_and_only_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NCCL_ALGO", "Tree")
+    with Team([partial(Mirror, 0)], {"NCCL_ALGO": None, "NCCL_NVLS_ENABLE": "0"}) as team:
+        assert team.versions == (("NCCL_ALGO", "unset"), ("NCCL_NVLS_ENABLE", "0"))
+    with Team([partial(Mirror, 0)], {"NCCL_ALGO": "Ring"}) as team:
+        assert team.versions == (("NCCL_ALGO", "Ring"), ("NCCL_NVLS_ENABLE", "unset"))
+    assert os.environ["NCCL_ALGO"] == "Tree"
+
+
+def test_a_rank_that_is_killed_ends_those_that_wait_for_it() -> None:
+    team = Team(recruits(3, "killed"), {})
+    pids = team.pids
+    with pytest.raises(RankLost, match=r"process \d of 3 that ran the ranks died \(signal 9\)"):
+        team.tell(Sample(1))
+    assert not alive(pids)
+
+
+def test_a_rank_that_was_killed_before_an_order_is_noticed_at_the_order() -> None:
+    team = Team(recruits(2), {})
+    pids = team.pids
+    assert pids[1] is not None
+    os.kill(pids[1], signal.SIGKILL)
+    with pytest.raises(RankLost, match="signal 9"):
+        team.tell(Sample(1))
+    assert not alive(pids)
+
+
+@pytest.mark.parametrize(
+    ("act", "error", "sentence"),
+    [("raise", CudaError, "CUDA_ERROR_ILLEGAL_ADDRESS"), ("bug", KernelError, "RuntimeError: a bug")],
+)
+def test_what_a_rank_raises_is_raised_and_ends_all(act: str, error: type[KernelError], sentence: str) -> None:
+    team = Team(recruits(2, act), {})
+    pids = team.pids
+    with pytest.raises(error, match=sentence):
+        team.tell(Sample(1))
+    assert not alive(pids)
+
+
+def test_a_lack_of_memory_keeps_its_class() -> None:
+    team = Team(recruits(2, "no memory"), {})
+    with pytest.raises(OutOfMemory, match="there is no room"):
+        team.tell(Load(SOURCE, Method.EXACT))
+
+
+def test_a_crew_that_cannot_be_made_says_why() -> None:
+    with pytest.raises(CudaError, match="no device"):
+        Team([*recruits(1), fail_to_start], {})
+
+
+def test_a_process_that_dies_at_its_start_is_reported() -> None:
+    with pytest.raises(RankLost, match="exit code 3"):
+        Team([*recruits(1), start_and_die], {})
+
+
+def test_ranks_die_with_whoever_started_them() -> None:
+    script = (
+        "import time\n"
+        "from kernels.scaling.team import Team\n"
+        "from tests.kernels.scaling.crews import recruits\n"
+        "if __name__ == '__main__':\n"
+        "    team = Team(recruits(2), {})\n"
+        "    print(*team.pids, flush=True)\n"
+        "    time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        pids = tuple(int(word) for word in parent.stdout.readline().split())
+        assert len(alive(pids)) == 2
+        parent.kill()
+        parent.wait()
+        give_up = time.monotonic() + 30
+        while alive(pids):
+            assert time.monotonic() < give_up, "ranks outlived their parent"
+            time.sleep(0.01)
