@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 
 import altair
 
+from app.charts.bars import Bar, bar_chart
 from app.charts.chart import Chart
 from app.charts.lines import HEIGHT, WIDTH, Axis, Level, Line, Point, Words, chart_of, inline, line_chart, significant
 from app.results.measurement import Measurement
@@ -65,6 +66,15 @@ def throughput(points: Sequence[Measurement]) -> Chart:
     ]
     best = max(points, key=lambda one: _gbps(one, one.kernel_ms))
     fastest = _gbps(best, best.kernel_ms)
+    if len({point.n for point in points}) == 1:
+        bars = [Bar(one.strategy, _gbps(one, one.kernel_ms)) for one in points]
+        words = Words(
+            f"throughput-{name}",
+            f"Throughput: {subject}, {best.n:,} elements",
+            points[0].device,
+            f"GB/s: {', '.join(f'{bar.name} {significant(bar.value)}' for bar in bars)}.",
+        )
+        return bar_chart(words, "GB/s", bars, levels)
     share = f", {100 * fastest / ceiling:.0f} % of the ceiling of {ceiling:,.0f} GB/s" if ceiling else ""
     return line_chart(
         Words(

@@ -37,7 +37,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A horizontal line across the chart, with what it stands for."""
+    """A line across the chart, with what it stands for."""
 
     y: float
     text: str
@@ -101,12 +101,18 @@ def line_chart(words: Words, x: Axis, y: Axis, lines: Sequence[Line], levels: Se
     ]
     if any(point.low is not None for line in lines for point in line.points):
         layers.insert(1, base.mark_rule(strokeWidth=1.2).encode(y="low:Q", y2="high:Q"))
-    if levels:
-        across = altair.Chart(inline([{"level": one.y} for one in levels]))
-        layers.append(across.mark_rule(strokeDash=[2, 3]).encode(y="level:Q"))
-        subtitle = "; ".join([words.subtitle, *(f"dotted: {one.text}" for one in levels)])
-        words = replace(words, subtitle=subtitle)
+    rules, words = across(words, levels)
+    layers += rules
     return chart_of(words, altair.layer(*layers).properties(width=WIDTH, height=HEIGHT))
+
+
+def across(words: Words, levels: Sequence[Level], *, upright: bool = False) -> tuple[list[Any], Words]:
+    """Dotted lines at `levels`, and the words with what they stand for: written beside the lines, texts would meet."""
+    if not levels:
+        return [], words
+    rules = altair.Chart(inline([{"level": one.y} for one in levels])).mark_rule(strokeDash=[2, 3])
+    subtitle = "; ".join([words.subtitle, *(f"dotted: {one.text}" for one in levels)])
+    return [rules.encode(x="level:Q") if upright else rules.encode(y="level:Q")], replace(words, subtitle=subtitle)
 
 
 def chart_of(words: Words, picture: Any) -> Chart:

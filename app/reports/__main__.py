@@ -13,16 +13,17 @@ from app.reports.report import Report
 
 
 def write(report: Report, folder: Path, name: str, *, png: bool) -> Path:
-    """Write `<name>.md` into `folder`, and beside it a picture a chart; returns the Markdown file."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write `<name>.md` into `folder`, and a picture a chart into `figures` beside it; returns the Markdown file."""
+    figures = folder / "figures"
+    figures.mkdir(parents=True, exist_ok=True)
     pictures = {}
     for chart_name, chart in rendering.charts_of(report).items():
-        picture = folder / f"{name}-{chart_name}.{'png' if png else 'svg'}"
+        picture = figures / f"{name}-{chart_name}.{'png' if png else 'svg'}"
         if png:
             picture.write_bytes(render.png(chart))
         else:
             picture.write_text(render.svg(chart), encoding="utf-8")
-        pictures[chart_name] = picture.name
+        pictures[chart_name] = f"figures/{picture.name}"
     page = folder / f"{name}.md"
     page.write_text(rendering.markdown(report, pictures), encoding="utf-8")
     return page

@@ -12,7 +12,7 @@ from app.jobs.spec import JobSpec, job_spec
 from app.results import repository as results
 from app.results.measurement import Measurement
 from app.results.preset import PresetResult
-from app.results.reduce import DeviceView
+from app.results.reduce import DeviceView, Provenance
 from app.results.result import JobResult
 
 _RESULT: TypeAdapter[JobResult] = TypeAdapter(JobResult)
@@ -33,6 +33,11 @@ class Finished:
     def device(self) -> DeviceView | None:
         """Where it ran."""
         return None if self.result is None or isinstance(self.result, PresetResult) else self.result.device
+
+    @property
+    def provenance(self) -> Provenance | None:
+        """What it takes to repeat the result."""
+        return None if self.result is None or isinstance(self.result, PresetResult) else self.result.provenance
 
     @property
     def total_ms(self) -> float | None:

@@ -1,5 +1,6 @@
 """What reports are made of besides a job's own facts: tables, charts, published figures beside measured ones."""
 
+from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
@@ -7,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.charts.chart import Chart
 from app.jobs.states import Status
+from app.results.reduce import DeviceView, Provenance
 
 
 class _Part(BaseModel):
@@ -30,6 +32,7 @@ class Verdict(StrEnum):
     OTHER_DATA = "other data"  # the document's random numbers are not known: only the size of the error compares
     CORRECTED = "corrected"  # the document's figure is not right, and why is known
     DIFFERS = "differs"
+    NEW = "new"  # the document has no such figure
     MISSING = "not measured"
 
 
@@ -80,6 +83,9 @@ class PartJob(_Part):
     why: str | None = Field(description="why it failed, or was left out")
     machine: str | None
     total_ms: float | None
+    ended_at: datetime | None
+    device: DeviceView | None
+    provenance: Provenance | None
     tables: tuple[Table, ...]
 
 
@@ -90,7 +96,8 @@ class Part(_Part):
     title: str
     description: str
     source: str = Field(description="the document")
-    published_on: str = Field(description="the machine that the document's figures are of")
+    published_on: str | None = Field(description="the machine that the document's figures are of, where it says so")
+    changes: str | None = Field(description="how this run differs from the preset; null if it does not")
     compared: tuple[Compared, ...]
     findings: tuple[Finding, ...]
     charts: tuple[ChartView, ...]

@@ -17,10 +17,15 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~&])")
 
 
 def charts_of(report: Report) -> dict[str, Chart]:
-    """All charts of a report by names that are unique in it: those of a preset's part begin with the preset's."""
+    """All charts of a report by names that are unique in it."""
     own = {chart.name: chart.chart() for chart in report.charts}
-    of_parts = {f"{part.preset}-{chart.name}": chart.chart() for part in report.parts for chart in part.charts}
-    return own | of_parts
+    parts = {f"{prefix(report, part)}{chart.name}": chart.chart() for part in report.parts for chart in part.charts}
+    return own | parts
+
+
+def prefix(report: Report, part: Part) -> str:
+    """What the names of a part's charts begin with: its preset's name, unless there is only one part."""
+    return f"{part.preset}-" if len(report.parts) > 1 else ""
 
 
 def html(report: Report, drawn: Mapping[str, str]) -> str:
@@ -50,6 +55,8 @@ def _templates() -> Environment:
         "balance": _balance,
         "comparisons": _comparisons,
         "jobs": _jobs,
+        "provenance": _provenance,
+        "prefix": lambda part, report: prefix(report, part),
         "untitled": lambda table: table.model_copy(update={"title": ""}),
     }
     return templates
@@ -87,6 +94,20 @@ def _comparisons(part: Part) -> list[Table]:
     columns = ("case", "quantity", "published", "measured", "verdict", "what to make of it")
     note = f"Measured on {'; '.join(machines)}." if machines else None
     return [Table(title="Published and measured", columns=columns, rows=rows, note=note)] if rows else []
+
+
+def _provenance(part: Part) -> list[Table]:
+    """Where and by what it was measured, each machine and version once."""
+    found: dict[tuple[str, ...], None] = {}
+    for job in part.jobs:
+        if job.device is not None and job.provenance is not None and job.ended_at is not None:
+            memory = f"{job.device.memory_bytes / 2**30:.0f} GiB, {job.device.cores} cores"
+            versions = {"warpfold": job.provenance.warpfold, "python": job.provenance.python, **job.device.versions}
+            told = ", ".join(f"{name} {version}" for name, version in versions.items())
+            commit = (job.provenance.commit or "not known")[:12]
+            found[job.device.name, memory, told, commit, f"{job.ended_at:%Y-%m-%d}"] = None
+    columns = ("machine", "has", "versions", "commit", "measured")
+    return [Table(title="Provenance", columns=columns, rows=tuple(found))] if found else []
 
 
 def _jobs(part: Part) -> Table:

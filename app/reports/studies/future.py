@@ -23,7 +23,7 @@ _JOBS = {
     "NVLink systems": ("ring-versus-tree",),
     "4+ GPUs": ("ring-versus-tree",),
     "ring versus tree NCCL algorithms": ("ring-versus-tree",),
-    "Kahan summation": ("kahan",),
+    "Kahan summation": ("kahan", "kahan-gpu"),
     "float16": ("half-precision",),
     "theoretical error bounds": ("kahan",),
     "product, max, min": ("products", "product-max-min", "product-max-min-cpu"),
@@ -41,14 +41,14 @@ def _row(study: Study, wish: str, jobs: tuple[str, ...]) -> Compared:
     done = [name for name in jobs if (job := study.jobs.get(name)) is not None and job.result is not None]
     if not jobs:
         devices = sorted({device.name for name in study.jobs if (device := study.device(name)) is not None})
-        return said.beside(", ".join(devices) or None, None, Verdict.OTHER_MACHINE, "where this report was made")
+        return said.beside(", ".join(devices) or None, None, Verdict.NEW, "where this report was made")
     if not done:
         return said.missing("; ".join(study.why_missing(name) for name in jobs))
     ranks = _most_ranks(study)
     if wish == "4+ GPUs" and ranks < 4:
         return said.missing(f"{ranks} ranks were there")
     device = study.device(done[0])
-    return said.beside(f"done: {', '.join(done)}", device.name if device else None, Verdict.CORRECTED)
+    return said.beside(f"done: {', '.join(done)}", device.name if device else None, Verdict.NEW)
 
 
 def _most_ranks(study: Study) -> int:
@@ -58,7 +58,8 @@ def _most_ranks(study: Study) -> int:
 
 
 def _findings(study: Study) -> Iterator[Finding]:
-    yield from _kahan(study)
+    yield from _kahan(study, "kahan")
+    yield from _kahan(study, "kahan-gpu")
     yield from _half(study)
     yield from _against(study, "cooperative-groups", "two_pass", ("cooperative", "cluster"))
     yield from _against(study, "elements-per-thread", "two_pass", ("single_pass",))
@@ -66,8 +67,8 @@ def _findings(study: Study) -> Iterator[Finding]:
     yield from _ring(study)
 
 
-def _kahan(study: Study) -> Iterator[Finding]:
-    result = study.result("kahan", AccuracyResult)
+def _kahan(study: Study, name: str) -> Iterator[Finding]:
+    result = study.result(name, AccuracyResult)
     if result is None:
         return
     largest = max(point.n for point in result.points)
@@ -78,7 +79,8 @@ def _kahan(study: Study) -> Iterator[Finding]:
             if (p.distribution, p.n) == (distribution, largest) and p.absolute_error is not None
         }
         told = ", ".join(f"{method} {figure(error)}" for method, error in errors.items())
-        yield Finding(verdict=Verdict.CORRECTED, text=f"Error at {largest:,} {distribution} elements: {told}.")
+        text = f"Error at {largest:,} {distribution} elements on {result.device.name}: {told}."
+        yield Finding(verdict=Verdict.NEW, text=text)
 
 
 def _half(study: Study) -> Iterator[Finding]:
@@ -90,7 +92,7 @@ def _half(study: Study) -> Iterator[Finding]:
             f"{dtype} added one by one is off by {percent(100 * float(worst.relative_error or 0.0))} at {worst.n:,} "
             f"{worst.distribution} elements; the exact sum, rounded once, costs as many reads."
         )
-        yield Finding(verdict=Verdict.CORRECTED, text=text)
+        yield Finding(verdict=Verdict.NEW, text=text)
 
 
 def _against(study: Study, name: str, baseline: str, others: tuple[str, ...]) -> Iterator[Finding]:
@@ -99,7 +101,7 @@ def _against(study: Study, name: str, baseline: str, others: tuple[str, ...]) ->
     for base in (point for point in points if point.strategy == baseline):
         pairs = [p for p in points if p.strategy in others and (p.op, p.dtype, p.n) == (base.op, base.dtype, base.n)]
         if pairs:
-            yield Finding(verdict=Verdict.OTHER_MACHINE, text=_ratios(base, pairs))
+            yield Finding(verdict=Verdict.NEW, text=_ratios(base, pairs))
 
 
 def _ratios(base: Measurement, others: list[Measurement]) -> str:
@@ -120,11 +122,11 @@ def _occupancy(study: Study) -> Iterator[Finding]:
     if kernels:
         largest = max(point.n or 0 for point, _ in kernels)
         told = {f"{p.strategy} {percent(k.occupancy_percent)}": None for p, k in kernels if p.n == largest}
-        yield Finding(verdict=Verdict.CORRECTED, text=f"Occupancy at {largest:,} elements: {', '.join(told)}.")
+        yield Finding(verdict=Verdict.NEW, text=f"Occupancy at {largest:,} elements: {', '.join(told)}.")
     counted = [(p, k.counters) for p in result.points for k in p.kernels if k.counters is not None]
     if counted:
         told = {f"{p.strategy} {percent(c.warp_efficiency_percent)}": None for p, c in counted}
-        yield Finding(verdict=Verdict.CORRECTED, text=f"Warp efficiency by Nsight Compute: {', '.join(told)}.")
+        yield Finding(verdict=Verdict.NEW, text=f"Warp efficiency by Nsight Compute: {', '.join(told)}.")
 
 
 def _ring(study: Study) -> Iterator[Finding]:
@@ -137,7 +139,7 @@ def _ring(study: Study) -> Iterator[Finding]:
         text = f"All-reduce of {size:,} bytes on {most} ranks: {told}."
         if result is not None and result.note:
             text += f" ({result.note})"
-        yield Finding(verdict=Verdict.OTHER_MACHINE, text=text)
+        yield Finding(verdict=Verdict.NEW, text=text)
 
 
 def _charts(study: Study) -> Iterator[Chart]:

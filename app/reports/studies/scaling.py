@@ -99,7 +99,7 @@ def _findings(study: Study) -> list[Finding]:
     found = [Finding(verdict=Verdict.CORRECTED, text=_FAULT)]
     strong = study.result("strong", ScalingResult)
     if strong is not None and strong.note:
-        found.append(Finding(verdict=Verdict.MISSING, text=f"No GPUs were there: {strong.note}"))
+        found.append(Finding(verdict=Verdict.MISSING, text=f"{strong.note[0].upper()}{strong.note[1:]}."))
     weak = study.result("weak", ScalingResult)
     points = [p for p in (weak.points if weak else ()) if p.ranks > 1 and p.efficiency is not None and not p.suspect]
     if points:
@@ -141,7 +141,7 @@ def _point(result: ScalingResult | None, n: int, ranks: int) -> ScalingPoint | N
 def _where(result: ScalingResult | None) -> str | None:
     if result is None:
         return None
-    return result.note or f"{len(result.devices)} × {result.device.name}"
+    return f"{result.device.name}, without GPUs" if result.note else f"{len(result.devices)} × {result.device.name}"
 
 
 def _why_missing(study: Study, result: ScalingResult | None, n: int) -> str:

@@ -15,9 +15,10 @@ R = TypeVar("R", bound=JobResult)
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """The jobs of one preset, by the names that the preset gives them."""
+    """The jobs of one preset, by the names that the preset gives them, and why others were left out."""
 
     jobs: Mapping[str, Finished]
+    left_out: Mapping[str, str]
 
     def result(self, name: str, kind: type[R]) -> R | None:
         """What a job came to; None if it was left out, failed, or is of another kind than the preset's own."""
@@ -33,7 +34,9 @@ class Study:
         """Why a job has no result."""
         job = self.jobs.get(name)
         if job is None:
-            return f"{name} was not run"
+            return f"left out: {self.left_out[name]}" if name in self.left_out else f"{name} was not run"
+        if job.result is not None:
+            return f"{name} did not include it"
         return f"{name} {job.job.status.value}" + (f": {job.job.error}" if job.job.error else "")
 
 

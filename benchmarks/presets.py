@@ -1,0 +1,61 @@
+"""Every preset run on this machine, and its report written: `python -m benchmarks.presets --to docs/reports`.
+
+Starts `warpfold serve` in a temporary folder and submits the presets to it one after the other. `--json` keeps the
+reports as the service gives them; where there is no time to draw, `python -m app.reports` makes pages of them later.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from app.presets import catalogue
+from app.reports.__main__ import write
+from app.reports.report import Report
+from client.api import Client
+from client.demo.service import running_service
+
+
+def run(client: Client, spec: dict[str, Any]) -> Report:
+    """One preset from submission to report, whatever became of its jobs."""
+    started = time.monotonic()
+    job = client.wait(client.submit(spec))
+    print(f"{spec['preset']}: {job.status} after {time.monotonic() - started:.1f} s. {job.error or ''}", flush=True)
+    return Report.model_validate_json(client.report(job.id, "application/json"))
+
+
+def main() -> int:
+    """Run the presets; the number of those that did not succeed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("presets", nargs="*", help="presets or groups; by default all, one by one")
+    parser.add_argument("--json", type=Path, help="folder for the reports as JSON")
+    parser.add_argument("--to", type=Path, help="folder for the reports as Markdown with their pictures")
+    parser.add_argument("--slots", help="as of `warpfold serve`; by default every GPU and the CPU")
+    parser.add_argument("--backend", choices=("cpu", "cuda"))
+    parser.add_argument("--max-n", type=int, help="leave longer arrays out")
+    parser.add_argument("--time-limit", type=float, help="seconds to sample one point, where a job has more")
+    arguments = parser.parse_args()
+    changes = {"backend": arguments.backend, "max_n": arguments.max_n, "time_limit_s": arguments.time_limit}
+    given = {name: value for name, value in changes.items() if value is not None}
+    options = ["--slots", arguments.slots] if arguments.slots else []
+    failed = 0
+    with (
+        tempfile.TemporaryDirectory(prefix="wf-") as root,
+        running_service(Path(root), *options) as service,
+        Client(service.url, service.token) as client,
+    ):
+        for preset in arguments.presets or catalogue.names():
+            report = run(client, {"kind": "preset", "preset": preset, **given})
+            failed += report.status != "succeeded"
+            if arguments.json:
+                arguments.json.mkdir(parents=True, exist_ok=True)
+                (arguments.json / f"{preset}.json").write_text(report.model_dump_json())
+            if arguments.to:
+                write(report, arguments.to, preset, png=False)
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
