@@ -1,0 +1,289 @@
+"""The same bits everywhere: one state, whatever the order, the pieces, the device, the number of devices and the way in
+which their parts are put together; and that state is the sum of Python's integers."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from copy import copy
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from kernels.backend import Backend
+from kernels.cpu.backend import CpuBackend
+from kernels.cuda.device import visible_devices
+from kernels.cuda.exact import (
+    SHAPES,
+    ExactAccumulator,
+    ExactDot,
+    ExactMoments,
+    Kind,
+    limbs_of,
+    states_of_limbs,
+)
+from kernels.cuda.feed import carrier
+from kernels.cuda.launch import Gpu
+from kernels.cuda.scaling.nccl import Group
+from kernels.dtypes import DTYPES, DType
+from kernels.errors import Unavailable
+from kernels.exact import ORIGIN, ExactState, Flags
+from kernels.ops import Terms
+from kernels.source import ArraySource
+from tests.gpu.adversarial import ADVERSARIAL, adversarial
+
+FLOATS = tuple(SHAPES)
+SIZE = 8009
+PERIOD = 4099  # a prime, so that a pattern meets every lane of every thread
+
+
+@pytest.fixture(scope="module")
+def gpus() -> Iterator[list[Gpu]]:
+    """All that this process can see."""
+    try:
+        found = [Gpu(row.index) for row in visible_devices()]
+    except Unavailable as error:
+        pytest.skip(str(error))
+    if not found:
+        pytest.skip("no GPU")
+    yield found
+    for gpu in found:
+        gpu.close()
+
+
+def in_integers(kind: Kind, arrays: Sequence[NDArray[Any]]) -> tuple[ExactState, ...]:
+    """The states of a kind by Python's integers, from the bits of the elements."""
+    elements = [_taken_apart(array) for array in arrays]
+    if kind is Kind.MOMENTS:
+        return _summed(Terms.VALUES, elements[0]), _summed(Terms.PRODUCTS, _products(elements[0], elements[0]))
+    if kind in (Kind.SQUARES, Kind.PRODUCTS):
+        return (_summed(Terms.PRODUCTS, _products(elements[0], elements[-1])),)
+    if kind is Kind.MAGNITUDES:
+        elements[0] = [(abs(whole), place, what and abs(what), False) for whole, place, what, _ in elements[0]]
+    return (_summed(Terms.VALUES, elements[0]),)
+
+
+Term = tuple[int, int, float, bool]
+"""A term as whole · 2**place with a place in units of the state; what it is if not finite, else 0; whether it is −0."""
+
+
+def _taken_apart(array: NDArray[Any]) -> list[Term]:
+    dtype = dtype_of(array)
+    width, fraction = 8 * dtype.itemsize, dtype.precision - 1
+    top, hidden = 2 * dtype.max_exponent - 1, 1 << fraction
+    terms = []
+    for bits in array.view(f"u{dtype.itemsize}").tolist():
+        minus, field, rest = bits >> (width - 1), bits >> fraction & top, bits & (hidden - 1)
+        if field == top:
+            terms.append((0, 0, float("nan") if rest else float("-inf" if minus else "inf"), False))
+            continue
+        whole = rest + hidden if field else rest
+        place = max(field, 1) - 1 + dtype.min_exponent + 1074
+        terms.append((-whole if minus else whole, place, 0.0, bool(minus) and whole == 0))
+    return terms
+
+
+def _products(left: list[Term], right: list[Term]) -> list[Term]:
+    return [_product(x, y) for x, y in zip(left, right, strict=True)]
+
+
+def _product(x: Term, y: Term) -> Term:
+    if x[2] or y[2]:  # NaN is true
+        return 0, 0, _factor(x) * _factor(y), False
+    minus = (x[0] < 0 or x[3]) != (y[0] < 0 or y[3])
+    return x[0] * y[0], x[1] + y[1], 0.0, minus and x[0] * y[0] == 0
+
+
+def _factor(x: Term) -> float:
+    return x[2] or float((x[0] > 0) - (x[0] < 0))
+
+
+def _summed(terms: Terms, elements: list[Term]) -> ExactState:
+    sums: dict[int, int] = defaultdict(int)
+    flags = Flags.NONE
+    for whole, place, what, negative_zero in elements:
+        sums[place] += whole
+        if what:
+            flags |= Flags.NAN if what != what else Flags.POS_INF if what > 0 else Flags.NEG_INF  # noqa: PLR0124
+        if not negative_zero:
+            flags |= Flags.NOT_NEGATIVE_ZERO
+    return ExactState(terms, sum(whole << place for place, whole in sums.items()), len(elements), flags)
+
+
+def dtype_of(array: NDArray[Any]) -> DType:
+    return next(row for row in DTYPES.values() if row.numpy == array.dtype)
+
+
+def accumulator(gpu: Gpu, dtype: DType, kind: Kind) -> Any:
+    """The accumulator of a kind."""
+    if kind is Kind.MOMENTS:
+        return ExactMoments(gpu, dtype)
+    if kind is Kind.PRODUCTS:
+        return ExactDot(gpu, dtype)
+    return ExactAccumulator(gpu, dtype, kind.terms, magnitudes=kind is Kind.MAGNITUDES)
+
+
+def on_device(array: NDArray[Any], start: int) -> Any:
+    """A copy on the current GPU that begins `start` elements after a boundary."""
+    import cupy
+
+    kept = carrier(dtype_of(array))
+    room = cupy.empty(start + array.size, dtype=kept)
+    room[start:] = cupy.asarray(array.view(kept))
+    return room[start:]
+
+
+def added_in_pieces(gpu: Gpu, kind: Kind, arrays: Sequence[NDArray[Any]], random: np.random.Generator) -> Any:
+    """The accumulator on a GPU to which the arrays were added in random pieces from random addresses."""
+    with gpu.active():
+        one = accumulator(gpu, dtype_of(arrays[0]), kind)
+        cuts = np.sort(random.integers(0, arrays[0].size, 3, endpoint=True))
+        for parts in zip(*(np.split(array, cuts) for array in arrays), strict=True):
+            one.add(*(on_device(part, int(random.integers(8))) for part in parts))
+    return one
+
+
+def shards(size: int, count: int, random: np.random.Generator) -> list[NDArray[np.intp]]:
+    """Random indices, each once, in so many parts."""
+    return np.split(random.permutation(size), np.sort(random.integers(0, size, count - 1, endpoint=True)))
+
+
+def merged(parts: Sequence[tuple[ExactState, ...]]) -> tuple[ExactState, ...]:
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = tuple(one.merge(other) for one, other in zip(whole, part, strict=True))
+    return whole
+
+
+def all_reduced(team: Sequence[Gpu], kind: Kind, limbs: Sequence[Any]) -> set[tuple[ExactState, ...]]:
+    """What NCCL leaves on each GPU."""
+    received = []
+    for gpu, one in zip(team, limbs, strict=True):
+        with gpu.active():
+            received.append(one.copy())
+            gpu.stream.synchronize()
+    Group(team, 0, len(team), None).add_up(list(limbs), received)
+    found = set()
+    for gpu, one in zip(team, received, strict=True):
+        with gpu.active():
+            gpu.stream.synchronize()
+            found.add(states_of_limbs(kind, one.get()))
+    return found
+
+
+@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_all_devices_orders_pieces_and_merges_give_the_sum_of_pythons_integers(
+    gpus: list[Gpu], dtype: str, kind: Kind
+) -> None:
+    row, random = DTYPES[dtype], np.random.default_rng(42)
+    for data in (*ADVERSARIAL, "overflowing, then cancelled", "infinite", "infinite both ways"):
+        arrays = [made(data, row, seed) for seed in range(2 if kind is Kind.PRODUCTS else 1)]
+        want = in_integers(kind, arrays)
+        seen = {tuple(state.to_bytes() for state in want)}
+        for team in (gpus[:count] for count in range(1, len(gpus) + 1)):
+            parts = shards(SIZE, len(team), random)
+            sums = [
+                added_in_pieces(gpu, kind, [array[part] for array in arrays], random)
+                for gpu, part in zip(team, parts, strict=True)
+            ]
+            fetched = []
+            for gpu, one in zip(team, sums, strict=True):
+                with gpu.active():
+                    fetched.append(one.limbs.get())
+            ways = [merged([states_of_limbs(kind, limbs) for limbs in fetched]), states_of_limbs(kind, sum(fetched))]
+            if len(team) > 1:
+                ways += all_reduced(team, kind, [one.limbs for one in sums])
+            seen |= {tuple(state.to_bytes() for state in way) for way in ways}
+        seen |= {tuple(state.to_bytes() for state in small_gpu(gpus[0], kind, arrays, random))}
+        assert len(seen) == 1, data
+
+
+def made(data: str, dtype: DType, seed: int) -> NDArray[Any]:
+    """Adversarial data of SIZE elements, or what is only told apart by the order of additions."""
+    if data in ADVERSARIAL:
+        return adversarial(data, dtype, SIZE, seed)
+    if data == "overflowing, then cancelled":
+        half = adversarial("all largest", dtype, SIZE // 2)
+        return np.concatenate([half, -half, adversarial("all smallest", dtype, SIZE % 2)])
+    array = adversarial("any finite", dtype, SIZE, seed)
+    array[SIZE // 3] = np.inf
+    if data == "infinite both ways":
+        array[-1] = -np.inf
+    return array
+
+
+def small_gpu(gpu: Gpu, kind: Kind, arrays: Sequence[NDArray[Any]], random: np.random.Generator) -> tuple[Any, ...]:
+    """The states by the launches of a GPU with less shared memory and one multiprocessor."""
+    small = copy(gpu)
+    small.shared_per_block, small.multiprocessors = 64 << 10, 1
+    one = added_in_pieces(small, kind, arrays, random)
+    with gpu.active():
+        return states_of_limbs(kind, one.limbs.get())
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_the_cpu_and_every_gpu_give_jobs_the_same_states_and_values(gpus: list[Gpu], dtype: str) -> None:
+    from kernels.cuda.backend import CudaBackend
+
+    row = DTYPES[dtype]
+    backends: list[Backend] = [CpuBackend(), *(CudaBackend(gpu.index) for gpu in gpus)]
+    for data in ADVERSARIAL:
+        source, other = (ArraySource(made(data, row, seed)) for seed in range(2))
+        for op in ("sum", "mean", "norm1", "sum_squares", "norm2", "dot", "var", "std"):
+            seen = set()
+            for backend in backends:
+                found = backend.reduce(source, op, strategy="exact", other=other if op == "dot" else None)
+                assert found.correctly_rounded
+                seen.add((found.state, float(found.value).hex(), found.count, found.dtype))
+            assert len(seen) == 1, (data, op, seen)
+    for backend in backends:
+        backend.close()
+
+
+@pytest.mark.parametrize(("dtype", "multiple"), [("bfloat16", 2), ("float16", 1), ("float32", 1), ("float64", 1)])
+def test_counts_around_multiples_of_two_to_the_31_are_no_border(gpus: list[Gpu], dtype: str, multiple: int) -> None:
+    import cupy
+
+    row, border = DTYPES[dtype], multiple << 31
+    pattern = adversarial("any finite", row, PERIOD)
+    gpu = gpus[0]
+    with gpu.active():
+        if cupy.cuda.runtime.memGetInfo()[0] < 3 * border * row.itemsize:
+            pytest.skip(f"needs {3 * border * row.itemsize:,} bytes of free memory")
+        array = cupy.tile(cupy.asarray(pattern.view(carrier(row))), -(-(border + 2) // PERIOD))
+        for kind in (Kind.VALUES, Kind.MOMENTS, Kind.PRODUCTS):
+            for count in (border - 1, border, border + 1):
+                one = accumulator(gpu, row, kind)
+                parts = (array[:count],) * (2 if kind is Kind.PRODUCTS else 1)
+                one.add(*parts)
+                found = states_of_limbs(kind, one.limbs.get())
+                assert found == repeated(kind, pattern, count), (kind, count)
+        del array, parts
+        cupy.get_default_memory_pool().free_all_blocks()
+
+
+def repeated(kind: Kind, pattern: NDArray[Any], count: int) -> tuple[ExactState, ...]:
+    """The states of `count` elements that repeat the pattern."""
+    whole, rest = divmod(count, pattern.size)
+    states = []
+    arrays = [pattern] * 2 if kind is Kind.PRODUCTS else [pattern]
+    once, more = in_integers(kind, arrays), in_integers(kind, [array[:rest] for array in arrays])
+    for one, other in zip(once, more, strict=True):
+        units = whole * one.units + other.units
+        states.append(ExactState(one.terms, units, count, one.flags | other.flags))
+    return tuple(states)
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_limbs_that_ran_out_of_room_go_on(gpus: list[Gpu], kind: Kind) -> None:
+    gpu, row = gpus[0], DTYPES["float64"]
+    arrays = [adversarial("any finite", row, 5003, seed) for seed in range(2 if kind is Kind.PRODUCTS else 1)]
+    with gpu.active():
+        one = accumulator(gpu, row, kind)
+        for start in range(0, 5003, 1000):
+            one.add(*(on_device(array[start : start + 1000], 1) for array in arrays))
+            one._launches._limbs._added = 1 << 25  # as after 2^25 additions: carries are resolved before the next
+        assert states_of_limbs(kind, one.limbs.get()) == in_integers(kind, arrays)
+        assert one.limbs.size == limbs_of(kind)
+        assert set(ORIGIN) >= {state.terms for state in in_integers(kind, arrays)}
