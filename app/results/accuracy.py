@@ -42,7 +42,7 @@ class AccuracyPoint(Frozen):
     permutations: Count | None = Field(description="random orders that were tried")
     distinct_results: int | None = Field(description="different bits over the permutations; null for none tried")
     runs: Count | None = Field(description="of the given order")
-    repeatable: bool | None = Field(description="every run gave the same bits")
+    repeatable: bool | None = Field(description="every run gave the same bits; null for one run")
     reference: JsonValue | None = Field(description="what the course report took for the truth: NumPy in float64")
     reference_error: JsonValue | None = Field(description="|value − reference|, as the report gives it for NumPy")
     rounded_reference_error: JsonValue | None = Field(

@@ -95,7 +95,8 @@ class _Writer:
 def _sum(op: str, arithmetic: Arithmetic, truth: Truth, writer: _Writer) -> Fraction:
     magnitude, forming = truth.magnitude, Fraction(0)
     if arithmetic.terms is not None:
-        forming = _roundoff(arithmetic.terms) * magnitude + truth.count * _smallest(truth.dtype)
+        forming = _roundoff(arithmetic.terms) * magnitude
+        forming += truth.count * _smallest(truth.dtype) if magnitude else 0
     bound = forming + _added(arithmetic, truth.count, abs(truth.total) + forming, magnitude + forming, writer)
     if arithmetic.terms is not None:
         writer.wrap(f"v {writer.terms} + n η + (1 + v)({{}})")
@@ -103,7 +104,7 @@ def _sum(op: str, arithmetic: Arithmetic, truth: Truth, writer: _Writer) -> Frac
     if op == "mean":
         bound /= truth.count
         writer.wrap("({}) / n")
-    if op == "norm2" and bound:
+    if op == "norm2" and magnitude:
         bound /= truth.value + root(max(truth.total - bound, Fraction(0)))
         bound *= _SLACK
         writer.name("B", "B / (√s + √max(s − B, 0))")

@@ -97,7 +97,7 @@ def to_float(x: Fraction) -> float:
     try:
         return float(x)
     except OverflowError:
-        return math.copysign(math.inf, x)
+        return math.inf if x > 0 else -math.inf
 
 
 def _states(terms: Terms, x: NDArray[Any], y: NDArray[Any] | None, dtype: DType) -> tuple[ExactState, ExactState]:

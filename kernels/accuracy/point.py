@@ -33,11 +33,12 @@ class Measured:
     rounded. `relative_error` and `condition` (Σ|t| ÷ |Σt| over the terms t that the op adds) are infinite where the
     true value is 0 and they are not. `ulps` counts units in the last place of the result's dtype at the true value.
     `bound` is the bound on the absolute error that `bound_formula` spells out. `distinct_results` is over
-    `permutations` random orders, `repeatable` over `runs` runs in the given order, both by the bits. `reference` is
-    what the report took for the truth, NumPy in float64, `reference_error` = |value − reference|, `reference_own_error`
-    the reference's own; `rounded_reference_error` is against the reference rounded to the dtype, where a method that
-    is wrong by less than a rounding shows an error of 0, as some in the report do. `elapsed_ms` is the quickest of the
-    runs, on the host's clock.
+    `permutations` random orders, None for none, `repeatable` over `runs` runs in the given order, None for one, both by
+    the bits. `elapsed_ms` is the quickest of the runs, on the host's clock.
+
+    `reference` is what the report took for the truth, NumPy in float64, `reference_error` = |value − reference|,
+    `reference_own_error` the reference's own; `rounded_reference_error` is against the reference rounded to the dtype,
+    where a method that is wrong by less than a rounding shows an error of 0, as some in the report do.
     """
 
     value: float
@@ -54,7 +55,7 @@ class Measured:
     permutations: int
     distinct_results: int | None
     runs: int
-    repeatable: bool
+    repeatable: bool | None
     reference: float
     reference_error: float
     rounded_reference_error: float

@@ -156,15 +156,16 @@ class _Study:
             self._arrays = Arrays(self._source_of(*key))
         return self._arrays
 
-    def _runs(self, case: Case, method: Method, place: str, arrays: Arrays) -> tuple[float, bool, float]:
-        """The value, whether it was the same in every run, and the milliseconds of the quickest run."""
+    def _runs(self, case: Case, method: Method, place: str, arrays: Arrays) -> tuple[float, bool | None, float]:
+        """The value, whether it was the same in every run (None after one), the milliseconds of the quickest run."""
         compute = self._computing(case, method, place, arrays.operands(case.op))
         values, quickest = [], math.inf
         for _ in range(self._repeats.runs):
             began = time.perf_counter()
             values.append(compute())
             quickest = min(quickest, time.perf_counter() - began)
-        return values[0], len({value.hex() for value in values}) == 1, quickest * 1e3
+        repeatable = len({value.hex() for value in values}) == 1 if len(values) > 1 else None
+        return values[0], repeatable, quickest * 1e3
 
     def _distinct(self, case: Case, method: Method, place: str, arrays: Arrays) -> int | None:
         """How many different results the random orders gave; None for no orders."""

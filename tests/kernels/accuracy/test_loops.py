@@ -6,30 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from kernels.accuracy import loops
 from kernels.accuracy.looped import looped
-from kernels.dtypes import DTYPES, DType
-
-FLOATS = [DTYPES[name] for name in ("float16", "bfloat16", "float32", "float64")]
-
-
-def finite(dtype: DType, patterns: list[int]) -> NDArray[Any]:
-    """The finite elements with these patterns, or a 1 where there are none."""
-    width = 8 * dtype.itemsize
-    elements = np.array([pattern % (1 << width) for pattern in patterns], dtype=f"uint{width}").view(dtype.numpy)
-    kept = elements[np.isfinite(elements.astype(np.float64))]
-    return kept if kept.size else np.ones(1, dtype=dtype.numpy)
-
-
-arrays = st.one_of(
-    *(
-        st.builds(finite, st.just(dtype), st.lists(st.integers(0, (1 << 8 * dtype.itemsize) - 1), max_size=40))
-        for dtype in FLOATS
-    )
-)
+from kernels.dtypes import DTYPES
+from tests.kernels.accuracy.arrays import arrays, row
 
 
 def same(a: float, b: Any) -> bool:
@@ -45,10 +27,6 @@ def in_a_tree(t: NDArray[Any]) -> Any:
         pairs = t[: t.size // 2 * 2]
         t = np.concatenate([pairs[0::2] + pairs[1::2], t[pairs.size :]])
     return t[0]
-
-
-def row(t: NDArray[Any]) -> DType:
-    return next(dtype for dtype in FLOATS if dtype.numpy == t.dtype)
 
 
 @given(arrays)
