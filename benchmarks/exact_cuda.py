@@ -4,7 +4,7 @@ Large arrays: GB/s of input, the median of several groups of launches between tw
 the caches, so that every launch reads it from memory, and the contenders take turns. The ratios are to CUB's plain sum
 of the same array (for dot, to the fastest plain read of as many bytes, for there is no peer). Small arrays: device time
 of one reduction, launches replayed from a graph over buffers that together exceed the caches. `--out` writes all
-figures as JSON.
+figures with their provenance as JSON, `--tables FILE` prints the tables of such a file.
 """
 
 import argparse
@@ -12,18 +12,16 @@ import json
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
+from benchmarks.strategies import provenance
+from kernels.cpu.backend import CpuBackend
+from kernels.cuda.backend import CudaBackend
 from kernels.cuda.baselines import baselines
-from kernels.cuda.baselines.toolkit import find_toolkit
-from kernels.cuda.bench.ceiling import measure_ceiling
-from kernels.cuda.bench.observer import NvmlObserver
-from kernels.cuda.device import describe
+from kernels.cuda.bench.rig import CudaRig
 from kernels.cuda.exact import ExactAccumulator, ExactDot, ExactMoments
 from kernels.cuda.feed import carrier
 from kernels.cuda.generator import fill
@@ -75,13 +73,11 @@ class Large:
     exact_moments: float
     exact_dot: float
 
-    def over_cub(self, speed: float) -> float | None:
-        return speed / self.cub if self.cub else None
-
     def met(self) -> bool | None:
         """Whether the exact sum reaches its target."""
-        ratio, target = self.over_cub(self.exact_sum), TARGETS[self.dtype]
-        return None if ratio is None else ratio >= target[self.data == "all exponents"]
+        return (
+            None if self.cub is None else self.exact_sum / self.cub >= TARGETS[self.dtype][self.data == "all exponents"]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +89,7 @@ class Small:
     cub: float | None
     exact_sum: float
     exact_sum_squares: float
+    exact_moments: float
 
 
 def seconds(gpu: Gpu, run: Run, launches: int) -> float:
@@ -215,8 +212,7 @@ def small(gpu: Gpu, dtype: DType, n: int) -> Small:
     parts = [array[k * room : k * room + n] for k in range(count)]
     bound = [peer(gpu, "cub", dtype, part) for part in parts]
 
-    def exact(terms: Terms) -> float:
-        added = ExactAccumulator(gpu, dtype, terms)
+    def exact(added: ExactAccumulator | ExactMoments) -> float:
         added.add(parts[0])  # loaded before it is captured
         return replayed(gpu, [lambda part=part: added.add(part) for part in parts])  # type: ignore[misc]
 
@@ -224,44 +220,57 @@ def small(gpu: Gpu, dtype: DType, n: int) -> Small:
         dtype=dtype.name,
         n=n,
         cub=replayed(gpu, [run for run in bound if run is not None]) if all(bound) else None,
-        exact_sum=exact(Terms.VALUES),
-        exact_sum_squares=exact(Terms.PRODUCTS),
+        exact_sum=exact(ExactAccumulator(gpu, dtype, Terms.VALUES)),
+        exact_sum_squares=exact(ExactAccumulator(gpu, dtype, Terms.PRODUCTS)),
+        exact_moments=exact(ExactMoments(gpu, dtype)),
     )
 
 
-def large_table(rows: Sequence[Large], ceiling: float) -> Table:
-    """The rows as people read them: GB/s, and ratios to CUB."""
-    table = Table(
-        *("dtype", "data", "n", "CUB", "exact sum", "ratio", "Σx²", "moments", "dot / ceiling"),
-        *("gpu_to_gpu", "cupy.sum", "moments / cupy.var", "target"),
-    )
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table, its figures to the right."""
+    lines = [head, ["---", "---", *["---:"] * (len(head) - 2)], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
-    def ratio(number: float | None) -> str:
-        return "–" if number is None else f"{number:.3f}"
 
-    def speed(number: float | None) -> str:
-        return "–" if number is None else f"{number:.0f}"
+def large_table(rows: Sequence[Large], ceiling: float) -> str:
+    """GB/s of CUB and of the exact sum; the others as ratios."""
 
-    for row in rows:
-        met = row.met()
-        table.add_row(
-            *(row.dtype, row.data, f"{row.n:,}", speed(row.cub), speed(row.exact_sum)),
-            *(ratio(row.over_cub(found)) for found in (row.exact_sum, row.exact_sum_squares, row.exact_moments)),
-            ratio(row.exact_dot / ceiling),
-            *(speed(row.cub_gpu_to_gpu), speed(row.cupy_sum)),
-            "–" if row.cupy_var is None else f"{row.exact_moments / row.cupy_var:.2f}",
-            "" if met is None else "met" if met else "missed",
+    def over(speed: float, base: float | None) -> str:
+        return "–" if base is None else f"{speed / base:.2f}"
+
+    head = ("dtype", "data", "CUB GB/s", "exact GB/s", "sum / CUB", "sum_squares / CUB", "var / CUB", "dot / read")
+    cells = [
+        (
+            *(row.dtype, row.data, "–" if row.cub is None else f"{row.cub:.0f}", f"{row.exact_sum:.0f}"),
+            "–" if row.cub is None else f"{row.exact_sum / row.cub:.3f}",
+            *(over(speed, row.cub) for speed in (row.exact_sum_squares, row.exact_moments)),
+            over(row.exact_dot, ceiling),
+            *(over(row.exact_sum, peer) for peer in (row.cub_gpu_to_gpu, row.cupy_sum)),
+            over(row.exact_moments, row.cupy_var),
+            {None: "", True: "met", False: "missed"}[row.met()],
         )
-    return table
+        for row in rows
+    ]
+    return markdown((*head, "sum / gpu_to_gpu", "sum / cupy.sum", "var / cupy.var", "target"), cells)
 
 
-def small_table(rows: Sequence[Small]) -> Table:
+def small_table(rows: Sequence[Small]) -> str:
     """Microseconds."""
-    table = Table("dtype", "n", "CUB", "exact sum", "Σx²")
-    for row in rows:
-        cub = "–" if row.cub is None else f"{row.cub:.2f}"
-        table.add_row(row.dtype, f"{row.n:,}", cub, f"{row.exact_sum:.2f}", f"{row.exact_sum_squares:.2f}")
-    return table
+    cells = [
+        (
+            *(row.dtype, f"{row.n:,}", "–" if row.cub is None else f"{row.cub:.2f}"),
+            *(f"{time:.2f}" for time in (row.exact_sum, row.exact_sum_squares, row.exact_moments)),
+        )
+        for row in rows
+    ]
+    return markdown(("dtype", "n", "CUB", "sum", "sum_squares", "var"), cells)
+
+
+def shown(figures: dict[str, Any]) -> str:
+    """Both tables of what was written."""
+    ceiling = figures["provenance"]["ceiling_gbps"]
+    larges, smalls = [Large(**row) for row in figures["large"]], [Small(**row) for row in figures["small"]]
+    return f"{large_table(larges, ceiling)}\n\n{small_table(smalls)}\n\nplain read {ceiling:.0f} GB/s"
 
 
 def main() -> None:
@@ -269,38 +278,30 @@ def main() -> None:
     parser.add_argument("--gib", type=float, default=4.0, help="size of a large array, GiB")
     parser.add_argument("--dtypes", nargs="+", default=list(TARGETS), choices=list(TARGETS))
     parser.add_argument("--out", type=Path, help="also write the figures here, as JSON")
+    parser.add_argument("--tables", type=Path, help="measure nothing, show the figures of this file")
     arguments = parser.parse_args()
-    gpu, console = Gpu(0), Console(width=150)
-    device = describe(gpu)
+    if arguments.tables:
+        print(shown(json.loads(arguments.tables.read_text(encoding="utf-8"))))
+        return
+    backend, host, console = CudaBackend(0), CpuBackend(), Console(width=150, stderr=True)
+    figures: dict[str, Any] = {"provenance": provenance(backend, CudaRig(backend), host.device)}
     larges, smalls = [], []
-    with gpu.active():
+    with backend.gpu.active():
         import cupy
 
-        facts = cupy.cuda.runtime.getDeviceProperties(gpu.index)
-        observer = NvmlObserver(str(cupy.cuda.runtime.deviceGetPCIBusId(gpu.index)))
-        ceiling = measure_ceiling(gpu, observer, int(facts["l2CacheSize"])).measured / 1e9
         for name in arguments.dtypes:
             dtype = DTYPES[name]
-            smalls += [small(gpu, dtype, n) for n in SMALL]
+            smalls += [small(backend.gpu, dtype, n) for n in SMALL]
             for data, distribution, _ in DATA:
                 if name == "float16" and distribution in ("mixed", "pathological", "lognormal"):
                     continue  # beyond its range
-                larges.append(large(gpu, dtype, data, int(arguments.gib * 2**30) // dtype.itemsize))
+                larges.append(large(backend.gpu, dtype, data, int(arguments.gib * 2**30) // dtype.itemsize))
                 cupy.get_default_memory_pool().free_all_blocks()
                 console.log(f"{name}, {data}: {larges[-1].exact_sum:.0f} GB/s")
-    console.print(large_table(larges, ceiling))
-    console.print(small_table(smalls))
-    console.print(f"{device.name}; plain read {ceiling:.0f} GB/s; GB/s of input, medians of {GROUPS} groups")
-    if arguments.out:
-        figures = {
-            "date": datetime.now(UTC).isoformat(timespec="seconds"),
-            "gpu": device.name,
-            "versions": {**dict(device.versions), "cccl": find_toolkit().cccl.release},
-            "read_ceiling_gb_s": ceiling,
-            "large": [asdict(row) for row in larges],
-            "small": [asdict(row) for row in smalls],
-        }
-        arguments.out.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+            figures |= {"large": [asdict(row) for row in larges], "small": [asdict(row) for row in smalls]}
+            if arguments.out:
+                arguments.out.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    print(shown(figures))
 
 
 if __name__ == "__main__":
