@@ -100,6 +100,35 @@ def test_a_job_goes_only_to_slots_that_can_run_it(ledger: Ledger, database: Bloc
     assert sorted(handed(database)) == sorted([(on_cpu, cpu), (on_gpu, gpu)])
 
 
+def test_the_gang_gets_its_jobs_and_no_others(ledger: Ledger, database: BlockingDatabase) -> None:
+    gang, gpu = ledger.worker("gang"), ledger.worker("cuda:0")
+    anywhere, on_all = ledger.submit(), ledger.submit(needs="gang")
+    assert sorted(handed(database)) == sorted([(anywhere, gpu), (on_all, gang)])
+
+
+def test_a_job_of_several_wishes_goes_to_the_best_slot_that_lives(ledger: Ledger, database: BlockingDatabase) -> None:
+    cpu = ledger.worker("cpu")
+    first = ledger.submit(needs="gang_first")
+    assert handed(database) == [(first, cpu)]
+    gpu = ledger.worker("cuda:0")
+    second, profile = ledger.submit(needs="gang_first"), ledger.submit(needs="gpu_first")
+    assert sorted(handed(database)) == sorted([(second, gpu), (profile, gpu)])
+    gang = ledger.worker("gang")
+    third = ledger.submit(needs="gang_first")
+    assert handed(database) == [(third, gang)]
+
+
+def test_it_waits_for_a_better_slot_that_is_still_starting_but_not_for_one_that_is_gone(
+    ledger: Ledger, database: BlockingDatabase
+) -> None:
+    cpu = ledger.worker("cpu")
+    job = ledger.submit(needs="gang_first")
+    ledger.worker("gang", state="starting")
+    assert handed(database) == []
+    ledger.worker("gang", state="stopped")
+    assert handed(database) == [(job, cpu)]
+
+
 def test_a_handed_over_job_waits_in_its_workers_queue(ledger: Ledger, dispatcher: Dispatcher, redis: Redis) -> None:
     cpu, job_id = ledger.worker("cpu"), ledger.submit()
     dispatcher.deliver()

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from filelock import FileLock, Timeout
 
 from worker.gpu_lock import GpuTurn, SlotTaken, gpus_of, slot_lock
 from worker.stop import GaveUp
@@ -74,6 +75,83 @@ def test_a_cpu_slot_waits_for_no_gpu(tmp_path: Path) -> None:
     assert gpus_of("cuda:3") == (3,)
     with GpuTurn(tmp_path, ()).hold(at_once), GpuTurn(tmp_path, ()).hold(at_once):
         pass
+
+
+def test_the_gang_uses_all_gpus_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("worker.gpu_lock.gpu_count", lambda: 4)
+    assert gpus_of("gang") == (0, 1, 2, 3)
+
+
+class Job:
+    """A job that takes its turn in a thread, notes its name when it has it, and ends when told to."""
+
+    def __init__(self, name: str, turn: GpuTurn, order: list[str]) -> None:
+        self._name, self._turn, self._order = name, turn, order
+        self._end = threading.Event()
+        self.began = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        with self._turn.hold(never):
+            self._order.append(self._name)
+            self.began.set()
+            self._end.wait(60)
+
+    def end(self) -> None:
+        self._end.set()
+        self._thread.join()
+
+
+def wait_until_passing(directory: Path, gpu: int) -> None:
+    """Until somebody stands in the turnstile of a GPU."""
+    turnstile = FileLock(directory / f"gpu-{gpu}.next.lock")
+    give_up = time.monotonic() + 60
+    while True:
+        try:
+            with turnstile.acquire(blocking=False):
+                pass
+        except Timeout:
+            return
+        assert time.monotonic() < give_up
+        time.sleep(0.005)
+
+
+def test_a_gang_that_waits_comes_before_every_later_job_of_its_gpus(tmp_path: Path) -> None:
+    order: list[str] = []
+    running = [Job(f"slot {gpu}", GpuTurn(tmp_path, [gpu]), order) for gpu in range(4)]
+    for job in running:
+        assert job.began.wait(60)
+    gang = Job("gang", GpuTurn(tmp_path, range(4)), order)
+    wait_until_passing(tmp_path, 3)  # the last turnstile that it passes
+    later = [Job(f"later {gpu}", GpuTurn(tmp_path, [gpu]), order) for gpu in range(4)]
+    for job in running:
+        job.end()
+    assert gang.began.wait(60)
+    assert order[4:] == ["gang"]
+    gang.end()
+    for job in later:
+        assert job.began.wait(60)
+        job.end()
+
+
+def test_a_slot_that_waits_for_a_gang_comes_before_the_next_gang(tmp_path: Path) -> None:
+    order: list[str] = []
+    first = Job("gang", GpuTurn(tmp_path, range(4)), order)
+    assert first.began.wait(60)
+    slots = [Job(f"slot {gpu}", GpuTurn(tmp_path, [gpu]), order) for gpu in range(4)]
+    for gpu in range(4):
+        wait_until_passing(tmp_path, gpu)
+    second = Job("next gang", GpuTurn(tmp_path, range(4)), order)
+    first.end()
+    for job in slots:
+        assert job.began.wait(60)
+    assert "next gang" not in order
+    for job in slots:
+        job.end()
+    assert second.began.wait(60)
+    second.end()
+    assert order[-1] == "next gang"
 
 
 def test_a_gang_is_not_starved_by_busy_slots_nor_they_by_it(tmp_path: Path) -> None:

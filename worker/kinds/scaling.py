@@ -33,6 +33,7 @@ def measure_scaling(attempt: Attempt, spec: ScalingSpec, tell: Tell) -> Success:
             case Libraries(versions):
                 libraries = {**provenance.libraries, **dict(versions)}
                 provenance = provenance.model_copy(update={"libraries": libraries})
+                continue
         tell(Progress(len(arrays) + len(messages), len(study), _UNIT))
     outcomes = [*(point.outcome for point in arrays), *(message.outcome for message in messages)]
     result = ScalingResult(

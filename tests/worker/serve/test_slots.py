@@ -15,3 +15,17 @@ def test_what_is_not_a_slot_is_refused_with_its_name(text: str) -> None:
 
 def test_the_cpu_is_always_a_slot() -> None:
     assert default_slots()[-1] == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("gpus", "slots"),
+    [
+        (0, ("cpu",)),
+        (1, ("cuda:0", "cpu")),
+        (2, ("cuda:0", "cuda:1", "gang", "cpu")),
+    ],
+)
+def test_several_gpus_have_a_gang(monkeypatch: pytest.MonkeyPatch, gpus: int, slots: tuple[str, ...]) -> None:
+    monkeypatch.setattr("worker.serve.slots.gpu_count", lambda: gpus)
+    assert default_slots() == slots
+    assert parse_slots(",".join(slots)) == slots

@@ -1,0 +1,49 @@
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kernels.cuda.profile.counters import METRICS, count, parse
+from kernels.cuda.profile.records import Counters
+from kernels.errors import Unavailable
+
+HEAD = '"ID","Kernel Name",' + ",".join(f'"{name}"' for name in METRICS)
+UNITS = '"","","ns","%","","%"'
+
+
+def test_every_kernel_is_a_line_in_our_units() -> None:
+    output = "\n".join(
+        [
+            "==PROF== Connected",
+            HEAD,
+            UNITS,
+            '"0","exact","1,234.5","92.5","32","24.75"',
+            '"1","fold","2000","1","16","n/a"',
+        ]
+    )
+    assert parse(output) == (
+        Counters(pytest.approx(1.2345), 92.5, 100.0, 24.75),
+        Counters(2.0, 1.0, 50.0, None),
+    )
+
+
+def test_nothing_counted_is_unavailable() -> None:
+    with pytest.raises(Unavailable, match="saw no kernel"):
+        parse(f"{HEAD}\n{UNITS}\n")
+    with pytest.raises(Unavailable, match="saw no kernel"):
+        parse("==WARNING== No kernels were profiled.")
+
+
+def test_without_ncu_the_reason_is_that(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(Unavailable, match="no ncu"):
+        count(0, "exact", "sum", "float32", 1000)
+
+
+def test_what_ncu_refuses_is_said_in_its_words(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    refusing = tmp_path / "ncu"
+    refusing.write_text(f"#!{shutil.which('sh')}\necho '==ERROR== ERR_NVGPUCTRPERM: no permission'\nexit 1\n")
+    refusing.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(Unavailable, match="code 1 and says: ==ERROR== ERR_NVGPUCTRPERM"):
+        count(0, "exact", "sum", "float32", 1000)
