@@ -46,6 +46,10 @@ def check(spec: JobSpec, settings: Settings) -> None:
     """What depends on this server's settings. Raises InvalidInput naming the field."""
     if spec.webhook is not None and not settings.webhook_allow_private and names_private(spec.webhook.url.host or ""):
         raise InvalidInput("names a private address, which this server does not call", "webhook.url")
+    if isinstance(spec, PresetSpec):
+        for index, child in enumerate(spec.children or ()):
+            if child.spec.webhook is not None:
+                raise InvalidInput("a preset tells of its own end, once", f"children.{index}.spec.webhook")
     if not isinstance(spec, ReduceSpec):
         return
     for field, source in (("source", spec.source), ("other", spec.other)):

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, Row, Select, and_, bindparam, func, or_, sele
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from app.auth.models import users
-from app.jobs.models import is_, jobs, workers
+from app.jobs.models import is_, jobs, waits, workers
 from app.jobs.states import Status
 from app.quotas.models import quotas
 from app.quotas.quota import Limits, Usage, UserQuota
@@ -45,9 +45,9 @@ in_hand = (
 
 _OWN = (quotas.c.running, quotas.c.queued, quotas.c.gpu_seconds_per_day)
 _LIMITS = select(*_OWN).where(quotas.c.user_id == bindparam("user_id"))
-_queued = (
-    select(jobs.c.owner_id, func.count().label("count")).where(is_(Status.QUEUED)).group_by(jobs.c.owner_id)
-).subquery("queued_by_owner")
+_queued = (select(jobs.c.owner_id, func.count().label("count")).where(waits()).group_by(jobs.c.owner_id)).subquery(
+    "queued_by_owner"
+)
 _ALL: Select[Any] = (
     select(
         users.c.name,

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import structlog
+from sqlalchemy.exc import SQLAlchemyError
 from structlog.typing import FilteringBoundLogger
 
 from app.config import Settings
-from app.db import DATABASE_LOST, BlockingDatabase
+from app.db import BlockingDatabase
 from app.webhooks import repository
 from app.webhooks.repository import Claimed
 from worker.backoff import Backoff
@@ -69,7 +70,7 @@ class Sender:
                         self._under_way[task] = claimed.owner_id
                         task.add_done_callback(self._done)
                     lost.reset()
-                except DATABASE_LOST as error:
+                except SQLAlchemyError as error:  # away, or not migrated yet
                     if not lost.failing:
                         log.warning("the outbox of webhooks cannot be read", error=str(error).strip())
                     pause = lost.next()

@@ -111,6 +111,19 @@ def test_a_repeated_submission_has_one_webhook(api: Api) -> None:
     assert api.database.run(lambda c: c.execute(text("select count(*) from webhooks")).scalar_one()) == 1
 
 
+def test_a_preset_tells_of_its_own_end_and_not_of_its_childrens(api: Api, http: httpx.Client) -> None:
+    webhook = {"url": URL, "secret": new_secret()}
+    task = {"kind": "three_numbers", "a": 2048, "c": -2048}
+    preset = {"kind": "preset", "preset": "p05-three-numbers", "children": [{"name": "one", "spec": task}]}
+    made = http.post("/v1/jobs", json={**preset, "webhook": webhook})
+    assert made.status_code == 202, made.text
+    assert http.get(f"/v1/jobs/{made.json()['id']}/deliveries").json()["state"] == "waiting"
+    twice = [{"name": "one", "spec": {**task, "webhook": webhook}}]
+    refused = http.post("/v1/jobs", json={**preset, "children": twice})
+    assert refused.status_code == 422
+    assert refused.json()["errors"][0]["field"] == "children.0.spec.webhook"
+
+
 def test_a_spec_shows_its_secret_only_to_whoever_sends_it() -> None:
     secret = new_secret()
     spec = job_spec.validate_python({**THREE_VALUES, "webhook": {"url": URL, "secret": secret}})

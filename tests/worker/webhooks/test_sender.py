@@ -10,10 +10,12 @@ from standardwebhooks import Webhook
 from app.config import Settings
 from app.db import BlockingDatabase
 from app.jobs import leases, outbox
+from app.jobs.leases import WorkerInfo
 from app.jobs.states import Reason
 from app.webhooks import repository
 from app.webhooks.message import message_id, new_secret
 from app.webhooks.repository import Deliveries, State
+from tests.servers import Servers
 from tests.worker.ledger import Ledger
 from tests.worker.webhooks.receivers import Behaviour, answer, closed_port, drip, hang, receiver
 from worker.webhooks.sender import Sender
@@ -164,6 +166,32 @@ def test_what_leads_to_a_private_address_is_never_called(ledger: Ledger, open_: 
         assert there.received == []
     assert (found.state, len(found.attempts)) == (State.GIVEN_UP, 1)
     assert "private address" in (found.attempts[0].error or "")
+
+
+def test_a_message_that_cannot_be_made_does_not_come_back_for_ever(ledger: Ledger, open_: Settings) -> None:
+    with receiver(OK) as there, sending(open_):
+        job_id = hooked(ledger, there.url(), secret="whsec_")  # signs nothing
+        end(ledger, job_id)
+        found = settled(ledger, job_id)
+        assert there.received == []
+    assert (found.state, len(found.attempts)) == (State.GIVEN_UP, 3)
+
+
+def test_the_sender_goes_on_after_a_loss_of_postgres(fragile_settings: Settings, servers: Servers) -> None:
+    calling = {"webhook_allow_private": True, "dispatch_interval_s": 0.05}
+    database = BlockingDatabase(servers.database_url, application="test")
+    ledger = Ledger(database)
+    with receiver(OK) as there, sending(fragile_settings.model_copy(update=calling)):
+        job_id = hooked(ledger, there.url())
+        servers.postgres.stop()
+        time.sleep(0.3)
+        servers.postgres.start()
+        database.run_patiently(
+            5.0, leases.report, WorkerInfo("h:cpu", "cpu", "cpu", "h", 1, "0", None), "idle", None, 9
+        )
+        end(ledger, job_id)
+        there.wait(1)
+    database.close()
 
 
 def test_one_users_hanging_receiver_leaves_others_their_turns(ledger: Ledger, open_: Settings) -> None:
