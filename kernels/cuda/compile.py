@@ -45,6 +45,11 @@ _OPTIONS: Mapping[str, Any] = MappingProxyType(
 )
 
 
+_CACHES_SINCE = (12, 9)
+"""NVRTC from 12.9 on keeps what it compiled where there is a driver (NVRTC documentation, "Caching"). What it has kept
+comes back without the report of ptxas, so it must not be taken from there."""
+
+
 class CompileError(KernelError):
     """NVRTC refused a source; the message holds its log."""
 
@@ -151,8 +156,9 @@ def _run_nvrtc(unit: Unit, arch: str) -> tuple[bytes, dict[str, str], str]:
     from cuda.core import Program, ProgramOptions
 
     log = io.StringIO()
+    anew = {"no_cache": True} if _version_of(nvrtc_version()) >= _CACHES_SINCE else {}
     options = ProgramOptions(
-        name=unit.name, arch=arch, include_path=[str(INCLUDE), str(unit.source.parent)], **_OPTIONS
+        name=unit.name, arch=arch, include_path=[str(INCLUDE), str(unit.source.parent)], **_OPTIONS, **anew
     )
     try:
         code = Program(unit.source.read_text(), "c++", options).compile(
@@ -164,6 +170,10 @@ def _run_nvrtc(unit: Unit, arch: str) -> tuple[bytes, dict[str, str], str]:
         raise CompileError(f"{unit.name} does not compile for {arch}: {error}\n{log.getvalue()}".strip()) from error
     symbols = {name: _text(symbol) for name, symbol in code.symbol_mapping.items()}
     return bytes(code.code), symbols, log.getvalue()
+
+
+def _version_of(dotted: str) -> tuple[int, ...]:
+    return tuple(map(int, dotted.split(".")))
 
 
 def _text(symbol: "bytes | str") -> str:

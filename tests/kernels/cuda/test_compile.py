@@ -77,6 +77,12 @@ def test_a_changed_header_source_kernel_list_or_architecture_is_compiled_anew(un
     assert compile_unit(unit, "sm_90", cache).cached
 
 
+def test_the_assembler_reports_however_often_the_same_is_compiled(unit: Unit, tmp_path: Path) -> None:
+    first, second = (compile_unit(unit, "sm_90", tmp_path / name) for name in ("one", "two"))
+    assert not second.cached
+    assert first.resources == second.resources
+
+
 def test_headers_are_followed_through_headers(tmp_path: Path) -> None:
     (tmp_path / "a.cu").write_text('#include "b.cuh"\n')
     (tmp_path / "b.cuh").write_text('#include "c.cuh"\n#include "b.cuh"\n')
