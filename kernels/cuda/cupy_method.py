@@ -40,8 +40,7 @@ class CupyMethod:
         value: Value = self._result.item() if hasattr(self._result, "item") else self._result
         if self._dtype.is_float and self._op.result_dtype(self._dtype) == self._dtype.name:
             value = float(value)
-        rounds = self._dtype.is_float and (self._op.terms is not Terms.NONE or self._op.name == "prod")
-        return Finished(value, not rounds)
+        return Finished(value, self._op.terms is Terms.NONE and self._op.name != "prod")  # these select and count
 
 
 def cupy_calls() -> Mapping[str, Callable[[Any], Any]]:

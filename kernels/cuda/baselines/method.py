@@ -27,5 +27,5 @@ class BaselineMethod:
 
     def finish(self, count: int) -> Finished:
         assert self._bound is not None
-        rounds = self._dtype.is_float and (self._op.terms is not Terms.NONE or self._op.name == "prod")
-        return Finished(self._bound.value(), not rounds)
+        selects = self._op.terms is Terms.NONE and self._op.name != "prod"
+        return Finished(self._bound.value(), selects)  # of what a peer adds, in what width, nothing is proved here
