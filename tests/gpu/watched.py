@@ -2,16 +2,21 @@
 
 import sys
 from collections.abc import Sequence
+from copy import copy
 
 from kernels.catalog import EXACT
 from kernels.cuda.backend import CudaBackend
 from kernels.cuda.bench.reader import SHAPES, patternless, reading
 from kernels.cuda.bench.rig import CudaRig
+from kernels.cuda.exact import SHAPES as SHAPES_OF_SUMS
+from kernels.cuda.exact import Kind
 from kernels.cuda.strategies import cuda_strategies, own_strategies
 from kernels.dtypes import DTYPES
 from kernels.ops import OPS, NanPolicy
 from kernels.puzzles import Puzzle, Shape, solve
 from kernels.source import GeneratedSource
+from tests.gpu.adversarial import adversarial
+from tests.gpu.test_identity import accumulator, on_device
 
 COUNTS = (1003, 40_007)
 DTYPES_WATCHED = ("float32", "float64", "bfloat16", "int8", "int64")
@@ -33,6 +38,24 @@ def reduce_all(backend: CudaBackend, name: str) -> int:
             backend.reduce(source, op, strategy=name, nan_policy=NanPolicy.OMIT)
             reduced += 1
     return reduced
+
+
+def add_exactly(backend: CudaBackend) -> None:
+    """Exact sums by all their paths: in a window, outside any, with specials; from an odd address; one block and many,
+    also as small as a GPU with little shared memory has them; and a dot product of two formats."""
+    small = copy(backend.gpu)
+    small.shared_per_block = 64 << 10
+    with backend.gpu.active():
+        for dtype in (DTYPES[name] for name in SHAPES_OF_SUMS):
+            for data in ("normal", "any finite", "special", "all largest"):
+                for count in COUNTS:
+                    arrays = [on_device(adversarial(data, dtype, count, seed), 3) for seed in range(2)]
+                    for gpu in (backend.gpu, small):
+                        for kind in Kind:
+                            accumulator(gpu, dtype, kind).add(*arrays[: 1 + (kind is Kind.PRODUCTS)])
+        backend.gpu.stream.synchronize()
+    narrow, wide = (GeneratedSource("normal", 40_007, 1, DTYPES[name]) for name in ("float16", "bfloat16"))
+    backend.reduce(narrow, "dot", other=wide)
 
 
 def solve_puzzles(backend: CudaBackend) -> None:
@@ -60,6 +83,7 @@ def main(names: Sequence[str]) -> int:
         if name not in own_strategies() or own_strategies()[name].runs_on(backend.gpu.arch):
             reduced += reduce_all(backend, name)
     if not names:
+        add_exactly(backend)
         solve_puzzles(backend)
         flush_and_read(backend)
     print(f"{reduced} reductions of {len(DTYPES_WATCHED)} dtypes")
