@@ -9,6 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
@@ -38,7 +39,8 @@ class Sender:
         self._schedule = schedule
         self._lease_s = settings.webhook_timeout_s + NOTE_WITHIN_S
         self._under_way: dict[asyncio.Task[None], int] = {}  # and their owners
-        self._stopping = threading.Event()
+        self._stopping = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._run, name="webhooks", daemon=True)
 
     def start(self) -> None:
@@ -46,7 +48,11 @@ class Sender:
 
     def stop(self) -> None:
         """Claim nothing more and break off what is under way: it is due again later."""
-        self._stopping.set()
+        while self._thread.is_alive() and self._loop is None:
+            self._thread.join(0.01)  # it has only just begun
+        if self._loop is not None:
+            with suppress(RuntimeError):  # it has ended by itself
+                self._loop.call_soon_threadsafe(self._stopping.set)
         self._thread.join(2.0)
 
     def _run(self) -> None:
@@ -59,6 +65,7 @@ class Sender:
 
     async def _serve(self, outbox: Outbox) -> None:
         """Until stopped, whether Postgres is there or not."""
+        self._loop = asyncio.get_running_loop()
         backend = Guarded(allow_private=self._settings.webhook_allow_private)
         lost = Backoff()
         async with Transport(backend, timeout_s=self._settings.webhook_timeout_s, at_once=_AT_ONCE) as transport:
@@ -74,7 +81,9 @@ class Sender:
                     if not lost.failing:
                         log.warning("the outbox of webhooks cannot be read", error=str(error).strip())
                     pause = lost.next()
-                await asyncio.sleep(pause)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(pause):
+                        await self._stopping.wait()
             for task in self._under_way:
                 task.cancel()
 
