@@ -14,12 +14,13 @@ def as_numpy(data: object, dtype: str | None = None) -> NDArray[Any]:
     """`data` as a NumPy array of a dtype that Warpfold reduces, copied only where it must be.
 
     Takes NumPy arrays and scalars, lists of numbers, columns of pandas and Polars (`to_numpy`), and arrays of CuPy,
-    PyTorch, JAX and others on any device (`__array_interface__`, `__dlpack__`); with `dtype` the elements are converted
-    to it, each rounded once. Raises TypeError for what is no array of numbers.
+    PyTorch, JAX and others on any device (`__array_interface__`, `__dlpack__`). With `dtype` the elements are
+    converted to it as NumPy does. Raises TypeError for what is no array of numbers.
     """
     array = _found(data)
     if dtype is not None:
-        return np.asarray(array, dtype=dtype_named(dtype).numpy)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is too large becomes infinite
+            return np.asarray(array, dtype=dtype_named(dtype).numpy)
     try:
         dtype_of(array.dtype)
     except ValueError:

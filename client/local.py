@@ -1,11 +1,11 @@
 """Reductions without a service: on this machine, by the same code that the service's CPU slots run."""
 
 import time
-from importlib.util import find_spec
 from typing import Any
 
 from numpy.typing import NDArray
 
+from client.packages import installed
 from kernels import ArraySource, Reduction, Unavailable, open_backend
 from kernels.dtypes import dtype_of
 from kernels.errors import InvalidInput
@@ -29,7 +29,7 @@ def reduce(
     installation the exact strategy of sums and products, in NumPy, much slower and with the same bits. Raises
     InvalidInput, and Unavailable for what only the server's packages compute.
     """
-    if find_spec("numba") is not None:
+    if installed("numba"):
         sources = [ArraySource(one) for one in (array, other) if one is not None]
         return open_backend("cpu").reduce(
             sources[0],

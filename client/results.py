@@ -115,8 +115,10 @@ class Results(Sequence[Measurement]):
 
         Raises ImportError without pyarrow: `pip install 'warpfold[frames]'`.
         """
-        import pyarrow
-
+        try:
+            import pyarrow
+        except ImportError as error:
+            raise ImportError("data frames need pyarrow: pip install 'warpfold[frames]'") from error
         schema = pyarrow.schema(
             [(name, _arrow_type(pyarrow, field.annotation)) for name, field in Measurement.model_fields.items()]
         )

@@ -34,7 +34,7 @@ def strategies(context: typer.Context, as_json: Json = False) -> None:
         output.lines(found)
     else:
         rows = ([one.name, one.backend, len(one.computes), one.summary] for one in found)
-        output.table(("strategy", "backend", "ops", "how"), rows, right=("ops",))
+        output.table(("strategy", "backend", "ops", "how"), rows, right=("ops",), fold="how")
 
 
 def presets(context: typer.Context, as_json: Json = False) -> None:
@@ -44,7 +44,8 @@ def presets(context: typer.Context, as_json: Json = False) -> None:
     if as_json:
         output.lines(found)
     else:
-        output.table(("preset", "jobs", "title"), ([one.name, one.jobs, one.title] for one in found), right=("jobs",))
+        rows = ([one.name, one.jobs, one.title] for one in found)
+        output.table(("preset", "jobs", "title"), rows, right=("jobs",), fold="title")
 
 
 def devices(context: typer.Context, as_json: Json = False) -> None:

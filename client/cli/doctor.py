@@ -112,4 +112,4 @@ def _print(found: list[Finding]) -> None:
         advice = f"\n→ {escape(one.advice)}" if one.advice else ""
         style = _STYLES.get(one.verdict, "")
         table.add_row(f"[{style}]{one.verdict}[/]", one.part, escape(one.detail) + advice)
-    output.out().print(table)
+    output.show(table)

@@ -57,7 +57,7 @@ def jobs(
         output.lines(found)
     else:
         names = ("id", "kind", "status", "owner", "submitted", "of", "value")
-        output.table(names, ([*_brief(job)] for job in found), right=("value",))
+        output.table(names, ([*_brief(job)] for job in found), right=("value",), fold="of")
 
 
 def _brief(job: Job) -> list[object]:

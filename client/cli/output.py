@@ -17,7 +17,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON: one document, or
 _WIDE = (140, 24)  # of a pipe, where nobody said COLUMNS
 
 
-def out() -> Console:
+def _console() -> Console:
     """Standard output; tables are cut to the terminal's width, and in a pipe to COLUMNS."""
     width = None if sys.stdout.isatty() else shutil.get_terminal_size(_WIDE).columns
     return Console(width=width, highlight=False, soft_wrap=False)
@@ -39,14 +39,17 @@ def lines(values: Iterable[object]) -> None:
         typer.echo(json.dumps(_plain(value), ensure_ascii=False))
 
 
-def table(names: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = ()) -> None:
-    """Rows under names; numbers in the columns `right` stand at the right. What is None is empty."""
+def table(
+    names: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = (), fold: str | None = None
+) -> None:
+    """Rows under names; numbers in the columns `right` stand at the right, and where there is too little room the
+    column `fold` takes more lines. What is None is empty."""
     made = Table(box=None, header_style="bold", pad_edge=False)
     for name in names:
-        made.add_column(name, justify="right" if name in right else "left", no_wrap=True)
+        made.add_column(name, justify="right" if name in right else "left", no_wrap=name != fold)
     for row in rows:
         made.add_row(*(_cell(value) for value in row))
-    out().print(made)
+    show(made)
 
 
 def facts(rows: Iterable[tuple[str, object]]) -> None:
@@ -57,7 +60,19 @@ def facts(rows: Iterable[tuple[str, object]]) -> None:
     for name, value in rows:
         if value is not None:
             made.add_row(name, _cell(value))
-    out().print(made)
+    show(made)
+
+
+def show(made: Table) -> None:
+    """Print a table; into a pipe or a file without the spaces that fill its lines up."""
+    console = _console()
+    if console.is_terminal:
+        console.print(made)
+        return
+    with console.capture() as captured:
+        console.print(made)
+    for line in captured.get().splitlines():
+        typer.echo(line.rstrip())
 
 
 def _cell(value: object) -> str:

@@ -3,11 +3,11 @@
 import os
 import sys
 from collections.abc import Callable
-from importlib.util import find_spec
 
 import typer
 
 from client.cli.exits import Exit
+from client.packages import installed
 
 _COMMANDS = {
     "serve": (
@@ -43,7 +43,4 @@ def _runner(name: str, module: str) -> Callable[[typer.Context], None]:
 
 def server_installed() -> bool:
     """Whether the packages of the server are there, too."""
-    try:
-        return find_spec("fastapi") is not None
-    except ImportError:
-        return False
+    return installed("fastapi")

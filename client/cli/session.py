@@ -52,6 +52,8 @@ def ending_well() -> Iterator[None]:
     except (NotConfigured, Unreachable) as error:
         raise fail(str(error), Exit.UNREACHABLE) from None
     except Refused as error:
+        if error.status >= 500:
+            raise fail(f"the service is out of order: {error.detail or error.title}", Exit.UNREACHABLE) from None
         if error.errors:
             named = (f"  {one.field}: {one.message}" if one.field else f"  {one.message}" for one in error.errors)
             raise fail("\n".join([f"refused: {error.title}", *named]), Exit.REFUSED) from None

@@ -14,7 +14,11 @@ class Block:
 sys.meta_path.insert(0, Block())
 """
 SERVER_ONLY = {
+    "altair",
     "fastapi",
+    "jinja2",
+    "pandas",
+    "pydantic_settings",
     "starlette",
     "sqlalchemy",
     "psycopg",
@@ -46,6 +50,25 @@ print("fine")
 """
     done = _run(code)
     assert done.stdout == "fine\n", done.stderr
+
+
+def test_states_are_made_and_merged_without_the_server() -> None:
+    code = """
+import numpy as np
+from client import ExactState
+from client.local import reduce
+a, b = np.array([1e16, 1.0]), np.array([-1e16])
+merged = ExactState.of(a).merge(ExactState.of(b))
+from kernels.dtypes import dtype_named
+print(merged.round_to(dtype_named("float64")), reduce(np.concatenate([a, b])).value)
+"""
+    done = _run(code)
+    assert done.stdout == "1.0 1.0\n", done.stderr
+
+
+def test_data_frames_say_what_to_install() -> None:
+    done = _run("from client import Results; Results(()).to_arrow()")
+    assert "warpfold[frames]" in done.stderr
 
 
 def test_the_command_line_shows_its_help_without_the_server() -> None:

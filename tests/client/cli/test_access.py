@@ -1,0 +1,40 @@
+import json
+import stat
+
+from tests.client.cli.shell import Shell
+from tests.client.service import Service
+
+
+def test_a_login_is_kept_and_forgotten(service: Service, shell: Shell) -> None:
+    bare = Shell(shell.folder)
+    done = bare.run("login", service.url, stdin=f"{service.token}\n")
+    kept = shell.folder / "warpfold" / "login.json"
+    assert done.transcript == f"URL takes you for ada (admin); the token is in {kept}\n"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert json.loads(bare.run("whoami", "--json").out) == {
+        "url": service.url,
+        "origin": str(kept),
+        "name": "ada",
+        "role": "admin",
+    }
+    assert bare.run("logout").transcript == "forgot the token for URL\n"
+    assert bare.run("whoami").code == 3
+    assert bare.run("logout", service.url).code == 2
+
+
+def test_a_wrong_token_is_not_kept(service: Service, shell: Shell) -> None:
+    bare = Shell(shell.folder)
+    done = bare.run("login", service.url, stdin="wf_wrong\n")
+    assert done.code == 4
+    assert "A valid token is needed" in done.err
+    assert not (shell.folder / "warpfold" / "login.json").exists()
+    assert bare.run("login", "gpu.example.org").code == 2
+
+
+def test_a_service_of_this_folder_needs_no_login(service: Service, shell: Shell) -> None:
+    notes = shell.folder / ".warpfold"
+    notes.mkdir()
+    (notes / "url").write_text(f"{service.url}\n")
+    (notes / "token").write_text(f"{service.token}\n")
+    said = Shell(shell.folder).run("whoami")
+    assert said.transcript == f"user  ada\nrole  admin\nservice  URL\nknown from  {notes}\n"

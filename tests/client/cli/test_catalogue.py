@@ -1,0 +1,36 @@
+import json
+
+import pytest
+
+from tests.client.cli.shell import Shell
+
+
+def test_the_ops_are_listed(shell: Shell) -> None:
+    lines = shell.run("ops").transcript.splitlines()
+    assert lines[:3] == [
+        "op  computes  of float32  of int32",
+        "sum  Σ x  float32  integer",
+        "mean  Σ x / n  float32  float64",
+    ]
+
+
+def test_devices_and_workers_are_listed(shell: Shell) -> None:
+    devices = shell.run("devices").transcript.splitlines()
+    workers = shell.run("workers").transcript.splitlines()
+    assert devices[0] == "host  device  memory  cores  live  workers"
+    assert workers[0] == "worker  state  job  device  version"
+    assert len(devices) == len(workers) == 2
+
+
+@pytest.mark.parametrize("command", ["ops", "strategies", "presets", "devices", "workers"])
+def test_every_list_is_json_by_lines(shell: Shell, command: str) -> None:
+    lines = shell.run(command, "--json").out.splitlines()
+    assert lines
+    assert all(isinstance(json.loads(line), dict) for line in lines)
+
+
+def test_a_narrow_terminal_loses_no_column(shell: Shell) -> None:
+    shell.environment["COLUMNS"] = "70"
+    lines = shell.run("strategies").out.splitlines()
+    assert lines[0].split() == ["strategy", "backend", "ops", "how"]
+    assert max(map(len, lines)) <= 70

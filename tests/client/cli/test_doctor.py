@@ -1,0 +1,60 @@
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.client.cli.shell import Shell
+from tests.client.service import Service
+from tests.worker import processes
+
+
+def findings(shell: Shell) -> dict[str, dict[str, str]]:
+    return {one["part"]: one for one in map(json.loads, shell.run("doctor", "--json").out.splitlines())}
+
+
+def test_a_whole_service_is_well(shell: Shell, service: Service) -> None:
+    shell.environment |= {
+        name: value for name, value in processes.environment(service.settings).items() if name.startswith("WARPFOLD_")
+    }
+    said = shell.run("doctor")
+    assert said.code == 0, said
+    found = findings(shell)
+    for part in ("client", "service", "python", "packages", "postgres", "data root"):
+        assert found[part]["verdict"] == "ok", found[part]
+    assert "takes you for ada (admin); 1 live workers" in found["service"]["detail"]
+
+
+def test_what_is_broken_is_named_with_what_to_do(shell: Shell, tmp_path: Path) -> None:
+    shell.environment = {
+        "WARPFOLD_URL": "http://127.0.0.1:9",
+        "WARPFOLD_TOKEN": "wf_x",
+        "WARPFOLD_DATABASE_URL": "postgresql://nobody@127.0.0.1:9/none",
+        "WARPFOLD_REDIS_URL": "redis://127.0.0.1:9",
+        "WARPFOLD_DATA_ROOTS": str(tmp_path / "nowhere"),
+    }
+    assert shell.run("doctor").code == 1
+    broken = {part: one for part, one in findings(shell).items() if one["verdict"] == "broken"}
+    assert set(broken) == {"service", "postgres", "redis", "data root"}
+    assert all(one["advice"] for one in broken.values())
+    assert "WARPFOLD_DATABASE_URL" in broken["postgres"]["advice"]
+
+
+def test_a_setting_that_is_wrong_is_named(shell: Shell) -> None:
+    shell.environment["WARPFOLD_LEASE_S"] = "-1"
+    assert "WARPFOLD_LEASE_S" in findings(shell)["settings"]["detail"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written_to_is_named(shell: Shell) -> None:
+    folder = shell.folder / ".warpfold"
+    folder.mkdir(mode=0o500)
+    assert findings(shell)["data folder"]["verdict"] == "broken"
+
+
+def test_a_folder_that_others_may_read_is_named(shell: Shell) -> None:
+    folder = shell.folder / ".warpfold"
+    folder.mkdir()
+    folder.chmod(0o755)
+    found = findings(shell)["data folder"]
+    assert (found["verdict"], found["advice"]) == ("warning", "chmod 700 .warpfold")

@@ -1,0 +1,43 @@
+"""Help and completion, without a service."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+from client.cli import build
+from client.cli.completion import complete_op
+from tests.client.cli.shell import Shell
+
+COMMANDS: Any = typer.main.get_command(build())
+PASSED_ON = {"serve", "migrate", "token", "worker", "dispatcher"}
+
+
+@pytest.mark.parametrize("name", sorted(set(COMMANDS.commands) - PASSED_ON))
+def test_every_command_explains_itself(name: str) -> None:
+    command = COMMANDS.commands[name]
+    assert command.help
+    options = [one for one in command.params if one.param_type_name == "option"]
+    assert all(one.help for one in options if one.name not in ("op", "dtype", "strategy", "backend", "host")), name
+
+
+def test_help_shows_examples_and_exit_codes(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    whole = shell.run("--help")
+    assert whole.code == 0
+    assert "Exit codes: 0 done; 1 the job failed" in whole.out
+    submit = shell.run("submit", "--help").out
+    assert "warpfold submit --kind benchmark --set 'strategies=[exact, numpy]'" in submit
+
+
+def test_a_shell_can_be_taught(tmp_path: Path) -> None:
+    shell = Shell(
+        tmp_path, {"_WARPFOLD_COMPLETE": "complete_bash", "COMP_WORDS": "warpfold reduce --op no", "COMP_CWORD": "3"}
+    )
+    assert shell.spawn().out.split() == ["norm1", "norm2", "norm_inf"]
+    assert [name for name, _ in complete_op("arg")] == ["argmin", "argmax"]
+
+
+def test_an_unknown_command_is_a_matter_of_usage(tmp_path: Path) -> None:
+    assert Shell(tmp_path).run("sum").code == 2

@@ -1,0 +1,95 @@
+"""A session about jobs, whole outputs compared."""
+
+import json
+
+from client.api import Client
+from tests.client.cli.shell import Shell
+
+LONG = ("submit", "--generate", "normal", "--n", "68719476736")
+
+SHOWN = """\
+id  ID
+kind  reduce
+about  sum of 3 values
+status  succeeded
+value  1.0
+hex  0x1.0000000000000p+0
+computed by  exact on DEVICE, correctly rounded
+kernel  MS
+owner  ada
+tags  course:p05
+submitted  TIME
+finished  TIME
+worker  WORKER
+"""
+
+
+def test_submitting_and_waiting_shows_the_result(shell: Shell, client: Client) -> None:
+    words = ("submit", "--values", "1e8, 1, -1e8", "--dtype", "float32", "--tag", "course:p05", "--wait")
+    said = shell.run(*words)
+    [worker], [device] = client.workers(), client.devices()
+    shown = said.transcript.replace(device.device["name"], "DEVICE").replace(worker.id, "WORKER")
+    assert shown == SHOWN
+
+
+def test_the_id_is_all_that_a_script_gets(shell: Shell) -> None:
+    said = shell.run("submit", "--generate", "uniform", "--n", "1000", "--seed", "7")
+    assert said.transcript == "ID\n"
+    job_id = said.out.strip()
+    assert shell.run("wait", job_id).transcript == ""
+    watched = shell.run("watch", job_id[:13])
+    assert watched.code == 0
+    assert f"id           {job_id}" in watched.out
+    shown = json.loads(shell.run("show", job_id, "--json").out)
+    assert (shown["id"], shown["spec"]["source"]["seed"]) == (job_id, 7)
+
+
+def test_a_list_has_a_line_for_each_job(shell: Shell) -> None:
+    tag = ("--tag", "list:here")
+    for value in ("1", "2.5"):
+        assert shell.run("submit", "--values", value, "--dtype", "float64", *tag, "--wait").code == 0
+    listed = shell.run("jobs", *tag, "--mine")
+    lines = [line.split() for line in listed.transcript.splitlines()]
+    assert lines[0] == ["id", "kind", "status", "owner", "submitted", "of", "value"]
+    assert [line[1:] for line in lines[1:]] == [
+        ["reduce", "succeeded", "ada", "TIME", "sum", "of", "1", "values", "2.5"],
+        ["reduce", "succeeded", "ada", "TIME", "sum", "of", "1", "values", "1.0"],
+    ]
+    as_json = shell.run("jobs", *tag, "--json", "--limit", "1").out.splitlines()
+    assert [json.loads(line)["result"]["value"] for line in as_json] == [2.5]
+    assert shell.run("jobs", "--status", "asleep").code == 2
+
+
+def test_a_job_is_given_up_waited_for_and_cancelled(shell: Shell) -> None:
+    job_id = shell.run(*LONG).out.strip()
+    given_up = shell.run("wait", job_id, "--timeout", "0.5")
+    assert given_up.code == 5
+    assert "is still" in given_up.err
+    assert shell.run("cancel", job_id).code == 0
+    ended = shell.run("wait", job_id)
+    assert ended.transcript == "warpfold: job ID cancelled\n[exit code 1]\n"
+    assert shell.run("cancel", job_id).code == 0
+    followed = [json.loads(line) for line in shell.run("watch", job_id, "--json").out.splitlines()]
+    assert followed[-1]["status"] == "cancelled"
+
+
+def test_a_finished_job_cannot_be_cancelled(shell: Shell) -> None:
+    job_id = shell.run("submit", "--values", "1", "--wait", "--json")
+    job = json.loads(job_id.out)["id"]
+    said = shell.run("cancel", job)
+    assert said.transcript == "warpfold: refused: The job has already succeeded.\n[exit code 4]\n"
+
+
+def test_an_id_that_is_none_is_said(shell: Shell) -> None:
+    assert shell.run("show", "zz").transcript == (
+        "warpfold: none of the latest 1000 jobs begins with 'zz'\n[exit code 4]\n"
+    )
+    unknown = shell.run("show", "00000000-0000-4000-8000-000000000000")
+    assert unknown.code == 4
+    assert "There is no job with this id" in unknown.err
+
+
+def test_a_failed_job_is_a_code_of_its_own(shell: Shell) -> None:
+    said = shell.run("submit", "--values", "1 nan", "--set", "nan_policy=raise", "--wait")
+    assert said.code == 1
+    assert "failed (invalid_input)" in said.err

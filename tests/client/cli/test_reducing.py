@@ -1,0 +1,65 @@
+import json
+from pathlib import Path
+
+import numpy as np
+
+from tests.client.cli.shell import Shell
+
+
+def test_a_file_is_reduced_to_its_exact_sum(shell: Shell) -> None:
+    said = shell.spawn("reduce", "samples.npy")
+    assert said.out == "1.0\n"
+    assert said.err.startswith("sum of 3 elements as float64, exact, correctly rounded; ")
+    assert said.err.endswith(" ms; 0x1.0000000000000p+0\n")
+
+
+def test_a_large_file_is_uploaded(shell: Shell) -> None:
+    said = shell.run("reduce", "large.npy", "--op", "mean", "--json")
+    job = json.loads(said.out)
+    assert job["spec"]["source"]["type"] == "dataset"
+    assert job["result"]["value"] == 9999.5
+    listed = shell.run("dataset", "list", "--json").out.splitlines()
+    assert job["spec"]["source"]["id"] in [json.loads(line)["id"] for line in listed]
+
+
+def test_two_files_make_a_dot_product(shell: Shell) -> None:
+    assert shell.run("reduce", "samples.npy", "--op", "dot", "--other", "samples.npy").out == "2e+32\n"
+
+
+def test_without_a_service_the_answer_is_the_same(shell: Shell) -> None:
+    alone = Shell(shell.folder)
+    here = alone.run("reduce", "large.npy", "--op", "norm2", "--local", "--json")
+    assert here.code == 0, here
+    there = json.loads(shell.run("reduce", "large.npy", "--op", "norm2", "--json").out)["result"]
+    assert {name: there[name] for name in json.loads(here.out)} == json.loads(here.out)
+
+
+def test_what_cannot_be_reduced_is_said(shell: Shell) -> None:
+    (shell.folder / "text.npy").write_text("1, 2, 3")
+    (shell.folder / "half.npy").write_bytes((shell.folder / "large.npy").read_bytes()[:-1])
+    np.save(shell.folder / "complex.npy", np.array([1j]))
+    for words, code, expected in (
+        (("reduce", "missing.npy"), 2, "missing.npy"),
+        (("reduce", "text.npy"), 2, "is not a whole .npy file"),
+        (("reduce", "half.npy"), 2, "truncated"),
+        (("reduce", "complex.npy"), 2, "complex128"),
+        (("reduce", "samples.npy", "--op", "sun"), 4, "  op: unknown op 'sun'; known: sum, mean,"),
+        (("reduce", "samples.npy", "--op", "sun", "--local"), 2, "unknown op 'sun'"),
+        (("reduce", "samples.npy", "--local", "--backend", "cuda"), 2, "computes on the CPU"),
+        (("reduce", "samples.npy", "--op", "dot"), 4, "other"),
+    ):
+        said = shell.run(*words)
+        assert said.code == code, said
+        # A panel may break the line.
+        assert expected.replace(" ", "") in said.err.replace("\n", "").replace("│", "").replace(" ", ""), said
+
+
+def test_no_service_is_a_code_of_its_own(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.ones(3))
+    alone = Shell(tmp_path)
+    said = alone.run("reduce", "x.npy")
+    assert (said.code, "warpfold login URL" in said.err) == (3, True)
+    alone.environment = {"WARPFOLD_URL": "http://127.0.0.1:9", "WARPFOLD_TOKEN": "wf_x"}
+    said = alone.run("--patience", "0", "reduce", "x.npy")
+    assert (said.code, "no answer from http://127.0.0.1:9" in said.err) == (3, True)
+    assert said.out == ""

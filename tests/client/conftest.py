@@ -1,0 +1,33 @@
+from collections.abc import Iterator
+
+import pytest
+
+from app.config import Settings
+from client.api import Client
+from tests.client.service import Service, running_service
+from tests.servers import fresh_database
+from worker.embedded import EmbeddedPostgres, EmbeddedRedis
+
+
+@pytest.fixture(scope="package")
+def service(
+    shared_postgres: EmbeddedPostgres, shared_redis: EmbeddedRedis, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Service]:
+    """One service for all tests of clients."""
+    root = tmp_path_factory.mktemp("service")
+    (root / "data").mkdir()
+    with fresh_database(shared_postgres) as url:
+        settings = Settings(
+            database_url=url,
+            redis_url=shared_redis.url,
+            data_dir=root / "warpfold",
+            data_roots=((root / "data").resolve(),),
+        )
+        with running_service(settings, root / "log") as running:
+            yield running
+
+
+@pytest.fixture
+def client(service: Service) -> Iterator[Client]:
+    with service.client() as connected:
+        yield connected

@@ -1,0 +1,54 @@
+"""A whole service for tests of clients: an api in a thread, dispatcher and CPU worker as processes."""
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from app.auth.repository import Role, create_token
+from app.config import Settings
+from app.db import BlockingDatabase
+from client.api import Client
+from tests.app.api import served
+from tests.worker import processes
+
+
+@dataclass(frozen=True)
+class Service:
+    """Where it is, and a token of its only user, "ada", an admin."""
+
+    url: str
+    token: str
+    settings: Settings
+
+    def client(self) -> Client:
+        return Client(self.url, self.token)
+
+
+@contextmanager
+def running_service(settings: Settings, log: Path) -> Iterator[Service]:
+    """A service that can run jobs, until the end of the block."""
+    # Machine code is compiled once for all tests, not once for each service.
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(tempfile.gettempdir()) / "warpfold-tests-numba"))
+    database = BlockingDatabase(settings.database_url, application="test")
+    token = database.run(create_token, "ada", Role.ADMIN)
+    database.close()
+    with served(settings) as url:
+        running = [
+            processes.start(settings, log, "worker.dispatcher"),
+            processes.start(settings, log, "worker", "--slot", "cpu"),
+        ]
+        try:
+            give_up = time.monotonic() + 120
+            while httpx.get(f"{url}/readyz").status_code != 200:
+                assert time.monotonic() < give_up, log.read_text()[-3000:]
+                assert all(process.poll() is None for process in running), log.read_text()[-3000:]
+                time.sleep(0.05)
+            yield Service(url, token, settings)
+        finally:
+            processes.end(running)

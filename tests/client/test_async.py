@@ -1,0 +1,65 @@
+"""The client for asyncio at the same service: it holds the same conversations."""
+
+import asyncio
+import inspect
+import math
+
+import numpy as np
+import pytest
+
+from client import AsyncClient, Client, ReduceResult, Refused, Unreachable, WaitedTooLong
+from client.api import LiveJob
+from client.async_api import AsyncLiveJob
+from tests.client.service import Service
+
+LARGE = np.random.default_rng(6).standard_normal(20_000)
+LONG = {"kind": "reduce", "source": {"type": "generate", "distribution": "normal", "n": 1 << 36}}
+
+
+def test_arrays_jobs_and_results(service: Service) -> None:
+    async def use() -> None:
+        async with AsyncClient(service.url, service.token) as client:
+            sums = await asyncio.gather(*(client.reduce(LARGE * factor) for factor in (1, 2, 4)))
+            assert [one.value for one in sums] == [math.fsum(LARGE * factor) for factor in (1, 2, 4)]
+            job = await client.submit_reduce([1, 2, 3])
+            assert await job.wait() is job
+            result = await job.get()
+            assert isinstance(result, ReduceResult)
+            assert result.value == 6
+            assert job == await client.job(job.id)
+            assert len(await client.results(job_id=job.id)) == 1
+
+    asyncio.run(use())
+
+
+def test_waiting_and_cancelling(service: Service) -> None:
+    async def use() -> str:
+        async with AsyncClient(service.url, service.token) as client:
+            job = await client.submit(LONG)
+            with pytest.raises(WaitedTooLong):
+                await job.wait(timeout_s=0.5)
+            await job.cancel()
+            return (await job.wait()).status
+
+    assert asyncio.run(use()) == "cancelled"
+
+
+def test_refusals_and_silence(service: Service) -> None:
+    async def use() -> None:
+        async with AsyncClient(service.url, "wf_wrong") as client:
+            with pytest.raises(Refused, match="401"):
+                await client.whoami()
+        async with AsyncClient("http://127.0.0.1:9", "wf_x", patience_s=0.2) as client:
+            with pytest.raises(Unreachable):
+                await client.ops()
+
+    asyncio.run(use())
+
+
+@pytest.mark.parametrize(("sync", "other"), [(Client, AsyncClient), (LiveJob, AsyncLiveJob)])
+def test_both_clients_offer_the_same(sync: type, other: type) -> None:
+    def methods(of: type) -> dict[str, list[str]]:
+        own = {name: one for name, one in vars(of).items() if inspect.isfunction(one) and not name.startswith("_")}
+        return {name: list(inspect.signature(one).parameters) for name, one in own.items()}
+
+    assert methods(sync) == methods(other)

@@ -1,0 +1,84 @@
+"""Which service a client finds, and that a token goes only where it belongs."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from client.errors import NotConfigured
+from client.settings import Surroundings, find_target, forget_login, keep_login
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path) -> Surroundings:
+    return Surroundings({}, tmp_path / "config" / "login.json", tmp_path)
+
+
+def with_variables(where: Surroundings, **variables: str) -> Surroundings:
+    return Surroundings(variables, where.config_file, where.folder)
+
+
+def serve_in(where: Surroundings, url: str = "http://127.0.0.1:8080") -> None:
+    folder = where.folder / ".warpfold"
+    folder.mkdir()
+    (folder / "url").write_text(f"{url}\n")
+    (folder / "token").write_text("wf_served\n")
+
+
+def test_what_is_said_comes_first(nowhere: Surroundings) -> None:
+    serve_in(nowhere)
+    keep_login(nowhere.config_file, "http://kept", "wf_kept")
+    told = with_variables(nowhere, WARPFOLD_URL="http://variable", WARPFOLD_TOKEN="wf_variable")
+    assert find_target("http://said/", "wf_said", told).url == "http://said"
+    assert find_target(None, None, told).token == "wf_variable"
+
+
+def test_a_service_of_this_folder_is_found_then_the_latest_login(nowhere: Surroundings) -> None:
+    keep_login(nowhere.config_file, "http://first", "wf_first")
+    keep_login(nowhere.config_file, "http://second/", "wf_second")
+    assert find_target(where=nowhere).url == "http://second"
+    serve_in(nowhere)
+    found = find_target(where=nowhere)
+    assert (found.url, found.token) == ("http://127.0.0.1:8080", "wf_served")
+    assert found.origin == str(nowhere.folder / ".warpfold")
+
+
+def test_a_data_folder_elsewhere_is_looked_into(nowhere: Surroundings, tmp_path: Path) -> None:
+    serve_in(nowhere)
+    (tmp_path / ".warpfold").rename(tmp_path / "other")
+    with pytest.raises(NotConfigured):
+        find_target(where=nowhere)
+    assert find_target(where=with_variables(nowhere, WARPFOLD_DATA_DIR="other")).token == "wf_served"
+
+
+def test_a_kept_token_goes_only_to_its_own_address(nowhere: Surroundings) -> None:
+    serve_in(nowhere)
+    keep_login(nowhere.config_file, "http://kept", "wf_kept")
+    assert find_target("http://kept", where=nowhere).token == "wf_kept"
+    with pytest.raises(NotConfigured, match="no token for http://other"):
+        find_target("http://other", where=nowhere)
+    with pytest.raises(NotConfigured, match="no token for http://other"):
+        find_target(where=with_variables(nowhere, WARPFOLD_URL="http://other"))
+
+
+def test_nothing_known_says_what_to_do(nowhere: Surroundings) -> None:
+    with pytest.raises(NotConfigured, match="warpfold login URL"):
+        find_target(where=nowhere)
+
+
+def test_logins_are_for_their_owner_alone(nowhere: Surroundings) -> None:
+    path = nowhere.config_file
+    keep_login(path, "http://one", "wf_1")
+    path.chmod(0o644)
+    keep_login(path, "http://two", "wf_2")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert forget_login(path, "http://two")
+    assert not forget_login(path, "http://two")
+    assert find_target(where=nowhere).token == "wf_1"
+
+
+def test_a_damaged_file_is_named(nowhere: Surroundings) -> None:
+    nowhere.config_file.parent.mkdir()
+    nowhere.config_file.write_text("{")
+    with pytest.raises(NotConfigured, match=r"login\.json is damaged"):
+        find_target(where=nowhere)
