@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
+
 from app.config import Settings
 from tests.worker import processes
 
@@ -39,6 +41,11 @@ class Fleet:
         """SIGKILL to a worker's child."""
         with self._lock:
             processes.child_of(self._running[name]).kill()
+
+    def child(self, name: str) -> psutil.Process:
+        """A worker's computing child."""
+        with self._lock:
+            return processes.child_of(self._running[name])
 
     def wait_until_logged(self, words: str, times: int = 1, within_s: float = 60.0) -> None:
         give_up = time.monotonic() + within_s

@@ -35,7 +35,7 @@ def test_without_a_gpu_registers_and_memory_are_those_of_the_chosen_architecture
         assert 0 < kernel.registers <= 255
         assert (kernel.spill_stores, kernel.spill_loads) == (0, 0)
         assert kernel.threads is not None
-        assert kernel.blocks is kernel.occupancy_percent is kernel.waves is kernel.counters is None
+        assert (kernel.blocks, kernel.occupancy_percent, kernel.waves, kernel.counters) == (None,) * 4
     assert exact.kernels[0].dynamic_shared
     assert "nvrtc" in result.provenance.libraries
     steps = [(news.done, news.total) for news in heard if isinstance(news, Progress)]
