@@ -44,17 +44,19 @@ def _row(study: Study, wish: str, jobs: tuple[str, ...]) -> Compared:
         return said.beside(", ".join(devices) or None, None, Verdict.NEW, "where this report was made")
     if not done:
         return said.missing("; ".join(study.why_missing(name) for name in jobs))
-    ranks = _most_ranks(study)
-    if wish == "4+ GPUs" and ranks < 4:
-        return said.missing(f"{ranks} ranks were there")
+    gpus = _most_gpus(study)
+    needed = {"ring-versus-tree": 4 if wish == "4+ GPUs" else 2}.get(jobs[0], 0)
+    if gpus < needed:
+        return said.missing(f"{gpus or 'no'} GPUs took part")
     device = study.device(done[0])
     return said.beside(f"done: {', '.join(done)}", device.name if device else None, Verdict.NEW)
 
 
-def _most_ranks(study: Study) -> int:
+def _most_gpus(study: Study) -> int:
     result = study.result("ring-versus-tree", ScalingResult)
-    timed = [one.ranks for one in (result.messages if result else ()) if one.time_us is not None]
-    return max(timed, default=1)
+    if result is None or result.note:
+        return 0
+    return max((one.ranks for one in result.messages if one.time_us is not None), default=0)
 
 
 def _findings(study: Study) -> Iterator[Finding]:

@@ -1,0 +1,130 @@
+"""Something is killed in the middle of a preset. Each of its jobs ends once, and so does the preset."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+from redis import Redis
+from sqlalchemy import Connection
+
+from app.config import Settings
+from app.jobs import families, repository
+from app.jobs.families import Child
+from app.jobs.models import NONE
+from app.jobs.repository import NewJob
+from app.jobs.states import Status
+from tests.integration.fleet import DISPATCHER, fleet
+from tests.integration.test_faults import QUICK, away, running, until_running
+from tests.servers import Servers, kill
+from tests.worker.ledger import Ledger, succeeded_events
+
+pytestmark = pytest.mark.timeout(120)
+
+JOBS = 10
+HIT = 5  # the job that runs when the blow falls
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "fleet.log"
+
+
+def spec(index: int) -> dict[str, object]:
+    """The sum of 0, 1, …: milliseconds of work, hundreds for the job to be hit."""
+    source = {"type": "generate", "distribution": "arange", "n": length(index), "dtype": "float64"}
+    return {"kind": "reduce", "op": "sum", "source": source}
+
+
+def length(index: int) -> int:
+    return (250_000_000 if index == HIT else 1_000_000) + index
+
+
+def answer(index: int) -> float:
+    """0 + 1 + … + (n−1), rounded once."""
+    n = length(index)
+    return float(n * (n - 1) // 2)
+
+
+def submit(ledger: Ledger) -> UUID:
+    """A preset of ten reductions, accepted in one transaction as by the api."""
+    return ledger.database.run(_accept, ledger.owner("ada"))
+
+
+def _accept(connection: Connection, owner: int) -> UUID:
+    preset = uuid4()
+    parent = NewJob(preset, owner, "preset", 1, NONE, 60.0, json.dumps({"kind": "preset"}), None, {})
+    repository.accept(connection, parent, places=JOBS)
+    for index in range(JOBS):
+        child = NewJob(uuid4(), owner, "reduce", 1, "any", 60.0, json.dumps(spec(index)), None, {}, preset, str(index))
+        repository.accept(connection, child)
+    return preset
+
+
+def through(ledger: Ledger, *blows: Callable[[], object]) -> UUID:
+    preset = submit(ledger)
+    for blow in blows:
+        until_running(ledger, children(ledger, preset)[HIT].id)
+        blow()
+    ended_once(ledger, preset)
+    return preset
+
+
+def children(ledger: Ledger, preset: UUID) -> tuple[Child, ...]:
+    return ledger.database.run_patiently(5.0, families.children, preset)
+
+
+def ended_once(ledger: Ledger, preset: UUID) -> None:
+    ledger.wait([preset], 60)
+    found = children(ledger, preset)
+    assert [child.status for child in found] == [Status.SUCCEEDED] * JOBS
+    assert [ledger.result(child.id)["value"] for child in found] == [answer(index) for index in range(JOBS)]
+    ids = [child.id for child in found]
+    assert ledger.database.run(succeeded_events, ids) == dict.fromkeys(ids, 1)
+    job = ledger.job(preset)
+    assert (job.status, job.progress_done, job.progress_total) == (Status.SUCCEEDED, JOBS, JOBS)
+    assert ledger.history(preset) == ["submitted", "started", "succeeded"]
+    assert len(ledger.result(preset)["jobs"]) == JOBS
+
+
+def test_kill_of_the_worker(settings: Settings, log: Path) -> None:
+    with running(settings, log) as (service, ledger):
+        through(ledger, lambda: service.kill("worker"))
+        assert service.deaths == {"worker": 1}
+
+
+def test_kill_of_the_dispatcher_that_settles(settings: Settings, log: Path) -> None:
+    """Another one stands by, and has to find out how far the preset is."""
+    with (
+        running(settings, log) as (service, ledger),
+        fleet(settings.model_copy(update=QUICK), log, second=DISPATCHER),
+    ):
+        service.wait_until_logged("standing by")
+        through(ledger, lambda: service.kill("dispatcher"))
+        assert service.deaths == {"dispatcher": 1}
+
+
+def test_loss_of_redis_and_of_all_that_it_held(settings: Settings, log: Path, redis_url: str) -> None:
+    with running(settings, log) as (service, ledger), Redis.from_url(redis_url) as redis:
+        through(ledger, redis.flushall)
+        assert service.deaths == {}
+
+
+def test_loss_of_postgres(fragile_settings: Settings, servers: Servers, log: Path) -> None:
+    with running(fragile_settings, log) as (service, ledger):
+        through(ledger, lambda: away(servers.postgres, kill))
+        assert service.deaths == {}
+
+
+def test_a_preset_cancelled_in_its_middle_ends_while_the_dispatcher_is_killed(settings: Settings, log: Path) -> None:
+    with running(settings, log) as (service, ledger):
+        preset = submit(ledger)
+        until_running(ledger, children(ledger, preset)[HIT].id)
+        ledger.database.run(families.cancel, preset)
+        service.kill("dispatcher")
+        ledger.wait([preset], 60)
+        assert ledger.job(preset).status is Status.CANCELLED
+        assert {child.status for child in children(ledger, preset)} == {Status.SUCCEEDED, Status.CANCELLED}
+        assert ledger.history(preset)[-1] == "cancelled"
+        assert ledger.history(preset).count("cancelled") == 1
