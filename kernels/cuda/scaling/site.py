@@ -6,6 +6,7 @@ from types import MappingProxyType
 
 from kernels.backend import Backend, Device
 from kernels.cuda.backend import CudaBackend
+from kernels.cuda.exact import MOST_GPUS
 from kernels.cuda.scaling.crew import CudaCrew
 from kernels.cuda.scaling.gang import Gang
 from kernels.errors import Unavailable
@@ -26,7 +27,7 @@ class CudaSite:
 
     def __init__(self, devices: Sequence[Device]) -> None:
         self.devices = tuple(devices)
-        self.available = len(self.devices)
+        self.available = min(len(self.devices), MOST_GPUS)
 
     def recruits(self, mode: Mode, algorithm: Algorithm, ranks: int, largest: int) -> Sequence[Recruit]:
         indices = [device.index for device in self.devices[:ranks]]
