@@ -86,6 +86,10 @@ class PresetSpec(JobOptions):
     def _runnable(self) -> Self:
         if self.children is not None and not 1 <= len(self.children) <= MAX_CHILDREN:
             raise InvalidInput(f"give 1 to {MAX_CHILDREN} jobs, not {len(self.children)}", "children")
+        for index, child in enumerate(self.children or ()):
+            if child.spec.webhook is not None:
+                told = "a preset tells of its own end; give `webhook` there"
+                raise InvalidInput(told, f"children.{index}.spec.webhook")
         expansion = self.expand()
         if not expansion.children:
             raise InvalidInput(f"no job of {self.preset} can run on {self.backend}", "backend")

@@ -8,7 +8,7 @@ import pytest
 from app.jobs.benchmark_spec import BenchmarkSpec
 from app.jobs.cluster_spec import ClusterSpec
 from app.jobs.spec import job_spec
-from app.jobs.task_spec import needs
+from app.jobs.task_spec import needs, task_spec
 from app.jobs.views import JobView
 from app.results.benchmark import BenchmarkResult
 from tests.app.api import RESULT, Api
@@ -142,7 +142,7 @@ def test_an_impossible_puzzle_is_422_and_names_the_field(
     ],
 )
 def test_the_slots_that_can_run_it_follow_from_the_spec(spec: dict[str, Any], slots: str) -> None:
-    assert needs(job_spec.validate_python(spec)) == slots
+    assert needs(task_spec.validate_python(spec)) == slots
 
 
 def test_results_of_all_kinds_are_served_as_stored(api: Api, http: httpx.Client) -> None:

@@ -218,6 +218,10 @@ def test_a_preset_that_nobody_can_serve_fails_by_its_children(api: Api, http: ht
         ({"children": [{"name": "x", "spec": {"kind": "preset", "preset": "p34"}}]}, "children.0.spec.kind"),
         ({"children": [{"name": "x", "spec": {**THREE_VALUES, "op": "max2"}}]}, "children.0.spec.op"),
         ({"children": [{"name": "x", "spec": {**THREE_VALUES, "backend": "tpu"}}]}, "children.0.spec.backend"),
+        (
+            {"children": [{"name": "x", "spec": {**THREE_VALUES, "webhook": {"url": "https://example.org/"}}}]},
+            "children.0.spec.webhook",
+        ),
         ({"max_n": 0}, "max_n"),
         (
             {"backend": "cpu", "children": [{"name": "x", "spec": {**THREE_VALUES, "backend": "cuda"}}]},
