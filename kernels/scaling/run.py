@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 
 from kernels.bench.summary import Summary
-from kernels.dtypes import DTYPES
+from kernels.dtypes import DTYPES, DType
 from kernels.errors import KernelError, OutOfMemory, RankLost
 from kernels.exact.finish import total
 from kernels.exact.state import ExactState
@@ -49,7 +49,7 @@ class _Conductor:
     def __init__(self, site: Site, study: Study) -> None:
         self._site, self._study = site, study
         self._alone: dict[tuple[Method, int], Summary] = {}
-        self._sums: dict[tuple[Method, int], Sum] = {}
+        self._floats: dict[int, float] = {}
         self._pieces: dict[int, ExactState] = {}
 
     def points(self) -> Iterator[Record]:
@@ -105,15 +105,11 @@ class _Conductor:
             timings = self._sample(team)
             calls: list[float] = team.tell(Call(_CALLS))[0]
             sums: list[Sum] = [held for process in team.tell(Collect()) for held in process]
+            value = value_of(sums[0], source.dtype)
             if case.ranks == 1:
                 self._alone[case.method, case.n] = phases_of(timings).total
-                self._sums[case.method, case.n] = sums[0]
-            held = sums[0]
-            value = (
-                total(held, source.dtype)
-                if isinstance(held, ExactState)
-                else float(np.asarray(held).astype(source.dtype.numpy))
-            )
+                if case.method is Method.FLOAT:
+                    self._floats[case.n] = value
             runs = Runs(timings, calls, value, self._same_bits(case, sums))
             return judged(case, runs, source.dtype.itemsize, self._alone.get((case.method, case.baseline_n)))
 
@@ -134,14 +130,12 @@ class _Conductor:
     def _same_bits(self, case: ArrayCase, sums: list[Sum]) -> bool | None:
         """Whether every rank holds what one rank gets: of floats in strong scaling only, for only there one rank's is
         known; of exact states always."""
-        known: Sum | None
         if case.method is Method.EXACT:
-            known = self._pieces.get(case.n)
-        elif case.scaling is Scaling.STRONG:
-            known = self._sums.get((case.method, case.n))
-        else:
-            known = None
-        return None if known is None else all(held == known for held in sums)
+            state = self._pieces.get(case.n)
+            return None if state is None else all(held == state for held in sums)
+        alone = self._floats.get(case.n) if case.scaling is Scaling.STRONG else None
+        dtype = DTYPES[self._study.dtype]
+        return None if alone is None else all(value_of(held, dtype).hex() == alone.hex() for held in sums)
 
     def _message(self, shift: "_Shift", case: MessageCase) -> MessageRecord:
         def measure(team: Team) -> MessageRecord:
@@ -162,6 +156,11 @@ class _Conductor:
             return MessageRecord.timed(case, len(spans) * runs, seconds, correct=correct)
 
         return shift.attempt(measure, lambda outcome, reason: MessageRecord.without(case, outcome, reason))
+
+
+def value_of(held: Sum, dtype: DType) -> float:
+    """What ranks hold, rounded once to the dtype of the elements."""
+    return total(held, dtype) if isinstance(held, ExactState) else float(np.asarray(held).astype(dtype.numpy))
 
 
 class _Shift:
