@@ -12,8 +12,9 @@ from kernels.accuracy.permutations import permuted
 from kernels.cpu.memory import require
 from kernels.source import GeneratedSource
 
-KEPT_BYTES = 1 << 31
-"""Of permuted arrays that are kept for the next method; larger ones are made again, a second for 50 million."""
+KEPT_BYTES = 1_700_000_000
+"""Of permuted arrays that are kept for the next method, such as 8 of 50 million float32; what is more is made again,
+which takes a second for 50 million."""
 
 BYTES_AN_ELEMENT = 12
 """Times the elements' own size (a float32's at least), kept orders not counted: a copy to sort and its target, terms,

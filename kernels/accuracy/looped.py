@@ -72,10 +72,9 @@ def _run(method: str, terms: NDArray[Any], grain: Any, product: Any) -> Any:
 
 def _terms(op: str, operands: tuple[NDArray[Any], ...], to: "np.dtype[Any]") -> NDArray[Any]:
     """What the op adds or multiplies, in dtype `to`."""
-    x = operands[0].astype(to, copy=False)
     if op not in ("dot", "norm2"):
-        return x
-    products: NDArray[Any] = x * operands[-1].astype(to, copy=False)
+        return operands[0].astype(to, copy=False)
+    products: NDArray[Any] = np.multiply(operands[0], operands[-1], dtype=to)
     return products
 
 
