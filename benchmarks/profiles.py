@@ -1,0 +1,121 @@
+"""What the kernels of a sum take of this machine's GPU, and how well they use it: `python -m benchmarks.profiles`.
+
+Every strategy of ours on float32, as launched; with counters where `ncu` is on PATH. `--out` writes every point as JSON;
+`--from` prints the table of such a file instead.
+"""
+
+import argparse
+import json
+import platform
+import socket
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from kernels.bench import Axes, Cache
+from kernels.catalog import EXACT
+from kernels.cuda.device import describe
+from kernels.cuda.launch import Gpu
+from kernels.cuda.profile.run import profile
+from kernels.cuda.strategies import FAST, own_strategies
+from kernels.errors import Unavailable
+
+SIZES = (1_000_000, 1 << 28)
+COLUMNS = (
+    "strategy",
+    "n",
+    "kernel",
+    "registers",
+    "shared bytes",
+    "threads",
+    "blocks",
+    "blocks an SM",
+    "occupancy",
+    "waves",
+    "µs",
+    "% of DRAM's peak",
+    "warp efficiency",
+    "achieved occupancy",
+)
+
+
+def strategies() -> tuple[str, ...]:
+    """The exact one and the fast one first."""
+    return (EXACT, FAST, *(name for name in own_strategies() if name != FAST))
+
+
+def measure(gpu: Gpu, *, counters: bool) -> dict[str, Any]:
+    """Every point, as it will be written."""
+    axes = Axes(strategies(), ("sum",), ("float32",), SIZES, (Cache.COLD,))
+    points = []
+    for record in profile(axes, gpu, gpu.arch, counters=counters):
+        points.append(asdict(record))
+        print(f"\r\x1b[K{len(points)}/{len(axes)}", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    return {
+        "script": "benchmarks.profiles",
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "host": {"name": socket.gethostname(), "python": platform.python_version()},
+        "device": asdict(describe(gpu)),
+        "points": points,
+    }
+
+
+def table(points: Sequence[dict[str, Any]]) -> str:
+    """A line a kernel, in Markdown."""
+    lines = ["| " + " | ".join(COLUMNS) + " |", "|---|---:|---|" + "---:|" * (len(COLUMNS) - 3)]
+    for point in points:
+        for kernel in point["kernels"]:
+            cells = (f"`{point['strategy']}`", f"{point['n']:,}", f"`{kernel['name'].partition('<')[0]}`")
+            lines.append("| " + " | ".join((*cells, *_figures(kernel))) + " |")
+        if point["outcome"] != "measured":
+            lines.append(f"| `{point['strategy']}` | {point['n']:,} | {point['outcome']}: {point['reason']} |")
+    return "\n".join(lines)
+
+
+def _figures(kernel: dict[str, Any]) -> tuple[str, ...]:
+    counters = kernel["counters"] or {}
+    shared = kernel["static_shared"] + kernel["dynamic_shared"]
+    return (
+        *(f"{number:,}" for number in (kernel["registers"], shared, kernel["threads"], kernel["blocks"])),
+        str(kernel["blocks_per_multiprocessor"]),
+        f"{kernel['occupancy_percent']:.0f} %",
+        f"{kernel['waves']:.3f}",
+        *(
+            "–" if counters.get(name) is None else f"{counters[name]:.1f}"
+            for name in ("duration_us", "dram_percent", "warp_efficiency_percent", "achieved_occupancy_percent")
+        ),
+    )
+
+
+def main() -> int:
+    """Measure, or read, and print; 2 without a GPU."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, help="write every point here, as JSON")
+    parser.add_argument("--from", type=Path, dest="source", help="print the table of this file")
+    parser.add_argument("--no-counters", action="store_true", help="do not run ncu")
+    arguments = parser.parse_args()
+    if arguments.source is not None:
+        found = json.loads(arguments.source.read_text())
+    else:
+        try:
+            gpu = Gpu(0)
+        except Unavailable as error:
+            print(error, file=sys.stderr)
+            return 2
+        found = measure(gpu, counters=not arguments.no_counters)
+    if arguments.out is not None:
+        arguments.out.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    print(f"{found['device']['name']}, {found['when']}\n")
+    print(table(found["points"]))
+    for reason in dict.fromkeys(point["counters_unavailable"] for point in found["points"]):
+        if reason:
+            print(f"\nno counters: {reason}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
