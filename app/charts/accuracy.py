@@ -23,8 +23,8 @@ def charts(result: AccuracyResult) -> list[Chart]:
 def errors(
     name: str, title: str, points: Sequence[AccuracyPoint], published: Mapping[str, Sequence[tuple[int, float]]] = {}
 ) -> Chart:
-    """Absolute error against the exact value, on logarithmic axes. `published` are (n, error) by the document's name of
-    the method. What is exactly right has no place on such an axis: it is told in the subtitle."""
+    """Absolute error against the exact value, on logarithmic axes, and dashed the `published` (n, error) of a method.
+    What is exactly right has no place on such an axis: it is told in the subtitle."""
     methods = list(dict.fromkeys(point.method for point in points))
     lines = [
         Line(
@@ -37,11 +37,10 @@ def errors(
         )
         for method in methods
     ]
-    lines += [
-        Line(f"{method} (published)", [Point(n, error) for n, error in rows], published=True)
-        for method, rows in published.items()
-    ]
     right = [line.name for line in lines if all(point.y == 0 for point in line.points)]
+    lines += [
+        Line(method, [Point(n, error) for n, error in rows], published=True) for method, rows in published.items()
+    ]
     subtitle = "absolute error of a float against the exact value"
     if right:
         subtitle += f"; without error everywhere: {', '.join(right)}"
@@ -52,7 +51,8 @@ def errors(
             title,
             subtitle,
             f"Absolute error against the number of elements, both logarithmic, one line each for "
-            f"{', '.join(line.name for line in lines)}. The largest measured error is that of {worst.method} with "
+            f"{', '.join(methods)}{'; dashed, the published ones' if published else ''}. "
+            f"The largest measured error is that of {worst.method} with "
             f"{significant(float(worst.absolute_error or 0.0))} at {worst.n:,} elements.",
         ),
         Axis("elements"),

@@ -88,7 +88,8 @@ def _moved(spec: TaskSpec, backend: BackendName) -> dict[str, Any]:
             there = {row.name for row in strategies() if row.backend == backend}
             kept = tuple(name for name in spec.strategies if name in there)
             if not kept or (spec.backend not in ("auto", backend)):
-                raise LeftOut(f"it measures {', '.join(spec.strategies)} on {spec.backend}")
+                where = "" if spec.backend == "auto" else f" on {spec.backend}"
+                raise LeftOut(f"it measures {', '.join(spec.strategies)}{where}")
             return {"backend": backend, "strategies": kept}
         case ReduceSpec() | ClusterSpec() | BenchmarkSpec() | AccuracySpec() | ScalingSpec() | ProfileSpec():
             if spec.backend not in ("auto", backend):

@@ -64,7 +64,7 @@ def _outcome(study: Study, job: str, name: str, published: Mapping[str, Sequence
     if result is not None:
         with_error = [point for point in points.values() if point.absolute_error is not None]
         dashed = {
-            method: [(n, error) for n, error in zip(p05().task3_sizes, errors, strict=True) if error > 0]
+            METHODS[method]: [(n, error) for n, error in zip(p05().task3_sizes, errors, strict=True) if error > 0]
             for method, errors in published.items()
         }
         if with_error:
