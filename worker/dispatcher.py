@@ -95,7 +95,8 @@ class Dispatcher:
         if now >= self._next_holds:
             self._next_holds = now + _HOLDS_EVERY_S
             for held in self._database.run(holds.refresh, self._limits):
-                log.info("held by a quota", user=held.user_id, quota=held.quota, limit=held.limit, until=held.until)
+                if held.until is not None:  # others come and go with every job
+                    log.info("held by a quota", user=held.user_id, quota=held.quota, until=held.until.isoformat())
         if now < self._quiet_until:
             return
         for job_id in self._database.run(outbox.take_back_expired, self._settings.max_losses):

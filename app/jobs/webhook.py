@@ -4,7 +4,7 @@ import base64
 import binascii
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, HttpUrl, SerializationInfo, field_serializer
+from pydantic import AfterValidator, ConfigDict, Field, HttpUrl, SerializationInfo, field_serializer
 
 from app.jobs.frozen import Frozen
 
@@ -37,6 +37,8 @@ def _secret(given: str) -> str:
 
 class Webhook(Frozen):
     """A receiver, and the secret that what it receives is signed with (https://www.standardwebhooks.com)."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"url": "https://hooks.example.org/warpfold"}]})
 
     url: Annotated[HttpUrl, AfterValidator(_plain)] = Field(description="http or https; redirects are not followed")
     secret: Annotated[str, AfterValidator(_secret)] | None = Field(

@@ -13,13 +13,13 @@ from sqlalchemy import (
     cast,
     delete,
     func,
-    insert,
     literal,
     null,
     or_,
     select,
     tuple_,
 )
+from sqlalchemy.dialects.postgresql import insert as upsert
 
 from app.auth.models import users
 from app.jobs.models import jobs, waits, workers
@@ -77,9 +77,14 @@ def refresh(connection: Connection, defaults: Limits) -> Sequence[Held]:
         keys = [(one.user_id, one.quota) for one in gone]
         connection.execute(delete(quota_holds).where(tuple_(quota_holds.c.user_id, quota_holds.c.quota).in_(keys)))
     new = sorted(found - kept, key=lambda one: (one.user_id, one.quota))
-    if new:
-        rows = [{"user_id": one.user_id, "quota": one.quota, "limit": one.limit, "until": one.until} for one in new]
-        connection.execute(insert(quota_holds), rows)
+    for one in new:
+        row = {"limit": one.limit, "until": one.until}
+        connection.execute(
+            upsert(quota_holds)
+            .values(user_id=one.user_id, quota=one.quota, **row)
+            # A dispatcher that has not yet heard that it no longer leads may be at it, too.
+            .on_conflict_do_update(index_elements=["user_id", "quota"], set_=row)
+        )
     return new
 
 

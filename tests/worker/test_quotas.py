@@ -1,4 +1,5 @@
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
 import pytest
@@ -163,3 +164,12 @@ def test_without_a_pace_or_a_slot_the_start_is_unknown(ledger: Ledger, database:
     assert ledger.job(alone).estimated_start_at is None
     ledger.worker("cpu")
     assert ledger.job(ledger.submit()).estimated_start_at is None  # what is ahead never ran before
+
+
+def test_two_dispatchers_may_look_at_once(ledger: Ledger, database: BlockingDatabase) -> None:
+    ledger.worker("cpu")
+    put(ledger, "ada", Limits(running=0))
+    ledger.submit(owner="ada")
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: database.run(holds.refresh, Limits()), range(40)))
+    assert database.run(holds.refresh, Limits()) == []
