@@ -1,6 +1,6 @@
 """What the kernels of a sum take of this machine's GPU, and how well they use it: `python -m benchmarks.profiles`.
 
-Every strategy of ours on float32, as launched; with counters where `ncu` is on PATH. `--out` writes every point as JSON;
+Every strategy of ours on float32, as launched, with counters where `ncu` is on PATH. `--out` writes all points as JSON;
 `--from` prints the table of such a file instead.
 """
 
