@@ -2,4 +2,4 @@
 
 QUEUE = "warpfold_queue"  # something to dispatch, or room in a slot; no payload
 JOB = "warpfold_job"  # payload: the id of a job whose row changed
-ACCESS = "warpfold_access"  # a token was revoked; no payload
+ACCESS = "warpfold_access"  # a token was revoked, or a role changed; no payload

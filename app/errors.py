@@ -110,11 +110,11 @@ class NotAcceptable(ApiError):
 
 
 class Conflict(ApiError):
-    """The job's state does not allow this."""
+    """The present state does not allow this."""
 
     status = 409
     type = "conflict"
-    title = "The job's state does not allow this"
+    title = "The present state does not allow this"
 
 
 class TooLarge(ApiError):
