@@ -19,3 +19,13 @@ def test_any_other_name_is_refused(slot: str) -> None:
 def test_a_gpu_that_is_not_there_is_unavailable() -> None:
     with pytest.raises(Unavailable):
         open_backend("cuda:999")
+
+
+def test_the_gang_is_all_gpus_or_unavailable() -> None:
+    try:
+        gang = open_backend("gang")
+    except Unavailable as error:
+        assert "no GPU" in str(error)
+    else:
+        assert gang.device.backend == "cuda"
+        assert "×" in gang.device.name

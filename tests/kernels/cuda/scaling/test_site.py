@@ -1,0 +1,56 @@
+"""What a team on GPUs is made of, as far as that is known without one."""
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from kernels.backend import Device
+from kernels.cuda.exact import MOST_GPUS
+from kernels.cuda.scaling.crew import CudaCrew
+from kernels.cuda.scaling.site import CudaSite
+from kernels.scaling.axes import Algorithm, Mode
+
+GPU = Device("cuda", "NVIDIA H200", 0, 140 << 30, 132, "9.0", "GPU-0", ())
+
+
+def gpus(count: int) -> CudaSite:
+    return CudaSite([replace(GPU, index=index) for index in range(count)])
+
+
+def arguments(site: CudaSite, mode: Mode, ranks: int) -> list[tuple[object, ...]]:
+    found = []
+    for recruit in site.recruits(mode, Algorithm.RING, ranks, 0):
+        assert isinstance(recruit, partial)
+        assert recruit.func is CudaCrew
+        found.append(recruit.args)
+    return found
+
+
+def test_one_process_has_all_gpus_and_else_each_its_own() -> None:
+    assert arguments(gpus(4), Mode.ONE_PROCESS, 3) == [([0, 1, 2], 0, 3)]
+    assert arguments(gpus(4), Mode.PROCESS_PER_RANK, 3) == [([0], 0, 3), ([1], 1, 3), ([2], 2, 3)]
+    assert arguments(gpus(4), Mode.PROCESS_PER_RANK, 1) == [([0], 0, 1)]
+
+
+def test_a_single_gpus_slot_uses_that_gpu() -> None:
+    assert arguments(CudaSite([replace(GPU, index=5)]), Mode.ONE_PROCESS, 1) == [([5], 0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "said"), [(Algorithm.AUTO, None), (Algorithm.RING, "Ring"), (Algorithm.TREE, "Tree")]
+)
+def test_the_algorithm_is_said_in_the_environment_and_nvlink_sharp_stays_off(
+    algorithm: Algorithm, said: str | None
+) -> None:
+    assert gpus(2).environment(algorithm) == {"NCCL_ALGO": said, "NCCL_NVLS_ENABLE": "0"}
+
+
+def test_there_are_no_more_ranks_than_an_exact_sum_has_room_for() -> None:
+    assert gpus(8).available == 8
+    assert gpus(64).available == MOST_GPUS
+
+
+def test_a_message_has_room_to_be_sent_received_and_checked() -> None:
+    assert gpus(2).room(2) * 3 < GPU.memory_bytes
+    assert gpus(2).memory(2) == 2 * GPU.memory_bytes

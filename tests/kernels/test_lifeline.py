@@ -1,0 +1,46 @@
+import os
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+SCRIPT = """
+import os, subprocess, sys, time
+from kernels.lifeline import end_with
+
+if len(sys.argv) == 1:
+    grandchild = subprocess.Popen([sys.executable, "-c", os.environ["SCRIPT"], str(os.getpid())])
+    print(grandchild.pid, flush=True)
+else:
+    end_with(int(sys.argv[1]))
+    print("tied", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks the Linux kernel")
+def test_a_process_ends_with_the_one_that_started_it() -> None:
+    parent = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT], env={**os.environ, "SCRIPT": SCRIPT}, stdout=subprocess.PIPE, text=True
+    )
+    with parent:
+        assert parent.stdout is not None
+        lines = [parent.stdout.readline().strip(), parent.stdout.readline().strip()]
+        assert "tied" in lines
+        pid = int(next(line for line in lines if line != "tied"))
+        assert psutil.pid_exists(pid)
+        parent.kill()
+        parent.wait()
+        give_up = time.monotonic() + 30
+        while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+            assert time.monotonic() < give_up
+            time.sleep(0.01)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks the Linux kernel")
+def test_a_process_whose_parent_is_gone_already_ends_at_once() -> None:
+    script = "from kernels.lifeline import end_with; end_with(1 << 22); print('still here')"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
