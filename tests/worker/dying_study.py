@@ -1,0 +1,40 @@
+"""A real child on the CPU that dies of one method of an accuracy study."""
+
+import os
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kernels.accuracy import study
+from kernels.accuracy.looped import looped
+from worker.execute import Kernels
+from worker.folders import Folders
+from worker.messages import Request, Success, Tell
+
+DEADLY = "kahan"
+
+
+class Dying:
+    """Runs any spec, and is killed where it comes to `DEADLY`."""
+
+    def __init__(self) -> None:
+        self._kernels = Kernels("cpu", "here:cpu", Folders((), Path()))
+
+    @property
+    def device(self) -> Mapping[str, object]:
+        return self._kernels.device
+
+    def run(self, request: Request, tell: Tell) -> Success:
+        vars(study)[looped.__name__] = _deadly  # in this process alone
+        return self._kernels.run(request, tell)
+
+
+def dying() -> Dying:
+    return Dying()
+
+
+def _deadly(method: str, *operands: Any) -> float:
+    if method == DEADLY:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return looped(method, *operands)

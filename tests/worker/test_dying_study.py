@@ -1,0 +1,50 @@
+"""An accuracy study whose child dies on the way, with real children and a real database."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.config import Settings
+from app.db import BlockingDatabase
+from app.jobs.states import Status
+from app.results.accuracy import AccuracyResult
+from tests.worker.dying_study import DEADLY, dying
+from tests.worker.ledger import Ledger
+from worker.gpu_lock import GpuTurn
+from worker.slot import Slot
+from worker.stop import Stop
+from worker.tasks import Place, run_job
+
+STUDY = {
+    "kind": "accuracy",
+    "methods": ["sequential", DEADLY, "tree", "exact"],
+    "distributions": ["normal"],
+    "sizes": [1000],
+}
+
+
+@pytest.fixture
+def place(settings: Settings, database: BlockingDatabase, stop: Stop, tmp_path: Path) -> Iterator[Place]:
+    slot = Slot("cpu", dying, stop, grace_s=0.3)
+    slot.ready()
+    yield Place("here:cpu", slot, GpuTurn(tmp_path, []), database, settings, stop)
+    slot.close()
+
+
+def test_a_method_that_kills_its_process_fails_alone_and_every_other_point_is_whole(
+    ledger: Ledger, place: Place
+) -> None:
+    job_id = ledger.submit(spec=STUDY)
+    run_job(place, job_id, 1)
+    assert ledger.job(job_id).status is Status.SUCCEEDED
+    points = AccuracyResult.model_validate(ledger.result(job_id)).points
+    assert [(point.method, point.outcome) for point in points] == [
+        ("sequential", "measured"),
+        (DEADLY, "failed"),
+        ("tree", "measured"),
+        ("exact", "measured"),
+    ]
+    assert points[1].reason == "the process that measured it died (signal 9)"
+    assert all(point.bound_verdict == "held" for point in points if point.outcome == "measured")
+    assert ledger.points(job_id) == len(points)
