@@ -2,12 +2,14 @@
 #
 # PYTHON   which interpreter .venv is made from (3.11 or newer)
 # CUDA     13, 12 or empty: which CUDA packages to install; found from the driver
+# NAME     folder below docs/reports that `make reports` writes to
 # BIN      set it to use an environment of your own instead of .venv, e.g. BIN="$$(dirname $$(which python3))/"
 
 PYTHON ?= $(firstword $(foreach p,python3.12 python3.11 python3,$(shell $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
 CUDA   ?= $(shell nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: *\(1[23]\).*/\1/p')
 LOCK   := requirements$(if $(CUDA),-cuda$(CUDA)).lock
 PORT   ?= 8080
+NAME   ?= here
 ARCH   ?= ci
 
 ifndef BIN
@@ -16,7 +18,7 @@ RUN := .venv/.run-$(LOCK)
 DEV := .venv/.dev
 endif
 
-.PHONY: help demo serve test check format lock migrate compile-cuda gpu-test bench clean
+.PHONY: help demo serve test check format lock migrate compile-cuda gpu-test bench reports clean
 .DEFAULT_GOAL := help
 
 help: ## This list
@@ -78,6 +80,9 @@ bench: $(DEV) ## The tables of README and docs, measured on this machine
 
 COMPILE = $(BIN)uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header pyproject.toml
+
+reports: $(DEV) ## Every preset on this machine, published figures beside measured ones, into docs/reports/$(NAME)
+	$(BIN)python -m benchmarks.presets --to docs/reports/$(NAME)
 
 lock: $(DEV) ## Resolve the pinned dependencies anew
 	$(COMPILE) --extra dev --output-file requirements-dev.lock
