@@ -68,10 +68,9 @@ def submit(
     as_json: Json = False,
 ) -> None:
     """Submit a job, from a file, from options, or from both: options win. Prints the job's id."""
-    spec = _read(file) if file is not None else {}
+    spec = {"kind": "reduce"} | (_read(file) if file is not None else {})
     given = {"kind": kind, "op": op, "strategy": strategy, "backend": backend, "priority": priority}
     spec |= {name: value for name, value in {**given, "timeout_s": time_limit}.items() if value is not None}
-    spec.setdefault("kind", "reduce")
     source = _source(generate=generate, n=n, seed=seed, values=values, path=path, dataset=dataset, dtype=dtype)
     if source:
         spec["source"] = {**spec.get("source", {}), **source} if "type" not in source else source

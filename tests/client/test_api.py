@@ -5,10 +5,12 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import httpx
 import pytest
 
 from client.api import Client
 from client.errors import FieldError, Refused, Unreachable
+from client.patience import Patience
 
 JOB = {
     "id": "5f0c",
@@ -28,20 +30,27 @@ JOB = {
 
 
 class Wire(ThreadingHTTPServer):
-    """Plays back raw answers and keeps the idempotency keys that it was sent: what HTTP libraries get on the wire."""
+    """Plays back raw answers, and keeps the idempotency keys and bodies that it was sent."""
 
     def __init__(self, answers: list[tuple[int, dict[str, str], object]]) -> None:
         self.answers = answers
         self.keys: list[str | None] = []
+        self.sent: list[bytes] = []
         super().__init__(("127.0.0.1", 0), Playback)
 
 
 class Playback(BaseHTTPRequestHandler):
     server: Wire
 
+    def do_GET(self) -> None:
+        self._answer()
+
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.sent.append(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.keys.append(self.headers["Idempotency-Key"])
+        self._answer()
+
+    def _answer(self) -> None:
         status, headers, body = self.server.answers.pop(0)
         content = json.dumps(body).encode()
         self.send_response(status)
@@ -98,3 +107,46 @@ def test_a_service_that_stays_away_is_reported_after_the_patience(wire: Wire) ->
     wire.server_close()
     with Client(f"http://127.0.0.1:{port}", "wf_x", patience_s=0.3) as client, pytest.raises(Unreachable):
         client.job("5f0c")
+
+
+def test_a_service_that_asks_for_more_patience_than_there_is_refuses(wire: Wire) -> None:
+    wire.answers = [(429, {"Retry-After": "60"}, {"title": "Too many requests or jobs", "detail": "1000 of your jobs"})]
+    with _client(wire) as client, pytest.raises(Refused, match="1000 of your jobs") as refusal:
+        client.submit({})
+    assert refusal.value.status == 429
+
+
+def test_the_pause_that_the_service_asks_for_is_kept() -> None:
+    busy = httpx.Response(503, headers={"Retry-After": "2"})
+    patience = Patience(10)
+    assert patience.after(busy) == 2.0
+    assert Patience(1).after(busy) is None, "that would be longer than the patience"
+    assert patience.after(httpx.Response(503, headers={"Retry-After": "Sat, 21 Nov 2026 00:00:00 GMT"})) is not None
+    assert patience.after(httpx.Response(404)) is None
+
+
+def test_pauses_grow_and_are_spread() -> None:
+    patience = Patience(60)
+    pauses = [patience.after(httpx.Response(503)) for _ in range(8)]
+    for index, pause in enumerate(pauses):
+        longest = min(2.0, 0.1 * 2**index)
+        assert pause is not None
+        assert longest / 2 <= pause <= longest
+
+
+def test_an_upload_that_was_cut_off_is_sent_again_whole(wire: Wire) -> None:
+    dataset = {
+        **{"id": "ab", "name": "", "owner": "ada", "dtype": "float64", "shape": [3], "count": 3, "bytes": 152},
+        **{"created_at": "2026-11-21T00:00:00Z", "last_used_at": "2026-11-21T00:00:00Z"},
+    }
+    wire.answers = [(404, {}, {}), (503, {"Retry-After": "0"}, {}), (201, {}, dataset)]
+    with _client(wire) as client:
+        assert client.upload([1.0, 2.0, 3.0]).id == "ab"
+    assert wire.sent[0] == wire.sent[1]
+    assert len(wire.sent[0]) == 152
+
+
+def test_what_json_cannot_say_is_not_sent(wire: Wire) -> None:
+    with _client(wire) as client, pytest.raises(ValueError, match="JSON"):
+        client.submit({"timeout_s": float("nan")})
+    assert wire.keys == []

@@ -18,6 +18,7 @@ _OURS = ("WARPFOLD", "XDG")
 _UUID = re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _CHANGING = (
     (_UUID, "ID"),
+    (re.compile(r"(?m)^[0-9a-f]{8}\b"), "ID"),  # in short, as lists begin
     (re.compile(r"\b\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?([+-]\d\d:\d\d|Z)?"), "TIME"),
     (re.compile(r"\b\d\d-\d\d \d\d:\d\d:\d\d\b"), "TIME"),
     (re.compile(r"\b\d{4}-\d\d-\d\d\b"), "DAY"),

@@ -1,0 +1,89 @@
+"""Runs the examples of a page in a folder of its own, at a service."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.client.service import Service
+from tests.docs.pages import Block, blocks, commands, fits
+
+_MARK = "\x1e"  # stands between the outputs of two commands
+
+
+@dataclass(frozen=True)
+class Runner:
+    """A folder, and an environment in which `warpfold` is a command and the service is known."""
+
+    folder: Path
+    environment: dict[str, str]
+
+    @classmethod
+    def at(cls, service: Service, folder: Path) -> "Runner":
+        programs = folder / ".bin"
+        programs.mkdir()
+        for name, arguments in (("warpfold", "-m client"), ("python", "")):
+            program = programs / name
+            program.write_text(f'#!/bin/sh\nexec {sys.executable} {arguments} "$@"\n')
+            program.chmod(0o755)
+        return cls(
+            folder,
+            {
+                **os.environ,
+                "PATH": f"{programs}:{os.environ['PATH']}",
+                "PYTHONPATH": str(Path(__file__).parents[2]),
+                "COLUMNS": "110",
+                "TERM": "dumb",
+                "XDG_CONFIG_HOME": str(folder / ".config"),
+                "WARPFOLD_URL": service.url,
+                "WARPFOLD_TOKEN": service.token,
+            },
+        )
+
+    def run(self, page: Path) -> int:
+        """Run all examples of a page; how many were compared. Raises AssertionError with what differs."""
+        compared = 0
+        pythons: list[tuple[Block, Block | None]] = []
+        found = list(blocks(page))
+        for block, following in zip(found, [*found[1:], None], strict=True):
+            if block.language == "console":
+                compared += self._console(page, block)
+            elif block.language == "python":
+                pythons.append((block, following if following and following.language == "text" else None))
+        return compared + self._python(page, pythons)
+
+    def _console(self, page: Path, block: Block) -> int:
+        wanted = commands(block)
+        # The mark leaves `$?` as it was.
+        script = "\n".join(f"{one.words}\n__code=$?; printf '{_MARK}'; (exit $__code)" for one in wanted)
+        printed = self._execute(["bash", "-c", script]).split(_MARK)
+        for one, output in zip(wanted, printed, strict=False):
+            assert fits(one.output, output), f"{page}:{block.line}: $ {one.words}\nprinted:\n{output}"
+        return len(wanted)
+
+    def _python(self, page: Path, pairs: Sequence[tuple[Block, Block | None]]) -> int:
+        if not pairs:
+            return 0
+        script = "\n".join(f"{code.text}\nprint('{_MARK}', end='')" for code, _ in pairs)
+        printed = self._execute([sys.executable, "-c", script]).split(_MARK)
+        assert len(printed) == len(pairs) + 1, f"{page}: {printed[-1]}"
+        for (code, output), text in zip(pairs, printed, strict=False):
+            expected = "" if output is None else output.text
+            assert fits(expected, text), f"{page}:{code.line}: printed:\n{text}"
+        return len(pairs)
+
+    def _execute(self, command: Sequence[str]) -> str:
+        done = subprocess.run(
+            command,
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=180,
+        )
+        return done.stdout
