@@ -1,0 +1,54 @@
+"""The arrays of a study."""
+
+import numpy as np
+import pytest
+
+from kernels.accuracy import arrays as module
+from kernels.accuracy.arrays import Arrays
+from kernels.accuracy.permutations import permuted
+from kernels.cpu import memory
+from kernels.dtypes import DTYPES
+from kernels.errors import OutOfMemory
+from kernels.source import GeneratedSource
+
+SOURCE = GeneratedSource("normal", 1000, (1 << 64) - 1, DTYPES["float32"])
+
+
+def test_the_second_array_has_the_next_seed_and_the_first_follows_the_last() -> None:
+    second = GeneratedSource("normal", 1000, 0, DTYPES["float32"])
+    assert np.array_equal(Arrays(SOURCE).y, second.read(0, 1000))
+
+
+def test_both_operands_of_a_dot_product_are_permuted_alike() -> None:
+    made = Arrays(SOURCE)
+    x, y = made.permuted("dot", 2)
+    assert np.array_equal(x, permuted(made.x, SOURCE.seed, 2))
+    assert np.array_equal(y, permuted(made.y, SOURCE.seed, 2))
+    assert len(made.permuted("sum", 2)) == 1
+
+
+def test_orders_are_kept_while_they_are_small_and_made_again_when_they_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "KEPT_BYTES", 2 * 4000)
+    made = Arrays(SOURCE)
+    found = [made.permuted("sum", number)[0] for number in range(3)]
+    again = [made.permuted("sum", number)[0] for number in range(3)]
+    assert [a is b for a, b in zip(found, again, strict=True)] == [True, True, False]
+    assert all(np.array_equal(a, b) for a, b in zip(found, again, strict=True))
+
+
+def test_references_are_numpys_in_float64() -> None:
+    made = Arrays(SOURCE)
+    x, y = made.x.astype(np.float64), made.y.astype(np.float64)
+    assert made.reference("sum") == np.sum(x)
+    assert made.reference("mean") == np.mean(x)
+    assert made.reference("dot") == np.dot(x, y)
+    assert made.reference("norm2") == np.sqrt(np.sum(np.square(x)))
+    assert made.reference("prod") == np.prod(x)
+
+
+def test_an_array_that_would_not_fit_is_refused_before_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "available_bytes", lambda: 1 << 30)
+    with pytest.raises(OutOfMemory, match=r"an accuracy study of 1,000,000,000 elements of float32 needs 48,000,000"):
+        Arrays(GeneratedSource("normal", 10**9, 0, DTYPES["float32"]))
