@@ -20,7 +20,7 @@ class VegaBundle:
     """The bundle, kept in `directory` under its version."""
 
     def __init__(self, directory: Path) -> None:
-        self._path = directory / f"vega-{version('vl-convert-python')}.js"
+        self._directory = directory
         self._making = asyncio.Lock()
         self._asset: Asset | None = None
 
@@ -28,19 +28,20 @@ class VegaBundle:
         """The script, ready to be served. Raises OSError if it can be neither read nor made."""
         async with self._making:
             if self._asset is None:
-                if not self._path.is_file():
-                    await self._make()
-                self._asset = await asyncio.to_thread(lambda: vega_asset(self._path.read_bytes()))
+                path = self._directory / f"vega-{version('vl-convert-python')}.js"
+                if not path.is_file():
+                    await self._make(path)
+                self._asset = await asyncio.to_thread(lambda: vega_asset(path.read_bytes()))
         return self._asset
 
-    async def _make(self) -> None:
+    async def _make(self, path: Path) -> None:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "app.dashboard.vega", stdout=asyncio.subprocess.PIPE
         )
         script, _ = await process.communicate()
         if process.returncode != 0:
             raise OSError(f"the bundle of Vega could not be made: exit code {process.returncode}")
-        await asyncio.to_thread(_keep, self._path, script)
+        await asyncio.to_thread(_keep, path, script)
 
 
 def _keep(path: Path, script: bytes) -> None:
