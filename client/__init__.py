@@ -18,8 +18,10 @@ from client.models import (
     Job,
     Merged,
     OtherResult,
+    ProfileResult,
     ReduceResult,
     Result,
+    ScalingResult,
 )
 from client.results import Measurement, Results
 from kernels.exact import ExactState
@@ -41,10 +43,12 @@ __all__ = [
     "Merged",
     "NotConfigured",
     "OtherResult",
+    "ProfileResult",
     "ReduceResult",
     "Refused",
     "Result",
     "Results",
+    "ScalingResult",
     "Terms",
     "Unreachable",
     "WaitedTooLong",

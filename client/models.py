@@ -50,6 +50,9 @@ class ReduceResult(Answer):
     provenance: dict[str, Any] = {}
     state: str | None
 
+    def __repr__(self) -> str:
+        return f"<ReduceResult {self.op} of {self.count:,} elements as {self.dtype}: {self.value!r}, {self.strategy}>"
+
     def _repr_html_(self) -> str:
         rounded = "correctly rounded" if self.correctly_rounded else "not correctly rounded"
         return html.facts(
@@ -89,6 +92,33 @@ class ClusterResult(Answer):
     same_bits_as_model: bool
 
 
+class ScalingResult(Answer):
+    """How a sum scales over GPUs: arrays in `points`, bare all-reduces in `messages`, each with the fields that
+    `docs/scaling.md` lists. `note` says what stood in for GPUs, if anything did."""
+
+    dtype: str
+    note: str | None
+    available: int
+    points: tuple[dict[str, Any], ...]
+    messages: tuple[dict[str, Any], ...]
+    measured: int
+    skipped: int
+    failed: int
+    suspect: int
+
+
+class ProfileResult(Answer):
+    """What the kernels of strategies take of a GPU of architecture `arch`: a point a strategy, op, dtype and size, with
+    its `kernels`. `note` says what is unknown without a GPU."""
+
+    arch: str
+    note: str | None
+    points: tuple[dict[str, Any], ...]
+    measured: int
+    skipped: int
+    failed: int
+
+
 class OtherResult(Answer):
     """The result of another kind of job."""
 
@@ -97,7 +127,13 @@ def _kind(value: Any) -> str:
     """Which of the results `value` is: each has a field that no other has."""
     if isinstance(value, BaseModel):
         return type(value).__name__
-    named = {"correctly_rounded": "ReduceResult", "suspect": "BenchmarkResult", "puzzle": "ClusterResult"}
+    named = {
+        "correctly_rounded": "ReduceResult",
+        "ceiling_gbps": "BenchmarkResult",
+        "puzzle": "ClusterResult",
+        "messages": "ScalingResult",
+        "arch": "ProfileResult",
+    }
     return next((name for field, name in named.items() if isinstance(value, dict) and field in value), "OtherResult")
 
 
@@ -105,6 +141,8 @@ Result = Annotated[
     Annotated[ReduceResult, Tag("ReduceResult")]
     | Annotated[BenchmarkResult, Tag("BenchmarkResult")]
     | Annotated[ClusterResult, Tag("ClusterResult")]
+    | Annotated[ScalingResult, Tag("ScalingResult")]
+    | Annotated[ProfileResult, Tag("ProfileResult")]
     | Annotated[OtherResult, Tag("OtherResult")],
     Discriminator(_kind),
 ]
@@ -147,6 +185,9 @@ class Job(Answer):
 
     def __hash__(self) -> int:
         return hash(self.id)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id}: {self.kind}, {self.status}>"
 
     def _repr_html_(self) -> str:
         done = self.progress

@@ -1,0 +1,59 @@
+"""Results of all kinds, told apart."""
+
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from app.results.benchmark import BenchmarkResult
+from app.results.cluster import ClusterResult
+from app.results.profile import ProfileResult
+from app.results.reduce import ReduceResult
+from app.results.scaling import ScalingResult
+from client import models
+
+ADAPTER: TypeAdapter[Any] = TypeAdapter(models.Result)
+EXAMPLE: dict[str, Any] = ReduceResult.model_json_schema()["examples"][0]
+COMMON: dict[str, Any] = {name: EXAMPLE[name] for name in ("backend", "device", "provenance")}
+COUNTS = {"measured": 1, "skipped": 0, "failed": 0}
+TIMES = {"timings": {"queued_ms": 1.0, "total_ms": 2.0}}
+
+
+def of_the_service(model: type[Any], **facts: Any) -> Any:
+    """As the service writes it: what the model does not allow is an error here."""
+    return model.model_validate({**COMMON, **facts}).model_dump(mode="json")
+
+
+@pytest.mark.parametrize(
+    ("served", "read"),
+    [
+        (EXAMPLE, models.ReduceResult),
+        (
+            of_the_service(BenchmarkResult, cases=1, **COUNTS, suspect=0, ceiling_gbps=None, peak_gbps=None, **TIMES),
+            models.BenchmarkResult,
+        ),
+        (
+            of_the_service(
+                ClusterResult,
+                **{"puzzle": "reduction", "size": 1024, "threads": 256, "cluster_size": 4, "values": [523776.0]},
+                **{"texts": ["523776.0"], "hex": ["0x1.ff8p+18"], "model": True, "why_model": "a CPU has no clusters"},
+                **{"same_bits_as_model": True, "checks": [], "timings": EXAMPLE["timings"]},
+            ),
+            models.ClusterResult,
+        ),
+        (
+            of_the_service(
+                ScalingResult,
+                **{"dtype": "float32", "distribution": "normal", "note": None, "devices": [], "available": 2},
+                **{"points": [], "messages": [], "suspect": 0},
+                **COUNTS,
+                **TIMES,
+            ),
+            models.ScalingResult,
+        ),
+        (of_the_service(ProfileResult, arch="sm_90", note=None, points=[], **COUNTS, **TIMES), models.ProfileResult),
+        ({"some": "kind of a newer service"}, models.OtherResult),
+    ],
+)
+def test_a_result_is_read_as_what_it_is(served: dict[str, Any], read: type[models.Answer]) -> None:
+    assert type(ADAPTER.validate_python(served)) is read
