@@ -19,7 +19,7 @@ COUNTS = {"measured": 1, "skipped": 0, "failed": 0}
 TIMES = {"timings": {"queued_ms": 1.0, "total_ms": 2.0}}
 
 
-def of_the_service(model: type[Any], **facts: Any) -> Any:
+def of_the_service(model: type[Any], /, **facts: Any) -> Any:
     """As the service writes it: what the model does not allow is an error here."""
     return model.model_validate({**COMMON, **facts}).model_dump(mode="json")
 
