@@ -38,7 +38,7 @@ router = APIRouter(prefix=PREFIX, tags=["datasets"])
     },
     openapi_extra={
         "requestBody": {
-            "required": True,
+            "required": False,  # no bytes are an array of no elements
             "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
         }
     },

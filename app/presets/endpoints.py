@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 
 from app.auth.bearer import User
-from app.errors import NotFound
+from app.errors import Invalid, NotFound
 from app.openapi import answers
 from app.presets import catalogue
 from app.presets.views import PresetLine, PresetList, PresetView
@@ -25,7 +25,7 @@ async def show_presets(user: User) -> PresetList:
     return PresetList(items=lines, groups={name: list(members) for name, members in catalogue.groups().items()})
 
 
-@router.get("/{name}", summary="One preset", responses=answers(NotFound))
+@router.get("/{name}", summary="One preset", responses=answers(NotFound, Invalid))
 async def show_preset(name: str, user: User) -> PresetView:
     """A preset: its jobs as they would be submitted, and the published figures."""
     if name not in catalogue.names():
