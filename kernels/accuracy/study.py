@@ -3,13 +3,10 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernels.accuracy.arithmetic import arithmetic_of
 from kernels.accuracy.arrays import Arrays, SourceOf
@@ -17,15 +14,13 @@ from kernels.accuracy.axes import Axes
 from kernels.accuracy.bounds import Bound, bound_of
 from kernels.accuracy.errors import distance, relative, written
 from kernels.accuracy.exactly import Truth, to_float, ulp
-from kernels.accuracy.looped import how, looped
-from kernels.accuracy.methods import Method, method_named
+from kernels.accuracy.methods import method_named
+from kernels.accuracy.places import Compute, Place, Places
 from kernels.accuracy.point import Case, Measured, Point, Verdict
 from kernels.backend import Backend
-from kernels.bench.engine import Outcome
-from kernels.bench.rig import Rig, open_rig
-from kernels.dtypes import DType, dtype_named
-from kernels.errors import CudaError, InvalidInput, KernelError, OutOfMemory, Unavailable
-from kernels.source import ArraySource
+from kernels.bench.engine import Outcome, outcome_of
+from kernels.dtypes import DType
+from kernels.errors import CudaError
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,48 +55,32 @@ def run(
         broken: CudaError | None = None
         try:
             point = Point(case, Outcome.MEASURED, measured=study.measure(case))
-        except (InvalidInput, Unavailable, OutOfMemory, MemoryError) as error:
-            point = Point(case, Outcome.SKIPPED, _sentence(error))
-        except CudaError as error:
-            broken, point = error, Point(case, Outcome.FAILED, _sentence(error))
-        except KernelError as error:
-            point = Point(case, Outcome.FAILED, _sentence(error))
         except Exception as error:  # a peer's library may raise anything, and the other cases go on
-            point = Point(case, Outcome.FAILED, f"{type(error).__name__}: {_sentence(error)}")
+            point = Point(case, *outcome_of(error))
+            broken = error if isinstance(error, CudaError) else None
         yield point
         if broken is not None:
             raise broken
-
-
-def _sentence(error: BaseException) -> str:
-    return str(error).strip() or type(error).__name__
-
-
-Compute = Callable[[], float]
 
 
 class _Study:
     """Keeps the arrays of the latest (distribution, dtype, n), because the next case mostly wants the same."""
 
     def __init__(self, backend: Backend, source_of: SourceOf, repeats: Repeats) -> None:
-        self._slot = backend.device.backend
-        self._rigs: dict[str, Rig] = {self._slot: open_rig(backend)}
-        self._backends: dict[str, Backend] = {self._slot: backend}
-        self._source_of, self._repeats = source_of, repeats
+        self._places, self._source_of, self._repeats = Places(backend), source_of, repeats
         self._key: tuple[str, str, int] | None = None
         self._arrays: Arrays | None = None
 
     def measure(self, case: Case) -> Measured:
-        method = method_named(case.method)
-        place = self._place(method)
+        place = self._places.of(method_named(case.method))
         arrays = self._load(case)
         truth = arrays.truth(case.op)
-        with self._active(place):
-            value, repeatable, elapsed_ms = self._runs(case, method, place, arrays)
-            distinct = self._distinct(case, method, place, arrays)
+        with place.active():
+            value, repeatable, elapsed_ms = self._runs(place.computing(case, arrays.operands(case.op)))
+            distinct = self._distinct(place, case, arrays)
         reference = arrays.reference(case.op)
         absolute = distance(value, truth.value)
-        bound = _bound(case, self._slot, truth, value)
+        bound = _bound(case, self._places.slot, truth, value)
         verdict = Verdict.NOT_APPLICABLE
         if bound.value is not None:
             held = absolute is not None and absolute <= bound.value
@@ -126,28 +105,9 @@ class _Study:
             reference_error=abs(value - reference),
             rounded_reference_error=abs(value - _narrowed(reference, truth.dtype)),
             reference_own_error=written(distance(reference, truth.value), reference),
-            how=self._how(case, method, place),
+            how=place.how(case),
             elapsed_ms=elapsed_ms,
         )
-
-    def _place(self, method: Method) -> str:
-        """The backend that `method` runs on: the slot's, or its host. Raises Unavailable where that has no such."""
-        if self._slot in method.backends:
-            return self._slot
-        if "cpu" in method.backends:
-            return "cpu"
-        raise Unavailable(f"{method.name} runs on {' and '.join(method.backends)}, and this slot is of {self._slot}")
-
-    def _rig(self, place: str) -> Rig:
-        if place not in self._rigs:
-            from kernels.cpu.backend import CpuBackend
-
-            self._backends[place] = CpuBackend()
-            self._rigs[place] = open_rig(self._backends[place])
-        return self._rigs[place]
-
-    def _active(self, place: str) -> AbstractContextManager[None]:
-        return nullcontext() if place == "cpu" else self._rig(place).active()
 
     def _load(self, case: Case) -> Arrays:
         key = (case.distribution, case.dtype, case.n)
@@ -156,9 +116,8 @@ class _Study:
             self._arrays = Arrays(self._source_of(*key))
         return self._arrays
 
-    def _runs(self, case: Case, method: Method, place: str, arrays: Arrays) -> tuple[float, bool | None, float]:
+    def _runs(self, compute: Compute) -> tuple[float, bool | None, float]:
         """The value, whether it was the same in every run (None after one), the milliseconds of the quickest run."""
-        compute = self._computing(case, method, place, arrays.operands(case.op))
         values, quickest = [], math.inf
         for _ in range(self._repeats.runs):
             began = time.perf_counter()
@@ -167,35 +126,10 @@ class _Study:
         repeatable = len({value.hex() for value in values}) == 1 if len(values) > 1 else None
         return values[0], repeatable, quickest * 1e3
 
-    def _distinct(self, case: Case, method: Method, place: str, arrays: Arrays) -> int | None:
+    def _distinct(self, place: Place, case: Case, arrays: Arrays) -> int | None:
         """How many different results the random orders gave; None for no orders."""
-        found = set()
-        for number in range(self._repeats.permutations):
-            operands = arrays.permuted(case.op, number)
-            found.add(self._computing(case, method, place, operands)().hex())
-        return len(found) or None
-
-    def _computing(self, case: Case, method: Method, place: str, operands: tuple[NDArray[Any], ...]) -> Compute:
-        """What computes the case on `operands` again and again."""
-        if method.strategy is None:
-            return lambda: looped(method.name, case.op, operands, dtype_named(case.dtype))
-        strategy, rig, sources = method.strategy, self._rig(place), [ArraySource(array) for array in operands]
-        if len(sources) == 2:
-            backend = self._backends[place]
-            first, other = sources
-            return lambda: float(backend.reduce(first, case.op, strategy=strategy, other=other).value)
-        subject = rig.load(sources[0]).subject(case.op, strategy)
-
-        def compute() -> float:
-            subject.run()
-            return float(subject.value())
-
-        return compute
-
-    def _how(self, case: Case, method: Method, place: str) -> str:
-        if method.strategy is None:
-            return how(method.name, dtype_named(case.dtype))
-        return f"strategy {method.strategy} on {self._rig(place).device.name}"
+        orders = (arrays.permuted(case.op, number) for number in range(self._repeats.permutations))
+        return len({place.computing(case, operands)().hex() for operands in orders}) or None
 
 
 def _narrowed(value: float, dtype: DType) -> float:

@@ -78,21 +78,23 @@ def run(
         try:
             with rig.active():
                 point = bench.point(case)
-        except (InvalidInput, Unavailable, OutOfMemory, MemoryError) as error:
-            point = Point(case, Outcome.SKIPPED, _sentence(error))
-        except CudaError as error:
-            broken, point = error, Point(case, Outcome.FAILED, _sentence(error))
-        except KernelError as error:
-            point = Point(case, Outcome.FAILED, _sentence(error))
         except Exception as error:  # a peer's library may raise anything, and the other cases go on
-            point = Point(case, Outcome.FAILED, f"{type(error).__name__}: {_sentence(error)}")
+            point = Point(case, *outcome_of(error))
+            broken = error if isinstance(error, CudaError) else None
         yield point
         if broken is not None:
             raise broken
 
 
-def _sentence(error: BaseException) -> str:
-    return str(error).strip() or type(error).__name__
+def outcome_of(error: Exception) -> tuple[Outcome, str]:
+    """What becomes of a case that raised `error`, and why."""
+    sentence = str(error).strip() or type(error).__name__
+    match error:
+        case InvalidInput() | Unavailable() | OutOfMemory() | MemoryError():
+            return Outcome.SKIPPED, sentence
+        case KernelError():
+            return Outcome.FAILED, sentence
+    return Outcome.FAILED, f"{type(error).__name__}: {sentence}"
 
 
 def _values(subject: Subject) -> list[Value]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kernels.accuracy import study
+from kernels.accuracy import places
 from kernels.accuracy.looped import looped
 from worker.execute import Kernels
 from worker.folders import Folders
@@ -26,7 +26,7 @@ class Dying:
         return self._kernels.device
 
     def run(self, request: Request, tell: Tell) -> Success:
-        vars(study)[looped.__name__] = _deadly  # in this process alone
+        vars(places)[looped.__name__] = _deadly  # in this process alone
         return self._kernels.run(request, tell)
 
 

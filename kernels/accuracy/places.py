@@ -1,0 +1,115 @@
+"""Where methods run: strategies on the slot's device, loops and what the device has not on its host."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from kernels.accuracy.looped import how, looped
+from kernels.accuracy.methods import Method, method_named
+from kernels.accuracy.point import Case
+from kernels.backend import Backend
+from kernels.bench.rig import Rig, open_rig
+from kernels.dtypes import dtype_named
+from kernels.errors import Unavailable
+from kernels.source import ArraySource
+
+Compute = Callable[[], float]
+"""Computes a case on its arrays, again with every call."""
+
+
+class Place(Protocol):
+    """Where some of the methods run."""
+
+    def active(self) -> AbstractContextManager[None]:
+        """To be held while anything is computed."""
+        ...
+
+    def computing(self, case: Case, operands: tuple[NDArray[Any], ...]) -> Compute:
+        """What computes `case` on `operands`, brought to where it runs and compiled."""
+        ...
+
+    def how(self, case: Case) -> str:
+        """How and where, for people."""
+        ...
+
+
+class Places:
+    """The places of a slot's backend. A host beside a GPU is opened when a method first wants it."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._device = _Device(backend, open_rig(backend))
+        self._loops = _Loops()
+
+    @property
+    def slot(self) -> str:
+        """The slot's kind of backend: "cpu" or "cuda"."""
+        return self._device.backend.device.backend
+
+    def of(self, method: Method) -> Place:
+        """Where `method` runs. Raises Unavailable where it needs another kind of slot."""
+        if method.strategy is None:
+            return self._loops
+        if self.slot in method.backends:
+            return self._device
+        if "cpu" in method.backends:
+            return self._host
+        raise Unavailable(f"{method.name} runs on {' and '.join(method.backends)}, and this slot is of {self.slot}")
+
+    @cached_property
+    def _host(self) -> "_Device":
+        from kernels.cpu.backend import CpuBackend
+
+        backend = CpuBackend()
+        return _Device(backend, open_rig(backend))
+
+
+class _Loops:
+    """The loops, on one thread of the host."""
+
+    def active(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def computing(self, case: Case, operands: tuple[NDArray[Any], ...]) -> Compute:
+        dtype = dtype_named(case.dtype)
+        looped(case.method, case.op, tuple(array[:2] for array in operands), dtype)  # compiles it
+        return lambda: looped(case.method, case.op, operands, dtype)
+
+    def how(self, case: Case) -> str:
+        return how(case.method, dtype_named(case.dtype))
+
+
+@dataclass(frozen=True)
+class _Device:
+    """The strategies of a backend."""
+
+    backend: Backend
+    rig: Rig
+
+    def active(self) -> AbstractContextManager[None]:
+        return self.rig.active()
+
+    def computing(self, case: Case, operands: tuple[NDArray[Any], ...]) -> Compute:
+        strategy, sources = _strategy(case), [ArraySource(array) for array in operands]
+        if len(sources) == 2:
+            first, other = sources
+            return lambda: float(self.backend.reduce(first, case.op, strategy=strategy, other=other).value)
+        subject = self.rig.load(sources[0]).subject(case.op, strategy)
+
+        def compute() -> float:
+            subject.run()
+            return float(subject.value())
+
+        return compute
+
+    def how(self, case: Case) -> str:
+        return f"strategy {_strategy(case)} on {self.backend.device.name}"
+
+
+def _strategy(case: Case) -> str:
+    strategy = method_named(case.method).strategy
+    assert strategy is not None, f"{case.method} is a loop"
+    return strategy
