@@ -83,7 +83,9 @@ def line_chart(words: Words, x: Axis, y: Axis, lines: Sequence[Line], levels: Se
     dash = altair.StrokeDash(
         "kind:N",
         scale=altair.Scale(domain=kinds, range=[_DASHES[kind] for kind in kinds]),
-        legend=altair.Legend(title=None, symbolType="stroke") if len(kinds) > 1 else None,
+        legend=altair.Legend(title=None, symbolType="stroke", symbolStrokeColor="gray", symbolSize=300)
+        if len(kinds) > 1
+        else None,
     )
     base = altair.Chart(inline(rows)).encode(
         x=altair.X(

@@ -36,7 +36,7 @@ class Study:
         if job is None:
             return f"left out: {self.left_out[name]}" if name in self.left_out else f"{name} was not run"
         if job.result is not None:
-            return f"{name} did not include it"
+            return f"not among the points of {name}"
         return f"{name} {job.job.status.value}" + (f": {job.job.error}" if job.job.error else "")
 
 
