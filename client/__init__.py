@@ -12,6 +12,7 @@ from client.errors import (
     WarpfoldError,
 )
 from client.models import (
+    AccuracyResult,
     BenchmarkResult,
     ClusterResult,
     Dataset,
@@ -22,12 +23,14 @@ from client.models import (
     ReduceResult,
     Result,
     ScalingResult,
+    ThreeNumbersResult,
 )
 from client.results import Measurement, Results
 from kernels.exact import ExactState
 from kernels.ops import Terms
 
 __all__ = [
+    "AccuracyResult",
     "AsyncClient",
     "AsyncLiveJob",
     "BenchmarkResult",
@@ -50,6 +53,7 @@ __all__ = [
     "Results",
     "ScalingResult",
     "Terms",
+    "ThreeNumbersResult",
     "Unreachable",
     "WaitedTooLong",
     "WarpfoldError",

@@ -119,6 +119,30 @@ class ProfileResult(Answer):
     failed: int
 
 
+class AccuracyResult(Answer):
+    """How far methods are from the truth: a point a method and array, each with the fields that `docs/accuracy.md`
+    lists. `exceeded` counts errors beyond their bound."""
+
+    points: tuple[dict[str, Any], ...]
+    measured: int
+    skipped: int
+    failed: int
+    exceeded: int
+
+
+class ThreeNumbersResult(Answer):
+    """Three numbers added in all `orders`, each with its `expression`, `value` and errors, and their true sum."""
+
+    dtype: str
+    a: JsonValue
+    b: JsonValue
+    c: JsonValue
+    exact: JsonValue
+    exact_hex: str
+    orders: tuple[dict[str, Any], ...]
+    distinct_values: int
+
+
 class OtherResult(Answer):
     """The result of another kind of job."""
 
@@ -133,6 +157,8 @@ def _kind(value: Any) -> str:
         "puzzle": "ClusterResult",
         "messages": "ScalingResult",
         "arch": "ProfileResult",
+        "exceeded": "AccuracyResult",
+        "orders": "ThreeNumbersResult",
     }
     return next((name for field, name in named.items() if isinstance(value, dict) and field in value), "OtherResult")
 
@@ -143,6 +169,8 @@ Result = Annotated[
     | Annotated[ClusterResult, Tag("ClusterResult")]
     | Annotated[ScalingResult, Tag("ScalingResult")]
     | Annotated[ProfileResult, Tag("ProfileResult")]
+    | Annotated[AccuracyResult, Tag("AccuracyResult")]
+    | Annotated[ThreeNumbersResult, Tag("ThreeNumbersResult")]
     | Annotated[OtherResult, Tag("OtherResult")],
     Discriminator(_kind),
 ]

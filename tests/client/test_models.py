@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
+from app.results.accuracy import AccuracyResult, ThreeNumbersResult
 from app.results.benchmark import BenchmarkResult
 from app.results.cluster import ClusterResult
 from app.results.profile import ProfileResult
@@ -52,6 +53,16 @@ def of_the_service(model: type[Any], /, **facts: Any) -> Any:
             models.ScalingResult,
         ),
         (of_the_service(ProfileResult, arch="sm_90", note=None, points=[], **COUNTS, **TIMES), models.ProfileResult),
+        (of_the_service(AccuracyResult, points=[], exceeded=0, **COUNTS, **TIMES), models.AccuracyResult),
+        (
+            of_the_service(
+                ThreeNumbersResult,
+                **{"dtype": "float32", "a": 1e8, "b": 1.0, "c": -1e8, "exact": 1.0, "exact_hex": "0x1.0p+0"},
+                **{"orders": [], "distinct_values": 2},
+                **TIMES,
+            ),
+            models.ThreeNumbersResult,
+        ),
         ({"some": "kind of a newer service"}, models.OtherResult),
     ],
 )
