@@ -13,7 +13,8 @@ from kernels.dtypes import DTYPES, DType
 from kernels.errors import InvalidInput
 from kernels.exact import round_ratio, round_sqrt
 
-_NARROW = DTYPES["float32"].precision
+_SINGLE = DTYPES["float32"].precision
+_PRODUCTS = ("dot", "norm2")
 
 
 def looped(method: str, op: str, operands: tuple[NDArray[Any], ...], dtype: DType) -> float:
@@ -25,12 +26,11 @@ def looped(method: str, op: str, operands: tuple[NDArray[Any], ...], dtype: DTyp
     product = True if op == "prod" else None
     with np.errstate(all="ignore"):
         if method == "float64_accumulator":
-            total = float(loops.wide_chain(_terms(op, operands, np.dtype(np.float64)), product))
+            wide = np.dtype(np.float64) if op in _PRODUCTS else dtype.numpy
+            total = float(loops.wide_chain(_held(_terms(op, operands, wide)), product))
         else:
-            terms, grain = _terms(op, operands, dtype.numpy), None
-            if dtype.itemsize == 2:
-                terms, grain = terms.astype(np.float32), np.uint32(_NARROW - dtype.precision)
-            total = float(_run(method, terms, grain, product))
+            grain = np.uint32(_SINGLE - dtype.precision) if dtype.itemsize == 2 else None
+            total = float(_run(method, _held(_terms(op, operands, dtype.numpy)), grain, product))
     return _finished(op, total, operands[0].size, dtype)
 
 
@@ -72,10 +72,15 @@ def _run(method: str, terms: NDArray[Any], grain: Any, product: Any) -> Any:
 
 def _terms(op: str, operands: tuple[NDArray[Any], ...], to: "np.dtype[Any]") -> NDArray[Any]:
     """What the op adds or multiplies, in dtype `to`."""
-    if op not in ("dot", "norm2"):
+    if op not in _PRODUCTS:
         return operands[0].astype(to, copy=False)
     products: NDArray[Any] = np.multiply(operands[0], operands[-1], dtype=to)
     return products
+
+
+def _held(terms: NDArray[Any]) -> NDArray[Any]:
+    """As the loops take them: float16 and bfloat16 in float32."""
+    return terms.astype(np.float32) if terms.itemsize == 2 else terms
 
 
 def _sorted(t: NDArray[Any], *, descending: bool) -> NDArray[Any]:
