@@ -1,0 +1,92 @@
+"""An upload whose api is killed: nothing of it is ever taken for an array, and what lies about is swept up."""
+
+import io
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+
+from app.auth.repository import create_token
+from app.config import Settings
+from app.datasets.store import Store
+from app.datasets.sweep import tidy
+from app.db import BlockingDatabase
+from tests.worker import processes
+
+
+@contextmanager
+def api_process(settings: Settings, log: Path) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
+    """An api in a process of its own, and its port."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    process = processes.start(settings, log, "uvicorn", "--factory", "app.main:create_app", "--port", str(port))
+    try:
+        give_up = time.monotonic() + 60
+        while True:
+            try:
+                assert httpx.get(f"http://127.0.0.1:{port}/healthz").status_code == 200
+                break
+            except httpx.TransportError:
+                assert time.monotonic() < give_up, log.read_text()[-3000:]
+                time.sleep(0.05)
+        yield process, port
+    finally:
+        if process.poll() is None:
+            processes.end([process])
+
+
+@pytest.fixture
+def database(settings: Settings) -> Iterator[BlockingDatabase]:
+    database = BlockingDatabase(settings.database_url, application="test")
+    yield database
+    database.close()
+
+
+def test_an_api_that_is_killed_in_the_middle_of_an_upload_keeps_nothing_of_it(
+    settings: Settings, database: BlockingDatabase, tmp_path: Path
+) -> None:
+    token = database.run(create_token, "ann")
+    buffer = io.BytesIO()
+    np.save(buffer, np.arange(1_000_000.0))
+    file = buffer.getvalue()
+    headers = {"Authorization": f"Bearer {token}"}
+    incoming = settings.datasets_dir() / "incoming"
+    with (
+        api_process(settings, tmp_path / "log") as (process, port),
+        socket.create_connection(("127.0.0.1", port)) as wire,
+    ):
+        wire.sendall(
+            b"POST /v1/datasets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n"
+            % (token.encode(), len(file))
+        )
+        wire.sendall(file[: len(file) // 2])
+        give_up = time.monotonic() + 30
+        while sum(path.stat().st_size for path in incoming.glob("*")) < 2 << 20:
+            assert time.monotonic() < give_up, "the upload did not begin"
+            time.sleep(0.01)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    [half] = list(incoming.iterdir())
+    assert half.stat().st_size < len(file)
+    with api_process(settings, tmp_path / "log") as (_, port):
+        url = f"http://127.0.0.1:{port}/v1/datasets"
+        assert httpx.get(url, headers=headers).json()["items"] == []
+        kept = httpx.post(url, headers=headers, content=file)
+        assert kept.status_code == 201
+    store = Store(settings.datasets_dir())
+    assert store.path(kept.json()["id"]).read_bytes() == file
+    long_ago = time.time() - 7200
+    os.utime(half, (long_ago, long_ago))
+    tidy(database, store, timedelta(days=1))
+    assert not half.exists()
+    assert store.path(kept.json()["id"]).exists()
