@@ -1,25 +1,22 @@
 """A study from its first point to its last: one team after another, each told point after point."""
 
 import time
-from collections.abc import Callable, Iterator
-from typing import TypeVar
+from collections.abc import Iterator
 
 import numpy as np
 
 from kernels.bench.summary import Summary
 from kernels.dtypes import DTYPES, DType
-from kernels.errors import KernelError, OutOfMemory, RankLost
 from kernels.exact.finish import total
 from kernels.exact.state import ExactState
 from kernels.scaling.axes import Algorithm, Method, Mode, Outcome, Scaling
 from kernels.scaling.crew import Call, Check, Collect, Exchange, Load, Piecewise, Post, Sample, Sum, Timing
 from kernels.scaling.judge import Runs, judged, phases_of
 from kernels.scaling.records import ArrayRecord, Libraries, MessageRecord, Record
+from kernels.scaling.shift import Shift
 from kernels.scaling.site import Site
 from kernels.scaling.study import ArrayCase, MessageCase, Study
 from kernels.scaling.team import Team
-
-T = TypeVar("T")
 
 _BATCH = 8
 """Runs that are asked for at a time: as many as a held stream takes."""
@@ -37,7 +34,7 @@ _SPANS = 7
 
 def run(site: Site, study: Study) -> Iterator[Record]:
     """Every point of `study`, as soon as it is measured: arrays on one rank first, then team by team; and once, after
-    those of one rank, the libraries.
+    those of the first team, its libraries.
 
     What has no room or no ranks is skipped with the reason; what goes wrong in a rank fails the point, and its team is
     made anew. Raises RankLost where a process of a team dies.
@@ -51,13 +48,14 @@ class _Conductor:
         self._alone: dict[tuple[Method, int], Summary] = {}
         self._floats: dict[int, float] = {}
         self._pieces: dict[int, ExactState] = {}
+        self._told = False
 
     def points(self) -> Iterator[Record]:
-        with _Shift(self._site, Mode.ONE_PROCESS, Algorithm.AUTO, 1, 0) as shift:
+        with Shift(self._site, Mode.ONE_PROCESS, Algorithm.AUTO, 1, 0) as shift:
             self._add_up_pieces(shift)
             for case in self._study.alone():
                 yield self._array(shift, case)
-            yield Libraries(shift.versions)
+            yield from self._libraries(shift)
         for mode, algorithm, ranks in self._study.teams():
             cases = list(self._study.together(mode, algorithm, ranks))
             messages = [MessageCase(mode, algorithm, ranks, nbytes) for nbytes in self._study.messages]
@@ -68,7 +66,7 @@ class _Conductor:
                 continue
             room = self._site.room(ranks)
             fitting = [message.nbytes for message in messages if message.nbytes <= room]
-            with _Shift(self._site, mode, algorithm, ranks, max(fitting, default=0)) as shift:
+            with Shift(self._site, mode, algorithm, ranks, max(fitting, default=0)) as shift:
                 for case in cases:
                     yield self._array(shift, case)
                 for message in messages:
@@ -77,8 +75,15 @@ class _Conductor:
                     else:
                         reason = f"{ranks} ranks have no room for messages above {room:,} bytes"
                         yield MessageRecord.without(message, Outcome.SKIPPED, reason)
+                yield from self._libraries(shift)
 
-    def _add_up_pieces(self, shift: "_Shift") -> None:
+    def _libraries(self, shift: Shift) -> Iterator[Libraries]:
+        """Those of the first team that there is."""
+        if shift.versions is not None and not self._told:
+            self._told = True
+            yield Libraries(shift.versions)
+
+    def _add_up_pieces(self, shift: Shift) -> None:
         """What all exact sums are compared with: one rank adds up each array, which it may have no room for, in
         pieces."""
         possible = [case for case in self._study.arrays() if case.ranks <= self._site.available]
@@ -94,7 +99,7 @@ class _Conductor:
             return None
         return f"the array takes {needed / 1e9:.1f} GB, and its ranks have {there / 1e9:.1f} GB of memory"
 
-    def _array(self, shift: "_Shift", case: ArrayCase) -> ArrayRecord:
+    def _array(self, shift: Shift, case: ArrayCase) -> ArrayRecord:
         reason = self._no_room(case)
         if reason is not None:
             return ArrayRecord.without(case, Outcome.SKIPPED, reason)
@@ -137,7 +142,7 @@ class _Conductor:
         dtype = DTYPES[self._study.dtype]
         return None if alone is None else all(value_of(held, dtype).hex() == alone.hex() for held in sums)
 
-    def _message(self, shift: "_Shift", case: MessageCase) -> MessageRecord:
+    def _message(self, shift: Shift, case: MessageCase) -> MessageRecord:
         def measure(team: Team) -> MessageRecord:
             team.tell(Post(case.nbytes))
             spans: list[float] = []
@@ -161,39 +166,3 @@ class _Conductor:
 def value_of(held: Sum, dtype: DType) -> float:
     """What ranks hold, rounded once to the dtype of the elements."""
     return total(held, dtype) if isinstance(held, ExactState) else float(np.asarray(held).astype(dtype.numpy))
-
-
-class _Shift:
-    """A team, made when it is first needed, and made anew after something went wrong in it."""
-
-    def __init__(self, site: Site, mode: Mode, algorithm: Algorithm, ranks: int, largest: int) -> None:
-        self._make: Callable[[], Team] = lambda: Team(
-            site.recruits(mode, algorithm, ranks, largest), site.environment(algorithm)
-        )
-        self._team: Team | None = None
-
-    def __enter__(self) -> "_Shift":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._team is not None:
-            self._team.close()
-
-    @property
-    def versions(self) -> tuple[tuple[str, str], ...]:
-        return self.team().versions
-
-    def team(self) -> Team:
-        if self._team is None:
-            self._team = self._make()
-        return self._team
-
-    def attempt(self, measure: Callable[[Team], T], without: Callable[[Outcome, str], T]) -> T:
-        """What `measure` gives, or a point without figures if the team refuses."""
-        try:
-            return measure(self.team())
-        except RankLost:
-            raise
-        except KernelError as error:
-            self._team = None  # its processes are gone
-            return without(Outcome.SKIPPED if isinstance(error, OutOfMemory) else Outcome.FAILED, str(error))
