@@ -55,6 +55,7 @@ struct DotSum {
     template <int FLIGHT>
     __device__ void operator()(TilePair<T, FLIGHT>& pair) {
         auto &x = pair.x, &y = pair.y;
+        bool inside = true;
         if constexpr (ALWAYS_INSIDE<T>) {
             if (!all_finite(x) || !all_finite(y)) specials.set_aside(x, y);
             specials.look(x, y);
@@ -67,9 +68,9 @@ struct DotSum {
             }
             specials.look(x, y);
             const Range span{of_x.lowest() + of_y.lowest(), of_x.highest() + of_y.highest()};
-            if (span.lowest < window.lowest || span.highest > window.highest) {
+            if (!window.holds(span)) {
                 if (of_x.all_zero() || of_y.all_zero()) return;
-                if (!move(span)) return add_slowly(x, y);
+                inside = move(span);
             }
         }
         if (left < x.SIZE) {
@@ -77,16 +78,18 @@ struct DotSum {
             left = Added::BUDGET;
         }
         left -= x.SIZE;
+        if (!inside) return add_each(x, y);
 #pragma unroll
         for (int at = 0; at < x.SIZE; ++at) terms.add(widen(x[at]), widen(y[at]));
     }
 
     __device__ bool move(const Range& span) {
         if (misses++ < PATIENCE) return false;
-        const Range there = Added::range(span.highest);
-        if (span.lowest < there.lowest || span.highest > there.highest) return false;
+        Range there;
+        int top;
+        if (!window_around<Added>(span, top, there)) return false;
         terms.flush();
-        terms.move(span.highest);
+        terms.move(top);
         window = there;
         left = Added::BUDGET;
         misses = 0;
@@ -94,10 +97,17 @@ struct DotSum {
     }
 
     template <int FLIGHT>
-    __device__ void add_slowly(const Tile<T, FLIGHT>& x, const Tile<T, FLIGHT>& y) {
+    __device__ void add_each(const Tile<T, FLIGHT>& x, const Tile<T, FLIGHT>& y) {
         terms.reserve(x.SIZE);
 #pragma unroll
-        for (int at = 0; at < x.SIZE; ++at) terms.add_slowly(widen(x[at]), widen(y[at]));
+        for (int at = 0; at < x.SIZE; ++at) {
+            const Wide<T> a = widen(x[at]), b = widen(y[at]);
+            const int exponent = exponent_of<T>(key_of(a)) + exponent_of<T>(key_of(b));
+            if (window.holds({exponent, exponent}))
+                terms.add(a, b);
+            else
+                terms.add_slowly(a, b);
+        }
     }
 
     __device__ void finish() {

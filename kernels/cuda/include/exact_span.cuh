@@ -43,6 +43,7 @@ struct Span {
     __device__ bool all_finite() const { return largest < uint32(KEY_LIMIT<T>) << KEY_SHIFT<T>; }
     __device__ int highest() const { return exponent_of<T>(largest); }
     __device__ int lowest() const { return exponent_of<T>(smallest + 1); }
+    __device__ Range range() const { return {lowest(), highest()}; }
 };
 
 // A range of exponents, as keys to be compared with those of a span. It starts as the empty one.
@@ -58,4 +59,16 @@ struct Gate {
     }
     __device__ bool empty() const { return ceiling == 0; }
     __device__ bool admits(const Span<T>& span) const { return span.smallest >= floor && span.largest < ceiling; }
+    __device__ bool admits(uint32 key) const { return key - 1 >= floor && key < ceiling; }
 };
+
+// The top of the window of `Terms` in whose middle the exponents lie; false if no window holds them.
+template <class Terms>
+__device__ bool window_around(const Range& exponents, int& top, Range& window) {
+    top = exponents.highest;
+    const int spare = Terms::range(top).length() - exponents.length();
+    if (spare < 0) return false;
+    top += spare / 2;
+    window = Terms::range(top);
+    return window.holds(exponents);
+}

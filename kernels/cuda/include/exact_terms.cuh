@@ -1,6 +1,6 @@
 // The terms of a sum (values, magnitudes, products, squares, or values and squares together) with their windows and,
-// behind those, their digits. Each says which exponents of elements a window holds (`range`), moves it (`move`), and adds
-// elements that lie in it (`add`) or anywhere (`add_slowly`).
+// behind those, their digits. Each says which exponents of elements a window with a given top holds (`range`), moves it
+// (`move`), and adds elements that lie in it (`add`) or anywhere (`add_slowly`).
 #pragma once
 #include "exact_format.cuh"
 #include "exact_window.cuh"
@@ -16,8 +16,7 @@ constexpr int MARGIN = sizeof(T) == 8 ? 0 : 16;
 template <class T>
 constexpr int VALUE_LEVELS = is_same<T, float16> ? 1 : sizeof(T) == 8 ? 3 : 2;
 
-// HEADROOM: binades that a window leaves above the largest element that it is moved for.
-template <class T, int THREADS, bool MAGNITUDE, int L = VALUE_LEVELS<T>, int HEADROOM = 8, int BITS = 52>
+template <class T, int THREADS, bool MAGNITUDE, int L = VALUE_LEVELS<T>, int BITS = 52>
 struct ValueTerms {
     using F = Format<T>;
     using W = Window<L, F::PRECISION - 1, 1>;
@@ -29,8 +28,8 @@ struct ValueTerms {
 
     __device__ explicit ValueTerms(int64* memory) : digits(memory) { window.start(EVERYWHERE); }
 
-    static __device__ Range range(int largest) { return W::range(W::unit_for(largest + HEADROOM)); }
-    __device__ void move(int largest) { window.start(W::unit_for(largest + HEADROOM)); }
+    static __device__ Range range(int top) { return W::range(W::unit_for(top)); }
+    __device__ void move(int top) { window.start(W::unit_for(top)); }
     __device__ void flush() { window.flush(digits); }
     __device__ void reserve(int elements) { digits.reserve(elements); }
     __device__ void add(double x) { window.add(MAGNITUDE ? fabs(x) : x); }
@@ -43,7 +42,7 @@ template <class T, int THREADS, int BITS = 52>
 struct ProductTerms {
     using F = Format<T>;
     static constexpr bool WIDE = sizeof(T) == 8;  // than a double
-    static constexpr int L = WIDE ? 4 : sizeof(T) == 4 ? 3 : 2, HEADROOM = 8;
+    static constexpr int L = WIDE ? 4 : sizeof(T) == 4 ? 3 : 2;
     using W = Window<L, 2 * (F::PRECISION - 1), 2>;
     using D = Digits<2 * F::LOWEST, 2 * F::HIGHEST + MARGIN<T>, THREADS, BITS>;
     static constexpr int BYTES = D::SIZE * sizeof(int64), BUDGET = ADDITIONS / (WIDE ? 2 : 1);
@@ -53,12 +52,12 @@ struct ProductTerms {
 
     __device__ explicit ProductTerms(int64* memory) : digits(memory) { window.start(EVERYWHERE); }
 
-    static __device__ Range range(int largest) {
-        Range found = W::range(W::unit_for(largest + HEADROOM));
+    static __device__ Range range(int top) {
+        Range found = W::range(W::unit_for(top));
         if (WIDE && found.lowest < -970) found.lowest = -970;  // the error's last place, 2^(e−104), must be a double's
         return found;
     }
-    __device__ void move(int largest) { window.start(W::unit_for(largest + HEADROOM)); }
+    __device__ void move(int top) { window.start(W::unit_for(top)); }
     __device__ void flush() { window.flush(digits); }
     __device__ void reserve(int elements) { digits.reserve(elements * (WIDE ? 2 : 1)); }
     __device__ void add(double x, double y) {
@@ -87,11 +86,11 @@ struct SquareTerms : ProductTerms<T, THREADS, BITS> {
     using Products = ProductTerms<T, THREADS, BITS>;
     using Products::Products;
 
-    static __device__ Range range(int largest) {
-        const Range products = Products::range(2 * largest);
+    static __device__ Range range(int top) {
+        const Range products = Products::range(2 * top);
         return {(products.lowest + 1) >> 1, products.highest >> 1};  // the exponents e for which 2e is among those
     }
-    __device__ void move(int largest) { Products::move(2 * largest); }
+    __device__ void move(int top) { Products::move(2 * top); }
     __device__ void add(double x) { Products::add(x, x); }
     __device__ void add_slowly(double x) { Products::add_slowly(x, x); }
 };
@@ -103,7 +102,7 @@ template <class T, int THREADS>
 struct MomentTerms {
     static constexpr bool ONE = is_same<T, bfloat16>;
     static constexpr int BITS = sizeof(T) == 8 ? 57 : 52;
-    using Values = ValueTerms<T, THREADS, false, ONE ? 1 : sizeof(T) == 8 ? 2 : VALUE_LEVELS<T>, 4, BITS>;
+    using Values = ValueTerms<T, THREADS, false, ONE ? 1 : sizeof(T) == 8 ? 2 : VALUE_LEVELS<T>, BITS>;
     using Squares = SquareTerms<T, THREADS, BITS>;
     static constexpr int BYTES = Values::BYTES + Squares::BYTES;
     static constexpr int BUDGET = Values::BUDGET < Squares::BUDGET ? Values::BUDGET : Squares::BUDGET;
@@ -112,20 +111,20 @@ struct MomentTerms {
 
     __device__ explicit MomentTerms(int64* memory) : values(memory), squares(memory + Values::D::SIZE * THREADS) {}
 
-    static __device__ Range range(int largest) {
-        const Range of_squares = Squares::range(largest);
+    static __device__ Range range(int top) {
+        const Range of_squares = Squares::range(top);
         if constexpr (ONE) {
             static_assert(ADDITIONS == 1 << 11);  // 2^11 · 2^(highest+1) ≤ 2^53 · 2^(lowest−7)
             const int lowest = of_squares.highest - 34;
             return {of_squares.lowest > lowest ? of_squares.lowest : lowest, of_squares.highest};
         }
-        const Range of_values = Values::range(largest);
+        const Range of_values = Values::range(top);
         return {of_squares.lowest > of_values.lowest ? of_squares.lowest : of_values.lowest,
                 of_squares.highest < of_values.highest ? of_squares.highest : of_values.highest};
     }
-    __device__ void move(int largest) {
-        values.move(largest);
-        squares.move(largest);
+    __device__ void move(int top) {
+        values.move(top);
+        squares.move(top);
     }
     __device__ void flush() {
         values.flush();

@@ -21,6 +21,9 @@ constexpr int SPACING = 40;
 // Exponents, both included.
 struct Range {
     int lowest, highest;
+
+    __device__ bool holds(const Range& other) const { return other.lowest >= lowest && other.highest <= highest; }
+    __device__ int length() const { return highest - lowest; }
 };
 
 // A term t of exponent e is a multiple of 2^(e − BITS) and |t| < 2^(e + SLACK).

@@ -1,11 +1,11 @@
-// What one thread does with its tiles where a window holds most of them: a tile outside moves the window there, or is
-// added slowly, element by element.
+// What one thread does with its tiles where a window holds most of them: a tile that is not inside moves the window there,
+// or those of its elements that are not are added slowly.
 #pragma once
 #include "exact_span.cuh"
 #include "exact_specials.cuh"
 #include "exact_terms.cuh"
 
-constexpr int PATIENCE = 3;  // slow tiles before a window moves: a flush costs about as much as one
+constexpr int PATIENCE = 3;  // tiles with slow elements before a window moves: a flush costs as much as a few of those
 
 template <class T, int TERMS, class Added>
 struct WindowSum {
@@ -20,6 +20,7 @@ struct WindowSum {
 
     template <int FLIGHT>
     __device__ void operator()(Tile<T, FLIGHT>& tile) {
+        bool inside = true;
         if constexpr (ALWAYS_INSIDE<T>) {
             if (!all_finite(tile)) specials.set_aside(tile);
             specials.look(tile);
@@ -32,7 +33,7 @@ struct WindowSum {
             specials.look(tile);
             if (!gate.admits(span)) {
                 if (span.all_zero()) return;
-                if (!move(span)) return add_slowly(tile);
+                inside = move(span);
             }
         }
         if (left < tile.SIZE) {
@@ -40,27 +41,35 @@ struct WindowSum {
             left = Added::BUDGET;
         }
         left -= tile.SIZE;
+        if (!inside) return add_each(tile);
 #pragma unroll
         for (int at = 0; at < tile.SIZE; ++at) terms.add(widen(tile[at]));
     }
 
     __device__ bool move(const Span<T>& span) {
         if (misses++ < PATIENCE) return false;
-        const Gate<T> there(Added::range(span.highest()));
-        if (!there.admits(span)) return false;
+        Range window;
+        int top;
+        if (!window_around<Added>(span.range(), top, window)) return false;
         terms.flush();
-        terms.move(span.highest());
-        gate = there;
+        terms.move(top);
+        gate = Gate<T>(window);
         left = Added::BUDGET;
         misses = 0;
         return true;
     }
 
     template <int FLIGHT>
-    __device__ void add_slowly(const Tile<T, FLIGHT>& tile) {
+    __device__ void add_each(const Tile<T, FLIGHT>& tile) {
         terms.reserve(tile.SIZE);
 #pragma unroll
-        for (int at = 0; at < tile.SIZE; ++at) terms.add_slowly(widen(tile[at]));
+        for (int at = 0; at < tile.SIZE; ++at) {
+            const Wide<T> x = widen(tile[at]);
+            if (gate.admits(key_of(x)))
+                terms.add(x);
+            else
+                terms.add_slowly(x);
+        }
     }
 
     __device__ void finish() {
