@@ -47,9 +47,10 @@ def page(
     return _answer(request, text, status, {})
 
 
-def part(request: Request, template: str, etag: str | None = None, status: int = 200, **model: Any) -> Response:
-    """A part of a page, for htmx to put into its place."""
-    return _answer(request, _render(template, **model), status, {} if etag is None else {"ETag": etag})
+def part(request: Request, template: str, status: int = 200, *, etag: str | None = None, **model: Any) -> Response:
+    """A part of a page, for htmx to put into its place. One that is polled for names the `etag` of what it shows."""
+    text = _render(template, etag=etag, **model)
+    return _answer(request, text, status, {} if etag is None else {"ETag": etag})
 
 
 def etag(*facts: object) -> str:

@@ -5,28 +5,35 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 _MOST_NAMES = 3
+_MOST_FACTS = 4
 _OPTIONS = frozenset({"kind", "timeout_s", "priority", "tags", "backend", "seed"})
 
 
 def summary_of(kind: str, spec: Mapping[str, Any]) -> str:
     """One line about `spec`, the JSON object of a stored spec or of its brief form; any version's will do."""
+    return " · ".join(part for part in _parts(kind, spec) if part) or kind
+
+
+def _parts(kind: str, spec: Mapping[str, Any]) -> Sequence[str]:
     match kind:
         case "reduce":
-            second = f" · {source_of(spec['other'])}" if spec.get("other") else ""
-            return f"{spec.get('op')} of {source_of(spec.get('source'))}{second}"
+            return (
+                f"{spec.get('op')} of {source_of(spec.get('source'))}",
+                source_of(spec["other"]) if spec.get("other") else "",
+            )
         case "benchmark":
-            sizes = spec.get("sizes") or ()
-            span = f"{_size(min(sizes))}–{_size(max(sizes))}" if len(sizes) > 1 else "".join(map(_size, sizes))
-            parts = (_some(spec.get("ops")), _some(spec.get("dtypes")), span, _some(spec.get("strategies")))
-            return " · ".join(part for part in parts if part)
+            return *_names(spec, "ops", "dtypes"), _span(spec.get("sizes")), *_names(spec, "strategies")
+        case "accuracy":
+            names = _names(spec, "ops", "dtypes", "distributions")
+            return *names, _span(spec.get("sizes")), *_names(spec, "methods")
         case "cluster":
             threads, blocks = spec.get("threads"), spec.get("cluster_size")
-            return f"{spec.get('puzzle')} of {spec.get('size')} elements · {blocks} blocks of {threads} threads"
-        case _:
-            facts = (
-                f"{_words(name)} {_short(value)}" for name, value in spec.items() if name not in _OPTIONS and value
-            )
-            return " · ".join(list(facts)[:4]) or kind
+            return f"{spec.get('puzzle')} of {spec.get('size')} elements", f"{blocks} blocks of {threads} threads"
+        case "preset":
+            limits = (f"{_words(name)} {spec[name]}" for name in ("backend", "max_n") if spec.get(name))
+            return str(spec.get("preset")), *limits
+    facts = (f"{_words(name)} {_short(value)}" for name, value in spec.items() if name not in _OPTIONS and value)
+    return list(facts)[:_MOST_FACTS]
 
 
 def source_of(source: Mapping[str, Any] | None) -> str:
@@ -45,6 +52,11 @@ def source_of(source: Mapping[str, Any] | None) -> str:
     return "nothing"
 
 
+def _span(sizes: Sequence[int] | None) -> str:
+    sizes = sizes or ()
+    return f"{_size(min(sizes))}–{_size(max(sizes))}" if len(sizes) > 1 else "".join(map(_size, sizes))
+
+
 def _size(n: int) -> str:
     """10000000 → "10⁷", 1073741824 → "2³⁰", 1500 → "1,500"."""
     if n >= 1024 and n & (n - 1) == 0:
@@ -58,6 +70,10 @@ def _size(n: int) -> str:
 
 def _raised(exponent: int) -> str:
     return str(exponent).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def _names(spec: Mapping[str, Any], *fields: str) -> Sequence[str]:
+    return [_some(spec.get(field)) for field in fields]
 
 
 def _some(names: Sequence[str] | None) -> str:

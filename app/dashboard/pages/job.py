@@ -1,6 +1,7 @@
 """One job: how far it is, what happened, what was asked, what came out."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 from uuid import UUID
@@ -65,7 +66,7 @@ async def live(
     if if_none_match is not None and matches(if_none_match, tag):
         return unchanged(tag)
     job = await service.get(context, job_id)
-    answer = part(request, "job_live", tag, **await _model(context, job, visitor))
+    answer = part(request, "job_live", **await _model(context, job, visitor))
     if job.status.terminal:
         answer.headers["HX-Trigger-After-Settle"] = "ended"
     return answer
@@ -83,6 +84,8 @@ async def measured(job_id: UUID, request: Request, visitor: Visitor, context: Us
         figures = await run_in_threadpool(figures_of_job, job, points)
     # A reduction's one point says nothing that the page does not.
     rows = [] if job.kind == "reduce" else rows_of(points)
+    if not rows and not figures:
+        return Response()
     return part(request, "measured", figures=figures, points=rows, job_id=job_id, more=len(points) == _MOST_POINTS)
 
 
@@ -93,15 +96,16 @@ async def _model(context: Context, job: Job, visitor: Principal) -> dict[str, An
         "row": JobRow.of(job, visitor),
         "spec": json.loads(job.spec),
         "events": await context.database.read(repository.events_after, job.id, 0),
-        "outcome": None if result is None else _outcome(result),
+        # A preset's jobs are listed as they are now, above its result.
+        "outcome": None if result is None else _outcome(result, ("jobs",) if job.children else ()),
         "etag": etag(visitor, job.id, job.stamp),
     }
 
 
-def _outcome(result: dict[str, Any]) -> Outcome:
+def _outcome(result: dict[str, Any], hidden: Sequence[str]) -> Outcome:
     value = result.get("value")
     shown = {"value", "hex", "correctly_rounded"} if value is not None else set()
-    rest = {name: inner for name, inner in result.items() if name not in (*_APART, *shown)}
+    rest = {name: inner for name, inner in result.items() if name not in (*_APART, *shown, *hidden)}
     others = [facts_of(name.capitalize(), result[name]) for name in _APART if isinstance(result.get(name), dict)]
     return Outcome(
         value=None if value is None else str(value).lower() if isinstance(value, bool) else str(value),

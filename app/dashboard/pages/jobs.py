@@ -96,7 +96,7 @@ async def live(
     tag = _etag(asked, found, visitor)
     if if_none_match is not None and matches(if_none_match, tag):
         return unchanged(tag)
-    return part(request, "jobs_list", tag, **_model(asked, found, visitor))
+    return part(request, "jobs_list", **_model(asked, found, visitor))
 
 
 @router.post("/jobs/{job_id}/cancel")

@@ -72,7 +72,7 @@ async def live(
     tag = _etag(seen, visitor)
     if if_none_match is not None and matches(if_none_match, tag):
         return unchanged(tag)
-    return part(request, "now_live", tag, **_model(seen, visitor))
+    return part(request, "now_live", **_model(seen, visitor))
 
 
 async def _seen(context: Context, shared: Shared) -> Seen:

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from app.context import Using
-from app.dashboard.facts import Facts, facts_of
+from app.dashboard.facts import facts_of
 from app.dashboard.forms.reading import integer
 from app.dashboard.rendering import page
 from app.dashboard.routes import router as pages
@@ -51,11 +51,9 @@ async def show_one(name: str, request: Request, visitor: Visitor) -> Response:
         for child in preset.children
     ]
     view = PresetView.of(preset)
-    published: list[Facts] = [
-        facts_of(title.replace("_", " "), table if isinstance(table, dict) else {"": table})
-        for title, table in view.published.items()
-    ]
-    return page(request, "preset", user=visitor, preset=view, parts=parts, published=published)
+    return page(
+        request, "preset", user=visitor, preset=view, parts=parts, published=facts_of("Published", view.published)
+    )
 
 
 @router.post("/presets/{name}/run")

@@ -1,0 +1,66 @@
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import expect
+
+from tests.browser.visits import SUM, Dashboard, Visit
+
+Visiting = Callable[..., Visit]
+
+
+def test_a_bad_value_is_marked_and_nothing_that_was_typed_is_lost(visit: Visiting) -> None:
+    page = visit().page
+    page.goto("/jobs/new?kind=benchmark")
+    page.get_by_label("sizes").fill("1e3, many")
+    page.get_by_role("checkbox", name="max", exact=True).check()
+    page.get_by_text("More options").click()
+    page.get_by_label("tags").fill("a=b")
+    expect(page.get_by_role("complementary")).to_contain_text("Not yet: sizes.1")
+    page.get_by_role("button", name="Submit").click()
+    field = page.get_by_label("sizes")
+    expect(field).to_have_attribute("aria-invalid", "true")
+    expect(field).to_have_accessible_description(re.compile("valid integer"))
+    expect(field).to_have_value("1e3, many")
+    expect(page.get_by_role("checkbox", name="max", exact=True)).to_be_checked()
+    expect(page.get_by_label("tags")).to_have_value("a=b")
+    page.get_by_role("alert").get_by_role("link", name="sizes").click()
+    expect(field).to_be_focused()
+    field.fill("1e3, 10^4")
+    page.get_by_role("button", name="Submit").click()
+    expect(page).to_have_url(re.compile(r"/jobs/[0-9a-f-]{36}$"))
+
+
+def test_a_choice_brings_the_fields_that_belong_to_it(visit: Visiting) -> None:
+    page = visit().page
+    page.goto("/jobs/new")
+    source = page.get_by_role("group", name="source")
+    source.get_by_label("type", exact=True).select_option("generate")
+    source.get_by_label("distribution").select_option("lognormal")
+    source.get_by_label("sigma").fill("3")
+    source.get_by_label("n", exact=True).fill("2^20")
+    expect(page.locator("#curl")).to_contain_text('"n": 1048576')
+    expect(page.locator("#curl")).to_contain_text('"parameters": {"sigma": 3}')
+    expect(page.get_by_role("group", name="other")).to_have_count(0)
+    page.get_by_label("op", exact=True).select_option("dot")
+    expect(page.get_by_role("group", name="other")).to_be_visible()
+    expect(source.get_by_label("n", exact=True)).to_have_value("2^20")
+
+
+def test_a_form_sent_twice_makes_one_job(visit: Visiting, dashboard: Dashboard) -> None:
+    page = visit().page
+    page.goto("/jobs/new")
+    page.get_by_text("More options").click()
+    page.get_by_label("tags").fill("sent=twice")
+    page.get_by_role("button", name="Submit").dblclick()
+    expect(page).to_have_url(re.compile(r"/jobs/[0-9a-f-]{36}$"))
+    with dashboard.client() as client:
+        assert len(client.jobs(tags=["sent:twice"])) == 1
+
+
+def test_a_job_is_run_again_with_its_spec_in_the_form(visit: Visiting, dashboard: Dashboard) -> None:
+    page = visit().page
+    job = dashboard.ended({**SUM, "op": "mean", "tags": {"course": "p05"}})
+    page.goto(f"/jobs/{job}")
+    page.get_by_role("link", name="Run again").click()
+    expect(page.get_by_label("op", exact=True)).to_have_value("mean")
+    expect(page.get_by_label("values")).to_have_value("1e8, 1, -1e8")

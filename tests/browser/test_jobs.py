@@ -1,0 +1,121 @@
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import Dialog, expect
+
+from tests.browser.visits import BENCHMARK, LONG, SUM, Dashboard, Visit
+
+Visiting = Callable[..., Visit]
+
+
+def test_a_job_is_submitted_by_form_watched_and_its_result_seen(visit: Visiting, dashboard: Dashboard) -> None:
+    page = visit().page
+    page.goto("/jobs/new")
+    page.get_by_label("values").fill("1e16 1 -1e16")
+    page.get_by_label("dtype").select_option("float64")
+    page.get_by_text("More options").click()
+    page.get_by_label("tags").fill("course=p05")
+    expect(page.locator("#curl")).to_contain_text('"tags": {"course": "p05"}')
+    page.get_by_role("button", name="Submit").click()
+    expect(page).to_have_url(re.compile(r"/jobs/[0-9a-f-]{36}$"))
+    expect(page.locator(".state-line .status")).to_have_text("succeeded")
+    expect(page.locator("#value")).to_have_text("1.0")
+    expect(page.get_by_text("correctly rounded", exact=True)).to_be_visible()
+    expect(page.get_by_role("img", name=re.compile("Where the time went: .*kernel"))).to_be_visible()
+    page.goto("/jobs?tag=course:p05")
+    expect(page.get_by_role("link", name=re.compile("sum of 3 values as float64")).first).to_be_visible()
+
+
+def test_a_benchmark_shows_its_progress_and_then_its_charts(visit: Visiting, dashboard: Dashboard) -> None:
+    one = visit()
+    with dashboard.client() as client:
+        job = client.submit(BENCHMARK)
+    one.page.goto(f"/jobs/{job.id}")
+    chart = one.page.get_by_role("img", name=re.compile("Throughput"))
+    expect(chart.locator("svg path").first).to_be_attached()
+    expect(chart).to_have_accessible_name(re.compile("GB/s against the number of elements"))
+    one.page.get_by_text("The numbers").first.click()
+    expect(one.page.get_by_role("group", name=re.compile("The numbers of Throughput"))).to_contain_text("exact")
+    expect(one.page.get_by_role("group", name="Measured points")).to_contain_text("numpy")
+
+
+def test_a_running_job_is_cancelled_after_a_question(visit: Visiting, dashboard: Dashboard) -> None:
+    page = visit().page
+    with dashboard.client() as client:
+        job = client.submit(LONG)
+    page.goto(f"/jobs/{job.id}")
+    expect(page.locator(".state-line .status")).to_have_text("running")
+    page.once("dialog", Dialog.dismiss)
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.locator(".state-line .status")).to_have_text("running")
+    page.once("dialog", Dialog.accept)
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.locator(".state-line .status")).to_have_text("cancelled")
+
+
+def test_the_list_keeps_itself_current_and_an_unchanged_poll_is_a_304(visit: Visiting, dashboard: Dashboard) -> None:
+    one = visit()
+    one.page.goto("/jobs?kind=cluster")
+    expect(one.page.get_by_text("No job matches.")).to_be_visible()
+    one.page.wait_for_event("response", lambda answer: "/live/jobs" in answer.url and answer.status == 304)
+    job = dashboard.ended({"kind": "cluster", "puzzle": "reduction"})
+    expect(one.page.locator(f"#job-{job}")).to_be_visible()
+    expect(one.page.locator("tbody .status")).to_have_text("succeeded")
+    seen = len(one.answers("/live/jobs"))
+    for _ in range(2):
+        one.page.wait_for_event("response", lambda answer: "/live/jobs" in answer.url)
+    assert set(one.answers("/live/jobs")[seen:]) == {304}
+
+
+def test_what_was_ticked_stays_ticked_while_the_list_changes(visit: Visiting, dashboard: Dashboard) -> None:
+    one = visit()
+    ids = [dashboard.ended({**SUM, "tags": {"ticked": "yes"}}) for _ in range(2)]
+    one.page.goto("/jobs?tag=ticked")
+    for job in ids:
+        one.page.locator(f"#pick-{job}").check()
+    third = dashboard.ended({**SUM, "tags": {"ticked": "yes"}})
+    expect(one.page.locator(f"#job-{third}")).to_be_visible()
+    one.page.get_by_role("button", name="Compare the ticked").click()
+    expect(one.page.get_by_text("the same bits")).to_be_visible()
+    assert all(job in one.page.url for job in ids)
+    assert third not in one.page.url
+
+
+def test_two_benchmarks_are_compared_case_by_case(visit: Visiting, dashboard: Dashboard) -> None:
+    page = visit().page
+    ids = [dashboard.ended(BENCHMARK) for _ in range(2)]
+    page.goto(f"/compare?job={ids[0]}")
+    page.get_by_label("Another job").fill(f"{dashboard.url}/jobs/{ids[1]}")
+    page.get_by_role("button", name="Add").click()
+    region = page.get_by_role("group", name="Case by case")
+    expect(region.locator("tbody tr")).to_have_count(6)
+    expect(region).to_contain_text("×")
+
+
+def test_filters_act_when_they_are_chosen(visit: Visiting, dashboard: Dashboard) -> None:
+    page = visit().page
+    page.goto("/jobs")
+    page.get_by_label("Status").select_option("failed")
+    expect(page).to_have_url(re.compile(r"status=failed"))
+    expect(page.get_by_label("Status")).to_have_value("failed")
+
+
+def test_what_runs_now_is_on_the_first_page(visit: Visiting, dashboard: Dashboard) -> None:
+    page = visit().page
+    page.goto("/")
+    expect(page.get_by_role("article", name=re.compile(":cpu$"))).to_contain_text("utilisation")
+    with dashboard.client() as client:
+        job = client.submit(LONG)
+    expect(page.locator(f"#runs-{job.id}")).to_be_visible()
+    expect(page.get_by_role("region", name="Queue by owner")).to_contain_text("ann")
+    with dashboard.client() as client:
+        client.cancel(job.id)
+    expect(page.get_by_text("Nothing runs here.")).to_be_visible()
+
+
+def test_a_preset_is_run_from_its_page(visit: Visiting) -> None:
+    page = visit().page
+    page.goto("/presets/p34-reduction")
+    page.get_by_role("button", name="Run 1 job").click()
+    expect(page.locator(".state-line .status")).to_have_text("succeeded")
+    expect(page.get_by_role("region", name="Its jobs")).to_contain_text("reduction")

@@ -1,0 +1,104 @@
+"""Every page: no violation that axe finds, no sideways scrolling on a phone, both themes."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from tests.browser.visits import BENCHMARK, SUM, Dashboard, Visit
+
+Visiting = Callable[..., Visit]
+
+PATHS: Mapping[str, str] = {
+    "now": "/",
+    "jobs": "/jobs",
+    "job": "/jobs/{reduction}",
+    "benchmark": "/jobs/{benchmark}",
+    "new job": "/jobs/new",
+    "new benchmark": "/jobs/new?kind=benchmark",
+    "compare": "/compare?job={reduction}&job={benchmark}",
+    "results": "/results",
+    "presets": "/presets",
+    "preset": "/presets/p05-task3-normal",
+    "admin": "/admin",
+    "nothing": "/jobs/00000000-0000-4000-8000-000000000000",
+}
+
+
+_SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+
+
+def violations(page: Page) -> list[tuple[str, list[str]]]:
+    """The rules of axe that the page breaks, each with the first elements that do."""
+    found = Axe().run(page).response["violations"]
+    return [(rule["id"], [node["html"][:200] for node in rule["nodes"]][:3]) for rule in found]
+
+
+@pytest.fixture(scope="module")
+def jobs(dashboard: Dashboard) -> Mapping[str, str]:
+    return {"reduction": dashboard.ended({**SUM, "tags": {"a": "b"}}), "benchmark": dashboard.ended(BENCHMARK)}
+
+
+@pytest.mark.parametrize("path", PATHS.values(), ids=PATHS.keys())
+def test_a_page_is_accessible_and_fits_in_both_themes_and_on_a_phone(
+    visit: Visiting, jobs: Mapping[str, str], path: str
+) -> None:
+    one = visit("root")
+    one.page.goto(path.format(**jobs))
+    if path in ("/jobs/{benchmark}", "/results"):
+        expect(one.page.locator("[data-drawn]").first).to_be_attached()
+    for width in (1280, 375):
+        one.page.set_viewport_size({"width": width, "height": 800})
+        for scheme in _SCHEMES:
+            one.page.emulate_media(color_scheme=scheme)
+            assert violations(one.page) == [], f"{scheme}, {width} px"
+            assert one.width_needed() <= width
+
+
+def test_signing_in_is_accessible(visit: Visiting) -> None:
+    one = visit(None, width=375)
+    one.page.goto("/sign-in")
+    one.sign_in("wf_wrong")
+    assert violations(one.page) == []
+    assert one.width_needed() <= 375
+
+
+def test_the_theme_follows_the_system_until_it_is_chosen_and_then_stays(visit: Visiting) -> None:
+    page = visit(scheme="dark").page
+    ground = "getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(ground) == "rgb(14, 17, 22)"
+    page.get_by_role("button", name="Switch between dark and light").click()
+    assert page.evaluate(ground) == "rgb(246, 247, 249)"
+    page.goto("/jobs")
+    assert page.evaluate(ground) == "rgb(246, 247, 249)"
+    expect(page.locator("html")).to_have_attribute("data-theme", "light")
+
+
+def test_the_keyboard_alone_gets_to_the_content_and_through_it(visit: Visiting, jobs: Mapping[str, str]) -> None:
+    page = visit().page
+    page.goto("/jobs")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("#main$"))
+    link = page.locator(f"#job-{jobs['reduction']}")
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        if link.evaluate("one => one === document.activeElement"):
+            break
+    expect(link).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(jobs["reduction"]))
+
+
+def test_focus_stays_where_it_is_while_the_page_changes(visit: Visiting, dashboard: Dashboard) -> None:
+    page = visit().page
+    first = dashboard.ended({**SUM, "tags": {"focus": "yes"}})
+    page.goto("/jobs?tag=focus")
+    page.locator(f"#job-{first}").focus()
+    second = dashboard.ended({**SUM, "tags": {"focus": "yes"}})
+    expect(page.locator(f"#job-{second}")).to_be_visible()
+    expect(page.locator(f"#job-{first}")).to_be_focused()

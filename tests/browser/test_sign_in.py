@@ -1,0 +1,60 @@
+from collections.abc import Callable
+
+import psycopg
+from playwright.sync_api import expect
+
+from tests.browser.visits import Dashboard, Visit
+
+Visiting = Callable[..., Visit]
+
+
+def test_a_token_opens_the_page_that_was_asked_for(visit: Visiting, dashboard: Dashboard) -> None:
+    page = visit(None).page
+    page.goto("/jobs?status=failed")
+    expect(page).to_have_url(f"{dashboard.url}/sign-in?next=%2Fjobs%3Fstatus%3Dfailed")
+    page.get_by_label("Access token").fill(dashboard.tokens["ann"])
+    page.get_by_role("button", name="Sign in").click()
+    expect(page).to_have_url(f"{dashboard.url}/jobs?status=failed")
+    expect(page.get_by_role("heading", name="Jobs")).to_be_visible()
+
+
+def test_the_cookie_is_out_of_the_reach_of_scripts_and_other_sites(visit: Visiting) -> None:
+    page = visit().page
+    [cookie] = [one for one in page.context.cookies() if one.get("name") == "warpfold_session"]
+    assert cookie.get("httpOnly") is True
+    assert cookie.get("sameSite") == "Strict"
+    assert "warpfold_session" not in page.evaluate("document.cookie")
+
+
+def test_a_wrong_token_is_told_beside_the_field(visit: Visiting) -> None:
+    one = visit(None)
+    one.page.goto("/sign-in")
+    one.sign_in("wf_wrong")
+    field = one.page.get_by_label("Access token")
+    expect(one.page.get_by_role("alert")).to_have_text("This token is unknown or was revoked.")
+    expect(field).to_have_attribute("aria-invalid", "true")
+    expect(field).to_have_accessible_description("This token is unknown or was revoked.")
+    assert not [cookie for cookie in one.page.context.cookies() if cookie.get("name") == "warpfold_session"]
+
+
+def test_signing_out_ends_the_session_for_every_window(visit: Visiting, dashboard: Dashboard) -> None:
+    page = visit().page
+    other = page.context.new_page()
+    other.goto("/results")
+    page.get_by_role("button", name="Sign out").click()
+    expect(page).to_have_url(f"{dashboard.url}/sign-in")
+    other.reload()
+    expect(other).to_have_url(f"{dashboard.url}/sign-in?next=%2Fresults")
+
+
+def test_an_open_page_whose_session_expires_asks_to_sign_in_and_comes_back(
+    visit: Visiting, dashboard: Dashboard
+) -> None:
+    one = visit("vera")
+    one.page.goto("/jobs?kind=reduce")
+    with psycopg.connect(dashboard.database_url, autocommit=True) as connection:
+        connection.execute("update sessions set expires_at = now() - interval '1 second'")
+        connection.execute("notify warpfold_access")
+    expect(one.page).to_have_url(f"{dashboard.url}/sign-in?next=%2Fjobs%3Fkind%3Dreduce")
+    one.sign_in(dashboard.tokens["vera"])
+    expect(one.page).to_have_url(f"{dashboard.url}/jobs?kind=reduce")
