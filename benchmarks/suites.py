@@ -51,6 +51,13 @@ GPU_SUITES = (
         (Axes(("single_pass", "exact", "two_pass", *_PEERS), ("sum",), ("float32",), _BIG, _COLD),),
     ),
     Suite(
+        "report",
+        "the report's sizes: its own kernel, its peers NumPy and Thrust, and what there is today",
+        "thrust",
+        (Axes(("two_pass", "thrust", "cub", "single_pass", "exact"), ("sum",), ("float32",), _REPORT, _COLD),),
+        (Axes(("numpy",), ("sum",), ("float32",), _REPORT, _COLD),),
+    ),
+    Suite(
         "dtypes",
         "sum, min and max of 2 GiB",
         "cub",
@@ -61,13 +68,6 @@ GPU_SUITES = (
         "argmin and argmax of 1 GiB",
         "cub",
         _sized(("single_pass", "cub", "torch", "cupy"), ("argmin", "argmax"), _GIB),
-    ),
-    Suite(
-        "report",
-        "the report's sizes: its own kernel, its peers NumPy and Thrust, and what there is today",
-        "thrust",
-        (Axes(("two_pass", "thrust", "cub", "single_pass", "exact"), ("sum",), ("float32",), _REPORT, _COLD),),
-        (Axes(("numpy",), ("sum",), ("float32",), _REPORT, _COLD),),
     ),
 )
 """On a GPU."""

@@ -18,6 +18,9 @@ from kernels.ops import Op, Terms, Value
 PARTIAL_BYTES = 32
 """No accumulator is larger."""
 
+STATE_BYTES = 48
+"""Of a block: the largest accumulator that blocks send each other, of 24 bytes, with its flags."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finished:
@@ -59,16 +62,15 @@ class OwnMethod:
         self._begin = kernels.pop(0) if strategy.begins else None
         self._fold = kernels.pop() if strategy.folds else None
         (self._main,) = kernels
-        # Blocks that stride through the array come in one wave: a second would start when the first is all but done.
         self._resident = self._main.blocks_per_multiprocessor(self._launch.threads) * gpu.multiprocessors
-        self._state = cupy.zeros(2, dtype=np.uint32)
         self._outcomes = cupy.zeros((pieces, WORDS), dtype=np.uint64)
-        self._partials = self._folded = cupy.empty(0, dtype=np.uint8)
+        self._partials = self._folded = self._state = cupy.empty(0, dtype=np.uint8)
         self._firsts: list[int] = []
 
     def add(self, array: Any, first: int) -> None:
-        blocks = self._launch.blocks(array.size, self._dtype.itemsize, self._gpu.multiprocessors)
-        if self._launch.blocks_per_multiprocessor:
+        blocks, threads = self._launch.shape(array.size, self._dtype.itemsize, self._gpu.multiprocessors)
+        # Blocks come in one wave, or in many: a second would start when the first is all but done.
+        if blocks <= self._launch.blocks_per_multiprocessor * self._gpu.multiprocessors:
             blocks = min(blocks, self._resident // self._launch.cluster * self._launch.cluster)
         self._make_room(blocks)
         outcome = self._outcomes[len(self._firsts)]
@@ -77,7 +79,7 @@ class OwnMethod:
             self._begin(1, 1, (self._partials,))
         self._main(
             blocks,
-            self._launch.threads,
+            threads,
             (
                 array,
                 np.uint64(array.size),
@@ -108,6 +110,7 @@ class OwnMethod:
         nbytes = blocks * PARTIAL_BYTES
         if self._partials.size < nbytes:
             self._partials = cupy.empty(nbytes, dtype=np.uint8)
+            self._state = cupy.zeros(blocks * STATE_BYTES, dtype=np.uint8)
             self._folded = cupy.empty(nbytes if self._fold is not None else 1, dtype=np.uint8)
 
     def outcomes(self) -> list[Outcome]:

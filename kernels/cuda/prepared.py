@@ -5,9 +5,10 @@ once: a start is one call of the driver.
 """
 
 import ctypes
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from kernels.cuda.launch import Gpu, Kernel
@@ -25,11 +26,17 @@ class Call:
     cooperative: bool
 
 
+class _Start(partial[None]):
+    """A call of the driver, and what must live as long as it may be called."""
+
+    kept: Any
+
+
 class Prepared:
     """Launches in their order, with the arguments that they were recorded with.
 
     `calls` are the launches; the arrays among their arguments are kept alive. `start` puts all on the stream of the GPU
-    and returns.
+    and returns; it raises CuPy's CUDADriverError: call it within `cuda_errors`.
     """
 
     def __init__(self, gpu: Gpu, calls: Sequence[Call]) -> None:
@@ -38,32 +45,21 @@ class Prepared:
         self.calls = tuple(calls)
         for call in calls:
             call.kernel.blocks_per_multiprocessor(call.block, call.shared)  # asks for the shared memory, if it is much
-        self._packed = [_pack(call.args) for call in calls]
-        stream = gpu.stream.ptr
-        self._starts = [
-            (
-                driver.launchCooperativeKernel if call.cooperative else driver.launchKernel,
-                (
-                    call.kernel.function.kernel.ptr,
-                    call.grid,
-                    1,
-                    1,
-                    call.block,
-                    1,
-                    1,
-                    call.shared,
-                    stream,
-                    packed.address,
-                )
-                + (() if call.cooperative else (0,)),
-            )
-            for call, packed in zip(calls, self._packed, strict=True)
-        ]
+        self._starts = []
+        for call in calls:
+            launch = driver.launchCooperativeKernel if call.cooperative else driver.launchKernel
+            shape = (call.grid, 1, 1, call.block, 1, 1, call.shared)
+            packed = _pack(call.args)
+            where = (gpu.stream.ptr, packed.address) + (() if call.cooperative else (0,))
+            start = _Start(launch, call.kernel.function.kernel.ptr, *shape, *where)
+            start.kept = call, packed
+            self._starts.append(start)
+        # One launch needs no Python between its caller and the driver.
+        self.start: Callable[[], None] = self._starts[0] if len(calls) == 1 else self._start_all
 
-    def start(self) -> None:
-        """Raises CuPy's CUDADriverError; call it within `cuda_errors`."""
-        for launch, arguments in self._starts:
-            launch(*arguments)
+    def _start_all(self) -> None:
+        for start in self._starts:
+            start()
 
 
 @dataclass(frozen=True, slots=True)

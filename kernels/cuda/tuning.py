@@ -9,13 +9,23 @@ VECTOR_BYTES = 16
 """What one read of a vectorised strategy brings."""
 
 
+WARP = 32
+FEW = 33
+"""Blocks whose partials, but for the last one's own, one warp takes in at once."""
+
+MOST = 8192
+"""Blocks of a launch in rounds: the last block has to take in a partial of each."""
+
+
 @dataclass(frozen=True, slots=True)
 class Launch:
     """The shape of a launch, as the `// launch:` line of a strategy gives it.
 
-    `threads` a block. The number of blocks grows with the array up to `max_blocks` or `blocks_per_multiprocessor` times
-    the multiprocessors; with `tile` there is one block for every `tile` elements instead. `flight` counts the 16-byte
-    reads that a thread has in flight, 0 where it reads single elements. Blocks come in clusters of `cluster`; of a
+    `threads` a block, fewer where the array is small. The number of blocks grows with the array up to `max_blocks` or
+    `blocks_per_multiprocessor` times the multiprocessors; with `tile` there is one block for every `tile` elements
+    instead. `flight` counts the 16-byte reads that a thread has in flight, 0 where it reads single elements. With
+    `rounds` a large array gets more blocks than run at a time, each of so many flights: multiprocessors are not equally
+    near to the memory, and one that reads faster takes more of them. Blocks come in clusters of `cluster`; of a
     `cooperative` launch all run at the same time.
     """
 
@@ -24,6 +34,7 @@ class Launch:
     blocks_per_multiprocessor: int = 0
     tile: int = 0
     flight: int = 0
+    rounds: int = 0
     cluster: int = 1
     cooperative: bool = False
 
@@ -46,18 +57,32 @@ class Launch:
             given[name] = int(value) if value else True
         return cls(**given)
 
-    def blocks(self, count: int, itemsize: int, multiprocessors: int) -> int:
-        """Blocks for `count` ≥ 1 elements of `itemsize` bytes on a GPU of so many multiprocessors.
-
-        A small array first gets one read a thread until every multiprocessor has a block, then the full flight.
-        """
+    def shape(self, count: int, itemsize: int, multiprocessors: int) -> tuple[int, int]:
+        """Blocks, and threads a block, for `count` ≥ 1 elements of `itemsize` bytes, on so many multiprocessors."""
         if self.tile:
-            return -(-count // self.tile)
-        reads = -(-count * itemsize // VECTOR_BYTES) if self.flight else count
-        spread = min(-(-reads // self.threads), multiprocessors)
-        wanted = max(spread, -(-reads // (self.threads * max(1, self.flight))))
-        most = self.max_blocks or self.blocks_per_multiprocessor * multiprocessors
-        return -(-min(wanted, most) // self.cluster) * self.cluster
+            return -(-count // self.tile), self.threads
+        if self.flight:
+            blocks, threads = self._streaming(-(-count * itemsize // VECTOR_BYTES), multiprocessors)
+        else:
+            blocks, threads = min(-(-count // self.threads), self._most(multiprocessors)), self.threads
+        return -(-blocks // self.cluster) * self.cluster, threads
+
+    def _streaming(self, reads: int, multiprocessors: int) -> tuple[int, int]:
+        """One block for what it reads in two flights, with no more threads than it takes, because blocks that must find
+        together take longer than that; then few blocks, whose partials one warp takes in; then one a multiprocessor."""
+        if reads <= 2 * self.threads * self.flight:
+            return 1, min(self.threads, max(WARP, 1 << (-(-reads // self.flight) - 1).bit_length()))
+        quarter, half = self.threads // 4, self.threads // 2
+        for blocks, sizes in ((FEW, (quarter, half)), (multiprocessors, (quarter, half, self.threads))):
+            for threads in sizes:
+                if threads >= WARP and reads <= blocks * threads * self.flight:
+                    return blocks, threads
+        tiles = -(-reads // (self.threads * self.flight))
+        in_rounds = min(tiles // self.rounds, MOST) if self.rounds else 0
+        return max(min(tiles, self._most(multiprocessors)), in_rounds), self.threads
+
+    def _most(self, multiprocessors: int) -> int:
+        return self.max_blocks or self.blocks_per_multiprocessor * multiprocessors
 
 
 MEASURED: Mapping[tuple[str, str], Launch] = MappingProxyType({})

@@ -26,6 +26,24 @@ __global__ void read(const uint4* data, uint64 vectors, uint32* never) {
     if (seen >> 31) *never = seen;
 }
 
+// The same by blocks of FLIGHTS flights each, many more than run at a time, so that a multiprocessor that is nearer to the
+// memory reads more.
+template <int FLIGHT, int FLIGHTS>
+__global__ void read_parts(const uint4* data, uint64 vectors, uint32* never) {
+    uint64 i = uint64(blockIdx.x) * blockDim.x * FLIGHT * FLIGHTS + threadIdx.x;
+    uint32 seen = 0;
+#pragma unroll 1
+    for (int part = 0; part < FLIGHTS; ++part, i += FLIGHT * blockDim.x) {
+        uint4 flight[FLIGHT];
+#pragma unroll
+        for (int k = 0; k < FLIGHT; ++k)
+            flight[k] = i + k * blockDim.x < vectors ? load<false>(data + i + k * blockDim.x) : make_uint4(0, 0, 0, 0);
+#pragma unroll
+        for (int k = 0; k < FLIGHT; ++k) seen |= any_of(flight[k]);
+    }
+    if (seen >> 31) *never = seen;
+}
+
 // Words without a pattern and with the top bit clear (the finaliser of MurmurHash3, by Austin Appleby).
 __global__ void scramble(uint32* data, uint64 words) {
     const uint64 step = uint64(gridDim.x) * blockDim.x;

@@ -16,16 +16,26 @@ _SCRAMBLE = "scramble"
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Threads a block, blocks a multiprocessor, 16-byte reads in flight a thread, and whether past the cache."""
+    """Threads a block, blocks a multiprocessor, 16-byte reads in flight a thread, and whether past the cache. With
+    `flights` a block reads so many flights and ends, and there are as many blocks as that takes."""
 
     threads: int
     blocks: int
     flight: int
     streaming: bool
+    flights: int = 0
 
     @property
     def kernel(self) -> str:
+        if self.flights:
+            return f"read_parts<{self.flight}, {self.flights}>"
         return f"read<{self.flight}, {str(self.streaming).lower()}>"
+
+    def grid(self, vectors: int, multiprocessors: int) -> int:
+        """Blocks for so many reads."""
+        if self.flights:
+            return -(-vectors // (self.threads * self.flight * self.flights))
+        return self.blocks * multiprocessors
 
 
 SWEEP = Shape(threads=512, blocks=4, flight=4, streaming=False)
@@ -36,6 +46,7 @@ SHAPES = (
         for threads, blocks in ((256, 8), (512, 4), (1024, 2))
         for flight in (2, 4, 8)
     ),
+    *(Shape(threads=512, blocks=0, flight=4, streaming=False, flights=flights) for flights in (2, 4, 8)),
 )
 
 
@@ -60,5 +71,7 @@ def reading(gpu: Gpu, array: Any, shape: Shape) -> Prepared:
 
     kernel = gpu.kernel(read_unit(), shape.kernel)
     never = cupy.zeros(1, dtype=np.uint32)
-    args = (array, np.uint64(array.nbytes // 16), never)
-    return Prepared(gpu, [Call(kernel, shape.blocks * gpu.multiprocessors, shape.threads, args, 0, cooperative=False)])
+    vectors = array.nbytes // 16
+    args = (array, np.uint64(vectors), never)
+    blocks = shape.grid(vectors, gpu.multiprocessors)
+    return Prepared(gpu, [Call(kernel, blocks, shape.threads, args, 0, cooperative=False)])

@@ -67,13 +67,3 @@ __device__ inline bool last_of_grid(uint32* ticket, uint32 parties) {
     __syncthreads();
     return last;
 }
-
-// Each block's accumulators to one partial; the last block folds them in order and stores the outcome.
-template <class A>
-__device__ void finish_in_last_block(A a, A* partials, uint32* ticket, uint64* outcome) {
-    a = block_fold(a);
-    if (threadIdx.x == 0) partials[blockIdx.x] = a;
-    if (!last_of_grid(ticket, gridDim.x)) return;
-    a = fold_partials(partials, gridDim.x);
-    if (threadIdx.x == 0) a.store(outcome);
-}

@@ -45,34 +45,43 @@ __device__ typename R::Accumulator fold_elements(const Piece<T>& piece) {
     return a;
 }
 
-// Sixteen bytes at a time, FLIGHT reads issued before the first is used: latency is hidden by what is in flight, so a
-// thread that waits for one read at a time leaves bandwidth unused. A block reads tiles of FLIGHT reads a thread, the
-// grid tile beside tile. What is left goes one read a thread, and the elements before the first boundary of 16 bytes
-// and after the last go singly, to the first threads of the grid.
+// FLIGHT reads a thread, issued before the first is used: the block's next tile, which begins at element `at`. Of one that
+// is not WHOLE only the first `vectors` are there.
+template <class R, int FLIGHT, bool WHOLE, class T = typename R::Element>
+__device__ __forceinline__ void visit_tile(typename R::Accumulator& a, const Piece<T>& piece, uint64 at, uint32 vectors) {
+    constexpr uint32 N = Vector<T>::size;
+    Vector<T> flight[FLIGHT];
+#pragma unroll
+    for (int k = 0; k < FLIGHT; ++k) {
+        const uint32 i = threadIdx.x + k * blockDim.x;
+        if (WHOLE || i < vectors) flight[k] = Vector<T>::load(piece.data + at + i * N);
+    }
+#pragma unroll
+    for (int k = 0; k < FLIGHT; ++k) {
+        const uint32 i = threadIdx.x + k * blockDim.x;
+        if (WHOLE || i < vectors) visit<R>(a, piece, flight[k], at + i * N);
+    }
+}
+
+// Sixteen bytes at a time, FLIGHT reads in flight a thread: latency is hidden by what is in flight, so a thread that
+// waits for one read at a time leaves bandwidth unused. A block reads tiles of FLIGHT reads a thread, the grid tile beside
+// tile; the elements before the first boundary of 16 bytes and after the last go singly, to the first threads of the
+// grid. Nothing is divided by what is not known at compile time: that alone would take longer than reading a small array.
 template <class R, int FLIGHT, class T = typename R::Element>
 __device__ typename R::Accumulator fold_vectors(const Piece<T>& piece) {
-    constexpr int N = Vector<T>::size;
-    const uint64 misaligned = reinterpret_cast<uint64>(piece.data) % 16 / sizeof(T);
+    constexpr uint32 N = Vector<T>::size;
+    const uint32 misaligned = uint32(reinterpret_cast<uint64>(piece.data)) % 16 / sizeof(T);
     uint64 head = misaligned ? N - misaligned : 0;
     if (head > piece.count) head = piece.count;
-    const uint64 vectors = (piece.count - head) / N, tail = head + vectors * N;
-    const T* const base = piece.data + head;
-    const uint64 tile = uint64(FLIGHT) * blockDim.x, tiles = vectors / tile;
+    const uint64 tail = piece.count - (piece.count - head) % N;
+    const uint32 tile = FLIGHT * N * blockDim.x;
 
     auto a = R::Accumulator::identity();
     if (global_thread() < head) visit<R>(a, piece, global_thread());
+    uint64 at = head + uint64(blockIdx.x) * tile;
 #pragma unroll 1  // more flights at a time would cost registers, and with them blocks
-    for (uint64 t = blockIdx.x; t < tiles; t += gridDim.x) {
-        const uint64 i = t * tile + threadIdx.x;
-        Vector<T> flight[FLIGHT];
-#pragma unroll
-        for (int k = 0; k < FLIGHT; ++k) flight[k] = Vector<T>::load(base + (i + k * blockDim.x) * N);
-#pragma unroll
-        for (int k = 0; k < FLIGHT; ++k) visit<R>(a, piece, flight[k], head + (i + k * blockDim.x) * N);
-    }
-#pragma unroll 1
-    for (uint64 i = tiles * tile + global_thread(); i < vectors; i += global_threads())
-        visit<R>(a, piece, Vector<T>::load(base + i * N), head + i * N);
+    for (; at + tile <= tail; at += uint64(gridDim.x) * tile) visit_tile<R, FLIGHT, true>(a, piece, at, 0);
+    if (at < tail) visit_tile<R, FLIGHT, false>(a, piece, at, uint32(tail - at) / N);
     if (tail + global_thread() < piece.count) visit<R>(a, piece, tail + global_thread());
     return a;
 }

@@ -7,9 +7,10 @@ struct Vector {
     static constexpr int size = 16 / sizeof(T);
     uint32 words[4];
 
-    // `at` must be a multiple of 16. The hint keeps a stream that is read once from displacing what is reused.
+    // `at` must be a multiple of 16. What is read once need not displace anything in the multiprocessor's own cache, but
+    // may stay in the level-2 cache for the next launch.
     static __device__ Vector load(const void* at) {
-        const uint4 v = __ldcs(static_cast<const uint4*>(at));
+        const uint4 v = __ldcg(static_cast<const uint4*>(at));
         return {{v.x, v.y, v.z, v.w}};
     }
 

@@ -9,9 +9,9 @@ The leading comment of the file is the catalogue's summary. Its last lines are
     // error: γ_n Σ|x|                          what may be lost
 
 The kernel bears the name of the file, as a template over a reduction (`include/reductions.cuh`), and takes (data,
-count, first index, omit NaN, partials, two words that are 0 and are left 0, outcome). A kernel NAME_begin prepares
-the first partial before it, a kernel NAME_fold (partials, count, folded, outcome) folds partials after it until one
-is left.
+count, first index, omit NaN, partials, state, outcome); the state is 48 bytes a block, all 0, to be left 0. A kernel
+NAME_begin prepares the first partial before it, a kernel NAME_fold (partials, count, folded, outcome) folds partials
+after it until one is left.
 """
 
 import re

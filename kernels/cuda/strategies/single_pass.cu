@@ -1,18 +1,18 @@
-// One launch at the speed of memory: sixteen bytes a read with several reads in flight a thread, and the block that
-// draws the last ticket folds all partials in a fixed order. The same grid gives the same bits in every run.
+// One launch at the speed of memory: sixteen bytes a read with several reads in flight a thread; the blocks send their
+// partials to the last one, which folds them in a fixed order. The same grid gives the same bits in every run.
 //
-// launch: threads=512 blocks_per_multiprocessor=4 flight=4
+// launch: threads=512 blocks_per_multiprocessor=3 flight=4 rounds=8
 // ops: sum, mean, norm1, sum_squares, norm2, min, max, argmin, argmax, norm_inf, count_nonzero, any, all
 // dtypes: *
 // ops: prod
 // dtypes: float, bool
 // error: integers, selections and tests exact; float sums and products γ_n in the accumulator's precision (float64 for float64 and for squares of bfloat16 and float32, else float32), rounded once to the dtype
-#include "block.cuh"
+#include "mail.cuh"
 #include "traverse.cuh"
 
 template <class R, class A = typename R::Accumulator, class T = typename R::Element>
 __global__ void __launch_bounds__(512, 2)
-single_pass(const T* data, uint64 count, uint64 first, uint32 omit_nan, A* partials, uint32* ticket, uint64* outcome) {
+single_pass(const T* data, uint64 count, uint64 first, uint32 omit_nan, A*, uint64* mail, uint64* outcome) {
     const A a = fold_vectors<R, 4>({data, count, first, omit_nan != 0});
-    finish_in_last_block(a, partials, ticket, outcome);
+    finish_in_last_block(a, mail, outcome);
 }

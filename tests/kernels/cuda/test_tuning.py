@@ -13,33 +13,51 @@ def test_a_launch_line_is_read() -> None:
     )
 
 
+STREAMING = Launch(threads=512, blocks_per_multiprocessor=3, flight=4)
+READ = 4  # elements of float32 that one read brings
+
+
 def test_a_small_array_gets_one_block() -> None:
-    assert Launch(threads=256, max_blocks=1024).blocks(1, 4, H200) == 1
-    assert Launch(threads=512, blocks_per_multiprocessor=4, flight=4).blocks(1000, 4, H200) == 1
+    assert Launch(threads=256, max_blocks=1024).shape(1, 4, H200) == (1, 256)
+    assert STREAMING.shape(2 * 512 * 4 * READ, 4, H200) == (1, 512)
+
+
+def test_one_block_has_no_more_threads_than_read_all_at_once() -> None:
+    shapes = [STREAMING.shape(count, 4, H200) for count in (1, 32 * 4 * READ, 32 * 4 * READ + 1, 200 * 4 * READ)]
+    assert shapes == [(1, 32), (1, 32), (1, 64), (1, 256)]
+
+
+def test_a_middle_sized_array_gets_few_small_blocks_and_then_one_a_multiprocessor() -> None:
+    assert STREAMING.shape(2 * 512 * 4 * READ + 1, 4, H200) == (33, 128)
+    assert STREAMING.shape(33 * 128 * 4 * READ + 1, 4, H200) == (33, 256)
+    assert STREAMING.shape(33 * 256 * 4 * READ + 1, 4, H200) == (H200, 128)
+    assert STREAMING.shape(H200 * 512 * 4 * READ, 4, H200) == (H200, 512)
 
 
 def test_a_large_array_gets_as_many_blocks_as_are_allowed() -> None:
-    assert Launch(threads=256, max_blocks=1024).blocks(1 << 33, 1, H200) == 1024
-    assert Launch(threads=512, blocks_per_multiprocessor=4, flight=4).blocks(1 << 33, 4, H200) == 4 * H200
+    assert Launch(threads=256, max_blocks=1024).shape(1 << 33, 1, H200) == (1024, 256)
+    assert STREAMING.shape(2 * H200 * 512 * 4 * READ, 4, H200) == (2 * H200, 512)
+    assert STREAMING.shape(1 << 33, 4, H200) == (3 * H200, 512)
 
 
-def test_work_is_spread_over_the_multiprocessors_before_it_is_stacked() -> None:
-    launch = Launch(threads=512, blocks_per_multiprocessor=4, flight=4)
-    reads = 100 * 512  # of 16 bytes: one a thread in 100 blocks, or four a thread in 25
-    assert launch.blocks(reads * 4, 4, H200) == 100
-    assert launch.blocks(reads * 4 * 3, 4, H200) == H200
-    assert launch.blocks(reads * 4 * 8, 4, H200) == 200
+def test_in_rounds_a_large_array_gets_blocks_of_equal_work() -> None:
+    launch = Launch(threads=512, blocks_per_multiprocessor=3, flight=4, rounds=8)
+    assert launch.shape(10**7, 4, H200) == (3 * H200, 512)
+    assert launch.shape(1 << 28, 4, H200) == (4096, 512)
+    assert launch.shape(1 << 34, 4, H200) == (8192, 512)
 
 
 def test_a_tile_fixes_the_number_of_blocks() -> None:
     launch = Launch(threads=256, tile=2048)
-    assert [launch.blocks(count, 4, H200) for count in (1, 2048, 2049, 1 << 30)] == [1, 1, 2, 1 << 19]
+    assert [launch.shape(count, 4, H200) for count in (1, 2048, 2049, 1 << 30)] == [
+        (blocks, 256) for blocks in (1, 1, 2, 1 << 19)
+    ]
 
 
 def test_blocks_come_in_whole_clusters() -> None:
     launch = Launch(threads=256, blocks_per_multiprocessor=4, flight=4, cluster=8)
-    assert launch.blocks(1, 4, H200) == 8
-    assert launch.blocks(1 << 33, 4, H200) % 8 == 0
+    assert launch.shape(1, 4, H200)[0] == 8
+    assert launch.shape(1 << 33, 4, H200)[0] % 8 == 0
 
 
 def test_a_launch_needs_one_limit() -> None:

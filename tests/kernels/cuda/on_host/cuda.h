@@ -38,7 +38,7 @@ static long long __double_as_longlong(double x) { return bits_as<long long>(x); 
 static double __longlong_as_double(long long x) { return bits_as<double>(x); }
 static float __fmaf_rn(float x, float y, float z) { return std::fma(x, y, z); }
 static double __fma_rn(double x, double y, double z) { return std::fma(x, y, z); }
-static uint4 __ldcs(const uint4* at) { return *at; }
+static uint4 __ldcg(const uint4* at) { return *at; }
 static int __popc(unsigned x) { return __builtin_popcount(x); }
 static unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
     return (unsigned __int128)a * b >> 64;
