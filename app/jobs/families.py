@@ -23,6 +23,7 @@ from sqlalchemy import (
     literal_column,
     or_,
     select,
+    text,
     update,
 )
 
@@ -133,6 +134,7 @@ _PROGRESS = (
     .values(progress_done=bindparam("done"), version=jobs.c.version + 1)
     .returning(func.pg_notify(JOB, cast(jobs.c.id, Text)))
 )
+_DURABLY = text("set local synchronous_commit to on")
 _EVENT = {
     Status.SUCCEEDED: EventType.SUCCEEDED,
     Status.FAILED: EventType.FAILED,
@@ -197,6 +199,8 @@ def news(connection: Connection) -> list[Family]:
 
 def settle(connection: Connection, families: Sequence[Family]) -> None:
     """Write into the presets' rows how their children stand. Safe to repeat, and for several at a time."""
+    # An end that somebody was told of must not be undone by a crash of Postgres, whatever else may be.
+    connection.execute(_DURABLY)
     for family in families:
         this = {"the_preset": family.id}
         _START.run(connection, {**this, "total": family.total})
