@@ -60,10 +60,12 @@ class AsyncClient:
         kind: str | None = None,
         owner: str | None = None,
         tags: Sequence[str] = (),
+        parent: str | None = None,
         limit: int = 50,
     ) -> "list[AsyncLiveJob]":
-        """The newest jobs of all users. A tag is a name, or a name and a value as "name:value"."""
-        found = await self._do(jobs.find(status=status, kind=kind, owner=owner, tags=tags, limit=limit))
+        """The newest jobs of all users. A tag is a name, or a name and a value as "name:value"; `parent` is the id of a
+        preset's job whose parts are wanted, or "none" for jobs that are no part of another."""
+        found = await self._do(jobs.find(status=status, kind=kind, owner=owner, tags=tags, parent=parent, limit=limit))
         return [AsyncLiveJob.of(job, self) for job in found]
 
     async def cancel(self, job_id: str) -> "AsyncLiveJob":

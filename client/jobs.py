@@ -41,14 +41,14 @@ def cancel(job_id: str) -> Steps[Job]:
 
 
 def find(
-    *, status: Status | None, kind: str | None, owner: str | None, tags: Sequence[str], limit: int
+    *, status: Status | None, kind: str | None, owner: str | None, tags: Sequence[str], parent: str | None, limit: int
 ) -> Steps[list[Job]]:
     """Up to `limit` jobs, newest first, from as many pages as it takes."""
     found: list[Job] = []
     cursor: str | None = None
     while len(found) < limit:
         page = {"limit": min(_PAGE, limit - len(found)), "cursor": cursor}
-        wanted = {"status": status, "kind": kind, "owner": owner, "tag": list(tags) or None}
+        wanted = {"status": status, "kind": kind, "owner": owner, "tag": list(tags) or None, "parent": parent}
         answer: dict[str, Any] = yield Call("GET", "/v1/jobs", httpx.Response.json, {**wanted, **page})
         found += [Job.model_validate(item) for item in answer["items"]]
         cursor = answer["next_cursor"]

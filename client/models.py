@@ -177,6 +177,23 @@ Result = Annotated[
 """By the job's kind."""
 
 
+class Hold(Answer):
+    """A quota of its owner that a queued job waits for; `until` is None for until another job of the owner ends."""
+
+    quota: str
+    limit: float
+    until: datetime | None
+
+
+class Child(Answer):
+    """A part of a preset's job."""
+
+    id: str
+    name: str
+    kind: str
+    status: str
+
+
 class Job(Answer):
     """A job as the service saw it when it was asked."""
 
@@ -194,6 +211,10 @@ class Job(Answer):
     progress: Progress
     queue_position: int | None
     estimated_start_at: datetime | None = None
+    hold: Hold | None = None
+    parent: str | None = None
+    name: str | None = None
+    children: tuple[Child, ...] | None = None
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None

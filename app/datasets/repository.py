@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, select, update
+from sqlalchemy import Connection, Row, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from app.auth.models import users
 from app.datasets.models import datasets
+from app.jobs.models import is_, jobs
+from app.jobs.states import Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +109,14 @@ def release(connection: Connection, dataset_id: str, owner_id: int | None) -> bo
 
 
 def release_unused(connection: Connection, older_than: timedelta) -> Sequence[str]:
-    """End every hold on arrays that no job has needed for so long; the ids."""
-    unused = delete(datasets).where(datasets.c.last_used_at < func.now() - older_than).returning(datasets.c.id)
-    return list(connection.execute(unused).scalars())
+    """End every hold on arrays that no job has needed for so long, nor waits for or reads now; the ids."""
+    active = select(jobs.c.id).where(or_(is_(Status.QUEUED), is_(Status.RUNNING)))
+    needed = active.where(
+        or_(*(jobs.c.spec[field, "id"].as_string() == datasets.c.id for field in ("source", "other")))
+    )
+    unused = datasets.c.last_used_at < func.now() - older_than
+    released = delete(datasets).where(unused, ~needed.exists()).returning(datasets.c.id)
+    return list(connection.execute(released).scalars())
 
 
 def is_held(connection: Connection, dataset_id: str) -> bool:

@@ -2,6 +2,7 @@
 
 import sys
 from typing import Annotated
+from urllib.parse import urlsplit
 
 import typer
 
@@ -34,6 +35,8 @@ def login(context: typer.Context, url: Annotated[str, typer.Argument(help="The s
     path = Surroundings.of_process().config_file
     keep_login(path, url, token.strip())
     output.say(f"{url} takes you for {user.name} ({user.role}); the token is in {path}")
+    if url.startswith("http://") and urlsplit(url).hostname not in ("127.0.0.1", "::1", "localhost"):
+        output.say("warning: http:// sends the token readable by everybody on the way; ask for https://")
 
 
 def logout(

@@ -43,6 +43,8 @@ def jobs(
     owner: Annotated[str | None, typer.Option(help="Whose jobs.")] = None,
     mine: Annotated[bool, typer.Option("--mine", help="Only your own jobs.")] = False,
     tag: Annotated[list[str] | None, typer.Option(help="NAME, or NAME:VALUE; several must all fit.")] = None,
+    part_of: Annotated[str | None, typer.Option(metavar="ID", help="The parts of a preset's job.")] = None,
+    parts: Annotated[bool, typer.Option("--parts", help="List jobs that are parts of others, too.")] = False,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many at most.")] = 20,
     as_json: Json = False,
 ) -> None:
@@ -52,7 +54,8 @@ def jobs(
     with service(context) as client:
         whose = client.whoami().name if mine else owner
         chosen: Any = status
-        found = client.jobs(status=chosen, kind=kind, owner=whose, tags=tag or (), limit=limit)
+        parent = find(client, part_of).id if part_of is not None else None if parts else "none"
+        found = client.jobs(status=chosen, kind=kind, owner=whose, tags=tag or (), parent=parent, limit=limit)
     if as_json:
         output.lines(found)
     else:
@@ -72,7 +75,7 @@ def subject(job: Job) -> str:
             return f"{op} of {_elements(source)}"
         case {"preset": name} | {"puzzle": name}:
             return str(name)
-        case {"strategies": [*names]}:
+        case {"strategies": [*names]} | {"methods": [*names]}:
             return ", ".join(map(str, names))
     return ""
 
@@ -113,6 +116,8 @@ def show_job(job: Job, *, as_json: bool) -> None:
             ("kind", job.kind),
             ("about", subject(job) or None),
             ("status", state_of(job)),
+            ("waits for", _waits_for(job)),
+            ("starts about", None if job.estimated_start_at is None else f"{job.estimated_start_at:%Y-%m-%d %H:%M:%S}"),
             ("error", job.error),
             ("value", None if result is None else repr(result.value)),
             ("hex", None if result is None else result.hex),
@@ -124,8 +129,16 @@ def show_job(job: Job, *, as_json: bool) -> None:
             ("submitted", f"{job.created_at:%Y-%m-%d %H:%M:%S}"),
             ("finished", None if job.finished_at is None else f"{job.finished_at:%Y-%m-%d %H:%M:%S}"),
             ("worker", job.worker),
+            *((f"part {child.name}", f"{child.status}, {child.kind} {child.id}") for child in job.children or ()),
         ]
     )
+
+
+def _waits_for(job: Job) -> str | None:
+    if job.hold is None:
+        return None
+    until = "another of the owner's jobs ends" if job.hold.until is None else f"{job.hold.until:%Y-%m-%d %H:%M}"
+    return f"the owner's quota ({job.hold.quota}, {job.hold.limit:g}), until {until}"
 
 
 def _how(result: ReduceResult) -> str:

@@ -1,10 +1,12 @@
 """What crashes and time leave in the folder of uploaded arrays, and what must not be touched."""
 
+import json
 import os
 import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from sqlalchemy import Connection, select, text
@@ -18,6 +20,7 @@ from app.datasets.repository import Contents
 from app.datasets.store import Store
 from app.datasets.sweep import sweep, tidy
 from app.db import BlockingDatabase
+from app.jobs.repository import NewJob, accept, request_cancel
 
 ID = "ab" * 32
 LONG_AGO_S = 7200
@@ -90,6 +93,30 @@ def test_what_no_job_needed_for_long_is_let_go(database: BlockingDatabase, store
     assert tidy(database, store, timedelta(days=4)) == 0
     assert tidy(database, store, timedelta(days=2)) == 1
     assert not path.exists()
+
+
+def test_what_a_waiting_job_needs_is_never_let_go(database: BlockingDatabase, store: Store, ann: int) -> None:
+    database.run(hold, ann)
+    put(store)
+    other = {"type": "values", "values": [1.0, 2.0], "dtype": "float64"}
+    spec = {"kind": "reduce", "op": "dot", "source": other, "other": {"type": "dataset", "id": ID}}
+    job_id = uuid4()
+    new = NewJob(
+        id=job_id,
+        owner_id=ann,
+        kind="reduce",
+        priority=1,
+        needs="any",
+        timeout_s=9.0,
+        spec=json.dumps(spec),
+        spec_brief=None,
+        tags={},
+    )
+    database.run(accept, new)
+    database.run(let_three_days_pass)
+    assert tidy(database, store, timedelta(days=2)) == 0
+    database.run(request_cancel, job_id)
+    assert tidy(database, store, timedelta(days=2)) == 1
 
 
 def test_a_job_that_needs_it_makes_it_young_again(database: BlockingDatabase, store: Store, ann: int) -> None:

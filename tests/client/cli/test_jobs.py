@@ -2,8 +2,12 @@
 
 import json
 
+import pytest
+
 from client.api import Client
-from tests.client.cli.shell import Shell
+from client.cli.jobs import show_job
+from client.models import Job
+from tests.client.cli.shell import Shell, plain
 
 LONG = ("submit", "--generate", "normal", "--n", "68719476736")
 
@@ -93,3 +97,20 @@ def test_a_failed_job_is_a_code_of_its_own(shell: Shell) -> None:
     said = shell.run("submit", "--values", "1 nan", "--set", "nan_policy=raise", "--wait")
     assert said.code == 1
     assert "failed (invalid_input)" in said.err
+
+
+def test_a_quota_that_a_job_waits_for_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    job = Job.model_validate(
+        {
+            **{"id": "5f0c", "kind": "reduce", "status": "queued", "owner": "ada", "attempt": 1, "queue_position": 3},
+            **{"created_at": "2026-11-21T00:00:00Z", "started_at": None, "finished_at": None, "result": None},
+            **{"reason": None, "error": None, "progress": {"done": 0, "total": 0, "unit": ""}},
+            **{"estimated_start_at": "2026-11-21T00:05:00Z"},
+            **{"hold": {"quota": "gpu_seconds_per_day", "limit": 600, "until": "2026-11-22T00:00:00Z"}},
+        }
+    )
+    show_job(job, as_json=False)
+    shown = plain(capsys.readouterr().out)
+    assert "status  queued, number 3\n" in shown
+    assert "waits for  the owner's quota (gpu_seconds_per_day, 600), until DAY 00:00\n" in shown
+    assert "starts about  TIME\n" in shown

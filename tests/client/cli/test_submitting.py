@@ -122,3 +122,15 @@ def test_a_preset_runs(shell: Shell) -> None:
 def test_the_same_key_gives_the_same_job(shell: Shell) -> None:
     words = ("submit", "--values", "1", "--key", "transcript")
     assert shell.run(*words).out == shell.run(*words).out
+
+
+def test_the_parts_of_a_preset_are_listed_with_it(shell: Shell) -> None:
+    job = json.loads(shell.run("run", "p05-three-numbers", "--tag", "parts:here", "--wait", "--json").out)
+    shown = shell.run("show", job["id"]).transcript.splitlines()
+    assert next(line for line in shown if line.startswith("part ")).endswith("succeeded, three_numbers ID")
+    listed = [json.loads(line)["id"] for line in shell.run("jobs", "--tag", "parts:here", "--json").out.splitlines()]
+    assert listed == [job["id"]]
+    parts = [json.loads(line) for line in shell.run("jobs", "--part-of", job["id"], "--json").out.splitlines()]
+    assert [part["kind"] for part in parts] == ["three_numbers"]
+    everything = shell.run("jobs", "--tag", "parts:here", "--parts", "--json").out.splitlines()
+    assert len(everything) == 2
