@@ -2,6 +2,7 @@
 
 from app.charts import benchmark as pictures
 from app.charts.chart import Chart
+from app.charts.lines import Axis, Line, Point, Words, line_chart
 from app.presets.published import ThroughputRow, p05
 from app.reports.kinds.benchmark import gbps, share
 from app.reports.parts import Compared, Finding, Verdict
@@ -21,8 +22,31 @@ def throughput(study: Study) -> Outcome:
     where = machine(study.device("gpu"))
     rows = [row for published in p05().task1_throughput for row in _rows(study, published, gpu, where)]
     rows += _summary(study, gpu, cpu, where)
-    charts = [chart for name in ("gpu", "cpu") for chart in _charts(study, name)]
+    charts = [*_beside_the_t4(gpu, where), *(chart for name in ("gpu", "cpu") for chart in _charts(study, name))]
     return Outcome(tuple(rows), tuple(_findings(gpu, where)), tuple(charts))
+
+
+def _beside_the_t4(gpu: Points, where: str | None) -> list[Chart]:
+    """The report's two lines beside ours of the same kernels, and our single pass."""
+    published = p05().task1_throughput
+    thrust = [Point(row.n, 4 * row.n / row.thrust_ms / 1e6) for row in published]
+    lines = [
+        Line(_CUSTOM, [Point(row.n, row.custom_gbps) for row in published], published=True),
+        Line(_THRUST, thrust, published=True),
+    ]
+    for strategy in (_CUSTOM, _THRUST, _SINGLE):
+        found = sorted((n, gbps(point) or 0.0) for (name, n), point in gpu.items() if name == strategy)
+        lines.append(Line(strategy, [Point(n, speed) for n, speed in found]))
+    if where is None or not any(line.points for line in lines[2:]):
+        return []
+    words = Words(
+        "beside-the-t4",
+        "Throughput: this machine and the report's",
+        f"{where}; dashed: {p05().machine.partition(' (')[0]}, as published",
+        "GB/s against the number of elements, both logarithmic: the report's kernel and Thrust as published for a T4, "
+        f"dashed, and both with our single pass as measured on {where}.",
+    )
+    return [line_chart(words, Axis("elements"), Axis("GB/s"), lines)]
 
 
 def _rows(study: Study, published: ThroughputRow, gpu: Points, where: str | None) -> list[Compared]:

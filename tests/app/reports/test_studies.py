@@ -17,6 +17,7 @@ from app.reports.studies.throughput import throughput
 from app.results.benchmark import BenchmarkResult
 from app.results.measurement import Measurement
 from app.results.result import JobResult
+from tests.app.charts.rows import rows_of
 from tests.app.results.points import POINT
 from tests.app.results.studies import RUN, accuracy_point, accuracy_result, scaling_point, scaling_result
 
@@ -58,6 +59,12 @@ def test_the_share_of_the_peak_stands_beside_the_t4s() -> None:
     share = row(outcome, "summary", "share of the device's peak")
     assert (share.published, share.measured) == ("79.0 (of 320 GB/s)", "50.5 (of 4,800 GB/s)")
     assert any("252.71 GB/s are 79 % of its peak of 320 GB/s" in finding.text for finding in outcome.findings)
+
+
+def test_the_reports_lines_stand_beside_ours() -> None:
+    chart = throughput(benchmark(two_pass={10**8: 0.165})).charts[0]
+    rows = [row for row in rows_of(chart) if (row["series"], row["x"]) == ("two_pass", 10**8)]
+    assert [(row["kind"], round(row["y"], 2)) for row in rows] == [("published", 252.71), ("measured", 2424.24)]
 
 
 def test_a_row_where_thrust_is_faster_than_ours_is_told() -> None:
