@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from app.jobs.fields import BackendName, DTypeName, JobOptions, Number, OpName, StrategyName
+from app.jobs.preset_spec import PresetSpec
 from app.jobs.reduce_spec import ReduceSpec
 from app.jobs.sources import TAGGED_FIELDS, Source, ValuesSource
 from app.jobs.spec import JobSpec
@@ -35,10 +36,37 @@ class BriefReduceSpec(JobOptions):
     ddof: int
 
 
+class BriefChild(BaseModel):
+    """A job that was given to a preset, by name."""
+
+    name: str
+    kind: str
+
+
+class BriefPresetSpec(JobOptions):
+    """A `preset` spec with jobs of its own."""
+
+    kind: Literal["preset"]
+    preset: str
+    children: tuple[BriefChild, ...]
+    backend: BackendName | None
+    max_n: int | None
+    time_limit_s: float | None
+
+
 def brief_of(spec: JobSpec) -> str | None:
     """JSON text of what lists show in place of `spec`; None if it is short enough as it is."""
-    if not isinstance(spec, ReduceSpec):
-        return None
+    match spec:
+        case ReduceSpec():
+            return _brief_reduction(spec)
+        case PresetSpec(children=tuple(children)):
+            names = tuple(BriefChild(name=child.name, kind=child.spec.kind) for child in children)
+            rest = spec.model_dump(exclude={"children", "webhook"})
+            return BriefPresetSpec(**rest, children=names).model_dump_json(exclude={"webhook"})
+    return None
+
+
+def _brief_reduction(spec: ReduceSpec) -> str | None:
     source, other = _brief(spec.source), _brief(spec.other) if spec.other is not None else None
     if source is spec.source and other is spec.other:
         return None

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.jobs.brief import BriefReduceSpec
+from app.jobs.brief import BriefPresetSpec, BriefReduceSpec
 from app.jobs.families import Child
 from app.jobs.fields import Priority
 from app.jobs.repository import Event, Job
@@ -111,7 +111,7 @@ class JobView(BaseModel):
     name: str | None = Field(description="what that preset calls it")
     children: list[ChildView] | None = Field(description="of a preset, in their order; null in lists")
     status: Status
-    spec: JobSpec | BriefReduceSpec = Field(
+    spec: JobSpec | BriefReduceSpec | BriefPresetSpec = Field(
         description="as accepted, with all defaults; lists show long `values` in brief"
     )
     owner: str

@@ -9,6 +9,7 @@ import pytest
 
 from app.jobs import families, leases, outbox
 from app.jobs.states import Reason
+from app.jobs.views import JobView
 from tests.app.api import RESULT, THREE_VALUES, Api
 
 TWO = {
@@ -57,6 +58,14 @@ def test_lists_show_the_children_of_one_preset_or_no_children_at_all(api: Api, h
     assert sorted(child["id"] for child in children) == sorted(ids(job))
     others = http.get("/v1/jobs", params={"parent": "none"}).json()["items"]
     assert [one["id"] for one in others] == [alone, job["id"]]
+
+
+def test_lists_name_given_jobs_and_the_preset_itself_shows_them(http: httpx.Client) -> None:
+    job = submit(http)
+    listed = http.get("/v1/jobs", params={"kind": "preset"}).json()["items"][0]
+    assert listed["spec"]["children"] == [{"name": name, "kind": "reduce"} for name in ("first", "second")]
+    assert JobView.model_validate(listed).children is None
+    assert look(http, job)["spec"]["children"][0]["spec"]["source"]["values"] == [1e8, 1, -1e8]
 
 
 def test_no_slot_ever_gets_the_preset_itself(api: Api, http: httpx.Client) -> None:
