@@ -42,6 +42,8 @@ def errors(
         Line(method, [Point(n, error) for n, error in rows], published=True) for method, rows in published.items()
     ]
     subtitle = "absolute error of a float against the exact value"
+    if published:
+        subtitle += "; dashed: as published"
     if right:
         subtitle += f"; without error everywhere: {', '.join(right)}"
     worst = max(points, key=lambda one: float(one.absolute_error or 0.0))

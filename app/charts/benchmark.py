@@ -86,7 +86,7 @@ def throughput(points: Sequence[Measurement]) -> Chart:
             f"The highest is {best.strategy} with {significant(fastest)} GB/s at {best.n:,} elements{share}.",
         ),
         Axis("elements"),
-        Axis("GB/s"),
+        Axis("GB/s", format="~g"),
         lines,
         levels,
     )

@@ -45,10 +45,11 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """`log` axes leave out what is not above zero."""
+    """`log` axes leave out what is not above zero. `format` is d3's, of the numbers at the ticks."""
 
     title: str
     log: bool = True
+    format: str = "~s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +81,9 @@ def line_chart(words: Words, x: Axis, y: Axis, lines: Sequence[Line], levels: Se
     colour = altair.Color("series:N", scale=altair.Scale(domain=series), title=None)
     shape = altair.Shape("series:N", scale=altair.Scale(domain=series), title=None)
     kinds = [kind for kind in _DASHES if any(row["kind"] == kind for row in rows)]
-    dash = altair.StrokeDash(
-        "kind:N",
-        scale=altair.Scale(domain=kinds, range=[_DASHES[kind] for kind in kinds]),
-        legend=altair.Legend(title=None, symbolType="stroke", symbolStrokeColor="gray", symbolSize=300)
-        if len(kinds) > 1
-        else None,
-    )
+    # Without a legend: the subtitle says what is dashed.
+    dashes = altair.Scale(domain=kinds, range=[_DASHES[kind] for kind in kinds])
+    dash = altair.StrokeDash("kind:N", scale=dashes, legend=None)
     base = altair.Chart(inline(rows)).encode(
         x=altair.X(
             "x:Q", title=x.title, scale=_scale(x), axis=_ticks(x, [point.x for one in lines for point in one.points])
@@ -136,12 +133,12 @@ def _ticks(axis: Axis, values: Iterable[float]) -> altair.Axis:
     """On a log axis a tick a power of ten, where there are at least two among `values`."""
     shown = [value for value in values if value > 0]
     if not axis.log or not shown:
-        return altair.Axis(format="~s")
+        return altair.Axis(format=axis.format)
     powers = range(math.ceil(math.log10(min(shown))), math.floor(math.log10(max(shown))) + 1)
     if len(powers) < 2:
-        return altair.Axis(format="~s", tickCount=6)
+        return altair.Axis(format=axis.format, tickCount=6)
     wide = powers.stop > 12 or powers.start < -4
-    return altair.Axis(format=".0e" if wide else "~s", values=[10.0**power for power in powers])
+    return altair.Axis(format=".0e" if wide else axis.format, values=[10.0**power for power in powers])
 
 
 def significant(value: float) -> str:

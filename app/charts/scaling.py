@@ -68,7 +68,7 @@ def bandwidth(where: str, messages: Sequence[MessagePoint]) -> Chart:
         f"Bus bandwidth in GB/s against the bytes of a message, both logarithmic, one line each for {_names(lines)}. "
         f"The highest is {significant(best.busbw_gbps or 0.0)} GB/s for {best.bytes:,} bytes on {best.ranks} ranks.",
     )
-    return line_chart(words, Axis("bytes a rank"), Axis("GB/s"), lines)
+    return line_chart(words, Axis("bytes a rank"), Axis("GB/s", format="~g"), lines)
 
 
 def _lines(points: Sequence[ScalingPoint], place: Callable[[ScalingPoint], Point]) -> list[Line]:

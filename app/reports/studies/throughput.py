@@ -46,7 +46,7 @@ def _beside_the_t4(gpu: Points, where: str | None) -> list[Chart]:
         "GB/s against the number of elements, both logarithmic: the report's kernel and Thrust as published for a T4, "
         f"dashed, and both with our single pass as measured on {where}.",
     )
-    return [line_chart(words, Axis("elements"), Axis("GB/s"), lines)]
+    return [line_chart(words, Axis("elements"), Axis("GB/s", format="~g"), lines)]
 
 
 def _rows(study: Study, published: ThroughputRow, gpu: Points, where: str | None) -> list[Compared]:
