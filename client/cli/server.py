@@ -16,6 +16,7 @@ _COMMANDS = {
     ),
     "migrate": ("migrations", "Bring the database schema up to date."),
     "token": ("app.auth", "Create, list and revoke access tokens."),
+    "api": ("app", "Run one api process."),
     "worker": ("worker", "Run the worker of one slot."),
     "dispatcher": ("worker.dispatcher", "Run the dispatcher."),
 }

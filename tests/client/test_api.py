@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import httpx
 import pytest
 
+from app.jobs.reduce_spec import ReduceSpec
 from client.api import Client
 from client.errors import FieldError, Refused, Unreachable
 from client.patience import Patience
@@ -150,3 +151,18 @@ def test_what_json_cannot_say_is_not_sent(wire: Wire) -> None:
     with _client(wire) as client, pytest.raises(ValueError, match="JSON"):
         client.submit({"timeout_s": float("nan")})
     assert wire.keys == []
+
+
+def test_a_secret_is_sent_with_the_spec_that_names_it(wire: Wire) -> None:
+    secret = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"
+    spec = ReduceSpec.model_validate(
+        {
+            "kind": "reduce",
+            "source": {"type": "values", "values": [1]},
+            "webhook": {"url": "https://hooks.example.org/", "secret": secret},
+        }
+    )
+    wire.answers = [(202, {}, JOB)]
+    with _client(wire) as client:
+        client.submit(spec)
+    assert json.loads(wire.sent[0])["webhook"]["secret"] == secret
