@@ -10,7 +10,6 @@ from pydantic import BaseModel
 
 from app.jobs.spec import JobSpec
 from app.jobs.webhook import SHOW_SECRETS
-from app.jobs.webhook import SHOW_SECRETS
 from client.errors import JobFailed, WaitedTooLong
 from client.exchange import Call, Steps, one
 from client.models import Job, ReduceResult, Result
