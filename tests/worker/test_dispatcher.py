@@ -1,8 +1,10 @@
 import contextlib
+import os
 import socket
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from uuid import UUID
 
 import psycopg
@@ -11,6 +13,7 @@ from redis import Redis
 from sqlalchemy import Connection, text
 
 from app.config import Settings
+from app.datasets.store import Store
 from app.db import BlockingDatabase
 from app.jobs import leases
 from app.jobs.leases import Lease
@@ -359,3 +362,22 @@ def _keep_waiting(leader: Leadership, stop: Stop) -> None:
     """Five seconds of looks: the server's farewell and the end of the connection may arrive one after the other."""
     for _ in range(50):
         leader.wait(0.1, stop)
+
+
+def test_datasets_that_nobody_holds_are_removed(dispatcher: Dispatcher, settings: Settings) -> None:
+    store = Store(settings.datasets_dir())
+    with store.incoming() as file:
+        store.place(Path(file.name), "ab" * 32)
+    long_ago = time.time() - 7200
+    os.utime(store.path("ab" * 32), (long_ago, long_ago))
+    dispatcher.look_around()
+    assert not store.path("ab" * 32).exists()
+
+
+def test_a_folder_of_datasets_that_fails_stops_nothing(dispatcher: Dispatcher, settings: Settings) -> None:
+    folder = settings.datasets_dir() / "ab" / f"{'ab' * 32}.npy"
+    folder.mkdir(parents=True)  # where a file should be: it cannot be removed
+    long_ago = time.time() - 7200
+    os.utime(folder, (long_ago, long_ago))
+    dispatcher.look_around()
+    assert folder.exists()
