@@ -1,13 +1,15 @@
 """Every preset run on this machine, and its report written: `python -m benchmarks.presets --to docs/reports`.
 
-Starts `warpfold serve` in a temporary folder and submits the presets to it one after the other. `--json` keeps the
-reports as the service gives them; where there is no time to draw, `python -m app.reports` makes pages of them later.
+Starts `warpfold serve` in a temporary folder and submits the presets to it one after the other; those joined by `+` run
+together, on whatever slots there are. `--json` keeps the reports as the service gives them: where there is no time to
+draw, `python -m app.reports` makes pages of them later.
 """
 
 import argparse
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +20,20 @@ from client.api import Client
 from client.demo.service import running_service
 
 
-def run(client: Client, spec: dict[str, Any]) -> Report:
-    """One preset from submission to report, whatever became of its jobs."""
+def run(client: Client, presets: Sequence[str], changes: Mapping[str, Any]) -> Iterator[tuple[str, Report]]:
+    """Presets that run together, each with its report as it ends, whatever became of its jobs."""
     started = time.monotonic()
-    job = client.wait(client.submit(spec))
-    print(f"{spec['preset']}: {job.status} after {time.monotonic() - started:.1f} s. {job.error or ''}", flush=True)
-    return Report.model_validate_json(client.report(job.id, "application/json"))
+    jobs = [(preset, client.submit({"kind": "preset", "preset": preset, **changes})) for preset in presets]
+    for preset, job in jobs:
+        ended = client.wait(job)
+        print(f"{preset}: {ended.status} after {time.monotonic() - started:.1f} s. {ended.error or ''}", flush=True)
+        yield preset, Report.model_validate_json(client.report(job.id, "application/json"))
 
 
 def main() -> int:
     """Run the presets; the number of those that did not succeed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("presets", nargs="*", help="presets or groups; by default all, one by one")
+    parser.add_argument("presets", nargs="*", help="presets or groups, or several as a+b; by default all, one by one")
     parser.add_argument("--json", type=Path, help="folder for the reports as JSON")
     parser.add_argument("--to", type=Path, help="folder for the reports as Markdown with their pictures")
     parser.add_argument("--slots", help="as of `warpfold serve`; by default every GPU and the CPU")
@@ -46,8 +50,8 @@ def main() -> int:
         running_service(Path(root), *options) as service,
         Client(service.url, service.token) as client,
     ):
-        for preset in arguments.presets or catalogue.names():
-            report = run(client, {"kind": "preset", "preset": preset, **given})
+        stages = [stage.split("+") for stage in arguments.presets or catalogue.names()]
+        for preset, report in (found for stage in stages for found in run(client, stage, given)):
             failed += report.status != "succeeded"
             if arguments.json:
                 arguments.json.mkdir(parents=True, exist_ok=True)
