@@ -81,7 +81,7 @@ SHAPES: Mapping[str, Mapping[Kind, Shape]] = MappingProxyType(
         "bfloat16": _by_kind(
             values=Shape(256, 3, 4, True, 128),
             squares=Shape(512, 1, 8, True, 96),
-            moments=Shape(512, 1, 6, True, 152),
+            moments=Shape(768, 1, 6, False, 152),
             products=Shape(768, 1, 4, False, 96),
         ),
         "float32": _by_kind(
