@@ -30,17 +30,17 @@ __global__ void read(const uint4* data, uint64 vectors, uint32* never) {
 // memory reads more.
 template <int FLIGHT, int FLIGHTS>
 __global__ void read_parts(const uint4* data, uint64 vectors, uint32* never) {
-    uint64 i = uint64(blockIdx.x) * blockDim.x * FLIGHT * FLIGHTS + threadIdx.x;
+    const uint64 part = uint64(blockDim.x) * FLIGHT * FLIGHTS, end = min(uint64(blockIdx.x + 1) * part, vectors);
+    uint64 i = blockIdx.x * part + threadIdx.x;
     uint32 seen = 0;
-#pragma unroll 1
-    for (int part = 0; part < FLIGHTS; ++part, i += FLIGHT * blockDim.x) {
+    for (; i + (FLIGHT - 1) * blockDim.x < end; i += FLIGHT * blockDim.x) {
         uint4 flight[FLIGHT];
 #pragma unroll
-        for (int k = 0; k < FLIGHT; ++k)
-            flight[k] = i + k * blockDim.x < vectors ? load<false>(data + i + k * blockDim.x) : make_uint4(0, 0, 0, 0);
+        for (int k = 0; k < FLIGHT; ++k) flight[k] = load<false>(data + i + k * blockDim.x);
 #pragma unroll
         for (int k = 0; k < FLIGHT; ++k) seen |= any_of(flight[k]);
     }
+    for (; i < end; i += blockDim.x) seen |= any_of(load<false>(data + i));
     if (seen >> 31) *never = seen;
 }
 
