@@ -102,6 +102,27 @@ def test_more_than_two_to_the_32_elements_are_counted_and_found(gpu: Gpu, strate
         assert method.finish(size).value == want
 
 
+@pytest.mark.parametrize("strategy", ["single_pass", "cooperative", "cluster", "two_pass"])
+@pytest.mark.parametrize("start", [0, 1])
+def test_every_shape_of_launch_reads_each_element_once(gpu: Gpu, strategy: str, start: int) -> None:
+    import cupy
+
+    own, row = own_strategies()[strategy], DTYPES["int32"]
+    if not own.runs_on(gpu.arch):
+        pytest.skip(f"needs sm_{own.needs}")
+    reads = own.launch.threads * max(1, own.launch.flight)
+    # One block, few, one a multiprocessor, one wave, many waves, and one element more or less each.
+    blocks = (1, 2, 10, 17, 33, gpu.multiprocessors, 3 * gpu.multiprocessors, 30 * gpu.multiprocessors)
+    for size in sorted({count * reads * 4 + more for count in blocks for more in (-1, 0, 1)}):
+        array = cupy.arange(start + size, dtype=np.int32)[start:]
+        for op, want in (("sum", size * (size - 1) // 2 + start * size), ("argmax", size - 1)):
+            method = OwnMethod(gpu, own, OPS[op], row, pieces=2)
+            method.add(array, 0)
+            method.add(array, 0)  # finds what the first launch left behind
+            value = method.finish(2 * size).value
+            assert value == (2 * want if op == "sum" else want), (size, op)
+
+
 def test_a_product_neither_over_nor_underflows_on_the_way(gpu: Gpu) -> None:
     tiny, huge = 5e-324, 1.7e308
     array = np.array([tiny, tiny, huge, huge] * 500 + [3.0])
