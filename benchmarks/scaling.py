@@ -33,15 +33,14 @@ RANKS = (1, 2, 4, 8)
 Points = Sequence[dict[str, Any]]
 
 
-def study_for(site: Site, *, quick: bool) -> Study:
+def study_for(site: Site, algorithms: tuple[Algorithm, ...], *, quick: bool) -> Study:
     """All of it on GPUs; on a CPU arrays and messages that take seconds, not minutes."""
     ranks = tuple(ranks for ranks in RANKS if ranks <= max(2, site.available))
-    algorithms = (Algorithm.AUTO, Algorithm.RING, Algorithm.TREE)
     if quick:
         return Study((100_000,), (1 << 16,), (8, 1 << 16), ranks, samples=5, time_limit_s=0.5)
     if site.note is None:
         return Study(REPORT_SIZES, (1 << 30,), MESSAGES, ranks, algorithms=algorithms, time_limit_s=3.0)
-    return Study(REPORT_SIZES[:4], (1 << 24,), MESSAGES[:8], ranks, algorithms=algorithms[1:], time_limit_s=3.0)
+    return Study(REPORT_SIZES[:4], (1 << 24,), MESSAGES[:8], ranks, algorithms=algorithms, time_limit_s=3.0)
 
 
 def open_widest() -> Backend:
@@ -132,13 +131,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, help="write every point here, as JSON")
     parser.add_argument("--from", type=Path, dest="source", help="print the tables of this file")
+    parser.add_argument("--algorithms", nargs="+", choices=list(Algorithm), default=["ring", "tree"], help="of NCCL")
     parser.add_argument("--quick", action="store_true", help="small arrays, to see that it works")
     arguments = parser.parse_args()
     if arguments.source is not None:
         found = json.loads(arguments.source.read_text())
     else:
         site = open_site(open_widest())
-        found = measure(site, study_for(site, quick=arguments.quick))
+        found = measure(site, study_for(site, tuple(map(Algorithm, arguments.algorithms)), quick=arguments.quick))
     if arguments.out is not None:
         arguments.out.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
     print(f"{' + '.join(device['name'] for device in found['devices'])}, {found['when']}, {found['libraries']}\n")

@@ -127,15 +127,19 @@ def test_a_killed_rank_ends_its_team_and_leaves_no_process(pair: Site) -> None:
 
 def test_a_gang_job_and_jobs_of_single_gpus_all_end(pair: Site) -> None:
     """The slots of both GPUs, the gang and the CPU at once, with work for all of them."""
-    study: dict[str, Any] = {"kind": "scaling", "sizes": [1_000_000], "messages": [8], "ranks": [1, 2], "samples": 5}
+    study: dict[str, Any] = {
+        **{"kind": "scaling", "sizes": [1_000_000], "ranks": [1, 2], "samples": 3},
+        **{"methods": ["exact"], "modes": ["process_per_rank"], "algorithms": ["ring"]},
+    }
     array = {"type": "generate", "distribution": "normal", "n": 30_000_000, "seed": 3}
     single = {"kind": "reduce", "backend": "cuda", "strategy": "exact", "source": array}
     with folder() as root:
         (root / "data").mkdir()
         slots = ("--slots", "cuda:0,cuda:1,gang,cpu")
         with running_service(Path(root), *slots) as service, Client(service.url, service.token) as client:
-            first = [client.submit(single) for _ in range(10)]
-            gangs = [client.submit({**study, "algorithms": [name]}) for name in ("ring", "tree")]
-            second = [client.submit(single) for _ in range(10)]
+            first = [client.submit(single) for _ in range(5)]
+            gangs = [client.submit(study)]
+            second = [client.submit(single) for _ in range(5)]
             results = [client.wait(job, timeout_s=240) for job in (*gangs, *first, *second)]
     assert {job.status for job in results} == {"succeeded"}, [job.error for job in results]
+    assert (results[0].worker or "").endswith(":gang")
