@@ -46,6 +46,10 @@ class Settings(BaseSettings):
     webhook_allow_private: bool = Field(False, description="webhooks may go to private and local addresses")
     webhook_timeout_s: float = Field(10.0, gt=0, le=300, description="a receiver that has not answered by then failed")
 
+    otlp_endpoint: str = Field(
+        "", description="base url of an OpenTelemetry collector (OTLP over HTTP) that gets traces; empty: none"
+    )
+
     session_days: float = Field(7.0, gt=0, description="age at which a sign-in to the dashboard is over")
 
     lease_s: float = Field(15.0, gt=0, description="a running job whose worker is silent for so long is taken back")

@@ -9,8 +9,9 @@ from app.auth.access import Access
 from app.charts.press import Press
 from app.config import Settings
 from app.db import Database
-from app.metrics import Metrics
+from app.metrics.metrics import Metrics
 from app.notifications import Notifications
+from app.tracing.tracing import Tracing
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class Context:
     access: Access
     metrics: Metrics
     press: Press
+    tracing: Tracing
 
 
 async def context_of(request: Request) -> Context:

@@ -15,6 +15,7 @@ from app.db import DATABASE_LOST
 from app.errors import ApiError, FieldProblem, Invalid, Unavailable, problem, problem_response
 from app.jobs.sources import TAGGED_FIELDS
 from app.jobs.spec import KINDS
+from app.request_ids import HEADER
 from kernels.errors import InvalidInput
 
 _MOST_ERRORS = 20
@@ -139,5 +140,8 @@ async def _database_error(request: Request, error: Exception) -> Response:
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:
-    # The traceback goes to the log by itself; the caller learns nothing of our insides.
-    return problem_response(ApiError("Something went wrong in the service; its log has the details."))
+    # The traceback goes to the log by itself; the caller learns nothing of our insides. This answer passes by the
+    # middleware that names the request.
+    request_id = request.state.request_id
+    told = f"Something went wrong in the service; its log has the details, under request {request_id}."
+    return problem_response(ApiError(told, headers={HEADER: request_id}))

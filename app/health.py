@@ -13,7 +13,7 @@ from app.auth.bearer import User
 from app.context import Context, Using
 from app.db import DATABASE_LOST
 from app.errors import Unavailable
-from app.metrics import CONTENT_TYPE
+from app.metrics.metrics import CONTENT_TYPE
 from app.monitoring import live_workers
 from app.openapi import answers, open_answers
 
@@ -79,6 +79,6 @@ async def _redis(url: str) -> str:
     responses={200: {"description": "Prometheus' text format"}, **answers()},
 )
 async def metrics(user: User, context: Using) -> Response:
-    """Queue depth and age, jobs by status and reason, workers, requests of this process. Needs a token, like all but
-    the two above."""
+    """Queue, workers, ended jobs and their times, devices: the same from every api process; and the requests of this
+    one. Needs a token, like all but the two above."""
     return Response(await context.metrics.exposition(context.database), media_type=CONTENT_TYPE)

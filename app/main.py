@@ -20,13 +20,16 @@ from app.datasets import endpoints as datasets
 from app.db import Database
 from app.exact_states import endpoints as exact_states
 from app.jobs import endpoints as jobs
-from app.metrics import Measured, Metrics
+from app.metrics.metrics import Metrics
+from app.metrics.requests import Measured
 from app.notifications import Notifications
 from app.presets import endpoints as presets
 from app.reports import endpoints as reports
+from app.request_ids import RequestIds
 from app.requests import BodyLimit
 from app.results import comparison_endpoints as comparisons
 from app.results import endpoints as results
+from app.tracing.start import start_tracing
 from app.webhooks import endpoints as webhooks
 
 _DESCRIPTION = """Submit a reduction, wait for a worker, read the correctly rounded value with its timings and
@@ -43,6 +46,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     access = Access(database)
     metrics = Metrics()
     press = Press()
+    tracing = start_tracing(settings, "api")
     notifications = Notifications(settings.database_url, on_access=access.forget)
 
     @asynccontextmanager
@@ -52,6 +56,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         press.close()
         await notifications.close()
         await database.close()
+        tracing.close()
 
     app = FastAPI(
         title="Warpfold",
@@ -62,11 +67,12 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         openapi_url=None,  # served below, with a token
         redirect_slashes=False,
     )
-    app.state.context = Context(settings, database, notifications, access, metrics, press)
+    app.state.context = Context(settings, database, notifications, access, metrics, press, tracing)
     app.add_middleware(
         BodyLimit, max_bytes=settings.max_body_bytes, others={datasets.PREFIX: settings.max_dataset_bytes}
     )
-    app.add_middleware(Measured, metrics=metrics)
+    app.add_middleware(Measured, requests=metrics.requests)
+    app.add_middleware(RequestIds)
     for part in (
         jobs,
         results,
@@ -85,6 +91,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     dashboard.install(app, settings)
     error_handlers.install(app)
     openapi.install(app)
+    tracing.watch(app)
     return app
 
 

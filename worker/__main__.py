@@ -10,8 +10,8 @@ def main() -> int:
 
     import structlog
 
+    from app import logs
     from app.config import load_settings
-    from worker import logs
     from worker.boot import describe, serve_slot
     from worker.folders import Folders
     from worker.opener import open_kernels

@@ -14,6 +14,7 @@ from app.config import Settings
 from app.db import DATABASE_LOST, BlockingDatabase
 from app.jobs import leases
 from app.jobs.leases import WorkerInfo
+from app.tracing.start import start_tracing
 from worker.backoff import Backoff
 from worker.consumer import Consumer
 from worker.gpu_lock import GpuTurn, SlotTaken, gpus_of, slot_lock
@@ -56,13 +57,14 @@ def describe(slot_name: str) -> WorkerInfo:
 def _serve(settings: Settings, info: WorkerInfo, opener: Opener, stop: Stop) -> int:
     database = BlockingDatabase(settings.database_url, application=f"warpfold-{info.slot}")
     slot = Slot(info.slot, opener, stop)
+    tracing = start_tracing(settings, "worker", id=info.id, slot=info.slot)
     try:
         _take_over(database, settings, info, stop)
         heartbeat = Heartbeat(database, settings, info)
         heartbeat.start()
         try:
             turn = GpuTurn(settings.lock_dir(), gpus_of(info.slot))
-            place = Place(info.id, slot, turn, database, settings, stop, heartbeat.show)
+            place = Place(info.id, slot, turn, database, settings, stop, heartbeat.show, tracing)
             _work(place, heartbeat)
         finally:
             slot.close()
@@ -72,6 +74,7 @@ def _serve(settings: Settings, info: WorkerInfo, opener: Opener, stop: Stop) -> 
     finally:
         slot.close()
         database.close()
+        tracing.close()
     log.info("stopped")
     return 0
 

@@ -5,9 +5,10 @@ import time
 from multiprocessing.connection import Connection
 
 import structlog
+from structlog.contextvars import bound_contextvars
 from structlog.typing import FilteringBoundLogger
 
-from worker import logs
+from app import logs
 from worker.messages import Broken, Failure, News, Opener, Progress, Ready, Request, Success, Work
 
 log: FilteringBoundLogger = structlog.get_logger()
@@ -37,7 +38,9 @@ def child_main(connection: Connection, opener: Opener, slot: str, parent: int) -
             request = connection.recv()
         except EOFError:
             return
-        connection.send(_answer(work, request, _Teller(connection)))
+        facts = {"job": str(request.job_id), "attempt": request.attempt, "request_id": request.request_id}
+        with bound_contextvars(**facts):
+            connection.send(_answer(work, request, _Teller(connection)))
 
 
 def _answer(work: Work, request: Request, tell: "_Teller") -> Success | Failure:

@@ -16,7 +16,9 @@ from redis import RedisError
 from sqlalchemy import Connection
 from structlog.typing import FilteringBoundLogger
 
+from app import logs
 from app.config import Settings, load_settings
+from app.counters.ended import count_ended
 from app.datasets.store import Store
 from app.datasets.sweep import tidy
 from app.db import DATABASE_LOST, BlockingDatabase
@@ -24,7 +26,8 @@ from app.jobs import families, outbox
 from app.jobs.outbox import HandOver
 from app.quotas import holds
 from app.quotas.quota import Limits
-from worker import logs
+from app.tracing.start import start_tracing
+from app.tracing.tracing import NoTracing, Tracing
 from worker.backoff import Backoff
 from worker.leadership import Leadership
 from worker.queue import Mail, connect, rq_id
@@ -34,6 +37,7 @@ from worker.webhooks.sender import Sender
 log: FilteringBoundLogger = structlog.get_logger()
 
 _HOLDS_EVERY_S = 2.0
+_COUNT_AT_MOST = 1000  # jobs a transaction
 _TIDY_EVERY_S = 3600.0
 _TIDY_AT_MOST = 1000  # rows a transaction
 
@@ -41,8 +45,16 @@ _TIDY_AT_MOST = 1000  # rows a transaction
 class Dispatcher:
     """The loop of the leader. Other dispatchers stand by, and one of them takes over when its session ends."""
 
-    def __init__(self, settings: Settings, database: BlockingDatabase, mail: Mail, stop: Stop) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        database: BlockingDatabase,
+        mail: Mail,
+        stop: Stop,
+        tracing: Tracing | None = None,
+    ) -> None:
         self._settings = settings
+        self._tracing = tracing or NoTracing()
         self._database = database
         self._mail = mail
         self._stop = stop
@@ -90,13 +102,16 @@ class Dispatcher:
             session.wait(next_round - time.monotonic(), self._stop)
 
     def look_around(self) -> None:
-        """Everything that time brings about: spent quotas, lost workers, lost messages, unservable jobs, old rows."""
+        """Everything that time brings about: spent quotas, ended jobs to count, lost workers and messages, unservable
+        jobs, old rows."""
         now = time.monotonic()
         if now >= self._next_holds:
             self._next_holds = now + _HOLDS_EVERY_S
             for held in self._database.run(holds.refresh, self._limits):
                 if held.until is not None:  # others come and go with every job
                     log.info("held by a quota", user=held.user_id, quota=held.quota, until=held.until.isoformat())
+            while self._database.run(count_ended, _COUNT_AT_MOST) == _COUNT_AT_MOST:
+                pass
         if now < self._quiet_until:
             return
         for job_id in self._database.run(outbox.take_back_expired, self._settings.max_losses):
@@ -124,7 +139,12 @@ class Dispatcher:
         else:
             self._redis_answered()
             for one in handed:
-                log.info("handed over", job=str(one.job_id), attempt=one.attempt, worker=one.worker)
+                log.info("handed over", **_facts(one))
+                if one.waited is not None:
+                    accepted, handed_over = one.waited
+                    self._tracing.past(
+                        "queue wait", accepted, handed_over, parent=one.origin.traceparent, **_facts(one)
+                    )
 
     def settle(self) -> None:
         """Bring presets up to date with their children."""
@@ -174,7 +194,7 @@ class Dispatcher:
     def _withdraw(self, lost: list[HandOver], why: str) -> None:
         if self._database.run(outbox.withdraw, lost):
             for one in lost:
-                log.warning("withdrawn", why=why, job=str(one.job_id), attempt=one.attempt, worker=one.worker)
+                log.warning("withdrawn", why=why, **_facts(one))
 
     def _tidy(self) -> None:
         older_than = timedelta(days=self._settings.retention_days)
@@ -220,6 +240,12 @@ def choose(connection: Connection, prefetch: int, max_running: int = outbox.ANY_
     return handed
 
 
+def _facts(one: HandOver) -> dict[str, str | int]:
+    """What the log and the traces tell of a job that is handed over."""
+    facts: dict[str, str | int] = {"job": str(one.job_id), "attempt": one.attempt, "worker": one.worker}
+    return facts if one.origin.request_id is None else {**facts, "request_id": one.origin.request_id}
+
+
 def main() -> int:
     """`python -m worker.dispatcher`"""
     logs.configure(role="dispatcher")
@@ -234,8 +260,10 @@ def main() -> int:
     mail = Mail(connect(settings.redis_url, answer_within_s=5.0))
     sender = Sender(settings)
     sender.start()
-    Dispatcher(settings, database, mail, stop).run()
+    tracing = start_tracing(settings, "dispatcher")
+    Dispatcher(settings, database, mail, stop, tracing).run()
     sender.stop()
+    tracing.close()
     database.close()
     log.info("stopped")
     return 0

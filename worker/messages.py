@@ -12,13 +12,15 @@ from app.results.measurement import Measurement
 @dataclass(frozen=True, slots=True)
 class Request:
     """One attempt of a job, to be run. `spec` is its JSON text, `queued_ms` how long it waited; `done` are the points
-    that the attempt has already, measured by a child that did not live to the end."""
+    that the attempt has already, measured by a child that did not live to the end. `request_id` names the request that
+    brought the job, for the log."""
 
     job_id: UUID
     attempt: int
     spec: str
     queued_ms: float
     done: tuple[Measurement, ...] = ()
+    request_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from uuid import UUID
 import structlog
 from sqlalchemy import Connection
 from sqlalchemy.exc import StatementError
+from structlog.contextvars import bound_contextvars
 from structlog.typing import FilteringBoundLogger
 
 from app.config import Settings
@@ -18,9 +19,11 @@ from app.jobs import leases
 from app.jobs.leases import Lease
 from app.jobs.states import Reason
 from app.results.measurement import Measurement
+from app.tracing.tracing import NoTracing, Tracing
+from worker.attempt_span import AttemptSpan, attempt_span
 from worker.gpu_lock import GpuTurn
 from worker.incidents import incident
-from worker.messages import Failure, Progress, Request, Success
+from worker.messages import Begun, Failure, Measured, Progress, Request, Success
 from worker.points import Points
 from worker.slot import Died, Ending, Halt, Slot, Verdict
 from worker.stop import GaveUp, Stop, StopRequested
@@ -43,6 +46,7 @@ class Place:
     stop: Stop
     show: Callable[[UUID | None], None] = lambda job_id: None
     """Told which job runs, None for none."""
+    tracing: Tracing = field(default_factory=NoTracing)
 
 
 def run_job(place: Place, job_id: UUID, attempt: int) -> None:
@@ -56,26 +60,36 @@ def run_job(place: Place, job_id: UUID, attempt: int) -> None:
         return
     points = Points()
     place.show(job_id)
+    facts = {"job": str(job_id), "attempt": attempt, "request_id": lease.origin.request_id}
     try:
-        _store(place, lease, _run(place, lease, points), points.done)
+        with bound_contextvars(**facts), attempt_span(place.tracing, lease, place.worker) as span:
+            ending = _run(place, lease, points, span)
+            _store(place, lease, ending, points.done)
+            span.ended(ending)
     finally:
         place.show(None)
 
 
-def _run(place: Place, lease: Lease, points: Points) -> Ending:
+def _run(place: Place, lease: Lease, points: Points, span: AttemptSpan) -> Ending:
     beat_s = place.settings.heartbeat_s
     pulse = _Pulse(place, lease)
-    request = Request(lease.job_id, lease.attempt, lease.spec, lease.queued_ms)
+    request = Request(lease.job_id, lease.attempt, lease.spec, lease.queued_ms, request_id=lease.origin.request_id)
+
+    def keep(news: Begun | Measured) -> None:
+        span.heard(news)
+        points.take(news)
+
     try:
         with place.turn.hold(pulse.give_up):
+            span.begun()
             deadline = time.monotonic() + lease.timeout_s
             while True:
                 left_s = deadline - time.monotonic()
-                ending = place.slot.run(request, timeout_s=left_s, beat_s=beat_s, beat=pulse.beat, keep=points.take)
+                ending = place.slot.run(request, timeout_s=left_s, beat_s=beat_s, beat=pulse.beat, keep=keep)
                 rest = points.rest(request, ending)
                 if rest is None:
                     return ending
-                log.warning("child lost in the middle of a benchmark", job=str(lease.job_id), points=len(rest.done))
+                log.warning("child lost in the middle of a benchmark", points=len(rest.done))
                 request = rest
                 place.slot.ready(pulse.give_up)
     except GaveUp:
@@ -87,7 +101,6 @@ def _run(place: Place, lease: Lease, points: Points) -> Ending:
 def _store(place: Place, lease: Lease, ending: Ending, measured: Sequence[Measurement]) -> None:
     """Write down how the attempt ended, and what it had measured if that was not its end. All of these writes are
     guarded by the lease and safe to repeat."""
-    facts = {"job": str(lease.job_id), "attempt": lease.attempt}
     losses = place.settings.max_losses
     match ending:
         case Success(result, points):
@@ -98,30 +111,30 @@ def _store(place: Place, lease: Lease, ending: Ending, measured: Sequence[Measur
             except StatementError as error:  # Postgres, or the way there, refuses what the child made
                 sentence = incident(error, lease.job_id, lease.attempt)
                 kept = _patiently(place, leases.fail, lease, Reason.INTERNAL, sentence)
-            log.info("succeeded" if kept else "result dropped: the lease is gone", **facts)
+            log.info("succeeded" if kept else "result dropped: the lease is gone")
         case Failure(reason, error):
             _patiently(place, leases.fail, lease, reason, error, measured)
-            log.info("failed", reason=reason.value, error=error, **facts)
+            log.info("failed", reason=reason.value, error=error)
         case Halt.TIMEOUT:
             sentence = f"It ran longer than its time-out of {lease.timeout_s:g} s."
             _patiently(place, leases.fail, lease, Reason.TIMEOUT, sentence, measured)
-            log.info("timed out", **facts)
+            log.info("timed out")
         case Halt.CANCELLED:
             _patiently(place, leases.cancelled, lease, measured)
-            log.info("cancelled", **facts)
+            log.info("cancelled")
         case Halt.STOPPING:
             _patiently(place, leases.put_back, lease, "its worker was stopped", measured)
-            log.info("put back", **facts)
+            log.info("put back")
         case Halt.ABANDONED:
-            log.warning("abandoned: the lease is gone", **facts)
+            log.warning("abandoned: the lease is gone")
         case Died(exit_code) if exit_code == -signal.SIGBUS:
             # What a memory-mapped file does to its reader when it shrinks.
             sentence = "The file was cut short while it was read."
             _patiently(place, leases.fail, lease, Reason.INVALID_INPUT, sentence)
-            log.warning("bus error", **facts)
+            log.warning("bus error")
         case Died(exit_code):
-            _patiently(place, leases.lost, lease, losses, "its process died")
-            log.error("child died", exit_code=exit_code, **facts)
+            _patiently(place, leases.lost, lease, losses)
+            log.error("child died", exit_code=exit_code)
 
 
 def _patiently(place: Place, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -153,7 +166,7 @@ class _Pulse:
         try:
             standing = self.place.database.step(leases.renew, self.lease, self.place.settings.lease_s, told)
         except DATABASE_LOST as error:
-            log.warning("lease not renewed", job=str(self.lease.job_id), error=str(error).strip())
+            log.warning("lease not renewed", error=str(error).strip())
             return Verdict.GO_ON
         if not standing.held:
             return Verdict.ABANDON

@@ -20,14 +20,17 @@ from sqlalchemy import (
 )
 
 from app.channels import JOB, QUEUE
+from app.counters.models import uncounted_jobs
 from app.jobs.models import events, jobs
 from app.jobs.states import EventType
 
+_ENDINGS = frozenset({EventType.SUCCEEDED, EventType.FAILED, EventType.CANCELLED})
 _NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
 class Change:
-    """An UPDATE of `jobs` that records `event` for each row it touches and notifies those who wait for the job.
+    """An UPDATE of `jobs` that records `event` for each row it touches and notifies those who wait for the job. An end
+    is left to be counted (`app.counters.ended`).
 
     Built once and run often: with bound parameters (named unlike columns), SQLAlchemy finds its compiled form at once.
     `also` are columns to return beside id, version, attempt and status; `frees_slot` wakes the dispatcher too.
@@ -54,6 +57,9 @@ class Change:
         if frees_slot:
             told.append(func.pg_notify(QUEUE, ""))
         self._statement = select(changed, *told).add_cte(recorded)
+        if event in _ENDINGS:
+            left = insert(uncounted_jobs).from_select(["job_id"], select(changed.c.id)).cte("left_to_count")
+            self._statement = self._statement.add_cte(left)
 
     def run(
         self,

@@ -27,9 +27,10 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from app.channels import JOB
 from app.jobs.changes import Change, wake_dispatcher
 from app.jobs.models import is_, jobs, waits, workers
+from app.jobs.origin import UNKNOWN, Origin
 from app.jobs.outbox import requeued_values, take_back
 from app.jobs.reading import Reading
-from app.jobs.states import EventType, Reason, Status
+from app.jobs.states import EventType, Loss, Reason, Status
 from app.results.measurement import Measurement
 from app.results.models import measurements
 
@@ -48,6 +49,7 @@ class Lease:
     spec: str
     timeout_s: float
     queued_ms: float
+    origin: Origin = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,8 @@ _CLAIM = Change(
     cast(jobs.c.spec, Text).label("spec"),
     jobs.c.timeout_s,
     (func.extract("epoch", func.now() - jobs.c.created_at) * 1000).label("queued_ms"),
+    jobs.c.request_id,
+    jobs.c.traceparent,
 )
 _RENEW = update(jobs).where(_guard()).values(lease_expires_at=_EXPIRY).returning(jobs.c.cancel_requested_at)
 _PROGRESS = (
@@ -159,7 +163,8 @@ def claim(connection: Connection, job_id: UUID, attempt: int, worker: str, lease
     if not rows:
         return None
     row = rows[0]
-    return Lease(job_id, attempt, token, row.spec, row.timeout_s, float(row.queued_ms))
+    origin = Origin(row.request_id, row.traceparent)
+    return Lease(job_id, attempt, token, row.spec, row.timeout_s, float(row.queued_ms), origin)
 
 
 def renew(
@@ -215,15 +220,15 @@ def put_back(connection: Connection, lease: Lease, why: str, points: Sequence[Me
     return bool(_PUT_BACK.run(connection, _guarded(lease), {"detail": why}))
 
 
-def lost(connection: Connection, lease: Lease, max_losses: int, why: str) -> None:
+def lost(connection: Connection, lease: Lease, max_losses: int) -> None:
     """The process that computed the attempt died: requeue it, or fail it after `max_losses` such ends."""
-    take_back(connection, _held(lease), max_losses, why)
+    take_back(connection, _held(lease), max_losses, Loss.CHILD_DIED)
     wake_dispatcher(connection)
 
 
 def take_back_from(connection: Connection, worker: str, max_losses: int) -> Sequence[UUID]:
     """For a worker that starts and holds its slot's lock: what ran under its name died with its forerunner."""
-    taken = take_back(connection, jobs.c.worker == worker, max_losses, "its worker process died")
+    taken = take_back(connection, jobs.c.worker == worker, max_losses, Loss.WORKER_DIED)
     if taken:
         wake_dispatcher(connection)
     return taken

@@ -53,6 +53,8 @@ jobs = Table(
     Column("spec", JSON, nullable=False),
     Column("spec_brief", JSON(none_as_null=True)),  # what lists show where `spec` carries many values
     Column("tags", JSONB, nullable=False, server_default=text("'{}'")),
+    Column("request_id", String(64)),  # of the request that brought it, for the logs
+    Column("traceparent", String(64)),  # of the span that accepted it (W3C Trace Context)
     Column("attempt", Integer, nullable=False, server_default=text("1")),  # names one hand-over to a worker
     Column("losses", Integer, nullable=False, server_default=text("0")),  # attempts that ended with a lost worker
     Column("slot", String(128)),  # where the dispatcher sent it

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -23,10 +23,13 @@ from sqlalchemy import (
     update,
 )
 
+from app.counters import repository as counters
+from app.counters.repository import Name
 from app.jobs.changes import change
 from app.jobs.models import NONE, idempotency_keys, is_, jobs, workers
 from app.jobs.needs import ANY, GANG, ORDERS
-from app.jobs.states import EventType, Reason, Status
+from app.jobs.origin import UNKNOWN, Origin
+from app.jobs.states import EventType, Loss, Reason, Status
 from app.jobs.suitable import suits
 from app.quotas.holds import kept_from_gpus
 from app.quotas.models import quotas
@@ -54,6 +57,9 @@ class HandOver:
     job_id: UUID
     attempt: int
     worker: str
+    origin: Origin = UNKNOWN
+    waited: tuple[datetime, datetime] | None = None
+    """From acceptance to this hand-over, if it has only just been made."""
 
 
 def _dispatched() -> ColumnElement[bool]:
@@ -104,7 +110,9 @@ _HAND_OVER = (
     update(jobs)
     .where(jobs.c.id == _next)
     .values(slot=bindparam("to"), dispatched_at=func.now())
-    .returning(jobs.c.id, jobs.c.attempt)
+    .returning(
+        jobs.c.id, jobs.c.attempt, jobs.c.request_id, jobs.c.traceparent, jobs.c.created_at, jobs.c.dispatched_at
+    )
 )
 
 
@@ -125,17 +133,20 @@ def hand_over_next(connection: Connection, slot: Slot, max_running: int = ANY_NU
     """
     asked = {"backend": slot.backend, "to": slot.worker, "max_running": max_running}
     row = connection.execute(_HAND_OVER, asked).one_or_none()
-    return None if row is None else HandOver(row.id, row.attempt, slot.worker)
+    if row is None:
+        return None
+    origin = Origin(row.request_id, row.traceparent)
+    return HandOver(row.id, row.attempt, slot.worker, origin, (row.created_at, row.dispatched_at))
 
 
 def handed_over(connection: Connection, older_than_s: float) -> list[HandOver]:
     """Jobs that were sent to a slot and have not been claimed for `older_than_s` seconds."""
     rows = connection.execute(
-        select(jobs.c.id, jobs.c.attempt, jobs.c.slot).where(
+        select(jobs.c.id, jobs.c.attempt, jobs.c.slot, jobs.c.request_id).where(
             _dispatched(), jobs.c.dispatched_at < func.now() - timedelta(seconds=older_than_s)
         )
     )
-    return [HandOver(row.id, row.attempt, row.slot) for row in rows]
+    return [HandOver(row.id, row.attempt, row.slot, Origin(row.request_id)) for row in rows]
 
 
 def stuck(connection: Connection, older_than_s: float, at_most: int) -> list[HandOver]:
@@ -153,12 +164,12 @@ def stuck(connection: Connection, older_than_s: float, at_most: int) -> list[Han
         .exists()
     )
     rows = connection.execute(
-        select(jobs.c.id, jobs.c.attempt, jobs.c.slot)
+        select(jobs.c.id, jobs.c.attempt, jobs.c.slot, jobs.c.request_id)
         .where(_dispatched(), jobs.c.dispatched_at < func.now() - timedelta(seconds=older_than_s), behind, idle)
         .order_by(jobs.c.priority.desc(), jobs.c.seq)
         .limit(at_most)
     )
-    return [HandOver(row.id, row.attempt, row.slot) for row in rows]
+    return [HandOver(row.id, row.attempt, row.slot, Origin(row.request_id)) for row in rows]
 
 
 def withdraw(connection: Connection, lost: Collection[HandOver]) -> int:
@@ -174,10 +185,10 @@ def withdraw(connection: Connection, lost: Collection[HandOver]) -> int:
 
 def take_back_expired(connection: Connection, max_losses: int) -> Sequence[UUID]:
     """End every running attempt whose lease expired: requeue it, or fail it after `max_losses` lost workers."""
-    return take_back(connection, jobs.c.lease_expires_at < func.now(), max_losses, "its worker fell silent")
+    return take_back(connection, jobs.c.lease_expires_at < func.now(), max_losses, Loss.LEASE_EXPIRED)
 
 
-def take_back(connection: Connection, which: ColumnElement[bool], max_losses: int, why: str) -> Sequence[UUID]:
+def take_back(connection: Connection, which: ColumnElement[bool], max_losses: int, why: Loss) -> Sequence[UUID]:
     """End the running attempts that match `which` as lost. Returns the ids of the jobs."""
     running = and_(is_(Status.RUNNING), which)
     ended = {"lease_expires_at": None, "slot": None, "dispatched_at": None}
@@ -187,7 +198,7 @@ def take_back(connection: Connection, which: ColumnElement[bool], max_losses: in
         .where(running, jobs.c.cancel_requested_at.is_not(None))
         .values(status=Status.CANCELLED, finished_at=func.now(), **ended),
         EventType.CANCELLED,
-        {"detail": why},
+        {"detail": why.value},
     )
     failed = change(
         connection,
@@ -208,9 +219,12 @@ def take_back(connection: Connection, which: ColumnElement[bool], max_losses: in
         connection,
         update(jobs).where(running).values(losses=jobs.c.losses + 1, **requeued_values()),
         EventType.REQUEUED,
-        {"detail": why},
+        {"detail": why.value},
     )
-    return [row.id for row in (*cancelled, *failed, *requeued)]
+    lost = [row.id for row in (*cancelled, *failed, *requeued)]
+    if lost:
+        counters.add(connection, {(Name.ATTEMPTS_LOST, counters.labelled(cause=why.name.lower())): len(lost)})
+    return lost
 
 
 def requeued_values() -> dict[str, object]:

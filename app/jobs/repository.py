@@ -57,6 +57,8 @@ class NewJob:
     tags: Mapping[str, str]
     parent_id: UUID | None = None
     name: str | None = None
+    request_id: str | None = None
+    traceparent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

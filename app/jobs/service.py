@@ -7,8 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath, PurePosixPath
 from uuid import UUID, uuid4
 
+import structlog
 from sqlalchemy import Connection
+from structlog.typing import FilteringBoundLogger
 
+from app import request_ids
 from app.auth.repository import Principal
 from app.config import Settings
 from app.context import Context
@@ -17,6 +20,7 @@ from app.errors import Conflict, Forbidden, Invalid, NotFound, TooMany
 from app.jobs import families, repository
 from app.jobs.brief import brief_of
 from app.jobs.models import NONE
+from app.jobs.origin import Origin
 from app.jobs.preset_spec import PresetSpec
 from app.jobs.reduce_spec import ReduceSpec
 from app.jobs.repository import Job, Key, NewJob, Stamp
@@ -30,6 +34,8 @@ from app.quotas.quota import Limits, QuotaName
 from app.webhooks import repository as webhooks
 from app.webhooks.addresses import names_private
 from kernels.errors import InvalidInput
+
+log: FilteringBoundLogger = structlog.get_logger()
 
 _RETRY_AFTER_FULL_S = 5
 
@@ -81,13 +87,18 @@ def _below(path: PurePath, roots: tuple[Path, ...]) -> bool:
 async def submit(context: Context, user: Principal, spec: JobSpec, key: Key | None) -> Submitted:
     """Accept a job, or find the one that was accepted with the same key. Touches nothing but Postgres."""
     check(spec, context.settings)
-    new = _new(user.id, spec)
-    children = _children(new, spec) if isinstance(spec, PresetSpec) else ()
-    for child in children:
-        check(child.spec, context.settings)
-    limit = context.settings.max_queued_per_user
-    wanted = _Wanted(new, tuple(child.job for child in children), _datasets(spec), spec.webhook)
-    return await context.database.run(_submit, wanted, user.name, key, limit=limit)
+    with context.tracing.span("submit", kind=spec.kind) as span:
+        new = _new(user.id, spec, Origin(request_ids.current(), span.traceparent))
+        children = _children(new, spec) if isinstance(spec, PresetSpec) else ()
+        for child in children:
+            check(child.spec, context.settings)
+        limit = context.settings.max_queued_per_user
+        wanted = _Wanted(new, tuple(child.job for child in children), _datasets(spec), spec.webhook)
+        submitted = await context.database.run(_submit, wanted, user.name, key, limit=limit)
+        span.note(job=str(submitted.job.id), new=submitted.new)
+    if submitted.new:
+        log.info("submitted", job=str(new.id), kind=new.kind, owner=user.name, children=len(children))
+    return submitted
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +117,7 @@ class _Wanted:
     webhook: Webhook | None
 
 
-def _new(owner_id: int, spec: JobSpec) -> NewJob:
+def _new(owner_id: int, spec: JobSpec, origin: Origin) -> NewJob:
     return NewJob(
         id=uuid4(),
         owner_id=owner_id,
@@ -117,15 +128,18 @@ def _new(owner_id: int, spec: JobSpec) -> NewJob:
         spec=spec.model_dump_json(exclude={"webhook"}),
         spec_brief=brief_of(spec),
         tags=spec.tags,
+        request_id=origin.request_id,
+        traceparent=origin.traceparent,
     )
 
 
 def _children(parent: NewJob, spec: PresetSpec) -> tuple[_Child, ...]:
     """The jobs of a preset, with its tags and priority."""
+    origin = Origin(parent.request_id, parent.traceparent)
     found = []
     for child in spec.expand().children:
         task = child.spec.model_copy(update={"tags": {**child.spec.tags, **spec.tags}, "priority": spec.priority})
-        job = replace(_new(parent.owner_id, task), parent_id=parent.id, name=child.name)
+        job = replace(_new(parent.owner_id, task, origin), parent_id=parent.id, name=child.name)
         found.append(_Child(job, task))
     return tuple(found)
 

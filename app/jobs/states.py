@@ -36,6 +36,14 @@ class Reason(StrEnum):
     INTERNAL = "internal"
 
 
+class Loss(StrEnum):
+    """How an attempt was lost, in the words of the job's history."""
+
+    LEASE_EXPIRED = "its worker fell silent"
+    WORKER_DIED = "its worker process died"
+    CHILD_DIED = "its process died"
+
+
 class EventType(StrEnum):
     """What happened to a job."""
 

@@ -80,10 +80,9 @@ def test_what_does_not_exist_is_a_page_that_says_so(visit: Visiting) -> None:
 
 
 def _api(dashboard: Dashboard) -> psutil.Process:
-    """The uvicorn of this dashboard's service."""
-    port = dashboard.url.rpartition(":")[2]
-    for process in psutil.process_iter(["cmdline"]):
-        line = process.info["cmdline"] or []
-        if "uvicorn" in line and port in line:
-            return process
+    """The process that listens where this dashboard is."""
+    port = int(dashboard.url.rpartition(":")[2])
+    for one in psutil.net_connections("tcp"):
+        if one.status == psutil.CONN_LISTEN and one.laddr.port == port and one.pid:
+            return psutil.Process(one.pid)
     raise LookupError("the api's process was not found")

@@ -29,7 +29,7 @@ def api_process(settings: Settings, log: Path) -> Iterator[tuple["subprocess.Pop
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
-    process = processes.start(settings, log, "uvicorn", "--factory", "app.main:create_app", "--port", str(port))
+    process = processes.start(settings, log, "app", "--port", str(port))
     try:
         give_up = time.monotonic() + 60
         while True:

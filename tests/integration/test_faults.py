@@ -64,7 +64,7 @@ def running(settings: Settings, log: Path) -> Iterator[tuple[Fleet, Ledger]]:
     try:
         with fleet(quick, log, worker=WORKER, dispatcher=DISPATCHER) as service:
             service.wait_until_logged("child ready")
-            service.wait_until_logged("event=leading")
+            service.wait_until_logged('"event": "leading"')
             yield service, Ledger(database)
     finally:
         database.close()
@@ -129,7 +129,7 @@ def test_kill_of_the_dispatcher(settings: Settings, log: Path) -> None:
 
             def take_over() -> None:
                 service.kill("dispatcher")
-                service.wait_until_logged("event=leading", times=2)
+                service.wait_until_logged('"event": "leading"', times=2)
 
             through(ledger, take_over, lambda: second.kill("second"))
             assert (service.deaths, second.deaths) == ({"dispatcher": 1}, {"second": 1})
@@ -201,7 +201,7 @@ def test_kill_of_the_api(settings: Settings, log: Path) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    api = ("uvicorn", "app.main:create_app", "--factory", "--port", str(port), "--no-access-log")
+    api = ("app", "--port", str(port))
     url = f"http://127.0.0.1:{port}"
     with (
         running(settings, log) as (_, ledger),

@@ -45,7 +45,7 @@ def running(settings: Settings, log: Path) -> Iterator[tuple[Fleet, Ledger]]:
     try:
         with fleet(settings.model_copy(update=QUICK), log, worker=WORKER, dispatcher=DISPATCHER) as service:
             service.wait_until_logged("child ready")
-            service.wait_until_logged("event=leading")
+            service.wait_until_logged('"event": "leading"')
             yield service, Ledger(database)
     finally:
         database.close()

@@ -139,7 +139,7 @@ def test_a_running_job_goes_back_to_the_queue_and_ends_after_the_next_start(data
         assert client.wait(client.job(job.id)).status == "cancelled"
 
 
-@pytest.mark.parametrize("module", [("uvicorn",), ("worker.dispatcher",), ("worker", "--slot")])
+@pytest.mark.parametrize("module", [("app",), ("worker.dispatcher",), ("worker", "--slot")])
 def test_a_killed_process_is_restarted_and_the_log_says_so(data_dir: Path, module: tuple[str, ...]) -> None:
     with serving(data_dir) as serve:
         (victim,) = serve.named("-m", *module)

@@ -76,11 +76,11 @@ def test_it_outlasts_restarts_of_worker_and_dispatcher(
         service.kill("worker")
         service.kill("dispatcher")
         service.wait_until_logged("child ready", times=2)
-        service.wait_until_logged("event=leading", times=2)
+        service.wait_until_logged('"event": "leading"', times=2)
         job_id = ledger.submit(spec=spec)
         looks = ledger.submit(needs="cuda", spec=spec)  # the dispatcher gives up on it, and so has looked at both
         ledger.age(looks, 1000)
-        service.wait_until_logged("event=leading", times=2)
+        service.wait_until_logged('"event": "leading"', times=2)
         assert ledger.job(job_id).status is Status.QUEUED
         assert database.run(draining.resume, describe("cpu").id)
         ledger.wait([job_id], 30)

@@ -173,7 +173,7 @@ def test_an_unforeseen_error_shows_a_number_to_its_owner_and_its_traceback_to_th
     assert "secret" not in ending.error
     number = ending.error.rstrip(".").split()[-1]
     logged = capfd.readouterr().err
-    assert f"incident={number}" in logged
+    assert f'"incident": "{number}"' in logged
     assert "RuntimeError: secret detail" in logged
 
 
@@ -215,7 +215,7 @@ _PARENT = """
 import sys, time
 from uuid import uuid4
 from tests.worker.children import actor
-from worker import logs
+from app import logs
 from worker.messages import Request
 from worker.slot import Slot, Verdict
 from worker.stop import Stop

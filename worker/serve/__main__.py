@@ -8,8 +8,8 @@ import typer
 from filelock import FileLock, Timeout
 
 import migrations
+from app import logs
 from app.config import DATABASE_NOTE, Settings, load_settings
-from worker import logs
 from worker.embedded.server import ServerMissing
 from worker.serve.bootstrap import (
     LOCK_FILE,

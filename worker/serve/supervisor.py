@@ -32,11 +32,7 @@ def service_processes(servers: Servers, root: Path, host: str, port: int, slots:
         return Process(name, arguments, environment, root / "logs" / f"{name.replace(':', '-')}.log")
 
     return [
-        process(
-            "api",
-            *("uvicorn", "app.main:create_app", "--factory", "--host", host, "--port", str(port)),
-            *("--no-access-log", "--timeout-graceful-shutdown", "1"),
-        ),
+        process("api", "app", "--host", host, "--port", str(port)),
         process("dispatcher", "worker.dispatcher"),
         *(process(f"worker-{slot}", "worker", "--slot", slot) for slot in slots),
     ]

@@ -1,0 +1,56 @@
+"""Everything at `/metrics`."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, Metric, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.registry import Collector
+
+from app.counters import repository as counters
+from app.db import Database
+from app.metrics.devices import device_families, device_states
+from app.metrics.ended import ended_families
+from app.metrics.queue import queue_families
+from app.metrics.requests import Requests
+from app.monitoring import queue_state
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+_KEPT_S = 5.0
+
+
+class Metrics:
+    """Counts requests as they come; reads the state of the service when scraped, at most every five seconds."""
+
+    def __init__(self) -> None:
+        self.requests = Requests()
+        self._state = b""
+        self._state_until = 0.0
+        self._reading = asyncio.Lock()
+
+    async def exposition(self, database: Database) -> bytes:
+        """Everything, in Prometheus' text format."""
+        async with self._reading:
+            if time.monotonic() > self._state_until:
+                self._state = await _state(database)
+                self._state_until = time.monotonic() + _KEPT_S
+            state = self._state
+        return self.requests.exposition() + state
+
+
+class _Found(Collector):
+    def __init__(self, *families: Metric) -> None:
+        self._families = families
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._families
+
+
+async def _state(database: Database) -> bytes:
+    queue = await database.search(queue_state)
+    counts = await database.read(counters.read)
+    devices = await database.read(device_states)
+    registry = CollectorRegistry()
+    registry.register(_Found(*queue_families(queue), *ended_families(counts), *device_families(devices)))
+    return generate_latest(registry)

@@ -1,0 +1,67 @@
+"""What the processes ask of tracing, and the one that does nothing."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:  # a worker's parent stays small
+    from fastapi import FastAPI
+
+Attribute = str | int | float | bool
+
+
+class Span(Protocol):
+    """A span under way. `traceparent` (W3C Trace Context) makes others its children, also in another process; None
+    where nothing is traced."""
+
+    @property
+    def traceparent(self) -> str | None: ...
+
+    def note(self, **attributes: Attribute) -> None:
+        """Add what became known on the way."""
+        ...
+
+
+class Tracing(Protocol):
+    """Spans of one process. Their names are words of the domain; attributes are named `warpfold.<name>`."""
+
+    def watch(self, app: "FastAPI") -> None:
+        """Make a span of each request, which goes on the trace that its `traceparent` names."""
+        ...
+
+    def span(self, name: str, *, parent: str | None = None, **attributes: Attribute) -> AbstractContextManager[Span]:
+        """A span around a block, below `parent` or, without one, what is under way here. An error ends it as failed."""
+        ...
+
+    def past(self, name: str, start: datetime, end: datetime, *, parent: str | None, **attributes: Attribute) -> None:
+        """A span of something that is over. Nothing without a parent: a job of a time before tracing has none."""
+        ...
+
+    def close(self) -> None:
+        """Send what is left, for a second at most."""
+        ...
+
+
+class _NoSpan:
+    traceparent: str | None = None
+
+    def note(self, **attributes: Attribute) -> None:
+        pass
+
+
+class NoTracing:
+    """Where no collector is configured."""
+
+    def watch(self, app: "FastAPI") -> None:
+        pass
+
+    @contextmanager
+    def span(self, name: str, *, parent: str | None = None, **attributes: Attribute) -> Iterator[Span]:
+        yield _NoSpan()
+
+    def past(self, name: str, start: datetime, end: datetime, *, parent: str | None, **attributes: Attribute) -> None:
+        pass
+
+    def close(self) -> None:
+        pass

@@ -1,0 +1,34 @@
+"""A request's id: taken, made, sent back, kept with the job."""
+
+import re
+
+import httpx
+import psycopg
+import pytest
+
+from tests.app.api import THREE_VALUES, Api
+
+MADE = re.compile(r"[0-9a-f]{32}")
+
+
+def test_an_id_of_the_caller_comes_back(refusing: httpx.Client) -> None:
+    answer = refusing.get("/healthz", headers={"X-Request-ID": "build-7.step:3"})
+    assert answer.headers["X-Request-ID"] == "build-7.step:3"
+
+
+@pytest.mark.parametrize("given", ["", "a" * 65, "two words", 'quote"', "new%0Aline", "\xe9"])
+def test_any_other_is_replaced(refusing: httpx.Client, given: str) -> None:
+    answer = refusing.get("/healthz", headers={b"X-Request-ID": given.encode("latin-1")})
+    assert MADE.fullmatch(answer.headers["X-Request-ID"])
+
+
+def test_refusals_have_one_too(refusing: httpx.Client) -> None:
+    for answer in (refusing.get("/nowhere"), refusing.post("/v1/jobs", json={}), refusing.get("/v1/jobs?limit=0")):
+        assert MADE.fullmatch(answer.headers["X-Request-ID"])
+
+
+def test_the_job_keeps_the_id_of_the_request_that_brought_it(api: Api) -> None:
+    answer = api.client().post("/v1/jobs", json=THREE_VALUES, headers={"X-Request-ID": "from-here"})
+    with psycopg.connect(api.settings.database_url) as connection:
+        row = connection.execute("select request_id, traceparent from jobs where id = %s", (answer.json()["id"],))
+        assert row.fetchone() == ("from-here", None)  # nothing is traced here

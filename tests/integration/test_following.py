@@ -1,0 +1,105 @@
+"""A job can be followed through all processes: in the logs by its request's id, in a collector by its trace."""
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from app.auth.repository import Role, create_token
+from app.config import Settings
+from app.db import BlockingDatabase
+from tests.integration.collector import Collector, collector
+from tests.integration.fleet import DISPATCHER, WORKER, fleet
+
+pytestmark = pytest.mark.timeout(120)
+
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+CALLER = "00f067aa0ba902b7"
+SUM = {"kind": "reduce", "source": {"type": "generate", "distribution": "normal", "n": 100_000, "seed": 1}}
+SPEEDS = {
+    "kind": "benchmark",
+    "strategies": ["numpy", "exact"],
+    "sizes": [1000],
+    "backend": "cpu",
+    "time_limit_s": 0.05,
+}
+
+
+@pytest.fixture
+def told() -> Iterator[Collector]:
+    with collector() as one:
+        yield one
+
+
+def run(settings: Settings, log: Path, *specs: dict[str, Any]) -> list[dict[str, Any]]:
+    """Run jobs on processes of their own, which end in an orderly way; the jobs."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    database = BlockingDatabase(settings.database_url, application="test")
+    token = database.run(create_token, "ada", Role.USER, "test")
+    database.close()
+    headers = {
+        "Authorization": f"Bearer {token}",
+        "X-Request-ID": "from-the-caller",
+        "traceparent": f"00-{TRACE}-{CALLER}-01",
+    }
+    url = f"http://127.0.0.1:{port}"
+    with fleet(settings, log, api=("app", "--port", str(port)), dispatcher=DISPATCHER, worker=WORKER) as service:
+        service.wait_until_logged("child ready")
+        service.wait_until_logged('"event": "leading"')
+        service.wait_until_logged("Application startup complete")
+        with httpx.Client(base_url=url, headers=headers, timeout=60) as http:
+            jobs = [http.post("/v1/jobs", json=spec, headers={"Prefer": "wait=30"}).json() for spec in specs]
+        service.wait_until_logged('"event": "succeeded"', times=len(specs))
+        time.sleep(0.1)
+    assert [job["status"] for job in jobs] == ["succeeded"] * len(specs), jobs
+    return jobs
+
+
+def test_the_logs_of_all_processes_name_the_request(settings: Settings, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    (job,) = run(settings, log, SUM)
+    lines = [json.loads(line) for line in log.read_text().splitlines()]  # every line is JSON, also uvicorn's
+    followed = [(one["role"], one["event"]) for one in lines if one.get("request_id") == "from-the-caller"]
+    assert followed == [
+        ("api", "submitted"),
+        ("dispatcher", "handed over"),
+        ("worker", "succeeded"),
+        ("api", "request"),  # it was held until the end
+    ]
+    of_job = {one["role"] for one in lines if one.get("job") == job["id"]}
+    assert of_job == {"api", "dispatcher", "worker"}
+    assert {"timestamp", "level", "role", "event"} <= set.intersection(*(set(one) for one in lines))
+
+
+def test_a_trace_goes_from_the_caller_to_the_kernel(settings: Settings, tmp_path: Path, told: Collector) -> None:
+    job, _ = run(settings.model_copy(update={"otlp_endpoint": told.url}), tmp_path / "log", SUM, SPEEDS)
+    spans = told.of(TRACE)
+    first = [one for one in spans if one.attributes.get("warpfold.job") == job["id"]]
+    submit, wait, ran = sorted(first, key=lambda one: ("submit", "queue wait", "run").index(one.name))
+    request = next(one for one in spans if one.id == submit.parent)
+    assert (request.service, request.name, request.parent) == ("warpfold-api", "POST /v1/jobs", CALLER)
+    assert (wait.service, wait.parent) == ("warpfold-dispatcher", submit.id)
+    assert (ran.service, ran.parent, ran.attributes["warpfold.ending"]) == ("warpfold-worker", submit.id, "success")
+    within = {one.name: one for one in spans if one.parent == ran.id}
+    assert set(within) == {"load", "kernel"}
+    kernel_ms = job["result"]["timings"]["kernel_ms"]
+    assert within["kernel"].end - within["kernel"].start == pytest.approx(kernel_ms / 1000, abs=2e-6)
+    assert within["kernel"].attributes["warpfold.n"] == 100_000
+    points = {one.attributes["warpfold.strategy"] for one in spans if one.name == "point"}
+    assert points == {"numpy", "exact"}
+
+
+def test_a_collector_that_is_away_costs_no_job(settings: Settings, tmp_path: Path) -> None:
+    with socket.socket() as door:  # bound, and nobody listens
+        door.bind(("127.0.0.1", 0))
+        away = f"http://127.0.0.1:{door.getsockname()[1]}"
+        started = time.monotonic()
+        run(settings.model_copy(update={"otlp_endpoint": away}), tmp_path / "log", SUM)
+        assert time.monotonic() - started < 60

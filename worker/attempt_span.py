@@ -1,0 +1,61 @@
+"""What a trace shows of an attempt: its run, and within it the loading, the kernels and the points of a benchmark."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+from app.jobs.leases import Lease
+from app.tracing.tracing import Span, Tracing
+from worker.messages import Begun, Failure, Measured, Success
+from worker.slot import Ending
+
+
+@contextmanager
+def attempt_span(tracing: Tracing, lease: Lease, worker: str) -> Iterator["AttemptSpan"]:
+    """The span of an attempt, from its claim until its end is stored. A job that came without a trace begins one."""
+    parent = lease.origin.traceparent
+    with tracing.span("run", parent=parent, job=str(lease.job_id), attempt=lease.attempt, worker=worker) as span:
+        yield AttemptSpan(tracing, span)
+
+
+class AttemptSpan:
+    """Told what happens to an attempt, in the order in which it happens."""
+
+    def __init__(self, tracing: Tracing, span: Span) -> None:
+        self._tracing = tracing
+        self._span = span
+        self._since = datetime.now(UTC)
+
+    def begun(self) -> None:
+        """The device is ours: what comes before was the wait for it."""
+        self._since = datetime.now(UTC)
+
+    def heard(self, news: Begun | Measured) -> None:
+        """A point of a benchmark begins, or is done."""
+        now = datetime.now(UTC)
+        if isinstance(news, Measured):
+            point = news.point
+            parent = self._span.traceparent
+            self._tracing.past(
+                "point", self._since, now, parent=parent, strategy=point.strategy, op=point.op, n=point.n
+            )
+        self._since = now
+
+    def ended(self, ending: Ending) -> None:
+        """How it ended. A reduction may load and add up by turns: its two spans are the sums, one after the other."""
+        match ending:
+            case Success(_, [point]) if point.kind == "reduce":
+                loaded = self._since + timedelta(milliseconds=point.load_ms or 0.0)
+                added = loaded + timedelta(milliseconds=point.kernel_ms or 0.0)
+                parent = self._span.traceparent
+                self._tracing.past("load", self._since, loaded, parent=parent, bytes=point.bytes)
+                self._tracing.past(
+                    "kernel", loaded, added, parent=parent, strategy=point.strategy, device=point.device, n=point.n
+                )
+                self._span.note(ending="success")
+            case Success():
+                self._span.note(ending="success")
+            case Failure(reason, error):
+                self._span.note(ending="failure", reason=reason.value, error=error)
+            case _:
+                self._span.note(ending=getattr(ending, "name", "died").lower())
