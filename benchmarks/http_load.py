@@ -16,6 +16,7 @@ class Exchange:
     status: int
     body: bytes
     seconds: float
+    etag: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +51,14 @@ class Connection:
         self._writer.write(request)
         head = await self._reader.readuntil(b"\r\n\r\n")
         status = int(head[9:12])
-        length = 0
+        length, etag = 0, None
         for line in head.split(b"\r\n"):
             if line.lower().startswith(b"content-length:"):
                 length = int(line[15:])
+            elif line.lower().startswith(b"etag:"):
+                etag = line[5:].strip().decode()
         body = await self._reader.readexactly(length) if length and status != 304 else b""
-        return Exchange(status, body, time.perf_counter() - started)
+        return Exchange(status, body, time.perf_counter() - started, etag)
 
     def close(self) -> None:
         self._writer.close()

@@ -3,7 +3,8 @@
 import gzip
 import hashlib
 import json
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -44,13 +45,33 @@ def page(
         here=request.url.path + (f"?{request.url.query}" if request.url.query else ""),
         **model,
     )
-    return _answer(request, text, status, {})
+    return Rendered(text.encode()).response(request, status)
 
 
-def part(request: Request, template: str, status: int = 200, *, etag: str | None = None, **model: Any) -> Response:
+@dataclass(frozen=True)
+class Rendered:
+    """A page or a part of one, ready to be sent, to several who poll for the same as well."""
+
+    content: bytes
+    etag: str | None = None
+
+    @cached_property
+    def compressed(self) -> bytes:
+        return gzip.compress(self.content, 4, mtime=0)
+
+    def response(self, request: Request, status: int = 200) -> Response:
+        """The answer, compressed for whoever takes that where it is worth it."""
+        headers = {**HEADERS, **({"ETag": self.etag} if self.etag else {})}
+        content = self.content
+        if len(content) >= _WORTH_COMPRESSING and "gzip" in request.headers.get("accept-encoding", ""):
+            content = self.compressed
+            headers["Content-Encoding"] = "gzip"
+        return Response(content, status, headers, _HTML)
+
+
+def part(template: str, *, etag: str | None = None, **model: Any) -> Rendered:
     """A part of a page, for htmx to put into its place. One that is polled for names the `etag` of what it shows."""
-    text = _render(template, etag=etag, **model)
-    return _answer(request, text, status, {} if etag is None else {"ETag": etag})
+    return Rendered(_render(template, etag=etag, **model).encode(), etag)
 
 
 def etag(*facts: object) -> str:
@@ -62,15 +83,6 @@ def etag(*facts: object) -> str:
 def unchanged(tag: str) -> Response:
     """304: the part that the browser shows is still current."""
     return Response(status_code=304, headers={"ETag": tag, "Cache-Control": HEADERS["Cache-Control"]})
-
-
-def _answer(request: Request, text: str, status: int, headers: dict[str, str]) -> Response:
-    content = text.encode()
-    headers = {**HEADERS, **headers}
-    if len(content) >= _WORTH_COMPRESSING and "gzip" in request.headers.get("accept-encoding", ""):
-        content = gzip.compress(content, 4, mtime=0)
-        headers["Content-Encoding"] = "gzip"
-    return Response(content, status, headers, _HTML)
 
 
 def _render(template: str, **model: Any) -> str:

@@ -40,7 +40,7 @@ class PageRoute(APIRoute):
 def error_page(request: Request, error: ApiError) -> Response:
     """What went wrong, as a page, or as a part where htmx asked for one."""
     if request.headers.get("hx-request"):
-        return part(request, "error_part", status=error.status, error=error)
+        return part("error_part", error=error).response(request, error.status)
     answer = page(request, "error", error.status, user=getattr(request.state, "visitor", None), error=error)
     answer.headers.update(error.headers or {})
     return answer

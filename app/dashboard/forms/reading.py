@@ -112,7 +112,7 @@ def integer(text: str) -> int | str:
 def _number(text: str) -> int | float | str:
     whole = integer(text)
     if isinstance(whole, int) and not re.search(r"[.eE]", text):
-        return whole
+        return -0.0 if whole == 0 and text.startswith("-") else whole
     try:
         number = float(text)
     except ValueError:

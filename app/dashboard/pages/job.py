@@ -66,7 +66,7 @@ async def live(
     if if_none_match is not None and matches(if_none_match, tag):
         return unchanged(tag)
     job = await service.get(context, job_id)
-    answer = part(request, "job_live", **await _model(context, job, visitor))
+    answer = part("job_live", **await _model(context, job, visitor)).response(request)
     if job.status.terminal:
         answer.headers["HX-Trigger-After-Settle"] = "ended"
     return answer
@@ -86,7 +86,8 @@ async def measured(job_id: UUID, request: Request, visitor: Visitor, context: Us
     rows = [] if job.kind == "reduce" else rows_of(points)
     if not rows and not figures:
         return Response()
-    return part(request, "measured", figures=figures, points=rows, job_id=job_id, more=len(points) == _MOST_POINTS)
+    more = len(points) == _MOST_POINTS
+    return part("measured", figures=figures, points=rows, job_id=job_id, more=more).response(request)
 
 
 async def _model(context: Context, job: Job, visitor: Principal) -> dict[str, Any]:

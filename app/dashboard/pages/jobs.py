@@ -13,7 +13,7 @@ from app.auth.repository import Principal
 from app.context import Context, Using
 from app.cursors import cursor_of, key_of
 from app.dashboard.job_rows import JobRow
-from app.dashboard.rendering import etag, page, part, unchanged
+from app.dashboard.rendering import Rendered, etag, page, part, unchanged
 from app.dashboard.routes import router as pages
 from app.dashboard.shared import Shared, Sharing
 from app.dashboard.visitors import Contributor, Visitor, safe_path
@@ -96,7 +96,12 @@ async def live(
     tag = _etag(asked, found, visitor)
     if if_none_match is not None and matches(if_none_match, tag):
         return unchanged(tag)
-    return part(request, "jobs_list", **_model(asked, found, visitor))
+
+    async def rendered() -> Rendered:
+        return part("jobs_list", **_model(asked, found, visitor))
+
+    # The tag names all that the part shows, so that windows with the same one share it.
+    return (await shared.recent.get(("jobs part", tag), rendered)).response(request)
 
 
 @router.post("/jobs/{job_id}/cancel")

@@ -52,7 +52,7 @@ async def show(
 async def fields(request: Request, visitor: Contributor) -> Response:
     """The fields again, after a choice that changes which there are; what was typed stays."""
     typed = await _typed(request)
-    answer = part(request, "new_job_fields", **_fields(_form(typed), typed))
+    answer = part("new_job_fields", **_fields(_form(typed), typed)).response(request)
     answer.headers["HX-Trigger-After-Settle"] = "reshaped"
     return answer
 
@@ -61,7 +61,7 @@ async def fields(request: Request, visitor: Contributor) -> Response:
 async def preview(request: Request, visitor: Contributor) -> Response:
     """The same submission in curl and Python, and what is wrong with it so far."""
     typed = await _typed(request)
-    return part(request, "new_job_preview", **_preview(request, _form(typed), typed))
+    return part("new_job_preview", **_preview(request, _form(typed), typed)).response(request)
 
 
 @router.post("/jobs/new")

@@ -14,7 +14,7 @@ from app.catalogue import repository as catalogue
 from app.catalogue.repository import Worker
 from app.context import Context, Using
 from app.dashboard.job_rows import JobRow
-from app.dashboard.rendering import etag, page, part, unchanged
+from app.dashboard.rendering import Rendered, etag, page, part, unchanged
 from app.dashboard.routes import router as pages
 from app.dashboard.shared import Shared, Sharing
 from app.dashboard.visitors import Visitor
@@ -72,7 +72,11 @@ async def live(
     tag = _etag(seen, visitor)
     if if_none_match is not None and matches(if_none_match, tag):
         return unchanged(tag)
-    return part(request, "now_live", **_model(seen, visitor))
+
+    async def rendered() -> Rendered:
+        return part("now_live", **_model(seen, visitor))
+
+    return (await shared.recent.get(("now part", tag), rendered)).response(request)
 
 
 async def _seen(context: Context, shared: Shared) -> Seen:

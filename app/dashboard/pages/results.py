@@ -85,7 +85,7 @@ async def charts(request: Request, visitor: Visitor, context: Using, asked: Aski
     chosen = _filter({"kind": "benchmark", "outcome": "measured"} | asked)
     found = await context.database.search(repository.page, chosen, _MOST_CHARTED, None)
     figures = await run_in_threadpool(figures_of_points, _newest(found))
-    return part(request, "charts", figures=figures)
+    return part("charts", figures=figures).response(request)
 
 
 def _newest(points: Sequence[Measured]) -> list[Measured]:

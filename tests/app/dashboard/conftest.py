@@ -1,0 +1,41 @@
+from collections.abc import Callable, Iterator
+
+import httpx
+import pytest
+
+from app.auth.repository import Role, create_token
+from tests.app.api import Api
+
+
+class Window(httpx.Client):
+    """A browser's window as far as HTTP goes: it keeps cookies and says where its forms come from. "vera" is a viewer,
+    the others are those of `Api`."""
+
+    def __init__(self, api: Api) -> None:
+        super().__init__(base_url=api.url, headers={"Origin": api.url}, timeout=30)
+        self._api = api
+
+    def sign_in(self, user: str = "ann") -> "Window":
+        token = self._api.database.run(create_token, "vera", Role.VIEWER) if user == "vera" else self._api.tokens[user]
+        answer = self.post("/sign-in", data={"token": token})
+        assert answer.status_code == 303, answer.text
+        return self
+
+
+@pytest.fixture
+def window(api: Api) -> Iterator[Callable[[str | None], Window]]:
+    """Opens a window that is signed in as a user of the api, or as nobody."""
+    opened: list[Window] = []
+
+    def begin(user: str | None = "ann") -> Window:
+        opened.append(Window(api))
+        return opened[-1] if user is None else opened[-1].sign_in(user)
+
+    yield begin
+    for one in opened:
+        one.close()
+
+
+@pytest.fixture
+def ann(window: Callable[[str], Window]) -> Window:
+    return window("ann")

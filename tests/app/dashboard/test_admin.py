@@ -1,0 +1,75 @@
+import re
+from collections.abc import Callable
+
+import pytest
+
+from app.auth.repository import Role, list_tokens
+from tests.app.api import WORKER, Api
+from tests.app.dashboard.conftest import Window
+
+Windows = Callable[[str], Window]
+
+
+@pytest.fixture
+def root(window: Windows) -> Window:
+    return window("root")
+
+
+def test_a_token_is_shown_once_and_works(root: Window, api: Api) -> None:
+    answer = root.post("/admin/tokens", data={"user": "gil", "role": "viewer", "label": "the hall"})
+    assert answer.status_code == 200
+    assert answer.headers["Cache-Control"] == "no-store"
+    [token] = re.findall(r"wf_[\w-]{40,}", answer.text)
+    assert token not in root.get("/admin").text
+    nobody = root.__class__(api)
+    assert nobody.post("/sign-in", data={"token": token}).status_code == 303
+    nobody.close()
+    [made] = [one for one in api.database.run(list_tokens) if one.user == "gil" and one.revoked_at is None]
+    assert (made.role, made.label) == (Role.VIEWER, "the hall")
+    assert root.post(f"/admin/tokens/{made.id}/revoke").status_code == 303
+
+
+@pytest.mark.parametrize(
+    "given", [{"user": ""}, {"user": "a/b"}, {"user": "root", "role": "viewer"}, {"user": "x", "role": "king"}]
+)
+def test_a_token_that_cannot_be_made_is_told_and_what_was_typed_stays(root: Window, given: dict[str, str]) -> None:
+    answer = root.post("/admin/tokens", data={"label": "what I typed", **given})
+    assert answer.status_code in (409, 422)
+    assert 'role="alert"' in answer.text
+    assert "what I typed" in answer.text
+
+
+def test_limits_are_set_and_taken_back(root: Window, api: Api) -> None:
+    given = {"role": "user", "running": "2", "queued": "", "gpu_seconds_per_day": "3600"}
+    assert root.post("/admin/users/bob", data=given).status_code == 303
+    quota = api.client("root").get("/v1/quotas/bob").json()
+    assert quota["own"] == {"running": 2, "queued": None, "gpu_seconds_per_day": 3600.0}
+    assert root.post("/admin/users/bob", data={"role": "user"}).status_code == 303
+    quota = api.client("root").get("/v1/quotas/bob").json()
+    assert quota["own"] == {"running": None, "queued": None, "gpu_seconds_per_day": None}
+
+
+@pytest.mark.parametrize(
+    "given", [{"running": "-1"}, {"running": "some"}, {"role": "king"}, {"gpu_seconds_per_day": "nan"}]
+)
+def test_a_bad_limit_is_told_and_changes_nothing(root: Window, api: Api, given: dict[str, str]) -> None:
+    before = api.client("root").get("/v1/quotas/bob").json()
+    answer = root.post("/admin/users/bob", data={"role": "user", **given})
+    assert answer.status_code == 422
+    assert api.client("root").get("/v1/quotas/bob").json() == before
+
+
+def test_admins_cannot_lock_themselves_out(root: Window) -> None:
+    assert root.post("/admin/users/root", data={"role": "viewer"}).status_code == 409
+    assert root.get("/admin").status_code == 200
+
+
+def test_a_worker_is_drained_and_resumed(root: Window, api: Api) -> None:
+    from app.jobs import leases
+
+    api.database.run(leases.report, WORKER, "idle", None, 60.0)
+    assert root.post(f"/admin/workers/{WORKER.id}/drain").status_code == 303
+    assert "drained" in root.get("/admin").text
+    assert root.post(f"/admin/workers/{WORKER.id}/resume").status_code == 303
+    assert "drained" not in root.get("/admin").text
+    assert root.post("/admin/workers/nobody/drain").status_code == 404

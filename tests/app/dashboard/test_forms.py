@@ -1,0 +1,156 @@
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.dashboard.forms.reading import blank, form_for, integer, spec_of, typed_from
+from app.dashboard.forms.schema import kinds
+from app.jobs.spec import KINDS, job_spec
+from tests.app.api import Api
+from tests.app.dashboard.conftest import Window
+
+SPECS: list[Mapping[str, Any]] = [
+    {"kind": "reduce", "op": "sum", "source": {"type": "values", "values": [1e8, 1, -1e8, "0x1p-3", "nan"]}},
+    {
+        "kind": "reduce",
+        "op": "dot",
+        "nan_policy": "omit",
+        "source": {"type": "generate", "distribution": "lognormal", "n": 1000, "parameters": {"sigma": 3}},
+        "other": {"type": "generate", "distribution": "normal", "n": 1000, "seed": 7, "dtype": "float64"},
+        "tags": {"course": "p05", "empty": ""},
+    },
+    {
+        "kind": "benchmark",
+        "strategies": ["exact", "numpy"],
+        "ops": ["sum", "max"],
+        "sizes": [1000, 1 << 20],
+        "caches": ["hot"],
+        "distribution": "uniform",
+        "parameters": {"low": -1, "high": 0.5},
+        "time_limit_s": 0.25,
+        "priority": "high",
+    },
+]
+
+
+def read_back(spec: Mapping[str, Any]) -> object:
+    """What comes of a spec that is put into the form and submitted as it stands."""
+    typed = typed_from(job_spec.validate_python(spec).model_dump(mode="json"))
+    return job_spec.validate_json(json.dumps(spec_of(form_for(str(spec["kind"]), typed), typed)))
+
+
+def test_every_kind_has_a_form_that_begins_with_something_acceptable() -> None:
+    assert kinds() == KINDS
+    for kind in KINDS:
+        typed = blank(kind)
+        spec = spec_of(form_for(kind, typed), typed)
+        assert job_spec.validate_json(json.dumps(spec)).kind == kind
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec["kind"])
+def test_a_spec_survives_the_form(spec: Mapping[str, Any]) -> None:
+    assert read_back(spec) == job_spec.validate_python(spec)
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=8))
+def test_values_survive_the_form_to_the_last_bit(values: list[float]) -> None:
+    spec = {"kind": "reduce", "source": {"type": "values", "values": values, "dtype": "float64"}}
+    [found] = [json.loads(job_spec.dump_json(read_back(spec)))["source"]["values"]]  # type: ignore[arg-type]
+    assert [float(one).hex() for one in found] == [value.hex() for value in values]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1000", 1000),
+        ("1_000_000", 10**6),
+        ("1e6", 10**6),
+        ("2.5E3", 2500),
+        ("2^20", 1 << 20),
+        ("2**30", 1 << 30),
+        ("-7", -7),
+        ("1.5", "1.5"),
+        ("2.55e1", "2.55e1"),
+        ("many", "many"),
+        ("", ""),
+    ],
+)
+def test_sizes_are_read_as_people_write_them(text: str, value: object) -> None:
+    assert integer(text) == value
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_a_number_or_stays_what_it_was(text: str) -> None:
+    assert isinstance(integer(text), int | str)
+
+
+def test_what_is_left_as_it_would_be_by_itself_is_left_out() -> None:
+    typed = blank("reduce")
+    spec = spec_of(form_for("reduce", typed), typed)
+    assert set(spec) == {"kind", "source"}
+
+
+def test_fields_follow_op_distribution_and_type() -> None:
+    def names(**chosen: str) -> set[str]:
+        typed = {name.replace("__", "."): [value] for name, value in chosen.items()}
+        return {field.name for field in form_for("reduce", typed).flat()}
+
+    assert "source.values" in names(source__type="values")
+    assert "source.parameters.sigma" in names(source__type="generate", source__distribution="lognormal")
+    assert "source.parameters.sigma" not in names(source__type="generate", source__distribution="uniform")
+    assert "other.type" in names(op="dot")
+    assert "other.type" not in names(op="sum")
+    assert "ddof" in names(op="std")
+    assert "ddof" not in names(op="sum")
+
+
+def test_a_bad_value_marks_its_field_and_everything_stays(ann: Window, api: Api) -> None:
+    answer = ann.post(
+        "/jobs/new",
+        data={"kind": "reduce", "op": "sum", "source.type": "generate", "source.distribution": "normal",
+              "source.n": "many", "tags": "course=p05"},
+    )  # fmt: skip
+    assert answer.status_code == 422
+    field = answer.text.partition('id="f-source-n"')[2].partition(">")[0]
+    assert 'aria-invalid="true"' in field
+    assert 'value="many"' in field
+    assert "course=p05</textarea>" in answer.text
+    assert api.client().get("/v1/jobs").json()["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "field"),
+    [
+        ({"source.type": "values", "source.values": "1, x"}, "source.values"),
+        ({"source.type": "values"}, "source.values"),
+        ({"source.type": "path", "source.path": "/etc/passwd"}, "source.path"),
+        ({"source.type": "values", "source.values": "1", "tags": "=x"}, "tags"),
+        ({"source.type": "values", "source.values": "1", "timeout_s": "-1"}, "timeout_s"),
+        ({"source.type": "generate", "source.n": "-1"}, "source.n"),
+        ({"source.type": "generate", "source.n": "9", "source.parameters.sigma": "-1"}, "source.parameters.sigma"),
+    ],
+)
+def test_each_fault_is_shown_at_its_field(ann: Window, typed: dict[str, str], field: str) -> None:
+    given = {"kind": "reduce", "op": "sum", "source.distribution": "lognormal", **typed}
+    answer = ann.post("/jobs/new", data=given)
+    assert answer.status_code == 422
+    assert f'id="f-{field.replace(".", "-")}-error"' in answer.text
+
+
+@pytest.mark.parametrize("kind", ["", "nonsense", "<script>"])
+def test_an_unknown_kind_is_the_first(ann: Window, kind: str) -> None:
+    assert ann.post("/jobs/new/preview", data={"kind": kind}).status_code == 200
+    assert 'value="reduce"' in ann.get("/jobs/new", params={"kind": kind}).text
+
+
+def test_the_preview_is_what_would_be_sent(ann: Window, api: Api) -> None:
+    job = ann.post("/jobs/new", data={"kind": "cluster", "puzzle": "reduction", "nonce": "abc"})
+    again = ann.post("/jobs/new", data={"kind": "cluster", "puzzle": "reduction", "nonce": "abc"})
+    other = ann.post("/jobs/new", data={"kind": "cluster", "puzzle": "coordination", "nonce": "abc"})
+    assert job.headers["Location"] == again.headers["Location"] != other.headers["Location"]
+    text = ann.post("/jobs/new/preview", data={"kind": "cluster", "puzzle": "reduction"}).text
+    assert "&#34;kind&#34;: &#34;cluster&#34;" in text
+    assert "The server would accept this." in text

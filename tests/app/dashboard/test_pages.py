@@ -1,0 +1,133 @@
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from tests.app.api import RESULT, Api
+from tests.app.dashboard.conftest import Window
+
+Windows = Callable[[str | None], Window]
+
+PAGES = ("/", "/jobs", "/jobs/new", "/results", "/compare", "/presets", "/presets/p05-three-numbers")
+PAYLOAD = '"><script>alert(1)</script>'
+
+
+@pytest.mark.parametrize("path", [*PAGES, "/admin"])
+def test_a_page_is_html_that_may_run_nothing_of_anybody_elses(window: Windows, path: str) -> None:
+    answer = window("root").get(path)
+    assert answer.status_code == 200
+    policy = answer.headers["Content-Security-Policy"]
+    assert "default-src 'none'; script-src 'self'; style-src 'self'" in policy
+    assert "unsafe" not in policy
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert "style=" not in answer.text
+    assert "<script>" not in answer.text
+    assert "http://" not in answer.text.replace(str(answer.request.url.copy_with(raw_path=b"/"))[:-1], "").replace(
+        "http://127.0.0.1", ""
+    )
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_viewer_sees_all_pages_but_those_that_change_something(window: Windows, path: str) -> None:
+    assert window("vera").get(path).status_code == (403 if path == "/jobs/new" else 200)
+
+
+@pytest.mark.parametrize("user", ["ann", "vera"])
+def test_only_admins_administer(window: Windows, user: str) -> None:
+    one = window(user)
+    assert one.get("/admin").status_code == 403
+    for path in ("tokens", "tokens/1/revoke", "users/ann", "workers/gpu1:cpu/drain", "workers/gpu1:cpu/resume"):
+        assert one.post(f"/admin/{path}", data={"user": "eve", "role": "admin"}).status_code == 403
+
+
+def test_a_viewer_submits_and_cancels_nothing(window: Windows, api: Api) -> None:
+    vera, job = window("vera"), api.submit()
+    assert vera.post(f"/jobs/{job}/cancel").status_code == 403
+    assert vera.post("/jobs/new", data={"kind": "cluster", "puzzle": "reduction"}).status_code == 403
+    assert vera.post("/presets/p34-reduction/run").status_code == 403
+    assert api.client().get(f"/v1/jobs/{job}").json()["status"] == "queued"
+
+
+def test_a_user_cancels_own_jobs_only(window: Windows, api: Api) -> None:
+    job = api.submit("bob")
+    assert window("ann").post(f"/jobs/{job}/cancel").status_code == 403
+    answer = window("bob").post(f"/jobs/{job}/cancel", data={"next": "/jobs?owner=bob"})
+    assert (answer.status_code, answer.headers["Location"]) == (303, "/jobs?owner=bob")
+    assert api.client().get(f"/v1/jobs/{job}").json()["status"] == "cancelled"
+
+
+def test_what_a_user_wrote_is_escaped_everywhere(ann: Window, api: Api) -> None:
+    job = api.submit(tags={"note": PAYLOAD})
+    api.finish(api.claim(job), {**RESULT, "strategy": PAYLOAD})
+    for path in ("/", "/jobs", f"/jobs/{job}", f"/compare?job={job}", f"/jobs/new?from={job}", f"/jobs?tag={PAYLOAD}"):
+        answer = ann.get(path)
+        assert answer.status_code == 200
+        assert "<script>alert" not in answer.text, path
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/jobs/00000000-0000-4000-8000-000000000000", 404),
+        ("/jobs/nonsense", 422),
+        ("/presets/nonsense", 404),
+        ("/jobs?cursor=nonsense", 422),
+        ("/compare?job=nonsense", 422),
+        ("/results?n_min=many", 422),
+        ("/results?cache=lukewarm", 422),
+        ("/assets/0/nonsense.js", 404),
+    ],
+)
+def test_an_error_is_a_page_that_says_what_is_wrong(ann: Window, path: str, status: int) -> None:
+    answer = ann.get(path)
+    assert answer.status_code == status
+    if not path.startswith("/assets"):
+        assert answer.headers["Content-Type"].startswith("text/html")
+        assert "<h1>" in answer.text
+
+
+def test_an_error_of_a_part_is_a_part(ann: Window) -> None:
+    answer = ann.get("/live/jobs/00000000-0000-4000-8000-000000000000", headers={"HX-Request": "true"})
+    assert answer.status_code == 404
+    assert answer.text.startswith('<p class="failure"')
+
+
+def test_an_asset_is_kept_forever_under_an_address_that_names_its_content(ann: Window) -> None:
+    page = ann.get("/").text
+    address = page.partition('<link rel="stylesheet" href="')[2].partition('"')[0]
+    answer = ann.get(address)
+    assert answer.headers["Cache-Control"] == "public, max-age=31536000, immutable"
+    assert answer.headers["Content-Encoding"] == "gzip"
+    plain = ann.get(address, headers={"Accept-Encoding": "identity"})
+    assert "Content-Encoding" not in plain.headers
+    assert plain.text == answer.text
+    assert ann.get(address.replace("/assets/", "/assets/0")).status_code == 404
+
+
+def test_no_page_weighs_more_than_150_kb_and_none_with_charts_more_than_1_mb(ann: Window) -> None:
+    def weight(address: str) -> int:
+        with ann.stream("GET", address) as answer:
+            assert answer.status_code == 200
+            return len(b"".join(answer.iter_raw()))
+
+    def weights(path: str) -> dict[str, int]:
+        text = ann.get(path).text
+        found = {part.partition('"')[0] for part in text.split('="') if part.startswith("/assets/")}
+        return {address: weight(address) for address in (path, *found)}
+
+    for path in PAGES:
+        with_charts = weights(path)
+        vega = sum(size for address, size in with_charts.items() if "vega" in address)
+        assert sum(with_charts.values()) - vega <= 150_000, path
+        assert sum(with_charts.values()) <= 1_000_000, path
+    assert any("vega" in address for address in weights("/results"))
+
+
+def test_exports_follow_the_filters_and_open_with_the_session(ann: Window, api: Api) -> None:
+    text = ann.get("/results?op=max&n_min=1e3").text
+    address = text.partition('href="/v1/results?')[2].partition('"')[0].replace("&amp;", "&")
+    assert "op=max" in address
+    assert "n_min=1000" in address
+    answer = httpx.get(f"{api.url}/v1/results?{address}", cookies=dict(ann.cookies))
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"].startswith("text/csv")

@@ -1,0 +1,134 @@
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from app.dashboard.recent import KEPT_S, Recent
+from tests.app.api import Api
+from tests.app.dashboard.conftest import Window
+
+
+def settled(window: Window, path: str, tag: str | None = None) -> str:
+    """The tag of a part as it is once what was shared for a second is over; not `tag`."""
+    for _ in range(100):
+        found = window.get(path).headers["ETag"]
+        if found != tag:
+            return str(found)
+    raise AssertionError("the part did not change")
+
+
+@pytest.mark.parametrize("path", ["/live/jobs", "/live/now"])
+def test_an_unchanged_part_is_a_304_without_a_body(ann: Window, api: Api, path: str) -> None:
+    api.submit()
+    tag = settled(ann, path)
+    answer = ann.get(path, headers={"If-None-Match": tag})
+    assert (answer.status_code, answer.content) == (304, b"")
+    assert answer.headers["ETag"] == tag
+
+
+def test_a_jobs_part_changes_with_the_job(ann: Window, api: Api) -> None:
+    job = api.submit()
+    path = f"/live/jobs/{job}"
+    tag = ann.get(path).headers["ETag"]
+    assert ann.get(path, headers={"If-None-Match": tag}).status_code == 304
+    lease = api.claim(job)
+    answer = ann.get(path, headers={"If-None-Match": tag})
+    assert answer.status_code == 200
+    assert "running" in answer.text
+    assert "hx-trigger" in answer.text
+    api.finish(lease)
+    ended = ann.get(path, headers={"If-None-Match": answer.headers["ETag"]})
+    assert "correctly rounded" in ended.text
+    assert "hx-trigger" not in ended.text, "a job that has ended is not polled for any more"
+    assert ended.headers["HX-Trigger-After-Settle"] == "ended"
+
+
+def test_the_page_and_its_part_have_the_same_tag(ann: Window, api: Api) -> None:
+    job = api.submit()
+    tag = ann.get(f"/live/jobs/{job}").headers["ETag"]
+    assert tag.strip('"') in ann.get(f"/jobs/{job}").text
+
+
+def test_another_users_part_is_another(ann: Window, window: Callable[[str], Window], api: Api) -> None:
+    job = api.submit("ann")
+    path = f"/live/jobs/{job}"
+    bobs = window("bob").get(path)
+    assert bobs.headers["ETag"] != ann.get(path).headers["ETag"]
+    assert "Cancel" not in bobs.text
+    assert "Cancel" in ann.get(path).text
+
+
+def test_what_many_ask_for_at_once_is_read_once() -> None:
+    async def ask() -> tuple[list[int], int]:
+        recent, readings = Recent(), 0
+
+        async def read() -> int:
+            nonlocal readings
+            readings += 1
+            await asyncio.sleep(0)
+            return readings
+
+        return await asyncio.gather(*(recent.get("key", read) for _ in range(100))), readings
+
+    answers, readings = asyncio.run(ask())
+    assert answers == [1] * 100
+    assert readings == 1
+
+
+def test_what_was_read_is_forgotten_after_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr("app.dashboard.recent.time.monotonic", lambda: now)
+    recent = Recent()
+
+    async def ask(answer: int) -> int:
+        async def read() -> int:
+            return answer
+
+        return await recent.get("key", read)
+
+    async def story() -> list[int]:
+        nonlocal now
+        found = [await ask(1), await ask(2)]
+        now += KEPT_S + 0.001
+        return [*found, await ask(3)]
+
+    assert asyncio.run(story()) == [1, 1, 3]
+
+
+def test_a_reading_that_failed_is_told_to_those_who_waited_and_made_anew() -> None:
+    recent = Recent()
+
+    async def fail() -> int:
+        await asyncio.sleep(0)
+        raise OSError("gone")
+
+    async def work() -> int:
+        return 1
+
+    async def story() -> int:
+        answers = await asyncio.gather(*(recent.get("key", fail) for _ in range(2)), return_exceptions=True)
+        assert [str(answer) for answer in answers] == ["gone", "gone"]
+        return await recent.get("key", work)
+
+    assert asyncio.run(story()) == 1
+
+
+def test_one_who_hangs_up_takes_the_answer_from_nobody() -> None:
+    recent = Recent()
+
+    async def story() -> int:
+        release = asyncio.Event()
+
+        async def read() -> int:
+            await release.wait()
+            return 1
+
+        leaving = asyncio.create_task(recent.get("key", read))
+        staying = asyncio.create_task(recent.get("key", read))
+        await asyncio.sleep(0)
+        leaving.cancel()
+        await asyncio.sleep(0)
+        release.set()
+        return await staying
+
+    assert asyncio.run(story()) == 1

@@ -1,0 +1,89 @@
+from collections.abc import Callable
+
+import pytest
+
+from tests.app.api import Api
+from tests.app.dashboard.conftest import Window
+
+Windows = Callable[[str | None], Window]
+
+
+def test_the_cookie_is_strict_and_expires(window: Windows, api: Api) -> None:
+    answer = window(None).post("/sign-in", data={"token": api.tokens["ann"]})
+    cookie = answer.headers["Set-Cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=strict" in cookie
+    assert "Max-Age=604800" in cookie
+    assert "Secure" not in cookie  # plain HTTP here; see below
+
+
+def test_over_https_the_cookie_is_secure(window: Windows, api: Api) -> None:
+    # What uvicorn makes of a proxy on the same machine, as `docker-compose.yml` has one.
+    headers = {"X-Forwarded-Proto": "https"}
+    answer = window(None).post("/sign-in", data={"token": api.tokens["ann"]}, headers=headers)
+    assert "Secure" in answer.headers["Set-Cookie"]
+
+
+@pytest.mark.parametrize("token", ["", "wf_wrong", "x" * 100])
+def test_a_wrong_token_is_told_and_opens_nothing(window: Windows, token: str) -> None:
+    answer = window(None).post("/sign-in", data={"token": token})
+    assert answer.status_code == 401
+    assert "Set-Cookie" not in answer.headers
+    assert 'aria-invalid="true"' in answer.text
+
+
+@pytest.mark.parametrize(
+    ("after", "goes_to"),
+    [
+        ("/jobs?status=failed", "/jobs?status=failed"),
+        ("https://example.org/", "/"),
+        ("//example.org/", "/"),
+        ("/\\example.org", "/"),
+        ("jobs", "/"),
+        ("/jobs\r\nX: y", "/"),
+    ],
+)
+def test_nobody_is_sent_elsewhere_after_signing_in(window: Windows, api: Api, after: str, goes_to: str) -> None:
+    answer = window(None).post("/sign-in", data={"token": api.tokens["ann"], "next": after})
+    assert answer.headers["Location"] == goes_to
+
+
+def test_without_a_session_a_page_sends_to_the_sign_in_and_back(window: Windows) -> None:
+    nobody = window(None)
+    answer = nobody.get("/jobs?status=failed")
+    assert (answer.status_code, answer.headers["Location"]) == (303, "/sign-in?next=%2Fjobs%3Fstatus%3Dfailed")
+    part = nobody.get("/live/jobs", headers={"HX-Request": "true", "HX-Current-URL": "http://x/jobs?kind=reduce"})
+    assert (part.status_code, part.headers["HX-Redirect"]) == (401, "/sign-in?next=%2Fjobs%3Fkind%3Dreduce")
+
+
+def test_signing_out_ends_the_session_itself(window: Windows) -> None:
+    ann = window("ann")
+    cookie = ann.cookies["warpfold_session"]
+    assert ann.post("/sign-out").status_code == 303
+    ann.cookies.set("warpfold_session", cookie)
+    assert ann.get("/jobs").status_code == 303
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://example.org"},
+        {"Origin": "null"},
+        {"Origin": ""},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": "none"},
+    ],
+)
+@pytest.mark.parametrize("path", ["/sign-out", "/sign-in", "/jobs/new", "/admin/tokens"])
+def test_a_form_of_another_site_is_refused(window: Windows, path: str, headers: dict[str, str]) -> None:
+    root = window("root")
+    assert root.post(path, headers=headers).status_code == 403
+    assert root.get("/jobs").status_code == 200
+
+
+def test_a_form_that_says_nothing_of_its_origin_is_refused(window: Windows) -> None:
+    ann = window("ann")
+    del ann.headers["Origin"]
+    assert ann.post("/sign-out").status_code == 403
+    assert ann.post("/sign-out", headers={"Sec-Fetch-Site": "same-origin"}).status_code == 303
