@@ -27,7 +27,8 @@ Size = Annotated[int, Field(ge=1, le=MAX_ELEMENTS, strict=True)]
 
 
 class BenchmarkSpec(JobOptions):
-    """Measure every strategy on every op, dtype, size and state of the caches: the product of five lists.
+    """Measure every strategy on every op, dtype, size and state of the caches, and on every device if `devices` are
+    named: the product of these lists.
 
     What a device cannot run (not claimed, not installed, too large) is skipped with the reason, what goes wrong is
     failed with the reason, and the rest goes on.
@@ -58,6 +59,12 @@ class BenchmarkSpec(JobOptions):
         (Cache.COLD, Cache.HOT), description="flushed before every run, or as the run before left them"
     )
     backend: BackendName = Field("auto", description="auto: any device that knows all of the strategies")
+    devices: tuple[Literal["cpu", "cuda"], ...] | None = Field(
+        None,
+        min_length=2,
+        max_length=2,
+        description="where to measure, in place of `backend`: a child job on each, with the strategies that it knows",
+    )
     distribution: DistributionName | None = Field(
         None, description="of the data; null: N(0, 1), or whole numbers between −100 and 100 for integers"
     )
@@ -81,6 +88,9 @@ class BenchmarkSpec(JobOptions):
         for dtype in axes.dtypes:
             self.data().source(dtype, max(axes.sizes))
         self.rule()
+        if self.devices is not None:
+            self._check_devices(self.devices)
+            return self
         known = self.backends()
         if not known:
             raise InvalidInput(
@@ -89,6 +99,26 @@ class BenchmarkSpec(JobOptions):
         if self.backend not in ("auto", *known):
             raise InvalidInput(f"these strategies run on {' and '.join(known)}, not on {self.backend}", "backend")
         return self
+
+    def _check_devices(self, devices: tuple[str, ...]) -> None:
+        if len(set(devices)) < len(devices):
+            raise InvalidInput("an axis lists each value once", "devices")
+        if self.backend != "auto":
+            raise InvalidInput("names one device, and `devices` name several: leave one of them out", "backend")
+        for device in devices:
+            if not self._known_on(device):
+                raise InvalidInput(f"none of the strategies runs on {device}", "devices")
+
+    def _known_on(self, device: str) -> tuple[str, ...]:
+        there = {row.name for row in strategies() if row.backend == device}
+        return tuple(name for name in self.strategies if name in there)
+
+    def parts(self) -> tuple[tuple[str, Self], ...]:
+        """What is measured on each of the devices, by the name of the device; empty where none are named."""
+        return tuple(
+            (device, self.model_copy(update={"devices": None, "backend": device, "strategies": self._known_on(device)}))
+            for device in self.devices or ()
+        )
 
     def axes(self) -> Axes:
         """The lists as the engine takes them."""
