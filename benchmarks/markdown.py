@@ -2,10 +2,15 @@
 
 A line a case, a column a strategy. `--figure` picks what a cell shows: time on the device, back to back, by replay, or
 the share of the measured read ceiling. Suspect figures are left out.
+
+`--fill docs/benchmarks.md` writes the tables of a page anew, each after a line `<!-- table SUITE [option …] -->` that
+says which.
 """
 
 import argparse
 import json
+import re
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
@@ -61,21 +66,49 @@ def _cell(record: Record | None, show: Callable[[Record], str]) -> str:
     return show(record) if record.counts else record.outcome if record.kernel_ms is None else "suspect"
 
 
-def main() -> int:
-    """Print one table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("points", type=Path)
-    parser.add_argument("suite")
+def fill(page: str, suites: Mapping[str, Sequence[Record]]) -> str:
+    """`page` with the table after each line `<!-- table SUITE [option …] -->` made anew."""
+
+    def anew(found: re.Match[str]) -> str:
+        return f"{found[1]}{chosen(suites, _options().parse_args(shlex.split(found[2])))}\n"
+
+    return re.sub(r"(<!-- table (.+) -->\n)(?:\|.*\n)*", anew, page)
+
+
+def chosen(suites: Mapping[str, Sequence[Record]], options: argparse.Namespace) -> str:
+    """The table that the options ask for."""
+    records = [record for record in suites[options.suite] if record.cache == options.cache]
+    if options.ops:
+        records = [record for record in records if record.op in options.ops]
+    strategies = options.strategies or list(dict.fromkeys(record.strategy for record in records))
+    return table(records, strategies, FIGURES[options.figure])
+
+
+def _options(**more: Any) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(**more)
+    parser.add_argument("suite", nargs="?")
     parser.add_argument("--figure", choices=list(FIGURES), default="device")
     parser.add_argument("--strategies", nargs="+", help="which and in what order; by default all")
     parser.add_argument("--ops", nargs="+")
     parser.add_argument("--cache", choices=("cold", "hot"), default="cold")
+    return parser
+
+
+def main() -> int:
+    """Print one table, or fill a page."""
+    points = argparse.ArgumentParser(add_help=False)
+    points.add_argument("points", type=Path)
+    points.add_argument("--fill", type=Path, metavar="PAGE", help="write the tables of this page anew")
+    parser = _options(parents=[points], description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments = parser.parse_args()
-    records = [record for record in read(arguments.points)[arguments.suite] if record.cache == arguments.cache]
-    if arguments.ops:
-        records = [record for record in records if record.op in arguments.ops]
-    strategies = arguments.strategies or list(dict.fromkeys(record.strategy for record in records))
-    print(table(records, strategies, FIGURES[arguments.figure]))
+    suites = read(arguments.points)
+    if arguments.fill:
+        page = arguments.fill.read_text(encoding="utf-8")
+        arguments.fill.write_text(fill(page, suites), encoding="utf-8")
+    elif arguments.suite:
+        print(chosen(suites, arguments))
+    else:
+        parser.error("name a suite, or a page to --fill")
     return 0
 
 

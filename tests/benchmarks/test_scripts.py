@@ -92,3 +92,14 @@ def test_stored_points_come_back_as_markdown(tmp_path: Path) -> None:
     lines = markdown.table(found, ("cub", "single_pass", "torch", "cupy"), markdown.FIGURES["device"]).splitlines()
     assert lines[0] == "| n | `cub` | `single_pass` | `torch` | `cupy` |"
     assert lines[2] == "| 1,000 | 10.00 µs | suspect | – | – |"
+
+
+def test_the_tables_of_a_page_are_made_anew_and_the_rest_stays(tmp_path: Path) -> None:
+    path = tmp_path / "points.json"
+    write(path, {}, {"sizes": [record("cub", 0.010), record("torch", 0.020)]})
+    page = "Before.\n\n<!-- table sizes --strategies torch cub -->\n| old |\n|---|\n\nBetween.\n\n| other |\n"
+    assert markdown.fill(page, markdown.read(path)) == (
+        "Before.\n\n<!-- table sizes --strategies torch cub -->\n"
+        "| n | `torch` | `cub` |\n|---|---:|---:|\n| 1,000 | 20.00 µs | 10.00 µs |\n"
+        "\nBetween.\n\n| other |\n"
+    )
