@@ -1,0 +1,28 @@
+"""`python -m tests.integration.pretend cuda:0`: a worker of a machine with two GPUs, which computes on the CPU."""
+
+import sys
+
+
+def main() -> None:
+    # Imported here, because the spawned child runs this module too.
+    from functools import partial
+
+    from app import logs
+    from app.config import load_settings
+    from worker import gpu_lock
+    from worker.boot import describe, serve_slot
+    from worker.folders import Folders
+    from worker.opener import open_kernels
+    from worker.stop import Stop
+
+    gpu_lock.gpu_count = lambda: 2
+    slot, settings, stop = sys.argv[1], load_settings(), Stop()
+    logs.configure(role="worker", slot=slot)
+    stop.listen()
+    info = describe(slot)
+    opener = partial(open_kernels, "cpu", info.id, Folders.of(settings))
+    sys.exit(serve_slot(settings, info, opener, stop))
+
+
+if __name__ == "__main__":
+    main()
