@@ -40,8 +40,8 @@ def reduce_all(backend: CudaBackend, name: str) -> int:
 
 
 def add_exactly(backend: CudaBackend) -> None:
-    """Exact sums by all their paths: outside any window, and with specials; from an odd address; one block and many; and a
-    dot product of two formats."""
+    """Exact sums by all their paths: outside any window, with specials, from an odd address, by one block and many; and
+    a dot product of two formats."""
     with backend.gpu.active():
         for dtype in (DTYPES[name] for name in SHAPES_OF_SUMS):
             for data in ("any finite", "special"):
