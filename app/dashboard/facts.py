@@ -73,6 +73,8 @@ def text_of(name: str, value: object) -> str:
             text = "yes" if value else "no"
         case int() | float() if name.endswith("_ms"):
             text = words.milliseconds(value)
+        case int() | float() if name.endswith("_gbps"):
+            text = f"{words.number(value)} GB/s"
         case int() if name.endswith("bytes"):
             text = words.size(value)
         case int():
@@ -87,4 +89,6 @@ def text_of(name: str, value: object) -> str:
 
 
 def _words(name: str) -> str:
-    return name.removesuffix("_ms").replace("_", " ")
+    for unit in ("_ms", "_gbps", "_bytes"):
+        name = name.removesuffix(unit)
+    return name.replace("_", " ")

@@ -101,6 +101,7 @@ def _templates() -> Environment:
     templates.globals["asset"] = url_of
     templates.filters.update(
         bytes=words.size,
+        part_of=words.part_of,
         coded=words.coded,
         count=words.count,
         iso=words.iso,

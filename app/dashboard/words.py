@@ -18,6 +18,13 @@ def size(value: float | None) -> str:
     return f"{scaled:.0f} {_SIZES[power]}" if scaled >= 100 or power == 0 else f"{scaled:.1f} {_SIZES[power]}"
 
 
+def part_of(used: float, whole: float) -> str:
+    """Of bytes, in the unit of the whole: 2899102925 of 25233256448 → "2.7 / 23.5 GiB"."""
+    power = min(len(_SIZES) - 1, int(math.log2(whole) // 10)) if whole >= 1 else 0
+    digits = 0 if whole / 1024**power >= 100 else 1
+    return f"{used / 1024**power:.{digits}f} / {whole / 1024**power:.{digits}f} {_SIZES[power]}"
+
+
 def count(value: int | None) -> str:
     """1000000 → "1,000,000"."""
     return "–" if value is None else f"{value:,}"

@@ -85,7 +85,7 @@ async def _seen(context: Context, shared: Shared) -> Seen:
         return Seen(
             workers=tuple(await database.read(catalogue.all_workers)),
             running=tuple(await database.search(page_of_jobs, Filter(status=Status.RUNNING), _MOST_RUNNING, None)),
-            latest=tuple(await database.search(page_of_jobs, Filter(), _LATEST, None)),
+            latest=tuple(await database.search(page_of_jobs, Filter(parent=False), _LATEST, None)),
             owners=tuple(await database.read(shares)),
         )
 

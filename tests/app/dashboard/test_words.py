@@ -38,6 +38,11 @@ def test_numbers_have_three_digits(value: float | None, text: str) -> None:
     assert words.number(value) == text
 
 
+def test_a_part_of_memory_has_the_unit_of_the_whole() -> None:
+    assert words.part_of(2899102925, 25233256448) == "2.7 / 23.5 GiB"
+    assert words.part_of(648347648, 150754820096) == "1 / 140 GiB"
+
+
 def test_names_between_backticks_become_code_and_html_stays_text() -> None:
     assert words.coded("a `<b>` & c") == "a <code>&lt;b&gt;</code> &amp; c"
 
