@@ -8,7 +8,7 @@ from client.api import LiveJob
 from client.cli import output
 from client.cli.exits import Exit
 from client.cli.output import Json
-from client.cli.session import JobId, Timeout, check_ended_well, fail, find, service, wait_for
+from client.cli.session import JobId, Timeout, check_ended_well, fail, find, leaving_it_running, service, wait_for
 from client.errors import Refused
 from client.jobs import Status
 from client.models import Job, ReduceResult
@@ -152,7 +152,8 @@ def watch(context: typer.Context, job_id: JobId, timeout: Timeout = None, as_jso
     with service(context) as client:
         job = find(client, job_id)
         if as_json:
-            ended = client.wait(job, timeout_s=timeout, progress=lambda seen: output.lines([seen]))
+            with leaving_it_running(job):
+                ended = client.wait(job, timeout_s=timeout, progress=lambda seen: output.lines([seen]))
         else:
             ended = wait_for(job, timeout)
             show_job(ended, as_json=False)

@@ -36,7 +36,7 @@ def document(value: object) -> None:
 def lines(values: Iterable[object]) -> None:
     """One line of JSON for each value."""
     for value in values:
-        typer.echo(json.dumps(_plain(value), ensure_ascii=False))
+        typer.echo(json.dumps(_plain(value), ensure_ascii=False))  # which flushes: a reader sees each as it comes
 
 
 def table(

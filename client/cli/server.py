@@ -19,6 +19,7 @@ _COMMANDS = {
     "api": ("app", "Run one api process."),
     "worker": ("worker", "Run the worker of one slot."),
     "dispatcher": ("worker.dispatcher", "Run the dispatcher."),
+    "alive": ("worker.alive", "Health check: does the api here answer, a dispatcher lead, a worker of this host beat?"),
 }
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
 

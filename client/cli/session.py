@@ -85,9 +85,16 @@ def find(client: Client, job_id: str) -> LiveJob:
 
 
 def wait_for(job: LiveJob, timeout_s: float | None, *, show_progress: bool | None = None) -> LiveJob:
-    """Wait for a job's end; Ctrl-C leaves it running and says so."""
-    try:
+    """Wait for a job's end, with a bar where there is a terminal."""
+    with leaving_it_running(job):
         return job.wait(timeout_s=timeout_s, show_progress=show_progress)
+
+
+@contextmanager
+def leaving_it_running(job: LiveJob) -> Iterator[None]:
+    """Ctrl-C in the block ends the command, not the job, and says so."""
+    try:
+        yield
     except KeyboardInterrupt:
         raise fail(f"the job goes on; `warpfold cancel {job.id}` ends it", Exit.INTERRUPTED) from None
 

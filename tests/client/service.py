@@ -1,6 +1,7 @@
-"""A whole service for tests of clients: an api in a thread, dispatcher and CPU worker as processes."""
+"""A whole service for tests of clients: api, dispatcher and CPU worker as processes."""
 
 import os
+import socket
 import tempfile
 import time
 from collections.abc import Iterator
@@ -14,7 +15,6 @@ from app.auth.repository import Role, create_token
 from app.config import Settings
 from app.db import BlockingDatabase
 from client.api import Client
-from tests.app.api import served
 from tests.worker import processes
 
 
@@ -38,17 +38,32 @@ def running_service(settings: Settings, log: Path) -> Iterator[Service]:
     database = BlockingDatabase(settings.database_url, application="test")
     token = database.run(create_token, "ada", Role.ADMIN)
     database.close()
-    with served(settings) as url:
-        running = [
-            processes.start(settings, log, "worker.dispatcher"),
-            processes.start(settings, log, "worker", "--slot", "cpu"),
-        ]
-        try:
-            give_up = time.monotonic() + 120
-            while httpx.get(f"{url}/readyz").status_code != 200:
-                assert time.monotonic() < give_up, log.read_text()[-3000:]
-                assert all(process.poll() is None for process in running), log.read_text()[-3000:]
-                time.sleep(0.05)
-            yield Service(url, token, settings)
-        finally:
-            processes.end(running)
+    port = _free_port()
+    url = f"http://127.0.0.1:{port}"
+    running = [
+        processes.start(settings, log, "app", "--host", "127.0.0.1", "--port", str(port)),
+        processes.start(settings, log, "worker.dispatcher"),
+        processes.start(settings, log, "worker", "--slot", "cpu"),
+    ]
+    try:
+        give_up = time.monotonic() + 120
+        while not _ready(url):
+            assert time.monotonic() < give_up, log.read_text()[-3000:]
+            assert all(process.poll() is None for process in running), log.read_text()[-3000:]
+            time.sleep(0.05)
+        yield Service(url, token, settings)
+    finally:
+        processes.end(running)
+
+
+def _ready(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/readyz").status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

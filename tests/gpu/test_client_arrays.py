@@ -19,13 +19,13 @@ def _a_gpu() -> None:
         pytest.skip("no GPU on this machine")
 
 
-NUMBERS = np.array([[1.5, -2.0, 3.25], [0.0, 1e10, -1.0]], dtype=np.float32)
+NUMBERS = np.array([[1.5, -2.0, 3.25], [0.0, 100.0, -1.0]], dtype=np.float32)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "uint16", "int64", "bool"])
 def test_arrays_of_cupy_come_to_the_host(dtype: str) -> None:
     cupy = pytest.importorskip("cupy")
-    given = NUMBERS.astype(dtype) if dtype != "uint16" else np.arange(6, dtype=dtype).reshape(2, 3)
+    given = np.abs(NUMBERS).astype(dtype)
     array = as_numpy(cupy.asarray(given).T)
     assert array.dtype == given.dtype
     assert array.tolist() == given.T.tolist()

@@ -69,20 +69,25 @@ class Shell:
             raise done.exception
         return Said(done.exit_code, done.stdout, done.stderr)
 
-    def spawn(self, *words: str, stdin: str = "") -> Said:
+    def spawn(self, *words: str) -> Said:
         """The same in a process of its own."""
+        process = self.start(*words)
+        out, err = process.communicate()
+        return Said(process.returncode, out, err)
+
+    def start(self, *words: str) -> "subprocess.Popen[str]":
+        """The same without waiting for its end."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
         code = "import sys; sys.argv[0] = 'warpfold'; from client.cli import main; main()"
-        done = subprocess.run(
+        return subprocess.Popen(
             [sys.executable, "-c", code, *words],
-            input=stdin,
-            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            check=False,
             cwd=self.folder,
             env={**kept, **self._variables()},
         )
-        return Said(done.returncode, done.stdout, done.stderr)
 
     def _variables(self) -> dict[str, str]:
         return {"COLUMNS": "120", "TERM": "dumb", "XDG_CONFIG_HOME": str(self.folder), **self.environment}

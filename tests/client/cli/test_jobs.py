@@ -1,6 +1,7 @@
 """A session about jobs, whole outputs compared."""
 
 import json
+import signal
 
 import pytest
 
@@ -114,3 +115,18 @@ def test_a_quota_that_a_job_waits_for_is_said(capsys: pytest.CaptureFixture[str]
     assert "status  queued, number 3\n" in shown
     assert "waits for  the owner's quota (gpu_seconds_per_day, 600), until DAY 00:00\n" in shown
     assert "starts about  TIME\n" in shown
+
+
+def test_ctrl_c_stops_waiting_and_not_the_job(shell: Shell, client: Client) -> None:
+    job_id = shell.run(*LONG).out.strip()
+    watching = shell.start("watch", job_id, "--json")
+    assert watching.stdout is not None
+    first = watching.stdout.readline()
+    assert first, watching.communicate()
+    assert json.loads(first)["id"] == job_id
+    watching.send_signal(signal.SIGINT)
+    said = watching.communicate(timeout=30)[1]
+    assert said == f"warpfold: the job goes on; `warpfold cancel {job_id}` ends it\n"
+    assert watching.returncode == 130
+    assert not client.job(job_id).ended
+    shell.run("cancel", job_id)

@@ -1,0 +1,48 @@
+"""What is shown of a job that is waited for."""
+
+import sys
+
+import pytest
+from rich.console import Console
+
+import client.progress
+from client.models import Job
+from client.progress import bar, state_of
+from tests.client.test_api import JOB
+
+
+def job(status: str, done: int = 0, total: int = 0, reason: str | None = None) -> Job:
+    progress = {"done": done, "total": total, "unit": "elements"}
+    position = 2 if status == "queued" else None
+    return Job.model_validate(
+        {**JOB, "status": status, "progress": progress, "queue_position": position, "reason": reason}
+    )
+
+
+def test_a_state_is_told_in_a_few_words() -> None:
+    assert state_of(job("queued")) == "queued, number 2"
+    assert state_of(job("running")) == "running"
+    assert state_of(job("running", 2_000, 10_000)) == "running, 2,000 of 10,000 elements"
+    assert state_of(job("failed", reason="timeout")) == "failed (timeout)"
+
+
+def test_without_a_terminal_nothing_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    for wanted in (None, False):
+        with bar(wanted) as follow:
+            assert follow is None
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_terminal_shows_a_bar_on_standard_error(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        client.progress, "Console", lambda stderr: Console(file=sys.stderr, force_terminal=True, width=100)
+    )
+    with bar(True) as follow:
+        assert follow is not None
+        follow(job("queued"))
+        follow(job("running", 2_000, 10_000))
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "running, 2,000 of 10,000 elements" in printed.err
