@@ -340,8 +340,10 @@ def get(connection: Connection, job_id: UUID) -> Job | None:
     if row is None:
         return None
     job = job_of(row)
-    if job.kind == "preset":
-        return replace(job, children=families.children(connection, job.id))
+    if job.kind in ("preset", "benchmark"):
+        children = families.children(connection, job.id)
+        if children:
+            return replace(job, children=children)
     if job.status is Status.QUEUED:
         return replace(job, estimated_start_at=estimates.start_of(connection, job.id, job.hold))
     return job

@@ -18,6 +18,7 @@ from app.context import Context
 from app.datasets import repository as datasets
 from app.errors import Conflict, Forbidden, Invalid, NotFound, TooMany
 from app.jobs import families, repository
+from app.jobs.benchmark_spec import BenchmarkSpec
 from app.jobs.brief import brief_of
 from app.jobs.models import NONE
 from app.jobs.origin import Origin
@@ -56,6 +57,8 @@ def check(spec: JobSpec, settings: Settings) -> None:
         for index, child in enumerate(spec.children or ()):
             if child.spec.webhook is not None:
                 raise InvalidInput("a preset tells of its own end, once", f"children.{index}.spec.webhook")
+            if _parts(child.spec):
+                raise InvalidInput("a child has no children: name its `backend`", f"children.{index}.spec.devices")
     if not isinstance(spec, ReduceSpec):
         return
     for field, source in (("source", spec.source), ("other", spec.other)):
@@ -89,7 +92,7 @@ async def submit(context: Context, user: Principal, spec: JobSpec, key: Key | No
     check(spec, context.settings)
     with context.tracing.span("submit", kind=spec.kind) as span:
         new = _new(user.id, spec, Origin(request_ids.current(), span.traceparent))
-        children = _children(new, spec) if isinstance(spec, PresetSpec) else ()
+        children = _children(new, spec)
         for child in children:
             check(child.spec, context.settings)
         limit = context.settings.max_queued_per_user
@@ -123,7 +126,7 @@ def _new(owner_id: int, spec: JobSpec, origin: Origin) -> NewJob:
         owner_id=owner_id,
         kind=spec.kind,
         priority=PRIORITIES[spec.priority],
-        needs=NONE if isinstance(spec, PresetSpec) else needs(spec),
+        needs=NONE if isinstance(spec, PresetSpec) or _parts(spec) else needs(spec),
         timeout_s=spec.timeout_s,
         spec=spec.model_dump_json(exclude={"webhook"}),
         spec_brief=brief_of(spec),
@@ -133,13 +136,24 @@ def _new(owner_id: int, spec: JobSpec, origin: Origin) -> NewJob:
     )
 
 
-def _children(parent: NewJob, spec: PresetSpec) -> tuple[_Child, ...]:
-    """The jobs of a preset, with its tags and priority."""
+def _parts(spec: JobSpec) -> tuple[tuple[str, TaskSpec], ...]:
+    """The jobs that a spec comes to, by name; none where it is to be run itself."""
+    match spec:
+        case PresetSpec():
+            return tuple((child.name, child.spec) for child in spec.expand().children)
+        case BenchmarkSpec():
+            return spec.parts()
+    return ()
+
+
+def _children(parent: NewJob, spec: JobSpec) -> tuple[_Child, ...]:
+    """The jobs of a preset or of a benchmark on several devices, with its tags and priority."""
     origin = Origin(parent.request_id, parent.traceparent)
     found = []
-    for child in spec.expand().children:
-        task = child.spec.model_copy(update={"tags": {**child.spec.tags, **spec.tags}, "priority": spec.priority})
-        job = replace(_new(parent.owner_id, task, origin), parent_id=parent.id, name=child.name)
+    for name, part in _parts(spec):
+        update = {"tags": {**part.tags, **spec.tags}, "priority": spec.priority, "webhook": None}
+        task = part.model_copy(update=update)
+        job = replace(_new(parent.owner_id, task, origin), parent_id=parent.id, name=name)
         found.append(_Child(job, task))
     return tuple(found)
 
@@ -239,7 +253,7 @@ def _cancel(connection: Connection, user: Principal, job_id: UUID) -> Job:
     job = _found(repository.get(connection, job_id))
     if job.owner_id != user.id and not user.is_admin:
         raise Forbidden(f"The job belongs to {job.owner}; only its owner and admins may cancel it.")
-    if job.kind == "preset":
+    if job.children:
         families.cancel(connection, job_id)
     else:
         repository.request_cancel(connection, job_id)
