@@ -15,6 +15,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from kernels.errors import CudaError
+
 from app.jobs.needs import GANG
 from worker.stop import GaveUp
 
@@ -72,19 +74,13 @@ def gpus_of(slot: str) -> tuple[int, ...]:
 
 
 def gpu_count() -> int:
-    """How many GPUs the driver shows; 0 without a driver or its Python binding."""
+    """How many GPUs CUDA shows this process, CUDA_VISIBLE_DEVICES applied; 0 where there is none that works."""
+    from kernels.cuda.device import visible_devices
+
     try:
-        import pynvml
-    except ImportError:
+        return len(visible_devices())
+    except CudaError:
         return 0
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return 0
-    try:
-        return int(pynvml.nvmlDeviceGetCount())
-    finally:
-        pynvml.nvmlShutdown()
 
 
 def _lock(path: Path) -> FileLock:
