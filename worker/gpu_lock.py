@@ -15,9 +15,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from kernels.errors import CudaError
-
 from app.jobs.needs import GANG
+from kernels.errors import CudaError
 from worker.stop import GaveUp
 
 _LOOK_EVERY_S = 0.02
