@@ -18,14 +18,21 @@ from app.reports.__main__ import write
 from app.reports.report import Report
 from client.api import Client
 from client.demo.service import running_service
+from client.errors import WaitedTooLong
 
 
-def run(client: Client, presets: Sequence[str], changes: Mapping[str, Any]) -> Iterator[tuple[str, Report]]:
-    """Presets that run together, each with its report as it ends, whatever became of its jobs."""
+def run(
+    client: Client, presets: Sequence[str], changes: Mapping[str, Any], within_s: float | None
+) -> Iterator[tuple[str, Report]]:
+    """Presets that run together, each with its report as it ends, whatever became of its jobs; one that takes longer
+    than `within_s` is cancelled, and its report has what was done by then."""
     started = time.monotonic()
     jobs = [(preset, client.submit({"kind": "preset", "preset": preset, **changes})) for preset in presets]
     for preset, job in jobs:
-        ended = client.wait(job)
+        try:
+            ended = client.wait(job, timeout_s=within_s)
+        except WaitedTooLong:
+            ended = client.wait(client.cancel(job.id))
         print(f"{preset}: {ended.status} after {time.monotonic() - started:.1f} s. {ended.error or ''}", flush=True)
         yield preset, Report.model_validate_json(client.report(job.id, "application/json"))
 
@@ -40,6 +47,7 @@ def main() -> int:
     parser.add_argument("--backend", choices=("cpu", "cuda"))
     parser.add_argument("--max-n", type=int, help="leave longer arrays out")
     parser.add_argument("--time-limit", type=float, help="seconds to sample one point, where a job has more")
+    parser.add_argument("--within", type=float, help="seconds after which a preset is cancelled")
     arguments = parser.parse_args()
     changes = {"backend": arguments.backend, "max_n": arguments.max_n, "time_limit_s": arguments.time_limit}
     given = {name: value for name, value in changes.items() if value is not None}
@@ -51,7 +59,7 @@ def main() -> int:
         Client(service.url, service.token) as client,
     ):
         stages = [stage.split("+") for stage in arguments.presets or catalogue.names()]
-        for preset, report in (found for stage in stages for found in run(client, stage, given)):
+        for preset, report in (found for stage in stages for found in run(client, stage, given, arguments.within)):
             failed += report.status != "succeeded"
             if arguments.json:
                 arguments.json.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,7 @@
 """Task 1: throughput, the report's kernel beside Thrust and NumPy."""
 
+from dataclasses import replace
+
 from app.charts import benchmark as pictures
 from app.charts.chart import Chart
 from app.charts.lines import Axis, Line, Point, Words, line_chart
@@ -131,8 +133,13 @@ def _findings(gpu: Points, where: str | None) -> list[Finding]:
         text = (
             f"The T4's {summary.peak_gbps} GB/s are {summary.percent_of_theoretical:g} % of its peak of "
             f"{summary.theoretical_gbps:g} GB/s. The same kernel reaches {figure(gbps(custom))} GB/s on {where}, "
-            f"{percent(share(custom, custom.peak_gbps))} of {figure(custom.peak_gbps, 4)} GB/s: with one element a "
-            "read and at most 1024 blocks it asks for too little at a time to keep a faster memory busy."
+            f"{percent(share(custom, custom.peak_gbps))} of {figure(custom.peak_gbps, 4)} GB/s"
+        )
+        text += (
+            ": with one element a read and at most 1024 blocks it asks for too little at a time to keep a faster memory "
+            "busy."
+            if custom.n >= summary.peak_n
+            else f", at no more than {custom.n:,} elements."
         )
         found.append(Finding(verdict=Verdict.OTHER_MACHINE, text=text))
     if single is not None and single.peak_gbps:
@@ -169,4 +176,5 @@ def _points(study: Study, name: str) -> Points:
 
 def _charts(study: Study, name: str) -> list[Chart]:
     job = study.jobs.get(name)
-    return [] if job is None else pictures.charts(job.points)
+    charts = [] if job is None else pictures.charts(job.points)
+    return [replace(chart, name=f"{name}-{chart.name}") for chart in charts]
