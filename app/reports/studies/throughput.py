@@ -136,8 +136,8 @@ def _findings(gpu: Points, where: str | None) -> list[Finding]:
             f"{percent(share(custom, custom.peak_gbps))} of {figure(custom.peak_gbps, 4)} GB/s"
         )
         text += (
-            ": with one element a read and at most 1024 blocks it asks for too little at a time to keep a faster memory "
-            "busy."
+            ": with one element a read and at most 1024 blocks it asks for too little at a time to keep a faster "
+            "memory busy."
             if custom.n >= summary.peak_n
             else f", at no more than {custom.n:,} elements."
         )
