@@ -17,7 +17,9 @@ def shared_api(
     """One api for all tests that do not break it or its users."""
     root = tmp_path_factory.mktemp("data")
     with fresh_database(shared_postgres) as url:
-        settings = Settings(database_url=url, redis_url=shared_redis.url, data_roots=(root.resolve(),))
+        settings = Settings(
+            database_url=url, redis_url=shared_redis.url, data_dir=root / "warpfold", data_roots=(root.resolve(),)
+        )
         with running_api(settings) as running:
             yield running
 
