@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from app.presets import catalogue
-from app.reports.__main__ import write
+from app.reports.__main__ import contents, write
 from app.reports.report import Report
 from client.api import Client
 from client.demo.service import running_service
@@ -52,7 +52,7 @@ def main() -> int:
     changes = {"backend": arguments.backend, "max_n": arguments.max_n, "time_limit_s": arguments.time_limit}
     given = {name: value for name, value in changes.items() if value is not None}
     options = ["--slots", arguments.slots] if arguments.slots else []
-    failed = 0
+    failed, pages = 0, dict[str, Report]()
     with (
         tempfile.TemporaryDirectory(prefix="wf-") as root,
         running_service(Path(root), *options) as service,
@@ -66,6 +66,8 @@ def main() -> int:
                 (arguments.json / f"{preset}.json").write_text(report.model_dump_json())
             if arguments.to:
                 write(report, arguments.to, preset, png=False)
+                pages[preset] = report
+                (arguments.to / "README.md").write_text(contents(pages), encoding="utf-8")
     return failed
 
 

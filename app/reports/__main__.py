@@ -1,10 +1,12 @@
 """`python -m app.reports report.json --out DIR`: a report that was saved as JSON, as Markdown with its pictures.
 
-The machine that measured need not be the one that draws: `GET /v1/reports/{id}` gives the JSON.
+The machine that measured need not be the one that draws: `GET /v1/reports/{id}` gives the JSON. Several reports get a
+`README.md` with a line each.
 """
 
 import argparse
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from app.charts import render
@@ -29,6 +31,16 @@ def write(report: Report, folder: Path, name: str, *, png: bool) -> Path:
     return page
 
 
+def contents(pages: Mapping[str, Report]) -> str:
+    """The first page of a folder of reports: what each says in a line, and where it was measured."""
+    lines = ["# Reports", "", "| report | what came of it | measured on |", "|---|---|---|"]
+    for name, report in pages.items():
+        told = " ".join(rendering.balance(part) for part in report.parts) or report.status.value
+        machines = {job.machine: None for part in report.parts for job in part.jobs if job.machine is not None}
+        lines.append(f"| [{rendering.title(report)}]({name}.md) | {told} | {', '.join(machines)} |")
+    return "\n".join(lines) + "\n"
+
+
 def main() -> int:
     """Draw every report that the command line names."""
     parser = argparse.ArgumentParser(prog="python -m app.reports", description=__doc__)
@@ -36,9 +48,11 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True, help="folder for the Markdown and the pictures")
     parser.add_argument("--png", action="store_true", help="pictures as PNG instead of SVG")
     arguments = parser.parse_args()
-    for path in arguments.reports:
-        report = Report.model_validate_json(path.read_bytes())
-        print(write(report, arguments.out, path.stem, png=arguments.png))
+    pages = {path.stem: Report.model_validate_json(path.read_bytes()) for path in sorted(arguments.reports)}
+    for name, report in pages.items():
+        print(write(report, arguments.out, name, png=arguments.png))
+    if len(pages) > 1:
+        (arguments.out / "README.md").write_text(contents(pages), encoding="utf-8")
     return 0
 
 

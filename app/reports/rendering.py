@@ -31,13 +31,13 @@ def prefix(report: Report, part: Part) -> str:
 def html(report: Report, drawn: Mapping[str, str]) -> str:
     """A page of its own, without script or anything from elsewhere. `drawn` are the charts as SVG elements, by name."""
     page = _templates().get_template("report.html.jinja")
-    return page.render(report=report, title=_title(report), facts=_facts(report), drawn=drawn)
+    return page.render(report=report, title=title(report), facts=_facts(report), drawn=drawn)
 
 
 def markdown(report: Report, pictures: Mapping[str, str]) -> str:
     """The same in Markdown (GitHub's tables). `pictures` are the addresses of the charts' pictures, by name."""
     page = _templates().get_template("report.md.jinja")
-    text = page.render(report=report, title=_title(report), facts=_facts(report), pictures=pictures)
+    text = page.render(report=report, title=title(report), facts=_facts(report), pictures=pictures)
     return re.sub(r"\n{3,}", "\n\n", text)
 
 
@@ -52,7 +52,7 @@ def _templates() -> Environment:
     )
     templates.filters |= {
         "md": _escape_markdown,
-        "balance": _balance,
+        "balance": balance,
         "comparisons": _comparisons,
         "jobs": _jobs,
         "provenance": _provenance,
@@ -66,15 +66,20 @@ def _escape_markdown(text: object) -> str:
     return _MARKDOWN.sub(r"\\\1", " ".join(str(text).split()))
 
 
-def _title(report: Report) -> str:
+def title(report: Report) -> str:
     return report.parts[0].title if len(report.parts) == 1 else report.asked
 
 
-def _balance(part: Part) -> str:
+def balance(part: Part) -> str:
     """How many of the published figures agree, and what is with the others."""
     counts = Counter(one.verdict for one in part.compared)
-    told = ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict])
-    return f"{len(part.compared)} published figures: {told}."
+    several = {Verdict.AGREES: "agree", Verdict.DIFFERS: "differ"}
+    told = ", ".join(
+        f"{counts[verdict]} {verdict.value if counts[verdict] == 1 else several.get(verdict, verdict.value)}"
+        for verdict in Verdict
+        if counts[verdict]
+    )
+    return f"{len(part.compared)} published figure{'' if len(part.compared) == 1 else 's'}: {told}."
 
 
 def _comparisons(part: Part) -> list[Table]:

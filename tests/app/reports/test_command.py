@@ -7,6 +7,7 @@ from pathlib import Path
 
 import httpx
 
+from app.reports.__main__ import contents
 from app.reports.report import Report
 from tests.app.api import Api
 from tests.app.results.points import POINT
@@ -47,3 +48,10 @@ def test_a_saved_report_becomes_markdown_with_its_pictures(api: Api, http: httpx
     pictures = sorted((tmp_path / "pages" / "figures").iterdir())
     assert [picture.suffix for picture in pictures] == [".svg", ".svg"]
     assert all(f"(figures/{picture.name})" in page for picture in pictures)
+
+
+def test_several_reports_get_a_first_page(api: Api, http: httpx.Client) -> None:
+    report = Report.model_validate_json(http.get(f"/v1/reports/{finished_benchmark(api, http)}").content)
+    page = contents({"one": report, "two": report})
+    assert "| [a benchmark job](one.md) | succeeded |" in page
+    assert page.count("](two.md)") == 1
