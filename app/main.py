@@ -88,8 +88,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     ):
         app.include_router(part.router)
     app.include_router(_document())
-    dashboard.install(app, settings)
     error_handlers.install(app)
+    dashboard.install(app, settings)
     openapi.install(app)
     tracing.watch(app)
     return app

@@ -1,17 +1,33 @@
 """Puts the dashboard into the api's app."""
 
 from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
 
 from app.config import Settings
 from app.dashboard.pages import admin, assets, compare, job, jobs, new_job, now, presets, results, sign_in
 from app.dashboard.recent import Recent
+from app.dashboard.routes import error_page
 from app.dashboard.shared import Shared
 from app.dashboard.vega import VegaBundle
+from app.errors import NotFound
+from app.negotiation import preferred
 
 
 def install(app: FastAPI, settings: Settings) -> None:
-    """Serve the dashboard at `/`. Reads and makes nothing yet."""
+    """Serve the dashboard at `/`. Reads and makes nothing yet. Comes after the handlers of errors: it has its own for
+    browsers that ask for a page that there is none of."""
     app.state.dashboard = Shared(Recent(), VegaBundle(settings.data_dir / "cache"))
     # `/jobs/new` before `/jobs/{id}`.
     for one in (assets, sign_in, now, jobs, new_job, job, compare, results, presets, admin):
         app.include_router(one.router)
+    others = app.exception_handlers[HTTPException]
+
+    async def told(request: Request, error: Exception) -> Response:
+        html = preferred(request.headers.get("accept"), ("application/json", "text/html")) == "text/html"
+        if html and isinstance(error, HTTPException) and error.status_code == 404:
+            return error_page(request, NotFound(f"There is no page at {request.url.path[:200]}."))
+        return await others(request, error)  # type: ignore[misc, no-any-return]
+
+    app.add_exception_handler(HTTPException, told)

@@ -86,6 +86,14 @@ def test_an_error_is_a_page_that_says_what_is_wrong(ann: Window, path: str, stat
         assert "<h1>" in answer.text
 
 
+def test_a_browser_that_goes_nowhere_gets_a_page_and_a_program_a_problem(ann: Window) -> None:
+    accept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+    page = ann.get("/nowhere", headers={"Accept": accept})
+    assert (page.status_code, page.headers["Content-Type"]) == (404, "text/html; charset=utf-8")
+    assert "There is no page at /nowhere." in page.text
+    assert ann.get("/nowhere").headers["Content-Type"] == "application/problem+json"
+
+
 def test_an_error_of_a_part_is_a_part(ann: Window) -> None:
     answer = ann.get("/live/jobs/00000000-0000-4000-8000-000000000000", headers={"HX-Request": "true"})
     assert answer.status_code == 404
