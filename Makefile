@@ -18,7 +18,7 @@ RUN := .venv/.run-$(LOCK)
 DEV := .venv/.dev
 endif
 
-.PHONY: help demo serve test check format lock migrate compile-cuda gpu-test bench reports clean
+.PHONY: help demo serve test check format lock migrate compile-cuda gpu-test bench reports docs try-images clean
 .DEFAULT_GOAL := help
 
 help: ## This list
@@ -83,6 +83,12 @@ COMPILE = $(BIN)uv pip compile --quiet --universal --python-version 3.11 --gener
 
 reports: $(DEV) ## Every preset on this machine, published figures beside measured ones, into docs/reports/$(NAME)
 	$(BIN)python -m benchmarks.presets --to docs/reports/$(NAME)
+
+docs: $(DEV) ## The documentation's site, into build/site; needs no network
+	NO_MKDOCS_2_WARNING=1 $(BIN)python -m mkdocs build --strict
+
+try-images: $(DEV) ## Everything that the containers run, in bare environments; downloads a gigabyte
+	$(BIN)python -m tests.deploy.bare
 
 lock: $(DEV) ## Resolve the pinned dependencies anew
 	$(COMPILE) --extra dev --output-file requirements-dev.lock

@@ -6,16 +6,43 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, field_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic.fields import FieldInfo
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
 
+_PREFIX = "WARPFOLD_"
 DATABASE_NOTE = "database_url"
 """File in `data_dir` where `warpfold serve` notes which database it uses, for the other commands."""
 
 
-class Settings(BaseSettings):
-    """Each field is read from `WARPFOLD_<NAME>`; the defaults suit one machine."""
+class _Files(PydanticBaseSettingsSource):
+    """`WARPFOLD_<NAME>_FILE` names a file that holds the value: a secret that no environment and no log shows."""
 
-    model_config = SettingsConfigDict(env_prefix="WARPFOLD_", frozen=True, extra="ignore")
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[str | None, str, bool]:
+        variable = f"{_PREFIX}{field_name.upper()}_FILE"
+        path = os.environ.get(variable)
+        if not path:
+            return None, field_name, False
+        try:
+            return Path(path).read_text().strip(), field_name, False
+        except (OSError, UnicodeError) as error:
+            raise SettingsError(f"{variable} names a file that cannot be read: {error}") from None
+
+    def __call__(self) -> dict[str, str]:
+        found = ((name, self.get_field_value(field, name)[0]) for name, field in self.settings_cls.model_fields.items())
+        return {name: value for name, value in found if value is not None}
+
+
+class Settings(BaseSettings):
+    """Each field is read from `WARPFOLD_<NAME>`, or from the file that `WARPFOLD_<NAME>_FILE` names; the defaults suit
+    one machine."""
+
+    model_config = SettingsConfigDict(env_prefix=_PREFIX, frozen=True, extra="ignore")
 
     database_url: str = Field("", description="Postgres, as postgresql://…; empty: `warpfold serve` embeds one")
     redis_url: str = Field("", description="Redis or Valkey, as redis://…; empty: `warpfold serve` embeds one")
@@ -67,6 +94,18 @@ class Settings(BaseSettings):
         if isinstance(given, str):
             return tuple(Path(part).expanduser().resolve() for part in given.split(os.pathsep) if part)
         return given
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Values that are given, then variables, then files."""
+        return init_settings, env_settings, _Files(settings_cls)
 
     def database_in_use(self) -> str:
         """`database_url`, or that of the service that runs on `data_dir`; empty if there is neither."""

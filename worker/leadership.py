@@ -10,7 +10,8 @@ from app.channels import QUEUE
 from app.db import libpq_url
 from worker.stop import Stop
 
-_KEY = 0x77_66_6C_64  # the lock's number in this database: "wfld"
+KEY = 0x77_66_6C_64
+"""The lock's number in this database: "wfld"."""
 
 
 class Leadership:
@@ -36,7 +37,7 @@ class Leadership:
 
     def won(self) -> bool:
         """Try to become the leader; True at once or, if another leads, False."""
-        row = self._connection.execute("select pg_try_advisory_lock(%s)", (_KEY,)).fetchone()
+        row = self._connection.execute("select pg_try_advisory_lock(%s)", (KEY,)).fetchone()
         if not (row and row[0]):
             return False
         self._connection.execute(sql.SQL("listen {}").format(sql.Identifier(QUEUE)))

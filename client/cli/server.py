@@ -9,7 +9,7 @@ import typer
 from client.cli.exits import Exit
 from client.packages import installed
 
-_COMMANDS = {
+COMMANDS = {
     "serve": (
         "worker.serve",
         "Start the whole service on this machine: servers, api, dispatcher, one worker per slot.",
@@ -26,7 +26,7 @@ _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_int
 
 def register_server_commands(app: typer.Typer) -> None:
     """Add `serve`, `migrate`, … to `app`; everything after the name goes to the module, `--help` included."""
-    for name, (module, summary) in _COMMANDS.items():
+    for name, (module, summary) in COMMANDS.items():
         app.command(name, help=summary, rich_help_panel="Server", context_settings=_PASS_ON, add_help_option=False)(
             _runner(name, module)
         )

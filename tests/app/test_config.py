@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from pydantic_settings import SettingsError
 
 from app.config import load_settings
 
@@ -27,4 +28,22 @@ def test_without_any_there_are_no_servers_and_no_roots(monkeypatch: pytest.Monke
 def test_nonsense_is_refused_at_the_start(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(f"WARPFOLD_{name}", value)
     with pytest.raises(ValidationError):
+        load_settings()
+
+
+def test_a_secret_may_be_in_a_file_and_a_variable_goes_before_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    secret = tmp_path / "database_url"
+    secret.write_text("postgresql://from-the-file\n")
+    monkeypatch.delenv("WARPFOLD_DATABASE_URL", raising=False)
+    monkeypatch.setenv("WARPFOLD_DATABASE_URL_FILE", str(secret))
+    assert load_settings().database_url == "postgresql://from-the-file"
+    monkeypatch.setenv("WARPFOLD_DATABASE_URL", "postgresql://from-the-variable")
+    assert load_settings().database_url == "postgresql://from-the-variable"
+
+
+def test_a_file_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("WARPFOLD_REDIS_URL_FILE", str(tmp_path / "nowhere"))
+    with pytest.raises(SettingsError, match="WARPFOLD_REDIS_URL_FILE names a file that cannot be read"):
         load_settings()

@@ -9,12 +9,12 @@ from tests.docs.pages import Block, blocks, commands, fits
 from tests.docs.runner import Runner
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("cli.md", "client.md")
+PAGES = ("tutorial.md", "cli.md", "client.md", "exact-state.md", "operations/monitoring.md")
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_the_examples_of_a_page_print_what_it_says(service: Service, tmp_path: Path, name: str) -> None:
-    assert Runner.at(service, tmp_path).run(DOCS / name) >= 5
+    assert Runner.at(service, tmp_path).run(DOCS / name) >= 1
 
 
 def test_a_block_that_is_not_to_be_run_is_passed_over(tmp_path: Path) -> None:

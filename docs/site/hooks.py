@@ -1,0 +1,131 @@
+"""Pages of the site that are made when it is built, from what they describe: the HTTP contract, settings, decisions."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+from app.config import Settings
+from app.main import create_app
+
+_METHODS = ("get", "put", "post", "delete", "patch")
+_TAG_TITLES = {"jobs": "Jobs", "results": "Results", "health": "Health and metrics"}
+_SHORT = 90
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """List the decisions in the navigation, by their numbers."""
+    pages = sorted(Path(config.docs_dir, "decisions").glob("*.md"))
+    for section in config.nav or ():
+        if "Decisions" in section:
+            section["Decisions"] = [f"decisions/{page.name}" for page in pages]
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages that are made here."""
+    document = create_app(Settings(database_url="postgresql://nobody@nowhere.invalid/none")).openapi()
+    for path, lines in (("reference/http.md", http_page(document)), ("reference/settings.md", settings_page())):
+        files.append(File.generated(config, path, content="\n".join(lines) + "\n"))
+    return files
+
+
+def settings_page() -> Iterator[str]:
+    """A table of all settings."""
+    yield "# Settings"
+    yield ""
+    yield "Every process reads them from variables when it starts. A setting `WARPFOLD_NAME` may also be in a file that"
+    yield "`WARPFOLD_NAME_FILE` names, as secrets of containers are; a variable goes before a file."
+    yield ""
+    yield "| variable | default | what it is |"
+    yield "|---|---|---|"
+    for name, field in Settings.model_fields.items():
+        default = "" if field.default in ("", None, ()) else f"`{field.default}`"
+        yield f"| `WARPFOLD_{name.upper()}` | {default} | {_cell(field.description)} |"
+
+
+def http_page(document: Mapping[str, Any]) -> Iterator[str]:
+    """The contract, from the document that the api serves at `/openapi.json`."""
+    yield "# The HTTP contract"
+    yield ""
+    yield str(document["info"]["description"]).replace("\n", " ")
+    yield ""
+    yield "This page is made from the document at `/openapi.json`, which has every field of every body."
+    by_tag: dict[str, list[tuple[str, str, Mapping[str, Any]]]] = {}
+    for path, item in document["paths"].items():
+        for method in _METHODS:
+            if method in item:
+                operation = item[method]
+                by_tag.setdefault(operation.get("tags", ["other"])[0], []).append((method, path, operation))
+    for tag, operations in by_tag.items():
+        yield from ("", f"## {_TAG_TITLES.get(tag, tag.capitalize())}")
+        for method, path, operation in operations:
+            yield from _operation(method, path, operation)
+    yield from ("", "## Bodies")
+    for name, schema in sorted(document["components"]["schemas"].items()):
+        yield from _schema(name, schema)
+
+
+def _operation(method: str, path: str, operation: Mapping[str, Any]) -> Iterator[str]:
+    yield from (
+        "",
+        f"### `{method.upper()} {path}`",
+        "",
+        f"**{operation['summary']}.** {operation.get('description', '')}",
+    )
+    parameters = operation.get("parameters", ())
+    if parameters:
+        yield from ("", "| parameter | in | type | |", "|---|---|---|---|")
+        for one in parameters:
+            what = _cell(one.get("description", ""))
+            yield f"| `{one['name']}` | {one['in']} | {_type(one['schema'])} | {what} |"
+    body = operation.get("requestBody", {}).get("content", {})
+    for media_type, content in body.items():
+        yield from ("", f"Body: `{media_type}`, {_type(content.get('schema', {}))}.")
+    yield from ("", "| status | answer |", "|---|---|")
+    for status, response in operation["responses"].items():
+        shapes = sorted({_type(content.get("schema", {})) for content in response.get("content", {}).values()} - {""})
+        yield f"| {status} | {_cell(response.get('description', ''))} {', '.join(shapes)} |"
+
+
+def _schema(name: str, schema: Mapping[str, Any]) -> Iterator[str]:
+    yield from ("", f"### {name} {{ #{_anchor(name)} }}", "", _cell(schema.get("description", "")).replace("\\|", "|"))
+    if "enum" in schema:
+        yield from ("", "One of " + ", ".join(f"`{value}`" for value in schema["enum"]) + ".")
+    properties = schema.get("properties", {})
+    if properties:
+        required = schema.get("required", ())
+        yield from ("", "| field | type | |", "|---|---|---|")
+        for field, value in properties.items():
+            note = [] if field in required else ["optional"]
+            if value.get("default") not in (None, "", [], {}):
+                note = [f"default `{value['default']}`"]
+            told = "; ".join([*note, *([_cell(value["description"])] if "description" in value else [])])
+            yield f"| `{field}` | {_type(value)} | {told} |"
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    if "$ref" in schema:
+        name = schema["$ref"].rsplit("/", 1)[1]
+        return f"[{name}](#{_anchor(name)})"
+    for word in ("oneOf", "anyOf"):
+        if word in schema:
+            return " or ".join(dict.fromkeys(_type(one) for one in schema[word]))
+    if "const" in schema:
+        return f"`{schema['const']}`"
+    if "enum" in schema:
+        told = ", ".join(f"`{value}`" for value in schema["enum"])
+        return told if len(told) <= _SHORT else f"one of {len(schema['enum'])} names"
+    if schema.get("type") == "array":
+        return f"list of {_type(schema.get('items', {})) or 'any'}"
+    return str(schema.get("format") or schema.get("type") or "")
+
+
+def _anchor(name: str) -> str:
+    return f"body-{name.lower()}"
+
+
+def _cell(text: str | None) -> str:
+    return " ".join((text or "").split()).replace("|", "\\|")

@@ -1,0 +1,63 @@
+"""What the health checks of containers say."""
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.config import Settings
+from app.db import BlockingDatabase
+from app.jobs import leases
+from app.jobs.leases import WorkerInfo
+from tests.app.api import served
+from tests.worker import processes
+from worker.leadership import Leadership
+
+
+def alive(settings: Settings, *words: str) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "worker.alive", *words],
+        env=processes.environment(settings),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    return done.returncode, done.stderr
+
+
+@pytest.fixture
+def database(settings: Settings) -> BlockingDatabase:
+    return BlockingDatabase(settings.database_url, application="test")
+
+
+def test_an_api_that_answers_is_alive(settings: Settings) -> None:
+    with served(settings) as url:
+        assert alive(settings, "api", "--url", url) == (0, "")
+    code, said = alive(settings, "api", "--url", url)
+    assert (code, said.startswith(f"warpfold alive: no answer from {url}")) == (1, True)
+
+
+def test_a_dispatcher_is_alive_where_one_leads(settings: Settings) -> None:
+    assert alive(settings, "dispatcher") == (1, "warpfold alive: no dispatcher leads\n")
+    with Leadership(settings.database_url) as session:
+        assert session.won()
+        assert alive(settings, "dispatcher") == (0, "")
+
+
+def test_a_worker_is_alive_while_it_beats(settings: Settings, database: BlockingDatabase) -> None:
+    host = socket.gethostname()[:64]
+    info = WorkerInfo(f"{host}:cpu", "cpu", "cpu", host, 1, "0", None)
+    assert alive(settings, "worker")[0] == 1
+    database.run(leases.report, info, "idle", None, 60.0)
+    assert alive(settings, "worker") == (0, "")
+    database.run(leases.report, info, "stopped", None, 0.0)
+    assert alive(settings, "worker") == (1, f"warpfold alive: no worker of {host} has reported in time\n")
+    database.close()
+
+
+def test_without_postgres_nobody_is_to_be_restarted(settings: Settings, tmp_path: Path) -> None:
+    away = settings.model_copy(update={"database_url": "postgresql://127.0.0.1:9/none"})
+    assert alive(away, "dispatcher")[0] == 0

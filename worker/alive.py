@@ -1,0 +1,79 @@
+"""`python -m worker.alive api|dispatcher|worker`: does that part of the service live? For health checks of containers.
+
+Exit code 0: yes. 1: no, with a line that says why.
+"""
+
+import socket
+import sys
+from enum import StrEnum
+from typing import Annotated
+
+import httpx
+import typer
+from sqlalchemy import Connection, func, select, text
+
+from app.config import Settings, load_settings
+from app.db import DATABASE_LOST, BlockingDatabase
+from app.jobs.models import workers
+from worker.leadership import KEY
+
+_WITHIN_S = 3.0
+
+
+class Part(StrEnum):
+    """What can be asked for."""
+
+    API = "api"
+    DISPATCHER = "dispatcher"
+    WORKER = "worker"
+
+
+def alive(
+    part: Annotated[Part, typer.Argument(help="Which part of the service.")],
+    url: Annotated[str, typer.Option(help="Where the api listens.")] = "http://127.0.0.1:8080",
+) -> None:
+    """Exit with 0 if the api here answers, some dispatcher leads, or a worker of this host beats; with 1 if not."""
+    trouble = _trouble_of_api(url) if part is Part.API else _trouble_in_database(load_settings(), part)
+    if trouble:
+        typer.echo(f"warpfold alive: {trouble}", err=True)
+        sys.exit(1)
+
+
+def _trouble_of_api(url: str) -> str | None:
+    try:
+        status = httpx.get(f"{url}/healthz", timeout=_WITHIN_S, trust_env=False).status_code
+    except httpx.TransportError as error:
+        return f"no answer from {url}: {error}"
+    return None if status == 200 else f"{url} answers with {status}"
+
+
+def _trouble_in_database(settings: Settings, part: Part) -> str | None:
+    """A part that cannot reach Postgres is not at fault, and a restart would not mend it."""
+    database = BlockingDatabase(settings.database_url, application="warpfold-alive")
+    try:
+        if part is Part.DISPATCHER:
+            return None if database.step(_somebody_leads) else "no dispatcher leads"
+        host = socket.gethostname()[:64]
+        return None if database.step(_beats, host) else f"no worker of {host} has reported in time"
+    except DATABASE_LOST:
+        return None
+    finally:
+        database.close()
+
+
+def _somebody_leads(connection: Connection) -> bool:
+    # The halves of the lock's number are shown as two; ours fits into the lower one.
+    held = text(
+        "select exists (select from pg_locks join pg_database on pg_database.oid = database"
+        " where locktype = 'advisory' and objid = :key and classid = 0 and granted and datname = current_database())"
+    )
+    return bool(connection.execute(held, {"key": KEY}).scalar_one())
+
+
+def _beats(connection: Connection, host: str) -> bool:
+    alive = select(workers.c.id).where(workers.c.host == host, workers.c.expires_at > func.now())
+    return bool(connection.execute(select(alive.exists())).scalar_one())
+
+
+if __name__ == "__main__":
+    typer.run(alive)
