@@ -30,7 +30,7 @@ def reduce_all(backend: CudaBackend, name: str) -> int:
             continue
         for count in COUNTS:
             source = GeneratedSource("uniform", count, 1, DTYPES[dtype])
-            other = GeneratedSource("normal", count, 2, DTYPES[dtype]) if OPS[op].sources > 1 else None
+            other = GeneratedSource("uniform", count, 2, DTYPES[dtype]) if OPS[op].sources > 1 else None
             backend.reduce(source, op, strategy=name, other=other)
             reduced += 1
         if OPS[op].sources == 1:

@@ -2,7 +2,9 @@
 
 import pytest
 
-from kernels.cuda.tuning import Launch, tuned
+from kernels.cuda.tuning import Launch, suited, tuned
+from kernels.dtypes import DTYPES
+from kernels.ops import OPS
 
 H200 = 132
 
@@ -14,6 +16,7 @@ def test_a_launch_line_is_read() -> None:
 
 
 STREAMING = Launch(threads=512, blocks_per_multiprocessor=3, flight=4)
+IN_ROUNDS = Launch(threads=512, blocks_per_multiprocessor=3, flight=4, rounds=8)
 READ = 4  # elements of float32 that one read brings
 
 
@@ -41,10 +44,21 @@ def test_a_large_array_gets_as_many_blocks_as_are_allowed() -> None:
 
 
 def test_in_rounds_a_large_array_gets_blocks_of_equal_work() -> None:
-    launch = Launch(threads=512, blocks_per_multiprocessor=3, flight=4, rounds=8)
-    assert launch.shape(10**7, 4, H200) == (3 * H200, 512)
-    assert launch.shape(1 << 28, 4, H200) == (4096, 512)
-    assert launch.shape(1 << 34, 4, H200) == (8192, 512)
+    assert IN_ROUNDS.shape(10**7, 4, H200) == (3 * H200, 512)
+    assert IN_ROUNDS.shape(1 << 28, 4, H200) == (4096, 512)
+    assert IN_ROUNDS.shape(1 << 34, 4, H200) == (8192, 512)
+
+
+@pytest.mark.parametrize(
+    ("op", "dtype"), [("argmin", "float32"), ("argmax", "int8"), ("sum", "int32"), ("mean", "uint64")]
+)
+def test_what_is_slow_to_fold_goes_in_one_wave(op: str, dtype: str) -> None:
+    assert suited(IN_ROUNDS, OPS[op], DTYPES[dtype]).shape(1 << 30, 4, H200) == (3 * H200, 512)
+
+
+@pytest.mark.parametrize(("op", "dtype"), [("sum", "float32"), ("norm2", "float64"), ("max", "int32")])
+def test_what_folds_in_one_word_goes_in_rounds(op: str, dtype: str) -> None:
+    assert suited(IN_ROUNDS, OPS[op], DTYPES[dtype]) is IN_ROUNDS
 
 
 def test_a_tile_fixes_the_number_of_blocks() -> None:
