@@ -110,7 +110,6 @@ def test_every_route_of_the_contract_is_there(document: dict[str, Any]) -> None:
         "post /v1/states/merge",
         "get /v1/reports/{job_id}",
         "get /v1/reports/{job_id}/charts/{name}.{suffix}",
-        "get /v1/reports/{job_id}/charts/{name}.{suffix}",
         "get /v1/ops",
         "get /v1/strategies",
         "get /v1/devices",

@@ -4,9 +4,9 @@ import sys
 
 
 def main() -> int:
+    from app import logs
     from app.config import load_settings
     from tests.worker.children import actor, open_without_gpu
-    from app import logs
     from worker.boot import describe, serve_slot
     from worker.stop import Stop
 

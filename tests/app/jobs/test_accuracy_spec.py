@@ -83,7 +83,12 @@ def test_what_cannot_be_compared_is_refused_by_field(
 
 @pytest.mark.parametrize(
     ("change", "field"),
-    [({"a": "x"}, "a"), ({"b": "nan"}, "b"), ({"a": 1, "c": 1e5, "dtype": "float16"}, "c"), ({"dtype": "int8"}, "dtype")],
+    [
+        ({"a": "x"}, "a"),
+        ({"b": "nan"}, "b"),
+        ({"a": 1, "c": 1e5, "dtype": "float16"}, "c"),
+        ({"dtype": "int8"}, "dtype"),
+    ],
 )
 def test_what_is_no_number_of_the_dtype_is_refused_by_field(
     http: httpx.Client, change: dict[str, Any], field: str
