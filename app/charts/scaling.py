@@ -10,7 +10,7 @@ from app.results.scaling import MessagePoint, ScalingPoint, ScalingResult
 
 def charts(result: ScalingResult) -> list[Chart]:
     """Speed-up and efficiency of strong and of weak scaling, and the bandwidth of bare all-reduces."""
-    where = result.note or f"{len(result.devices)} × {result.device.name}"
+    where = result.note or f"{len(result.devices)} × {result.devices[0].name}"
     found = []
     for scaling in dict.fromkeys(point.scaling for point in result.points):
         points = [one for one in result.points if one.scaling == scaling and one.speedup and not one.suspect]

@@ -88,6 +88,8 @@ def _row(said: Published, error: float, point: AccuracyPoint, where: str | None)
             return said.beside(measured, where, Verdict.DIFFERS, why)
         return said.beside(measured, where, Verdict.AGREES, why)
     alike = "of the same size" if _alike(error, theirs, _SAME_SIZE) else f"{figure(_ratio(theirs, error))} times it"
+    if theirs == 0 != error:
+        alike = "none here, as the report measures"
     return said.beside(measured, where, Verdict.OTHER_DATA, f"{alike}; {why}")
 
 

@@ -141,7 +141,7 @@ def _point(result: ScalingResult | None, n: int, ranks: int) -> ScalingPoint | N
 def _where(result: ScalingResult | None) -> str | None:
     if result is None:
         return None
-    return f"{result.device.name}, without GPUs" if result.note else f"{len(result.devices)} × {result.device.name}"
+    return f"{result.device.name}, without GPUs" if result.note else f"{len(result.devices)} × {result.devices[0].name}"
 
 
 def _why_missing(study: Study, result: ScalingResult | None, n: int) -> str:
