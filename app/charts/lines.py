@@ -45,11 +45,13 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """`log` axes leave out what is not above zero. `format` is d3's, of the numbers at the ticks."""
+    """`log` axes leave out what is not above zero. `format` is d3's, of the numbers at the ticks; `whole` axes have them
+    at whole numbers only."""
 
     title: str
     log: bool = True
     format: str = "~s"
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,8 @@ def _scale(axis: Axis) -> altair.Scale:
 def _ticks(axis: Axis, values: Iterable[float]) -> altair.Axis:
     """On a log axis a tick a power of ten, where there are at least two among `values`."""
     shown = [value for value in values if value > 0]
+    if axis.whole:
+        return altair.Axis(format=axis.format, tickMinStep=1)
     if not axis.log or not shown:
         return altair.Axis(format=axis.format)
     powers = range(math.ceil(math.log10(min(shown))), math.floor(math.log10(max(shown))) + 1)

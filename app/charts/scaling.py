@@ -35,7 +35,7 @@ def speedup(scaling: str, where: str, points: Sequence[ScalingPoint]) -> Chart:
         f"Speed-up over one rank against the number of ranks, one line each for {_names(lines)}, and the ideal. The "
         f"highest is {significant(best.speedup or 0.0)} on {best.ranks} ranks with {best.n:,} elements.",
     )
-    return line_chart(words, Axis("ranks", log=False), Axis("speed-up", log=False), [*lines, ideal])
+    return line_chart(words, Axis("ranks", log=False, whole=True), Axis("speed-up", log=False), [*lines, ideal])
 
 
 def efficiency(scaling: str, where: str, points: Sequence[ScalingPoint]) -> Chart:
@@ -50,7 +50,7 @@ def efficiency(scaling: str, where: str, points: Sequence[ScalingPoint]) -> Char
         f"Speed-up divided by ranks against the number of ranks, one line each for {_names(lines)}. The highest on "
         f"several ranks is {significant(best.efficiency or 0.0)} on {best.ranks} ranks with {best.n:,} elements.",
     )
-    return line_chart(words, Axis("ranks", log=False), Axis("efficiency", log=False), lines)
+    return line_chart(words, Axis("ranks", log=False, whole=True), Axis("efficiency", log=False), lines)
 
 
 def bandwidth(where: str, messages: Sequence[MessagePoint]) -> Chart:
