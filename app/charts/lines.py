@@ -45,8 +45,8 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """`log` axes leave out what is not above zero. `format` is d3's, of the numbers at the ticks; `whole` axes have them
-    at whole numbers only."""
+    """`log` axes leave out what is not above zero. `format` is d3's, of the numbers at the ticks; `whole` axes have
+    these at whole numbers only."""
 
     title: str
     log: bool = True
