@@ -16,7 +16,6 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from app.jobs.needs import GANG
-from kernels.errors import CudaError
 from worker.stop import GaveUp
 
 _LOOK_EVERY_S = 0.02
@@ -74,7 +73,9 @@ def gpus_of(slot: str) -> tuple[int, ...]:
 
 def gpu_count() -> int:
     """How many GPUs CUDA shows this process, CUDA_VISIBLE_DEVICES applied; 0 where there is none that works."""
+    # here, because the parent of a slot stays small
     from kernels.cuda.device import visible_devices
+    from kernels.errors import CudaError
 
     try:
         return len(visible_devices())

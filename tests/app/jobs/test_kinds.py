@@ -30,6 +30,7 @@ def test_a_benchmark_is_accepted_with_all_its_defaults(http: httpx.Client) -> No
         "dtypes": ["float32"],
         "caches": ["cold", "hot"],
         "backend": "auto",
+        "devices": None,
         "distribution": None,
         "parameters": {},
         "seed": 0,
