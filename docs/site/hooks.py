@@ -16,12 +16,25 @@ _SHORT = 90
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """List the decisions in the navigation, by their numbers."""
-    pages = sorted(Path(config.docs_dir, "decisions").glob("*.md"))
+    """Put the decisions and the reports into the navigation: there are more of them with time."""
+    docs = Path(config.docs_dir)
     for section in config.nav or ():
         if "Decisions" in section:
-            section["Decisions"] = [f"decisions/{page.name}" for page in pages]
+            section["Decisions"] = _pages(docs, docs / "decisions")
+        if "Reports" in section:
+            section["Reports"] = _pages(docs, docs / "reports")
     return config
+
+
+def _pages(docs: Path, folder: Path) -> list[Any]:
+    """The pages of a folder, what introduces it first, and its folders as sections."""
+    pages = sorted(folder.glob("*.md"), key=lambda page: (page.name != "README.md", page.name))
+    found: list[Any] = [str(page.relative_to(docs)) for page in pages]
+    for inner in sorted(path for path in folder.iterdir() if path.is_dir()):
+        within = _pages(docs, inner)
+        if within:
+            found.append({inner.name: within})
+    return found
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
