@@ -1,11 +1,14 @@
 """A request's id: taken, made, sent back, kept with the job."""
 
+import asyncio
 import re
 
 import httpx
 import psycopg
 import pytest
 
+from app.config import Settings
+from app.main import create_app
 from tests.app.api import THREE_VALUES, Api
 
 MADE = re.compile(r"[0-9a-f]{32}")
@@ -32,3 +35,27 @@ def test_the_job_keeps_the_id_of_the_request_that_brought_it(api: Api) -> None:
     with psycopg.connect(api.settings.database_url) as connection:
         row = connection.execute("select request_id, traceparent from jobs where id = %s", (answer.json()["id"],))
         assert row.fetchone() == ("from-here", None)  # nothing is traced here
+
+
+def test_an_unforeseen_error_names_the_request_in_its_answer_and_in_the_log(
+    settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app = create_app(settings)
+
+    @app.get("/breaks")
+    async def breaks() -> None:
+        raise RuntimeError("secret detail")
+
+    async def ask() -> httpx.Response:
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://here") as http:
+            return await http.get("/breaks", headers={"X-Request-ID": "what-broke"})
+
+    answer = asyncio.run(ask())
+    assert (answer.status_code, answer.headers["X-Request-ID"]) == (500, "what-broke")
+    assert "under request what-broke" in answer.json()["detail"]
+    assert "secret" not in answer.text
+    logged = capsys.readouterr().out
+    assert "request broke off" in logged
+    assert "request_id=what-broke" in re.sub(r"\x1b\[[0-9;]*m", "", logged)
+    assert "secret detail" in logged
