@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+import subprocess
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -111,3 +113,15 @@ def test_a_metric_that_is_not_there_is_found_out(told: Mapping[str, set[str]]) -
     for wrong in ("warpfold_jobs_done_total", 'warpfold_jobs{kind="reduce"}', "sum by (owner) (warpfold_jobs)"):
         with pytest.raises(AssertionError):
             _check(wrong, told)
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="Prometheus is not installed here")
+def test_prometheus_itself_can_read_the_alerts_and_the_panels(tmp_path: Path) -> None:
+    asked = [target["expr"].replace("$__rate_interval", "5m") for panel in _panels() for target in panel["targets"]]
+    rules = [{"alert": f"panel{index}", "expr": expression} for index, expression in enumerate(asked)]
+    panels = tmp_path / "panels.yml"
+    panels.write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}))
+    done = subprocess.run(
+        ["promtool", "check", "rules", str(ALERTS), str(panels)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
