@@ -67,12 +67,9 @@ def test_the_logs_of_all_processes_name_the_request(settings: Settings, tmp_path
     (job,) = run(settings, log, SUM)
     lines = [json.loads(line) for line in log.read_text().splitlines()]  # every line is JSON, also uvicorn's
     followed = [(one["role"], one["event"]) for one in lines if one.get("request_id") == "from-the-caller"]
-    assert followed == [
-        ("api", "submitted"),
-        ("dispatcher", "handed over"),
-        ("worker", "succeeded"),
-        ("api", "request"),  # it was held until the end
-    ]
+    assert followed[:2] == [("api", "submitted"), ("dispatcher", "handed over")]
+    # The request was held until the end, which the worker logs after it stored it: either may be first.
+    assert sorted(followed[2:]) == [("api", "request"), ("worker", "succeeded")]
     of_job = {one["role"] for one in lines if one.get("job") == job["id"]}
     assert of_job == {"api", "dispatcher", "worker"}
     assert {"timestamp", "level", "role", "event"} <= set.intersection(*(set(one) for one in lines))
