@@ -130,7 +130,10 @@ _PROGRESS = (
     .returning(jobs.c.cancel_requested_at, func.pg_notify(JOB, cast(jobs.c.id, Text)))
 )
 _SUCCEED = Change(
-    _ending(Status.SUCCEEDED, result=bindparam("outcome", type_=JSON)), EventType.SUCCEEDED, frees_slot=True
+    # The last news of progress may not have been stored; what succeeded is done.
+    _ending(Status.SUCCEEDED, result=bindparam("outcome", type_=JSON), progress_done=jobs.c.progress_total),
+    EventType.SUCCEEDED,
+    frees_slot=True,
 )
 _FAIL = Change(
     _ending(Status.FAILED, reason=bindparam("why"), error=bindparam("sentence")), EventType.FAILED, frees_slot=True

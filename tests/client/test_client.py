@@ -151,7 +151,7 @@ def test_waiting_can_be_given_up_and_the_job_cancelled(client: Client) -> None:
 
 def test_progress_is_told_as_it_comes(client: Client) -> None:
     done: list[int] = []
-    job = client.submit({**LONG, "source": {**LONG["source"], "n": 1 << 27}})  # type: ignore[dict-item]
+    job = client.submit({**LONG, "source": {**LONG["source"], "n": 1 << 29}})  # type: ignore[dict-item]
     client.wait(job, progress=lambda seen: done.append(seen.progress.done))
     assert done == sorted(done)
     assert len(set(done)) > 1

@@ -1,13 +1,12 @@
 """The gauges of a real GPU."""
 
-from kernels.cuda.device import visible_devices
+from kernels.cuda.backend import CudaBackend
 from worker.gauges import NvmlGauges
 
 
-def test_a_gpu_tells_what_the_dashboard_shows() -> None:
-    device = visible_devices()[0]
-    assert device.uuid is not None
-    reading = NvmlGauges(device.uuid).read()
+def test_a_gpu_tells_what_the_dashboard_shows(backend: CudaBackend) -> None:
+    assert backend.device.uuid is not None
+    reading = NvmlGauges(backend.device.uuid).read()
     assert reading.utilisation_percent is not None
     assert reading.memory_used_bytes is not None
     assert reading.memory_total_bytes is not None
