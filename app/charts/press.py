@@ -2,6 +2,7 @@
 its memory afterwards."""
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -11,6 +12,7 @@ from typing import TypeVar
 from app.charts import render
 from app.charts.chart import Chart
 from app.charts.themes import Theme
+from kernels.lifeline import end_with
 
 T = TypeVar("T")
 
@@ -45,6 +47,9 @@ class Press:
 
     async def _attempt(self, how: Callable[[Chart, Theme], T], charts: Sequence[Chart], theme: Theme) -> list[T]:
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+            # A pool's process holds both ends of its own pipe: it would never see that an api was killed.
+            self._pool = ProcessPoolExecutor(
+                1, mp_context=get_context("spawn"), initializer=end_with, initargs=(os.getpid(),)
+            )
         drawing = [asyncio.wrap_future(self._pool.submit(how, chart, theme)) for chart in charts]
         return list(await asyncio.gather(*drawing))
