@@ -116,10 +116,6 @@ class Settings(BaseSettings):
         """Uploaded arrays."""
         return self.dataset_dir or self.data_dir / "datasets"
 
-    def kernel_cache_dir(self) -> Path:
-        """Compiled kernels: CUDA cubins and Numba's machine code."""
-        return self.data_dir / "cache"
-
     def lock_dir(self) -> Path:
         """One lock file a slot and a GPU."""
         return self.data_dir / "locks"

@@ -4,7 +4,7 @@
 several kinds in the order of preference: the best of those that live gets the job.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 
 ANY = "any"
@@ -15,10 +15,3 @@ GPU_FIRST = "gpu_first"
 ORDERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {GANG_FIRST: ("gang", "cuda", "cpu"), GPU_FIRST: ("cuda", "cpu")}
 )
-
-
-def may_take(backend: str, needs: str, live: Collection[str]) -> bool:
-    """Whether a slot of `backend` may take a job that `needs` this; `live` are the backends of all open slots."""
-    if needs in ORDERS:
-        return backend == next((one for one in ORDERS[needs] if one in live), None)
-    return needs == backend or (needs == ANY and backend != GANG)

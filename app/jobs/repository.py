@@ -329,11 +329,6 @@ def find_key(connection: Connection, owner_id: int, key: str) -> Kept | None:
     return None if row is None else Kept(row.body_hash, row.job_id)
 
 
-def count_queued(connection: Connection, owner_id: int) -> int:
-    """How many jobs of this owner wait."""
-    return int(connection.execute(_QUEUED_OF, {"owner_id": owner_id}).scalar_one())
-
-
 def get(connection: Connection, job_id: UUID) -> Job | None:
     """One job, whole."""
     row = connection.execute(_GET, {"job_id": job_id}).mappings().one_or_none()

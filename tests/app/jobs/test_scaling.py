@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.jobs.needs import GANG, GANG_FIRST, GPU_FIRST, may_take
+from app.jobs.needs import GANG, GANG_FIRST, GPU_FIRST
 from app.jobs.profile_spec import ProfileSpec
 from app.jobs.scaling_spec import ScalingSpec
 from app.jobs.task_spec import needs, task_spec
@@ -117,25 +117,6 @@ def test_an_impossible_profile_is_422_and_names_the_field(
 )
 def test_the_slots_that_can_run_it_follow_from_the_spec(spec: dict[str, Any], slots: str) -> None:
     assert needs(task_spec.validate_python(spec)) == slots
-
-
-@pytest.mark.parametrize(
-    ("needed", "live", "taken_by"),
-    [
-        ("any", {"cpu", "cuda", "gang"}, {"cpu", "cuda"}),
-        ("cuda", {"cpu", "cuda", "gang"}, {"cuda"}),
-        ("gang", {"cpu", "cuda", "gang"}, {"gang"}),
-        (GANG_FIRST, {"cpu", "cuda", "gang"}, {"gang"}),
-        (GANG_FIRST, {"cpu", "cuda"}, {"cuda"}),
-        (GANG_FIRST, {"cpu"}, {"cpu"}),
-        (GPU_FIRST, {"cpu", "cuda", "gang"}, {"cuda"}),
-        (GPU_FIRST, {"cpu", "gang"}, {"cpu"}),
-    ],
-)
-def test_the_best_slot_that_lives_takes_a_job_and_the_gang_no_other(
-    needed: str, live: set[str], taken_by: set[str]
-) -> None:
-    assert {backend for backend in live if may_take(backend, needed, live)} == taken_by
 
 
 def test_a_result_is_served_as_stored(api: Api, http: httpx.Client) -> None:
