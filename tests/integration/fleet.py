@@ -61,7 +61,8 @@ class Fleet:
         while not self._over.wait(0.02):
             with self._lock:
                 for name, process in self._running.items():
-                    if process.poll() is not None:
+                    # Asked again: what ended because all is over is not started again.
+                    if process.poll() is not None and not self._over.is_set():
                         self.deaths[name] = self.deaths.get(name, 0) + 1
                         self._running[name] = processes.start(self.settings, self.log, *self.commands[name])
 
