@@ -65,6 +65,21 @@
   document.addEventListener("htmx:afterSettle", tick);
   document.addEventListener("visibilitychange", tick);
 
+  // --- a form whose fields come again after a choice: what is typed while they are on their way is not lost
+
+  const filled = (form) => new URLSearchParams(new FormData(form)).toString();
+  let sent = "";
+
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    if (event.detail.target.id === "fields") sent = filled(event.detail.elt.form);
+  });
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const { target, requestConfig } = event.detail;
+    if (target.id !== "fields" || filled(requestConfig.elt.form) === sent) return;
+    event.detail.shouldSwap = false;
+    htmx.trigger(requestConfig.elt, "change");
+  });
+
   // --- small things
 
   document.addEventListener("click", async (event) => {

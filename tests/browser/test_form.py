@@ -1,7 +1,8 @@
 import re
+import time
 from collections.abc import Callable
 
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.browser.visits import SUM, Dashboard, Visit
 
@@ -44,6 +45,43 @@ def test_a_choice_brings_the_fields_that_belong_to_it(visit: Visiting) -> None:
     page.get_by_label("op", exact=True).select_option("dot")
     expect(page.get_by_role("group", name="other")).to_be_visible()
     expect(source.get_by_label("n", exact=True)).to_have_value("2^20")
+
+
+def later(seconds: float) -> Callable[[Route], None]:
+    """The server's answer, as a slow line brings it."""
+
+    def hold(route: Route) -> None:
+        answer = route.fetch()
+        time.sleep(seconds)
+        route.fulfill(response=answer)
+
+    return hold
+
+
+def test_fields_that_come_late_come_all_the_same(visit: Visiting) -> None:
+    page = visit().page
+    page.goto("/jobs/new")
+    page.route("**/jobs/new/fields", later(0.6))
+    page.get_by_role("group", name="source").get_by_label("type", exact=True).select_option("generate")
+    expect(page.get_by_label("distribution")).to_be_visible()
+    expect(page.locator("#curl")).to_contain_text('"type": "generate"')
+
+
+def test_what_is_typed_while_fields_are_on_their_way_stays(visit: Visiting) -> None:
+    page = visit().page
+    page.goto("/jobs/new")
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/jobs/new/fields", hold, times=1)
+    with page.expect_request("**/jobs/new/fields"):
+        page.get_by_label("op", exact=True).select_option("dot")
+    page.get_by_label("values").fill("7, 8, 9")
+    held[0].continue_()
+    expect(page.get_by_role("group", name="other")).to_be_visible()
+    expect(page.get_by_role("group", name="source").get_by_label("values")).to_have_value("7, 8, 9")
 
 
 def test_a_form_sent_twice_makes_one_job(visit: Visiting, dashboard: Dashboard) -> None:
