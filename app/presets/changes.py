@@ -15,9 +15,7 @@ from app.jobs.scaling_spec import ScalingSpec
 from app.jobs.sources import GenerateSource, Source
 from app.jobs.task_spec import TaskSpec
 from kernels.catalog import strategies
-
-_WORD = 8
-"""Bytes of an element of a message of an all-reduce."""
+from kernels.scaling.study import WORD
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +66,7 @@ def _shorter(spec: TaskSpec, max_n: int) -> dict[str, Any]:
             return {
                 "sizes": _up_to(spec.sizes, max_n),
                 "sizes_per_rank": _up_to(spec.sizes_per_rank, max_n),
-                "messages": _up_to(spec.messages, max_n * _WORD),
+                "messages": _up_to(spec.messages, max_n * WORD),
             }
     return {}
 

@@ -6,8 +6,8 @@ from pydantic import Field
 
 from app.results.benchmark import BenchmarkTimings
 from app.results.reduce import DeviceView, Frozen, JsonValue, Provenance
-from kernels.accuracy.point import Verdict
-from kernels.bench import Outcome
+from kernels.accuracy.point import BoundVerdict
+from kernels.outcome import Outcome
 
 Count = Annotated[int, Field(ge=0)]
 
@@ -37,7 +37,7 @@ class AccuracyPoint(Frozen):
     condition: JsonValue | None = Field(description="Σ|t| ÷ |Σt| of the terms t that the op adds; 1 for products")
     bound: JsonValue | None = Field(description="a-priori bound on the absolute error; null where none applies")
     bound_formula: str | None = Field(description="the bound in words, u being the unit roundoff it names")
-    bound_verdict: Verdict | None
+    bound_verdict: BoundVerdict | None
     bound_reason: str | None = Field(description="why the bound does not apply")
     permutations: Count | None = Field(description="random orders that were tried")
     distinct_results: int | None = Field(description="different bits over the permutations; null for none tried")

@@ -4,9 +4,11 @@ import statistics
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from app.results.repository import SUSPECT, Measured
+from app.results.repository import Measured
+from kernels.bench import Flag
 from kernels.bench.compare import Ratio, Timed, ratio
 from kernels.bench.summary import Interval
+from kernels.outcome import Outcome
 
 WORST = 1.05
 """How many times the earlier time the latest must take to be called a regression, unless asked otherwise."""
@@ -93,9 +95,9 @@ def _case(point: Measured, *, across_strategies: bool) -> Hashable:
 
 
 def _unfit(point: Measured) -> str | None:
-    if point.outcome != "measured":
+    if point.outcome != Outcome.MEASURED:
         return f"{point.strategy} was {point.outcome}: {point.reason}"
-    if SUSPECT in point.flags:
+    if Flag.SUSPECT in point.flags:
         return f"the time of {point.strategy} is suspect: faster than physics allows"
     return None
 

@@ -1,7 +1,7 @@
 """HTTP of measurements."""
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -18,6 +18,8 @@ from app.results import repository
 from app.results.export import CSV, PARQUET, csv_of, parquet_of
 from app.results.repository import MeasurementFilter
 from app.results.views import MeasurementPage, MeasurementView
+from kernels.bench import Cache, Flag
+from kernels.outcome import Outcome
 
 _LISTING = "results"
 _LARGEST = (1 << 63) - 1
@@ -65,11 +67,9 @@ async def page(
     device: Annotated[Name | None, Query(description="the device's name")] = None,
     driver: Annotated[Name | None, Query(description="the GPU driver's version")] = None,
     host: Name | None = None,
-    cache: Annotated[Literal["cold", "hot"] | None, Query()] = None,
-    outcome: Annotated[Literal["measured", "skipped", "failed"] | None, Query()] = None,
-    flag: Annotated[
-        Literal["throttled", "contended", "unconverged", "suspect"] | None, Query(description="that is set")
-    ] = None,
+    cache: Cache | None = None,
+    outcome: Outcome | None = None,
+    flag: Annotated[Flag | None, Query(description="that is set")] = None,
     job_id: UUID | None = None,
     n_min: Annotated[Count | None, Query(description="fewest elements")] = None,
     n_max: Annotated[Count | None, Query(description="most elements")] = None,

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from app.results.benchmark import BenchmarkTimings
 from app.results.reduce import DeviceView, Frozen, Provenance
+from kernels.outcome import Outcome
 
 
 class KernelCounters(Frozen):
@@ -42,7 +43,7 @@ class ProfilePoint(Frozen):
     op: str
     dtype: str
     n: int | None = Field(description="elements; null where no GPU is there to launch for")
-    outcome: Literal["measured", "skipped", "failed"]
+    outcome: Outcome
     reason: str | None = Field(description="why it was skipped or failed")
     kernels: tuple[KernelProfile, ...]
     counters_unavailable: str | None = Field(description="why there are no counters; null if there are, or none asked")

@@ -10,8 +10,8 @@ from sqlalchemy import Connection, Row, Select, and_, func, not_, select
 
 from app.results.measurement import Measurement
 from app.results.models import measurements
-
-SUSPECT = "suspect"
+from kernels.bench import Flag
+from kernels.outcome import Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,9 +73,9 @@ def histories(connection: Connection, chosen: MeasurementFilter, length: int, mo
     and each newest first; of at most `most` cases, those measured last."""
     counts = and_(
         measurements.c.kind == "benchmark",
-        measurements.c.outcome == "measured",
+        measurements.c.outcome == Outcome.MEASURED,
         measurements.c.kernel_ms.is_not(None),
-        not_(measurements.c.flags.contains([SUSPECT])),
+        not_(measurements.c.flags.contains([Flag.SUSPECT])),
     )
     newest = measurements.c.id.desc()
     ranked = _chosen(

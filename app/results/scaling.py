@@ -6,7 +6,8 @@ from pydantic import Field
 
 from app.results.benchmark import BenchmarkTimings
 from app.results.reduce import DeviceView, Frozen, JsonValue, Provenance
-from kernels.scaling.axes import Algorithm, Method, Mode, Outcome, Scaling
+from kernels.outcome import Outcome
+from kernels.scaling.axes import Algorithm, Method, Mode, Scaling
 
 
 class RankTimes(Frozen):

@@ -7,6 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from app.results.repository import Measured
+from kernels.bench.record import percent
 
 
 class MeasurementView(BaseModel):
@@ -68,8 +69,8 @@ class MeasurementView(BaseModel):
         return cls(
             **{**facts, "throttle": list(row.throttle), "flags": list(row.flags)},
             gb_per_s=speed,
-            percent_of_ceiling=_percent(speed, row.ceiling_gbps),
-            percent_of_peak=_percent(speed, row.peak_gbps),
+            percent_of_ceiling=percent(speed, row.ceiling_gbps),
+            percent_of_peak=percent(speed, row.peak_gbps),
         )
 
 
@@ -78,7 +79,3 @@ class MeasurementPage(BaseModel):
 
     items: list[MeasurementView]
     next_cursor: str | None = Field(description="for the next page; null on the last")
-
-
-def _percent(part: float | None, whole: float | None) -> float | None:
-    return 100 * part / whole if part is not None and whole else None

@@ -5,18 +5,16 @@ What is here names things; `kernels.accuracy.study` computes, and loads a compil
 
 from kernels.accuracy.axes import MAX_POINTS, Axes
 from kernels.accuracy.methods import Method, method_named, methods, methods_on
-from kernels.accuracy.point import Case, Measured, Point, Verdict
-from kernels.bench.engine import Outcome
+from kernels.accuracy.point import BoundVerdict, Case, Measured, Point
 
 __all__ = [
     "MAX_POINTS",
     "Axes",
+    "BoundVerdict",
     "Case",
     "Measured",
     "Method",
-    "Outcome",
     "Point",
-    "Verdict",
     "method_named",
     "methods",
     "methods_on",

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kernels.bench.engine import Outcome
+from kernels.outcome import Outcome
 
 
-class Verdict(StrEnum):
+class BoundVerdict(StrEnum):
     """What became of an a-priori bound."""
 
     HELD = "held"
@@ -50,7 +50,7 @@ class Measured:
     condition: float
     bound: float | None
     bound_formula: str
-    bound_verdict: Verdict
+    bound_verdict: BoundVerdict
     bound_reason: str | None
     permutations: int
     distinct_results: int | None

@@ -16,11 +16,11 @@ from kernels.accuracy.errors import distance, relative, written
 from kernels.accuracy.exactly import Truth, to_float, ulp
 from kernels.accuracy.methods import method_named
 from kernels.accuracy.places import Compute, Place, Places
-from kernels.accuracy.point import Case, Measured, Point, Verdict
+from kernels.accuracy.point import BoundVerdict, Case, Measured, Point
 from kernels.backend import Backend
-from kernels.bench.engine import Outcome, outcome_of
 from kernels.dtypes import DType
 from kernels.errors import CudaError
+from kernels.outcome import Outcome, outcome_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +81,10 @@ class _Study:
         reference = arrays.reference(case.op)
         absolute = distance(value, truth.value)
         bound = _bound(case, self._places.slot, truth, value)
-        verdict = Verdict.NOT_APPLICABLE
+        verdict = BoundVerdict.NOT_APPLICABLE
         if bound.value is not None:
             held = absolute is not None and absolute <= bound.value
-            verdict = Verdict.HELD if held else Verdict.EXCEEDED
+            verdict = BoundVerdict.HELD if held else BoundVerdict.EXCEEDED
         return Measured(
             value=value,
             exact=truth.wide,

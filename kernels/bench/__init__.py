@@ -1,7 +1,7 @@
 """Timings that can be believed: axes, subjects, clocks, a stopping rule, summaries, flags, tables."""
 
 from kernels.bench.axes import MAX_CASES, Axes, Cache, Case
-from kernels.bench.engine import Outcome, Point, run
+from kernels.bench.engine import Point, run
 from kernels.bench.flags import Flag
 from kernels.bench.record import Record, case_of, record_of
 from kernels.bench.rig import Rig, open_rig
@@ -13,7 +13,6 @@ __all__ = [
     "Cache",
     "Case",
     "Flag",
-    "Outcome",
     "Point",
     "Record",
     "Rig",

@@ -4,7 +4,6 @@ import gc
 import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 
 from kernels.bench.axes import Axes, Cache, Case
 from kernels.bench.check import Reference, checked, reference_of
@@ -14,8 +13,9 @@ from kernels.bench.rig import Loaded, Rig
 from kernels.bench.stopping import Rule
 from kernels.bench.subject import Subject
 from kernels.dtypes import dtype_named
-from kernels.errors import CudaError, InvalidInput, KernelError, OutOfMemory, Unavailable
+from kernels.errors import CudaError, KernelError
 from kernels.ops import Value
+from kernels.outcome import Outcome, outcome_of
 from kernels.source import Source
 
 _VALUES = 8
@@ -23,14 +23,6 @@ _VALUES = 8
 
 _VALUES_S = 2.0
 """After so long, two must do."""
-
-
-class Outcome(StrEnum):
-    """What became of a case."""
-
-    MEASURED = "measured"
-    SKIPPED = "skipped"  # cannot be run here: not claimed, not installed, too large
-    FAILED = "failed"  # went wrong: does not compile, crashed, gave a wrong value
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +76,6 @@ def run(
         yield point
         if broken is not None:
             raise broken
-
-
-def outcome_of(error: Exception) -> tuple[Outcome, str]:
-    """What becomes of a case that raised `error`, and why."""
-    sentence = str(error).strip() or type(error).__name__
-    match error:
-        case InvalidInput() | Unavailable() | OutOfMemory() | MemoryError():
-            return Outcome.SKIPPED, sentence
-        case KernelError():
-            return Outcome.FAILED, sentence
-    return Outcome.FAILED, f"{type(error).__name__}: {sentence}"
 
 
 def _values(subject: Subject) -> list[Value]:

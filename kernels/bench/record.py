@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from kernels.bench.axes import Cache, Case
 from kernels.bench.ceiling import Ceiling
-from kernels.bench.engine import Outcome, Point
+from kernels.bench.engine import Point
 from kernels.bench.flags import Flag
-from kernels.ops import Value
+from kernels.outcome import Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def record_of(point: Point, ceiling: Ceiling | None) -> Record:
         throttle=tuple(sorted({*before.throttle, *after.throttle})),
         others=_most(before.others, after.others),
         flags=tuple(sorted(flag.value for flag in point.flags)),
-        value=None if point.value is None else _written(point.value),
+        value=None if point.value is None else repr(point.value),
         relative_error=point.relative_error,
         distinct_values=point.distinct_values,
     )
@@ -126,7 +126,3 @@ def case_of(record: Record) -> Case:
 
 def _most(*counts: float | None) -> float | None:
     return max((count for count in counts if count is not None), default=None)
-
-
-def _written(value: Value) -> str:
-    return repr(value)

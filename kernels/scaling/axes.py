@@ -30,11 +30,3 @@ class Algorithm(StrEnum):
     AUTO = "auto"
     RING = "ring"
     TREE = "tree"
-
-
-class Outcome(StrEnum):
-    """What became of a point."""
-
-    MEASURED = "measured"
-    SKIPPED = "skipped"
-    FAILED = "failed"

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from kernels.bench.compare import Timed, ratio
 from kernels.bench.summary import Summary, summarise
 from kernels.ops import Value
-from kernels.scaling.axes import Method, Outcome, Scaling
+from kernels.outcome import Outcome
+from kernels.scaling.axes import Method, Scaling
 from kernels.scaling.crew import Timing
 from kernels.scaling.records import ArrayRecord, RankRecord
 from kernels.scaling.study import ArrayCase

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from kernels.ops import Value
-from kernels.scaling.axes import Algorithm, Method, Mode, Outcome, Scaling
+from kernels.outcome import Outcome
+from kernels.scaling.axes import Algorithm, Method, Mode, Scaling
 from kernels.scaling.study import ArrayCase, MessageCase
 
 

@@ -9,7 +9,8 @@ from kernels.bench.summary import Summary
 from kernels.dtypes import DTYPES, DType
 from kernels.exact.finish import total
 from kernels.exact.state import ExactState
-from kernels.scaling.axes import Algorithm, Method, Mode, Outcome, Scaling
+from kernels.outcome import Outcome
+from kernels.scaling.axes import Algorithm, Method, Mode, Scaling
 from kernels.scaling.crew import Call, Check, Collect, Exchange, Load, Piecewise, Post, Sample, Sum, Timing
 from kernels.scaling.judge import Runs, judged, phases_of
 from kernels.scaling.records import ArrayRecord, Libraries, MessageRecord, Record

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Self, TypeVar
 
 from kernels.errors import KernelError, OutOfMemory, RankLost
-from kernels.scaling.axes import Algorithm, Mode, Outcome
+from kernels.outcome import Outcome
+from kernels.scaling.axes import Algorithm, Mode
 from kernels.scaling.site import Site
 from kernels.scaling.team import Team
 

@@ -161,3 +161,8 @@ def test_ops_dtypes_and_strategies_are_offered_by_name(document: dict[str, Any])
     [spec] = [schema for name, schema in schemas.items() if name.startswith("ReduceSpec")][:1]
     assert "norm2" in spec["properties"]["op"]["enum"]
     assert {"auto", "exact", "numpy"} <= set(spec["properties"]["strategy"]["enum"])
+
+
+def test_no_schema_bears_the_name_of_a_module(api: Api) -> None:
+    names = api.client().get("/openapi.json").json()["components"]["schemas"]
+    assert [name for name in names if "__" in name] == []  # what two classes of one name get

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from kernels.accuracy import Axes, Measured, Outcome, Point, Verdict, methods_on
+from kernels.accuracy import Axes, BoundVerdict, Measured, Point, methods_on
 from kernels.accuracy.study import Repeats, run
 from kernels.cuda.backend import CudaBackend
 from kernels.cuda.strategies import cuda_strategies
 from kernels.dtypes import dtype_named
+from kernels.outcome import Outcome
 from kernels.source import GeneratedSource
 
 OPS = ("sum", "mean", "dot", "norm2")
@@ -35,7 +36,7 @@ SOME = ("exact", "single_pass", "cuda_float64_accumulator", "compensated", "cuda
 
 def beyond_their_bounds(points: list[Point]) -> list[Point]:
     assert [point for point in points if point.outcome is Outcome.FAILED] == []
-    return [point for point in points if point.measured and point.measured.bound_verdict is Verdict.EXCEEDED]
+    return [point for point in points if point.measured and point.measured.bound_verdict is BoundVerdict.EXCEEDED]
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)

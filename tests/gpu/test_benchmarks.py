@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from kernels.bench import Axes, Cache, Outcome, Rule, record_of, run
+from kernels.bench import Axes, Cache, Rule, record_of, run
 from kernels.bench.data import Data
 from kernels.bench.subject import Subject
 from kernels.cuda.backend import CudaBackend
@@ -22,6 +22,7 @@ from kernels.cuda.puzzles import CLUSTERS_SINCE
 from kernels.cuda.strategies import own_strategies
 from kernels.dtypes import DTYPES
 from kernels.ops import OPS
+from kernels.outcome import Outcome
 from kernels.puzzles import Puzzle, Shape, checks, solve
 from kernels.puzzles.model import model
 

@@ -17,7 +17,8 @@ from kernels.bench.data import Data
 from kernels.dtypes import DTYPES
 from kernels.errors import RankLost, Unavailable
 from kernels.exact import ExactState
-from kernels.scaling.axes import Algorithm, Method, Mode, Outcome
+from kernels.outcome import Outcome
+from kernels.scaling.axes import Algorithm, Method, Mode
 from kernels.scaling.crew import Collect, Load, Sample
 from kernels.scaling.records import ArrayRecord, MessageRecord
 from kernels.scaling.run import run

@@ -9,10 +9,11 @@ from app.jobs.accuracy_spec import AccuracySpec, ThreeNumbersSpec
 from app.results.accuracy import AccuracyPoint, AccuracyResult, OrderView, ThreeNumbersResult
 from app.results.benchmark import BenchmarkTimings
 from app.results.measurement import Measurement
-from kernels.accuracy import Case, Outcome, Point, Verdict
+from kernels.accuracy import BoundVerdict, Case, Point
 from kernels.accuracy.study import Repeats, run
 from kernels.accuracy.three_numbers import add_three
 from kernels.dtypes import dtype_named
+from kernels.outcome import Outcome
 from worker.kinds.attempt import Attempt
 from worker.messages import Begun, Measured, Progress, Success, Tell
 
@@ -129,7 +130,7 @@ def _result(attempt: Attempt, points: Sequence[AccuracyPoint]) -> AccuracyResult
         measured=outcomes[Outcome.MEASURED],
         skipped=outcomes[Outcome.SKIPPED],
         failed=outcomes[Outcome.FAILED],
-        exceeded=sum(point.bound_verdict == Verdict.EXCEEDED for point in points),
+        exceeded=sum(point.bound_verdict == BoundVerdict.EXCEEDED for point in points),
         backend=attempt.device.backend,
         device=attempt.device,
         timings=_timings(attempt),

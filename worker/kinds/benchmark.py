@@ -6,7 +6,8 @@ from dataclasses import asdict
 from app.jobs.benchmark_spec import BenchmarkSpec
 from app.results.benchmark import BenchmarkResult, BenchmarkTimings
 from app.results.measurement import Measurement
-from kernels.bench import Cache, Case, Flag, Outcome, Point, Record, Rig, open_rig, record_of, run
+from kernels.bench import Cache, Case, Flag, Point, Record, Rig, open_rig, record_of, run
+from kernels.outcome import Outcome
 from worker.kinds.attempt import Attempt
 from worker.messages import Begun, Measured, Progress, Success, Tell
 

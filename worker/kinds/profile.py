@@ -11,6 +11,7 @@ from kernels.cuda.backend import CudaBackend
 from kernels.cuda.compile import nvrtc_version
 from kernels.cuda.launch import Gpu
 from kernels.cuda.profile.run import profile
+from kernels.outcome import Outcome
 from worker.kinds.attempt import Attempt
 from worker.messages import Progress, Success, Tell
 
@@ -34,9 +35,9 @@ def profile_kernels(attempt: Attempt, spec: ProfileSpec, tell: Tell) -> Success:
         arch=arch,
         note=_NOTE.format(arch=arch) if gpu is None else None,
         points=tuple(points),
-        measured=outcomes["measured"],
-        skipped=outcomes["skipped"],
-        failed=outcomes["failed"],
+        measured=outcomes[Outcome.MEASURED],
+        skipped=outcomes[Outcome.SKIPPED],
+        failed=outcomes[Outcome.FAILED],
         backend=attempt.device.backend,
         device=attempt.device,
         timings=BenchmarkTimings(queued_ms=attempt.queued_ms, total_ms=attempt.elapsed_ms()),

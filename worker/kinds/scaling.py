@@ -7,7 +7,7 @@ from app.results.benchmark import BenchmarkTimings
 from app.results.reduce import DeviceView
 from app.results.scaling import MessagePoint, ScalingPoint, ScalingResult
 from kernels.backend import Device
-from kernels.scaling.axes import Outcome
+from kernels.outcome import Outcome
 from kernels.scaling.records import ArrayRecord, Libraries, MessageRecord
 from kernels.scaling.run import run
 from kernels.scaling.site import open_site

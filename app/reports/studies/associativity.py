@@ -10,7 +10,7 @@ from app.reports.parts import Compared, Finding, Verdict
 from app.reports.studies.study import Compare, Outcome, Published, Study
 from app.reports.words import figure, machine
 from app.results.accuracy import AccuracyPoint, AccuracyResult
-from kernels.accuracy.point import Verdict as Bound
+from kernels.accuracy.point import BoundVerdict
 
 METHODS: Mapping[str, str] = {
     "sequential": "sequential",
@@ -118,8 +118,8 @@ def _findings(name: str, points: Sequence[AccuracyPoint]) -> Iterator[Finding]:
     if right:
         text = f"Correctly rounded at every size: {', '.join(sorted(right))}."
         yield Finding(verdict=Verdict.AGREES, text=text)
-    judged = [point for point in points if point.bound_verdict in (Bound.HELD, Bound.EXCEEDED)]
-    broken = [point for point in judged if point.bound_verdict is Bound.EXCEEDED]
+    judged = [point for point in points if point.bound_verdict in (BoundVerdict.HELD, BoundVerdict.EXCEEDED)]
+    broken = [point for point in judged if point.bound_verdict is BoundVerdict.EXCEEDED]
     if judged:
         text = f"The a-priori bound of the method held at {len(judged) - len(broken)} of {len(judged)} points."
         if broken:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from kernels.outcome import Outcome
+
 
 @dataclass(frozen=True, slots=True)
 class Counters:
@@ -34,13 +36,13 @@ class KernelRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileRecord:
-    """What a strategy launches for one op, dtype and size. `outcome` is measured, skipped or failed."""
+    """What a strategy launches for one op, dtype and size."""
 
     strategy: str
     op: str
     dtype: str
     n: int | None
-    outcome: str
+    outcome: Outcome
     reason: str | None = None
     kernels: tuple[KernelRecord, ...] = ()
     counters_unavailable: str | None = None

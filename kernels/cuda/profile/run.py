@@ -10,8 +10,9 @@ from kernels.cuda.profile.counters import count
 from kernels.cuda.profile.launched import launched_kernels
 from kernels.cuda.profile.records import KernelRecord, ProfileRecord
 from kernels.dtypes import DTYPES
-from kernels.errors import CudaError, InvalidInput, KernelError, OutOfMemory, Unavailable
+from kernels.errors import CudaError, KernelError, Unavailable
 from kernels.ops import OPS
+from kernels.outcome import Outcome, outcome_of
 
 
 def profile(axes: Axes, gpu: Gpu | None, arch: str, *, counters: bool) -> Iterator[ProfileRecord]:
@@ -21,7 +22,7 @@ def profile(axes: Axes, gpu: Gpu | None, arch: str, *, counters: bool) -> Iterat
         for op in axes.ops:
             for dtype in axes.dtypes:
                 for n in axes.sizes if gpu is not None else (None,):
-                    blank = ProfileRecord(strategy=strategy, op=op, dtype=dtype, n=n, outcome="measured")
+                    blank = ProfileRecord(strategy=strategy, op=op, dtype=dtype, n=n, outcome=Outcome.MEASURED)
                     yield _point(blank, gpu, arch, counters=counters)
 
 
@@ -31,12 +32,11 @@ def _point(blank: ProfileRecord, gpu: Gpu | None, arch: str, *, counters: bool) 
         if gpu is None or blank.n is None:
             return replace(blank, kernels=compiled_kernels(blank.strategy, op, dtype, arch))
         kernels = launched_kernels(gpu, blank.strategy, op, dtype, blank.n)
-    except (InvalidInput, Unavailable, OutOfMemory) as error:
-        return replace(blank, outcome="skipped", reason=str(error))
     except CudaError:
         raise
     except KernelError as error:
-        return replace(blank, outcome="failed", reason=str(error))
+        outcome, reason = outcome_of(error)
+        return replace(blank, outcome=outcome, reason=reason)
     return _counted(replace(blank, kernels=kernels), gpu) if counters else replace(blank, kernels=kernels)
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from app.results.accuracy import AccuracyPoint, AccuracyResult
 from app.results.scaling import MessagePoint, ScalingPoint, ScalingResult
-from kernels.accuracy.point import Verdict as Bound
-from kernels.bench import Outcome
+from kernels.accuracy.point import BoundVerdict
+from kernels.outcome import Outcome
 from tests.app.api import RESULT
 
 RUN: dict[str, Any] = {
@@ -37,7 +37,7 @@ def accuracy_point(method: str, n: int, error: float, **changes: Any) -> Accurac
         "condition": 600.0,
         "bound": 1e9,
         "bound_formula": "γ",
-        "bound_verdict": Bound.HELD,
+        "bound_verdict": BoundVerdict.HELD,
         "runs": 1,
         "repeatable": True,
         "reference": 1e8 + error,

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels.accuracy import Axes, Case, Measured, Outcome, Point, Verdict, arrays, methods_on
+from kernels.accuracy import Axes, BoundVerdict, Case, Measured, Point, arrays, methods_on
 from kernels.accuracy.study import Repeats, run
 from kernels.cpu.backend import CpuBackend
 from kernels.dtypes import dtype_named
 from kernels.errors import CudaError, OutOfMemory
+from kernels.outcome import Outcome
 from kernels.source import GeneratedSource
 
 AXES = Axes(("sequential", "tree", "numpy", "exact"), ("sum",), ("normal",), ("float32",), (1000,))
@@ -46,7 +47,7 @@ def test_all_methods_of_a_cpu_keep_their_bounds_on_all_distributions_and_dtypes(
     points = list(run(cpu, axes, source, Repeats(permutations=1, runs=1)))
     assert len(points) == 11 * 4 * 5 * 4
     assert {point.outcome for point in points} == {Outcome.MEASURED}
-    assert [point.case for point in points if figures(point).bound_verdict is Verdict.EXCEEDED] == []
+    assert [point.case for point in points if figures(point).bound_verdict is BoundVerdict.EXCEEDED] == []
     exact = [figures(point) for point in points if point.case.method == "exact"]
     assert all(found.correctly_rounded and found.distinct_results == 1 for found in exact)
 
@@ -61,7 +62,7 @@ def test_products_are_compared_where_they_stay_in_range(cpu: CpuBackend) -> None
     points = list(run(cpu, axes, uniform, TWICE))
     skipped = {point.case.method for point in points if point.outcome is Outcome.SKIPPED}
     assert skipped == {"kahan", "neumaier", "exact"}
-    assert {figures(point).bound_verdict for point in points if point.measured} == {Verdict.HELD}
+    assert {figures(point).bound_verdict for point in points if point.measured} == {BoundVerdict.HELD}
 
 
 def test_the_published_sums_of_the_pathological_data_are_reproduced(cpu: CpuBackend) -> None:

@@ -4,11 +4,12 @@ from itertools import cycle
 import pytest
 
 from kernels.bench.axes import Axes, Cache, Case
-from kernels.bench.engine import Outcome, Point, run
+from kernels.bench.engine import Point, run
 from kernels.bench.flags import Flag
 from kernels.bench.stopping import Ending, Rule
 from kernels.dtypes import dtype_named
 from kernels.errors import CudaError, InvalidInput, KernelError, OutOfMemory, Unavailable
+from kernels.outcome import Outcome
 from kernels.source import GeneratedSource, Source
 from tests.kernels.bench.scripted import ScriptedRig, ScriptedTimer
 

@@ -10,7 +10,8 @@ from kernels.backend import Backend, Device
 from kernels.bench.data import Data
 from kernels.dtypes import DTYPES
 from kernels.errors import RankLost
-from kernels.scaling.axes import Algorithm, Method, Mode, Outcome
+from kernels.outcome import Outcome
+from kernels.scaling.axes import Algorithm, Method, Mode
 from kernels.scaling.cpu.site import CpuSite
 from kernels.scaling.process import Recruit
 from kernels.scaling.records import ArrayRecord, Libraries, MessageRecord, Record

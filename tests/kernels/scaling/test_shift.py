@@ -5,7 +5,8 @@ import pytest
 
 from kernels.backend import Device
 from kernels.errors import CudaError, OutOfMemory, RankLost
-from kernels.scaling.axes import Algorithm, Mode, Outcome
+from kernels.outcome import Outcome
+from kernels.scaling.axes import Algorithm, Mode
 from kernels.scaling.crew import Sample
 from kernels.scaling.process import Recruit
 from kernels.scaling.shift import Shift

@@ -1,0 +1,24 @@
+"""What becomes of a point of a study, whatever it studies."""
+
+from enum import StrEnum
+
+from kernels.errors import InvalidInput, KernelError, OutOfMemory, Unavailable
+
+
+class Outcome(StrEnum):
+    """What became of a point."""
+
+    MEASURED = "measured"
+    SKIPPED = "skipped"  # cannot be run here: not claimed, not installed, too large
+    FAILED = "failed"  # went wrong: does not compile, crashed, gave a wrong value
+
+
+def outcome_of(error: Exception) -> tuple[Outcome, str]:
+    """What becomes of a point that raised `error`, and why."""
+    sentence = str(error).strip() or type(error).__name__
+    match error:
+        case InvalidInput() | Unavailable() | OutOfMemory() | MemoryError():
+            return Outcome.SKIPPED, sentence
+        case KernelError():
+            return Outcome.FAILED, sentence
+    return Outcome.FAILED, f"{type(error).__name__}: {sentence}"
