@@ -7,7 +7,6 @@ from pydantic import BaseModel, Field
 
 from app.jobs.reading import Reading
 from app.results.reduce import DeviceView
-from kernels.backend import Device
 from kernels.catalog import Strategy
 from kernels.dtypes import DTYPES, DType
 from kernels.generate import DISTRIBUTIONS, Distribution
@@ -160,6 +159,3 @@ class Devices(BaseModel):
     """All devices that workers have opened."""
 
     items: list[DeviceInUse]
-
-
-assert {field.name for field in Device.__dataclass_fields__.values()} == set(DeviceView.model_fields)

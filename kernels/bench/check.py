@@ -7,7 +7,7 @@ from kernels.bench.rig import Loaded
 from kernels.catalog import EXACT
 from kernels.dtypes import DType
 from kernels.errors import InvalidInput, KernelError
-from kernels.ops import INTEGER, Op, Terms, Value, op_named
+from kernels.ops import INTEGER, Op, Terms, Value
 
 _ROUNDINGS = 64
 """Errors are allowed to so many unit roundoffs of what was added up: far above any order of additions that a GPU
@@ -73,8 +73,3 @@ def _roundoff(op: Op, dtype: DType) -> float:
 
 def same(a: Value, b: Value) -> bool:
     return a == b or (a != a and b != b)  # noqa: PLR0124 (NaN is the only value unequal to itself)
-
-
-def checked(op: str, dtype: DType, value: Value, reference: Reference | None) -> float | None:
-    """The relative error of `value`, None where there is nothing to compare it with."""
-    return None if reference is None else relative_error(op_named(op), dtype, value, reference)

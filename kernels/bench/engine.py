@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from kernels.bench.axes import Axes, Cache, Case
-from kernels.bench.check import Reference, checked, reference_of
+from kernels.bench.check import Reference, reference_of, relative_error
 from kernels.bench.flags import Flag, flags_of
 from kernels.bench.measurement import Measured, measure
 from kernels.bench.rig import Loaded, Rig
@@ -14,7 +14,7 @@ from kernels.bench.stopping import Rule
 from kernels.bench.subject import Subject
 from kernels.dtypes import dtype_named
 from kernels.errors import CudaError, KernelError
-from kernels.ops import Value
+from kernels.ops import Value, op_named
 from kernels.outcome import Outcome, outcome_of
 from kernels.source import Source
 
@@ -105,8 +105,9 @@ class _Bench:
         dtype = dtype_named(case.dtype)
         if case.op not in self._references:
             self._references[case.op] = reference_of(loaded, case.op, dtype, case.n)
+        reference = self._references[case.op]
         values = _values(subject)
-        error = checked(case.op, dtype, values[0], self._references[case.op])
+        error = None if reference is None else relative_error(op_named(case.op), dtype, values[0], reference)
         measured = measure(rig.timer, rig.observer, subject, case.cache, self._rule)
         flags = flags_of(
             summary=measured.device,

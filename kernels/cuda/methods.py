@@ -9,7 +9,7 @@ from kernels.cuda.launch import Gpu
 from kernels.cuda.outcomes import WORDS, Outcome, of_integer, value_of
 from kernels.cuda.reductions import reduction_of
 from kernels.cuda.strategies.own import OwnStrategy
-from kernels.cuda.tuning import suited, tuned
+from kernels.cuda.tuning import suited
 from kernels.dtypes import DType
 from kernels.errors import Unavailable
 from kernels.exact.state import ExactState, Flags
@@ -55,7 +55,7 @@ class OwnMethod:
             raise Unavailable(f"strategy {strategy.name} needs sm_{strategy.needs} or newer; {gpu.name} is {gpu.arch}")
         self._gpu, self._strategy, self._op, self._dtype = gpu, strategy, op, dtype
         self._omit_nan = np.uint32(omit_nan)
-        self._launch = suited(tuned(strategy.name, strategy.launch, gpu.arch), op, dtype)
+        self._launch = suited(strategy.launch, op, dtype)
         unit = strategy.unit(dtype)
         names = list(strategy.kernels(reduction_of(op, dtype), dtype))
         kernels = [gpu.kernel(unit, name, cooperative=self._launch.cooperative) for name in names]

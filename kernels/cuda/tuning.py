@@ -1,8 +1,6 @@
 """How many threads and blocks a strategy is launched with: plain values, kept apart from what they tune."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from types import MappingProxyType
 from typing import Any
 
 from kernels.dtypes import DType
@@ -86,15 +84,6 @@ class Launch:
 
     def _most(self, multiprocessors: int) -> int:
         return self.max_blocks or self.blocks_per_multiprocessor * multiprocessors
-
-
-MEASURED: Mapping[tuple[str, str], Launch] = MappingProxyType({})
-"""(strategy, architecture) → the launch that was measured to be better there than the source's own."""
-
-
-def tuned(strategy: str, launch: Launch, arch: str) -> Launch:
-    """The launch of `strategy` on `arch`: what was measured there, else its own."""
-    return MEASURED.get((strategy, arch), launch)
 
 
 def suited(launch: Launch, op: Op, dtype: DType) -> Launch:

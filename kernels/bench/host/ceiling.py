@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.bench.ceiling import Ceiling
-from kernels.bench.host.system import cache_bytes, logical_cores
+from kernels.bench.host.system import cache_bytes
+from kernels.cores import usable_cores
 
 _LOAD_BYTES = 128  # two loads of 64 bytes a clock: the most that a core of today sustains
 _CLOCK_HZ = 8e9  # which none of them reaches
@@ -20,7 +21,7 @@ def measure_ceiling() -> Ceiling:
 
     The system does not tell how fast its memory is, so `peak` is None and only the cores' load units bound a figure.
     """
-    cores, cache = logical_cores(), cache_bytes()
+    cores, cache = usable_cores(), cache_bytes()
     data = np.ones(max(4 * cache, 64 << 20) // 8, dtype=np.int64)
     parts = np.array_split(data, cores)
     passes: list[float] = []

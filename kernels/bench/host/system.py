@@ -1,17 +1,11 @@
 """What /sys tells of a CPU on Linux; nothing elsewhere."""
 
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 _CPUS = Path("/sys/devices/system/cpu")
 _CACHE_BYTES = 32 << 20  # assumed where the system does not tell
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-
-
-def logical_cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def cache_bytes() -> int:

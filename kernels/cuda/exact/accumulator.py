@@ -7,10 +7,11 @@ gaps; bfloat16 comes as the uint16 of its bits. Work goes to the current stream.
 
 from typing import Any
 
-from kernels.cuda.exact.launches import VECTOR_BYTES, Launches
+from kernels.cuda.exact.launches import Launches
 from kernels.cuda.exact.shapes import Kind
-from kernels.cuda.exact.total import NANS, states_of_limbs
+from kernels.cuda.exact.total import states_of_limbs
 from kernels.cuda.launch import Gpu
+from kernels.cuda.tuning import VECTOR_BYTES
 from kernels.dtypes import DType
 from kernels.errors import InvalidInput
 from kernels.exact.state import ORIGIN, ExactState
@@ -38,11 +39,6 @@ class ExactAccumulator:
         """The total in the GPU's memory, a CuPy array of int64 that later additions go to as well. Limbs of the same
         kind from several GPUs may be added up, by NCCL for one; `states_of_limbs` makes states of them."""
         return self._launches.limbs
-
-    @property
-    def nans(self) -> int:
-        """How many elements were NaN; waits for the work."""
-        return int(self.limbs[NANS])
 
     def state(self, *, omit_nan: bool = False) -> ExactState:
         """The sum so far, NaN elements left out and not counted if `omit_nan`; waits for the work."""

@@ -7,10 +7,9 @@ import numpy as np
 from kernels.cuda.exact.limbs import Limbs
 from kernels.cuda.exact.shapes import SHAPES, Kind, exact_unit, kernel_name
 from kernels.cuda.launch import Gpu
+from kernels.cuda.tuning import VECTOR_BYTES
 from kernels.dtypes import DType
 from kernels.errors import InvalidInput
-
-VECTOR_BYTES = 16
 
 
 class Launches:

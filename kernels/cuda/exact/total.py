@@ -17,7 +17,7 @@ from kernels.cuda.exact.shapes import Kind
 from kernels.exact.state import DIGIT_BITS, DIGIT_MASK, ORIGIN, ExactState, Flags
 from kernels.ops import Terms
 
-_COUNT, NANS, _FLAGS, _DIGITS = 0, 1, 2, 6
+_COUNT, _NANS, _FLAGS, _DIGITS = 0, 1, 2, 6
 
 _LIMBS: Mapping[Terms, int] = MappingProxyType({Terms.VALUES: _DIGITS + 72, Terms.PRODUCTS: _DIGITS + 138})
 
@@ -36,7 +36,7 @@ def limbs_of(kind: Kind) -> int:
 def states_of_limbs(kind: Kind, limbs: NDArray[Any], *, omit_nan: bool = False) -> tuple[ExactState, ...]:
     """The state of what was added to a total of `kind`, or to several whose `limbs` (int64) were added up; for moments
     the states of values and of squares. Terms that are NaN are left out and not counted if `omit_nan`."""
-    nans, flags = int(limbs[NANS]), Flags.NONE
+    nans, flags = int(limbs[_NANS]), Flags.NONE
     count = int(limbs[_COUNT]) - (nans if omit_nan else 0)
     for place in range(4):
         flags |= Flags(bool(limbs[_FLAGS + place]) << place)

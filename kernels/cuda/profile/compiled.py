@@ -10,7 +10,6 @@ from kernels.cuda.exact.shapes import LARGEST_SHARED, SHAPES, Kind, exact_unit, 
 from kernels.cuda.profile.records import KernelRecord
 from kernels.cuda.reductions import reduction_of
 from kernels.cuda.strategies import CUPY, FAST, own_strategies
-from kernels.cuda.tuning import tuned
 from kernels.dtypes import DType
 from kernels.errors import InvalidInput, Unavailable
 from kernels.ops import OPS, Op, Terms
@@ -56,7 +55,7 @@ def _known(strategy: str, op: Op, dtype: DType, arch: str) -> Iterator[Known]:
     summed = (OPS["sum"], OPS["sum_squares"]) if op.terms is Terms.MOMENTS else (op,)
     for one in summed:
         for name in own.kernels(reduction_of(one, dtype), dtype):
-            yield Known(own.unit(dtype), name, tuned(own.name, own.launch, arch).threads, 0)
+            yield Known(own.unit(dtype), name, own.launch.threads, 0)
 
 
 def _kind(op: Op) -> Kind:

@@ -14,13 +14,12 @@ from kernels.cuda.prepared import Call, RecordingGpu
 from kernels.cuda.profile.compiled import check_ours
 from kernels.cuda.profile.records import KernelRecord
 from kernels.cuda.strategies import FAST, own_strategies
+from kernels.cuda.tuning import WARP
 from kernels.dtypes import DType
 from kernels.errors import OutOfMemory
 from kernels.operands import operands
 from kernels.ops import Op, Terms
 from kernels.source import GeneratedSource
-
-_WARP = 32
 
 
 def launched_kernels(gpu: Gpu, strategy: str, op: Op, dtype: DType, n: int) -> tuple[KernelRecord, ...]:
@@ -79,8 +78,8 @@ def _record(gpu: Gpu, call: Call, unit: Unit) -> KernelRecord:
     name = call.kernel.name
     resources = next(row for row in compile_unit(unit, gpu.arch, gpu.cache).resources if row.kernel == name)
     resident = call.kernel.blocks_per_multiprocessor(call.block, call.shared)
-    most = int(runtime.getDeviceProperties(gpu.index)["maxThreadsPerMultiProcessor"]) // _WARP
-    warps = -(-call.block // _WARP)
+    most = int(runtime.getDeviceProperties(gpu.index)["maxThreadsPerMultiProcessor"]) // WARP
+    warps = -(-call.block // WARP)
     return KernelRecord(
         name=name,
         registers=resources.registers,

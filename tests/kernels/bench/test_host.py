@@ -10,8 +10,9 @@ import pytest
 from kernels.bench import Axes, Cache, Record, Rule, record_of, run
 from kernels.bench.host import HostRig
 from kernels.bench.host.observer import HostObserver
-from kernels.bench.host.system import cache_bytes, logical_cores
+from kernels.bench.host.system import cache_bytes
 from kernels.bench.host.timer import HostTimer
+from kernels.cores import usable_cores
 from kernels.cpu.backend import CpuBackend
 from kernels.dtypes import dtype_named
 from kernels.errors import InvalidInput, OutOfMemory
@@ -108,7 +109,7 @@ def test_own_work_is_not_contention_but_nobody_elses_is_negative() -> None:
         data.sum()
     others = observer.after().others
     assert others is not None
-    assert 0 <= others <= logical_cores()
+    assert 0 <= others <= usable_cores()
 
 
 def test_a_look_too_short_to_count_counts_nothing() -> None:

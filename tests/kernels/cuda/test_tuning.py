@@ -2,7 +2,7 @@
 
 import pytest
 
-from kernels.cuda.tuning import Launch, suited, tuned
+from kernels.cuda.tuning import Launch, suited
 from kernels.dtypes import DTYPES
 from kernels.ops import OPS
 
@@ -77,8 +77,3 @@ def test_blocks_come_in_whole_clusters() -> None:
 def test_a_launch_needs_one_limit() -> None:
     with pytest.raises(ValueError, match="give one of"):
         Launch(threads=256)
-
-
-def test_what_was_not_measured_stays_as_the_source_says() -> None:
-    launch = Launch(threads=256, max_blocks=7)
-    assert tuned("no_such_strategy", launch, "sm_90") is launch
