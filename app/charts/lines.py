@@ -1,6 +1,7 @@
 """Charts of lines: some figure against a size, a line a method."""
 
 import math
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -11,6 +12,9 @@ import altair
 from app.charts.chart import Chart
 
 WIDTH, HEIGHT = 560, 320
+_SUBTITLE = 100
+"""Characters of a subtitle that are as wide as the chart: a longer line would make the picture wider, and all in it
+smaller."""
 
 _MEASURED, _PUBLISHED = "measured", "published"
 _DASHES: Mapping[str, Sequence[int]] = MappingProxyType({_MEASURED: [1, 0], _PUBLISHED: [5, 3]})
@@ -45,13 +49,13 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """`log` axes leave out what is not above zero. `format` is d3's, of the numbers at the ticks; `whole` axes have
-    these at whole numbers only."""
+    """`log` axes leave out what is not above zero. `format` is d3's, of the numbers at the ticks; `counted` axes have
+    these where there are points, and nowhere else."""
 
     title: str
     log: bool = True
     format: str = "~s"
-    whole: bool = False
+    counted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +122,7 @@ def across(words: Words, levels: Sequence[Level], *, upright: bool = False) -> t
 
 def chart_of(words: Words, picture: Any) -> Chart:
     """An Altair chart with its words, as data."""
-    titled = picture.properties(title=altair.Title(words.title, subtitle=words.subtitle))
+    titled = picture.properties(title=altair.Title(words.title, subtitle=textwrap.wrap(words.subtitle, _SUBTITLE)))
     return Chart(words.name, words.title, words.description, titled.to_json(indent=None))
 
 
@@ -134,8 +138,8 @@ def _scale(axis: Axis) -> altair.Scale:
 def _ticks(axis: Axis, values: Iterable[float]) -> altair.Axis:
     """On a log axis a tick a power of ten, where there are at least two among `values`."""
     shown = [value for value in values if value > 0]
-    if axis.whole:
-        return altair.Axis(format=axis.format, tickMinStep=1)
+    if axis.counted:
+        return altair.Axis(format=axis.format, values=sorted(set(shown)))
     if not axis.log or not shown:
         return altair.Axis(format=axis.format)
     powers = range(math.ceil(math.log10(min(shown))), math.floor(math.log10(max(shown))) + 1)

@@ -7,6 +7,8 @@ from app.charts.chart import Chart
 from app.charts.lines import Axis, Line, Point, Words, line_chart, significant
 from app.results.scaling import MessagePoint, ScalingPoint, ScalingResult
 
+_FEW = 6
+
 
 def charts(result: ScalingResult) -> list[Chart]:
     """Speed-up and efficiency of strong and of weak scaling, and the bandwidth of bare all-reduces."""
@@ -27,7 +29,7 @@ def speedup(scaling: str, where: str, points: Sequence[ScalingPoint]) -> Chart:
     lines = _lines(points, lambda one: Point(one.ranks, one.speedup or 0.0, one.speedup_low, one.speedup_high))
     ranks = sorted({point.ranks for point in points})
     ideal = Line("ideal", [Point(count, count) for count in ranks], published=True)
-    best = max(points, key=lambda one: one.speedup or 0.0)
+    best = max((one for one in points if one.ranks > 1), key=lambda one: one.speedup or 0.0)
     words = Words(
         f"speedup-{scaling}",
         f"Speed-up, {scaling} scaling",
@@ -35,7 +37,7 @@ def speedup(scaling: str, where: str, points: Sequence[ScalingPoint]) -> Chart:
         f"Speed-up over one rank against the number of ranks, one line each for {_names(lines)}, and the ideal. The "
         f"highest is {significant(best.speedup or 0.0)} on {best.ranks} ranks with {best.n:,} elements.",
     )
-    return line_chart(words, Axis("ranks", log=False, whole=True), Axis("speed-up", log=False), [*lines, ideal])
+    return line_chart(words, Axis("ranks", log=False, counted=True), Axis("speed-up", log=False), [*lines, ideal])
 
 
 def efficiency(scaling: str, where: str, points: Sequence[ScalingPoint]) -> Chart:
@@ -50,7 +52,7 @@ def efficiency(scaling: str, where: str, points: Sequence[ScalingPoint]) -> Char
         f"Speed-up divided by ranks against the number of ranks, one line each for {_names(lines)}. The highest on "
         f"several ranks is {significant(best.efficiency or 0.0)} on {best.ranks} ranks with {best.n:,} elements.",
     )
-    return line_chart(words, Axis("ranks", log=False, whole=True), Axis("efficiency", log=False), lines)
+    return line_chart(words, Axis("ranks", log=False, counted=True), Axis("efficiency", log=False), lines)
 
 
 def bandwidth(where: str, messages: Sequence[MessagePoint]) -> Chart:
@@ -87,4 +89,5 @@ def _lines(points: Sequence[ScalingPoint], place: Callable[[ScalingPoint], Point
 
 
 def _names(lines: Sequence[Line]) -> str:
-    return "; ".join(line.name for line in lines)
+    """More than a few are left to the legend."""
+    return "; ".join(line.name for line in lines) if len(lines) <= _FEW else f"{len(lines)} combinations"

@@ -18,10 +18,12 @@ _MOST_ROWS = 300
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A chart with its data as a table. `spec` is Vega-Lite as JSON text."""
+    """A chart with its data as a table. `spec` is Vega-Lite as JSON text; its title and subtitle are told beside it,
+    where they are text like any other."""
 
     name: str
     title: str
+    subtitle: str
     description: str
     spec: str
     headings: Sequence[str]
@@ -46,11 +48,13 @@ def figures_of_points(points: Sequence[Measured]) -> list[Figure]:
 
 
 def _figure(chart: Any) -> Figure:
-    values = _values(json.loads(chart.spec))
+    spec = json.loads(chart.spec)
+    subtitle = " ".join(spec.pop("title")["subtitle"])
+    values = _values(spec)
     names = list(dict.fromkeys(name for row in values for name in row))
     used = [name for name in names if any(row.get(name) is not None for row in values)]
     rows = [[text_of(name, row.get(name)) for name in used] for row in values[:_MOST_ROWS]]
-    return Figure(chart.name, chart.title, chart.description, chart.spec, used, rows)
+    return Figure(chart.name, chart.title, subtitle, chart.description, json.dumps(spec), used, rows)
 
 
 def _values(spec: dict[str, Any]) -> list[dict[str, Any]]:

@@ -10,14 +10,19 @@
       const script = document.createElement("script");
       script.src = source;
       script.onload = () => resolve(window.vegaEmbed);
-      script.onerror = () => reject(new Error("the charts' script could not be loaded"));
+      script.onerror = () => {
+        loading = null; // the next chart tries again
+        reject(new Error("the charts' script could not be loaded"));
+      };
       document.head.append(script);
     });
     return loading;
   }
 
-  /* Vega-Lite's configuration in the page's own colours. */
-  function config() {
+  /* Vega-Lite's configuration in the page's own colours, the legend in as many columns as there is room for. */
+  function config(spec, width) {
+    const longest = Math.max(...namesIn(spec).map((name) => name.length));
+    const columns = Math.max(1, Math.floor(width / (6.5 * longest + 30)));
     const style = getComputedStyle(document.documentElement);
     const probe = document.createElement("i");
     document.body.append(probe);
@@ -32,17 +37,24 @@
       background: "transparent",
       font: "system-ui, sans-serif",
       view: { stroke: null },
-      axis: { domainColor: quiet, gridColor: line, labelColor: quiet, tickColor: quiet, titleColor: ink, titleFontWeight: "normal" },
-      legend: { labelColor: ink, titleColor: ink, labelLimit: 260, orient: "bottom", columns: 3 },
-      title: { color: ink, anchor: "start", fontSize: 14, subtitleColor: quiet },
+      axis: { domainColor: quiet, gridColor: line, labelColor: quiet, tickColor: quiet, titleColor: ink, titleFontWeight: "normal", labelFontSize: 11 },
+      axisBand: { labelOverlap: true },
+      legend: { labelColor: ink, titleColor: ink, labelFontSize: 11, labelLimit: width - 40, orient: "bottom", columns },
       text: { color: quiet },
       rule: { color: quiet },
       range: { category: range },
     };
   }
 
+  /* The series: what colours stand for. */
+  function namesIn(spec) {
+    const domains = spec.layer.map((layer) => layer.encoding.color?.scale?.domain ?? layer.encoding.color?.sort ?? []);
+    return ["", ...domains.flat()];
+  }
+
+  /* As wide as there is room, so that what is written in it is as large on a phone as anywhere. */
   async function draw(element) {
-    const spec = JSON.parse(element.dataset.chart);
+    const spec = { ...JSON.parse(element.dataset.chart), width: "container", autosize: { type: "fit-x", contains: "padding" } };
     delete spec.config;
     try {
       const embed = await vegaEmbed();
@@ -51,7 +63,7 @@
         actions: false,
         defaultStyle: false,
         renderer: "svg",
-        config: config(),
+        config: config(spec, element.clientWidth),
         tooltip: { disableDefaultStyle: true },
       });
       element.dataset.drawn = "";

@@ -1,6 +1,9 @@
+import re
+
 import pytest
 
 from app.charts.lines import Axis, Line, Point, Words, line_chart, significant
+from app.charts.render import svg
 from tests.app.charts.rows import rows_of
 
 WORDS = Words("name", "Title", "subtitle", "Description.")
@@ -14,6 +17,15 @@ def test_a_logarithmic_axis_leaves_out_what_it_cannot_show() -> None:
 def test_a_linear_one_shows_zero() -> None:
     chart = line_chart(WORDS, Axis("n", log=False), Axis("error", log=False), [Line("a", [Point(0, 0.0)])])
     assert [(row["x"], row["y"]) for row in rows_of(chart)] == [(0, 0.0)]
+
+
+def test_a_long_subtitle_makes_the_picture_no_wider() -> None:
+    wordy = Words("name", "Title", "told at length " * 30, "Description.")
+    pictures = [
+        svg(line_chart(words, Axis("n"), Axis("error"), [Line("a", [Point(1, 1.0)])])) for words in (WORDS, wordy)
+    ]
+    short, long = [float(re.findall(r'width="([0-9.]+)"', picture)[0]) for picture in pictures]
+    assert long <= 1.05 * short
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,5 @@
+import json
+
 from app.charts.accuracy import charts as accuracy_charts
 from app.charts.accuracy import errors
 from app.charts.scaling import charts as scaling_charts
@@ -33,6 +35,14 @@ def test_speedup_begins_at_one_rank_and_stands_beside_the_ideal() -> None:
     assert [(r["x"], r["y"]) for r in rows_of(speedup) if r["series"] == series] == [(1, 1.0), (2, 1.6)]
     assert [(r["x"], r["y"]) for r in rows_of(speedup) if r["series"] == "ideal"] == [(1, 1), (2, 2)]
     assert [(r["x"], r["y"]) for r in rows_of(efficiency)] == [(1, 1.0), (2, 0.8)]
+
+
+def test_ranks_are_counted_and_the_best_speedup_is_that_of_several() -> None:
+    points = [scaling_point(count, 10**6, total, 4.0) for count, total in ((1, 4.0), (2, 5.0), (4, 8.0))]
+    speedup, _ = scaling_charts(scaling_result(points))
+    assert "The highest is 0.800 on 2 ranks" in speedup.description
+    encoding = json.loads(speedup.spec)["layer"][0]["encoding"]
+    assert encoding["x"]["axis"]["values"] == [1, 2, 4]
 
 
 def test_what_is_suspect_is_in_no_picture() -> None:
