@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.dtypes import DTYPES, dtype_named, dtype_of
+from kernels.narrow import narrowed
 
 
 def as_numpy(data: object, dtype: str | None = None) -> NDArray[Any]:
@@ -15,12 +16,16 @@ def as_numpy(data: object, dtype: str | None = None) -> NDArray[Any]:
 
     Takes NumPy arrays and scalars, lists of numbers, columns of pandas and Polars (`to_numpy`), and arrays of CuPy,
     PyTorch, JAX and others on any device (`__array_interface__`, `__dlpack__`). With `dtype` the elements are
-    converted to it as NumPy does. Raises TypeError for what is no array of numbers.
+    converted to it as NumPy does, to bfloat16 as float64 rounded once. Raises TypeError for what is no array of
+    numbers.
     """
     array = _found(data)
     if dtype is not None:
+        to = dtype_named(dtype)
         with np.errstate(over="ignore", invalid="ignore"):  # what is too large becomes infinite
-            return np.asarray(array, dtype=dtype_named(dtype).numpy)
+            if to.name == "bfloat16" and array.dtype != to.numpy:  # ml_dtypes rounds twice, by way of float32
+                return narrowed(array.astype(np.float64), to)
+            return np.asarray(array, dtype=to.numpy)
     try:
         dtype_of(array.dtype)
     except ValueError:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from kernels.dtypes import DType, Kind
 from kernels.errors import InvalidInput
+from kernels.narrow import narrowed
 
 Written = bool | int | float | str
 
@@ -29,8 +30,7 @@ def array_of(values: Sequence[Written], dtype: DType, field: str = "values") -> 
 
 def _floats(values: Sequence[Written], dtype: DType, field: str) -> NDArray[Any]:
     wide = np.array([_real(value, f"{field}.{index}") for index, value in enumerate(values)], dtype=np.float64)
-    with np.errstate(over="ignore", invalid="ignore"):
-        narrow = wide.astype(dtype.numpy)
+    narrow = narrowed(wide, dtype)
     overflowed = np.isfinite(wide) & ~np.isfinite(narrow.astype(np.float64))
     if overflowed.any():
         index = int(np.argmax(overflowed))

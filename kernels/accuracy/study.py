@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-import numpy as np
-
 from kernels.accuracy.arithmetic import arithmetic_of
 from kernels.accuracy.arrays import Arrays, SourceOf
 from kernels.accuracy.axes import Axes
@@ -18,8 +16,8 @@ from kernels.accuracy.methods import method_named
 from kernels.accuracy.places import Compute, Place, Places
 from kernels.accuracy.point import BoundVerdict, Case, Measured, Point
 from kernels.backend import Backend
-from kernels.dtypes import DType
 from kernels.errors import CudaError
+from kernels.narrow import narrowed_number
 from kernels.outcome import Outcome, outcome_of
 
 
@@ -103,7 +101,7 @@ class _Study:
             repeatable=repeatable,
             reference=reference,
             reference_error=abs(value - reference),
-            rounded_reference_error=abs(value - _narrowed(reference, truth.dtype)),
+            rounded_reference_error=abs(value - narrowed_number(reference, truth.dtype)),
             reference_own_error=written(distance(reference, truth.value), reference),
             how=place.how(case),
             elapsed_ms=elapsed_ms,
@@ -130,11 +128,6 @@ class _Study:
         """How many different results the random orders gave; None for no orders."""
         orders = (arrays.permuted(case.op, number) for number in range(self._repeats.permutations))
         return len({place.computing(case, operands)().hex() for operands in orders}) or None
-
-
-def _narrowed(value: float, dtype: DType) -> float:
-    with np.errstate(over="ignore"):
-        return float(np.float64(value).astype(dtype.numpy))
 
 
 def _bound(case: Case, slot: str, truth: Truth, value: float) -> Bound:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.cores import usable_cores
-from kernels.dtypes import DType
 from kernels.generate.plan import Method, Plan, plan
+from kernels.narrow import narrow_into
 from kernels.source import GeneratedSource
 
 TILE = 1 << 13
@@ -64,13 +64,13 @@ def _floats(made: Plan) -> Fill:
         return np.arange(start, start + part.size, dtype=np.int64)
 
     def arange(part: NDArray[Any], start: int) -> None:
-        round_into(part, index(part, start).astype(np.float64), made.dtype)
+        narrow_into(part, index(part, start).astype(np.float64), made.dtype)
 
     def modulo(part: NDArray[Any], start: int) -> None:
-        round_into(part, (index(part, start) % made.period) * a, made.dtype)
+        narrow_into(part, (index(part, start) % made.period) * a, made.dtype)
 
     def pathological(part: NDArray[Any], start: int) -> None:
-        round_into(part, np.array([1e8, 1.0, -1e8])[index(part, start) % 3], made.dtype)
+        narrow_into(part, np.array([1e8, 1.0, -1e8])[index(part, start) % 3], made.dtype)
 
     match made.method:
         case Method.ARANGE:
@@ -96,7 +96,7 @@ def _floats(made: Plan) -> Fill:
                 compiled.fill_mixed(made64, first, key0, key1, a, b)
             case Method.ILL_CONDITIONED:
                 compiled.fill_ill_conditioned(made64, first, key0, key1, a, np.uint64(made.third))
-        round_into(part, made64, made.dtype)
+        narrow_into(part, made64, made.dtype)
 
     return random
 
@@ -142,18 +142,3 @@ def _integers(made: Plan) -> Fill:
         part[:] = words
 
     return fill
-
-
-def round_into(out: NDArray[Any], values: NDArray[Any], dtype: DType) -> None:
-    """Round finite float64 `values` once, to nearest even, into `out` of a float dtype.
-
-    ml_dtypes rounds float64 to bfloat16 by way of float32, that is twice; so round first to a multiple of bfloat16's
-    unit in the last place by adding and subtracting 1.5·2**52 units (the unit of |x| from its exponent bits, or that
-    of the subnormals where larger), which leaves nothing to round to the conversion.
-    """
-    if dtype.name == "bfloat16":
-        power = (values.view(np.int64) & 0x7FF0000000000000).view(np.float64)
-        anchor = np.maximum(power * (1.5 * 2.0 ** (53 - dtype.precision)), 1.5 * 2.0 ** (52 + dtype.min_exponent))
-        out[:] = np.copysign((values + anchor) - anchor, values).astype(np.float32)
-    else:
-        out[:] = values

@@ -32,6 +32,7 @@ from types import MappingProxyType
 from kernels.dtypes import DType
 from kernels.errors import InvalidInput
 from kernels.generate.distributions import Distribution, distribution_named
+from kernels.narrow import narrowed_number
 from kernels.source import GeneratedSource
 
 MAX_COUNT = 1 << 53
@@ -136,7 +137,7 @@ def _constant(source: GeneratedSource, numbers: _Numbers) -> Plan:
     dtype = source.dtype
     if dtype.is_float:
         top = largest(dtype)
-        return Plan(Method.CONSTANT, dtype, source.seed, a=numbers.real("value", -top, top))
+        return Plan(Method.CONSTANT, dtype, source.seed, a=narrowed_number(numbers.real("value", -top, top), dtype))
     return Plan(Method.CONSTANT, dtype, source.seed, low=numbers.whole("value", *dtype.bounds))
 
 
@@ -162,7 +163,7 @@ def _modulo(source: GeneratedSource, numbers: _Numbers) -> Plan:
             limit = 1 << dtype.precision
             raise InvalidInput(f"m must be at most {limit} for {dtype.name}, not {period}", "source.parameters.m")
         bound = largest(dtype) / max(1, period - 1) * (1 - 2.0**-6)  # room for the rounding of scale and product
-        scale = float(dtype.numpy.type(numbers.real("scale", -bound, bound)))
+        scale = narrowed_number(numbers.real("scale", -bound, bound), dtype)
         return Plan(Method.MODULO, dtype, source.seed, a=scale, period=period)
     low, high = dtype.bounds
     step = max(1, period - 1)

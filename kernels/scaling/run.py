@@ -3,12 +3,11 @@
 import time
 from collections.abc import Iterator
 
-import numpy as np
-
 from kernels.bench.summary import Summary
 from kernels.dtypes import DTYPES, DType
 from kernels.exact.finish import total
 from kernels.exact.state import ExactState
+from kernels.narrow import narrowed_number
 from kernels.outcome import Outcome
 from kernels.scaling.axes import Algorithm, Method, Mode, Scaling
 from kernels.scaling.crew import Call, Check, Collect, Exchange, Load, Piecewise, Post, Sample, Sum, Timing
@@ -166,4 +165,4 @@ class _Conductor:
 
 def value_of(held: Sum, dtype: DType) -> float:
     """What ranks hold, rounded once to the dtype of the elements."""
-    return total(held, dtype) if isinstance(held, ExactState) else float(np.asarray(held).astype(dtype.numpy))
+    return total(held, dtype) if isinstance(held, ExactState) else narrowed_number(held, dtype)

@@ -84,6 +84,8 @@ def test_a_number_is_an_array_of_one() -> None:
 def test_a_dtype_converts_each_element_once() -> None:
     assert as_numpy([0.1, 1e40], "bfloat16").dtype == ml_dtypes.bfloat16
     assert as_numpy([1, 2], "float16").dtype == np.float16
+    above_a_tie = 1.0 + 2.0**-8 + 2.0**-40  # which ml_dtypes' own conversion, by way of float32, takes for the tie
+    assert as_numpy([[above_a_tie]], "bfloat16").astype(float).tolist() == [[1.0 + 2.0**-7]]
 
 
 @pytest.mark.parametrize("data", [["a"], [1j], [{"x": 1}], np.array(["2026-01-01"], dtype="M8[D]")])

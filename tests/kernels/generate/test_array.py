@@ -88,10 +88,9 @@ def test_modulo_multiplies_in_the_dtype() -> None:
     assert generate(named, 0, 1024).tobytes() == wanted.tobytes()
 
 
-def test_rounding_to_bfloat16_is_done_once() -> None:
-    # Just above a tie of bfloat16: by way of float32 it becomes the tie, and then even.
-    values = np.array([1.0 + 2.0**-8 + 2.0**-40, -(1.0 + 2.0**-8 + 2.0**-40), 1.0 + 2.0**-8, 2.0**-134, -(2.0**-140)])
-    out = np.empty(5, dtype=DTYPES["bfloat16"].numpy)
-    array.round_into(out, values, DTYPES["bfloat16"])
-    assert out.astype(np.float64).tolist() == [1.0 + 2.0**-7, -1.0 - 2.0**-7, 1.0, 0.0, -0.0]
-    assert np.signbit(out.astype(np.float64)[4])
+@pytest.mark.parametrize("distribution", ["constant", "modulo"])
+def test_a_parameter_is_rounded_to_the_dtype_once(distribution: str) -> None:
+    above = 1.0 + 2.0**-8 + 2.0**-40  # a tie of bfloat16: by way of float32 it becomes the tie, and then even
+    parameters = {"value": above} if distribution == "constant" else {"m": 2, "scale": above}
+    named = GeneratedSource(distribution, 2, 0, DTYPES["bfloat16"], parameters)
+    assert float(generate(named, 0, 2)[1]) == 1.0 + 2.0**-7
