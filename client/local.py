@@ -6,12 +6,10 @@ from typing import Any
 from numpy.typing import NDArray
 
 from client.packages import installed
-from kernels import ArraySource, Reduction, Unavailable, open_backend
-from kernels.dtypes import dtype_of
-from kernels.errors import InvalidInput
-from kernels.exact import ExactState, value_of
-from kernels.operands import check, check_counts
-from kernels.ops import NanPolicy, Terms, op_named
+from kernels import AUTO, EXACT, ArraySource, InvalidInput, Reduction, Unavailable, empty_value, open_backend
+from kernels.exact import ORIGIN, ExactState, value_of
+from kernels.operands import Operands, operands
+from kernels.ops import NanPolicy, Op, op_named
 
 
 def reduce(
@@ -29,43 +27,31 @@ def reduce(
     installation the exact strategy of sums and products, in NumPy, much slower and with the same bits. Raises
     InvalidInput, and Unavailable for what only the server's packages compute.
     """
+    first, second = ArraySource(array), None if other is None else ArraySource(other)
+    policy = _policy(nan_policy)
     if installed("numba"):
-        sources = [ArraySource(one) for one in (array, other) if one is not None]
-        return open_backend("cpu").reduce(
-            sources[0],
-            op,
-            strategy=strategy,
-            nan_policy=_policy(nan_policy),
-            ddof=ddof,
-            other=sources[1] if len(sources) > 1 else None,
-        )
-    return _portable(array, op, other, strategy=strategy, nan_policy=nan_policy)
-
-
-def _portable(array: NDArray[Any], op: str, other: NDArray[Any] | None, *, strategy: str, nan_policy: str) -> Reduction:
-    row, dtype = op_named(op), dtype_of(array.dtype)
-    if (
-        row.terms not in (Terms.VALUES, Terms.PRODUCTS)
-        or strategy not in ("auto", "exact")
-        or nan_policy != "propagate"
-    ):
+        backend = open_backend("cpu")
+        return backend.reduce(first, op, strategy=strategy, nan_policy=policy, ddof=ddof, other=second)
+    row = op_named(op)
+    taken = operands(row, first, second, ddof)
+    if row.terms not in ORIGIN or strategy not in (AUTO, EXACT) or policy is not NanPolicy.PROPAGATE:
         raise Unavailable(f"{op} needs the server's packages here: pip install 'warpfold[server]'")
+    return _portable(row, taken, array.reshape(-1), None if other is None else other.reshape(-1))
+
+
+def _portable(row: Op, taken: Operands, array: NDArray[Any], other: NDArray[Any] | None) -> Reduction:
     started = time.perf_counter()
-    if row.sources == 2:
-        if other is None:
-            raise InvalidInput(f"{op} takes two arrays", "other")
-        check(row, dtype, dtype_of(other.dtype), 0)
-        check_counts(row, array.size, other.size)
-        state = ExactState.of_products(array.reshape(-1), other.reshape(-1))
+    if other is not None:
+        state = ExactState.of_products(array, other)
     else:
-        state = ExactState.of(array, row.terms, magnitudes=op == "norm1")
-    result = row.result_dtype(dtype)
+        state = ExactState.of(array, row.terms, magnitudes=row.name == "norm1")
+    result = taken.result_dtype(row)
     return Reduction(
-        value=value_of(row, state, result),
+        value=value_of(row, state, result) if state.count else empty_value(row, taken.source.dtype),
         dtype=result,
         count=state.count,
-        op=op,
-        strategy="exact",
+        op=row.name,
+        strategy=EXACT,
         correctly_rounded=True,
         load_ms=0.0,
         kernel_ms=(time.perf_counter() - started) * 1000,

@@ -38,20 +38,36 @@ def test_two_arrays(installed: bool) -> None:
     assert result.value == 2.0
 
 
+def test_two_arrays_of_different_dtypes_give_the_narrowest_that_holds_both(installed: bool) -> None:
+    result = reduce(np.array([300.0], dtype=np.float16), "dot", other=np.array([1000.5]))
+    assert (result.value, result.dtype) == (300_150.0, "float64")
+
+
+def test_nothing_has_the_value_that_the_service_gives_it(installed: bool) -> None:
+    nothing = DATA[:0]
+    assert reduce(nothing).value == reduce(nothing, "dot", other=nothing).value == 0.0
+    with pytest.raises(InvalidInput, match="sum_squares of no elements is undefined"):
+        reduce(nothing, "sum_squares")
+
+
 @pytest.mark.usefixtures("installed")
 def test_bad_input_is_named() -> None:
     with pytest.raises(InvalidInput, match="unknown op"):
         reduce(DATA, "sun")
-    with pytest.raises(InvalidInput):
+    with pytest.raises(InvalidInput, match="dot needs a second source"):
         reduce(DATA, "dot")
-    with pytest.raises(InvalidInput):
+    with pytest.raises(InvalidInput, match="5,000 and 4,999 elements"):
         reduce(DATA, "dot", other=DATA[:-1])
+    with pytest.raises(InvalidInput, match="sum takes no second source"):
+        reduce(DATA, other=DATA)
+    with pytest.raises(InvalidInput, match="sum takes no ddof"):
+        reduce(DATA, ddof=1)
+    with pytest.raises(InvalidInput, match="unknown NaN policy"):
+        reduce(DATA, nan_policy="never")
 
 
 def test_what_needs_the_server_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     assert reduce(DATA, "argmax").value == int(DATA.argmax())
-    with pytest.raises(InvalidInput, match="NaN policy"):
-        reduce(DATA, nan_policy="never")
     monkeypatch.setattr(client.local, "installed", lambda name: False)
     for op, strategy, policy in (
         ("argmax", "auto", "propagate"),
