@@ -4,11 +4,11 @@ import base64
 from collections.abc import Sequence
 
 from app.exact_states.views import Merged, MergeRequest
-from app.results.reduce import check_length, hex_of
+from app.results.json_value import check_length, hex_of
 from kernels.dtypes import dtype_named
 from kernels.errors import InvalidInput
 from kernels.exact import ExactState, StateError, value_of
-from kernels.ops import Terms, op_named
+from kernels.ops import Terms, empty_value, op_named
 
 
 def merge(request: MergeRequest) -> Merged:
@@ -17,9 +17,10 @@ def merge(request: MergeRequest) -> Merged:
     if op.terms is Terms.NONE:
         raise InvalidInput(f"{op.name} adds nothing up, so it has no exact state", "op")
     merged = _sum(request.states, op.terms)
-    dtype = op.result_dtype(dtype_named(request.dtype))
+    elements = dtype_named(request.dtype)
+    dtype = op.result_dtype(elements)
     try:
-        value = value_of(op, merged, dtype)
+        value = value_of(op, merged, dtype) if merged.count else empty_value(op, elements)
     except InvalidInput as error:
         raise InvalidInput(str(error), "states") from None
     check_length(value)

@@ -97,8 +97,15 @@ def test_an_op_without_a_state_is_named(refusing: httpx.Client) -> None:
     assert fault(merge(refusing, [state([1.0])], op="total"))[0] == "op"
 
 
-def test_a_mean_of_nothing_and_a_fraction_as_an_integer_are_refused(refusing: httpx.Client) -> None:
-    assert fault(merge(refusing, [state([])], op="mean"))[0] == "states"
+@pytest.mark.parametrize(
+    ("op", "terms"), [("mean", Terms.VALUES), ("norm1", Terms.VALUES), ("sum_squares", Terms.PRODUCTS)]
+)
+def test_what_a_job_refuses_of_no_elements_is_refused(refusing: httpx.Client, op: str, terms: Terms) -> None:
+    assert fault(merge(refusing, [state([], terms)], op=op)) == ("states", f"{op} of no elements is undefined")
+    assert merge(refusing, [state([])]).json()["value"] == 0.0
+
+
+def test_a_fraction_as_an_integer_is_refused(refusing: httpx.Client) -> None:
     assert fault(merge(refusing, [state([0.5])], dtype="int64"))[0] == "states"
 
 
