@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Tag
 
-from app.results.reduce import JsonValue
+from app.results.json_value import JsonValue
 from client import html
 
 

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
@@ -22,8 +22,11 @@ from app.jobs.reduce_spec import ReduceSpec
 from app.jobs.scaling_spec import ScalingSpec
 from app.jobs.sources import GenerateSource
 from app.jobs.task_spec import TaskSpec, task_spec
+from app.results.json_value import check_length, hex_of
 from app.results.measurement import Measurement
-from app.results.reduce import DeviceView, Provenance, ReduceResult, Timings, as_json, check_length, hex_of
+from app.results.provenance import DeviceView, Provenance
+from app.results.reduce import ReduceResult
+from app.results.timings import Timings
 from kernels import open_backend
 from kernels.backend import Reduction
 from kernels.errors import InvalidInput
@@ -54,8 +57,7 @@ class Kernels:
     def __init__(self, slot: str, worker: str, folders: Folders) -> None:
         self._backend = open_backend(slot)
         self._folders = folders
-        facts = asdict(self._backend.device)
-        self._device = DeviceView(**{**facts, "versions": dict(self._backend.device.versions)})
+        self._device = DeviceView.of(self._backend.device)
         self._origin = Origin(worker, socket.gethostname(), version("warpfold"), _commit())
 
     @property
@@ -132,7 +134,7 @@ class Kernels:
         )
         read = sum(one.count * one.dtype.itemsize for one in (source, other) if one is not None)
         point = self._point(reduction, source.count, source.dtype.name, read)
-        return Success(as_json(result), (point,))
+        return Success(result.model_dump(mode="json"), (point,))
 
     def _point(self, reduction: Reduction, n: int, dtype: str, read: int) -> Measurement:
         return Measurement(

@@ -11,7 +11,7 @@ from app.catalogue.repository import READY, Worker
 from app.catalogue.views import Catalogue, DeviceInUse, Devices, Strategies, StrategyView, Workers, WorkerView
 from app.context import Using
 from app.openapi import answers
-from app.results.reduce import DeviceView
+from app.results.provenance import DeviceView
 from kernels.catalog import strategies
 
 router = APIRouter(prefix="/v1", tags=["catalogue"])

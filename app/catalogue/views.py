@@ -6,7 +6,7 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from app.jobs.reading import Reading
-from app.results.reduce import DeviceView
+from app.results.provenance import DeviceView
 from kernels.catalog import Strategy
 from kernels.dtypes import DTYPES, DType
 from kernels.generate import DISTRIBUTIONS, Distribution

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from app.jobs.fields import DTypeName, OpName
-from app.results.reduce import JsonValue
+from app.results.json_value import JsonValue
 
 MOST_STATES = 10_000
 

@@ -15,7 +15,7 @@ from pydantic import (
 from pydantic.config import JsonDict
 from pydantic_core import core_schema
 
-from app.jobs.frozen import Frozen
+from app.frozen import Frozen
 from app.jobs.webhook import Webhook
 from kernels.catalog import strategy_names
 from kernels.dtypes import DTYPES

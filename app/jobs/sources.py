@@ -4,8 +4,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import FailFast, Field, StringConstraints, model_validator
 
+from app.frozen import Frozen
 from app.jobs.fields import MAX_ELEMENTS, DistributionName, DTypeName, Number, Parameter
-from app.jobs.frozen import Frozen
 from kernels.dtypes import DType, dtype_named
 from kernels.generate import plan
 from kernels.source import GeneratedSource

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from app.jobs.frozen import Frozen
+from app.frozen import Frozen
 from app.jobs.task_spec import TaskSpec
 
 MAX_CHILDREN = 200

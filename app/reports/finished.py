@@ -12,7 +12,7 @@ from app.jobs.spec import JobSpec, job_spec
 from app.results import repository as results
 from app.results.measurement import Measurement
 from app.results.preset import PresetResult
-from app.results.reduce import DeviceView, Provenance
+from app.results.provenance import DeviceView, Provenance
 from app.results.result import JobResult
 
 _RESULT: TypeAdapter[JobResult] = TypeAdapter(JobResult)

@@ -13,7 +13,8 @@ from app.reports.kinds.tables import tables_of
 from app.reports.part import parts_of
 from app.reports.parts import ChartView
 from app.reports.report import Comparison, Report
-from app.results.reduce import ReduceResult, hex_of
+from app.results.json_value import hex_of
+from app.results.reduce import ReduceResult
 from kernels.ops import Value, op_named
 
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.charts.chart import Chart
 from app.jobs.states import Status
-from app.results.reduce import DeviceView, Provenance
+from app.results.provenance import DeviceView, Provenance
 
 
 class _Part(BaseModel):

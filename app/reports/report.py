@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 from app.jobs.states import Status
 from app.reports.parts import ChartView, Part, Table
-from app.results.reduce import JsonValue
+from app.results.json_value import JsonValue
 from app.results.result import JobResult
 
 

@@ -1,6 +1,6 @@
 """Numbers and names as reports write them."""
 
-from app.results.reduce import DeviceView
+from app.results.provenance import DeviceView
 
 ABSENT = "–"
 """Where a table has nothing to say."""

@@ -4,8 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from app.results.benchmark import BenchmarkTimings
-from app.results.reduce import DeviceView, Frozen, JsonValue, Provenance
+from app.frozen import Frozen
+from app.results.json_value import JsonValue
+from app.results.provenance import DeviceView, Provenance
+from app.results.timings import StudyTimings
 from kernels.accuracy.point import BoundVerdict
 from kernels.outcome import Outcome
 
@@ -65,7 +67,7 @@ class AccuracyResult(Frozen):
     exceeded: int = Field(description="points whose error is beyond their bound")
     backend: Literal["cpu", "cuda"]
     device: DeviceView
-    timings: BenchmarkTimings
+    timings: StudyTimings
     provenance: Provenance
 
 
@@ -95,5 +97,5 @@ class ThreeNumbersResult(Frozen):
     distinct_values: int = Field(description="of the sums; 1 if addition were associative here")
     backend: Literal["cpu", "cuda"]
     device: DeviceView
-    timings: BenchmarkTimings
+    timings: StudyTimings
     provenance: Provenance

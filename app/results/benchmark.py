@@ -4,14 +4,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from app.results.reduce import DeviceView, Frozen, Provenance
-
-
-class BenchmarkTimings(Frozen):
-    """Where the time of the job went, in milliseconds."""
-
-    queued_ms: float = Field(description="from acceptance to start")
-    total_ms: float = Field(description="from start to result, in the worker")
+from app.frozen import Frozen
+from app.results.provenance import DeviceView, Provenance
+from app.results.timings import StudyTimings
 
 
 class BenchmarkResult(Frozen):
@@ -26,5 +21,5 @@ class BenchmarkResult(Frozen):
     peak_gbps: float | None = Field(description="memory clock × bus width; null where the device does not tell")
     backend: Literal["cpu", "cuda"]
     device: DeviceView
-    timings: BenchmarkTimings
+    timings: StudyTimings
     provenance: Provenance

@@ -4,7 +4,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from app.results.reduce import DeviceView, Frozen, JsonValue, Provenance, Timings
+from app.frozen import Frozen
+from app.results.json_value import JsonValue
+from app.results.provenance import DeviceView, Provenance
+from app.results.timings import Timings
 
 
 class CheckView(Frozen):

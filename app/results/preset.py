@@ -4,7 +4,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from app.results.reduce import Frozen
+from app.frozen import Frozen
 
 
 class ChildOutcome(Frozen):

@@ -4,8 +4,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from app.results.benchmark import BenchmarkTimings
-from app.results.reduce import DeviceView, Frozen, Provenance
+from app.frozen import Frozen
+from app.results.provenance import DeviceView, Provenance
+from app.results.timings import StudyTimings
 from kernels.outcome import Outcome
 
 
@@ -60,5 +61,5 @@ class ProfileResult(Frozen):
     failed: int
     backend: Literal["cpu", "cuda"]
     device: DeviceView
-    timings: BenchmarkTimings
+    timings: StudyTimings
     provenance: Provenance

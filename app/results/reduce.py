@@ -1,93 +1,14 @@
 """The result of a reduction, as stored and as served."""
 
-import math
-from typing import Annotated, Any, Literal
+from typing import Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PlainSerializer,
-    StrictBool,
-    StrictFloat,
-    StrictInt,
-    WithJsonSchema,
-)
+from pydantic import ConfigDict, Field
 from pydantic.config import JsonDict
 
-from kernels.errors import InvalidInput
-from kernels.ops import Value
-
-MAX_DIGITS = 4300
-"""Longest integer in decimal digits that a result may have: Python and other readers of JSON refuse longer ones."""
-
-_NON_FINITE = ("nan", "inf", "-inf")
-_TOO_LONG: int = 10**MAX_DIGITS
-
-
-def _written(value: Value) -> Value | str:
-    """What JSON can say: a non-finite float by name, everything else as it is (integers of any size)."""
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _read(value: object) -> object:
-    return float(value) if value in _NON_FINITE and isinstance(value, str) else value
-
-
-JsonValue = Annotated[
-    StrictBool | StrictInt | StrictFloat,
-    BeforeValidator(_read),
-    PlainSerializer(_written, when_used="json"),
-    WithJsonSchema(
-        {
-            "anyOf": [{"type": "number"}, {"type": "boolean"}, {"type": "string", "enum": list(_NON_FINITE)}],
-            "description": 'a number (integers exact, of any size), a bool, or "nan", "inf", "-inf"',
-        }
-    ),
-]
-"""A reduced value: a Python bool, int or float here, and in JSON a bool, number or the name of a non-finite one."""
-
-
-class Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class DeviceView(Frozen):
-    """A device, as `kernels.backend.Device` describes it."""
-
-    backend: Literal["cpu", "cuda"]
-    name: str
-    index: int
-    memory_bytes: int
-    cores: int = Field(description="streaming multiprocessors, or logical CPUs")
-    compute_capability: str | None = Field(description='"9.0" for an H200; null for a CPU')
-    uuid: str | None
-    versions: dict[str, str] = Field(description="driver, runtime and libraries in use")
-
-
-class Timings(Frozen):
-    """Where the time of a job went, in milliseconds."""
-
-    queued_ms: float = Field(description="from acceptance to start")
-    load_ms: float = Field(description="reading or generating the data and moving it to the device")
-    kernel_ms: float = Field(description="the reduction itself; device time by events on a GPU")
-    total_ms: float = Field(description="from start to result, in the worker")
-
-
-class Provenance(Frozen):
-    """What it takes to repeat the result."""
-
-    warpfold: str = Field(description="version of the service")
-    commit: str | None = Field(description="of the service's source, where known")
-    python: str
-    libraries: dict[str, str] = Field(description="versions of numpy, numba, cupy, driver, …")
-    host: str
-    worker: str
-    attempt: int
-    spec_sha256: str = Field(description="of the spec as canonical JSON")
-    seed: int | None = Field(description="of a generated source")
-
+from app.frozen import Frozen
+from app.results.json_value import JsonValue
+from app.results.provenance import DeviceView, Provenance
+from app.results.timings import Timings
 
 _EXAMPLE: JsonDict = {
     "value": 1.0,
@@ -141,22 +62,3 @@ class ReduceResult(Frozen):
     timings: Timings
     provenance: Provenance
     state: str | None = Field(description="base64 of the exact accumulator's canonical bytes, for /v1/states/merge")
-
-
-def hex_of(value: Value) -> str | None:
-    """`float.hex` of a float ("nan", "inf", "-inf" for non-finite ones), None for integers and bools."""
-    return value.hex() if isinstance(value, float) else None
-
-
-def check_length(value: Value) -> None:
-    """Raise InvalidInput if `value` is an integer too long to be served: a product of many integers."""
-    if isinstance(value, int) and abs(value) >= _TOO_LONG:
-        raise InvalidInput(
-            f"the result is an integer of {value.bit_length()} bits, longer than the {MAX_DIGITS} decimal digits "
-            "that readers of JSON accept; reduce as a float dtype instead"
-        )
-
-
-def as_json(result: ReduceResult) -> dict[str, Any]:
-    """The JSON object to store: every number in it is finite."""
-    return result.model_dump(mode="json")

@@ -4,8 +4,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from app.results.benchmark import BenchmarkTimings
-from app.results.reduce import DeviceView, Frozen, JsonValue, Provenance
+from app.frozen import Frozen
+from app.results.json_value import JsonValue
+from app.results.provenance import DeviceView, Provenance
+from app.results.timings import StudyTimings
 from kernels.outcome import Outcome
 from kernels.scaling.axes import Algorithm, Method, Mode, Scaling
 
@@ -80,5 +82,5 @@ class ScalingResult(Frozen):
     suspect: int = Field(description="of those measured")
     backend: Literal["cpu", "cuda"]
     device: DeviceView
-    timings: BenchmarkTimings
+    timings: StudyTimings
     provenance: Provenance

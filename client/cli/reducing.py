@@ -7,7 +7,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from app.results.reduce import hex_of
+from app.results.json_value import hex_of
 from client import local
 from client.cli import output
 from client.cli.completion import complete_op

@@ -43,4 +43,4 @@ def nccl_version() -> str:
         version = int(nccl.get_version())
     except (ImportError, AttributeError, RuntimeError) as error:
         raise Unavailable(f"NCCL cannot be loaded: {error}") from error
-    return f"{version // 10000}.{version // 100 % 100}.{version % 100}"
+    return f"{version // 10_000}.{version // 100 % 100}.{version % 100}"  # NCCL_VERSION_CODE since 2.9

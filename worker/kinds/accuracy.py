@@ -7,7 +7,6 @@ from math import isfinite
 
 from app.jobs.accuracy_spec import AccuracySpec, ThreeNumbersSpec
 from app.results.accuracy import AccuracyPoint, AccuracyResult, OrderView, ThreeNumbersResult
-from app.results.benchmark import BenchmarkTimings
 from app.results.measurement import Measurement
 from kernels.accuracy import BoundVerdict, Case, Point
 from kernels.accuracy.study import Repeats, run
@@ -75,7 +74,7 @@ def add_three_numbers(attempt: Attempt, spec: ThreeNumbersSpec) -> Success:
         distinct_values=len({order.value for order in added.orders}),
         backend=attempt.device.backend,
         device=attempt.device,
-        timings=_timings(attempt),
+        timings=attempt.timings(),
         provenance=attempt.provenance,
     )
     return Success(result.model_dump(mode="json"))
@@ -133,10 +132,6 @@ def _result(attempt: Attempt, points: Sequence[AccuracyPoint]) -> AccuracyResult
         exceeded=sum(point.bound_verdict == BoundVerdict.EXCEEDED for point in points),
         backend=attempt.device.backend,
         device=attempt.device,
-        timings=_timings(attempt),
+        timings=attempt.timings(),
         provenance=attempt.provenance,
     )
-
-
-def _timings(attempt: Attempt) -> BenchmarkTimings:
-    return BenchmarkTimings(queued_ms=attempt.queued_ms, total_ms=attempt.elapsed_ms())

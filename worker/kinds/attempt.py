@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from app.results.reduce import DeviceView, Provenance
+from app.results.provenance import DeviceView, Provenance
+from app.results.timings import StudyTimings
 from kernels.backend import Backend
 
 
@@ -16,3 +17,7 @@ class Attempt:
     provenance: Provenance
     queued_ms: float
     elapsed_ms: Callable[[], float]
+
+    def timings(self) -> StudyTimings:
+        """Of a job of many points, up to now."""
+        return StudyTimings(queued_ms=self.queued_ms, total_ms=self.elapsed_ms())

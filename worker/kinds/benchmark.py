@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from app.jobs.benchmark_spec import BenchmarkSpec
-from app.results.benchmark import BenchmarkResult, BenchmarkTimings
+from app.results.benchmark import BenchmarkResult
 from app.results.measurement import Measurement
 from kernels.bench import Cache, Case, Flag, Point, Record, Rig, open_rig, record_of, run
 from kernels.outcome import Outcome
@@ -67,6 +67,6 @@ def _result(attempt: Attempt, rig: Rig, rows: Sequence[Measurement]) -> Benchmar
         peak_gbps=next((row.peak_gbps for row in rows if row.peak_gbps), None),
         backend=attempt.device.backend,
         device=attempt.device,
-        timings=BenchmarkTimings(queued_ms=attempt.queued_ms, total_ms=attempt.elapsed_ms()),
+        timings=attempt.timings(),
         provenance=attempt.provenance,
     )

@@ -4,7 +4,7 @@ import numpy as np
 
 from app.jobs.cluster_spec import ClusterSpec
 from app.results.cluster import CheckView, ClusterResult
-from app.results.reduce import Timings
+from app.results.timings import Timings
 from kernels.puzzles import checks, solve
 from kernels.puzzles.model import model
 from worker.kinds.attempt import Attempt

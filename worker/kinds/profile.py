@@ -4,7 +4,6 @@ from collections import Counter
 from dataclasses import asdict
 
 from app.jobs.profile_spec import ProfileSpec
-from app.results.benchmark import BenchmarkTimings
 from app.results.profile import ProfilePoint, ProfileResult
 from kernels.backend import Backend
 from kernels.cuda.backend import CudaBackend
@@ -40,7 +39,7 @@ def profile_kernels(attempt: Attempt, spec: ProfileSpec, tell: Tell) -> Success:
         failed=outcomes[Outcome.FAILED],
         backend=attempt.device.backend,
         device=attempt.device,
-        timings=BenchmarkTimings(queued_ms=attempt.queued_ms, total_ms=attempt.elapsed_ms()),
+        timings=attempt.timings(),
         provenance=attempt.provenance.model_copy(update={"libraries": libraries}),
     )
     return Success(result.model_dump(mode="json"))

@@ -3,10 +3,8 @@
 from dataclasses import asdict
 
 from app.jobs.scaling_spec import ScalingSpec
-from app.results.benchmark import BenchmarkTimings
-from app.results.reduce import DeviceView
+from app.results.provenance import DeviceView
 from app.results.scaling import MessagePoint, ScalingPoint, ScalingResult
-from kernels.backend import Device
 from kernels.outcome import Outcome
 from kernels.scaling.records import ArrayRecord, Libraries, MessageRecord
 from kernels.scaling.run import run
@@ -40,7 +38,7 @@ def measure_scaling(attempt: Attempt, spec: ScalingSpec, tell: Tell) -> Success:
         dtype=study.dtype,
         distribution=spec.distribution,
         note=site.note,
-        devices=tuple(_view(device) for device in site.devices),
+        devices=tuple(map(DeviceView.of, site.devices)),
         available=site.available,
         points=tuple(arrays),
         messages=tuple(messages),
@@ -50,11 +48,7 @@ def measure_scaling(attempt: Attempt, spec: ScalingSpec, tell: Tell) -> Success:
         suspect=sum(point.suspect is not None for point in arrays),
         backend=attempt.device.backend,
         device=attempt.device,
-        timings=BenchmarkTimings(queued_ms=attempt.queued_ms, total_ms=attempt.elapsed_ms()),
+        timings=attempt.timings(),
         provenance=provenance,
     )
     return Success(result.model_dump(mode="json"))
-
-
-def _view(device: Device) -> DeviceView:
-    return DeviceView(**{**asdict(device), "versions": dict(device.versions)})

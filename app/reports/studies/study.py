@@ -7,7 +7,7 @@ from typing import TypeVar
 from app.charts.chart import Chart
 from app.reports.finished import Finished
 from app.reports.parts import Compared, Finding, Verdict
-from app.results.reduce import DeviceView
+from app.results.provenance import DeviceView
 from app.results.result import JobResult
 
 R = TypeVar("R", bound=JobResult)

@@ -13,6 +13,7 @@ from kernels.cuda.exact import ExactAccumulator
 from kernels.cuda.failures import cuda_errors
 from kernels.cuda.feed import carrier
 from kernels.cuda.generator import fill
+from kernels.cuda.installation import nccl_version
 from kernels.cuda.scaling import nccl
 from kernels.cuda.scaling.seat import Seat
 from kernels.dtypes import DType
@@ -44,7 +45,7 @@ class CudaCrew:
     def versions(self) -> tuple[tuple[str, str], ...]:
         import cupy
 
-        return (("cupy", cupy.__version__), ("nccl", nccl.version()))
+        return (("cupy", cupy.__version__), ("nccl", nccl_version()))
 
     @property
     def token(self) -> object:

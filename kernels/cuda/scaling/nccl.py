@@ -20,12 +20,6 @@ def nccl_errors(doing: str) -> Iterator[None]:
             raise CudaError(f"{doing}: {error}") from error
 
 
-def version() -> str:
-    """NCCL's, "2.28.9"."""
-    code = int(_nccl().get_version())
-    return f"{code // 10_000}.{code % 10_000 // 100}.{code % 100}"  # NCCL_VERSION_CODE since 2.9
-
-
 def new_token() -> tuple[int, ...]:
     """What the processes of one team find each other by."""
     with nccl_errors("NCCL's unique id"):

@@ -3,7 +3,7 @@ from dataclasses import replace
 import httpx
 
 from app.jobs import leases
-from app.results.reduce import DeviceView
+from app.results.provenance import DeviceView
 from kernels.catalog import strategies
 from kernels.dtypes import DTYPES
 from kernels.generate import DISTRIBUTIONS

@@ -7,7 +7,7 @@ import pytest
 from app.jobs import leases
 from app.jobs.states import Reason
 from app.reports.report import Report
-from app.results.reduce import hex_of
+from app.results.json_value import hex_of
 from tests.app.api import RESULT, Api
 
 EVIL = "</td><script>alert(1)</script>|`*[x](javascript:1)"

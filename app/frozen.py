@@ -1,4 +1,4 @@
-"""The base of everything that a spec is made of."""
+"""The base of specs and results: what is stored and compared."""
 
 from pydantic import BaseModel, ConfigDict
 
