@@ -58,6 +58,6 @@ def errors(
             f"{significant(float(worst.absolute_error or 0.0))} at {worst.n:,} elements.",
         ),
         Axis("elements"),
-        Axis("absolute error", format="~g"),
+        Axis("absolute error", format=",~g"),
         lines,
     )

@@ -5,10 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import TypeAdapter
-
-from app.dashboard.facts import text_of
-from app.jobs.repository import Job
+from app.results.facts import text_of
 from app.results.repository import Measured
 from app.results.result import JobResult
 
@@ -30,13 +27,10 @@ class Figure:
     rows: Sequence[Sequence[str]]
 
 
-def figures_of_job(job: Job, points: Sequence[Measured]) -> list[Figure]:
-    """The charts of a job that succeeded. Loads Altair the first time: call it in a thread."""
-    if job.result is None:
-        return []
+def figures_of_result(result: JobResult, points: Sequence[Measured]) -> list[Figure]:
+    """The charts of a result. Loads Altair the first time: call it in a thread."""
     from app.charts.of_result import charts_of
 
-    result = TypeAdapter[JobResult](JobResult).validate_json(job.result)
     return [_figure(chart) for chart in charts_of(result, points)[:_MOST]]
 
 

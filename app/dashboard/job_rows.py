@@ -7,9 +7,9 @@ from datetime import datetime
 from uuid import UUID
 
 from app.auth.repository import Principal
-from app.dashboard.summary import summary_of
 from app.jobs.repository import Job
 from app.jobs.states import Status
+from app.jobs.summary import summary_of
 
 
 @dataclass(frozen=True, slots=True)

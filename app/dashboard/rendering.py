@@ -11,8 +11,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import Response
 
+from app import words
 from app.auth.repository import Principal
-from app.dashboard import words
 from app.dashboard.assets import url_of
 
 _HTML = "text/html; charset=utf-8"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 from sqlalchemy import Connection
 
 from app.jobs import repository as jobs
@@ -13,9 +13,7 @@ from app.results import repository as results
 from app.results.measurement import Measurement
 from app.results.preset import PresetResult
 from app.results.provenance import DeviceView, Provenance
-from app.results.result import JobResult
-
-_RESULT: TypeAdapter[JobResult] = TypeAdapter(JobResult)
+from app.results.result import JobResult, result_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +54,7 @@ def finished(connection: Connection, job_id: UUID) -> Finished | None:
     return Finished(
         job=job,
         spec=_spec(job.spec),
-        result=None if job.result is None else _RESULT.validate_json(job.result),
+        result=None if job.result is None else result_of(job.result),
         points=tuple(results.points_of(connection, job_id, None)) if job.kind == "benchmark" else (),
         children=tuple(child for child in children if child is not None),
     )

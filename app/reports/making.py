@@ -7,6 +7,7 @@ from app.jobs.preset_spec import PresetSpec
 from app.jobs.reduce_spec import ReduceSpec
 from app.jobs.sources import DatasetSource, PathSource, Source, ValuesSource
 from app.jobs.spec import JobSpec
+from app.jobs.summary import summary_of
 from app.reports.expected import Expected, expected_of
 from app.reports.finished import Finished
 from app.reports.kinds.tables import tables_of
@@ -48,7 +49,9 @@ def report_of(found: Finished) -> Report:
 def _asked(spec: JobSpec | None, kind: str) -> str:
     if isinstance(spec, PresetSpec):
         return f"preset {spec.preset}"
-    return _reduction(spec) if isinstance(spec, ReduceSpec) else f"a {kind} job"
+    if isinstance(spec, ReduceSpec):
+        return _reduction(spec)
+    return f"a {kind} job" if spec is None else f"{kind}: {summary_of(kind, spec.model_dump(mode='json'))}"
 
 
 def _reduction(spec: ReduceSpec) -> str:

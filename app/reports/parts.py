@@ -1,5 +1,6 @@
 """What reports are made of besides a job's own facts: tables, charts, published figures beside measured ones."""
 
+import re
 from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
@@ -8,11 +9,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.charts.chart import Chart
 from app.jobs.states import Status
+from app.reports.words import ABSENT
 from app.results.provenance import DeviceView, Provenance
 
 
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True)
+
+
+_NUMBER = re.compile(r"-?[\d,]*\.?\d+(e[+-]?\d+)?( ?[%×B]| – \d.*| of \d+)?|-?inf|nan")
 
 
 class Table(_Part):
@@ -22,6 +27,11 @@ class Table(_Part):
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str | None = None
+
+    def is_numeric(self, column: int) -> bool:
+        """Whether the column holds numbers and nothing else: these stand at its right."""
+        cells = {row[column] for row in self.rows} - {ABSENT, ""}
+        return bool(self.columns and cells) and all(map(_NUMBER.fullmatch, cells))
 
 
 class Verdict(StrEnum):

@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
@@ -12,6 +11,7 @@ from app.charts.chart import Chart
 from app.reports.parts import Part, Table, Verdict
 from app.reports.report import Report
 from app.reports.words import ABSENT, milliseconds
+from app.results.facts import facts_of
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~&])")
 
@@ -147,8 +147,9 @@ def _facts(report: Report) -> list[Table]:
         # Its parts (timings, device, provenance) become tables of their own; the rest is the first.
         result = report.result.model_dump(mode="json")
         parts = {name: part for name, part in result.items() if isinstance(part, dict)}
-        tables.append(_pairs("Result", _rows({k: v for k, v in result.items() if k not in parts})))
-        tables += [_pairs(name.capitalize(), _rows(part)) for name, part in parts.items()]
+        told = {"Result": {name: value for name, value in result.items() if name not in parts}}
+        told |= {name.capitalize(): part for name, part in parts.items()}
+        tables += [_pairs(title, facts_of(title, part).rows) for title, part in told.items()]
     moments = {"submitted": report.created_at, "started": report.started_at, "ended": report.finished_at}
     rows = [(name, moment.isoformat(" ", "milliseconds")) for name, moment in moments.items() if moment is not None]
     return [*tables, _pairs("Job", [*rows, *((f"tag {name}", value) for name, value in sorted(report.tags.items()))])]
@@ -156,30 +157,6 @@ def _facts(report: Report) -> list[Table]:
 
 def _pairs(title: str, rows: list[tuple[str, str]]) -> Table:
     return Table(title=title, columns=(), rows=tuple(rows))
-
-
-def _rows(part: Mapping[str, Any]) -> list[tuple[str, str]]:
-    rows: list[tuple[str, str]] = []
-    for name, value in part.items():
-        if isinstance(value, dict):
-            rows += [(f"{_words(name)} {inner}", text) for inner, text in _rows(value)]
-        elif not (isinstance(value, list) and any(isinstance(one, dict) for one in value)):  # those have tables
-            rows.append((_words(name), _text(name, value)))
-    return rows
-
-
-def _words(name: str) -> str:
-    return name.removesuffix("_ms").replace("_", " ")
-
-
-def _text(name: str, value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list):
-        return ", ".join(str(one) for one in value)
-    if name.endswith("_ms") and isinstance(value, int | float):
-        return f"{value:.3f} ms"
-    return "none" if value is None else str(value)
 
 
 def _shown(value: object, hexadecimal: str | None = None) -> str:

@@ -1,5 +1,7 @@
 """What a job may come to, by kind."""
 
+from pydantic import TypeAdapter
+
 from app.results.accuracy import AccuracyResult, ThreeNumbersResult
 from app.results.benchmark import BenchmarkResult
 from app.results.cluster import ClusterResult
@@ -19,3 +21,10 @@ JobResult = (
     | ThreeNumbersResult
 )
 """Told apart by their fields: none allows another's."""
+
+_RESULT: TypeAdapter[JobResult] = TypeAdapter(JobResult)
+
+
+def result_of(text: str) -> JobResult:
+    """A result as it is stored."""
+    return _RESULT.validate_json(text)

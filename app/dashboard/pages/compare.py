@@ -11,7 +11,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.context import Context, Using
-from app.dashboard.facts import facts_of
 from app.dashboard.job_rows import JobRow
 from app.dashboard.rendering import page
 from app.dashboard.routes import router as pages
@@ -21,6 +20,7 @@ from app.jobs import service as jobs
 from app.jobs.repository import Job
 from app.results import service as results
 from app.results.comparison_views import ComparisonView
+from app.results.facts import facts_of
 
 MOST = 6
 _LONGEST = 300

@@ -1,7 +1,6 @@
 """One job: how far it is, what happened, what was asked, what came out."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 from uuid import UUID
@@ -13,8 +12,7 @@ from starlette.responses import Response
 
 from app.auth.repository import Principal
 from app.context import Context, Using
-from app.dashboard.facts import Facts, facts_of
-from app.dashboard.figures import Figure, figures_of_job
+from app.dashboard.figures import figures_of_result
 from app.dashboard.job_rows import JobRow
 from app.dashboard.points import rows_of
 from app.dashboard.rendering import etag, page, part, unchanged
@@ -24,9 +22,11 @@ from app.dashboard.visitors import Visitor
 from app.jobs import repository, service
 from app.jobs.etags import matches
 from app.jobs.repository import Job
-from app.jobs.states import Status
-from app.results.repository import Measured, MeasurementFilter
+from app.reports.kinds.tables import tables_of
+from app.results.facts import Facts, facts_of
+from app.results.repository import MeasurementFilter
 from app.results.repository import page as page_of_measurements
+from app.results.result import result_of
 
 _MOST_POINTS = 500
 _APART = ("timings", "device", "provenance", "state")
@@ -74,20 +74,22 @@ async def live(
 
 @router.get("/jobs/{job_id}/measured")
 async def measured(job_id: UUID, request: Request, visitor: Visitor, context: Using) -> Response:
-    """Charts and the table of points, of a job that succeeded."""
+    """Charts and tables, of a job that succeeded. A reduction is told by the page itself."""
     job = await service.get(context, job_id)
-    points: list[Measured] = []
-    figures: list[Figure] = []
-    if job.status is Status.SUCCEEDED:
-        chosen = MeasurementFilter(job_id=job_id)
-        points = list(reversed(await context.database.search(page_of_measurements, chosen, _MOST_POINTS, None)))
-        figures = await run_in_threadpool(figures_of_job, job, points)
-    # A reduction's one point says nothing that the page does not.
-    rows = [] if job.kind == "reduce" else rows_of(points)
-    if not rows and not figures:
+    if job.result is None or job.kind == "reduce":
         return Response()
-    more = len(points) == _MOST_POINTS
-    return part("measured", figures=figures, points=rows, job_id=job_id, more=more).response(request)
+    chosen = MeasurementFilter(job_id=job_id)
+    points = list(reversed(await context.database.search(page_of_measurements, chosen, _MOST_POINTS, None)))
+    result = result_of(job.result)
+    return part(
+        "measured",
+        job_id=job_id,
+        figures=await run_in_threadpool(figures_of_result, result, points),
+        exports=bool(points),
+        points=rows_of(points) if job.kind == "benchmark" else [],
+        more=len(points) == _MOST_POINTS,
+        tables=() if job.kind == "benchmark" else tables_of(result, ()),
+    ).response(request)
 
 
 async def _model(context: Context, job: Job, visitor: Principal) -> dict[str, Any]:
@@ -97,16 +99,20 @@ async def _model(context: Context, job: Job, visitor: Principal) -> dict[str, An
         "row": JobRow.of(job, visitor),
         "spec": json.loads(job.spec),
         "events": await context.database.read(repository.events_after, job.id, 0),
-        # A preset's jobs are listed as they are now, above its result.
-        "outcome": None if result is None else _outcome(result, ("jobs",) if job.children else ()),
+        "outcome": None if result is None else _outcome(result),
         "etag": etag(visitor, job.id, job.stamp),
     }
 
 
-def _outcome(result: dict[str, Any], hidden: Sequence[str]) -> Outcome:
+def _outcome(result: dict[str, Any]) -> Outcome:
     value = result.get("value")
     shown = {"value", "hex", "correctly_rounded"} if value is not None else set()
-    rest = {name: inner for name, inner in result.items() if name not in (*_APART, *shown, *hidden)}
+    # Lists have tables of their own: see `measured`. A preset's jobs are listed as they are now, above its result.
+    rest = {
+        name: inner
+        for name, inner in result.items()
+        if name not in (*_APART, *shown, "study") and not isinstance(inner, list)
+    }
     others = [facts_of(name.capitalize(), result[name]) for name in _APART if isinstance(result.get(name), dict)]
     return Outcome(
         value=None if value is None else str(value).lower() if isinstance(value, bool) else str(value),

@@ -9,19 +9,19 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from app.context import Using
-from app.dashboard.facts import facts_of
 from app.dashboard.forms.reading import integer
 from app.dashboard.rendering import page
 from app.dashboard.routes import router as pages
-from app.dashboard.summary import summary_of
 from app.dashboard.visitors import Contributor, Visitor
 from app.error_handlers import spec_problem
 from app.errors import NotFound
 from app.jobs import service
 from app.jobs.preset_spec import PresetSpec
+from app.jobs.summary import summary_of
 from app.presets import catalogue
 from app.presets.preset import Preset
 from app.presets.views import PresetView
+from app.results.facts import facts_of
 
 router = pages()
 

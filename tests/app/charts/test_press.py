@@ -5,6 +5,8 @@ import sys
 
 import psutil
 
+from tests.worker import processes
+
 DRAWS = """
 import asyncio, sys, time
 from app.charts.chart import Chart
@@ -29,5 +31,4 @@ def test_nothing_is_left_of_a_server_that_is_killed() -> None:
         left = psutil.Process(server.pid).children(recursive=True)
         server.kill()
     assert left
-    _, alive = psutil.wait_procs(left, timeout=20)
-    assert not alive
+    processes.wait_for_ends(left)

@@ -5,6 +5,7 @@ import pytest
 
 from tests.app.api import RESULT, Api
 from tests.app.dashboard.conftest import Window
+from tests.app.results.studies import accuracy_point, accuracy_result
 
 Windows = Callable[[str | None], Window]
 
@@ -54,6 +55,23 @@ def test_a_user_cancels_own_jobs_only(window: Windows, api: Api) -> None:
     answer = window("bob").post(f"/jobs/{job}/cancel", data={"next": "/jobs?owner=bob"})
     assert (answer.status_code, answer.headers["Location"]) == (303, "/jobs?owner=bob")
     assert api.client().get(f"/v1/jobs/{job}").json()["status"] == "cancelled"
+
+
+def test_a_study_is_told_in_tables_as_its_report_is(ann: Window, api: Api) -> None:
+    spec = {"kind": "accuracy", "methods": ["sequential"], "distributions": ["pathological"], "sizes": [1000]}
+    job = str(api.client().post("/v1/jobs", json=spec).json()["id"])
+    points = [accuracy_point("sequential", 1000, 333.0)]
+    api.finish(api.claim(job), accuracy_result(points).model_dump(mode="json"))
+    assert "sum of pathological float32" in ann.get(f"/jobs/{job}/measured").text
+    page = ann.get(f"/jobs/{job}").text
+    assert "bound_formula" not in page.replace(" ", "_")
+    assert f'href="/v1/reports/{job}"' in page
+
+
+def test_a_job_that_failed_has_a_report_too(ann: Window, api: Api) -> None:
+    job = api.submit()
+    ann.post(f"/jobs/{job}/cancel")
+    assert f'href="/v1/reports/{job}"' in ann.get(f"/jobs/{job}").text
 
 
 def test_what_a_user_wrote_is_escaped_everywhere(ann: Window, api: Api) -> None:

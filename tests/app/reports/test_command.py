@@ -53,5 +53,5 @@ def test_a_saved_report_becomes_markdown_with_its_pictures(api: Api, http: httpx
 def test_several_reports_get_a_first_page(api: Api, http: httpx.Client) -> None:
     report = Report.model_validate_json(http.get(f"/v1/reports/{finished_benchmark(api, http)}").content)
     page = contents({"one": report, "two": report})
-    assert "| [a benchmark job](one.md) | succeeded |" in page
+    assert "| [benchmark: sum · float32 · 10³ · exact](one.md) | succeeded |" in page
     assert page.count("](two.md)") == 1

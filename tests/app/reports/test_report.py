@@ -6,6 +6,7 @@ import pytest
 
 from app.jobs import leases
 from app.jobs.states import Reason
+from app.reports.parts import Table
 from app.reports.report import Report
 from app.results.json_value import hex_of
 from tests.app.api import RESULT, Api
@@ -101,7 +102,7 @@ def test_a_form_that_is_not_offered_is_406(api: Api, http: httpx.Client) -> None
 def test_value_timings_device_and_provenance_are_in_the_text(api: Api, http: httpx.Client, accept: str) -> None:
     text = html.unescape(http.get(f"/v1/reports/{finished(api)}", headers={"Accept": accept}).text)
     text = text.replace("\\", "")
-    for part in ("1.0 = 0x1.0000000000000p+0", "agree, bit for bit", "0.137 ms", RESULT["device"]["name"], "float32"):
+    for part in ("1.0 = 0x1.0000000000000p+0", "agree, bit for bit", "137 µs", RESULT["device"]["name"], "float32"):
         assert part in text
     assert RESULT["provenance"]["spec_sha256"] in text
 
@@ -141,3 +142,9 @@ def test_dot_products_and_variances_are_checked_with_what_they_take(api: Api, ht
     assert shown.comparison is not None
     assert (shown.comparison.expected, shown.comparison.agrees) == (2.0, True)
     assert "ddof 1" in shown.asked
+
+
+def test_numbers_stand_at_the_right_of_their_column_and_words_at_the_left() -> None:
+    rows = (("a", "1,000", "1.2e-07", "–", "1.5 – 1.7", "18224d80"), ("b", "10", "0", "97.0 %", "–", "2026-11-21"))
+    table = Table(title="", columns=("name", "n", "error", "share", "interval", "commit"), rows=rows)
+    assert [table.is_numeric(column) for column in range(6)] == [False, True, True, True, True, False]

@@ -14,23 +14,29 @@ def summary_of(kind: str, spec: Mapping[str, Any]) -> str:
     return " · ".join(part for part in _parts(kind, spec) if part) or kind
 
 
-def _parts(kind: str, spec: Mapping[str, Any]) -> Sequence[str]:
+def _parts(kind: str, spec: Mapping[str, Any]) -> Sequence[str]:  # noqa: PLR0911 - one a kind
     match kind:
         case "reduce":
             return (
                 f"{spec.get('op')} of {source_of(spec.get('source'))}",
                 source_of(spec["other"]) if spec.get("other") else "",
             )
-        case "benchmark":
+        case "benchmark" | "profile":
             return *_names(spec, "ops", "dtypes"), _span(spec.get("sizes")), *_names(spec, "strategies")
         case "accuracy":
             names = _names(spec, "ops", "dtypes", "distributions")
             return *names, _span(spec.get("sizes")), *_names(spec, "methods")
+        case "three_numbers":
+            return " + ".join(_short(spec.get(name)) for name in "abc") + " in every order", str(spec.get("dtype"))
+        case "scaling":
+            told = (("sizes", "elements"), ("sizes_per_rank", "elements a rank"), ("messages", "bytes"))
+            spans = (f"{_span(spec[name])} {what}" for name, what in told if spec.get(name))
+            return *spans, f"{_short(spec.get('ranks'))} ranks"
         case "cluster":
             threads, blocks = spec.get("threads"), spec.get("cluster_size")
             return f"{spec.get('puzzle')} of {spec.get('size')} elements", f"{blocks} blocks of {threads} threads"
         case "preset":
-            limits = (f"{_words(name)} {spec[name]}" for name in ("backend", "max_n") if spec.get(name))
+            limits = (f"{_words(name)} {_short(spec[name])}" for name in ("backend", "max_n") if spec.get(name))
             return str(spec.get("preset")), *limits
     facts = (f"{_words(name)} {_short(value)}" for name, value in spec.items() if name not in _OPTIONS and value)
     return list(facts)[:_MOST_FACTS]
@@ -83,10 +89,14 @@ def _some(names: Sequence[str] | None) -> str:
 
 
 def _short(value: object) -> str:
-    if isinstance(value, str | int | float):
+    if isinstance(value, str | bool):
         return str(value)[:40]
+    if isinstance(value, int):
+        return _size(value)
+    if isinstance(value, float):
+        return f"{value:g}".replace("e+0", "e")  # 1e8, not 100000000.0
     if isinstance(value, list) and all(isinstance(one, str | int) for one in value):
-        return _some([str(one) for one in value])
+        return _some([_short(one) for one in value])
     return json.dumps(value)[:40]
 
 
