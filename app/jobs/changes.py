@@ -17,6 +17,7 @@ from sqlalchemy import (
     insert,
     literal,
     select,
+    text,
 )
 
 from app.channels import JOB, QUEUE
@@ -25,6 +26,7 @@ from app.jobs.models import events, jobs
 from app.jobs.states import EventType
 
 _ENDINGS = frozenset({EventType.SUCCEEDED, EventType.FAILED, EventType.CANCELLED})
+_DURABLY = text("set local synchronous_commit to on")
 _NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
@@ -76,6 +78,12 @@ def change(
 ) -> Sequence[Row[*tuple[Any, ...]]]:
     """A change that is too rare to be built beforehand."""
     return Change(statement, event).run(connection, data=data)
+
+
+def durably(connection: Connection) -> None:
+    """Wait for the disk when this transaction commits, though its process need not: an end that somebody was told of
+    must not be undone by a crash of Postgres."""
+    connection.execute(_DURABLY)
 
 
 def wake_dispatcher(connection: Connection) -> None:

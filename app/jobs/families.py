@@ -23,12 +23,11 @@ from sqlalchemy import (
     literal_column,
     or_,
     select,
-    text,
     update,
 )
 
 from app.channels import JOB
-from app.jobs.changes import Change, wake_dispatcher
+from app.jobs.changes import Change, durably, wake_dispatcher
 from app.jobs.models import NONE, is_, jobs
 from app.jobs.states import EventType, Reason, Status
 from app.results.preset import ChildOutcome, PresetResult
@@ -134,7 +133,6 @@ _PROGRESS = (
     .values(progress_done=bindparam("done"), version=jobs.c.version + 1)
     .returning(func.pg_notify(JOB, cast(jobs.c.id, Text)))
 )
-_DURABLY = text("set local synchronous_commit to on")
 _EVENT = {
     Status.SUCCEEDED: EventType.SUCCEEDED,
     Status.FAILED: EventType.FAILED,
@@ -155,6 +153,12 @@ _END = {
     )
     for status, event in _EVENT.items()
 }
+_LOCK_CHILDREN = (
+    select(jobs.c.id)
+    .where(jobs.c.parent_id == bindparam("the_preset"))
+    .order_by(jobs.c.id)
+    .with_for_update(key_share=True)
+)
 _CANCEL_QUEUED = Change(
     update(jobs)
     .where(jobs.c.parent_id == bindparam("the_preset"), is_(Status.QUEUED))
@@ -199,8 +203,7 @@ def news(connection: Connection) -> list[Family]:
 
 def settle(connection: Connection, families: Sequence[Family]) -> None:
     """Write into the presets' rows how their children stand. Safe to repeat, and for several at a time."""
-    # An end that somebody was told of must not be undone by a crash of Postgres, whatever else may be.
-    connection.execute(_DURABLY)
+    durably(connection)
     for family in families:
         this = {"the_preset": family.id}
         _START.run(connection, {**this, "total": family.total})
@@ -213,6 +216,7 @@ def cancel(connection: Connection, preset: UUID) -> None:
     """Cancel the children that wait, leave the running ones a note, and end the preset if that was all."""
     this = {"the_preset": preset}
     _CANCEL.run(connection, this)
+    connection.execute(_LOCK_CHILDREN, this)  # or one could go back to the queue in between, and be run
     _CANCEL_QUEUED.run(connection, this)
     _CANCEL_RUNNING.run(connection, this)
     settle(connection, [_family(row) for row in connection.execute(_FAMILIES.where(jobs.c.id == preset))])

@@ -25,7 +25,7 @@ from sqlalchemy import (
 
 from app.counters import repository as counters
 from app.counters.repository import Name
-from app.jobs.changes import change
+from app.jobs.changes import change, durably
 from app.jobs.models import NONE, idempotency_keys, is_, jobs, workers
 from app.jobs.needs import ANY, GANG, ORDERS
 from app.jobs.origin import UNKNOWN, Origin
@@ -190,9 +190,15 @@ def take_back_expired(connection: Connection, max_losses: int) -> Sequence[UUID]
 
 def take_back(connection: Connection, which: ColumnElement[bool], max_losses: int, why: Loss) -> Sequence[UUID]:
     """End the running attempts that match `which` as lost. Returns the ids of the jobs."""
-    running = and_(is_(Status.RUNNING), which)
+    # Locked before anything is decided: a cancel that is asked for meanwhile waits, and finds what became of the job.
+    matching = select(jobs.c.id).where(is_(Status.RUNNING), which).order_by(jobs.c.id)
+    lost = connection.execute(matching.with_for_update(key_share=True)).scalars().all()
+    if not lost:
+        return lost
+    durably(connection)
+    running = and_(is_(Status.RUNNING), jobs.c.id.in_(lost))
     ended = {"lease_expires_at": None, "slot": None, "dispatched_at": None}
-    cancelled = change(
+    change(
         connection,
         update(jobs)
         .where(running, jobs.c.cancel_requested_at.is_not(None))
@@ -200,7 +206,7 @@ def take_back(connection: Connection, which: ColumnElement[bool], max_losses: in
         EventType.CANCELLED,
         {"detail": why.value},
     )
-    failed = change(
+    change(
         connection,
         update(jobs)
         .where(running, jobs.c.losses + 1 >= max_losses)
@@ -215,15 +221,13 @@ def take_back(connection: Connection, which: ColumnElement[bool], max_losses: in
         EventType.FAILED,
         {"reason": Reason.WORKER_LOST.value},
     )
-    requeued = change(
+    change(
         connection,
         update(jobs).where(running).values(losses=jobs.c.losses + 1, **requeued_values()),
         EventType.REQUEUED,
         {"detail": why.value},
     )
-    lost = [row.id for row in (*cancelled, *failed, *requeued)]
-    if lost:
-        counters.add(connection, {(Name.ATTEMPTS_LOST, counters.labelled(cause=why.name.lower())): len(lost)})
+    counters.add(connection, {(Name.ATTEMPTS_LOST, counters.labelled(cause=why.name.lower())): len(lost)})
     return lost
 
 
@@ -271,6 +275,8 @@ def fail_unservable(connection: Connection, after_s: float) -> Sequence[UUID]:
         EventType.FAILED,
         {"reason": Reason.UNAVAILABLE.value},
     )
+    if rows:
+        durably(connection)
     return [row.id for row in rows]
 
 

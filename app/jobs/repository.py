@@ -359,6 +359,8 @@ def events_after(connection: Connection, job_id: UUID, seq: int, limit: int = 10
 def request_cancel(connection: Connection, job_id: UUID) -> None:
     """Cancel a queued job at once; leave a running one a note that its worker finds. No effect on other states, and
     none on presets, which have `families.cancel`."""
+    # Locked first, or the job could go back to the queue between the two changes, and be run.
+    connection.execute(select(jobs.c.id).where(jobs.c.id == job_id).with_for_update(key_share=True))
     ended = change(
         connection,
         update(jobs)
