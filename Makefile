@@ -2,6 +2,8 @@
 #
 # PYTHON   which interpreter .venv is made from (3.11 or newer)
 # CUDA     13, 12 or empty: which CUDA packages to install; found from the driver
+# PORT     where `make serve` listens
+# ARCH     what `check` and `compile-cuda` compile for: ci (all for sm_90, a part for each other), all, sm_90, …
 # NAME     folder below docs/reports that `make reports` writes to
 # BIN      set it to use an environment of your own instead of .venv, e.g. BIN="$$(dirname $$(which python3))/"
 
@@ -47,7 +49,7 @@ endef
 demo: $(RUN) ## Start everything on embedded servers, run real jobs, check every answer
 	$(BIN)python -m client.demo
 
-serve: $(RUN) ## The service on this machine, at http://127.0.0.1:$(PORT)
+serve: $(RUN) ## The service on this machine, at http://127.0.0.1:8080, or another PORT
 	$(BIN)python -m client serve --port $(PORT)
 
 migrate: $(RUN) ## Bring the schema of WARPFOLD_DATABASE_URL up to date
@@ -58,7 +60,7 @@ migrate: $(RUN) ## Bring the schema of WARPFOLD_DATABASE_URL up to date
 test: $(DEV) ## All tests but those that need a GPU
 	$(BIN)python -m pytest
 
-check: $(DEV) ## Style, types, import rules, migrations, every CUDA source for every architecture
+check: $(DEV) ## Style, types, import rules, CUDA sources for every architecture
 	$(BIN)python -m ruff check .
 	$(BIN)python -m ruff format --check .
 	$(BIN)python -m mypy
@@ -69,7 +71,7 @@ format: $(DEV) ## Rewrite the sources in the house style
 	$(BIN)python -m ruff check --fix .
 	$(BIN)python -m ruff format .
 
-compile-cuda: $(DEV) ## Compile the CUDA sources without a GPU; ARCH=all for every one of every architecture
+compile-cuda: $(DEV) ## Compile the CUDA sources without a GPU, and say what each kernel takes; ARCH=all for all of them
 	$(BIN)python -m kernels.cuda.compile --arch $(ARCH)
 
 gpu-test: $(DEV) ## The tests that need a GPU
@@ -78,10 +80,7 @@ gpu-test: $(DEV) ## The tests that need a GPU
 bench: $(DEV) ## The tables of README and docs, measured on this machine
 	$(BIN)python -m benchmarks
 
-COMPILE = $(BIN)uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	--no-emit-index-url --no-header pyproject.toml
-
-reports: $(DEV) ## Every preset on this machine, published figures beside measured ones, into docs/reports/$(NAME)
+reports: $(DEV) ## Every preset on this machine, published figures beside measured ones, into docs/reports/NAME
 	$(BIN)python -m benchmarks.presets --to docs/reports/$(NAME)
 
 docs: $(DEV) ## The documentation's site, into build/site; needs no network
@@ -89,6 +88,9 @@ docs: $(DEV) ## The documentation's site, into build/site; needs no network
 
 try-images: $(DEV) ## Everything that the containers run, in bare environments; downloads a gigabyte
 	$(BIN)python -m tests.deploy.bare
+
+COMPILE = $(BIN)uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-header pyproject.toml
 
 lock: $(DEV) ## Resolve the pinned dependencies anew
 	$(COMPILE) --extra dev --output-file requirements-dev.lock

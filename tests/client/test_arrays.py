@@ -1,4 +1,4 @@
-"""What other libraries' arrays become. PyTorch and CuPy themselves are met in tests/gpu/test_client.py."""
+"""What other libraries' arrays become. PyTorch and CuPy themselves are met in tests/gpu/test_client_arrays.py."""
 
 from typing import Any
 

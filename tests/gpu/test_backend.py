@@ -61,7 +61,7 @@ def test_every_strategy_reduces_every_pair_it_claims(backend: CudaBackend, name:
     random, wrong = np.random.default_rng(11), []
     for op, dtype in sorted(row.claims):
         if OPS[op].sources == 2 or OPS[op].terms is Terms.MOMENTS:
-            continue  # tests/gpu/test_exact_ops.py
+            continue  # tests/gpu/test_identity.py has those
         kind = DTYPES[dtype]
         array = some(kind, 1000, random)
         want = expected(OPS[op], elements(array))
