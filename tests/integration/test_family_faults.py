@@ -5,7 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID, uuid4
 
-import pytest
 from redis import Redis
 from sqlalchemy import Connection
 
@@ -16,29 +15,24 @@ from app.jobs.models import NONE
 from app.jobs.repository import NewJob
 from app.jobs.states import Status
 from tests.integration.fleet import DISPATCHER, fleet
+from tests.integration.gated import Gates
 from tests.integration.test_faults import QUICK, away, running, until_running
 from tests.servers import Servers, kill
 from tests.worker.ledger import Ledger, succeeded_events
-
-pytestmark = pytest.mark.timeout(120)
 
 JOBS = 10
 HIT = 5  # the job that runs when the blow falls
 
 
-@pytest.fixture
-def log(tmp_path: Path) -> Path:
-    return tmp_path / "fleet.log"
-
-
 def spec(index: int) -> dict[str, object]:
-    """The sum of 0, 1, …: milliseconds of work, hundreds for the job to be hit."""
+    """The sum of 0, 1, …"""
     source = {"type": "generate", "distribution": "arange", "n": length(index), "dtype": "float64"}
     return {"kind": "reduce", "op": "sum", "source": source}
 
 
 def length(index: int) -> int:
-    return (250_000_000 if index == HIT else 1_000_000) + index
+    """Of a job's data, and so the name of its gate."""
+    return 1_000_000 + index
 
 
 def answer(index: int) -> float:
@@ -62,21 +56,21 @@ def _accept(connection: Connection, owner: int) -> UUID:
     return preset
 
 
-def through(ledger: Ledger, *blows: Callable[[], object]) -> UUID:
+def through(ledger: Ledger, gates: Gates, blow: Callable[[], object]) -> None:
+    gates.close(length(HIT))
     preset = submit(ledger)
-    for blow in blows:
-        until_running(ledger, children(ledger, preset)[HIT].id)
-        blow()
+    until_running(ledger, children(ledger, preset)[HIT].id)
+    blow()
+    gates.open(length(HIT))
     ended_once(ledger, preset)
-    return preset
 
 
 def children(ledger: Ledger, preset: UUID) -> tuple[Child, ...]:
-    return ledger.database.run_patiently(5.0, families.children, preset)
+    return ledger.database.run_patiently(30.0, families.children, preset)
 
 
 def ended_once(ledger: Ledger, preset: UUID) -> None:
-    ledger.wait([preset], 60)
+    ledger.wait([preset], 120)
     found = children(ledger, preset)
     assert [child.status for child in found] == [Status.SUCCEEDED] * JOBS
     assert [ledger.result(child.id)["value"] for child in found] == [answer(index) for index in range(JOBS)]
@@ -88,42 +82,45 @@ def ended_once(ledger: Ledger, preset: UUID) -> None:
     assert len(ledger.result(preset)["jobs"]) == JOBS
 
 
-def test_kill_of_the_worker(settings: Settings, log: Path) -> None:
-    with running(settings, log) as (service, ledger):
-        through(ledger, lambda: service.kill("worker"))
+def test_kill_of_the_worker(settings: Settings, log: Path, gates: Gates) -> None:
+    with running(settings, log, gates) as (service, ledger):
+        through(ledger, gates, lambda: service.kill("worker"))
         assert service.deaths == {"worker": 1}
 
 
-def test_kill_of_the_dispatcher_that_settles(settings: Settings, log: Path) -> None:
+def test_kill_of_the_dispatcher_that_settles(settings: Settings, log: Path, gates: Gates) -> None:
     """Another one stands by, and has to find out how far the preset is."""
     with (
-        running(settings, log) as (service, ledger),
+        running(settings, log, gates) as (service, ledger),
         fleet(settings.model_copy(update=QUICK), log, second=DISPATCHER),
     ):
         service.wait_until_logged("standing by")
-        through(ledger, lambda: service.kill("dispatcher"))
+        through(ledger, gates, lambda: service.kill("dispatcher"))
         assert service.deaths == {"dispatcher": 1}
 
 
-def test_loss_of_redis_and_of_all_that_it_held(settings: Settings, log: Path, redis_url: str) -> None:
-    with running(settings, log) as (service, ledger), Redis.from_url(redis_url) as redis:
-        through(ledger, redis.flushall)
+def test_loss_of_redis_and_of_all_that_it_held(settings: Settings, log: Path, gates: Gates, redis_url: str) -> None:
+    with running(settings, log, gates) as (service, ledger), Redis.from_url(redis_url) as redis:
+        through(ledger, gates, redis.flushall)
         assert service.deaths == {}
 
 
-def test_loss_of_postgres(fragile_settings: Settings, servers: Servers, log: Path) -> None:
-    with running(fragile_settings, log) as (service, ledger):
-        through(ledger, lambda: away(servers.postgres, kill))
+def test_loss_of_postgres(fragile_settings: Settings, servers: Servers, log: Path, gates: Gates) -> None:
+    with running(fragile_settings, log, gates) as (service, ledger):
+        through(ledger, gates, lambda: away(servers.postgres, kill))
         assert service.deaths == {}
 
 
-def test_a_preset_cancelled_in_its_middle_ends_while_the_dispatcher_is_killed(settings: Settings, log: Path) -> None:
-    with running(settings, log) as (service, ledger):
+def test_a_preset_cancelled_in_its_middle_ends_while_the_dispatcher_is_killed(
+    settings: Settings, log: Path, gates: Gates
+) -> None:
+    with running(settings, log, gates) as (service, ledger):
+        gates.close(length(HIT))
         preset = submit(ledger)
         until_running(ledger, children(ledger, preset)[HIT].id)
         ledger.database.run(families.cancel, preset)
         service.kill("dispatcher")
-        ledger.wait([preset], 60)
+        ledger.wait([preset], 120)
         assert ledger.job(preset).status is Status.CANCELLED
         assert {child.status for child in children(ledger, preset)} == {Status.SUCCEEDED, Status.CANCELLED}
         assert ledger.history(preset)[-1] == "cancelled"

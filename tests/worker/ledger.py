@@ -65,7 +65,7 @@ class Ledger:
         return [event.type.value for event in self.database.run(repository.events_after, job_id, 0)]
 
     def column(self, job_id: UUID, name: str) -> Any:
-        return self.database.run_patiently(5.0, _column, job_id, name)
+        return self.database.run_patiently(30.0, _column, job_id, name)
 
     def result_text(self, job_id: UUID) -> str:
         """The stored result, as its JSON text."""
@@ -105,7 +105,7 @@ class Ledger:
     def wait(self, job_ids: Sequence[UUID], within_s: float) -> None:
         """Until all of the jobs have ended. Postgres may have been restarted before."""
         give_up = time.monotonic() + within_s
-        while (open_ := self.database.run_patiently(5.0, _count_open, job_ids)) > 0:
+        while (open_ := self.database.run_patiently(30.0, _count_open, job_ids)) > 0:
             assert time.monotonic() < give_up, f"{open_} of {len(job_ids)} jobs have not ended"
             time.sleep(0.02)
 

@@ -1,7 +1,6 @@
 """Processes of the service as tests start, watch and kill them."""
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -29,23 +28,52 @@ def start(settings: Settings, log: Path, *module: str) -> "subprocess.Popen[byte
 
 
 def end(processes: Sequence["subprocess.Popen[bytes]"]) -> None:
-    """Stop them in an orderly way; an error if one does not follow."""
+    """Stop them in an orderly way; an error if one does not follow. None is left behind."""
     for process in processes:
         process.terminate()
-    for process in processes:
-        process.wait(10)
+    try:
+        for process in processes:
+            process.wait(60)
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def spawned(pid: int) -> list[psutil.Process]:
+    """The processes that multiprocessing spawned for process `pid`, but not its resource tracker."""
+    try:
+        return [child for child in psutil.Process(pid).children() if _is_spawned(child)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _is_spawned(process: psutil.Process) -> bool:
+    try:
+        return any("spawn_main" in word for word in process.cmdline())
+    except psutil.Error:  # it ended while it was looked at
+        return False
 
 
 def child_of(process: "subprocess.Popen[bytes]") -> psutil.Process:
-    """The computing child of a worker: the one that is not multiprocessing's resource tracker."""
-    give_up = time.monotonic() + 20
-    while time.monotonic() < give_up:
-        for child in psutil.Process(process.pid).children():
-            if any("spawn_main" in word for word in child.cmdline()):
-                return child
+    """The computing child of a worker, once there is one."""
+    give_up = time.monotonic() + 60
+    while not (found := spawned(process.pid)):
+        assert time.monotonic() < give_up, "the worker has no child"
         time.sleep(0.01)
-    raise AssertionError("the worker has no child")
+    return found[0]
 
 
-def kill(pid: int) -> None:
-    os.kill(pid, signal.SIGKILL)
+def wait_for_ends(processes: Sequence[psutil.Process], within_s: float = 60.0) -> None:
+    """Until none of them works any more. One that ended stays as a zombie where nobody waits for orphans."""
+    give_up = time.monotonic() + within_s
+    while left := [process for process in processes if _works(process)]:
+        assert time.monotonic() < give_up, f"still there: {left}"
+        time.sleep(0.01)
+
+
+def _works(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False

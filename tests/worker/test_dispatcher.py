@@ -27,7 +27,8 @@ from worker.stop import Stop
 
 @pytest.fixture
 def dispatcher(settings: Settings, database: BlockingDatabase, redis: Redis, stop: Stop) -> Dispatcher:
-    return Dispatcher(settings, database, Mail(redis), stop)
+    """One to whom a message counts as on its way for twenty seconds, longer than a test takes between two steps."""
+    return Dispatcher(settings.model_copy(update={"dispatch_interval_s": 5.0}), database, Mail(redis), stop)
 
 
 def handed(database: BlockingDatabase, prefetch: int = 2) -> list[tuple[UUID, str]]:
@@ -155,25 +156,27 @@ def test_a_dispatcher_does_not_hammer_a_redis_that_is_away(
     ledger.worker("cpu")
     ledger.submit()
     with socket.create_server(("127.0.0.1", 0), backlog=100) as door:
-        calls = []
+        calls = 0
 
         def slam() -> None:
+            nonlocal calls
             with contextlib.suppress(OSError):
                 while True:
                     caller, _ = door.accept()
-                    calls.append(time.monotonic())
+                    calls += 1
                     caller.close()
 
         doorman = threading.Thread(target=slam)
         doorman.start()
         url = f"redis://127.0.0.1:{door.getsockname()[1]}/0"
         cut_off = Dispatcher(settings, database, Mail(connect(url, answer_within_s=1.0)), stop)
-        until = time.monotonic() + 0.5
-        while time.monotonic() < until:
+        started = time.monotonic()
+        while calls < 4:
             cut_off.deliver()
+        taken_s = time.monotonic() - started
         door.shutdown(socket.SHUT_RDWR)
         doorman.join()
-    assert 2 <= len(calls) <= 5
+    assert taken_s >= 0.05 + 0.1 + 0.2
 
 
 def test_what_redis_forgot_is_sent_again(ledger: Ledger, dispatcher: Dispatcher, redis: Redis) -> None:
@@ -183,7 +186,7 @@ def test_what_redis_forgot_is_sent_again(ledger: Ledger, dispatcher: Dispatcher,
     dispatcher.look_around()
     dispatcher.deliver()
     assert Mail(redis).waiting(cpu) == frozenset(), "too early to call it lost"
-    ledger.age(job_id, 5)
+    ledger.age(job_id, 60)
     dispatcher.look_around()
     dispatcher.deliver()
     assert Mail(redis).waiting(cpu) == {rq_id(job_id, 1)}
@@ -192,7 +195,7 @@ def test_what_redis_forgot_is_sent_again(ledger: Ledger, dispatcher: Dispatcher,
 def test_what_waits_in_its_queue_is_left_there(ledger: Ledger, dispatcher: Dispatcher, redis: Redis) -> None:
     cpu, job_id = ledger.worker("cpu"), ledger.submit()
     dispatcher.deliver()
-    ledger.age(job_id, 5)
+    ledger.age(job_id, 60)
     dispatcher.look_around()
     dispatcher.deliver()
     assert redis.llen(f"rq:queue:{cpu}") == 1
@@ -203,7 +206,7 @@ def test_jobs_of_a_worker_that_is_gone_go_to_another(ledger: Ledger, dispatcher:
     dispatcher.deliver()
     ledger.worker("cpu", host="there", lease_s=0.0)
     here = ledger.worker("cpu")
-    ledger.age(job_id, 5)
+    ledger.age(job_id, 60)
     dispatcher.look_around()
     dispatcher.deliver()
     assert Mail(redis).waiting(here) == {rq_id(job_id, 1)}
@@ -221,7 +224,7 @@ def test_an_idle_slot_gets_what_waits_behind_a_long_job_elsewhere(
     idle = ledger.worker("cpu")
     dispatcher.deliver()
     assert ledger.column(waiting, "slot") == busy
-    ledger.age(waiting, 5)
+    ledger.age(waiting, 60)
     dispatcher.look_around()
     dispatcher.deliver()
     assert Mail(redis).waiting(idle) == {rq_id(waiting, 1)}
@@ -272,13 +275,12 @@ def test_a_job_that_no_worker_can_take_fails_in_the_end(
 ) -> None:
     ledger.worker("cpu")
     on_gpu, on_any = ledger.submit(needs="cuda"), ledger.submit()
-    prompt = settings.model_copy(update={"unavailable_after_s": 0.3})
-    dispatcher = Dispatcher(prompt, database, Mail(redis), stop)
-    ledger.age(on_gpu, 10)
-    ledger.age(on_any, 10)
+    dispatcher = Dispatcher(settings, database, Mail(redis), stop)
+    ledger.age(on_gpu, 1000)
+    ledger.age(on_any, 1000)
     dispatcher.look_around()
     assert ledger.job(on_gpu).status is Status.QUEUED, "workers get time to start after the dispatcher"
-    time.sleep(0.3)
+    dispatcher._serving_since -= 1000
     dispatcher.look_around()
     job = ledger.job(on_gpu)
     assert (job.status, job.reason, job.error) == (
@@ -324,24 +326,25 @@ def test_there_is_one_leader_and_the_next_takes_over(settings: Settings, leader:
     with Leadership(settings.database_url) as other:
         assert not other.won()
         leader.close()
-        give_up = time.monotonic() + 5
+        give_up = time.monotonic() + 60
         while not other.won():
             assert time.monotonic() < give_up
+            time.sleep(0.01)
 
 
 def test_a_submitted_job_wakes_the_leader(leader: Leadership, ledger: Ledger, stop: Stop) -> None:
     leader.wait(0.0, stop)
     ledger.submit()
     started = time.monotonic()
-    leader.wait(10.0, stop)
-    assert time.monotonic() - started < 5.0
+    leader.wait(60.0, stop)
+    assert time.monotonic() - started < 30.0
 
 
 def test_a_stop_wakes_the_leader(leader: Leadership, stop: Stop) -> None:
     stop.request()
     started = time.monotonic()
-    leader.wait(10.0, stop)
-    assert time.monotonic() - started < 5.0
+    leader.wait(60.0, stop)
+    assert time.monotonic() - started < 30.0
 
 
 def _end_sessions(connection: Connection) -> None:
@@ -359,8 +362,8 @@ def test_a_leader_hears_that_its_session_ended(leader: Leadership, database: Blo
 
 
 def _keep_waiting(leader: Leadership, stop: Stop) -> None:
-    """Five seconds of looks: the server's farewell and the end of the connection may arrive one after the other."""
-    for _ in range(50):
+    """A minute of looks: the server's farewell and the end of the connection may arrive one after the other."""
+    for _ in range(600):
         leader.wait(0.1, stop)
 
 

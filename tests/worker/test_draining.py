@@ -13,7 +13,7 @@ from worker.dispatcher import Dispatcher, choose
 from worker.queue import Mail, rq_id
 from worker.stop import Stop
 
-QUICK = {"lease_s": 2.0, "heartbeat_s": 0.1, "dispatch_interval_s": 0.1}
+QUICK = {"lease_s": 10.0, "heartbeat_s": 0.1, "dispatch_interval_s": 0.1, "unavailable_after_s": 1.0}
 
 
 def drain(database: BlockingDatabase, worker: str) -> None:
@@ -72,6 +72,7 @@ def test_it_outlasts_restarts_of_worker_and_dispatcher(
     spec = {"kind": "reduce", "op": "sum", "source": source}
     with fleet(quick, tmp_path / "log", worker=WORKER, dispatcher=DISPATCHER) as service:
         service.wait_until_logged("child ready")
+        service.wait_until_logged('"event": "leading"')
         drain(database, describe("cpu").id)
         service.kill("worker")
         service.kill("dispatcher")
@@ -79,9 +80,8 @@ def test_it_outlasts_restarts_of_worker_and_dispatcher(
         service.wait_until_logged('"event": "leading"', times=2)
         job_id = ledger.submit(spec=spec)
         looks = ledger.submit(needs="cuda", spec=spec)  # the dispatcher gives up on it, and so has looked at both
-        ledger.age(looks, 1000)
-        service.wait_until_logged('"event": "leading"', times=2)
+        ledger.wait([looks], 60)
         assert ledger.job(job_id).status is Status.QUEUED
         assert database.run(draining.resume, describe("cpu").id)
-        ledger.wait([job_id], 30)
+        ledger.wait([job_id], 60)
         assert ledger.job(job_id).status is Status.SUCCEEDED

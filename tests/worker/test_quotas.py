@@ -21,8 +21,8 @@ from worker.stop import Stop
 
 @pytest.fixture
 def limited(settings: Settings, database: BlockingDatabase, redis: Redis, stop: Stop) -> Dispatcher:
-    """A dispatcher whose users may use a GPU for ten seconds a day."""
-    return Dispatcher(settings.model_copy(update={"gpu_seconds_per_day": 10.0}), database, Mail(redis), stop)
+    """A dispatcher whose users may use a GPU for a tenth of a second a day: the tests may run right after midnight."""
+    return Dispatcher(settings.model_copy(update={"gpu_seconds_per_day": 0.1}), database, Mail(redis), stop)
 
 
 def put(ledger: Ledger, user: str, limits: Limits) -> None:
@@ -102,7 +102,7 @@ def test_after_the_gpu_seconds_of_the_day_jobs_wait_for_midnight(
     assert [one.job_id for one in database.run(choose, 4)] == [yours]
     hold = ledger.job(mine).hold
     assert hold is not None
-    assert (hold.quota, hold.limit) == (QuotaName.GPU_SECONDS_PER_DAY, 10.0)
+    assert (hold.quota, hold.limit) == (QuotaName.GPU_SECONDS_PER_DAY, 0.1)
     assert hold.until is not None
     assert (hold.until.hour, hold.until.minute, hold.until.utcoffset()) == (0, 0, hold.until - hold.until)
     assert hold.until > ledger.job(mine).created_at
@@ -140,8 +140,8 @@ def test_more_seconds_end_the_wait(ledger: Ledger, database: BlockingDatabase, l
     ran_on(ledger, ledger.worker("cuda:0"), 11.0)
     job_id = ledger.submit(needs="cuda")
     limited.look_around()
-    put(ledger, "ada", Limits(gpu_seconds_per_day=100.0))
-    database.run(holds.refresh, Limits(gpu_seconds_per_day=10.0))
+    put(ledger, "ada", Limits(gpu_seconds_per_day=86400.0))
+    database.run(holds.refresh, Limits(gpu_seconds_per_day=0.1))
     assert [one.job_id for one in database.run(choose, 4)] == [job_id]
 
 

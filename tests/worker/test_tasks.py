@@ -52,7 +52,7 @@ Meanwhile = Callable[[Callable[[], object]], None]
 
 
 def until_running(ledger: Ledger, job_id: UUID) -> None:
-    give_up = time.monotonic() + 10
+    give_up = time.monotonic() + 60
     while ledger.job(job_id).status is not Status.RUNNING:
         assert time.monotonic() < give_up
         time.sleep(0.01)
@@ -113,29 +113,30 @@ def test_a_running_job_is_cancelled_within_a_heartbeat(place: Place, ledger: Led
     meanwhile(cancel)
     started = time.monotonic()
     run_job(place, job_id, 1)
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 50
     assert ledger.history(job_id) == ["submitted", "started", "cancel_requested", "cancelled"]
 
 
 def test_progress_and_lease_are_renewed_while_a_job_runs(place: Place, ledger: Ledger, meanwhile: Meanwhile) -> None:
-    job_id = ledger.submit("count 600")
+    job_id = ledger.submit("count 600000")
     seen: list[tuple[int, int, str]] = []
-    expiries = set()
+    expiries: set[object] = set()
 
     def look() -> None:
         until_running(ledger, job_id)
-        while (job := ledger.job(job_id)).status is Status.RUNNING:
-            seen.append((job.progress_done, job.progress_total, job.progress_unit))
+        while len(set(seen)) < 3 or len(expiries) < 3:
+            job = ledger.job(job_id)
+            assert job.status is Status.RUNNING
+            if job.progress_total:
+                seen.append((job.progress_done, job.progress_total, job.progress_unit))
             expiries.add(ledger.column(job_id, "lease_expires_at"))
-            time.sleep(0.03)
+            time.sleep(0.01)
+        ledger.cancel(job_id)
 
     meanwhile(look)
     run_job(place, job_id, 1)
-    told = [one for one in seen if one[1] == 600]
-    assert told
-    assert told == sorted(told)
-    assert told[0][2] == "steps"
-    assert len(expiries) > 2
+    assert seen == sorted(seen)
+    assert {one[1:] for one in seen} == {(600_000, "steps")}
 
 
 def test_a_worker_that_is_stopped_puts_its_job_back_without_blame(
@@ -213,19 +214,19 @@ def test_a_job_waits_for_the_gpu_with_its_lease_alive_and_may_be_cancelled_there
     place: Place, ledger: Ledger, tmp_path: Path, meanwhile: Meanwhile
 ) -> None:
     job_id = ledger.submit("say hello")
-    expiries = set()
+    expiries: set[object] = set()
 
     def cancel() -> None:
         until_running(ledger, job_id)
-        for _ in range(10):
+        while len(expiries) < 3:
+            assert ledger.job(job_id).status is Status.RUNNING
             expiries.add(ledger.column(job_id, "lease_expires_at"))
-            time.sleep(0.03)
+            time.sleep(0.01)
         ledger.cancel(job_id)
 
     meanwhile(cancel)
     with GpuTurn(tmp_path, [0, 1]).hold(lambda: False):
         run_job(place, job_id, 1)
-    assert len(expiries) > 2
     assert ledger.job(job_id).status is Status.CANCELLED
     assert place.slot.pid is not None, "the child was not disturbed"
 

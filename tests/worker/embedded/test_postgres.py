@@ -1,3 +1,4 @@
+import stat
 from pathlib import Path
 
 import psycopg
@@ -18,6 +19,18 @@ def test_it_answers_once_started_and_is_gone_once_stopped() -> None:
         assert not server.is_running()
         with pytest.raises(psycopg.OperationalError):
             psycopg.connect(server.url)
+
+
+def test_the_folders_above_it_are_not_opened_for_reading() -> None:
+    with folder() as path:
+        above = path / "above"
+        above.mkdir(mode=0o700)
+        server = EmbeddedPostgres(above / "pg")
+        server.start()
+        try:
+            assert stat.S_IMODE(above.stat().st_mode) & ~0o011 == 0o700
+        finally:
+            server.stop()
 
 
 def test_what_was_committed_survives_kill_and_restart_at_the_same_address() -> None:

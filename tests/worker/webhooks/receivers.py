@@ -37,7 +37,7 @@ class Receiver:
             self.received.append(received)
             return self.behaviours.pop(0) if len(self.behaviours) > 1 else self.behaviours[0]
 
-    def wait(self, count: int, within_s: float = 20.0) -> list[Received]:
+    def wait(self, count: int, within_s: float = 60.0) -> list[Received]:
         give_up = time.monotonic() + within_s
         while len(self.received) < count:
             assert time.monotonic() < give_up, f"{len(self.received)} of {count} arrived"

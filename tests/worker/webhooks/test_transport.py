@@ -18,10 +18,10 @@ def names(*answers: Sequence[str]) -> tuple[Resolve, list[str]]:
     return resolve, asked
 
 
-def post(url: str, resolve: Resolve, *, allow_private: bool) -> int:
+def post(url: str, resolve: Resolve, *, allow_private: bool, timeout_s: float = 60.0) -> int:
     async def once() -> int:
         backend = Guarded(allow_private=allow_private, resolve=resolve)
-        async with Transport(backend, timeout_s=2.0, at_once=1) as transport:
+        async with Transport(backend, timeout_s=timeout_s, at_once=1) as transport:
             return await transport.post(url, {"x": "y"}, b"{}")
 
     return asyncio.run(once())
@@ -65,4 +65,4 @@ def test_a_receiver_that_does_not_speak_tls_is_unreachable() -> None:
     with receiver(answer(200)) as there:
         resolve, _ = names(["127.0.0.1"])
         with pytest.raises(Unreachable):
-            post(there.url("hooks.example.org").replace("http:", "https:"), resolve, allow_private=True)
+            post(there.url("hooks.example.org").replace("http:", "https:"), resolve, allow_private=True, timeout_s=2.0)

@@ -1,0 +1,72 @@
+"""`python -m tests.integration.gated FOLDER`: a worker of the CPU that stays in a job as long as its gate is closed, so
+that what is to happen in the middle of a job happens there, however fast or slow the machine is."""
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from worker.messages import Request, Success, Tell, Work
+
+
+@dataclass(frozen=True)
+class Gates:
+    """The gates of jobs, by the length of their data: closed where there is a file of that name."""
+
+    folder: Path
+
+    def close(self, n: int) -> None:
+        self.folder.mkdir(exist_ok=True)
+        (self.folder / str(n)).touch()
+
+    def open(self, n: int) -> None:
+        (self.folder / str(n)).unlink()
+
+    def wait(self, n: int) -> None:
+        while (self.folder / str(n)).exists():
+            time.sleep(0.005)
+
+
+@dataclass(frozen=True)
+class Gated:
+    """Computes as the child of the CPU's slot does, once the gate is open."""
+
+    work: Work
+    gates: Gates
+
+    @property
+    def device(self) -> Mapping[str, object]:
+        return self.work.device
+
+    def run(self, request: Request, tell: Tell) -> Success:
+        self.gates.wait(json.loads(request.spec)["source"]["n"])
+        return self.work.run(request, tell)
+
+
+def opened(worker: str, gates: Gates) -> Gated:
+    from worker.folders import Folders
+    from worker.opener import open_kernels
+
+    return Gated(open_kernels("cpu", worker, Folders((), Path())), gates)
+
+
+def main() -> int:
+    # Imported here, because the spawned child runs this module too.
+    from functools import partial
+
+    from app import logs
+    from app.config import load_settings
+    from worker.boot import describe, serve_slot
+    from worker.stop import Stop
+
+    stop = Stop()
+    logs.configure(role="worker", slot="cpu")
+    stop.listen()
+    info = describe("cpu")
+    return serve_slot(load_settings(), info, partial(opened, info.id, Gates(Path(sys.argv[1]))), stop)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
