@@ -1,7 +1,6 @@
 """Where to tell of a job's end, as a submission names it."""
 
 import base64
-import binascii
 from typing import Annotated
 
 from pydantic import AfterValidator, ConfigDict, Field, HttpUrl, SerializationInfo, field_serializer
@@ -26,7 +25,7 @@ def _plain(url: HttpUrl) -> HttpUrl:
 def _secret(given: str) -> str:
     try:
         key = base64.b64decode(given.removeprefix(SECRET_PREFIX), validate=True)
-    except binascii.Error:
+    except ValueError:
         key = b""
     if not given.startswith(SECRET_PREFIX) or not _SHORTEST <= len(key) <= _LONGEST:
         raise ValueError(

@@ -30,6 +30,10 @@ def test_what_anybody_can_call_is_public(address: str) -> None:
         "::ffff:10.0.0.1",
         "2002:7f00:1::",
         "64:ff9b::7f00:1",
+        "64:ff9b:1::7f00:1",
+        "::127.0.0.1",
+        "::10.0.0.1",
+        "fec0::1",
     ],
 )
 def test_private_addresses_are_not_however_they_are_dressed(address: str) -> None:

@@ -94,6 +94,11 @@ def test_a_webhook_that_cannot_be_is_422_stores_nothing_and_quotes_no_secret(
     assert http.get("/v1/jobs").json()["items"] == []
 
 
+def test_a_secret_beyond_ascii_is_told_what_a_secret_is(refusing: httpx.Client) -> None:
+    [error] = submit(refusing, {"url": URL, "secret": "whsec_" + "é" * 40}).json()["errors"]
+    assert error["message"].startswith("must be whsec_")
+
+
 def test_a_secret_of_ones_own_is_made_once_and_serves_all_jobs(own_api: Api) -> None:
     http = own_api.client()
     made = http.post("/v1/webhooks/secret")
