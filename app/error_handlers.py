@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -20,6 +21,22 @@ from kernels.errors import InvalidInput
 
 _MOST_ERRORS = 20
 
+_AN_OBJECT, _AN_ARRAY = "Input should be an object", "Input should be an array"
+_IN_WORDS_OF_JSON: Mapping[str, str] = MappingProxyType(
+    {
+        "union_tag_not_found": "Field required",
+        "union_tag_invalid": "Input should be one of {expected_tags}",
+        "model_type": _AN_OBJECT,
+        "model_attributes_type": _AN_OBJECT,
+        "dict_type": _AN_OBJECT,
+        "tuple_type": _AN_ARRAY,
+        "list_type": _AN_ARRAY,
+        "too_short": "Too few items: there must be at least {min_length}",
+        "too_long": "Too many items: there may be at most {max_length}",
+    }
+)
+"""By Pydantic's type of error, what is told in place of what speaks of Python or repeats all that was sent."""
+
 
 def as_api_error(error: ValidationError | InvalidInput) -> ApiError:
     """What a body or a value that failed validation is answered with."""
@@ -30,24 +47,38 @@ def as_api_error(error: ValidationError | InvalidInput) -> ApiError:
 
 def field_problems(errors: Iterable[Mapping[str, Any]]) -> list[FieldProblem]:
     """Pydantic's errors with dotted field names, without the tags of unions; the first of many."""
-    found = []
+    found: list[FieldProblem] = []
     for error in errors:
-        cause = error.get("ctx", {}).get("error")
-        field = dotted(error["loc"])
-        if error["type"].startswith("union_tag"):
-            field = f"{field}.{error['ctx']['discriminator'].strip(chr(39))}".lstrip(".")
-        if isinstance(cause, InvalidInput) and cause.field is not None:
-            field = cause.field
-            if "other" in error["loc"] and field.startswith("source."):
-                # What is wrong with a source is told in the words of the first one.
-                field = "other" + field.removeprefix("source")
-        if "children" in error["loc"] and not field.startswith("children"):
-            field = f"{dotted(error['loc'])}.{field}"
-        message = str(cause) if isinstance(cause, ValueError) else error["msg"]
-        found.append(FieldProblem(field=field, message=message))
+        field = _field(error)
+        if error["type"] == "too_short" and any(one.field.startswith(f"{field}.") for one in found):
+            continue  # all that it lacks is what was found wrong
+        found.append(FieldProblem(field=field, message=_message(error)))
         if len(found) == _MOST_ERRORS:
             break
     return found
+
+
+def _field(error: Mapping[str, Any]) -> str:
+    location, facts = error["loc"], error.get("ctx", {})
+    cause = facts.get("error")
+    if isinstance(cause, InvalidInput) and cause.field is not None:
+        field = cause.field
+        if "other" in location and field.startswith("source."):
+            # What is wrong with a source is told in the words of the first one.
+            field = "other" + field.removeprefix("source")
+        # And what is wrong with a child, in those of a job by itself.
+        return f"{dotted(location[:3])}.{field}" if "children" in location[:1] else field
+    if error["type"].startswith("union_tag"):
+        return f"{dotted(location)}.{facts['discriminator'].strip(chr(39))}".lstrip(".")
+    return dotted(location)
+
+
+def _message(error: Mapping[str, Any]) -> str:
+    facts = error.get("ctx", {})
+    cause = facts.get("error")
+    if isinstance(cause, ValueError):
+        return str(cause)
+    return _IN_WORDS_OF_JSON.get(error["type"], "").format(**facts) or str(error["msg"])
 
 
 def request_problem(error: RequestValidationError) -> ApiError:

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import APIRouter, Depends, FastAPI, Request
 from starlette.responses import JSONResponse
 
 from app import error_handlers, health, openapi
@@ -26,7 +26,7 @@ from app.notifications import Notifications
 from app.presets import endpoints as presets
 from app.reports import endpoints as reports
 from app.request_ids import RequestIds
-from app.requests import BodyLimit
+from app.requests import BodyLimit, known_parameters
 from app.results import comparison_endpoints as comparisons
 from app.results import endpoints as results
 from app.tracing.start import start_tracing
@@ -84,9 +84,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         administration,
         webhooks,
         datasets,
-        health,
     ):
-        app.include_router(part.router)
+        app.include_router(part.router, dependencies=[Depends(known_parameters)])
+    app.include_router(health.router)
     app.include_router(_document())
     error_handlers.install(app)
     dashboard.install(app, settings)

@@ -1,5 +1,6 @@
-"""Bodies: limited in size, and JSON only."""
+"""What is taken: bodies limited in size, and JSON only; parameters that are known."""
 
+import re
 from collections.abc import Callable, Coroutine, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -11,8 +12,14 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.auth.bearer import authenticate
-from app.errors import BadRequest, TooLarge, UnsupportedMedia, problem_response
+from app.auth.bearer import User, authenticate
+from app.errors import BadRequest, FieldProblem, Invalid, TooLarge, UnsupportedMedia, problem_response
+
+_JSON = re.compile(r"application/([!-.0-~]+\+)?json")
+_MOST_TOLD = 20
+_MOST_FIELDS = 20_000
+"""Of all objects together, counted by their colons. Each unknown field becomes an error of its own before anybody
+looks at the first of them: a million would hold up the api for half a minute."""
 
 
 class BodyLimit:
@@ -55,12 +62,26 @@ def _too_large(most: int) -> TooLarge:
     )
 
 
+async def known_parameters(user: User, request: Request) -> None:
+    """Dependency that refuses parameters which the route does not have: a misspelt filter would list everything."""
+    if not request.query_params:
+        return
+    known = [field.alias for field in request.scope["route"].dependant.query_params]
+    told = f"is no parameter of this path; known: {', '.join(known) or 'none'}"
+    unknown = [FieldProblem(field=name[:64], message=told) for name in request.query_params if name not in known]
+    if unknown:
+        raise Invalid.at(unknown[:_MOST_TOLD])
+
+
 class JsonRequest(Request):
     """A request whose body must be JSON as RFC 8259 has it: no NaN, no Infinity."""
 
     async def json(self) -> Any:
+        body = await self.body()
+        if body.count(b":") > _MOST_FIELDS:
+            raise TooLarge(f"A body may have at most {_MOST_FIELDS} fields.")
         try:
-            return from_json(await self.body(), allow_inf_nan=False)
+            return from_json(body, allow_inf_nan=False)
         except ValueError as error:
             raise BadRequest(f"The body is not JSON: {error}.") from None
 
@@ -77,7 +98,7 @@ class JsonRoute(APIRoute):
             if self.body_field is not None:
                 await authenticate(request)
                 media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-                if media_type != "application/json" and not media_type.endswith("+json"):
+                if not _JSON.fullmatch(media_type):
                     raise UnsupportedMedia(
                         f"The body must be application/json, not {media_type[:100] or 'of no declared type'}."
                     )

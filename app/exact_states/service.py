@@ -14,8 +14,8 @@ from kernels.ops import Terms, empty_value, op_named
 def merge(request: MergeRequest) -> Merged:
     """Add the states and round once. Raises InvalidInput that names the state at fault."""
     op = op_named(request.op)
-    if op.terms is Terms.NONE:
-        raise InvalidInput(f"{op.name} adds nothing up, so it has no exact state", "op")
+    if op.terms not in (Terms.VALUES, Terms.PRODUCTS):
+        raise InvalidInput(f"results of {op.name} have no exact state", "op")
     merged = _sum(request.states, op.terms)
     elements = dtype_named(request.dtype)
     dtype = op.result_dtype(elements)

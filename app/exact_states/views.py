@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from app.jobs.fields import DTypeName, OpName
+from app.jobs.fields import DTypeName, Listed, OpName
 from app.results.json_value import JsonValue
 
 MOST_STATES = 10_000
@@ -31,7 +31,7 @@ class MergeRequest(BaseModel):
     )
 
     states: Annotated[
-        tuple[Annotated[str, StringConstraints(max_length=4096)], ...],
+        Listed[Annotated[str, StringConstraints(max_length=4096)]],
         Field(min_length=1, max_length=MOST_STATES, description="base64, as in the `state` of results"),
     ]
     op: OpName = Field("sum", description="what the sum of the terms is finished to")

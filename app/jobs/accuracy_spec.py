@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from pydantic.config import JsonDict
 
-from app.jobs.fields import BackendName, DistributionName, JobOptions, Number, Parameter
+from app.jobs.fields import BackendName, DistributionName, JobOptions, Listed, Number, Parameter
 from kernels.accuracy.axes import MAX_POINTS, Axes
 from kernels.accuracy.methods import method_named, methods, methods_on
 from kernels.dtypes import dtype_named
@@ -62,19 +62,19 @@ class AccuracySpec(JobOptions):
     )
 
     kind: Literal["accuracy"]
-    methods: tuple[MethodName, ...] | None = Field(
+    methods: Listed[MethodName] | None = Field(
         None,
         max_length=MAX_POINTS,
         description="null: all that the slot can run; an unknown name is answered with the list",
     )
-    ops: tuple[Literal["sum", "mean", "dot", "norm2", "prod"], ...] = Field(
+    ops: Listed[Literal["sum", "mean", "dot", "norm2", "prod"]] = Field(
         ("sum",), max_length=MAX_POINTS, description="`dot` takes a second array of the same distribution, seed + 1"
     )
-    distributions: tuple[DistributionName, ...] = Field(
+    distributions: Listed[DistributionName] = Field(
         ("mixed", "pathological", "normal"), max_length=MAX_POINTS, description="of the data"
     )
-    dtypes: tuple[FloatName, ...] = Field(("float32",), max_length=MAX_POINTS)
-    sizes: tuple[Size, ...] = Field(max_length=MAX_POINTS, description="numbers of elements")
+    dtypes: Listed[FloatName] = Field(("float32",), max_length=MAX_POINTS)
+    sizes: Listed[Size] = Field(max_length=MAX_POINTS, description="numbers of elements")
     parameters: dict[DistributionName, dict[str, Parameter]] = Field(
         default_factory=dict, max_length=16, description="of each distribution that is not to have its defaults"
     )

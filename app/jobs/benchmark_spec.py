@@ -10,6 +10,7 @@ from app.jobs.fields import (
     DistributionName,
     DTypeName,
     JobOptions,
+    Listed,
     OpName,
     Parameter,
     StrategyName,
@@ -51,15 +52,15 @@ class BenchmarkSpec(JobOptions):
     )
 
     kind: Literal["benchmark"]
-    strategies: tuple[StrategyName, ...] = Field(max_length=MAX_VALUES, description="by name; `auto` is none")
-    ops: tuple[OpName, ...] = Field(("sum",), max_length=MAX_VALUES)
-    dtypes: tuple[DTypeName, ...] = Field(("float32",), max_length=MAX_VALUES)
-    sizes: tuple[Size, ...] = Field(max_length=MAX_VALUES, description="numbers of elements")
-    caches: tuple[Cache, ...] = Field(
+    strategies: Listed[StrategyName] = Field(max_length=MAX_VALUES, description="by name; `auto` is none")
+    ops: Listed[OpName] = Field(("sum",), max_length=MAX_VALUES)
+    dtypes: Listed[DTypeName] = Field(("float32",), max_length=MAX_VALUES)
+    sizes: Listed[Size] = Field(max_length=MAX_VALUES, description="numbers of elements")
+    caches: Listed[Cache] = Field(
         (Cache.COLD, Cache.HOT), description="flushed before every run, or as the run before left them"
     )
     backend: BackendName = Field("auto", description="auto: any device that knows all of the strategies")
-    devices: tuple[Literal["cpu", "cuda"], ...] | None = Field(
+    devices: Listed[Literal["cpu", "cuda"]] | None = Field(
         None,
         min_length=2,
         max_length=2,
@@ -70,10 +71,14 @@ class BenchmarkSpec(JobOptions):
     )
     parameters: dict[str, Parameter] = Field(default_factory=dict, max_length=16, description="of the distribution")
     seed: int = Field(0, ge=0, lt=1 << 64, strict=True)
-    target_rse: float = Field(0.005, gt=0, lt=1, description="relative standard error of the mean to reach")
+    target_rse: float = Field(
+        0.005, gt=0, lt=1, strict=True, description="relative standard error of the mean to reach"
+    )
     min_samples: int = Field(20, ge=2, le=100_000, strict=True)
     max_samples: int = Field(10_000, ge=2, le=100_000, strict=True)
-    time_limit_s: float = Field(5.0, gt=0, le=3600, description="of one case; reaching it is flagged `unconverged`")
+    time_limit_s: float = Field(
+        5.0, gt=0, le=3600, strict=True, description="of one case; reaching it is flagged `unconverged`"
+    )
 
     @model_validator(mode="after")
     def _measurable(self) -> Self:

@@ -14,10 +14,11 @@ from app.cursors import cursor_of, key_of
 from app.errors import BadRequest, Conflict, Forbidden, Invalid, NotFound, TooLarge, TooMany, UnsupportedMedia
 from app.jobs import pages, service
 from app.jobs.etags import etag_of, matches
+from app.jobs.fields import said_as
 from app.jobs.pages import Filter
 from app.jobs.repository import Job, Key, Stamp
 from app.jobs.sources import TAGGED_FIELDS
-from app.jobs.spec import JobSpec
+from app.jobs.spec import JobSpec, Kind
 from app.jobs.sse import ITEM_SCHEMA, KEEP_ALIVE_S, stream
 from app.jobs.states import Status
 from app.jobs.views import JobPage, JobView, job_json, page_json
@@ -110,13 +111,14 @@ async def page(
     user: User,
     context: Using,
     status: Status | None = None,
-    kind: Annotated[Text | None, Query(max_length=32)] = None,
+    kind: Kind | None = None,
     owner: Text | None = None,
     tag: Annotated[
         list[Text] | None, Query(description="`name`, or `name:value`; all of several", max_length=8)
     ] = None,
     parent: Annotated[
         UUID | Literal["none"] | None,
+        said_as("Should be the id of a preset, or none"),
         Query(description="the jobs of this preset; `none`: jobs that are part of no preset"),
     ] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,

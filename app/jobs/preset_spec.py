@@ -6,7 +6,8 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from pydantic.config import JsonDict
 
-from app.jobs.fields import MAX_ELEMENTS, MAX_TIMEOUT_S, BackendName, JobOptions
+from app.jobs.benchmark_spec import BenchmarkSpec
+from app.jobs.fields import MAX_ELEMENTS, MAX_TAGS, MAX_TIMEOUT_S, BackendName, JobOptions, Listed
 from app.presets import catalogue
 from app.presets.changes import Changes, LeftOut, changed
 from app.presets.preset import MAX_CHILDREN, PresetChild
@@ -64,8 +65,11 @@ class PresetSpec(JobOptions):
 
     kind: Literal["preset"]
     preset: PresetName = Field(description="a preset, or a group of them")
-    children: tuple[PresetChild, ...] | None = Field(
-        None, description=f"1 to {MAX_CHILDREN} jobs to be run in place of the preset's own"
+    children: Listed[PresetChild] | None = Field(
+        None,
+        min_length=1,
+        max_length=MAX_CHILDREN,
+        description="jobs to be run in place of the preset's own",
     )
     backend: BackendName | None = Field(None, description="where to run every job; null leaves it to each")
     max_n: int | None = Field(
@@ -84,18 +88,22 @@ class PresetSpec(JobOptions):
 
     @model_validator(mode="after")
     def _runnable(self) -> Self:
-        if self.children is not None and not 1 <= len(self.children) <= MAX_CHILDREN:
-            raise InvalidInput(f"give 1 to {MAX_CHILDREN} jobs, not {len(self.children)}", "children")
         for index, child in enumerate(self.children or ()):
+            place = f"children.{index}.spec"
             if child.spec.webhook is not None:
-                told = "a preset tells of its own end; give `webhook` there"
-                raise InvalidInput(told, f"children.{index}.spec.webhook")
+                raise InvalidInput("a preset tells of its own end; give `webhook` there", f"{place}.webhook")
+            if isinstance(child.spec, BenchmarkSpec) and child.spec.devices is not None:
+                raise InvalidInput("a child has no children: name its `backend`", f"{place}.devices")
         expansion = self.expand()
         if not expansion.children:
             raise InvalidInput(f"no job of {self.preset} can run on {self.backend}", "backend")
         names = [child.name for child in expansion.children]
         if len(set(names)) < len(names):
             raise InvalidInput("the names of the jobs must differ", "children")
+        for child in expansion.children:
+            # They are its tags, too.
+            if len(child.spec.tags | self.tags) > MAX_TAGS:
+                raise InvalidInput(f"with its own, the job {child.name!r} would have more than {MAX_TAGS} tags", "tags")
         return self
 
     def expand(self) -> Expansion:

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from app.jobs.fields import MAX_ELEMENTS, BackendName, DTypeName, JobOptions, OpName, StrategyName
+from app.jobs.fields import MAX_ELEMENTS, BackendName, DTypeName, JobOptions, Listed, OpName, StrategyName
 from kernels.bench import Axes, Cache
 from kernels.catalog import AUTO, strategies
 from kernels.errors import InvalidInput
@@ -37,16 +37,16 @@ class ProfileSpec(JobOptions):
     )
 
     kind: Literal["profile"]
-    strategies: tuple[StrategyName, ...] = Field(
+    strategies: Listed[StrategyName] = Field(
         max_length=MAX_VALUES, description="those with kernels of ours; the kernels of peers are theirs"
     )
-    ops: tuple[OpName, ...] = Field(("sum",), max_length=MAX_VALUES)
-    dtypes: tuple[DTypeName, ...] = Field(("float32",), max_length=MAX_VALUES)
-    sizes: tuple[Size, ...] = Field(max_length=MAX_VALUES, description="numbers of elements")
+    ops: Listed[OpName] = Field(("sum",), max_length=MAX_VALUES)
+    dtypes: Listed[DTypeName] = Field(("float32",), max_length=MAX_VALUES)
+    sizes: Listed[Size] = Field(max_length=MAX_VALUES, description="numbers of elements")
     arch: Literal["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"] = Field(
         "sm_90", description="to compile for where there is no GPU; a GPU has its own"
     )
-    counters: bool = Field(True, description="run each kernel under ncu, where it is installed")
+    counters: bool = Field(True, strict=True, description="run each kernel under ncu, where it is installed")
     backend: BackendName = Field("auto", description="auto: a GPU if there is one, else the compiler alone")
 
     @model_validator(mode="after")

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from app.jobs.fields import MAX_ELEMENTS, BackendName, DistributionName, DTypeName, JobOptions, Parameter
+from app.jobs.fields import MAX_ELEMENTS, BackendName, DistributionName, DTypeName, JobOptions, Listed, Parameter
 from kernels.bench.data import Data
 from kernels.errors import InvalidInput
 from kernels.scaling.axes import Algorithm, Method, Mode
@@ -42,23 +42,23 @@ class ScalingSpec(JobOptions):
     )
 
     kind: Literal["scaling"]
-    sizes: tuple[Size, ...] = Field((), max_length=MAX_VALUES, description="strong scaling: elements of whole arrays")
-    sizes_per_rank: tuple[Size, ...] = Field(
+    sizes: Listed[Size] = Field((), max_length=MAX_VALUES, description="strong scaling: elements of whole arrays")
+    sizes_per_rank: Listed[Size] = Field(
         (), max_length=MAX_VALUES, description="weak scaling: elements of each rank's part"
     )
-    messages: tuple[Message, ...] = Field((), max_length=MAX_VALUES, description="bytes of bare all-reduces")
-    ranks: tuple[Ranks, ...] = Field(
+    messages: Listed[Message] = Field((), max_length=MAX_VALUES, description="bytes of bare all-reduces")
+    ranks: Listed[Ranks] = Field(
         (1, 2, 4, 8), max_length=MAX_VALUES, description="GPUs; where there are none, processes or threads"
     )
-    methods: tuple[Method, ...] = Field(
+    methods: Listed[Method] = Field(
         (Method.EXACT, Method.FLOAT),
         max_length=MAX_VALUES,
         description="exact: each rank's exact state, all-reduced as integers; float: each rank's sum as one float64",
     )
-    modes: tuple[Mode, ...] = Field(
+    modes: Listed[Mode] = Field(
         (Mode.ONE_PROCESS, Mode.PROCESS_PER_RANK), max_length=MAX_VALUES, description="who drives the ranks"
     )
-    algorithms: tuple[Algorithm, ...] = Field(
+    algorithms: Listed[Algorithm] = Field(
         (Algorithm.RING, Algorithm.TREE), max_length=MAX_VALUES, description="of the all-reduce; auto lets NCCL choose"
     )
     dtype: DTypeName = Field("float32", description="of the elements: a float")
@@ -66,7 +66,9 @@ class ScalingSpec(JobOptions):
     parameters: dict[str, Parameter] = Field(default_factory=dict, max_length=16, description="of the distribution")
     seed: int = Field(0, ge=0, lt=1 << 64, strict=True)
     samples: int = Field(30, ge=3, le=10_000, strict=True, description="runs of each point")
-    time_limit_s: float = Field(5.0, gt=0, le=3600, description="of sampling one point; at least 3 runs are made")
+    time_limit_s: float = Field(
+        5.0, gt=0, le=3600, strict=True, description="of sampling one point; at least 3 runs are made"
+    )
     backend: BackendName = Field("auto", description="auto: all GPUs of a machine, else one, else the CPU")
 
     @model_validator(mode="after")

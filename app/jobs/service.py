@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath, PurePosixPath
 from uuid import UUID, uuid4
@@ -25,7 +25,7 @@ from app.jobs.origin import Origin
 from app.jobs.preset_spec import PresetSpec
 from app.jobs.reduce_spec import ReduceSpec
 from app.jobs.repository import Job, Key, NewJob, Stamp
-from app.jobs.sources import DatasetSource, PathSource, ValuesSource
+from app.jobs.sources import DatasetSource, PathSource, Source, ValuesSource
 from app.jobs.spec import JobSpec
 from app.jobs.states import PRIORITIES, Status
 from app.jobs.task_spec import TaskSpec, needs
@@ -53,15 +53,7 @@ def check(spec: JobSpec, settings: Settings) -> None:
     """What depends on this server's settings. Raises InvalidInput naming the field."""
     if spec.webhook is not None and not settings.webhook_allow_private and names_private(spec.webhook.url.host or ""):
         raise InvalidInput("names a private address, which this server does not call", "webhook.url")
-    if isinstance(spec, PresetSpec):
-        for index, child in enumerate(spec.children or ()):
-            if child.spec.webhook is not None:
-                raise InvalidInput("a preset tells of its own end, once", f"children.{index}.spec.webhook")
-            if _parts(child.spec):
-                raise InvalidInput("a child has no children: name its `backend`", f"children.{index}.spec.devices")
-    if not isinstance(spec, ReduceSpec):
-        return
-    for field, source in (("source", spec.source), ("other", spec.other)):
+    for field, source in _sources(spec):
         if isinstance(source, ValuesSource) and len(source.values) > settings.max_values:
             raise InvalidInput(
                 f"{len(source.values)} values are more than the {settings.max_values} that a request may carry; "
@@ -70,6 +62,18 @@ def check(spec: JobSpec, settings: Settings) -> None:
             )
         if isinstance(source, PathSource):
             _check_path(source.path, settings.data_roots, f"{field}.path")
+
+
+def _sources(spec: JobSpec, place: str = "") -> Iterator[tuple[str, Source]]:
+    """The sources that a spec names, its children's included, with their fields."""
+    match spec:
+        case ReduceSpec():
+            yield f"{place}source", spec.source
+            if spec.other is not None:
+                yield f"{place}other", spec.other
+        case PresetSpec():
+            for index, child in enumerate(spec.children or ()):
+                yield from _sources(child.spec, f"children.{index}.spec.")
 
 
 def _check_path(given: str, roots: tuple[Path, ...], field: str) -> None:
@@ -93,21 +97,13 @@ async def submit(context: Context, user: Principal, spec: JobSpec, key: Key | No
     with context.tracing.span("submit", kind=spec.kind) as span:
         new = _new(user.id, spec, Origin(request_ids.current(), span.traceparent))
         children = _children(new, spec)
-        for child in children:
-            check(child.spec, context.settings)
         limit = context.settings.max_queued_per_user
-        wanted = _Wanted(new, tuple(child.job for child in children), _datasets(spec), spec.webhook)
+        wanted = _Wanted(new, children, _datasets(spec), spec.webhook)
         submitted = await context.database.run(_submit, wanted, user.name, key, limit=limit)
         span.note(job=str(submitted.job.id), new=submitted.new)
     if submitted.new:
         log.info("submitted", job=str(new.id), kind=new.kind, owner=user.name, children=len(children))
     return submitted
-
-
-@dataclass(frozen=True, slots=True)
-class _Child:
-    job: NewJob
-    spec: TaskSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,31 +142,20 @@ def _parts(spec: JobSpec) -> tuple[tuple[str, TaskSpec], ...]:
     return ()
 
 
-def _children(parent: NewJob, spec: JobSpec) -> tuple[_Child, ...]:
+def _children(parent: NewJob, spec: JobSpec) -> tuple[NewJob, ...]:
     """The jobs of a preset or of a benchmark on several devices, with its tags and priority."""
     origin = Origin(parent.request_id, parent.traceparent)
     found = []
     for name, part in _parts(spec):
         update = {"tags": {**part.tags, **spec.tags}, "priority": spec.priority, "webhook": None}
         task = part.model_copy(update=update)
-        job = replace(_new(parent.owner_id, task, origin), parent_id=parent.id, name=name)
-        found.append(_Child(job, task))
+        found.append(replace(_new(parent.owner_id, task, origin), parent_id=parent.id, name=name))
     return tuple(found)
 
 
 def _datasets(spec: JobSpec) -> Mapping[str, str]:
     """The ids of the uploaded arrays that a spec needs, with the field that names each."""
-    if isinstance(spec, PresetSpec):
-        children = spec.children or ()
-        return {
-            id_: f"children.{index}.spec.{field}"
-            for index, child in enumerate(children)
-            for id_, field in _datasets(child.spec).items()
-        }
-    if not isinstance(spec, ReduceSpec):
-        return {}
-    sources = (("source", spec.source), ("other", spec.other))
-    return {source.id: f"{field}.id" for field, source in sources if isinstance(source, DatasetSource)}
+    return {source.id: f"{field}.id" for field, source in _sources(spec) if isinstance(source, DatasetSource)}
 
 
 def _submit(connection: Connection, wanted: _Wanted, owner: str, key: Key | None, *, limit: int) -> Submitted:
@@ -203,9 +188,7 @@ def _queue_full(connection: Connection, owner_id: int, limit: int, children: int
     in_force = quotas.limits_of(connection, owner_id, Limits(queued=limit)).queued
     told = f"{in_force} of your jobs are in the queue already; your quota allows no more."
     if children:
-        told = (
-            f"The {children} jobs of the preset find no room among the {in_force} that your quota allows in the queue."
-        )
+        told = f"The job comes to {children} jobs; your quota of {in_force} in the queue leaves no room."
     return TooMany(
         told,
         _RETRY_AFTER_FULL_S,

@@ -2,10 +2,10 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import FailFast, Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from app.frozen import Frozen
-from app.jobs.fields import MAX_ELEMENTS, DistributionName, DTypeName, Number, Parameter
+from app.jobs.fields import MAX_ELEMENTS, DistributionName, DTypeName, Listed, Number, Parameter
 from kernels.dtypes import DType, dtype_named
 from kernels.generate import plan
 from kernels.source import GeneratedSource
@@ -19,9 +19,7 @@ class ValuesSource(Frozen):
     """Elements in the request itself: numbers, or strings for what JSON cannot say ("0x1.8p+1", "nan", "inf")."""
 
     type: Literal["values"]
-    values: Annotated[tuple[Number, ...], FailFast()] = Field(
-        description="the elements; each is rounded once to `dtype`"
-    )
+    values: Listed[Number] = Field(description="the elements; each is rounded once to `dtype`")
     dtype: DTypeName = "float64"
 
     @model_validator(mode="after")

@@ -1,16 +1,17 @@
 """What a job is asked to do. One definition serves as request body, stored column, worker argument and OpenAPI."""
 
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field, TypeAdapter
 
 from app.jobs.preset_spec import PresetSpec
-from app.jobs.task_spec import TASK_KINDS, TaskSpec
+from app.jobs.task_spec import TaskKind, TaskSpec
 
 JobSpec = Annotated[TaskSpec | PresetSpec, Field(discriminator="kind")]
 """The union of all kinds."""
 
-KINDS = (*TASK_KINDS, "preset")
+Kind = Literal[TaskKind, "preset"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 """The values of `kind`, which is the first part of the location of an error in a spec."""
 
 job_spec: TypeAdapter[JobSpec] = TypeAdapter(JobSpec)

@@ -1,6 +1,6 @@
 """What a worker can be asked to do: every kind of job but presets, which become several of these."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
@@ -18,8 +18,7 @@ TaskSpec = Annotated[
 ]
 """The union of these kinds."""
 
-TASK_KINDS = ("reduce", "benchmark", "cluster", "accuracy", "three_numbers", "scaling", "profile")
-"""The values of their `kind`."""
+TaskKind = Literal["reduce", "benchmark", "cluster", "accuracy", "three_numbers", "scaling", "profile"]
 
 task_spec: TypeAdapter[TaskSpec] = TypeAdapter(TaskSpec)
 

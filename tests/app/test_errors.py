@@ -65,11 +65,35 @@ def test_a_wrong_method_is_a_405_problem_with_all_that_are_allowed(
         ("tag=%00", "tag.0"),
         ("tag=:x", "tag"),
         ("owner=%00", "owner"),
+        ("kind=reductions", "kind"),
+        ("parent=x", "parent"),
+        ("satus=failed", "satus"),
+        ("wait=30", "wait"),
     ],
 )
 def test_a_bad_query_is_a_422_problem_that_names_the_parameter(refusing: httpx.Client, query: str, field: str) -> None:
     said = problem(refusing.get(f"/v1/jobs?{query}"))
     assert (said.status, [error.field for error in said.errors]) == (422, [field])
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("/v1/results?strategi=exact", "known: kind, op, dtype, strategy,"),
+        ("/v1/workers?slot=cpu", "known: none"),
+        (f"/v1/jobs/{NOBODY}?wait=30", "known: none"),
+    ],
+)
+def test_a_parameter_that_the_path_does_not_have_is_refused_with_those_it_has(
+    refusing: httpx.Client, path: str, told: str
+) -> None:
+    said = problem(refusing.get(path))
+    assert said.status == 422
+    assert told in said.detail
+
+
+def test_who_has_no_token_is_not_told_of_parameters(api: Api) -> None:
+    assert problem(httpx.get(f"{api.url}/v1/jobs?satus=failed")).status == 401
 
 
 def test_a_fault_of_ours_is_a_500_problem_that_tells_nothing_of_our_insides(own_api: Api) -> None:

@@ -94,6 +94,7 @@ def test_the_state_at_fault_is_named_with_what_is_wrong(refusing: httpx.Client, 
 
 def test_an_op_without_a_state_is_named(refusing: httpx.Client) -> None:
     assert fault(merge(refusing, [state([1.0])], op="max"))[0] == "op"
+    assert fault(merge(refusing, [state([1.0])], op="var")) == ("op", "results of var have no exact state")
     assert fault(merge(refusing, [state([1.0])], op="total"))[0] == "op"
 
 

@@ -1,0 +1,107 @@
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from app.jobs.spec import KINDS
+from tests.app.api import THREE_VALUES
+
+A_LOT = 200_000
+
+
+def faults(response: httpx.Response) -> list[tuple[str, str]]:
+    assert response.status_code == 422, response.text
+    return [(error["field"], error["message"]) for error in response.json()["errors"]]
+
+
+@pytest.mark.parametrize("given", ["application/json", "Application/JSON; charset=utf-8", "application/vnd.x+json"])
+def test_json_is_taken_under_each_of_its_names(http: httpx.Client, given: str) -> None:
+    sent = http.post("/v1/jobs", content=json.dumps(THREE_VALUES), headers={"Content-Type": given})
+    assert sent.status_code == 202
+
+
+@pytest.mark.parametrize("given", ["text/plain", "text/x+json", "+json", "application/x-www-form-urlencoded"])
+def test_anything_else_is_415(refusing: httpx.Client, given: str) -> None:
+    sent = refusing.post("/v1/jobs", content=json.dumps(THREE_VALUES), headers={"Content-Type": given})
+    assert sent.status_code == 415
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ([], ("", "Input should be an object")),
+        ({}, ("kind", "Field required")),
+        ({"kind": "x" * A_LOT}, ("kind", f"Input should be one of {', '.join(map(repr, KINDS))}")),
+        ({"kind": "reduce", "source": {}}, ("source.type", "Field required")),
+        ({"kind": "reduce", "source": []}, ("source", "Input should be an object")),
+        (
+            {"kind": "reduce", "source": {"type": "file"}},
+            ("source.type", "Input should be one of 'values', 'generate', 'path', 'dataset'"),
+        ),
+        ({**THREE_VALUES, "source": {"type": "values", "values": 1}}, ("source.values", "Input should be an array")),
+        ({**THREE_VALUES, "tags": []}, ("tags", "Input should be an object")),
+        (
+            {"kind": "profile", "strategies": ["exact"], "sizes": [1] * 101},
+            ("sizes", "Too many items: there may be at most 100"),
+        ),
+        (
+            {"kind": "benchmark", "strategies": ["exact"], "sizes": [9], "devices": ["cpu"]},
+            ("devices", "Too few items: there must be at least 2"),
+        ),
+        (
+            {"kind": "benchmark", "strategies": ["exact"], "sizes": [9], "devices": ["gpu", "cpu"]},
+            ("devices.0", "Input should be 'cpu' or 'cuda'"),
+        ),
+    ],
+)
+def test_a_fault_is_told_once_in_the_words_of_json_and_quotes_nothing_long(
+    refusing: httpx.Client, spec: object, told: tuple[str, str]
+) -> None:
+    assert faults(refusing.post("/v1/jobs", json=spec)) == [told]
+
+
+LISTS: list[tuple[dict[str, Any], str]] = [
+    ({"kind": "benchmark", "strategies": ["exact"]}, "sizes"),
+    ({"kind": "benchmark", "sizes": [1]}, "strategies"),
+    ({"kind": "accuracy", "sizes": [1]}, "methods"),
+    ({"kind": "profile", "strategies": ["exact"]}, "sizes"),
+    ({"kind": "scaling"}, "messages"),
+    ({"kind": "preset", "preset": "p34"}, "children"),
+]
+
+
+@pytest.mark.parametrize(("spec", "field"), LISTS)
+def test_of_very_many_faults_in_a_list_only_the_first_is_looked_for(
+    refusing: httpx.Client, spec: dict[str, Any], field: str
+) -> None:
+    # Two hundred thousand errors, each an object in Python, would hold up everybody for seconds.
+    found = faults(refusing.post("/v1/jobs", json={**spec, field: [None] * A_LOT}))
+    assert [name for name, _ in found if name.startswith(field)] == [f"{field}.0"]
+
+
+def test_of_very_many_states_too(refusing: httpx.Client) -> None:
+    [(field, _)] = faults(refusing.post("/v1/states/merge", json={"states": [None] * A_LOT}))
+    assert field == "states.0"
+
+
+def test_very_many_fields_are_not_read(refusing: httpx.Client) -> None:
+    refused = refusing.post("/v1/jobs", json={**THREE_VALUES, **dict.fromkeys(map(str, range(30_000)))})
+    assert refused.status_code == 413
+    assert "fields" in refused.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "given"),
+    [
+        ("benchmark", "time_limit_s", "1"),
+        ("benchmark", "target_rse", True),
+        ("scaling", "time_limit_s", True),
+        ("profile", "counters", 0),
+    ],
+)
+def test_a_number_is_a_number_and_a_flag_a_flag(refusing: httpx.Client, kind: str, field: str, given: object) -> None:
+    spec = {"kind": kind, "sizes": [1], field: given}
+    if kind != "scaling":
+        spec["strategies"] = ["exact"]
+    assert [name for name, _ in faults(refusing.post("/v1/jobs", json=spec))] == [field]
