@@ -162,7 +162,7 @@ class AsyncClient:
         return await self._do(results.report(job_id, media_type))
 
     async def export(self, how: Literal["csv", "parquet"], *, limit: int = 10_000, **wanted: Unpack[Filter]) -> bytes:
-        """Up to 10,000 measurements as a CSV or Parquet file."""
+        """Measurements as a CSV or Parquet file, 10,000 at most."""
         return await self._do(results.export(wanted, limit, how))
 
     # --- catalogue

@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from client.catalogue import whoami
-from client.exchange import Call, Content, Steps, one
+from client.exchange import Call, Content, Steps, one, pages
 from client.models import Dataset
 from kernels.dtypes import dtype_of
 from kernels.npy import head_of
 
 _PIECE = 1 << 20
+_PAGE = 200
 
 
 @dataclass(frozen=True)
@@ -90,16 +91,7 @@ def delete(dataset_id: str) -> Steps[None]:
 
 def find(owner: str | None, limit: int) -> Steps[list[Dataset]]:
     """Up to `limit` uploaded arrays, newest first."""
-    found: list[Dataset] = []
-    cursor: str | None = None
-    while len(found) < limit:
-        page = {"limit": min(200, limit - len(found)), "cursor": cursor, "owner": owner}
-        answer: dict[str, Any] = yield Call("GET", "/v1/datasets", httpx.Response.json, page)
-        found += [Dataset.model_validate(item) for item in answer["items"]]
-        cursor = answer["next_cursor"]
-        if cursor is None:
-            break
-    return found
+    return pages("/v1/datasets", Dataset, {"owner": owner}, limit=limit, page=_PAGE)
 
 
 def _dataset(response: httpx.Response) -> Dataset:

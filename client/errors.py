@@ -9,11 +9,11 @@ class WarpfoldError(Exception):
 
 
 class NotConfigured(WarpfoldError):
-    """It is not known which service to talk to, or with which token."""
+    """It is not known which service to talk to, or with which token, or what was said is no address."""
 
 
 class Unreachable(WarpfoldError):
-    """No answer from the service."""
+    """No answer from the service, or one that is not Warpfold's."""
 
 
 class WaitedTooLong(WarpfoldError):

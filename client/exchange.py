@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 import httpx
+from pydantic import BaseModel
 
-from client.errors import FieldError, Refused
+from client.errors import FieldError, Refused, Unreachable
 
 T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
 
 Parameter = str | int | float | bool
 Parameters = Mapping[str, Parameter | Sequence[str] | None]
@@ -71,10 +73,17 @@ class Call(Generic[T]):
         return json.dumps(self.body, allow_nan=False, ensure_ascii=False).encode()
 
     def answer(self, response: httpx.Response) -> T:
-        """What the response says. Raises Refused."""
+        """What the response says. Raises Refused, and Unreachable where something else than Warpfold answers."""
         if not (response.is_success or response.status_code in self.expected):
             raise _refusal(response)
-        return self.read(response)
+        try:
+            return self.read(response)
+        except (ValueError, KeyError, TypeError) as error:
+            kind = response.headers.get("Content-Type", "something")
+            raise Unreachable(
+                f"{response.url} answers with {kind} that this client cannot read: is it the address of a Warpfold, "
+                "and the client as new as that?"
+            ) from error
 
 
 Steps = Generator[Call[Any], Any, T]
@@ -87,7 +96,28 @@ def one(call: Call[T]) -> Steps[T]:
     return answer
 
 
+def pages(path: str, model: type[M], wanted: Parameters, *, limit: int, page: int) -> Steps[list[M]]:
+    """Up to `limit` items of a list, newest first, from as many pages of at most `page` as it takes."""
+
+    def read(answer: httpx.Response) -> tuple[list[M], str | None]:
+        body = answer.json()
+        return [model.model_validate(item) for item in body["items"]], body["next_cursor"]
+
+    found: list[M] = []
+    cursor: str | None = None
+    while len(found) < limit:
+        part = {"limit": min(page, limit - len(found)), "cursor": cursor}
+        items, cursor = yield Call("GET", path, read, {**wanted, **part})
+        found += items
+        if cursor is None:
+            break
+    return found
+
+
 def _refusal(response: httpx.Response) -> Refused:
+    if response.has_redirect_location:  # not followed: the token is for this address, and a POST would become a GET
+        elsewhere = f"it redirects to {response.headers['Location']}; use that address"
+        return Refused(response.status_code, response.reason_phrase, elsewhere)
     try:
         problem = response.json()
         errors = [FieldError(str(one["field"]), str(one["message"])) for one in problem.get("errors", ())]

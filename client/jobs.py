@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from app.jobs.spec import JobSpec
 from app.jobs.webhook import SHOW_SECRETS
 from client.errors import JobFailed, WaitedTooLong
-from client.exchange import Call, Steps, one
+from client.exchange import Call, Steps, one, pages
 from client.models import Job, ReduceResult, Result
 
 _LONG_POLL_S = 20.0
@@ -43,18 +43,9 @@ def cancel(job_id: str) -> Steps[Job]:
 def find(
     *, status: Status | None, kind: str | None, owner: str | None, tags: Sequence[str], parent: str | None, limit: int
 ) -> Steps[list[Job]]:
-    """Up to `limit` jobs, newest first, from as many pages as it takes."""
-    found: list[Job] = []
-    cursor: str | None = None
-    while len(found) < limit:
-        page = {"limit": min(_PAGE, limit - len(found)), "cursor": cursor}
-        wanted = {"status": status, "kind": kind, "owner": owner, "tag": list(tags) or None, "parent": parent}
-        answer: dict[str, Any] = yield Call("GET", "/v1/jobs", httpx.Response.json, {**wanted, **page})
-        found += [Job.model_validate(item) for item in answer["items"]]
-        cursor = answer["next_cursor"]
-        if cursor is None:
-            break
-    return found
+    """Up to `limit` jobs, newest first."""
+    wanted = {"status": status, "kind": kind, "owner": owner, "tag": list(tags) or None, "parent": parent}
+    return pages("/v1/jobs", Job, wanted, limit=limit, page=_PAGE)
 
 
 def wait(job: Job, timeout_s: float | None = None, follow: Follow | None = None) -> Steps[Job]:

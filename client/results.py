@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args, get_origin,
 import httpx
 
 from client import html
-from client.exchange import Call, Steps, one
+from client.exchange import Call, Steps, one, pages
 from client.models import Answer
 
 if TYPE_CHECKING:
@@ -149,23 +149,15 @@ def _arrow_type(pyarrow: Any, annotation: Any) -> Any:
 
 
 def find(wanted: Filter, limit: int) -> Steps[Results]:
-    """Up to `limit` measurements, newest first, from as many pages as it takes."""
-    rows: list[Measurement] = []
-    cursor: str | None = None
-    while len(rows) < limit:
-        page = {"limit": min(_PAGE, limit - len(rows)), "cursor": cursor}
-        answer: dict[str, Any] = yield Call("GET", "/v1/results", httpx.Response.json, {**_given(wanted), **page})
-        rows += [Measurement.model_validate(item) for item in answer["items"]]
-        cursor = answer["next_cursor"]
-        if cursor is None:
-            break
+    """Up to `limit` measurements, newest first."""
+    rows = yield from pages("/v1/results", Measurement, _given(wanted), limit=limit, page=_PAGE)
     return Results(tuple(rows))
 
 
-def export(wanted: Filter, limit: int, how: Literal["csv", "parquet"], cursor: str | None = None) -> Steps[bytes]:
-    """Up to 10,000 measurements as a file of that format."""
-    page = {"limit": min(_PAGE, limit), "cursor": cursor, "format": how}
-    return one(Call("GET", "/v1/results", lambda answer: answer.content, {**_given(wanted), **page}))
+def export(wanted: Filter, limit: int, how: Literal["csv", "parquet"]) -> Steps[bytes]:
+    """Up to `limit` measurements as a file of that format; the service makes no larger ones than 10,000."""
+    asked = {**_given(wanted), "limit": limit, "format": how}
+    return one(Call("GET", "/v1/results", lambda answer: answer.content, asked))
 
 
 def compare(baseline: str, candidate: str, *, across: bool) -> Steps[dict[str, Any]]:

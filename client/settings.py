@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
 from platformdirs import user_config_path
 from pydantic import BaseModel, ValidationError
 
@@ -58,13 +59,15 @@ def find_target(url: str | None = None, token: str | None = None, where: Surroun
     """
     where = where or Surroundings.of_process()
     environment = where.environment
-    url, token = url or environment.get(URL), token or environment.get(TOKEN)
-    if url and token:
-        return Target(_tidy(url), token, "as told")
+    url, token = url or environment.get(URL), _checked(token or environment.get(TOKEN))
+    if url:
+        url = _address(url)
+        if token:
+            return Target(url, token, "as told")
     for found in _kept(where):
-        if url is None or _tidy(url) == found.url:
+        if not url or url == found.url:
             return Target(found.url, token or found.token, found.origin)
-    if url is None:
+    if not url:
         raise NotConfigured(
             f"no service is known: run `warpfold login URL`, set {URL} and {TOKEN}, or `warpfold serve`"
         )
@@ -119,6 +122,25 @@ def _read(path: Path) -> str:
         return path.read_text().strip()
     except OSError:
         return ""
+
+
+def _address(url: str) -> str:
+    tidy = _tidy(url)
+    try:
+        parsed = httpx.URL(tidy)
+    except httpx.InvalidURL as error:
+        raise NotConfigured(f"{tidy!r} is no address: {error}") from None
+    if parsed.scheme not in ("http", "https") or not parsed.host:
+        raise NotConfigured(f"{tidy!r} is no address: one begins with http:// or https://, and a host's name follows")
+    return tidy
+
+
+def _checked(token: str | None) -> str | None:
+    """The token without the line's end that a file has; a header can hold nothing but visible ASCII."""
+    token = token and token.strip()
+    if token and not (token.isascii() and token.isprintable()):
+        raise NotConfigured("the token has characters that no token has: copy it again")
+    return token
 
 
 def _tidy(url: str) -> str:

@@ -24,10 +24,10 @@ def register(app: typer.Typer) -> None:
     app.command(rich_help_panel=_PANEL)(whoami)
 
 
-def login(context: typer.Context, url: Annotated[str, typer.Argument(help="The service's address.")]) -> None:
+def login(
+    context: typer.Context, url: Annotated[str, typer.Argument(metavar="URL", help="The service's address.")]
+) -> None:
     """Keep a token for a service, readable by you alone. It is asked for, or read from standard input."""
-    if not url.startswith(("http://", "https://")):
-        raise typer.BadParameter("an address begins with http:// or https://", param_hint="URL")
     token = typer.prompt("Token", hide_input=True) if sys.stdin.isatty() else sys.stdin.readline()
     session: Session = context.obj
     with ending_well(), Client(url, token.strip() or "none", patience_s=session.patience_s) as client:
@@ -40,7 +40,9 @@ def login(context: typer.Context, url: Annotated[str, typer.Argument(help="The s
 
 
 def logout(
-    url: Annotated[str | None, typer.Argument(help="The service's address.", show_default="the latest login")] = None,
+    url: Annotated[
+        str | None, typer.Argument(metavar="URL", help="The service's address.", show_default="the latest login")
+    ] = None,
 ) -> None:
     """Forget the token of a service."""
     where = Surroundings.of_process()

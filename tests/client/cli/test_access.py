@@ -28,7 +28,10 @@ def test_a_wrong_token_is_not_kept(service: Service, shell: Shell) -> None:
     assert done.code == 4
     assert "A valid token is needed" in done.err
     assert not (shell.folder / "warpfold" / "login.json").exists()
-    assert bare.run("login", "gpu.example.org").code == 2
+    assert bare.run("login", "gpu.example.org").transcript == (
+        "warpfold: 'gpu.example.org' is no address: one begins with http:// or https://, and a host's name follows\n"
+        "[exit code 3]\n"
+    )
 
 
 def test_a_service_of_this_folder_needs_no_login(service: Service, shell: Shell) -> None:

@@ -1,0 +1,39 @@
+"""How answers are read, whoever gives them."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from client import catalogue, jobs
+from client.errors import Refused, Unreachable
+from client.exchange import Steps
+
+REQUEST = httpx.Request("GET", "https://elsewhere.example/v1/jobs")
+
+
+def answered(steps: Steps[Any], response: httpx.Response) -> object:
+    """What a conversation makes of the answer to its first request."""
+    return next(steps).answer(response)
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        httpx.Response(200, html="<html>Welcome to the printer</html>", request=REQUEST),
+        httpx.Response(200, json={"printer": "ready"}, request=REQUEST),
+        httpx.Response(200, json=["ready"], request=REQUEST),
+    ],
+)
+def test_another_program_at_the_address_is_found_out(response: httpx.Response) -> None:
+    everything = jobs.find(status=None, kind=None, owner=None, tags=(), parent=None, limit=1)
+    for steps in (catalogue.whoami(), catalogue.workers(), jobs.get("5f0c"), everything):
+        with pytest.raises(Unreachable, match=r"elsewhere\.example/v1/jobs answers with .*: is it the address"):
+            answered(steps, response)
+
+
+def test_a_redirect_names_the_address_to_use() -> None:
+    there = {"Location": "https://gpu.example.org/v1/jobs"}
+    with pytest.raises(Refused, match=r"308 .* redirects to https://gpu\.example\.org/v1/jobs") as refusal:
+        answered(jobs.get("5f0c"), httpx.Response(308, headers=there, request=REQUEST))
+    assert refusal.value.status == 308
