@@ -14,6 +14,10 @@ _PATIENCE_S = 1
 """For requests that are held and streams, when asked to stop: clients come back by themselves."""
 
 
+cli = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@cli.command()
 def api(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.", min=0, max=65535)] = 8080,
@@ -41,4 +45,4 @@ def api(
 
 
 if __name__ == "__main__":
-    typer.run(api)
+    cli(prog_name="warpfold api")

@@ -17,7 +17,7 @@ def main() -> int:
     from worker.opener import open_kernels
     from worker.stop import Stop
 
-    parser = argparse.ArgumentParser(prog="python -m worker", description="Serve one slot of this machine.")
+    parser = argparse.ArgumentParser(prog="warpfold worker", description="Serve one slot of this machine.")
     parser.add_argument("--slot", required=True, help="cpu, or cuda:0, cuda:1, …, or gang: all GPUs")
     slot: str = parser.parse_args().slot
     logs.configure(role="worker", slot=slot)

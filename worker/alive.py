@@ -20,6 +20,9 @@ from worker.leadership import KEY
 _WITHIN_S = 3.0
 
 
+cli = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
 class Part(StrEnum):
     """What can be asked for."""
 
@@ -28,6 +31,7 @@ class Part(StrEnum):
     WORKER = "worker"
 
 
+@cli.command()
 def alive(
     part: Annotated[Part, typer.Argument(help="Which part of the service.")],
     url: Annotated[str, typer.Option(help="Where the api listens.")] = "http://127.0.0.1:8080",
@@ -76,4 +80,4 @@ def _beats(connection: Connection, host: str) -> bool:
 
 
 if __name__ == "__main__":
-    typer.run(alive)
+    cli(prog_name="warpfold alive")

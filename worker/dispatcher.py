@@ -4,6 +4,7 @@ Redis is never believed: a job that was handed over and then neither waits in it
 again, and what is delivered twice is claimed once.
 """
 
+import argparse
 import math
 import sys
 import time
@@ -247,7 +248,12 @@ def _facts(one: HandOver) -> dict[str, str | int]:
 
 
 def main() -> int:
-    """`python -m worker.dispatcher`"""
+    """`warpfold dispatcher`"""
+    argparse.ArgumentParser(
+        prog="warpfold dispatcher",
+        description="Run the dispatcher until SIGTERM: it hands jobs to slots, takes back lost ones, removes old ones "
+        "and sends webhooks. Of several one leads; the others stand by.",
+    ).parse_args()
     logs.configure(role="dispatcher")
     settings = load_settings()
     if not settings.database_url or not settings.redis_url:

@@ -14,13 +14,18 @@ from app.auth.repository import Role, RoleMismatch, create_token, list_tokens, r
 from app.config import load_settings
 from app.db import BlockingDatabase
 
-cli = typer.Typer(help="Create, list and revoke access tokens.", no_args_is_help=True, pretty_exceptions_enable=False)
+cli = typer.Typer(
+    help="Create, list and revoke access tokens.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
 
 
 @cli.command()
 def create(
     user: Annotated[str, typer.Argument(help="Whose token; the user is created if new.")],
-    role: Annotated[Role | None, typer.Option(help="Of a new user.  [default: user]")] = None,
+    role: Annotated[Role | None, typer.Option(help="Of a new user.", show_default="user")] = None,
     label: Annotated[str, typer.Option(help="What it is for, to recognise it in the list.")] = "",
 ) -> None:
     """Print a new token. It is shown this once: only its hash is kept."""

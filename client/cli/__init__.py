@@ -1,13 +1,15 @@
 """The `warpfold` command line."""
 
+import sys
 from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
 from client.cli import access, catalogue, datasets, doctor, jobs, reducing, results, submitting
+from client.cli.exits import Exit
 from client.cli.server import register_server_commands
-from client.cli.session import Session
+from client.cli.session import Session, fail
 
 
 def _print_version(wanted: bool) -> None:
@@ -53,4 +55,8 @@ def build() -> typer.Typer:
 
 def main() -> None:
     """Entry point of the `warpfold` script."""
-    build()()
+    try:
+        build()()
+    except OSError as error:  # a full disk, a file that may not be read or written
+        named = f"{error.filename}: " if error.filename else ""
+        sys.exit(fail(f"{named}{error.strerror or error}", Exit.USAGE).exit_code)

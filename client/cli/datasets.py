@@ -6,9 +6,8 @@ from typing import Annotated
 import typer
 
 from client.cli import output
-from client.cli.exits import Exit
 from client.cli.output import Json
-from client.cli.session import fail, service
+from client.cli.session import service
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="SHA-256 of its .npy file, 64 hexadecimal digits.")]
 
@@ -45,17 +44,16 @@ def show_all(
 
 def upload(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="A .npy file.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, readable=True, help="A .npy file.")
+    ],
     *,
     name: Annotated[str | None, typer.Option(help="For people.", show_default="the file's name")] = None,
     as_json: Json = False,
 ) -> None:
     """Upload a .npy file, and print its id. What is there already is not sent again."""
     with service(context) as client:
-        try:
-            kept = client.upload(file, (file.name if name is None else name)[:128])
-        except OSError as error:
-            raise fail(f"{file}: {error.strerror}", Exit.USAGE) from None
+        kept = client.upload(file, (file.name if name is None else name)[:128])
     if as_json:
         output.document(kept)
     else:

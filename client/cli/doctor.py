@@ -42,8 +42,11 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(context: typer.Context, as_json: Json = False) -> None:
-    """Check the way to the service and, where the server is installed, this machine: driver, CUDA, NVRTC, NCCL,
-    Postgres, Redis, folders. Says what to do about what is broken; exit code 1 if something is."""
+    """Check the way to the service and this machine, and say what to do about what is broken.
+
+    Where the server is installed, that is driver, CUDA, NVRTC, NCCL, Postgres, Redis, folders, memory and disk. Exit
+    code 1 if something is broken.
+    """
     session: Session = context.obj
     found = []
     for finding in _examine(session.url):

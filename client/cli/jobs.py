@@ -1,5 +1,6 @@
 """Commands about jobs that are there: jobs, show, watch, wait, cancel."""
 
+import time
 from typing import Annotated, Any, get_args
 
 import typer
@@ -9,7 +10,7 @@ from client.cli import output
 from client.cli.exits import Exit
 from client.cli.output import Json
 from client.cli.session import JobId, Timeout, check_ended_well, fail, find, leaving_it_running, service, wait_for
-from client.errors import Refused
+from client.errors import Refused, WaitedTooLong
 from client.jobs import Status
 from client.models import Job, ReduceResult
 from client.progress import state_of
@@ -65,7 +66,9 @@ def jobs(
 
 def _brief(job: Job) -> list[object]:
     submitted = f"{job.created_at:%m-%d %H:%M:%S}"
-    return [job.id[:8], job.kind, state_of(job), job.owner, submitted, subject(job), value(job)]
+    done = job.progress
+    state = f"running, {done.done / done.total:.0%}" if job.status == "running" and done.total else state_of(job)
+    return [job.id[:8], job.kind, state, job.owner, submitted, subject(job), value(job)]
 
 
 def subject(job: Job) -> str:
@@ -163,27 +166,33 @@ def watch(context: typer.Context, job_id: JobId, timeout: Timeout = None, as_jso
 def wait(context: typer.Context, job_ids: JobIds, timeout: Timeout = None, as_json: Json = False) -> None:
     """Wait for jobs, quietly. Exit code 0 if all succeeded, 1 if not, 5 after the timeout."""
     with service(context) as client:
-        ended = [wait_for(find(client, job_id), timeout, show_progress=False) for job_id in job_ids]
-        if as_json:
-            output.lines(ended)
+        give_up = None if timeout is None else time.monotonic() + timeout  # for all of them together
+        ended = [find(client, job_id) for job_id in job_ids]
         for job in ended:
-            check_ended_well(job)
+            try:
+                left = None if give_up is None else max(0.0, give_up - time.monotonic())
+                wait_for(job, left, show_progress=False)
+            except WaitedTooLong:
+                raise fail(f"job {job.id} is still not done after {timeout:g} s", Exit.TIMED_OUT) from None
+            if as_json:
+                output.lines([job])
+        check_ended_well(*ended)
 
 
 def cancel(context: typer.Context, job_ids: JobIds, as_json: Json = False) -> None:
     """Ask for the end of jobs. A running one ends within about a second."""
-    refused: list[Refused] = []
+    refused: list[str] = []
     asked: list[LiveJob] = []
     with service(context) as client:
-        for job_id in job_ids:
+        for job in [find(client, job_id) for job_id in job_ids]:  # an id that is none cancels nothing
             try:
-                asked.append(find(client, job_id).cancel())
+                asked.append(job.cancel())
             except Refused as refusal:
-                refused.append(refusal)
+                refused.append(f"job {job.id} is not cancelled: {refusal.detail or refusal.title}")
         if as_json:
             output.lines(asked)
         else:
             for job in asked:
                 output.say(f"{job.id} {'cancelled' if job.ended else 'is being cancelled'}")
         if refused:
-            raise fail("\n".join(f"refused: {one.detail or one.title}" for one in refused), Exit.REFUSED)
+            raise fail("\n".join(refused), Exit.REFUSED)

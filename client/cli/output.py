@@ -5,7 +5,7 @@ import json
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from pydantic import BaseModel
@@ -15,10 +15,11 @@ from rich.table import Table
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON: one document, or one line for each item of a list.")]
 _WIDE = (140, 24)  # of a pipe, where nobody said COLUMNS
+_ANY = 10_000
 
 
 def _console() -> Console:
-    """Standard output; tables are cut to the terminal's width, and in a pipe to COLUMNS."""
+    """Standard output, as wide as the terminal, and in a pipe as COLUMNS says."""
     width = None if sys.stdout.isatty() else shutil.get_terminal_size(_WIDE).columns
     return Console(width=width, highlight=False, soft_wrap=False)
 
@@ -36,7 +37,12 @@ def document(value: object) -> None:
 def lines(values: Iterable[object]) -> None:
     """One line of JSON for each value."""
     for value in values:
-        typer.echo(json.dumps(_plain(value), ensure_ascii=False))  # which flushes: a reader sees each as it comes
+        typer.echo(line(value))  # which flushes: a reader sees each as it comes
+
+
+def line(value: object) -> str:
+    """A value as a line of JSON."""
+    return json.dumps(_plain(value), ensure_ascii=False)
 
 
 def table(
@@ -46,7 +52,8 @@ def table(
     column `fold` takes more lines. What is None is empty."""
     made = Table(box=None, header_style="bold", pad_edge=False)
     for name in names:
-        made.add_column(name, justify="right" if name in right else "left", no_wrap=name != fold)
+        justify: Literal["left", "right"] = "right" if name in right else "left"
+        made.add_column(name, justify=justify, no_wrap=name != fold, overflow="fold")
     for row in rows:
         made.add_row(*(_cell(value) for value in row))
     show(made)
@@ -64,8 +71,10 @@ def facts(rows: Iterable[tuple[str, object]]) -> None:
 
 
 def show(made: Table) -> None:
-    """Print a table; into a pipe or a file without the spaces that fill its lines up."""
+    """Print a table; into a pipe or a file without the spaces that fill its lines up. Ids and numbers are never cut:
+    where there is too little room, lines are longer than the terminal is wide."""
     console = _console()
+    console.width = max(console.width, console.measure(made, options=console.options.update(max_width=_ANY)).minimum)
     if console.is_terminal:
         console.print(made)
         return

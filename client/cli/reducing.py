@@ -38,7 +38,9 @@ def register(app: typer.Typer) -> None:
 
 def reduce(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="A .npy file of yours.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, readable=True, help="A .npy file of yours.")
+    ],
     *,
     op: Annotated[str, typer.Option(help="`warpfold ops` lists them.", autocompletion=complete_op)] = "sum",
     other: Annotated[

@@ -8,9 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from client.cli import output
-from client.cli.exits import Exit
 from client.cli.output import Json
-from client.cli.session import JobId, fail, find, service
+from client.cli.session import JobId, find, service
 
 _PANEL = "Results"
 _REPORTS = {"md": "text/markdown", "html": "text/html", "json": "application/json"}
@@ -61,12 +60,20 @@ def results(
     flag: Annotated[str | None, typer.Option(help="throttled, contended, unconverged or suspect.")] = None,
     n_min: Annotated[int | None, typer.Option(min=0, help="Fewest elements.")] = None,
     n_max: Annotated[int | None, typer.Option(min=0, help="Most elements.")] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many at most.")] = 50,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", "-n", min=1, help="How many at most.", show_default="50; 10,000 for csv and parquet"),
+    ] = None,
     how: Annotated[Format, typer.Option("--format", help="Of the answer.")] = Format.TABLE,
     to: Output = None,
     as_json: Json = False,
 ) -> None:
     """List measurements across jobs, newest first."""
+    if as_json and how not in (Format.TABLE, Format.JSON):
+        raise typer.BadParameter(f"--json is another format than {how}; choose one", param_hint="--format")
+    how = Format.JSON if as_json else how
+    if how is Format.TABLE and to is not None:
+        raise typer.BadParameter("a file is json, csv or parquet: say which with --format", param_hint="--output")
     if how is Format.PARQUET and to is None and sys.stdout.isatty():
         raise typer.BadParameter("Parquet is no text: name a file with --output", param_hint="--format")
     wanted: dict[str, Any] = {
@@ -87,11 +94,11 @@ def results(
         if job is not None:
             wanted["job_id"] = find(client, job).id
         if how in (Format.CSV, Format.PARQUET):
-            _write(client.export("csv" if how is Format.CSV else "parquet", limit=limit, **wanted), to)
+            _write(client.export("csv" if how is Format.CSV else "parquet", limit=limit or 10_000, **wanted), to)
             return
-        found = client.results(limit=limit, **wanted)
-    if as_json or how is Format.JSON:
-        output.lines(found)
+        found = client.results(limit=limit or 50, **wanted)
+    if how is Format.JSON:
+        _write("".join(f"{output.line(row)}\n" for row in found).encode(), to)
         return
     names = ("op", "dtype", "n", "strategy", "device", "cache", "ms", "GB/s", "% of ceiling", "error", "remarks")
     output.table(
@@ -110,8 +117,8 @@ def results(
 
 def compare(
     context: typer.Context,
-    baseline: Annotated[str, typer.Argument(help="A benchmark job, or JOB:STRATEGY.")],
-    candidate: Annotated[str, typer.Argument(help="What is compared with it: the same.")],
+    baseline: Annotated[str, typer.Argument(metavar="BASELINE", help="A benchmark job, or JOB:STRATEGY.")],
+    candidate: Annotated[str, typer.Argument(metavar="CANDIDATE", help="What is compared with it: the same.")],
     *,
     across: Annotated[bool, typer.Option("--across", help="Compare different devices or drivers, too.")] = False,
     as_json: Json = False,
@@ -166,8 +173,5 @@ def _write(content: bytes, to: Path | None) -> None:
         stream.write(content if content.endswith(b"\n") or b"\0" in content else content + b"\n")
         stream.flush()
         return
-    try:
-        to.write_bytes(content)
-    except OSError as error:
-        raise fail(f"{to}: {error.strerror}", Exit.USAGE) from None
+    to.write_bytes(content)
     output.say(f"wrote {len(content):,} bytes to {to}")

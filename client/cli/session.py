@@ -99,7 +99,10 @@ def leaving_it_running(job: LiveJob) -> Iterator[None]:
         raise fail(f"the job goes on; `warpfold cancel {job.id}` ends it", Exit.INTERRUPTED) from None
 
 
-def check_ended_well(job: LiveJob) -> None:
-    """End the command with code 1 if the job did not succeed."""
-    if not job.succeeded:
-        raise fail(f"job {job.id} {state_of(job)}{f': {job.error}' if job.error else ''}", Exit.FAILED)
+def check_ended_well(*jobs: LiveJob) -> None:
+    """End the command with code 1 if a job did not succeed, and say which."""
+    failed = [
+        f"job {job.id} {state_of(job)}{f': {job.error}' if job.error else ''}" for job in jobs if not job.succeeded
+    ]
+    if failed:
+        raise fail("\n".join(failed), Exit.FAILED)

@@ -46,7 +46,7 @@ def submit(
         str | None, typer.Argument(metavar="FILE", help="A spec as JSON or YAML; - is standard input.")
     ] = None,
     *,
-    kind: Annotated[str | None, typer.Option(help="Of job.  [default: reduce]")] = None,
+    kind: Annotated[str | None, typer.Option(help="Of job.", show_default="reduce")] = None,
     op: Annotated[str | None, typer.Option(help="`warpfold ops` lists them.")] = None,
     strategy: Annotated[str | None, typer.Option(help="`warpfold strategies` lists them.")] = None,
     backend: Annotated[str | None, typer.Option(help="cpu, cuda or auto.")] = None,
@@ -84,7 +84,7 @@ def submit(
 
 def run(
     context: typer.Context,
-    preset: Annotated[str, typer.Argument(help="`warpfold presets` lists them.")],
+    preset: Annotated[str, typer.Argument(metavar="PRESET", help="`warpfold presets` lists them.")],
     *,
     assign: Set = None,
     tag: Tags = None,

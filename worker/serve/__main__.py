@@ -24,14 +24,17 @@ from worker.serve.slots import default_slots, parse_slots
 from worker.serve.supervisor import (
     NotReady,
     keep_alive,
-    port_is_free,
     service_processes,
     shut_down,
     wait_until_ready,
+    why_not_listen,
 )
 from worker.stop import Stop
 
+cli = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
+
+@cli.command()
 def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8080,
@@ -57,9 +60,13 @@ def serve(
         chosen = default_slots() if slots is None else parse_slots(slots)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--slots") from None
-    if not port_is_free(host, port):
-        _fail(f"{host}:{port} is in use; choose another with --port")
-    root = prepare_data_dir(settings)
+    obstacle = why_not_listen(host, port)
+    if obstacle is not None:
+        _fail(f"{host}:{port} {obstacle}; choose another with --host and --port")
+    try:
+        root = prepare_data_dir(settings)
+    except OSError as error:
+        _fail(f"{error.filename} cannot be made: {error.strerror}; choose another --data-dir")
     try:
         with FileLock(root / LOCK_FILE, timeout=0):
             _run(settings.model_copy(update={"data_dir": root}), root, host, port, chosen)
@@ -103,4 +110,4 @@ def _fail(message: str) -> NoReturn:
 
 
 if __name__ == "__main__":
-    typer.run(serve)
+    cli(prog_name="warpfold serve")

@@ -1,5 +1,6 @@
 """Starts the service's processes, keeps them alive, stops them in order."""
 
+import errno
 import os
 import socket
 import time
@@ -99,12 +100,12 @@ def shut_down(processes: Sequence[Process], servers: Servers) -> None:
     servers.stop()
 
 
-def port_is_free(host: str, port: int) -> bool:
-    """Whether an api could listen there."""
+def why_not_listen(host: str, port: int) -> str | None:
+    """Why an api could not listen there; None if it could."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
-        except OSError:
-            return False
-    return True
+        except OSError as error:
+            return "is in use" if error.errno == errno.EADDRINUSE else f"cannot be listened at ({error.strerror})"
+    return None

@@ -57,4 +57,4 @@ def test_a_folder_that_others_may_read_is_named(shell: Shell) -> None:
     folder.mkdir()
     folder.chmod(0o755)
     found = findings(shell)["data folder"]
-    assert (found["verdict"], found["advice"]) == ("warning", "chmod 700 .warpfold")
+    assert (found["verdict"], found["advice"]) == ("warning", "chmod go-rw .warpfold")

@@ -8,13 +8,13 @@ import typer.main
 
 from client.cli import build
 from client.cli.completion import complete_op
+from client.cli.server import COMMANDS as COMMANDS_OF_THE_SERVER
 from tests.client.cli.shell import Shell
 
 COMMANDS: Any = typer.main.get_command(build())
-PASSED_ON = {"serve", "migrate", "token", "worker", "dispatcher"}
 
 
-@pytest.mark.parametrize("name", sorted(set(COMMANDS.commands) - PASSED_ON))
+@pytest.mark.parametrize("name", sorted(set(COMMANDS.commands) - set(COMMANDS_OF_THE_SERVER)))
 def test_every_command_explains_itself(name: str) -> None:
     command = COMMANDS.commands[name]
     assert command.help
@@ -41,3 +41,12 @@ def test_a_shell_can_be_taught(tmp_path: Path) -> None:
 
 def test_an_unknown_command_is_a_matter_of_usage(tmp_path: Path) -> None:
     assert Shell(tmp_path).run("sum").code == 2
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS_OF_THE_SERVER))
+def test_a_command_of_the_server_explains_itself_and_takes_no_other_words(tmp_path: Path, name: str) -> None:
+    shell = Shell(tmp_path)
+    told = shell.spawn(name, "--help")
+    assert told.code == 0
+    assert f"usage: warpfold {name}" in told.out.lower()
+    assert shell.spawn(name, "--no-such-option").code == 2

@@ -82,7 +82,24 @@ def test_a_finished_job_cannot_be_cancelled(shell: Shell) -> None:
     job_id = shell.run("submit", "--values", "1", "--wait", "--json")
     job = json.loads(job_id.out)["id"]
     said = shell.run("cancel", job)
-    assert said.transcript == "warpfold: refused: The job has already succeeded.\n[exit code 4]\n"
+    assert said.transcript == "warpfold: job ID is not cancelled: The job has already succeeded.\n[exit code 4]\n"
+
+
+def test_several_jobs_are_waited_for_within_one_time_and_each_failure_is_told(shell: Shell) -> None:
+    blocker = shell.run(*LONG).out.strip()
+    others = [shell.run("submit", "--values", "1 nan", "--set", "nan_policy=raise").out.strip() for _ in range(2)]
+    given_up = shell.run("wait", blocker, *others, "--timeout", "1")
+    assert (given_up.code, given_up.out) == (5, "")
+    assert given_up.err == f"warpfold: job {blocker} is still not done after 1 s\n"
+    assert shell.run("cancel", blocker, "zz").code == 4
+    assert json.loads(shell.run("show", blocker, "--json").out)["status"] in ("queued", "running"), "zz is no job"
+    assert shell.run("cancel", blocker).code == 0
+    ended = shell.run("wait", blocker, *others)
+    assert ended.code == 1
+    assert [line.split()[:3] for line in ended.err.removeprefix("warpfold: ").splitlines()] == [
+        ["job", blocker, "cancelled"],
+        *(["job", other, "failed"] for other in others),
+    ]
 
 
 def test_an_id_that_is_none_is_said(shell: Shell) -> None:
@@ -125,7 +142,7 @@ def test_ctrl_c_stops_waiting_and_not_the_job(shell: Shell, client: Client) -> N
     assert first, watching.communicate()
     assert json.loads(first)["id"] == job_id
     watching.send_signal(signal.SIGINT)
-    said = watching.communicate(timeout=30)[1]
+    said = watching.communicate(timeout=120)[1]
     assert said == f"warpfold: the job goes on; `warpfold cancel {job_id}` ends it\n"
     assert watching.returncode == 130
     assert not client.job(job_id).ended

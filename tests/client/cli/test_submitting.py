@@ -96,6 +96,12 @@ def test_a_benchmark_from_a_file_becomes_results_and_a_report(shell: Shell) -> N
     csv = shell.run("results", "--job", job["id"], "--format", "csv", "-o", "points.csv")
     assert csv.out == ""
     assert (shell.folder / "points.csv").read_text().count("\n") == 3
+    shell.run("results", "--job", job["id"], "--json", "-o", "points.jsonl")
+    assert [json.loads(line) for line in (shell.folder / "points.jsonl").read_text().splitlines()] == rows
+    for words in (("-o", "table.txt"), ("--json", "--format", "csv")):
+        assert shell.run("results", *words).code == 2
+    too_many = shell.run("results", "--format", "csv", "--limit", "10001")
+    assert (too_many.code, "  limit: " in too_many.err) == (4, True)
     shell.run("results", "--job", job["id"], "--format", "parquet", "-o", "points.parquet")
     assert (shell.folder / "points.parquet").read_bytes()[:4] == b"PAR1"
     compared = shell.run("compare", job["id"], job["id"])
@@ -108,7 +114,8 @@ def test_a_report_is_printed_or_written(shell: Shell) -> None:
     assert shell.run("report", job, "--format", "html", "-o", "report.html").code == 0
     assert "<html" in (shell.folder / "report.html").read_text()
     assert json.loads(shell.run("report", job, "--format", "json").out)["job_id"] == job
-    assert shell.run("report", job, "-o", "no/such/folder.md").code == 2
+    nowhere = shell.spawn("report", job, "-o", "no/such/folder.md")
+    assert (nowhere.code, nowhere.err) == (2, "warpfold: no/such/folder.md: No such file or directory\n")
 
 
 def test_a_preset_runs(shell: Shell) -> None:

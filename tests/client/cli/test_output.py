@@ -1,0 +1,29 @@
+"""What is printed where there is little room, and none at all."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from client.cli import output
+
+FULL = Path("/dev/full")
+
+
+def test_no_id_is_cut_on_a_narrow_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    rows = [["5f0cbe4b", "running, 3 %", "sum of 68,719,476,736 normal", 49858.21883419558]]
+    output.table(("id", "status", "of", "value"), rows, right=("value",), fold="of")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].startswith("5f0cbe4b  running, 3 %  sum")
+    assert "4.986e+04" in lines[1]
+    assert "…" not in "".join(lines)
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="only Linux has a device that is always full")
+def test_a_full_disk_is_said_in_a_sentence() -> None:
+    with FULL.open("w") as full:
+        words = [sys.executable, "-m", "client", "submit", "--values", "1", "--dry-run"]
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "warpfold: No space left on device\n")
