@@ -66,7 +66,7 @@ def _data_dir(path: Path) -> Finding:
         return broken("data folder", f"{path} cannot be written to", "make it belong to the user of the service")
     if stat.S_IMODE(path.stat().st_mode) & 0o066:  # others may pass through: an embedded Postgres has a user of its own
         return poor(
-            "data folder", f"{path} is open to other users, and holds tokens and a database", f"chmod 700 {path}"
+            "data folder", f"{path} is open to other users, and holds tokens and a database", f"chmod go-rw {path}"
         )
     return _space("data folder", path, str(path))
 

@@ -3,10 +3,12 @@
 import os
 import pwd
 import signal
+import stat
 import subprocess
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -69,8 +71,10 @@ class EmbeddedPostgres:
             end(pid, self._data_dir, (signal.SIGINT, signal.SIGQUIT), _STOP_S, self._process)
 
     def _launch(self) -> None:
-        wheel = _wheel(self._data_dir)
-        wheel.ensure_pgdata_inited()
+        self._data_dir.mkdir(parents=True, exist_ok=True)
+        with _open_no_further_than_needed(self._data_dir):
+            wheel = _wheel(self._data_dir)
+            wheel.ensure_pgdata_inited()
         owner = pwd.getpwnam(wheel.system_user).pw_uid if wheel.system_user else os.getuid()
         sockets = socket_folder(self._data_dir)
         make_private(sockets, owner)
@@ -119,6 +123,18 @@ class EmbeddedPostgres:
         return self._data_dir / "log"
 
 
+@contextmanager
+def _open_no_further_than_needed(folder: Path) -> Iterator[None]:
+    """Run as root, the wheel lets everybody read the folders above its own; its user needs but pass through them."""
+    before = {above: stat.S_IMODE(above.stat().st_mode) for above in folder.parents}
+    try:
+        yield
+    finally:
+        for above, mode in before.items():
+            if stat.S_IMODE(above.stat().st_mode) != mode:
+                above.chmod(mode | stat.S_IXGRP | stat.S_IXOTH)
+
+
 def _wheel(data_dir: Path) -> Any:
     try:
         with warnings.catch_warnings():
@@ -128,5 +144,4 @@ def _wheel(data_dir: Path) -> Any:
         raise ServerMissing(
             "No Postgres: install warpfold[embedded], or point WARPFOLD_DATABASE_URL at a server."
         ) from error
-    data_dir.mkdir(parents=True, exist_ok=True)
     return get_server(data_dir, cleanup_mode=None, start=False)
