@@ -36,9 +36,13 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         most = self._others.get(scope["path"], self._max_bytes)
+        told = f"A body may have at most {most} bytes here"
+        told += "." if scope["path"] in self._others else "; upload many values as a dataset, or generate them."
+        # What is still on its way is not read: the connection ends with the answer.
+        too_large = TooLarge(told, headers={"Connection": "close"})
         declared = Headers(scope=scope).get("content-length", "")
         if declared.isdecimal() and int(declared[:20]) > most:
-            await problem_response(_too_large(most))(scope, receive, send)
+            await problem_response(too_large)(scope, receive, send)
             return
         received = 0
 
@@ -48,18 +52,10 @@ class BodyLimit:
             if message["type"] == "http.request":
                 received += len(message.get("body", b""))
                 if received > most:
-                    raise _too_large(most)
+                    raise too_large
             return message
 
         await self._app(scope, limited, send)
-
-
-def _too_large(most: int) -> TooLarge:
-    # What is still on its way is not read: the connection ends with the answer.
-    return TooLarge(
-        f"A body may have at most {most} bytes here; upload many values as a dataset, or generate them.",
-        headers={"Connection": "close"},
-    )
 
 
 async def known_parameters(user: User, request: Request) -> None:

@@ -42,8 +42,6 @@ def read_head(file: BinaryIO) -> Head:
             # Version 3.0 exists for structured dtypes with field names beyond Latin-1, and only for them.
             raise ValueError("its version of the format is for records only")
         shape, fortran_order, dtype = reader(file)
-        if any(length < 0 for length in shape):
-            raise ValueError(f"its shape {shape} is impossible")
     except OSError:
         raise
     except Exception as error:  # whatever a hostile header makes the parser raise
@@ -68,6 +66,15 @@ def _check(shape: tuple[int, ...], dtype: "np.dtype[Any]") -> None:
         raise InvalidInput(f"holds no numbers of ours: {error}") from None
     if not shape:
         raise InvalidInput("holds a single value (0 dimensions), not an array")
+    try:
+        np.broadcast_to(np.zeros((), dtype), shape)  # takes no memory, and knows what NumPy can map
+    except (ValueError, TypeError):
+        raise InvalidInput(f"has the impossible shape {str(shape)[:100]}") from None
+
+
+def is_npy(first: bytes | bytearray) -> bool:
+    """Whether a file that begins with these bytes says that it is a .npy file."""
+    return first.startswith(npy.MAGIC_PREFIX)
 
 
 def head_of(dtype: DType, count: int) -> bytes:

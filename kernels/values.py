@@ -13,6 +13,8 @@ from kernels.narrow import narrowed
 
 Written = bool | int | float | str
 
+_LONGEST_SHOWN = 128  # bits
+
 
 def array_of(values: Sequence[Written], dtype: DType, field: str = "values") -> NDArray[Any]:
     """`values` as an array of `dtype`, shape (len(values),).
@@ -34,7 +36,7 @@ def _floats(values: Sequence[Written], dtype: DType, field: str) -> NDArray[Any]
     overflowed = np.isfinite(wide) & ~np.isfinite(narrow.astype(np.float64))
     if overflowed.any():
         index = int(np.argmax(overflowed))
-        raise InvalidInput(f"{wide[index]!r} is beyond the range of {dtype.name}", f"{field}.{index}")
+        raise InvalidInput(f"{float(wide[index])!r} is beyond the range of {dtype.name}", f"{field}.{index}")
     return narrow
 
 
@@ -67,5 +69,6 @@ def _whole(value: Written, dtype: DType, low: int, high: int, field: str) -> int
         number = int(value)
     if not low <= number <= high:
         kind = "false or true" if dtype.kind is Kind.BOOL else f"{low} … {high}"
-        raise InvalidInput(f"{number} is beyond the range of {dtype.name} ({kind})", field)
+        shown = number if number.bit_length() <= _LONGEST_SHOWN else f"an integer of {number.bit_length()} bits"
+        raise InvalidInput(f"{shown} is beyond the range of {dtype.name} ({kind})", field)
     return number

@@ -10,8 +10,9 @@ from app.datasets.repository import Contents
 from app.errors import Invalid
 from kernels.dtypes import DType, dtype_of
 from kernels.errors import InvalidInput
-from kernels.npy import Head, head_of, read_head
+from kernels.npy import Head, head_of, is_npy, read_head
 
+_BARE = "; bare elements need their `dtype`"
 FIRST_BYTES = 1 << 17
 """How much must be there, or be all there is, before the head of a .npy file can be judged: NumPy's are shorter."""
 
@@ -38,6 +39,8 @@ class Intake:
         """Take the next bytes: of a .npy file at first FIRST_BYTES of them, if there are so many."""
         if self._head is None:
             self._head = self._begin_npy(bytes(piece[:FIRST_BYTES]))
+        elif self._raw is not None and self._written == self._head.offset and is_npy(piece):
+            raise Invalid.of("dtype", "is of bare elements, and the body is a .npy file with its own: leave it out")
         self._write(piece)
         if self._written > self._promised(self._head):
             raise Invalid.of("", "there are more bytes than the head of the .npy file promises")
@@ -70,7 +73,7 @@ class Intake:
         try:
             head = read_head(io.BytesIO(first))
         except InvalidInput as error:
-            raise Invalid.of("", f"the body {error}; bare elements need their `dtype`") from None
+            raise Invalid.of("", f"the body {error}{'' if is_npy(first) else _BARE}") from None
         if self._declared is not None and self._declared != self._promised(head):
             raise Invalid.of(
                 "",

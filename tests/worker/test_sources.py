@@ -136,7 +136,7 @@ def test_a_file_without_permission_is_refused(root: Path) -> None:
         (header("'<f4'"), "is truncated: its header promises 12 bytes of data, 0 are there"),
         (header("'<f4'") + bytes(11), "is truncated: its header promises 12 bytes of data, 11 are there"),
         (header("'<f4'", "(1000000000000000,)") + bytes(99), "is truncated"),
-        (header("'<f4'", "(-1,)") + bytes(99), "its shape (-1,) is impossible"),
+        (header("'<f4'", "(-1,)") + bytes(99), "has the impossible shape (-1,)"),
         (header("'<f4'", "(1.5,)") + bytes(99), "not a whole .npy file"),
         (header("'<f4'", "()") + bytes(4), "holds a single value (0 dimensions), not an array"),
         (header("'|O'") + bytes(99), "pickled Python objects, which are never loaded"),
