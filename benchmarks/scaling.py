@@ -22,9 +22,9 @@ from kernels.backend import Backend
 from kernels.bench.printer import duration
 from kernels.errors import Unavailable
 from kernels.scaling.axes import Algorithm
+from kernels.scaling.placement import Placement, placement_on
 from kernels.scaling.records import Libraries
 from kernels.scaling.run import run
-from kernels.scaling.site import Site, open_site
 from kernels.scaling.study import Study
 
 REPORT_SIZES = (1_000_000, 10_000_000, 50_000_000, 100_000_000, 500_000_000, 1_000_000_000)
@@ -33,12 +33,12 @@ RANKS = (1, 2, 4, 8)
 Points = Sequence[dict[str, Any]]
 
 
-def study_for(site: Site, algorithms: tuple[Algorithm, ...], *, quick: bool) -> Study:
+def study_for(placement: Placement, algorithms: tuple[Algorithm, ...], *, quick: bool) -> Study:
     """All of it on GPUs; on a CPU arrays and messages that take seconds, not minutes."""
-    ranks = tuple(ranks for ranks in RANKS if ranks <= max(2, site.available))
+    ranks = tuple(ranks for ranks in RANKS if ranks <= max(2, placement.available))
     if quick:
         return Study((100_000,), (1 << 16,), (8, 1 << 16), ranks, samples=5, time_limit_s=0.5)
-    if site.note is None:
+    if placement.note is None:
         return Study(REPORT_SIZES, (1 << 30,), MESSAGES, ranks, algorithms=algorithms, time_limit_s=3.0)
     return Study(REPORT_SIZES[:4], (1 << 24,), MESSAGES[:8], ranks, algorithms=algorithms, time_limit_s=3.0)
 
@@ -51,12 +51,12 @@ def open_widest() -> Backend:
         return open_backend("cpu")
 
 
-def measure(site: Site, study: Study) -> dict[str, Any]:
+def measure(placement: Placement, study: Study) -> dict[str, Any]:
     """Every point, as it will be written."""
     began = time.monotonic()
     points: list[dict[str, Any]] = []
     libraries: dict[str, str] = {}
-    for record in run(site, study):
+    for record in run(placement, study):
         if isinstance(record, Libraries):
             libraries = dict(record.versions)
             continue
@@ -67,9 +67,9 @@ def measure(site: Site, study: Study) -> dict[str, Any]:
         "script": "benchmarks.scaling",
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "host": {"name": socket.gethostname(), "python": platform.python_version()},
-        "devices": [asdict(device) for device in site.devices],
+        "devices": [asdict(device) for device in placement.devices],
         "libraries": libraries,
-        "note": site.note,
+        "note": placement.note,
         "points": points,
     }
 
@@ -104,11 +104,11 @@ def _array_figures(point: dict[str, Any]) -> tuple[str, ...]:
 def message_table(points: Points) -> str:
     """A line a message size; the columns are bandwidths of the bus, in GB/s, and times."""
     found = {(point["bytes"], point["ranks"], *_how(point)): point for point in points if "bytes" in point}
-    teams = list(dict.fromkeys(key[1:] for key in found))
-    heads = [f"{ranks} ranks, {processes}, {algorithm}" for ranks, processes, algorithm in teams]
-    lines = ["| bytes | " + " | ".join(heads) + " |", "|---:|" + "---:|" * len(teams)]
+    groups = list(dict.fromkeys(key[1:] for key in found))
+    heads = [f"{ranks} ranks, {processes}, {algorithm}" for ranks, processes, algorithm in groups]
+    lines = ["| bytes | " + " | ".join(heads) + " |", "|---:|" + "---:|" * len(groups)]
     for nbytes in dict.fromkeys(key[0] for key in found):
-        cells = [_message_cell(found.get((nbytes, *team))) for team in teams]
+        cells = [_message_cell(found.get((nbytes, *group))) for group in groups]
         lines.append(f"| {nbytes:,} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -137,8 +137,9 @@ def main() -> int:
     if arguments.source is not None:
         found = json.loads(arguments.source.read_text())
     else:
-        site = open_site(open_widest())
-        found = measure(site, study_for(site, tuple(map(Algorithm, arguments.algorithms)), quick=arguments.quick))
+        placement = placement_on(open_widest())
+        study = study_for(placement, tuple(map(Algorithm, arguments.algorithms)), quick=arguments.quick)
+        found = measure(placement, study)
     if arguments.out is not None:
         arguments.out.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
     print(f"{' + '.join(device['name'] for device in found['devices'])}, {found['when']}, {found['libraries']}\n")

@@ -9,7 +9,7 @@ from kernels.bench.summary import Summary, summarise
 from kernels.ops import Value
 from kernels.outcome import Outcome
 from kernels.scaling.axes import Method, Scaling
-from kernels.scaling.crew import Timing
+from kernels.scaling.local_ranks import Timing
 from kernels.scaling.records import ArrayRecord, RankRecord
 from kernels.scaling.study import ArrayCase
 

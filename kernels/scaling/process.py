@@ -1,4 +1,4 @@
-"""A process of a team: makes its crew, then does what it is told until nobody is there to tell it."""
+"""A process of a group: makes its ranks, then carries out commands until nobody is there to give them."""
 
 import os
 import signal
@@ -8,15 +8,16 @@ from multiprocessing.connection import Connection
 
 from kernels.errors import CudaError, InvalidInput, KernelError, OutOfMemory, Unavailable
 from kernels.lifeline import end_with
-from kernels.scaling.crew import Crew, Order, obey
+from kernels.scaling.commands import Command, carry_out
+from kernels.scaling.local_ranks import LocalRanks
 
-Recruit = Callable[[], Crew]
-"""Makes the crew, in its process. It travels there by pickle: a function of a module, or a `partial` of one."""
+MakeRanks = Callable[[], LocalRanks]
+"""Makes the ranks of a process, in it. It travels there by pickle: a function of a module, or a `partial` of one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Recruited:
-    """The crew is there."""
+class Ready:
+    """The ranks are there."""
 
     versions: tuple[tuple[str, str], ...]
     token: object
@@ -24,7 +25,7 @@ class Recruited:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The order was carried out."""
+    """A command was carried out."""
 
     answer: object
 
@@ -41,10 +42,12 @@ class Refused:
         return known.get(self.error or "", KernelError)(self.sentence)
 
 
-Answer = Recruited | Done | Refused
+Answer = Ready | Done | Refused
 
 
-def rank_main(connection: Connection, recruit: Recruit, environment: Mapping[str, str | None], parent: int) -> None:
+def rank_main(
+    connection: Connection, make_ranks: MakeRanks, environment: Mapping[str, str | None], parent: int
+) -> None:
     """Body of the process. `environment` is set before any library is loaded that reads it; None removes a name."""
     end_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal; the parent decides
@@ -54,11 +57,11 @@ def rank_main(connection: Connection, recruit: Recruit, environment: Mapping[str
         else:
             os.environ[name] = value
     try:
-        crew = recruit()
-        connection.send(Recruited(crew.versions, crew.token))
+        ranks = make_ranks()
+        connection.send(Ready(ranks.versions, ranks.token))
         while True:
-            order: Order = connection.recv()
-            connection.send(Done(obey(crew, order)))
+            command: Command = connection.recv()
+            connection.send(Done(carry_out(ranks, command)))
     except EOFError:
         return
     except Exception as error:

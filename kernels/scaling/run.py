@@ -1,4 +1,4 @@
-"""A study from its first point to its last: one team after another, each told point after point."""
+"""A study from its first point to its last: one group after another, each told point after point."""
 
 import time
 from collections.abc import Iterator
@@ -10,13 +10,14 @@ from kernels.exact.state import ExactState
 from kernels.narrow import narrowed_number
 from kernels.outcome import Outcome
 from kernels.scaling.axes import Algorithm, Method, Mode, Scaling
-from kernels.scaling.crew import Call, Check, Collect, Exchange, Load, Piecewise, Post, Sample, Sum, Timing
+from kernels.scaling.commands import Call, Check, Collect, Exchange, Load, Piecewise, PrepareMessage, Sample
 from kernels.scaling.judge import Runs, judged, phases_of
+from kernels.scaling.lazy_group import LazyGroup
+from kernels.scaling.local_ranks import Sum, Timing
+from kernels.scaling.placement import Placement
+from kernels.scaling.process_group import ProcessGroup
 from kernels.scaling.records import ArrayRecord, Libraries, MessageRecord, Record
-from kernels.scaling.shift import Shift
-from kernels.scaling.site import Site
 from kernels.scaling.study import ArrayCase, MessageCase, Study
-from kernels.scaling.team import Team
 
 _BATCH = 8
 """Runs that are asked for at a time: as many as a held stream takes."""
@@ -32,84 +33,84 @@ _SPANS = 7
 """How often; fewer do not give an interval."""
 
 
-def run(site: Site, study: Study) -> Iterator[Record]:
-    """Every point of `study`, as soon as it is measured: arrays on one rank first, then team by team; and once, after
-    those of the first team, its libraries.
+def run(placement: Placement, study: Study) -> Iterator[Record]:
+    """Every point of `study`, as soon as it is measured: arrays on one rank first, then group by group; and once, after
+    those of the first group, its libraries.
 
-    What has no room or no ranks is skipped with the reason; what goes wrong in a rank fails the point, and its team is
-    made anew. Raises RankLost where a process of a team dies.
+    What has no room or no ranks is skipped with the reason; what goes wrong in a rank fails the point, and its group is
+    made anew. Raises RankLost where a process of a group dies.
     """
-    return _Conductor(site, study).points()
+    return _Run(placement, study).points()
 
 
-class _Conductor:
-    def __init__(self, site: Site, study: Study) -> None:
-        self._site, self._study = site, study
+class _Run:
+    def __init__(self, placement: Placement, study: Study) -> None:
+        self._placement, self._study = placement, study
         self._alone: dict[tuple[Method, int], Summary] = {}
         self._floats: dict[int, float] = {}
         self._pieces: dict[int, ExactState] = {}
         self._told = False
 
     def points(self) -> Iterator[Record]:
-        with Shift(self._site, Mode.ONE_PROCESS, Algorithm.AUTO, 1, 0) as shift:
-            self._add_up_pieces(shift)
+        with LazyGroup(self._placement, Mode.ONE_PROCESS, Algorithm.AUTO, 1, 0) as lazy:
+            self._add_up_pieces(lazy)
             for case in self._study.alone():
-                yield self._array(shift, case)
-            yield from self._libraries(shift)
-        for mode, algorithm, ranks in self._study.teams():
+                yield self._array(lazy, case)
+            yield from self._libraries(lazy)
+        for mode, algorithm, ranks in self._study.groups():
             cases = list(self._study.together(mode, algorithm, ranks))
             messages = [MessageCase(mode, algorithm, ranks, nbytes) for nbytes in self._study.messages]
-            if ranks > self._site.available:
-                reason = f"{ranks} ranks were asked for; this machine has room for {self._site.available}"
+            if ranks > self._placement.available:
+                reason = f"{ranks} ranks were asked for; this machine has room for {self._placement.available}"
                 yield from (ArrayRecord.without(case, Outcome.SKIPPED, reason) for case in cases)
                 yield from (MessageRecord.without(message, Outcome.SKIPPED, reason) for message in messages)
                 continue
-            room = self._site.room(ranks)
+            room = self._placement.room(ranks)
             fitting = [message.nbytes for message in messages if message.nbytes <= room]
-            with Shift(self._site, mode, algorithm, ranks, max(fitting, default=0)) as shift:
+            with LazyGroup(self._placement, mode, algorithm, ranks, max(fitting, default=0)) as lazy:
                 for case in cases:
-                    yield self._array(shift, case)
+                    yield self._array(lazy, case)
                 for message in messages:
                     if message.nbytes <= room:
-                        yield self._message(shift, message)
+                        yield self._message(lazy, message)
                     else:
                         reason = f"{ranks} ranks have no room for messages above {room:,} bytes"
                         yield MessageRecord.without(message, Outcome.SKIPPED, reason)
-                yield from self._libraries(shift)
+                yield from self._libraries(lazy)
 
-    def _libraries(self, shift: Shift) -> Iterator[Libraries]:
-        """Those of the first team that there is."""
-        if shift.versions is not None and not self._told:
+    def _libraries(self, lazy: LazyGroup) -> Iterator[Libraries]:
+        """Those of the first group that there is."""
+        if lazy.versions is not None and not self._told:
             self._told = True
-            yield Libraries(shift.versions)
+            yield Libraries(lazy.versions)
 
-    def _add_up_pieces(self, shift: Shift) -> None:
+    def _add_up_pieces(self, lazy: LazyGroup) -> None:
         """What all exact sums are compared with: one rank adds up each array, which it may have no room for, in
         pieces."""
-        possible = [case for case in self._study.arrays() if case.ranks <= self._site.available]
+        possible = [case for case in self._study.arrays() if case.ranks <= self._placement.available]
         for n in dict.fromkeys(
             case.n for case in possible if case.method is Method.EXACT and self._no_room(case) is None
         ):
-            self._pieces[n] = shift.team().tell(Piecewise(self._study.source(n)))[0]
+            self._pieces[n] = lazy.group().run(Piecewise(self._study.source(n)))[0]
 
     def _no_room(self, case: ArrayCase) -> str | None:
         """Why an array is too large for its ranks; None if it may fit."""
-        needed, there = case.n * DTYPES[self._study.dtype].itemsize, self._site.memory(case.ranks)
+        needed, there = case.n * DTYPES[self._study.dtype].itemsize, self._placement.memory(case.ranks)
         if needed <= there:
             return None
         return f"the array takes {needed / 1e9:.1f} GB, and its ranks have {there / 1e9:.1f} GB of memory"
 
-    def _array(self, shift: Shift, case: ArrayCase) -> ArrayRecord:
+    def _array(self, lazy: LazyGroup, case: ArrayCase) -> ArrayRecord:
         reason = self._no_room(case)
         if reason is not None:
             return ArrayRecord.without(case, Outcome.SKIPPED, reason)
         source = self._study.source(case.n)
 
-        def measure(team: Team) -> ArrayRecord:
-            team.tell(Load(source, case.method))
-            timings = self._sample(team)
-            calls: list[float] = team.tell(Call(_CALLS))[0]
-            sums: list[Sum] = [held for process in team.tell(Collect()) for held in process]
+        def measure(group: ProcessGroup) -> ArrayRecord:
+            group.run(Load(source, case.method))
+            timings = self._sample(group)
+            calls: list[float] = group.run(Call(_CALLS))[0]
+            sums: list[Sum] = [held for process in group.run(Collect()) for held in process]
             value = value_of(sums[0], source.dtype)
             if case.ranks == 1:
                 self._alone[case.method, case.n] = phases_of(timings).total
@@ -118,9 +119,9 @@ class _Conductor:
             runs = Runs(timings, calls, value, self._same_bits(case, sums))
             return judged(case, runs, source.dtype.itemsize, self._alone.get((case.method, case.baseline_n)))
 
-        return shift.attempt(measure, lambda outcome, reason: ArrayRecord.without(case, outcome, reason))
+        return lazy.attempt(measure, lambda outcome, reason: ArrayRecord.without(case, outcome, reason))
 
-    def _sample(self, team: Team) -> list[list[Timing]]:
+    def _sample(self, group: ProcessGroup) -> list[list[Timing]]:
         timings: list[list[Timing]] = []
         began = time.monotonic()
         while True:
@@ -129,7 +130,7 @@ class _Conductor:
             if missing <= 0 or (timings and late and len(timings[0]) >= _LEAST):
                 return timings
             runs = _LEAST if not timings else min(_BATCH, missing)  # the first tells how long they take
-            answered = [rank for process in team.tell(Sample(runs)) for rank in process]
+            answered = [rank for process in group.run(Sample(runs)) for rank in process]
             timings = [old + new for old, new in zip(timings, answered, strict=True)] if timings else answered
 
     def _same_bits(self, case: ArrayCase, sums: list[Sum]) -> bool | None:
@@ -142,25 +143,25 @@ class _Conductor:
         dtype = DTYPES[self._study.dtype]
         return None if alone is None else all(value_of(held, dtype).hex() == alone.hex() for held in sums)
 
-    def _message(self, shift: Shift, case: MessageCase) -> MessageRecord:
-        def measure(team: Team) -> MessageRecord:
-            team.tell(Post(case.nbytes))
+    def _message(self, lazy: LazyGroup, case: MessageCase) -> MessageRecord:
+        def measure(group: ProcessGroup) -> MessageRecord:
+            group.run(PrepareMessage(case.nbytes))
             spans: list[float] = []
             began = time.monotonic()
             runs = 1
             while len(spans) < _SPANS:
-                slowest = max(seconds for process in team.tell(Exchange(runs)) for seconds in process)
+                slowest = max(seconds for process in group.run(Exchange(runs)) for seconds in process)
                 if runs > 1 or slowest * _EXCHANGES * _SPANS > self._study.time_limit_s:
                     spans.append(slowest)
                 else:
                     runs = _EXCHANGES  # the first alone told that there is time for more
                 if time.monotonic() - began > self._study.time_limit_s and len(spans) >= _LEAST:
                     break
-            correct = all(team.tell(Check()))
+            correct = all(group.run(Check()))
             seconds = sorted(spans)[len(spans) // 2]
             return MessageRecord.timed(case, len(spans) * runs, seconds, correct=correct)
 
-        return shift.attempt(measure, lambda outcome, reason: MessageRecord.without(case, outcome, reason))
+        return lazy.attempt(measure, lambda outcome, reason: MessageRecord.without(case, outcome, reason))
 
 
 def value_of(held: Sum, dtype: DType) -> float:

@@ -99,8 +99,8 @@ class Study:
         made = self.data.source(self.dtype, n)
         return replace(made, parameters=dict(made.parameters))
 
-    def teams(self) -> Iterator[tuple[Mode, Algorithm, int]]:
-        """Every team of two ranks and more."""
+    def groups(self) -> Iterator[tuple[Mode, Algorithm, int]]:
+        """Every group of two ranks and more."""
         for mode in self.modes:
             for algorithm in self.algorithms:
                 for ranks in sorted(self.ranks):
@@ -115,7 +115,7 @@ class Study:
                     yield ArrayCase(scaling, method, None, None, 1, n)
 
     def together(self, mode: Mode, algorithm: Algorithm, ranks: int) -> Iterator[ArrayCase]:
-        """The points of one team."""
+        """The points of one group."""
         for method in self.methods:
             for n in self.sizes:
                 yield ArrayCase(Scaling.STRONG, method, mode, algorithm, ranks, n)
@@ -125,14 +125,14 @@ class Study:
     def arrays(self) -> Iterator[ArrayCase]:
         """Every array, those of one rank first."""
         yield from self.alone()
-        for team in self.teams():
-            yield from self.together(*team)
+        for group in self.groups():
+            yield from self.together(*group)
 
     def exchanges(self) -> Iterator[MessageCase]:
         """Every message."""
-        for team in self.teams():
+        for group in self.groups():
             for nbytes in self.messages:
-                yield MessageCase(*team, nbytes)
+                yield MessageCase(*group, nbytes)
 
 
 def shard(n: int, ranks: int, rank: int) -> tuple[int, int]:

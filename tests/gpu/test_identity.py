@@ -24,7 +24,7 @@ from kernels.cuda.exact import (
 )
 from kernels.cuda.feed import carrier
 from kernels.cuda.launch import Gpu
-from kernels.cuda.scaling.nccl import Group
+from kernels.cuda.scaling.nccl import Communicators
 from kernels.dtypes import DTYPES, DType
 from kernels.errors import Unavailable
 from kernels.exact import ORIGIN, ExactState, Flags
@@ -168,19 +168,21 @@ def merged(parts: Sequence[tuple[ExactState, ...]]) -> tuple[ExactState, ...]:
 
 
 @pytest.fixture(scope="module")
-def groups(gpus: list[Gpu]) -> dict[int, Group]:
+def groups(gpus: list[Gpu]) -> dict[int, Communicators]:
     """NCCL's communicators of the first 2, 3, … GPUs."""
-    return {count: Group(gpus[:count], 0, count, None) for count in range(2, len(gpus) + 1)}
+    return {count: Communicators(gpus[:count], 0, count, None) for count in range(2, len(gpus) + 1)}
 
 
-def all_reduced(group: Group, team: Sequence[Gpu], kind: Kind, limbs: Sequence[Any]) -> set[tuple[ExactState, ...]]:
+def all_reduced(
+    group: Communicators, team: Sequence[Gpu], kind: Kind, limbs: Sequence[Any]
+) -> set[tuple[ExactState, ...]]:
     """What NCCL leaves on each GPU."""
     received = []
     for gpu, one in zip(team, limbs, strict=True):
         with gpu.active():
             received.append(one.copy())
             gpu.stream.synchronize()
-    group.add_up(list(limbs), received)
+    group.all_reduce(list(limbs), received)
     found = set()
     for gpu, one in zip(team, received, strict=True):
         with gpu.active():
@@ -192,7 +194,7 @@ def all_reduced(group: Group, team: Sequence[Gpu], kind: Kind, limbs: Sequence[A
 @pytest.mark.parametrize("kind", Kind)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_all_devices_orders_pieces_and_merges_give_the_sum_of_pythons_integers(
-    gpus: list[Gpu], groups: dict[int, Group], dtype: str, kind: Kind
+    gpus: list[Gpu], groups: dict[int, Communicators], dtype: str, kind: Kind
 ) -> None:
     row, random = DTYPES[dtype], np.random.default_rng(42)
     for data in MADE:

@@ -19,12 +19,12 @@ from kernels.errors import RankLost, Unavailable
 from kernels.exact import ExactState
 from kernels.outcome import Outcome
 from kernels.scaling.axes import Algorithm, Method, Mode
-from kernels.scaling.crew import Collect, Load, Sample
+from kernels.scaling.commands import Collect, Load, Sample
+from kernels.scaling.placement import Placement, placement_on
+from kernels.scaling.process_group import ProcessGroup
 from kernels.scaling.records import ArrayRecord, MessageRecord
 from kernels.scaling.run import run
-from kernels.scaling.site import Site, open_site
 from kernels.scaling.study import Study
-from kernels.scaling.team import Team
 from kernels.source import GeneratedSource
 from tests.servers import folder
 
@@ -38,15 +38,15 @@ def gang() -> Backend:
 
 
 @pytest.fixture(scope="module")
-def site(gang: Backend) -> Site:
-    return open_site(gang)
+def placement(gang: Backend) -> Placement:
+    return placement_on(gang)
 
 
 @pytest.fixture
-def pair(site: Site) -> Site:
-    if site.available < 2:
+def pair(placement: Placement) -> Placement:
+    if placement.available < 2:
         pytest.skip("this machine has one GPU")
-    return site
+    return placement
 
 
 @pytest.fixture(scope="module")
@@ -62,35 +62,35 @@ def state_by_cpu(cpu: Backend, source: GeneratedSource) -> ExactState:
     return ExactState.from_bytes(state)
 
 
-def test_one_gpu_is_measured_and_more_than_there_are_is_skipped(site: Site) -> None:
+def test_one_gpu_is_measured_and_more_than_there_are_is_skipped(placement: Placement) -> None:
     study = Study(sizes=(100_003,), messages=(8,), ranks=(1, 64), samples=10)
-    found = list(run(site, study))
+    found = list(run(placement, study))
     alone = [one for one in found if isinstance(one, ArrayRecord) and one.ranks == 1]
     assert [(one.outcome, one.speedup, one.communication_ms) for one in alone] == [(Outcome.MEASURED, 1.0, 0.0)] * 2
     exact = next(one for one in alone if one.method is Method.EXACT)
     assert exact.same_bits
     others = [one for one in found if isinstance(one, ArrayRecord | MessageRecord) and one.ranks == 64]
     assert {one.outcome for one in others} == {Outcome.SKIPPED}
-    assert f"room for {site.available}" in str(others[0].reason)
+    assert f"room for {placement.available}" in str(others[0].reason)
 
 
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("algorithm", [Algorithm.RING, Algorithm.TREE])
 def test_all_ranks_hold_the_state_that_the_cpu_computes(
-    pair: Site, cpu: Backend, mode: Mode, algorithm: Algorithm
+    pair: Placement, cpu: Backend, mode: Mode, algorithm: Algorithm
 ) -> None:
-    with Team(pair.recruits(mode, algorithm, 2, 0), pair.environment(algorithm)) as team:
+    with ProcessGroup(pair.processes(mode, algorithm, 2, 0), pair.environment(algorithm)) as group:
         for dtype in ("float16", "bfloat16", "float32", "float64"):
             for distribution in ("normal", "all_exponents", "lognormal"):
                 source = Data(distribution, {}, 5).source(dtype, 1_000_003)
-                team.tell(Load(source, Method.EXACT))
-                team.tell(Sample(2))
-                held = [one for process in team.tell(Collect()) for one in process]
+                group.run(Load(source, Method.EXACT))
+                group.run(Sample(2))
+                held = [one for process in group.run(Collect()) for one in process]
                 assert held == [state_by_cpu(cpu, source)] * 2
 
 
 @pytest.mark.parametrize("mode", Mode)
-def test_a_study_of_two_gpus_is_exact_and_its_messages_arrive(pair: Site, mode: Mode) -> None:
+def test_a_study_of_two_gpus_is_exact_and_its_messages_arrive(pair: Placement, mode: Mode) -> None:
     study = Study(
         sizes=(1_000_000,),
         sizes_per_rank=(1 << 20,),
@@ -112,21 +112,21 @@ def test_a_study_of_two_gpus_is_exact_and_its_messages_arrive(pair: Site, mode: 
     assert [(one.outcome, one.correct) for one in messages] == [(Outcome.MEASURED, True)] * 2
 
 
-def test_a_killed_rank_ends_its_team_and_leaves_no_process(pair: Site) -> None:
+def test_a_killed_rank_ends_its_group_and_leaves_no_process(pair: Placement) -> None:
     source = GeneratedSource("normal", 1_000_000, 0, DTYPES["float32"], {})
     before = set(psutil.Process().children(recursive=True))
-    team = Team(pair.recruits(Mode.PROCESS_PER_RANK, Algorithm.RING, 2, 0), pair.environment(Algorithm.RING))
-    team.tell(Load(source, Method.EXACT))
-    pid = team.pids[1]
+    group = ProcessGroup(pair.processes(Mode.PROCESS_PER_RANK, Algorithm.RING, 2, 0), pair.environment(Algorithm.RING))
+    group.run(Load(source, Method.EXACT))
+    pid = group.pids[1]
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
     with pytest.raises(RankLost, match="signal 9"):
-        team.tell(Sample(3))
+        group.run(Sample(3))
     left = set(psutil.Process().children(recursive=True)) - before
-    assert not [process for process in left if process.pid in team.pids]
+    assert not [process for process in left if process.pid in group.pids]
 
 
-def test_a_gang_job_and_jobs_of_single_gpus_all_end(pair: Site) -> None:
+def test_a_gang_job_and_jobs_of_single_gpus_all_end(pair: Placement) -> None:
     """The slots of both GPUs, the gang and the CPU at once, with work for all of them."""
     study: dict[str, Any] = {
         **{"kind": "scaling", "sizes": [1_000_000], "ranks": [1, 2], "samples": 3},

@@ -6,9 +6,9 @@ from app.jobs.scaling_spec import ScalingSpec
 from app.results.provenance import DeviceView
 from app.results.scaling import MessagePoint, ScalingPoint, ScalingResult
 from kernels.outcome import Outcome
+from kernels.scaling.placement import placement_on
 from kernels.scaling.records import ArrayRecord, Libraries, MessageRecord
 from kernels.scaling.run import run
-from kernels.scaling.site import open_site
 from worker.kinds.attempt import Attempt
 from worker.messages import Progress, Success, Tell
 
@@ -16,13 +16,13 @@ _UNIT = "points"
 
 
 def measure_scaling(attempt: Attempt, spec: ScalingSpec, tell: Tell) -> Success:
-    """Measure all points of `spec`. Raises RankLost where a process of a team dies."""
-    study, site = spec.study(), open_site(attempt.backend)
+    """Measure all points of `spec`. Raises RankLost where a process of a group dies."""
+    study, placement = spec.study(), placement_on(attempt.backend)
     arrays: list[ScalingPoint] = []
     messages: list[MessagePoint] = []
     provenance = attempt.provenance
     tell(Progress(0, len(study), _UNIT))
-    for record in run(site, study):
+    for record in run(placement, study):
         match record:
             case ArrayRecord():
                 arrays.append(ScalingPoint.model_validate(asdict(record)))
@@ -37,9 +37,9 @@ def measure_scaling(attempt: Attempt, spec: ScalingSpec, tell: Tell) -> Success:
     result = ScalingResult(
         dtype=study.dtype,
         distribution=spec.distribution,
-        note=site.note,
-        devices=tuple(map(DeviceView.of, site.devices)),
-        available=site.available,
+        note=placement.note,
+        devices=tuple(map(DeviceView.of, placement.devices)),
+        available=placement.available,
         points=tuple(arrays),
         messages=tuple(messages),
         measured=outcomes.count(Outcome.MEASURED),

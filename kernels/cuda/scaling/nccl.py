@@ -21,14 +21,14 @@ def nccl_errors(doing: str) -> Iterator[None]:
 
 
 def new_token() -> tuple[int, ...]:
-    """What the processes of one team find each other by."""
+    """What the processes of one group find each other by."""
     with nccl_errors("NCCL's unique id"):
         token: tuple[int, ...] = _nccl().get_unique_id()
         return token
 
 
-class Group:
-    """The communicators of some of a team's `ranks`, those from `first` on: one for each of `gpus`.
+class Communicators:
+    """The communicators of some of a group's `ranks`, those from `first` on: one for each of `gpus`.
 
     With all ranks here it meets nobody else; otherwise the processes meet by `token`, and this waits for them.
     """
@@ -44,7 +44,7 @@ class Group:
                 with gpu.active():
                     self._communicators = [self._nccl.NcclCommunicator(ranks, token, first)]
 
-    def add_up(self, sent: Sequence[Any], received: Sequence[Any]) -> None:
+    def all_reduce(self, sent: Sequence[Any], received: Sequence[Any]) -> None:
         """Put on each GPU's stream: `received[k]` becomes the sum of what all ranks sent. CuPy arrays of int64 or
         float64, one of each for every GPU here."""
         several = len(self._gpus) > 1  # whose calls one thread must make as one, or they wait for each other

@@ -19,7 +19,7 @@ class Barrier(Protocol):
     def wait(self) -> object: ...
 
 
-def ring(rows: NDArray[Any], rank: int, meet: Callable[[], object]) -> None:
+def ring(rows: NDArray[Any], rank: int, barrier: Callable[[], object]) -> None:
     """Patarasuk and Yuan (J. Parallel Distrib. Comput. 69, 2009, p. 117): chunks travel round, first gathering terms,
     then spreading sums; 2(ranks − 1) steps, each of which moves 1/ranks of a row."""
     ranks, words = rows.shape
@@ -28,32 +28,32 @@ def ring(rows: NDArray[Any], rank: int, meet: Callable[[], object]) -> None:
     def chunk(number: int) -> slice:
         return slice(*shard(words, ranks, number % ranks))
 
-    meet()
+    barrier()
     for step in range(ranks - 1):
         part = chunk(rank - step - 1)
         mine[part] += left[part]
-        meet()
+        barrier()
     for step in range(ranks - 1):
         part = chunk(rank - step)
         mine[part] = left[part]
-        meet()
+        barrier()
 
 
-def tree(rows: NDArray[Any], rank: int, meet: Callable[[], object]) -> None:
+def tree(rows: NDArray[Any], rank: int, barrier: Callable[[], object]) -> None:
     """Sums go up a binary tree to rank 0 and come down again: 2⌈log₂ ranks⌉ steps, each of which moves whole rows."""
     ranks = len(rows)
     levels = (ranks - 1).bit_length()
-    meet()
+    barrier()
     for level in range(levels):
         stride = 1 << level
         if rank % (2 * stride) == 0 and rank + stride < ranks:
             rows[rank] += rows[rank + stride]
-        meet()
+        barrier()
     for level in reversed(range(levels)):
         stride = 1 << level
         if rank % (2 * stride) == stride:
             rows[rank] = rows[rank - stride]
-        meet()
+        barrier()
 
 
 def allreduce(algorithm: Algorithm) -> Callable[[NDArray[Any], int, Callable[[], object]], None]:

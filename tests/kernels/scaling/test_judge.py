@@ -3,8 +3,8 @@ import pytest
 from kernels.bench.summary import summarise
 from kernels.outcome import Outcome
 from kernels.scaling.axes import Algorithm, Method, Mode, Scaling
-from kernels.scaling.crew import Timing
 from kernels.scaling.judge import Runs, judged, phases_of
+from kernels.scaling.local_ranks import Timing
 from kernels.scaling.records import MessageRecord
 from kernels.scaling.study import ArrayCase, MessageCase
 

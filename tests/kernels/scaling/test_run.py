@@ -12,15 +12,15 @@ from kernels.dtypes import DTYPES
 from kernels.errors import RankLost
 from kernels.outcome import Outcome
 from kernels.scaling.axes import Algorithm, Method, Mode
-from kernels.scaling.cpu.site import CpuSite
-from kernels.scaling.process import Recruit
+from kernels.scaling.cpu.placement import CpuPlacement
+from kernels.scaling.process import MakeRanks
 from kernels.scaling.records import ArrayRecord, Libraries, MessageRecord, Record
 from kernels.scaling.run import run
 from kernels.scaling.study import Study
-from tests.kernels.scaling.crews import recruits
+from tests.kernels.scaling.actors import actors
 
 
-class Cores(CpuSite):
+class Cores(CpuPlacement):
     """As many ranks as a test wants, whatever this machine has."""
 
     def __init__(self, device: Device, available: int) -> None:
@@ -29,14 +29,14 @@ class Cores(CpuSite):
 
 
 class Stage(Cores):
-    """A place whose teams of several do as `act` says."""
+    """A place whose groups of several do as `act` says."""
 
     def __init__(self, device: Device, act: str) -> None:
         super().__init__(device, 2)
         self._act = act
 
-    def recruits(self, mode: Mode, algorithm: Algorithm, ranks: int, largest: int) -> Sequence[Recruit]:
-        return recruits(ranks, self._act if ranks > 1 else "")
+    def processes(self, mode: Mode, algorithm: Algorithm, ranks: int, largest: int) -> Sequence[MakeRanks]:
+        return actors(ranks, self._act if ranks > 1 else "")
 
     def environment(self, algorithm: Algorithm) -> Mapping[str, str | None]:
         return {"NCCL_ALGO": algorithm.value}
@@ -89,9 +89,9 @@ def test_three_ranks_give_the_bits_of_the_whole_in_every_dtype(cpu: Backend, mod
 
 def test_more_ranks_than_there_are_and_messages_without_room_are_skipped_and_say_so(cpu: Backend) -> None:
     study = Study(sizes=(1000,), messages=(8, 1 << 34), ranks=(2, 16), modes=(Mode.ONE_PROCESS,), samples=3)
-    site = Cores(cpu.device, 2)
-    site.room = lambda ranks: 1 << 20  # type: ignore[method-assign]
-    found = list(run(site, study))
+    placement = Cores(cpu.device, 2)
+    placement.room = lambda ranks: 1 << 20  # type: ignore[method-assign]
+    found = list(run(placement, study))
     reasons = {one.reason for one in arrays(found) + messages(found) if one.outcome is Outcome.SKIPPED}
     assert reasons == {
         "16 ranks were asked for; this machine has room for 2",

@@ -38,7 +38,7 @@ def test_every_point_is_counted_once() -> None:
     study = Study(sizes=(1000, 2000), sizes_per_rank=(500,), messages=(8, 16), ranks=(1, 2, 4))
     cases = list(study.arrays())
     assert len(set(cases)) == len(cases)
-    # 2 methods × 3 arrays: alone, and in 2 modes × 2 algorithms × 2 counts of ranks; as many teams × 2 messages
+    # 2 methods × 3 arrays: alone, and in 2 modes × 2 algorithms × 2 counts of ranks; as many groups × 2 messages
     assert (len(cases), len(list(study.exchanges()))) == (2 * 3 * (1 + 8), 8 * 2)
     assert len(study) == len(cases) + 16
 

@@ -14,9 +14,9 @@ from kernels.scaling.cpu.allreduce import allreduce, ring, tree
 def test_every_row_becomes_the_sum_of_all(algorithm: Algorithm, ranks: int, words: int) -> None:
     rows = np.random.default_rng(words).integers(-(2**62), 2**62, (ranks, words))
     expected = rows.sum(axis=0)  # int64 wraps alike
-    meet = threading.Barrier(ranks).wait
+    barrier = threading.Barrier(ranks).wait
     with ThreadPoolExecutor(ranks) as pool:
-        list(pool.map(lambda rank: allreduce(algorithm)(rows, rank, meet), range(ranks)))
+        list(pool.map(lambda rank: allreduce(algorithm)(rows, rank, barrier), range(ranks)))
     assert (rows == expected).all()
 
 

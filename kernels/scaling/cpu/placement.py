@@ -10,13 +10,13 @@ import psutil
 from kernels.backend import Device
 from kernels.cores import usable_cores
 from kernels.scaling.axes import Algorithm, Mode
-from kernels.scaling.cpu.crew import Common, CpuCrew
 from kernels.scaling.cpu.limbs import LIMBS
-from kernels.scaling.process import Recruit
+from kernels.scaling.cpu.ranks import CpuRanks, Shared
+from kernels.scaling.process import MakeRanks
 from kernels.scaling.study import WORD
 
 
-class CpuSite:
+class CpuPlacement:
     """One rank a core that this process may use."""
 
     note = (
@@ -28,14 +28,14 @@ class CpuSite:
         self.devices = (device,)
         self.available = usable_cores()
 
-    def recruits(self, mode: Mode, algorithm: Algorithm, ranks: int, largest: int) -> Sequence[Recruit]:
+    def processes(self, mode: Mode, algorithm: Algorithm, ranks: int, largest: int) -> Sequence[MakeRanks]:
         words = max(LIMBS, largest // WORD)
         if mode is Mode.ONE_PROCESS or ranks == 1:
-            return [partial(CpuCrew, range(ranks), ranks, algorithm, words)]
+            return [partial(CpuRanks, range(ranks), ranks, algorithm, words)]
         context = get_context("spawn")
         # A file without a name behind it: whatever becomes of the processes, nothing stays behind.
-        common = Common(context.RawArray(ctypes.c_int64, ranks * words), context.Barrier(ranks))
-        return [partial(CpuCrew, [rank], ranks, algorithm, words, common) for rank in range(ranks)]
+        shared = Shared(context.RawArray(ctypes.c_int64, ranks * words), context.Barrier(ranks))
+        return [partial(CpuRanks, [rank], ranks, algorithm, words, shared) for rank in range(ranks)]
 
     def environment(self, algorithm: Algorithm) -> Mapping[str, str | None]:
         return {}

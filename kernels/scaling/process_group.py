@@ -1,4 +1,4 @@
-"""The processes of a team, started together, told together, and ended together."""
+"""The processes of a group of ranks: started together, given the same commands, and ended together."""
 
 import os
 import time
@@ -9,28 +9,28 @@ from multiprocessing.context import SpawnProcess
 from typing import Any, Self
 
 from kernels.errors import RankLost
-from kernels.scaling.crew import Join, Order
-from kernels.scaling.process import Answer, Done, Recruit, Recruited, Refused, rank_main
+from kernels.scaling.commands import Command, Join
+from kernels.scaling.process import Answer, Done, MakeRanks, Ready, Refused, rank_main
 
 _GRACE_S = 2.0
 
 
-class Team:
-    """One process for each of `recruits`, the one of rank 0 first, spawned with `environment` set in it.
+class ProcessGroup:
+    """One process for each of `processes`, the one of rank 0 first, spawned with `environment` set in it.
 
-    The calling thread must outlive the team: Linux ends the processes with it. Whatever goes wrong in one process ends
-    all of them, for the others may wait for it for ever. Raises what a crew raised, or RankLost if a process died.
+    The calling thread must outlive the group: Linux ends the processes with it. Whatever goes wrong in one process ends
+    all of them, for the others may wait for it for ever. Raises what a rank raised, or RankLost if a process died.
     """
 
-    def __init__(self, recruits: Sequence[Recruit], environment: Mapping[str, str | None]) -> None:
+    def __init__(self, processes: Sequence[MakeRanks], environment: Mapping[str, str | None]) -> None:
         self._processes: list[SpawnProcess] = []
         self._connections: list[Connection] = []
         try:
-            for recruit in recruits:
-                self._start(recruit, environment)
-            recruited = [answer for answer in self._answers() if isinstance(answer, Recruited)]
-            self.versions = recruited[0].versions
-            self.tell(Join(recruited[0].token))
+            for make_ranks in processes:
+                self._start(make_ranks, environment)
+            ready = [answer for answer in self._answers() if isinstance(answer, Ready)]
+            self.versions = ready[0].versions
+            self.run(Join(ready[0].token))
         except BaseException:
             self.close()
             raise
@@ -45,11 +45,11 @@ class Team:
     def pids(self) -> tuple[int | None, ...]:
         return tuple(process.pid for process in self._processes)
 
-    def tell(self, order: Order) -> list[Any]:
-        """Give `order` to every process; their answers in the order of ranks."""
+    def run(self, command: Command) -> list[Any]:
+        """Give `command` to every process; their answers in the order of ranks."""
         for connection, process in zip(self._connections, self._processes, strict=True):
             try:
-                connection.send(order)
+                connection.send(command)
             except OSError:
                 self._lost(process)
         return [answer.answer for answer in self._answers() if isinstance(answer, Done)]
@@ -63,17 +63,17 @@ class Team:
             process.join(max(0.0, deadline - time.monotonic()))
         self._kill()
 
-    def _start(self, recruit: Recruit, environment: Mapping[str, str | None]) -> None:
+    def _start(self, make_ranks: MakeRanks, environment: Mapping[str, str | None]) -> None:
         context = get_context("spawn")
         ours, theirs = context.Pipe()
-        process = context.Process(target=rank_main, args=(theirs, recruit, environment, os.getpid()), name="rank")
+        process = context.Process(target=rank_main, args=(theirs, make_ranks, environment, os.getpid()), name="rank")
         process.start()
         theirs.close()
         self._processes.append(process)
         self._connections.append(ours)
 
     def _answers(self) -> list[Answer]:
-        """One message of every process; if one refuses or dies, that ends the team."""
+        """One message of every process; if one refuses or dies, that ends the group."""
         answers: dict[int, Answer] = {}
         while len(answers) < len(self._processes):
             missing = [place for place in range(len(self._processes)) if place not in answers]

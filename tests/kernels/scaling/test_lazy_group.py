@@ -7,11 +7,11 @@ from kernels.backend import Device
 from kernels.errors import CudaError, OutOfMemory, RankLost
 from kernels.outcome import Outcome
 from kernels.scaling.axes import Algorithm, Mode
-from kernels.scaling.crew import Sample
-from kernels.scaling.process import Recruit
-from kernels.scaling.shift import Shift
-from kernels.scaling.team import Team
-from tests.kernels.scaling.crews import recruits
+from kernels.scaling.commands import Sample
+from kernels.scaling.lazy_group import LazyGroup
+from kernels.scaling.process import MakeRanks
+from kernels.scaling.process_group import ProcessGroup
+from tests.kernels.scaling.actors import actors
 
 
 class Stage:
@@ -24,8 +24,8 @@ class Stage:
     def __init__(self, act: str = "") -> None:
         self._act = act
 
-    def recruits(self, mode: Mode, algorithm: Algorithm, ranks: int, largest: int) -> Sequence[Recruit]:
-        return recruits(ranks, self._act)
+    def processes(self, mode: Mode, algorithm: Algorithm, ranks: int, largest: int) -> Sequence[MakeRanks]:
+        return actors(ranks, self._act)
 
     def environment(self, algorithm: Algorithm) -> Mapping[str, str | None]:
         return {}
@@ -37,8 +37,8 @@ class Stage:
         return 1 << 20
 
 
-def shift(act: str = "") -> Shift:
-    return Shift(Stage(act), Mode.PROCESS_PER_RANK, Algorithm.RING, 2, 0)
+def lazy(act: str = "") -> LazyGroup:
+    return LazyGroup(Stage(act), Mode.PROCESS_PER_RANK, Algorithm.RING, 2, 0)
 
 
 def without(outcome: Outcome, reason: str) -> str:
@@ -49,35 +49,35 @@ def gone(pids: tuple[int | None, ...]) -> bool:
     return not any(pid is not None and psutil.pid_exists(pid) for pid in pids)
 
 
-def test_a_team_is_made_when_it_is_needed_kept_and_ended() -> None:
-    with shift() as one:
+def test_a_group_is_made_when_it_is_needed_kept_and_ended() -> None:
+    with lazy() as one:
         assert one.versions is None
-        pids = one.attempt(lambda team: team.pids, lambda outcome, reason: ())
+        pids = one.attempt(lambda group: group.pids, lambda outcome, reason: ())
         assert one.versions == (("actor", "1"),)
-        assert one.team().pids == pids
+        assert one.group().pids == pids
     assert gone(pids)
 
 
-def test_what_a_team_refuses_is_a_point_without_figures_and_the_next_has_a_new_team() -> None:
-    with shift("raise") as one:
-        pids = one.team().pids
-        said = one.attempt(lambda team: str(team.tell(Sample(1))), without)
+def test_what_a_group_refuses_is_a_point_without_figures_and_the_next_has_a_new_group() -> None:
+    with lazy("raise") as one:
+        pids = one.group().pids
+        said = one.attempt(lambda group: str(group.run(Sample(1))), without)
         assert said == "failed: CUDA_ERROR_ILLEGAL_ADDRESS"
         assert gone(pids)
-        assert one.team().pids != pids
+        assert one.group().pids != pids
 
 
 @pytest.mark.parametrize(("error", "outcome"), [(OutOfMemory("no room"), "skipped"), (CudaError("gone"), "failed")])
 def test_a_lack_of_memory_skips_and_anything_else_fails(error: Exception, outcome: str) -> None:
-    def refuse(team: Team) -> str:
+    def refuse(group: ProcessGroup) -> str:
         raise error
 
-    with shift() as one:
-        pids = one.team().pids
+    with lazy() as one:
+        pids = one.group().pids
         assert one.attempt(refuse, without) == f"{outcome}: {error}"
         assert gone(pids)
 
 
 def test_a_lost_rank_is_not_for_a_shift_to_mend() -> None:
-    with shift("killed") as one, pytest.raises(RankLost):
-        one.attempt(lambda team: str(team.tell(Sample(1))), without)
+    with lazy("killed") as one, pytest.raises(RankLost):
+        one.attempt(lambda group: str(group.run(Sample(1))), without)

@@ -1,4 +1,4 @@
-"""One GPU of a team: its part of the data, the reduction of it, and its clock."""
+"""One GPU as a rank: its part of the data, the reduction of it, and its clock."""
 
 from typing import Any, Protocol
 
@@ -19,7 +19,7 @@ from kernels.errors import OutOfMemory
 from kernels.generate import plan
 from kernels.ops import OPS, Terms
 from kernels.scaling.axes import Method
-from kernels.scaling.crew import Sum
+from kernels.scaling.local_ranks import Sum
 from kernels.source import GeneratedSource
 
 
@@ -76,7 +76,7 @@ class _Float:
         return float(numbers[0])
 
 
-class Seat:
+class GpuRank:
     """GPU `index` as `rank`. To be used while `gpu.active()`."""
 
     def __init__(self, index: int, rank: int) -> None:
@@ -115,7 +115,7 @@ class Seat:
             self.local, self.sent, self.received = local, local.sent, cupy.zeros_like(local.sent)
             self.gpu.stream.synchronize()
 
-    def post(self, words: int) -> None:
+    def prepare_message(self, words: int) -> None:
         """Make a message: number k is k + rank."""
         import cupy
 

@@ -21,7 +21,7 @@ from kernels.ops import Terms
 from kernels.scaling.axes import Algorithm, Method
 from kernels.scaling.cpu.allreduce import Barrier, allreduce
 from kernels.scaling.cpu.limbs import LIMBS, limbs_of, state_of
-from kernels.scaling.crew import Sum, Timing
+from kernels.scaling.local_ranks import Sum, Timing
 from kernels.scaling.study import WORD, shard
 from kernels.source import GeneratedSource
 
@@ -34,16 +34,16 @@ _WARM_UP = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Common:
-    """What the processes of a team have in common: memory with a row for each rank, and a barrier for all ranks."""
+class Shared:
+    """What the processes of a group have in common: memory with a row for each rank, and a barrier for all ranks."""
 
     memory: "ctypes.Array[ctypes.c_int64]"
     barrier: Barrier
 
 
-class CpuCrew:
-    """Ranks `mine` of `ranks`, which exchange up to `words` numbers; without anything in `common` they are all of the
-    team."""
+class CpuRanks:
+    """Ranks `mine` of `ranks`, which exchange up to `words` numbers; without anything in `shared` they are all of the
+    group."""
 
     def __init__(
         self,
@@ -51,11 +51,11 @@ class CpuCrew:
         ranks: int,
         algorithm: Algorithm,
         words: int,
-        common: Common | None = None,
+        shared: Shared | None = None,
     ) -> None:
         self._mine, self._ranks = tuple(mine), ranks
-        self._meet = (threading.Barrier(ranks) if common is None else common.barrier).wait
-        memory = memoryview(bytearray(ranks * words * WORD)) if common is None else memoryview(common.memory)
+        self._barrier = (threading.Barrier(ranks) if shared is None else shared.barrier).wait
+        memory = memoryview(bytearray(ranks * words * WORD)) if shared is None else memoryview(shared.memory)
         table = np.frombuffer(memory, dtype=np.int64)
         self._table = table.reshape(ranks, words)
         self._rows = self._table[:, :LIMBS]
@@ -65,6 +65,7 @@ class CpuCrew:
         self._parts: list[NDArray[Any]] = []
         self._source: GeneratedSource | None = None
         self._method = Method.EXACT
+        self._right = False
 
     @property
     def versions(self) -> tuple[tuple[str, str], ...]:
@@ -75,7 +76,7 @@ class CpuCrew:
         return None
 
     def join(self, token: object) -> None:
-        self._everyone(lambda place: self._meet())
+        self._everyone(lambda place: self._barrier())
 
     def load(self, source: GeneratedSource, method: Method) -> None:
         import psutil
@@ -98,7 +99,7 @@ class CpuCrew:
             found = []
             for _ in range(runs):
                 self._clocks[place].flush()
-                self._meet()
+                self._barrier()
                 found.append(self._run(place))
             return found
 
@@ -108,7 +109,7 @@ class CpuCrew:
         def one(place: int) -> list[float]:
             found = []
             for _ in range(runs):
-                self._meet()
+                self._barrier()
                 started = time.perf_counter()
                 self._run(place)
                 if self._mine[place] == 0:
@@ -127,21 +128,21 @@ class CpuCrew:
             added.add(source.read(start, min(start + PIECE, source.count)))
         return added.state()
 
-    def post(self, nbytes: int) -> None:
+    def prepare_message(self, nbytes: int) -> None:
         self._parts = []
         self._rows = self._table[:, : nbytes // WORD]
         for rank in self._mine:
             self._rows[rank] = np.arange(self._rows.shape[1]) + rank
-        self._everyone(lambda place: self._allreduce(self._rows, self._mine[place], self._meet))
+        self._everyone(lambda place: self._allreduce(self._rows, self._mine[place], self._barrier))
         expected = self._ranks * np.arange(self._rows.shape[1]) + self._ranks * (self._ranks - 1) // 2
         self._right = all(np.array_equal(self._rows[rank], expected) for rank in self._mine)
 
     def exchange(self, runs: int) -> list[float]:
         def one(place: int) -> float:
-            self._meet()
+            self._barrier()
             started = time.perf_counter()
             for _ in range(runs):  # of what the run before left: int64 wraps and stays as quick
-                self._allreduce(self._rows, self._mine[place], self._meet)
+                self._allreduce(self._rows, self._mine[place], self._barrier)
             return (time.perf_counter() - started) / runs
 
         return self._everyone(one)
@@ -154,7 +155,7 @@ class CpuCrew:
         self._rows[rank] = self._reduce(self._parts[place])
         reduced = time.perf_counter()
         if self._ranks > 1:
-            self._allreduce(self._rows, rank, self._meet)
+            self._allreduce(self._rows, rank, self._barrier)
         ended = time.perf_counter()
         return Timing(reduced - began, ended - reduced, ended - began)
 

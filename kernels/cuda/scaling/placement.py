@@ -7,11 +7,11 @@ from types import MappingProxyType
 from kernels.backend import Backend, Device
 from kernels.cuda.backend import CudaBackend
 from kernels.cuda.exact import MOST_GPUS
-from kernels.cuda.scaling.crew import CudaCrew
 from kernels.cuda.scaling.gang import Gang
+from kernels.cuda.scaling.ranks import CudaRanks
 from kernels.errors import Unavailable
 from kernels.scaling.axes import Algorithm, Mode
-from kernels.scaling.process import Recruit
+from kernels.scaling.process import MakeRanks
 
 _ALGORITHMS: Mapping[Algorithm, str | None] = MappingProxyType(
     {Algorithm.AUTO: None, Algorithm.RING: "Ring", Algorithm.TREE: "Tree"}
@@ -20,7 +20,7 @@ _MESSAGES = 5
 """Parts of a GPU's memory of which one is room enough for a message: it is sent, received and checked."""
 
 
-class CudaSite:
+class CudaPlacement:
     """One rank a GPU."""
 
     note = None
@@ -29,11 +29,11 @@ class CudaSite:
         self.devices = tuple(devices)
         self.available = min(len(self.devices), MOST_GPUS)
 
-    def recruits(self, mode: Mode, algorithm: Algorithm, ranks: int, largest: int) -> Sequence[Recruit]:
+    def processes(self, mode: Mode, algorithm: Algorithm, ranks: int, largest: int) -> Sequence[MakeRanks]:
         indices = [device.index for device in self.devices[:ranks]]
         if mode is Mode.ONE_PROCESS or ranks == 1:
-            return [partial(CudaCrew, indices, 0, ranks)]
-        return [partial(CudaCrew, [index], rank, ranks) for rank, index in enumerate(indices)]
+            return [partial(CudaRanks, indices, 0, ranks)]
+        return [partial(CudaRanks, [index], rank, ranks) for rank, index in enumerate(indices)]
 
     def environment(self, algorithm: Algorithm) -> Mapping[str, str | None]:
         # NCCL reads these once. NVLink SHARP stays off: with it sums of floats are not deterministic.

@@ -1,4 +1,4 @@
-"""Crews that do as a test says, in processes of a team."""
+"""Ranks that do as a test says, in processes of a group."""
 
 import os
 import signal
@@ -10,8 +10,8 @@ from kernels.errors import CudaError, OutOfMemory
 from kernels.exact import ExactState
 from kernels.ops import Terms
 from kernels.scaling.axes import Method
-from kernels.scaling.crew import Sum, Timing
-from kernels.scaling.process import Recruit
+from kernels.scaling.local_ranks import Sum, Timing
+from kernels.scaling.process import MakeRanks
 from kernels.source import GeneratedSource
 
 
@@ -53,7 +53,7 @@ class Actor:
     def piecewise(self, source: GeneratedSource) -> ExactState:
         return ExactState.empty(Terms.VALUES).add(np.ones(1))
 
-    def post(self, nbytes: int) -> None:
+    def prepare_message(self, nbytes: int) -> None:
         self._nbytes = nbytes
 
     def exchange(self, runs: int) -> list[float]:
@@ -79,7 +79,7 @@ def start_and_die() -> Actor:
     os._exit(3)
 
 
-def recruits(ranks: int, act: str = "") -> list[Recruit]:
+def actors(ranks: int, act: str = "") -> list[MakeRanks]:
     from functools import partial
 
     return [partial(Actor, rank, act) for rank in range(ranks)]

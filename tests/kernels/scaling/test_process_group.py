@@ -1,4 +1,4 @@
-"""Teams of real processes: what goes wrong in one ends all, and nothing stays behind."""
+"""Groups of real processes: what goes wrong in one ends all, and nothing stays behind."""
 
 import os
 import signal
@@ -13,10 +13,10 @@ import pytest
 from kernels.dtypes import DTYPES
 from kernels.errors import CudaError, KernelError, OutOfMemory, RankLost
 from kernels.scaling.axes import Method
-from kernels.scaling.crew import Check, Load, Post, Sample
-from kernels.scaling.team import Team
+from kernels.scaling.commands import Check, Load, PrepareMessage, Sample
+from kernels.scaling.process_group import ProcessGroup
 from kernels.source import GeneratedSource
-from tests.kernels.scaling.crews import Mirror, fail_to_start, recruits, start_and_die
+from tests.kernels.scaling.actors import Mirror, actors, fail_to_start, start_and_die
 
 SOURCE = GeneratedSource("normal", 1000, 0, DTYPES["float32"], {})
 
@@ -26,39 +26,39 @@ def alive(pids: tuple[int | None, ...]) -> list[int]:
 
 
 def test_all_join_with_the_token_of_rank_0_and_answer_in_the_order_of_ranks() -> None:
-    with Team(recruits(3), {}) as team:
-        assert team.versions == (("actor", "1"),)
-        team.tell(Post(8))
-        assert team.tell(Check()) == [True, True, True]
-        pids = team.pids
+    with ProcessGroup(actors(3), {}) as group:
+        assert group.versions == (("actor", "1"),)
+        group.run(PrepareMessage(8))
+        assert group.run(Check()) == [True, True, True]
+        pids = group.pids
         assert len(set(pids)) == 3
     assert not alive(pids)
 
 
 def test_the_environment_is_set_in_the_processes_and_only_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NCCL_ALGO", "Tree")
-    with Team([partial(Mirror, 0)], {"NCCL_ALGO": None, "NCCL_NVLS_ENABLE": "0"}) as team:
-        assert team.versions == (("NCCL_ALGO", "unset"), ("NCCL_NVLS_ENABLE", "0"))
-    with Team([partial(Mirror, 0)], {"NCCL_ALGO": "Ring"}) as team:
-        assert team.versions == (("NCCL_ALGO", "Ring"), ("NCCL_NVLS_ENABLE", "unset"))
+    with ProcessGroup([partial(Mirror, 0)], {"NCCL_ALGO": None, "NCCL_NVLS_ENABLE": "0"}) as group:
+        assert group.versions == (("NCCL_ALGO", "unset"), ("NCCL_NVLS_ENABLE", "0"))
+    with ProcessGroup([partial(Mirror, 0)], {"NCCL_ALGO": "Ring"}) as group:
+        assert group.versions == (("NCCL_ALGO", "Ring"), ("NCCL_NVLS_ENABLE", "unset"))
     assert os.environ["NCCL_ALGO"] == "Tree"
 
 
 def test_a_rank_that_is_killed_ends_those_that_wait_for_it() -> None:
-    team = Team(recruits(3, "killed"), {})
-    pids = team.pids
+    group = ProcessGroup(actors(3, "killed"), {})
+    pids = group.pids
     with pytest.raises(RankLost, match=r"process \d of 3 that ran the ranks died \(signal 9\)"):
-        team.tell(Sample(1))
+        group.run(Sample(1))
     assert not alive(pids)
 
 
 def test_a_rank_that_was_killed_before_an_order_is_noticed_at_the_order() -> None:
-    team = Team(recruits(2), {})
-    pids = team.pids
+    group = ProcessGroup(actors(2), {})
+    pids = group.pids
     assert pids[1] is not None
     os.kill(pids[1], signal.SIGKILL)
     with pytest.raises(RankLost, match="signal 9"):
-        team.tell(Sample(1))
+        group.run(Sample(1))
     assert not alive(pids)
 
 
@@ -67,37 +67,37 @@ def test_a_rank_that_was_killed_before_an_order_is_noticed_at_the_order() -> Non
     [("raise", CudaError, "CUDA_ERROR_ILLEGAL_ADDRESS"), ("bug", KernelError, "RuntimeError: a bug")],
 )
 def test_what_a_rank_raises_is_raised_and_ends_all(act: str, error: type[KernelError], sentence: str) -> None:
-    team = Team(recruits(2, act), {})
-    pids = team.pids
+    group = ProcessGroup(actors(2, act), {})
+    pids = group.pids
     with pytest.raises(error, match=sentence):
-        team.tell(Sample(1))
+        group.run(Sample(1))
     assert not alive(pids)
 
 
 def test_a_lack_of_memory_keeps_its_class() -> None:
-    team = Team(recruits(2, "no memory"), {})
+    group = ProcessGroup(actors(2, "no memory"), {})
     with pytest.raises(OutOfMemory, match="there is no room"):
-        team.tell(Load(SOURCE, Method.EXACT))
+        group.run(Load(SOURCE, Method.EXACT))
 
 
-def test_a_crew_that_cannot_be_made_says_why() -> None:
+def test_ranks_that_cannot_be_made_say_why() -> None:
     with pytest.raises(CudaError, match="no device"):
-        Team([*recruits(1), fail_to_start], {})
+        ProcessGroup([*actors(1), fail_to_start], {})
 
 
 def test_a_process_that_dies_at_its_start_is_reported() -> None:
     with pytest.raises(RankLost, match="exit code 3"):
-        Team([*recruits(1), start_and_die], {})
+        ProcessGroup([*actors(1), start_and_die], {})
 
 
 def test_ranks_die_with_whoever_started_them() -> None:
     script = (
         "import time\n"
-        "from kernels.scaling.team import Team\n"
-        "from tests.kernels.scaling.crews import recruits\n"
+        "from kernels.scaling.process_group import ProcessGroup\n"
+        "from tests.kernels.scaling.actors import actors\n"
         "if __name__ == '__main__':\n"
-        "    team = Team(recruits(2), {})\n"
-        "    print(*team.pids, flush=True)\n"
+        "    group = ProcessGroup(actors(2), {})\n"
+        "    print(*group.pids, flush=True)\n"
         "    time.sleep(60)\n"
     )
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:

@@ -5,11 +5,11 @@ from typing import Protocol
 
 from kernels.backend import Backend, Device
 from kernels.scaling.axes import Algorithm, Mode
-from kernels.scaling.process import Recruit
+from kernels.scaling.process import MakeRanks
 
 
-class Site(Protocol):
-    """A place for teams."""
+class Placement(Protocol):
+    """A place for groups of ranks."""
 
     @property
     def devices(self) -> tuple[Device, ...]:
@@ -26,8 +26,9 @@ class Site(Protocol):
         """What stands in for GPUs; None for GPUs."""
         ...
 
-    def recruits(self, mode: Mode, algorithm: Algorithm, ranks: int, largest: int) -> Sequence[Recruit]:
-        """The crews of a team, that of rank 0 first, which exchange messages of up to `largest` bytes."""
+    def processes(self, mode: Mode, algorithm: Algorithm, ranks: int, largest: int) -> Sequence[MakeRanks]:
+        """What makes the ranks of each process of a group, that of rank 0 first; they exchange messages of up to
+        `largest` bytes."""
         ...
 
     def environment(self, algorithm: Algorithm) -> Mapping[str, str | None]:
@@ -43,12 +44,12 @@ class Site(Protocol):
         ...
 
 
-def open_site(backend: Backend) -> Site:
+def placement_on(backend: Backend) -> Placement:
     """Where an open backend lets ranks run: on all GPUs of the gang, on one GPU, or on the CPU."""
     if backend.device.backend == "cpu":
-        from kernels.scaling.cpu.site import CpuSite
+        from kernels.scaling.cpu.placement import CpuPlacement
 
-        return CpuSite(backend.device)
-    from kernels.cuda.scaling.site import CudaSite, devices_of
+        return CpuPlacement(backend.device)
+    from kernels.cuda.scaling.placement import CudaPlacement, devices_of
 
-    return CudaSite(devices_of(backend))
+    return CudaPlacement(devices_of(backend))

@@ -1,4 +1,4 @@
-"""What a team on GPUs is made of, as far as that is known without one."""
+"""What a group on GPUs is made of, as far as that is known without one."""
 
 from dataclasses import replace
 from functools import partial
@@ -7,23 +7,23 @@ import pytest
 
 from kernels.backend import Device
 from kernels.cuda.exact import MOST_GPUS
-from kernels.cuda.scaling.crew import CudaCrew
-from kernels.cuda.scaling.site import CudaSite
+from kernels.cuda.scaling.placement import CudaPlacement
+from kernels.cuda.scaling.ranks import CudaRanks
 from kernels.scaling.axes import Algorithm, Mode
 
 GPU = Device("cuda", "NVIDIA H200", 0, 140 << 30, 132, "9.0", "GPU-0", ())
 
 
-def gpus(count: int) -> CudaSite:
-    return CudaSite([replace(GPU, index=index) for index in range(count)])
+def gpus(count: int) -> CudaPlacement:
+    return CudaPlacement([replace(GPU, index=index) for index in range(count)])
 
 
-def arguments(site: CudaSite, mode: Mode, ranks: int) -> list[tuple[object, ...]]:
+def arguments(placement: CudaPlacement, mode: Mode, ranks: int) -> list[tuple[object, ...]]:
     found = []
-    for recruit in site.recruits(mode, Algorithm.RING, ranks, 0):
-        assert isinstance(recruit, partial)
-        assert recruit.func is CudaCrew
-        found.append(recruit.args)
+    for make_ranks in placement.processes(mode, Algorithm.RING, ranks, 0):
+        assert isinstance(make_ranks, partial)
+        assert make_ranks.func is CudaRanks
+        found.append(make_ranks.args)
     return found
 
 
@@ -34,7 +34,7 @@ def test_one_process_has_all_gpus_and_else_each_its_own() -> None:
 
 
 def test_a_single_gpus_slot_uses_that_gpu() -> None:
-    assert arguments(CudaSite([replace(GPU, index=5)]), Mode.ONE_PROCESS, 1) == [([5], 0, 1)]
+    assert arguments(CudaPlacement([replace(GPU, index=5)]), Mode.ONE_PROCESS, 1) == [([5], 0, 1)]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,58 @@
+"""The ranks that live in one process."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from kernels.exact.state import ExactState
+from kernels.scaling.axes import Method
+from kernels.source import GeneratedSource
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds of one run by one rank's own clock: reducing its part, in the all-reduce (the wait for slower ranks
+    included), and both together."""
+
+    local: float
+    communication: float
+    total: float
+
+
+Sum = ExactState | float
+"""What ranks add up."""
+
+
+class LocalRanks(Protocol):
+    """The ranks of one process."""
+
+    @property
+    def versions(self) -> tuple[tuple[str, str], ...]:
+        """Of the libraries that carry messages: (name, version)."""
+        ...
+
+    @property
+    def token(self) -> object:
+        """What the other processes need to know before they can join; asked of the process of rank 0."""
+        ...
+
+    def join(self, token: object) -> None: ...
+
+    def load(self, source: GeneratedSource, method: Method) -> None: ...
+
+    def sample(self, runs: int) -> list[list[Timing]]:
+        """For each rank here, one timing a run."""
+        ...
+
+    def call(self, runs: int) -> list[float]: ...
+
+    def collect(self) -> list[Sum]:
+        """Of each rank here."""
+        ...
+
+    def piecewise(self, source: GeneratedSource) -> ExactState: ...
+
+    def prepare_message(self, nbytes: int) -> None: ...
+
+    def exchange(self, runs: int) -> list[float]: ...
+
+    def check(self) -> bool: ...
