@@ -11,23 +11,21 @@ import random
 import shutil
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
 import psutil
 import psycopg
-from rich.console import Console
-from rich.table import Table
 
-from benchmarks.http_load import Connection, Exchange, Load, request
-from benchmarks.service import Figure, body, provenance
-from client.demo.service import Service, running_service
+from benchmarks.figures import Figure, measured_service, report
+from benchmarks.http_load import Connection, Exchange, percentile, request
+from benchmarks.service import body
+from client.demo.service import Service
 
 WINDOWS = 100
 EVERY_S = 2.0
@@ -111,7 +109,7 @@ def watched(window: Window, seconds: float) -> list[Figure]:
         crowded += jobs
         polls += answers
     cores = busy / (2 * seconds)
-    p99 = Load(polls, 2 * seconds).percentile(99)
+    p99 = percentile(polls, 99)
     before_ms, after_ms = (statistics.median(one.seconds for one in jobs) * 1e3 for jobs in (alone, crowded))
     unchanged = sum(one.status == 304 for one in polls)
     return [
@@ -176,7 +174,7 @@ def pages(window: Window, job: str, rows: int, times: int) -> list[Figure]:
     asyncio.run(ask())
     found = asyncio.run(ask())
     assert all(one.status == 200 for answers in found.values() for one in answers), "a page failed"
-    worst = {path: Load(answers, 1.0).percentile(95) for path, answers in found.items()}
+    worst = {path: percentile(answers, 95) for path, answers in found.items()}
     path, p95 = max(worst.items(), key=lambda item: item[1])
     return [
         Figure(
@@ -264,23 +262,10 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=30.0, help="of each of the four runs under load")
     parser.add_argument("--times", type=int, default=10, help="each page is asked for")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="warpfold-bench-") as name:
-        root = Path(name)
-        (root / "data").mkdir()
-        with running_service(root, "--slots", "cpu") as service:
-            database_url = (root / "warpfold" / "database_url").read_text().strip()
-            figures = measure(service, database_url, given.rows, given.seconds, given.times)
-    facts = provenance()
-    table = Table(title="Warpfold's dashboard", caption=", ".join(f"{key} {value}" for key, value in facts.items()))
-    for heading in ("figure", "measured", "target", ""):
-        table.add_column(heading)
-    for one in figures:
-        table.add_row(one.name, one.measured, one.target, "" if not one.target else "met" if one.met else "NOT MET")
-    Console().print(table)
-    if given.out is not None:
-        written = {"provenance": facts, "figures": [asdict(one) for one in figures]}
-        given.out.write_text(json.dumps(written, indent=1, ensure_ascii=False) + "\n")
-    return 0 if all(one.met for one in figures) else 1
+    with measured_service() as (service, data_dir):
+        database_url = (data_dir / "database_url").read_text().strip()
+        figures = measure(service, database_url, given.rows, given.seconds, given.times)
+    return report("Warpfold's dashboard", figures, given.out)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ figures with their provenance as JSON, `--tables FILE` prints the tables of such
 import argparse
 import json
 import statistics
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks.strategies import provenance
+from benchmarks.provenance import provenance
 from kernels.cpu.backend import CpuBackend
 from kernels.cuda.backend import CudaBackend
 from kernels.cuda.baselines import baselines
@@ -27,7 +28,7 @@ from kernels.cuda.feed import carrier
 from kernels.cuda.generator import fill
 from kernels.cuda.launch import Gpu
 from kernels.dtypes import DTYPES, DType
-from kernels.errors import KernelError
+from kernels.errors import KernelError, Unavailable
 from kernels.generate import plan
 from kernels.ops import OPS, Terms
 from kernels.source import GeneratedSource
@@ -270,7 +271,8 @@ def shown(figures: dict[str, Any]) -> str:
     return f"{large_table(larges, ceiling)}\n\n{small_table(smalls)}\n\nplain read {ceiling:.0f} GB/s"
 
 
-def main() -> None:
+def main() -> int:
+    """Measure, or read, and print; 2 without a GPU."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gib", type=float, default=4.0, help="size of a large array, GiB")
     parser.add_argument("--dtypes", nargs="+", default=list(TARGETS), choices=list(TARGETS))
@@ -279,8 +281,13 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.tables:
         print(shown(json.loads(arguments.tables.read_text(encoding="utf-8"))))
-        return
-    backend, host, console = CudaBackend(0), CpuBackend(), Console(width=150, stderr=True)
+        return 0
+    try:
+        backend = CudaBackend(0)
+    except Unavailable as error:
+        print(error, file=sys.stderr)
+        return 2
+    host, console = CpuBackend(), Console(width=150, stderr=True)
     figures: dict[str, Any] = {"provenance": provenance(backend, CudaRig(backend), host.device)}
     larges, smalls = [], []
     with backend.gpu.active():
@@ -299,7 +306,8 @@ def main() -> None:
             if arguments.out:
                 arguments.out.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     print(shown(figures))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

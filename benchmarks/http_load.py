@@ -30,11 +30,12 @@ class Load:
     def per_second(self) -> float:
         return len(self.exchanges) / self.seconds
 
-    def percentile(self, percent: float) -> float:
-        """Latency in milliseconds below which `percent` of the answers lie (nearest rank)."""
-        ordered = sorted(one.seconds for one in self.exchanges)
-        rank = max(0, min(len(ordered) - 1, round(percent / 100 * len(ordered) + 0.5) - 1))
-        return ordered[rank] * 1e3
+
+def percentile(exchanges: Sequence[Exchange], percent: float) -> float:
+    """Latency in milliseconds below which `percent` of the answers lie (nearest rank)."""
+    ordered = sorted(one.seconds for one in exchanges)
+    rank = max(0, min(len(ordered) - 1, round(percent / 100 * len(ordered) + 0.5) - 1))
+    return ordered[rank] * 1e3
 
 
 class Connection:

@@ -1,23 +1,21 @@
 """What Nsight Compute says of kernels: `python -m benchmarks.ncu --strategy single_pass cub --n 268435456`.
 
-Each strategy runs once under `ncu`, caches flushed before, clocks left as they are. A column a kernel: how long it ran,
+Each strategy runs once, caches flushed before, clocks left as they are. A column a kernel: how long it ran,
 what it read and how fast, how busy the multiprocessors were and what their warps waited for: more than a profile job
 (`kernels/cuda/profile`) tells. Needs the CUDA toolkit's `ncu` and the right to read performance counters.
 """
 
 import argparse
-import csv
-import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
 
 from rich.console import Console
 from rich.table import Table
 
+from kernels.cuda.profile.counters import profiled
 from kernels.dtypes import DTYPES
+from kernels.errors import Unavailable
 
 Figure = tuple[str, Callable[[float], str]]
 
@@ -52,20 +50,6 @@ METRICS: Mapping[str, Figure] = MappingProxyType(
 warp that issues."""
 
 
-def profiled(strategy: str, op: str, dtype: str, n: int) -> list[dict[str, str]]:
-    """ncu's rows, a kernel each, of one run in a process of its own. Raises RuntimeError with what ncu says."""
-    command = ["ncu", "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none"]
-    command += ["--cache-control", "all", "--profile-from-start", "off", "--metrics", ",".join(METRICS)]
-    case = [sys.executable, "-m", "kernels.cuda.profile.counted", "0", strategy, op, dtype, str(n)]
-    root = Path(__file__).resolve().parents[1]
-    done = subprocess.run([*command, *case], cwd=root, capture_output=True, text=True, check=False)
-    lines = [line for line in done.stdout.splitlines() if line.startswith('"')]
-    if done.returncode or len(lines) < 3:
-        raise RuntimeError(f"{strategy}: {done.stdout}{done.stderr}".strip())
-    rows = list(csv.DictReader(lines))
-    return rows[1:]  # the first has the units
-
-
 def table(found: Mapping[tuple[str, int], Sequence[Mapping[str, str]]]) -> Table:
     """A line a figure, a column a kernel."""
     drawn = Table("")
@@ -83,18 +67,22 @@ def _short(kernel: str) -> str:
 
 
 def main() -> int:
-    """Print the table; 2 where there is no ncu."""
+    """Print the table; 2 where ncu tells nothing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--strategy", nargs="+", default=["single_pass", "cub"])
     parser.add_argument("--op", default="sum")
     parser.add_argument("--dtype", default="float32", choices=list(DTYPES))
     parser.add_argument("--n", type=int, nargs="+", default=[1 << 28])
     arguments = parser.parse_args()
-    if shutil.which("ncu") is None:
-        print("there is no ncu on PATH; it comes with the CUDA toolkit", file=sys.stderr)
-        return 2
     cases = [(strategy, n) for n in arguments.n for strategy in arguments.strategy]
-    found = {case: profiled(case[0], arguments.op, arguments.dtype, case[1]) for case in cases}
+    try:
+        found = {
+            (strategy, n): profiled(0, strategy, arguments.op, arguments.dtype, n, metrics=tuple(METRICS))
+            for strategy, n in cases
+        }
+    except Unavailable as error:
+        print(error, file=sys.stderr)
+        return 2
     Console(width=200).print(table(found))
     return 0
 

@@ -6,37 +6,21 @@ Starts `warpfold serve --slots cpu` in a temporary folder, measures, prints one 
 import argparse
 import asyncio
 import json
-import platform
 import random
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
-from importlib.metadata import version
+from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 
 import psutil
 import psycopg
-from rich.console import Console
-from rich.table import Table
 
 from benchmarks import rq_peer
-from benchmarks.http_load import Load, drive, request
-from client.demo.service import Service, running_service
-
-TERMINAL = ("succeeded", "failed", "cancelled")
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One measured figure beside the one it should reach."""
-
-    name: str
-    measured: str
-    target: str
-    met: bool
+from benchmarks.figures import Figure, measured_service, report
+from benchmarks.http_load import Load, drive, percentile, request
+from client.demo.service import Service
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +30,6 @@ class Target:
     host: str
     port: int
     token: str
-    data_dir: Path
 
     def load(self, connections: int, requests: Iterator[bytes]) -> Load:
         return asyncio.run(drive(self.host, self.port, connections, lambda _: next(requests, None)))
@@ -60,18 +43,14 @@ def body(count: int = 1000) -> bytes:
     return json.dumps({"kind": "reduce", "op": "sum", "source": source}).encode()
 
 
-def repeated(item: bytes, times: int) -> Iterator[bytes]:
-    return (item for _ in range(times))
-
-
 def latency(target: Target, times: int = 200) -> list[Figure]:
     """Submit → result of a 1,000-value job on an idle service, one after the other."""
     post = request("POST", "/v1/jobs", target.token, body(), Prefer="wait=10")
-    target.load(1, repeated(post, 20))
-    load = target.load(1, repeated(post, times))
+    target.load(1, repeat(post, 20))
+    load = target.load(1, repeat(post, times))
     ended = sum(json.loads(one.body)["status"] == "succeeded" for one in load.exchanges)
     assert ended == times, f"{times - ended} of {times} jobs did not succeed"
-    p50, p95 = load.percentile(50), load.percentile(95)
+    p50, p95 = percentile(load.exchanges, 50), percentile(load.exchanges, 95)
     return [
         Figure("submit → result, 1,000 values, p50", f"{p50:.1f} ms", "≤ 15 ms", p50 <= 15),
         Figure("submit → result, 1,000 values, p95", f"{p95:.1f} ms", "≤ 50 ms", p95 <= 50),
@@ -82,16 +61,14 @@ def throughput(target: Target, redis_url: str, count: int = 500) -> list[Figure]
     """Jobs per second from the first submission to the last result, beside RQ's fork worker."""
     post = request("POST", "/v1/jobs", target.token, body())
     started = time.perf_counter()
-    load = target.load(4, repeated(post, count))
+    load = target.load(4, repeat(post, count))
     accepted = [json.loads(one.body)["id"] for one in load.exchanges if one.status == 202]
     assert len(accepted) == count, f"{count - len(accepted)} of {count} jobs were not accepted"
-    page = request("GET", "/v1/jobs?status=succeeded&limit=1", target.token)
     last = request("GET", f"/v1/jobs/{accepted[-1]}", target.token, Prefer="wait=60")
-    target.load(1, repeated(last, 1))
+    target.load(1, repeat(last, 1))
     while any(count_active(target)):
         time.sleep(0.005)
     ours = count / (time.perf_counter() - started)
-    target.load(1, repeated(page, 1))
     peer = rq_peer.jobs_per_second(redis_url, count, json.loads(body())["source"]["values"])
     return [
         Figure("jobs per second, Warpfold", f"{ours:.0f}/s", "", True),
@@ -111,32 +88,22 @@ def count_active(target: Target) -> tuple[int, int]:
 def polling(target: Target, times: int = 10_000) -> list[Figure]:
     """`GET /v1/jobs/{id}` with the current ETag, 16 connections, one api process."""
     job = json.loads(
-        target.load(1, repeated(request("POST", "/v1/jobs", target.token, body(), Prefer="wait=10"), 1))
-        .exchanges[0]
-        .body
+        target.load(1, repeat(request("POST", "/v1/jobs", target.token, body(), Prefer="wait=10"), 1)).exchanges[0].body
     )
     path = f"/v1/jobs/{job['id']}"
-    etag = _header_etag(target, path)
+    etag = target.load(1, repeat(request("GET", path, target.token), 1)).exchanges[0].etag
+    assert etag is not None, "a job has no ETag"
     poll = request("GET", path, target.token, If_None_Match=etag)
-    target.load(16, repeated(poll, 500))
-    load = target.load(16, repeated(poll, times))
+    target.load(16, repeat(poll, 500))
+    load = target.load(16, repeat(poll, times))
     assert all(one.status == 304 for one in load.exchanges), "a poll was not answered with 304"
-    p99 = load.percentile(99)
+    p99 = percentile(load.exchanges, 99)
     return [
         Figure(
             "GET job, matching ETag, 16 connections", f"{load.per_second:.0f}/s", "≥ 1000/s", load.per_second >= 1000
         ),
         Figure("the same, p99", f"{p99:.1f} ms", "≤ 50 ms", p99 <= 50),
     ]
-
-
-def _header_etag(target: Target, path: str) -> str:
-    import httpx
-
-    response = httpx.get(
-        f"http://{target.host}:{target.port}{path}", headers={"Authorization": f"Bearer {target.token}"}
-    )
-    return response.raise_for_status().headers["ETag"]
 
 
 def listing(target: Target, database_url: str, rows: int = 1_000_000, times: int = 300) -> list[Figure]:
@@ -156,13 +123,13 @@ def listing(target: Target, database_url: str, rows: int = 1_000_000, times: int
         connection.execute("vacuum analyze jobs")
         total = connection.execute("select count(*) from jobs").fetchone()
     first = request("GET", "/v1/jobs?limit=50", target.token)
-    deep = json.loads(target.load(1, repeated(first, 1)).exchanges[0].body)["next_cursor"]
+    deep = json.loads(target.load(1, repeat(first, 1)).exchanges[0].body)["next_cursor"]
     paths = ["/v1/jobs?limit=50", "/v1/jobs?limit=50&status=succeeded", f"/v1/jobs?limit=50&cursor={deep}"]
     pages = (request("GET", paths[index % 3], target.token) for index in range(times))
-    target.load(1, repeated(first, 20))
+    target.load(1, repeat(first, 20))
     load = target.load(1, pages)
     assert all(one.status == 200 for one in load.exchanges), "a page failed"
-    p95 = load.percentile(95)
+    p95 = percentile(load.exchanges, 95)
     return [Figure(f"page of 50 of {total[0] if total else 0:,} jobs, p95", f"{p95:.1f} ms", "≤ 30 ms", p95 <= 30)]
 
 
@@ -181,7 +148,7 @@ def measure(service: Service, data_dir: Path) -> list[Figure]:
     from worker.embedded import EmbeddedPostgres, EmbeddedRedis
 
     host, port = service.url.removeprefix("http://").split(":")
-    target = Target(host, int(port), service.token, data_dir)
+    target = Target(host, int(port), service.token)
     database_url = EmbeddedPostgres(data_dir / "postgres").url
     redis_url = EmbeddedRedis(data_dir / "redis").url
     return [
@@ -193,36 +160,14 @@ def measure(service: Service, data_dir: Path) -> list[Figure]:
     ]
 
 
-def provenance() -> dict[str, str]:
-    """Machine, versions and date of a run."""
-    return {
-        "date": datetime.now(UTC).date().isoformat(),
-        "machine": f"{psutil.cpu_count()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB, {platform.machine()}",
-        "python": platform.python_version(),
-        **{name: version(name) for name in ("warpfold", "rq", "redis", "sqlalchemy", "psycopg", "fastapi", "uvicorn")},
-    }
-
-
 def main() -> int:
     """Measure and print; 0 if every figure is met."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, help="write the figures with their provenance as JSON")
     out = parser.parse_args().out
-    with tempfile.TemporaryDirectory(prefix="warpfold-bench-") as name:
-        root = Path(name)
-        (root / "data").mkdir()
-        with running_service(root, "--slots", "cpu") as service:
-            figures = measure(service, (root / "warpfold").resolve())
-    facts = provenance()
-    table = Table(title="Warpfold service", caption=", ".join(f"{key} {value}" for key, value in facts.items()))
-    for heading in ("figure", "measured", "target", ""):
-        table.add_column(heading)
-    for one in figures:
-        table.add_row(one.name, one.measured, one.target, "" if not one.target else "met" if one.met else "NOT MET")
-    Console().print(table)
-    if out is not None:
-        out.write_text(json.dumps({"provenance": facts, "figures": [asdict(one) for one in figures]}, indent=1) + "\n")
-    return 0 if all(one.met for one in figures) else 1
+    with measured_service() as (service, data_dir):
+        figures = measure(service, data_dir)
+    return report("Warpfold service", figures, out)
 
 
 if __name__ == "__main__":

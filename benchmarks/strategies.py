@@ -7,25 +7,21 @@ suite and writes all points with their provenance as JSON. `--suite` picks some,
 import argparse
 import json
 import os
-import platform
-import subprocess
 import sys
 import time
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
-from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.provenance import provenance
 from benchmarks.suites import CPU_SUITES, GPU_SUITES, SUITES, Suite
 from kernels import open_backend
-from kernels.backend import Backend, Device
+from kernels.backend import Backend
 from kernels.bench import Axes, Record, Rig, Rule, open_rig, record_of, run
 from kernels.bench.data import Data
 from kernels.bench.printer import duration, figure, table
@@ -89,53 +85,6 @@ def _cell(record: Record | None, base: Record | None) -> str:
     if base is not None and base.counts and base.kernel_ms:
         text += f" {base.kernel_ms / record.kernel_ms:.2f}×"
     return text if record.percent_of_ceiling is None else f"{text} {figure(record.percent_of_ceiling, 1)} %"
-
-
-def provenance(backend: Backend, rig: Rig, host: Device) -> dict[str, Any]:
-    """Where, with what and when these figures were measured."""
-    device = backend.device
-    ceiling = rig.ceiling
-    return {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "device": {**asdict(device), "versions": dict(device.versions), "uuid": None},
-        "host": {"name": host.name, "cores": host.cores, "memory_bytes": host.memory_bytes},
-        "ceiling_gbps": ceiling.measured / 1e9,
-        "peak_gbps": None if ceiling.peak is None else ceiling.peak / 1e9,
-        "cache_bytes": ceiling.cache_bytes,
-        "warpfold": _version("warpfold") or _source_version(),
-        "commit": _commit(),
-        "python": platform.python_version(),
-        "packages": {name: _version(name) for name in ("numpy", "numba", "cupy-cuda13x", "cupy-cuda12x", "torch")},
-        "cccl": _cccl(),
-    }
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
-
-
-def _source_version() -> str:
-    """Of a source tree that is not installed."""
-    project = tomllib.loads((Path(__file__).resolve().parents[1] / "pyproject.toml").read_text())
-    return str(project["project"]["version"])
-
-
-def _commit() -> str | None:
-    root = Path(__file__).resolve().parents[1]
-    command = ["git", "-C", str(root), "rev-parse", "--verify", "--quiet", "HEAD"]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or None
-
-
-def _cccl() -> str | None:
-    from kernels.cuda.baselines.toolkit import find_toolkit
-
-    try:
-        return find_toolkit().cccl.release
-    except Unavailable:
-        return None
 
 
 def prepare(backend: Backend, suites: Iterable[Suite]) -> None:

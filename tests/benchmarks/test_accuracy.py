@@ -5,11 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.__main__ import scripts
 
-
-def test_it_is_one_of_the_scripts_and_writes_a_point_for_every_method(tmp_path: Path) -> None:
-    assert "accuracy" in scripts()
+def test_a_point_is_written_for_every_method(tmp_path: Path) -> None:
     out = tmp_path / "accuracy.json"
     command = ["-m", "benchmarks.accuracy", "--n", "2000", "--dtypes", "float32", "--out", str(out)]
     done = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=True)

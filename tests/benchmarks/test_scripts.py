@@ -10,11 +10,12 @@ import pytest
 from rich.console import Console
 
 from benchmarks import markdown
-from benchmarks.__main__ import scripts
+from benchmarks.__main__ import SCRIPTS, summary
 from benchmarks.strategies import pivot, write
 from benchmarks.suites import CPU_SUITES, GPU_SUITES, SUITES, Suite
 from kernels.bench import Record
 from kernels.catalog import strategies
+from kernels.cuda.device import visible_devices
 
 
 def record(strategy: str, ms: float | None, **more: object) -> Record:
@@ -29,11 +30,16 @@ def shown(*records: Record) -> str:
     return captured.get()
 
 
-def test_scripts_are_found_and_helpers_are_not() -> None:
-    found = scripts()
-    assert {"strategies", "service", "exact_cpu"} <= set(found)
-    assert not {"__main__", "http_load", "suites", "tuning"} & set(found)
-    assert all(found.values())
+def test_every_script_says_in_a_line_what_it_measures() -> None:
+    assert all(f"python -m benchmarks.{name}" in summary(name) for name in SCRIPTS)
+
+
+@pytest.mark.skipif(bool(visible_devices()), reason="there is a GPU")
+@pytest.mark.parametrize("name", ["exact_cuda", "profiles"])
+def test_a_script_without_its_gpu_says_so_and_fails_no_other(name: str) -> None:
+    done = subprocess.run([sys.executable, "-m", "benchmarks", name], capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert done.stderr.startswith(("CuPy is not installed", "no CUDA device can be used"))
 
 
 def test_an_unknown_script_is_an_error() -> None:

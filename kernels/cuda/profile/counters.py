@@ -4,7 +4,7 @@ import csv
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -26,15 +26,23 @@ _SCALES: Mapping[str, float] = MappingProxyType({_DURATION: 1e-3, _DRAM: 1.0, _T
 
 
 def count(index: int, strategy: str, op: str, dtype: str, n: int) -> tuple[Counters, ...]:
-    """The counters of every kernel of one run, in their order, with cold caches and clocks as they are.
+    """The counters of every kernel of one run, in their order. Raises Unavailable as `profiled` does."""
+    return tuple(_counters(row) for row in profiled(index, strategy, op, dtype, n, metrics=METRICS))
 
-    Raises Unavailable saying why there are none: no ncu, no right to read counters, or it took too long.
+
+def profiled(
+    index: int, strategy: str, op: str, dtype: str, n: int, *, metrics: Sequence[str]
+) -> Sequence[Mapping[str, str]]:
+    """What ncu says of every kernel of one run on GPU `index`, in their order, with cold caches and clocks as they are:
+    `metrics` and the kernel's name by column, in ncu's base units.
+
+    Raises Unavailable saying why there is nothing: no ncu, no right to read counters, or it took too long.
     """
     ncu = shutil.which("ncu")
     if ncu is None:
         raise Unavailable("there is no ncu (Nsight Compute) on PATH; it comes with the CUDA toolkit")
     command = [ncu, "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none"]
-    command += ["--cache-control", "all", "--profile-from-start", "off", "--metrics", ",".join(METRICS)]
+    command += ["--cache-control", "all", "--profile-from-start", "off", "--metrics", ",".join(metrics)]
     command += [sys.executable, "-m", "kernels.cuda.profile.counted", str(index), strategy, op, dtype, str(n)]
     root = Path(__file__).resolve().parents[3]  # where `kernels` is found
     try:
@@ -48,13 +56,13 @@ def count(index: int, strategy: str, op: str, dtype: str, n: int) -> tuple[Count
     return parse(done.stdout)
 
 
-def parse(output: str) -> tuple[Counters, ...]:
-    """The counters in what ncu prints as CSV: a head, a line of units, a line a kernel. Raises Unavailable if no kernel
-    is there."""
+def parse(output: str) -> Sequence[Mapping[str, str]]:
+    """The kernels in what ncu prints as CSV: a head, a line of units, a line a kernel. Raises Unavailable if there is
+    none."""
     rows = list(csv.DictReader(line for line in output.splitlines() if line.startswith('"')))[1:]
     if not rows:
         raise Unavailable("ncu saw no kernel")
-    return tuple(_counters(row) for row in rows)
+    return rows
 
 
 def _counters(row: Mapping[str, str]) -> Counters:

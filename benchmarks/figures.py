@@ -1,0 +1,64 @@
+"""Figures of the service, each beside the one it should reach: measured on a service of their own, printed, written."""
+
+import json
+import platform
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+from client.demo.service import Service, running_service
+
+_PACKAGES = ("warpfold", "rq", "redis", "sqlalchemy", "psycopg", "fastapi", "uvicorn")
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One measured figure beside the one it should reach."""
+
+    name: str
+    measured: str
+    target: str
+    met: bool
+
+
+@contextmanager
+def measured_service() -> Iterator[tuple[Service, Path]]:
+    """`warpfold serve --slots cpu` in a temporary folder, and its data folder."""
+    with tempfile.TemporaryDirectory(prefix="warpfold-bench-") as name:
+        root = Path(name)
+        (root / "data").mkdir()
+        with running_service(root, "--slots", "cpu") as service:
+            yield service, (root / "warpfold").resolve()
+
+
+def provenance() -> dict[str, str]:
+    """Machine, versions and date of a run."""
+    return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": f"{psutil.cpu_count()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB, {platform.machine()}",
+        "python": platform.python_version(),
+        **{name: version(name) for name in _PACKAGES},
+    }
+
+
+def report(title: str, figures: Sequence[Figure], out: Path | None) -> int:
+    """Print the figures, write them where there is an `out`; 0 if every one is met."""
+    facts = provenance()
+    table = Table(title=title, caption=", ".join(f"{key} {value}" for key, value in facts.items()))
+    for heading in ("figure", "measured", "target", ""):
+        table.add_column(heading)
+    for one in figures:
+        table.add_row(one.name, one.measured, one.target, "" if not one.target else "met" if one.met else "NOT MET")
+    Console().print(table)
+    if out is not None:
+        written = {"provenance": facts, "figures": [asdict(one) for one in figures]}
+        out.write_text(json.dumps(written, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return 0 if all(one.met for one in figures) else 1

@@ -1,0 +1,61 @@
+"""Where, with what and when figures of kernels were measured: what a reader needs to measure them again."""
+
+import platform
+import subprocess
+import tomllib
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from kernels.backend import Backend, Device
+from kernels.bench import Rig
+from kernels.cuda.baselines.toolkit import find_toolkit
+from kernels.errors import Unavailable
+
+_ROOT = Path(__file__).resolve().parents[1]
+
+
+def provenance(backend: Backend, rig: Rig, host: Device) -> dict[str, Any]:
+    """Of figures that were measured on `backend`, the host's being `host`."""
+    device = backend.device
+    ceiling = rig.ceiling
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "device": {**asdict(device), "versions": dict(device.versions), "uuid": None},
+        "host": {"name": host.name, "cores": host.cores, "memory_bytes": host.memory_bytes},
+        "ceiling_gbps": ceiling.measured / 1e9,
+        "peak_gbps": None if ceiling.peak is None else ceiling.peak / 1e9,
+        "cache_bytes": ceiling.cache_bytes,
+        "warpfold": _version("warpfold") or _source_version(),
+        "commit": _commit(),
+        "python": platform.python_version(),
+        "packages": {name: _version(name) for name in ("numpy", "numba", "cupy-cuda13x", "cupy-cuda12x", "torch")},
+        "cccl": _cccl(),
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _source_version() -> str:
+    """Of a source tree that is not installed."""
+    project = tomllib.loads((_ROOT / "pyproject.toml").read_text())
+    return str(project["project"]["version"])
+
+
+def _commit() -> str | None:
+    command = ["git", "-C", str(_ROOT), "rev-parse", "--verify", "--quiet", "HEAD"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or None
+
+
+def _cccl() -> str | None:
+    try:
+        return find_toolkit().cccl.release
+    except Unavailable:
+        return None
