@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, Unpack
 
@@ -11,9 +10,7 @@ from pydantic import PrivateAttr
 
 from app.jobs.spec import JobSpec
 from client import catalogue, datasets, jobs, reductions, results
-from client.arrays import as_numpy
 from client.catalogue import Device, Op, Preset, Strategy, Worker
-from client.datasets import ArrayContent, FileContent
 from client.exchange import Call, Steps
 from client.jobs import Follow, Status
 from client.models import Dataset, Job, Merged, ReduceResult, Result, User
@@ -137,8 +134,7 @@ class Client:
 
     def upload(self, data: object, name: str = "", *, dtype: str | None = None) -> Dataset:
         """Have the service keep an array, or as a Path a .npy file, for `dataset` sources."""
-        content = FileContent(data) if isinstance(data, Path) else ArrayContent(as_numpy(data, dtype))
-        return self._do(datasets.upload(content, name))
+        return self._do(datasets.upload(datasets.content_of(data, dtype), name))
 
     def datasets(self, *, owner: str | None = None, limit: int = 50) -> list[Dataset]:
         """The newest uploaded arrays."""
@@ -275,8 +271,3 @@ class LiveJob(Job):
     def cancel(self) -> "LiveJob":
         """Ask for its end."""
         return self._become(self._client.cancel(self.id))
-
-    def _become(self, newer: Job) -> "LiveJob":
-        self.__dict__.update({name: getattr(newer, name) for name in Job.model_fields})
-        (self.__pydantic_extra__ or {}).update(newer.__pydantic_extra__ or {})
-        return self

@@ -20,7 +20,9 @@ def as_numpy(data: object, dtype: str | None = None) -> NDArray[Any]:
     numbers.
     """
     array = _found(data)
-    if dtype is not None:
+    if dtype is None:
+        _check_integers(data, array)
+    else:
         to = dtype_named(dtype)
         with np.errstate(over="ignore", invalid="ignore"):  # what is too large becomes infinite
             if to.name == "bfloat16" and array.dtype != to.numpy:  # ml_dtypes rounds twice, by way of float32
@@ -34,7 +36,19 @@ def as_numpy(data: object, dtype: str | None = None) -> NDArray[Any]:
     return array
 
 
+def _check_integers(data: object, array: NDArray[Any]) -> None:
+    """Integers of a list that fit into no integer dtype together: NumPy takes the nearest floats, and says nothing."""
+    if isinstance(data, list | tuple) and array.dtype.kind == "f":
+        for said, kept in zip(np.asarray(data, dtype=object).flat, array.flat, strict=True):
+            if isinstance(said, int) and said != int(kept):
+                raise TypeError(
+                    f"{said} is no float64, and no integer dtype holds the whole list; say which dtype to take"
+                )
+
+
 def _found(data: object) -> NDArray[Any]:
+    if isinstance(data, np.ma.MaskedArray):  # NumPy would reduce what the mask hides
+        raise TypeError("a masked array is reduced as its `.compressed()` elements, or `.filled(value)`: say which")
     if isinstance(data, np.ndarray | np.generic | list | tuple | range | int | float):
         return np.atleast_1d(np.asarray(data))
     offered = _offered(data)

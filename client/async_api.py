@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Literal, Self, TypeVar, Unpack
 
@@ -13,9 +12,7 @@ from pydantic import PrivateAttr
 from app.jobs.spec import JobSpec
 from client import catalogue, datasets, jobs, reductions, results
 from client.api import TIMEOUTS
-from client.arrays import as_numpy
 from client.catalogue import Device, Op, Preset, Strategy, Worker
-from client.datasets import ArrayContent, FileContent
 from client.exchange import Call, Content, Steps
 from client.jobs import Follow, Status
 from client.models import Dataset, Job, Merged, ReduceResult, Result, User
@@ -131,8 +128,7 @@ class AsyncClient:
 
     async def upload(self, data: object, name: str = "", *, dtype: str | None = None) -> Dataset:
         """Have the service keep an array, or as a Path a .npy file, for `dataset` sources."""
-        content = FileContent(data) if isinstance(data, Path) else ArrayContent(as_numpy(data, dtype))
-        return await self._do(datasets.upload(content, name))
+        return await self._do(datasets.upload(datasets.content_of(data, dtype), name))
 
     async def datasets(self, *, owner: str | None = None, limit: int = 50) -> list[Dataset]:
         """The newest uploaded arrays."""
@@ -268,11 +264,6 @@ class AsyncLiveJob(Job):
     async def cancel(self) -> "AsyncLiveJob":
         """Ask for its end."""
         return self._become(await self._client.cancel(self.id))
-
-    def _become(self, newer: Job) -> "AsyncLiveJob":
-        self.__dict__.update({name: getattr(newer, name) for name in Job.model_fields})
-        (self.__pydantic_extra__ or {}).update(newer.__pydantic_extra__ or {})
-        return self
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import httpx
 import numpy as np
 from numpy.typing import NDArray
 
+from client.arrays import as_numpy
 from client.catalogue import whoami
 from client.exchange import Call, Content, Steps, one, pages
 from client.models import Dataset
@@ -60,6 +61,15 @@ class FileContent:
         with self.path.open("rb") as file:
             while piece := file.read(_PIECE):
                 yield piece
+
+
+def content_of(data: object, dtype: str | None) -> Content:
+    """What is uploaded of an array, or of a .npy file given as its Path. Raises TypeError for what is no array."""
+    if not isinstance(data, Path):
+        return ArrayContent(as_numpy(data, dtype))
+    if dtype is not None:
+        raise TypeError(f"{data} is sent as it is: for another dtype load it and hand over the array")
+    return FileContent(data)
 
 
 def digest(content: Content) -> str:

@@ -2,7 +2,7 @@
 attributes all the same, and part of `model_dump()`."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Tag
 
@@ -227,6 +227,12 @@ class Job(Answer):
     @property
     def succeeded(self) -> bool:
         return self.status == "succeeded"
+
+    def _become(self, newer: "Job") -> Self:
+        """Say what `newer` says: for jobs that are brought up to date in place."""
+        self.__dict__.update(newer.__dict__)
+        object.__setattr__(self, "__pydantic_extra__", newer.__pydantic_extra__)  # models of ours are frozen
+        return self
 
     def __eq__(self, other: object) -> bool:
         """Whether both say the same, whoever was asked."""

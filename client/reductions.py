@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from app.jobs.fields import BackendName, Priority
 from client import datasets, jobs
 from client.arrays import as_numpy
-from client.datasets import ArrayContent, FileContent
+from client.datasets import ArrayContent
 from client.exchange import Call, Steps, one
 from client.models import Job, Merged
 from kernels.dtypes import dtype_of
@@ -48,7 +48,7 @@ def submit(
 def source(data: object, dtype: str | None = None) -> Steps[dict[str, Any]]:
     """The `source` of a spec for an array or, given as a Path, for a .npy file; uploaded unless it is small."""
     if isinstance(data, Path):
-        kept = yield from datasets.upload(FileContent(data), data.name[:128])
+        kept = yield from datasets.upload(datasets.content_of(data, dtype), data.name[:128])
         return {"type": "dataset", "id": kept.id}
     array = as_numpy(data, dtype)
     if array.size > MOST_VALUES:

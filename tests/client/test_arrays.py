@@ -94,6 +94,20 @@ def test_what_is_no_number_is_refused(data: object) -> None:
         as_numpy(data)
 
 
+def test_a_mask_is_not_passed_over() -> None:
+    with pytest.raises(TypeError, match=r"masked array .* `\.compressed\(\)`"):
+        as_numpy(np.ma.array([1.0, 2.0], mask=[False, True]))
+
+
+@pytest.mark.parametrize("data", [[2**63 + 1, -1], [[2**63], [-(2**63)], [2**63 + 1]], [2**53 + 1, 0.5]])
+def test_integers_that_no_dtype_holds_together_are_not_rounded_in_silence(data: list[object]) -> None:
+    with pytest.raises(TypeError, match=r"\d+ is no float64"):
+        as_numpy(data)
+    assert as_numpy(data, "float64").dtype == np.float64
+    assert as_numpy([2**63, 2**53, -1, 0.5]).tolist() == [2.0**63, 2.0**53, -1.0, 0.5]
+    assert as_numpy([float("nan"), float("inf"), 1]).shape == (3,)
+
+
 def test_what_is_no_array_is_refused() -> None:
     with pytest.raises(TypeError, match="a dict is no array"):
         as_numpy({"x": 1})

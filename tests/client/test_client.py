@@ -82,6 +82,9 @@ def test_a_file_is_uploaded_as_it_is(client: Client, tmp_path: Path) -> None:
     path = tmp_path / "large.npy"
     np.save(path, LARGE)
     assert client.reduce(path, "max").value == LARGE.max()
+    for use in (client.reduce, client.upload):
+        with pytest.raises(TypeError, match="is sent as it is"):
+            use(path, dtype="float32")
     kept = client.upload(path, "by name")
     assert client.dataset(kept.id) == kept
     client.delete_dataset(kept.id)
@@ -130,6 +133,7 @@ def test_a_job_brings_itself_up_to_date(client: Client) -> None:
     assert job.succeeded
     assert job == client.job(job.id)
     assert job == job.refresh()
+    assert job.model_dump() == client.job(job.id).model_dump()
 
 
 def test_the_same_key_gives_the_same_job(client: Client) -> None:
