@@ -53,6 +53,7 @@ def assets() -> Mapping[str, Asset]:
     sources: dict[str, tuple[str, Traversable]] = {
         "dashboard.css": (_CSS, ours / "dashboard.css"),
         "dashboard.js": (_JS, ours / "dashboard.js"),
+        "forms.js": (_JS, ours / "forms.js"),
         "charts.js": (_JS, ours / "charts.js"),
         "icon.svg": (_SVG, ours / "icon.svg"),
         "htmx.js": (_JS, files("js_lib_htmx") / "static/htmx/htmx.min.js"),

@@ -65,14 +65,18 @@ def _is_here(origin: str | None, request: Request) -> bool:
 
 
 def to_sign_in(request: Request) -> Response:
-    """Send a browser to the sign-in page and, after that, back; a part of a page sends the whole page there."""
+    """Send a browser to the sign-in page and, after that, back; a part of a page sends the whole page there, and a form
+    to the page that it stands on."""
     if request.headers.get("hx-request"):
-        here = urlsplit(request.headers.get("hx-current-url", "/"))
-        back = here.path + (f"?{here.query}" if here.query else "")
+        back = _path_of(request.headers.get("hx-current-url", "/"))
         return Response(status_code=401, headers={"HX-Redirect": _sign_in(back), "Cache-Control": "no-store"})
-    query = f"?{request.url.query}" if request.url.query else ""
-    back = request.url.path + query if request.method == "GET" else "/"
+    back = _path_of(str(request.url) if request.method == "GET" else request.headers.get("referer", "/"))
     return RedirectResponse(_sign_in(back), 303, {"Cache-Control": "no-store"})
+
+
+def _path_of(url: str) -> str:
+    here = urlsplit(url)
+    return here.path + (f"?{here.query}" if here.query else "")
 
 
 def safe_path(given: str) -> str:

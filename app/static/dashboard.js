@@ -1,4 +1,4 @@
-/* What the dashboard does in the browser: polls with ETags, a word when the server is away, times, theme, copying. */
+/* What the dashboard does in the browser: theme, times, polls, patience with a server that is away, copying. */
 (() => {
   "use strict";
   const root = document.documentElement;
@@ -34,7 +34,40 @@
     }
   }
 
-  // --- polling: say what is shown; leave an unseen page alone; say when the server is away
+  // --- polling: say what is shown; leave alone a page that nobody sees, and what somebody is about to use
+
+  const polls = (element) => (element.getAttribute("hx-trigger") || "").startsWith("every");
+  const SELECTED_MS = 30000; // a selection that was forgotten must not stop the page for good
+  let selectedAt = -Infinity;
+  let scrolled = [];
+
+  /* A click on what is replaced between press and release is lost, and so is a selection. The next poll comes soon. */
+  const inUse = (element) =>
+    element.matches(":active") ||
+    (performance.now() - selectedAt < SELECTED_MS &&
+      getSelection().type === "Range" &&
+      getSelection().containsNode(element, true));
+
+  document.addEventListener("selectionchange", () => (selectedAt = performance.now()));
+  document.addEventListener("htmx:configRequest", (event) => {
+    const etag = event.detail.elt.dataset.etag;
+    if (etag) event.detail.headers["If-None-Match"] = etag;
+  });
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    if (polls(event.detail.elt) && document.hidden) event.preventDefault();
+  });
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const { target } = event.detail;
+    if (polls(target) && inUse(target)) event.detail.shouldSwap = false;
+    scrolled = [...target.querySelectorAll(".scroll[id]")].map(({ id, scrollLeft }) => [id, scrollLeft]);
+  });
+  document.addEventListener("htmx:afterSettle", () => {
+    for (const [id, left] of scrolled) document.getElementById(id)?.scrollTo({ left });
+    tick();
+  });
+  document.addEventListener("visibilitychange", tick);
+
+  // --- a server that is away: say so, and ask again for what came once and did not come
 
   const banner = () => document.getElementById("connection");
   let away = false;
@@ -46,38 +79,17 @@
     banner().textContent = now ? "Reconnecting…" : "";
   }
 
-  const polls = (element) => (element.getAttribute("hx-trigger") || "").startsWith("every");
+  function isAway({ detail: { elt } }) {
+    setAway(true);
+    if (!polls(elt)) setTimeout(() => elt.isConnected && htmx.trigger(elt, "again"), 2000);
+  }
 
-  document.addEventListener("htmx:configRequest", (event) => {
-    const etag = event.detail.elt.dataset.etag;
-    if (etag) event.detail.headers["If-None-Match"] = etag;
-  });
-  document.addEventListener("htmx:beforeRequest", (event) => {
-    if (polls(event.detail.elt) && document.hidden) event.preventDefault();
-  });
-  document.addEventListener("htmx:sendError", () => setAway(true));
-  document.addEventListener("htmx:timeout", () => setAway(true));
+  document.addEventListener("htmx:sendError", isAway);
+  document.addEventListener("htmx:timeout", isAway);
   document.addEventListener("htmx:afterRequest", (event) => {
-    const status = event.detail.xhr.status;
-    if (status >= 500) setAway(true);
-    else if (status > 0) setAway(false);
-  });
-  document.addEventListener("htmx:afterSettle", tick);
-  document.addEventListener("visibilitychange", tick);
-
-  // --- a form whose fields come again after a choice: what is typed while they are on their way is not lost
-
-  const filled = (form) => new URLSearchParams(new FormData(form)).toString();
-  let sent = "";
-
-  document.addEventListener("htmx:beforeRequest", (event) => {
-    if (event.detail.target.id === "fields") sent = filled(event.detail.elt.form);
-  });
-  document.addEventListener("htmx:beforeSwap", (event) => {
-    const { target, requestConfig } = event.detail;
-    if (target.id !== "fields" || filled(requestConfig.elt.form) === sent) return;
-    event.detail.shouldSwap = false;
-    htmx.trigger(requestConfig.elt, "change");
+    const { elt, xhr } = event.detail;
+    if (xhr.status > 500 || (xhr.status === 500 && polls(elt))) isAway(event);
+    else if (xhr.status > 0) setAway(false);
   });
 
   // --- small things
@@ -96,14 +108,6 @@
       }
       setTimeout(() => (label.textContent = "Copy"), 2000);
     }
-  });
-  document.addEventListener("submit", (event) => {
-    const question = event.target.dataset.confirm;
-    if (question && !confirm(question)) event.preventDefault();
-  });
-  document.addEventListener("change", (event) => {
-    const form = event.target.form;
-    if (form && "submitOnChange" in form.dataset) form.requestSubmit();
   });
 
   tick();

@@ -5,7 +5,7 @@ import psutil
 from playwright.sync_api import expect
 
 from app.db import BlockingDatabase
-from tests.browser.visits import SUM, Dashboard, Visit
+from tests.browser.visits import BENCHMARK, SUM, Dashboard, Visit
 
 Visiting = Callable[..., Visit]
 
@@ -28,6 +28,16 @@ def test_an_open_page_recovers_by_itself_when_the_api_comes_back(visit: Visiting
     job = dashboard.ended(SUM)
     expect(one.page.locator(f"#job-{job}")).to_be_visible()
     one.complaints[:] = [complaint for complaint in one.complaints if "Error Code 503" not in complaint]
+
+
+def test_what_is_asked_for_once_is_asked_for_again_when_it_did_not_come(visit: Visiting, dashboard: Dashboard) -> None:
+    page = visit().page
+    job = dashboard.ended(BENCHMARK)
+    page.route("**/measured", lambda route: route.abort(), times=1)
+    page.goto(f"/jobs/{job}")
+    expect(page.get_by_text("Reconnecting…")).to_be_visible()
+    expect(page.get_by_role("group", name="Measured points")).to_contain_text("numpy")
+    expect(page.get_by_text("Reconnecting…")).to_be_hidden()
 
 
 def test_a_viewer_sees_everything_and_may_do_nothing(visit: Visiting, dashboard: Dashboard) -> None:

@@ -51,7 +51,7 @@ def later(seconds: float) -> Callable[[Route], None]:
     """The server's answer, as a slow line brings it."""
 
     def hold(route: Route) -> None:
-        answer = route.fetch()
+        answer = route.fetch(max_redirects=0)
         time.sleep(seconds)
         route.fulfill(response=answer)
 
@@ -82,6 +82,44 @@ def test_what_is_typed_while_fields_are_on_their_way_stays(visit: Visiting) -> N
     held[0].continue_()
     expect(page.get_by_role("group", name="other")).to_be_visible()
     expect(page.get_by_role("group", name="source").get_by_label("values")).to_have_value("7, 8, 9")
+
+
+def test_more_options_stay_open_when_other_fields_come(visit: Visiting) -> None:
+    page = visit().page
+    page.goto("/jobs/new")
+    page.get_by_text("More options").click()
+    page.get_by_label("op", exact=True).select_option("dot")
+    expect(page.get_by_role("group", name="other")).to_be_visible()
+    expect(page.get_by_label("tags")).to_be_visible()
+
+
+def test_what_was_typed_is_there_again_after_going_back(visit: Visiting) -> None:
+    page = visit().page
+    page.goto("/jobs/new")
+    source = page.get_by_role("group", name="source")
+    source.get_by_label("type", exact=True).select_option("generate")
+    source.get_by_label("n", exact=True).fill("2^12")
+    expect(page.locator("#curl")).to_contain_text('"n": 4096')
+    page.get_by_role("link", name="Presets").click()
+    expect(page.get_by_role("heading", name="Presets")).to_be_visible()
+    page.go_back()
+    expect(source.get_by_label("n", exact=True)).to_have_value("2^12")
+    expect(source.get_by_label("type", exact=True)).to_have_value("generate")
+    expect(page.locator("#curl")).to_contain_text('"n": 4096')
+
+
+def test_two_clicks_on_a_slow_line_run_a_preset_once(visit: Visiting, dashboard: Dashboard) -> None:
+    page = visit().page
+    page.goto("/presets/p34-coordination")
+    page.route("**/presets/*/run", later(1))
+    page.evaluate("""() => {
+        const run = document.querySelector("main form button");
+        run.click();
+        setTimeout(() => run.click(), 300);
+    }""")
+    expect(page).to_have_url(re.compile(r"/jobs/[0-9a-f-]{36}$"))
+    with dashboard.client() as client:
+        assert len([job for job in client.jobs(kind="preset") if job.spec["preset"] == "p34-coordination"]) == 1
 
 
 def test_a_form_sent_twice_makes_one_job(visit: Visiting, dashboard: Dashboard) -> None:

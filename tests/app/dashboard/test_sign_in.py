@@ -54,6 +54,10 @@ def test_without_a_session_a_page_sends_to_the_sign_in_and_back(window: Windows)
     assert (answer.status_code, answer.headers["Location"]) == (303, "/sign-in?next=%2Fjobs%3Fstatus%3Dfailed")
     part = nobody.get("/live/jobs", headers={"HX-Request": "true", "HX-Current-URL": "http://x/jobs?kind=reduce"})
     assert (part.status_code, part.headers["HX-Redirect"]) == (401, "/sign-in?next=%2Fjobs%3Fkind%3Dreduce")
+    form = nobody.post("/jobs/new", headers={"Referer": "http://here/jobs/new?kind=benchmark"})
+    assert form.headers["Location"] == "/sign-in?next=%2Fjobs%2Fnew%3Fkind%3Dbenchmark"
+    unnamed = nobody.post("/jobs/new")
+    assert unnamed.headers["Location"] == "/sign-in"
 
 
 def test_signing_out_ends_the_session_itself(window: Windows) -> None:

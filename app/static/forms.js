@@ -1,0 +1,59 @@
+/* Forms: what is typed is not lost, what is sent twice was meant once, filters act when they are chosen. */
+(() => {
+  "use strict";
+
+  // --- a new job's fields come again after a choice: what is typed while they are on their way is not lost
+
+  const filled = (form) => new URLSearchParams(new FormData(form)).toString();
+  let sent = "";
+  let opened = false;
+
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    if (event.detail.target.id === "fields") sent = filled(event.detail.elt.form);
+  });
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const { target, requestConfig } = event.detail;
+    if (target.id !== "fields") return;
+    opened = target.querySelector("details")?.open;
+    if (filled(requestConfig.elt.form) === sent) return;
+    event.detail.shouldSwap = false;
+    htmx.trigger(requestConfig.elt, "change");
+  });
+  document.addEventListener("htmx:afterSwap", () => {
+    const more = document.querySelector("#fields details");
+    if (more && opened) more.open = true;
+    opened = false;
+  });
+
+  // --- and it is there again after "back" and "reload": browsers fill in fields by their places, which have changed
+
+  document.addEventListener("htmx:configRequest", (event) => {
+    const { elt, target } = event.detail;
+    if (target.id === "preview") history.replaceState({ typed: filled(elt) }, "");
+  });
+  if (document.getElementById("fields") && history.state?.typed) {
+    const values = {};
+    for (const [name, value] of new URLSearchParams(history.state.typed)) (values[name] ??= []).push(value);
+    htmx.ajax("POST", "/jobs/new/fields", { target: "#fields", swap: "outerHTML", values });
+  }
+
+  // --- what is sent twice in a row was meant once
+
+  const sentAt = new Map();
+
+  document.addEventListener("submit", (event) => {
+    const { action, dataset, method } = event.target;
+    const now = performance.now();
+    if (method === "post" && now - (sentAt.get(action) ?? -Infinity) < 10000) event.preventDefault();
+    else if (dataset.confirm && !confirm(dataset.confirm)) event.preventDefault();
+    else sentAt.set(action, now);
+  });
+  addEventListener("pageshow", () => sentAt.clear());
+
+  // --- filters
+
+  document.addEventListener("change", (event) => {
+    const form = event.target.form;
+    if (form && "submitOnChange" in form.dataset) form.requestSubmit();
+  });
+})();
