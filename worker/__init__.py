@@ -1,0 +1,1 @@
+"""What runs jobs: the dispatcher, the worker of each slot with its warm child, and `serve`, which starts them all."""

@@ -1,0 +1,1 @@
+"""Users, tokens, quotas and draining, for admins."""

@@ -1,0 +1,1 @@
+"""What can be asked for (ops, dtypes, distributions, strategies), and who is there to do it (workers, devices)."""

@@ -1,0 +1,1 @@
+"""Exact states over the wire: merging them."""

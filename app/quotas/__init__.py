@@ -1,0 +1,1 @@
+"""How much one user may run, queue and use."""

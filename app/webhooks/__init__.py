@@ -1,0 +1,1 @@
+"""Messages to others when a job ends, by the Standard Webhooks scheme."""
