@@ -5,8 +5,9 @@ so that repositories are written once and never commit by themselves.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, create_engine
@@ -20,6 +21,11 @@ T = TypeVar("T")
 
 DATABASE_LOST = (OperationalError, InterfaceError, PoolTimeout)
 """What `run` and `read` raise while Postgres cannot be reached or does not answer in time."""
+
+NOTICES_LOSS: Mapping[str, Any] = MappingProxyType(
+    {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 25_000}
+)
+"""Options of libpq: a connection that the network cut off is an error within half a minute, not within hours."""
 
 # Every statement of ours is short; the time-outs bound what a lost network or a forgotten lock can cost. Statements are
 # few, often run and written for one plan each (`app.jobs.models.is_`): planning them anew would cost more than running.
@@ -49,7 +55,8 @@ def libpq_url(url: str) -> str:
 
 
 def _connect_args(application: str, more_options: str = "") -> dict[str, object]:
-    return {"application_name": application, "options": f"{_OPTIONS} {more_options}", "connect_timeout": 5}
+    options = f"{_OPTIONS} {more_options}"
+    return {"application_name": application, "options": options, "connect_timeout": 5, **NOTICES_LOSS}
 
 
 class Database:

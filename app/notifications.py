@@ -12,7 +12,7 @@ import psycopg
 import structlog
 
 from app.channels import ACCESS, JOB
-from app.db import libpq_url
+from app.db import NOTICES_LOSS, libpq_url
 
 LOOK_AGAIN_S = 1.0
 _FIRST_PAUSE_S = 0.05
@@ -76,7 +76,11 @@ class Notifications:
         while True:
             try:
                 async with await psycopg.AsyncConnection.connect(
-                    self._url, autocommit=True, connect_timeout=5, application_name="warpfold api notifications"
+                    self._url,
+                    autocommit=True,
+                    connect_timeout=5,
+                    application_name="warpfold api notifications",
+                    **NOTICES_LOSS,
                 ) as connection:
                     await connection.execute(f"listen {JOB}")
                     await connection.execute(f"listen {ACCESS}")

@@ -7,7 +7,7 @@ import psycopg
 from psycopg import sql
 
 from app.channels import QUEUE
-from app.db import libpq_url
+from app.db import NOTICES_LOSS, libpq_url
 from worker.stop import Stop
 
 KEY = 0x77_66_6C_64
@@ -29,9 +29,7 @@ class Leadership:
             application_name="warpfold-dispatcher-leader",
             connect_timeout=5,
             # A session cut off by the network must end on both sides, or nobody leads.
-            keepalives_idle=10,
-            keepalives_interval=5,
-            keepalives_count=3,
+            **NOTICES_LOSS,
             options="-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3",
         )
 

@@ -81,12 +81,33 @@ def test_a_patient_unit_outlasts_a_restart(servers: Servers) -> None:
     servers.postgres.stop()
     timer = threading.Timer(0.5, servers.postgres.start)
     timer.start()
-    assert database.run_patiently(10, written) == 1
+    assert database.run_patiently(60, written) == 1
     timer.join()
     servers.postgres.stop()
     with pytest.raises(OperationalError):
         database.run_patiently(0.2, written)
     database.close()
+
+
+def test_a_connection_that_the_network_cuts_off_is_noticed_within_half_a_minute(database_url: str) -> None:
+    def told(connection: Connection) -> dict[str, str]:
+        parameters: dict[str, str] = connection.connection.driver_connection.info.get_parameters()  # type: ignore[union-attr]
+        return parameters
+
+    async def of_the_api() -> dict[str, str]:
+        database = Database(database_url, application="test")
+        try:
+            return await database.run(told)
+        finally:
+            await database.close()
+
+    blocking = BlockingDatabase(database_url, application="test")
+    for parameters in (asyncio.run(of_the_api()), blocking.run(told)):
+        silent_s = int(parameters["keepalives_idle"]) + (
+            int(parameters["keepalives_interval"]) * int(parameters["keepalives_count"])
+        )
+        assert max(silent_s, int(parameters["tcp_user_timeout"]) / 1000) <= 30
+    blocking.close()
 
 
 def test_times_are_utc(database_url: str) -> None:
