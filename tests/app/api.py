@@ -3,7 +3,7 @@
 import ssl
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +11,7 @@ from uuid import UUID
 
 import httpx
 import uvicorn
+from fastapi import FastAPI
 
 from app.auth.repository import Role, create_token
 from app.config import Settings
@@ -18,6 +19,7 @@ from app.db import BlockingDatabase
 from app.jobs import leases
 from app.jobs.leases import Lease, WorkerInfo
 from app.main import create_app
+from app.notifications import Notifications
 from app.results.measurement import Measurement
 from app.results.reduce import ReduceResult
 
@@ -41,6 +43,7 @@ class Api:
     settings: Settings
     database: BlockingDatabase
     tokens: dict[str, str]
+    notifications: Notifications
     _clients: list[httpx.Client] = field(default_factory=list)
 
     def client(self, user: str = "ann", **headers: str) -> httpx.Client:
@@ -48,7 +51,7 @@ class Api:
         made = httpx.Client(
             base_url=self.url,
             headers={"Authorization": f"Bearer {self.tokens[user]}", **headers},
-            timeout=30,
+            timeout=60,
             verify=_NO_TLS,
         )
         self._clients.append(made)
@@ -70,6 +73,13 @@ class Api:
         """Do what a worker does when it has a result."""
         assert self.database.run(leases.succeed, lease, result, points)
 
+    def until_watched(self, *job_ids: str, by: int = 1) -> None:
+        """Until the api holds so many requests for each of the jobs."""
+        give_up = time.monotonic() + 60
+        while any(len(self.notifications._watches.get(job_id, ())) < by for job_id in job_ids):
+            assert time.monotonic() < give_up
+            time.sleep(0.005)
+
     def close_clients(self) -> None:
         """Hang up, streams included."""
         for client in self._clients:
@@ -81,12 +91,25 @@ class Api:
         self.database.close()
 
 
+def until_refused(ask: Callable[[], httpx.Response], status: int = 401) -> None:
+    """Until a change of access has arrived: it takes the way of an announcement."""
+    give_up = time.monotonic() + 60
+    while ask().status_code != status:
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+
+
 @contextmanager
 def served(settings: Settings) -> Iterator[str]:
     """The address of an api that runs until the end of the block."""
-    config = uvicorn.Config(
-        create_app(settings), port=0, access_log=False, log_level="warning", ws="none", timeout_graceful_shutdown=1
-    )
+    with serving(create_app(settings)) as url:
+        yield url
+
+
+@contextmanager
+def serving(app: FastAPI) -> Iterator[str]:
+    """The same of an app that was made before."""
+    config = uvicorn.Config(app, port=0, access_log=False, log_level="warning", ws="none", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, name="api")
     thread.start()
@@ -97,7 +120,7 @@ def served(settings: Settings) -> Iterator[str]:
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
         server.should_exit = True
-        thread.join(10)
+        thread.join(60)
         assert not thread.is_alive(), "the api did not stop"
 
 
@@ -110,8 +133,9 @@ def running_api(settings: Settings) -> Iterator[Api]:
         "bob": database.run(create_token, "bob"),
         "root": database.run(create_token, "root", Role.ADMIN),
     }
-    with served(settings) as url:
-        api = Api(url, settings, database, tokens)
+    app = create_app(settings)
+    with serving(app) as url:
+        api = Api(url, settings, database, tokens, app.state.context.notifications)
         try:
             yield api
         finally:

@@ -21,7 +21,7 @@ def fragile(fragile_settings: Settings) -> Iterator[Api]:
         yield running
 
 
-def soon(check: Callable[[], bool], within_s: float = 5.0) -> bool:
+def soon(check: Callable[[], bool], within_s: float = 60.0) -> bool:
     give_up = time.monotonic() + within_s
     while time.monotonic() < give_up:
         if check():
@@ -84,17 +84,15 @@ def test_a_restart_of_postgres_between_two_requests_is_not_noticed(
     assert codes == [200] * 20 + [202] * 20
 
 
+@pytest.mark.usefixtures("without_timer")
 def test_a_held_poll_learns_of_what_happened_after_postgres_came_back(fragile: Api, servers: Servers) -> None:
     job_id = fragile.submit()
     restart(servers.postgres)
-    time.sleep(0.3)  # the listener is back by now
     with ThreadPoolExecutor(1) as pool:
-        held = pool.submit(lambda: fragile.client().get(f"/v1/jobs/{job_id}", headers={"Prefer": "wait=20"}))
-        time.sleep(0.3)
-        started = time.monotonic()
-        assert fragile.database.run_patiently(5, leases.claim, UUID(job_id), 1, WORKER.id, 60.0)
-        assert held.result(5).json()["status"] == "running"
-        assert time.monotonic() - started < 0.9
+        held = pool.submit(lambda: fragile.client().get(f"/v1/jobs/{job_id}", headers={"Prefer": "wait=50"}))
+        fragile.until_watched(job_id)
+        assert fragile.database.run_patiently(30, leases.claim, UUID(job_id), 1, WORKER.id, 60.0)
+        assert held.result(30).json()["status"] == "running"
 
 
 def test_a_stream_outlives_a_restart_of_postgres(fragile: Api, servers: Servers) -> None:
@@ -105,19 +103,20 @@ def test_a_stream_outlives_a_restart_of_postgres(fragile: Api, servers: Servers)
         servers.postgres.stop()
         time.sleep(1.5)
         servers.postgres.start()
-        lease = fragile.database.run_patiently(5, leases.claim, UUID(job_id), 1, WORKER.id, 60.0)
+        lease = fragile.database.run_patiently(30, leases.claim, UUID(job_id), 1, WORKER.id, 60.0)
         assert lease is not None
         fragile.finish(lease)
         assert [one.event for one in sent] == ["started", "succeeded"]
 
 
+@pytest.mark.usefixtures("remembered")
 def test_a_token_revoked_while_nobody_listened_is_refused_soon(fragile: Api, servers: Servers) -> None:
     http = fragile.client()
     assert http.get("/v1/jobs").status_code == 200
     restart(servers.postgres)
-    [token] = [one for one in fragile.database.run_patiently(5, list_tokens) if one.user == "ann"]
+    [token] = [one for one in fragile.database.run_patiently(30, list_tokens) if one.user == "ann"]
     fragile.database.run(revoke_token, token.id)
-    assert soon(lambda: http.get("/v1/jobs").status_code == 401, within_s=7)
+    assert soon(lambda: http.get("/v1/jobs").status_code == 401)
 
 
 def test_an_api_that_starts_before_postgres_waits_for_it(fragile_settings: Settings, servers: Servers) -> None:

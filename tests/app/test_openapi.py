@@ -68,13 +68,13 @@ def test_schemathesis_finds_no_server_error_and_no_answer_beside_the_document(ow
                 *("run", f"{api.url}/openapi.json", "--header", f"Authorization: Bearer {api.tokens['root']}"),
                 *("--exclude-operation-id", _REVOKE),  # it would soon find the token that it comes with
                 *("--checks", ",".join(_CHECKS), "--max-examples", "10", "--seed", "1"),
-                *("--request-timeout", "5", "--suppress-health-check", "all", "--warnings", "off"),
+                *("--request-timeout", "60", "--suppress-health-check", "all", "--warnings", "off"),
             ],
             check=False,
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=280,
         )
     assert run.returncode == 0, run.stdout[-8000:] + run.stderr[-2000:]
     assert " generated" in run.stdout

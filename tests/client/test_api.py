@@ -76,7 +76,7 @@ def wire() -> Iterator[Wire]:
     server.server_close()
 
 
-def _client(wire: Wire, patience_s: float = 5.0) -> Client:
+def _client(wire: Wire, patience_s: float = 60.0) -> Client:
     return Client(f"http://127.0.0.1:{wire.server_address[1]}", "wf_x", patience_s=patience_s)
 
 
@@ -112,7 +112,7 @@ def test_a_service_that_stays_away_is_reported_after_the_patience(wire: Wire) ->
 
 def test_a_service_that_asks_for_more_patience_than_there_is_refuses(wire: Wire) -> None:
     wire.answers = [(429, {"Retry-After": "60"}, {"title": "Too many requests or jobs", "detail": "1000 of your jobs"})]
-    with _client(wire) as client, pytest.raises(Refused, match="1000 of your jobs") as refusal:
+    with _client(wire, patience_s=5.0) as client, pytest.raises(Refused, match="1000 of your jobs") as refusal:
         client.submit({})
     assert refusal.value.status == 429
 

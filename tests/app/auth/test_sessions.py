@@ -1,4 +1,3 @@
-import time
 from datetime import timedelta
 
 import httpx
@@ -9,7 +8,7 @@ from app.auth import sessions
 from app.auth.bearer import SESSION_COOKIE
 from app.auth.models import sessions as table
 from app.auth.repository import list_tokens, revoke_token
-from tests.app.api import Api
+from tests.app.api import Api, until_refused
 
 
 def opened(api: Api, user: str = "ann", days: float = 1.0) -> str:
@@ -44,21 +43,21 @@ def test_a_session_is_no_token_and_a_token_no_session(api: Api) -> None:
     assert api.client(Authorization=f"Bearer {secret}").get("/v1/jobs").status_code == 401
 
 
+@pytest.mark.usefixtures("remembered")
 def test_a_closed_session_is_refused_at_once_though_it_was_remembered(api: Api) -> None:
     secret = opened(api)
     assert asking(api, secret).status_code == 200
     api.database.run(sessions.close_session, secret)
-    time.sleep(0.3)  # the announcement's way
-    assert asking(api, secret).status_code == 401
+    until_refused(lambda: asking(api, secret))
 
 
+@pytest.mark.usefixtures("remembered")
 def test_a_session_ends_with_its_token(own_api: Api) -> None:
     secret = opened(own_api)
     assert asking(own_api, secret).status_code == 200
     [token] = [one for one in own_api.database.run(list_tokens) if one.user == "ann"]
     own_api.database.run(revoke_token, token.id)
-    time.sleep(0.3)
-    assert asking(own_api, secret).status_code == 401
+    until_refused(lambda: asking(own_api, secret))
 
 
 def test_an_expired_session_is_refused_and_cleared_away_at_the_next_sign_in(own_api: Api) -> None:

@@ -36,6 +36,7 @@ def test_an_ended_job_gives_its_whole_history_and_the_stream_ends(api: Api) -> N
     assert history[1].data["data"] == {"worker": "gpu1:cpu", "attempt": 1}
 
 
+@pytest.mark.usefixtures("without_timer")
 def test_events_come_as_they_happen(api: Api) -> None:
     job_id = api.submit()
     with stream(api, job_id) as sent:
@@ -48,7 +49,7 @@ def test_events_come_as_they_happen(api: Api) -> None:
         assert (progress.event, progress.data) == ("progress", {"done": 1, "total": 3, "unit": "elements"})
         api.finish(lease)
         assert next(sent).event == "succeeded"
-        assert time.monotonic() - started < 0.9  # by notification: the timer would have taken seconds
+        assert time.monotonic() - started < 60
         assert list(sent) == []
 
 
@@ -126,10 +127,10 @@ def test_twenty_streams_of_one_job_all_end_with_it(api: Api) -> None:
     threads = [threading.Thread(target=follow) for _ in range(20)]
     for thread in threads:
         thread.start()
-    time.sleep(0.3)
+    api.until_watched(job_id, by=20)
     api.finish(api.claim(job_id))
     for thread in threads:
-        thread.join(10)
+        thread.join()
     assert last == ["succeeded"] * 20
 
 
