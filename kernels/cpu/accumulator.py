@@ -1,11 +1,12 @@
 """Exact accumulators of the CPU: arrays in, `ExactState` out. One serves one thread."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.cpu.layouts import LAYOUTS, Read
 from kernels.dtypes import DType, Kind
 from kernels.exact import ORIGIN, ExactState, Flags
 from kernels.ops import Terms
@@ -36,39 +37,35 @@ class _Floats:
     def __init__(self, dtype: DType, terms: Terms, *, magnitudes: bool) -> None:
         from kernels.cpu import windows
 
-        self._windows = windows
-        self._dtype = dtype
+        self._most = windows.MAX_ELEMENTS
         self._terms = terms
-        self._unsigned = magnitudes or terms is Terms.PRODUCTS
+        self._squares = terms is Terms.PRODUCTS
+        self._unsigned = magnitudes or self._squares
         self._limbs = np.zeros(windows.LIMBS, dtype=np.int64)
         self._flags = Flags.NONE
         self._count = 0
-        self._squares = terms is Terms.PRODUCTS
+        self._origin = ORIGIN[terms]
+        self._bits = np.dtype(f"int{8 * dtype.itemsize}")
+        self._add: Callable[..., int]
+        self._read: int | Read
         self._space: tuple[NDArray[Any], ...]
         if dtype.itemsize == 8:
-            self._bits = np.dtype(np.int64)
-            self._keep: np.generic = np.int64(0x7FFFFFFFFFFFFFFF if magnitudes else -1)
-            self._space = (np.empty(windows.TILE64), np.empty(windows.TILE64), np.empty(windows.TILE64, dtype=np.int64))
+            self._add = windows.add_float64
+            self._read = 0x7FFFFFFFFFFFFFFF if magnitudes else -1
+            self._space = (np.empty(windows.TILE64), np.empty(windows.TILE64), np.empty(windows.TILE64, self._bits))
         else:
-            self._bits = np.dtype(f"uint{8 * dtype.itemsize}")
-            self._keep = np.uint32(0x7FFFFFFF if magnitudes else 0xFFFFFFFF)
-            words = [np.empty(windows.TILE32, dtype=np.uint32) for _ in range(1 if dtype.itemsize == 4 else 2)]
-            self._space = (np.empty(windows.TILE32), *words)
-        compiled: Mapping[str, Callable[..., int]] = {
-            "float16": windows.add_float16,
-            "bfloat16": windows.add_bfloat16,
-            "float32": windows.add_float32,
-            "float64": windows.add_float64,
-        }
-        self._add = compiled[dtype.name]
+            layout = LAYOUTS[dtype]
+            self._add = windows.add_float32
+            self._read = layout.read(magnitudes=magnitudes)
+            self._origin -= layout.scale * (2 if self._squares else 1)
+            self._space = (np.empty(windows.TILE32), np.empty(windows.TILE32, self._bits))
 
     def add(self, array: NDArray[Any]) -> Flags:
         bits = readable(array, self._bits)
-        origin = ORIGIN[self._terms]
         found = 0
-        for at in range(0, bits.size, self._windows.MAX_ELEMENTS):
-            part = bits[at : at + self._windows.MAX_ELEMENTS]
-            found |= self._add(part, self._keep, self._squares, origin, self._limbs, *self._space)
+        for at in range(0, bits.size, self._most):
+            part = bits[at : at + self._most]
+            found |= self._add(part, self._read, self._squares, self._origin, self._limbs, *self._space)
         flags = Flags(found)
         if self._unsigned and bits.size:
             # Squares and magnitudes are neither −0 nor −∞.

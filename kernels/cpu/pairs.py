@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.cpu.accumulator import readable, units_of
+from kernels.cpu.folds.nans import widened
+from kernels.cpu.layouts import LAYOUTS, Read
 from kernels.dtypes import DTYPES, DType, Kind, common_float
 from kernels.exact import ORIGIN, ExactState, Flags
 from kernels.ops import Terms
@@ -31,50 +33,48 @@ def pair_accumulator(x: DType, y: DType) -> PairAccumulator:
 
 
 class _FloatPairs:
-    """The compiled windows of `kernels.cpu.windows` for pairs of float32 or of float64: a narrower float is widened,
-    which changes no value."""
+    """The compiled windows of `kernels.cpu.windows` for pairs of floats of up to 32 bits, or of float64, to which the
+    narrower of two is widened."""
 
     def __init__(self, x: DType, y: DType) -> None:
         from kernels.cpu import windows
 
-        self._windows = windows
+        self._most = windows.MAX_ELEMENTS
         self._dtypes = x, y
+        self._double = common_float(x, y) is DTYPES["float64"]
         self._limbs = np.zeros(windows.LIMBS, dtype=np.int64)
         self._flags = Flags.NONE
         self._count = 0
+        self._origin = ORIGIN[Terms.PRODUCTS]
+        self._layouts: tuple[Read, ...] = ()
         self._space: tuple[NDArray[Any], ...]
         self._add: Callable[..., int]
-        self._wide: np.dtype[Any]
-        self._bits: np.dtype[Any]
-        if common_float(x, y) is DTYPES["float64"]:
-            self._wide, self._bits = np.dtype(np.float64), np.dtype(np.int64)
-            reals = [np.empty(windows.TILE64) for _ in range(2)]
-            self._space = (*reals, *(np.empty(windows.TILE64, dtype=np.int64) for _ in range(2)))
+        if self._double:
             self._add = windows.add_float64_products
+            words = (np.empty(windows.TILE64, dtype=np.int64) for _ in range(2))
+            self._space = (np.empty(windows.TILE64), np.empty(windows.TILE64), *words)
         else:
-            self._wide, self._bits = np.dtype(np.float32), np.dtype(np.uint32)
-            words = (np.empty(windows.TILE32, dtype=np.uint32) for _ in range(2))
-            self._space = (np.empty(windows.TILE32), *words)
             self._add = windows.add_float32_products
+            self._layouts = LAYOUTS[x].read(), LAYOUTS[y].read()
+            self._origin -= LAYOUTS[x].scale + LAYOUTS[y].scale
+            words = (np.empty(windows.TILE32, dtype=f"int{8 * one.itemsize}") for one in (x, y))
+            self._space = (np.empty(windows.TILE32), *words)
 
     def add(self, x: NDArray[Any], y: NDArray[Any]) -> Flags:
         left, right = (self._readable(array, dtype) for array, dtype in zip((x, y), self._dtypes, strict=True))
         found = 0
-        for at in range(0, left.size, self._windows.MAX_ELEMENTS):
-            here = slice(at, at + self._windows.MAX_ELEMENTS)
-            found |= self._add(left[here], right[here], ORIGIN[Terms.PRODUCTS], self._limbs, *self._space)
+        for at in range(0, left.size, self._most):
+            here = slice(at, at + self._most)
+            found |= self._add(left[here], right[here], *self._layouts, self._origin, self._limbs, *self._space)
         self._flags |= Flags(found)
         self._count += left.size
         return Flags(found)
 
     def _readable(self, array: NDArray[Any], dtype: DType) -> NDArray[Any]:
-        if dtype.itemsize == 2:
-            wide = np.empty(array.size, dtype=np.uint32)
-            widen = self._windows.widen_float16 if dtype.name == "float16" else self._windows.widen_bfloat16
-            widen(readable(array, np.dtype(np.uint16)), wide)
-            array = wide.view(np.float32)
-        with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
-            return readable(array.astype(self._wide, copy=False), self._bits)
+        if self._double:
+            with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
+                array = widened(array, dtype).astype(np.float64, copy=False)
+        return readable(array, np.dtype(f"int{8 * array.itemsize}"))
 
     def state(self) -> ExactState:
         return ExactState(Terms.PRODUCTS, units_of(self._limbs), self._count, self._flags)

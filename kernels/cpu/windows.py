@@ -10,7 +10,7 @@ hold, r = d − (t − M), is exact (Dekker 1971, Sterbenz: t − M = k·2**b is
 last place no larger than d) and |r| ≤ 2**(b−1) = 2**((b−51)+50): the next level, 51 binary places lower, takes it the
 same way. The last level has b = unit, so that nothing is left.
 
-    one level  holds top − unit ≤ 50, that is 26 binades of float32 besides its 24 bits
+    one level  holds top − unit ≤ 50, that is 27 binades of float32, 43 of bfloat16, and all of float16
     L levels   hold  top − unit ≤ 50 + 51·(L − 1); all of float32 needs 277: six levels
 
 Integer additions may be reordered, so LLVM vectorises every loop without any licence to reorder floating point.
@@ -32,7 +32,7 @@ import numpy as np
 
 from kernels.exact.state import Flags
 
-TILE32 = 4096  # 16 KiB of float32
+TILE32 = 4096  # 16 KiB of float32, 8 of the 16-bit formats
 TILE64 = 2048  # 16 KiB of float64
 MAX_ELEMENTS = 1 << 24
 LIMBS = 136  # 134 digits of products, and two that a deposit's place may reach beyond
@@ -45,10 +45,6 @@ _STEP = 51
 _WILD = 600  # places from which element by element is faster than level by level
 
 _DIGIT = np.int64(0xFFFFFFFF)
-_MAGNITUDE32 = np.uint32(0x7FFFFFFF)
-_INFINITY32 = np.uint32(0x7F800000)
-_SIGN32 = np.uint32(0x80000000)
-_MAGNITUDE64 = np.int64(0x7FFFFFFFFFFFFFFF)
 _INFINITY64 = np.int64(0x7FF0000000000000)
 _FRACTION64 = np.int64(0x000FFFFFFFFFFFFF)
 _HIDDEN64 = np.int64(0x0010000000000000)
@@ -116,51 +112,71 @@ def _levels(rest: Any, count: Any, top: Any, unit: Any, origin: Any, limbs: Any)
     _deposit(limbs, _counted(patterns, count, anchor), b - origin)
 
 
-# float32, and the 16-bit formats widened to it -------------------------------------------------------------------
+# patterns of any width, as signed integers -------------------------------------------------------------------------
 
 
 @_jit
-def _bounds32(tile: Any) -> Any:
-    """Largest magnitude's bits, and the smallest non-zero one's less 1 (all ones if there is none)."""
-    most = np.uint32(0)
-    least = np.uint32(0xFFFFFFFF)
+def _infinity(tile: Any, fraction: Any) -> Any:
+    """The pattern of infinity in a format whose significand has `fraction` bits behind the point."""
+    return np.iinfo(tile.dtype).max >> fraction << fraction
+
+
+@_jit
+def _bounds(tile: Any) -> Any:
+    """Largest magnitude's bits, and the smallest non-zero one's less 1 (that of a zero is the largest there is)."""
+    word = tile.dtype.type  # Numba computes in 64 bits unless told, and a vector would hold fewer
+    magnitude = word(np.iinfo(tile.dtype).max)
+    most = word(0)
+    least = magnitude
     for i in range(tile.size):
-        a = tile[i] & _MAGNITUDE32
+        a = word(tile[i] & magnitude)
         most = a if a > most else most
-        c = np.uint32(a - np.uint32(1))
+        c = word(word(a - word(1)) & magnitude)
         least = c if c < least else least
-    return most, least
+    return np.int64(most), np.int64(least)
 
 
 @_jit
-def _clean32(tile: Any, out: Any) -> Any:
+def _clean(tile: Any, infinity: Any, out: Any) -> Any:
     """Copy with NaN and infinities as +0; returns the flags they raise."""
+    magnitude = np.iinfo(tile.dtype).max
     flags = 0
     for i in range(tile.size):
-        a = tile[i] & _MAGNITUDE32
-        out[i] = tile[i] if a < _INFINITY32 else np.uint32(0)
-        if a > _INFINITY32:
+        a = tile[i] & magnitude
+        out[i] = tile[i] if a < infinity else 0
+        if a > infinity:
             flags |= NAN
-        elif a == _INFINITY32:
-            flags |= NEG_INF if tile[i] & _SIGN32 else POS_INF
+        elif a == infinity:
+            flags |= NEG_INF if tile[i] < 0 else POS_INF
     return flags
 
 
+# float32, and the 16-bit formats, whose fields a shift brings into a float32's place --------------------------------
+
+
 @_jit
-def _one32(tile: Any, keep: Any, anchor: Any) -> Any:
+def _term(word: Any, shift: Any, keep: Any, squares: Any) -> Any:
+    """A pattern, shifted and masked to one of float32, as a float64, or its square."""
+    # With the 31 the compiler sees that 32 bits are enough.
+    placed = word if shift is None else np.int32(word) << (shift & 31)
+    d = np.float64(np.int32(placed & keep).view(np.float32))
+    return d * d if squares else d
+
+
+@_jit
+def _one32(tile: Any, shift: Any, keep: Any, squares: Any, anchor: Any) -> Any:
     patterns = np.uint64(0)
     for i in range(tile.size):
-        d = np.float64(np.uint32(tile[i] & keep).view(np.float32))
-        patterns += np.float64(d + anchor).view(np.uint64)
+        patterns += np.float64(_term(tile[i], shift, keep, squares) + anchor).view(np.uint64)
     return patterns
 
 
 @_jit
-def _two32(tile: Any, keep: Any, anchor: Any, second: Any) -> Any:
+def _two32(tile: Any, shift: Any, keep: Any, squares: Any, anchor: Any, second: Any) -> Any:
     patterns = np.uint64(0)
     others = np.uint64(0)
     for i in range(tile.size):
-        d = np.float64(np.uint32(tile[i] & keep).view(np.float32))
+        d = _term(tile[i], shift, keep, squares)
         t = d + anchor
         patterns += np.float64(t).view(np.uint64)
         others += np.float64((d - (t - anchor)) + second).view(np.uint64)
@@ -168,126 +184,52 @@ def _two32(tile: Any, keep: Any, anchor: Any, second: Any) -> Any:
 
 
 @_jit
-def _tile32(tile: Any, keep: Any, squares: Any, origin: Any, limbs: Any, rest: Any, spare: Any) -> Any:
+def _tile32(tile: Any, layout: Any, squares: Any, origin: Any, limbs: Any, rest: Any, spare: Any) -> Any:
     flags = 0
-    most, least = _bounds32(tile)
-    if most >= _INFINITY32:
-        flags = _clean32(tile, spare) | NOT_NEGATIVE_ZERO
+    shift, keep, fraction = layout
+    infinity = _infinity(tile, fraction)
+    most, least = _bounds(tile)
+    if most >= infinity:
+        flags = _clean(tile, infinity, spare) | NOT_NEGATIVE_ZERO
         tile = spare[: tile.size]
-        most, least = _bounds32(tile)
+        most, least = _bounds(tile)
     if most == 0:
-        for i in range(tile.size):
-            if tile[i] == 0:
-                return flags | NOT_NEGATIVE_ZERO
-        return flags
+        return flags | NOT_NEGATIVE_ZERO if 0 in tile else flags
     count = tile.size
-    # Biased exponent e (0 counts as 1): 2**(e−127) ≤ |x| < 2**(e−126) but for subnormals, all multiples of 2**(e−150).
-    top = _field(np.int64(most >> np.uint32(23))) - 126
-    unit = _field(np.int64((least + np.uint32(1)) >> np.uint32(23))) - 150
-    if squares:
-        # 24-bit significands: their squares are float64 numbers.
-        for i in range(count):
-            d = np.float64(np.uint32(tile[i]).view(np.float32))
-            rest[i] = d * d
-        _levels(rest, count, 2 * top, 2 * unit, origin, limbs)
-    elif top - unit <= _HELD:
+    # Biased exponent e (0 counts as 1): 2**(e−127) ≤ |x| < 2**(e−126) but for subnormals, all multiples of
+    # 2**(e−127−fraction). Squares of 24-bit significands are float64 numbers.
+    times = 2 if squares else 1
+    top = times * (_field(most >> fraction) - 126)
+    unit = times * (_field((least + 1) >> fraction) - 127 - fraction)
+    if top - unit <= _HELD:
         anchor = _anchor(unit)
-        _deposit(limbs, _counted(_one32(tile, keep, anchor), count, anchor), unit - origin)
+        _deposit(limbs, _counted(_one32(tile, shift, keep, squares, anchor), count, anchor), unit - origin)
     elif top - unit <= _HELD + _STEP:
         anchor, second = _anchor(top - _HELD), _anchor(unit)
-        patterns, others = _two32(tile, keep, anchor, second)
+        patterns, others = _two32(tile, shift, keep, squares, anchor, second)
         _deposit(limbs, _counted(patterns, count, anchor), top - _HELD - origin)
         _deposit(limbs, _counted(others, count, second), unit - origin)
     else:
         for i in range(count):
-            rest[i] = np.float64(np.uint32(tile[i] & keep).view(np.float32))
+            rest[i] = _term(tile[i], shift, keep, squares)
         _levels(rest, count, top, unit, origin, limbs)
     return flags | NOT_NEGATIVE_ZERO
 
 
 @_jit
-def add_float32(bits: Any, keep: Any, squares: Any, origin: Any, limbs: Any, rest: Any, spare: Any) -> Any:
-    """limbs (int64, of 2**origin, resolved) += Σ of the float32 elements `bits` (uint32, at most MAX_ELEMENTS, read
-    through the mask `keep`), or of their squares; returns their Flags as an integer. `rest` (float64) and `spare`
-    (uint32) are working space of TILE32 elements."""
+def add_float32(bits: Any, layout: Any, squares: Any, origin: Any, limbs: Any, rest: Any, spare: Any) -> Any:
+    """limbs (int64, of 2**origin, resolved) += Σ of the elements `bits`, or of their squares; returns their Flags as an
+    integer. `bits` are at most MAX_ELEMENTS patterns of float32 (int32) or of a 16-bit format (int16), read as `layout`
+    says (`kernels.cpu.layouts`): its shift, its mask, the bits of a significand behind the point. `rest` (float64) and
+    `spare` (as `bits`) are working space of TILE32 elements."""
     flags = 0
     for at in range(0, bits.size, TILE32):
-        flags |= _tile32(bits[at : at + TILE32], keep, squares, origin, limbs, rest, spare)
-    resolve(limbs)
-    return flags
-
-
-@_jit
-def widen_bfloat16(bits: Any, wide: Any) -> None:
-    """bfloat16 patterns (uint16) as those of the same float32 numbers (uint32): their upper halves."""
-    for i in range(bits.size):
-        wide[i] = np.uint32(bits[i]) << np.uint32(16)
-
-
-@_jit
-def widen_float16(bits: Any, wide: Any) -> None:
-    """float16 patterns (uint16) as those of the same float32 numbers (uint32). Shifted into a float32's place a finite
-    one has 112 too little in the exponent, which a product with 2**112 mends, subnormals included; NaN and infinity
-    get the exponent 255."""
-    for i in range(bits.size):
-        h = np.uint32(bits[i])
-        placed = np.uint32((h & np.uint32(0x7FFF)) << np.uint32(13))
-        scaled = np.float32(np.uint32(placed).view(np.float32) * np.float32(2.0**112)).view(np.uint32)
-        special = placed | _INFINITY32
-        magnitude = scaled if placed < np.uint32(0x0F800000) else special
-        wide[i] = magnitude | ((h & np.uint32(0x8000)) << np.uint32(16))
-
-
-@_jit
-def add_bfloat16(bits: Any, keep: Any, squares: Any, origin: Any, limbs: Any, rest: Any, spare: Any, wide: Any) -> Any:
-    """As `add_float32`, of bfloat16 elements (uint16), each the upper half of a float32; `wide` is a further uint32."""
-    flags = 0
-    for at in range(0, bits.size, TILE32):
-        tile = bits[at : at + TILE32]
-        widen_bfloat16(tile, wide)
-        flags |= _tile32(wide[: tile.size], keep, squares, origin, limbs, rest, spare)
-    resolve(limbs)
-    return flags
-
-
-@_jit
-def add_float16(bits: Any, keep: Any, squares: Any, origin: Any, limbs: Any, rest: Any, spare: Any, wide: Any) -> Any:
-    """As `add_bfloat16`, of float16 elements."""
-    flags = 0
-    for at in range(0, bits.size, TILE32):
-        tile = bits[at : at + TILE32]
-        widen_float16(tile, wide)
-        flags |= _tile32(wide[: tile.size], keep, squares, origin, limbs, rest, spare)
+        flags |= _tile32(bits[at : at + TILE32], layout, squares, origin, limbs, rest, spare)
     resolve(limbs)
     return flags
 
 
 # float64 ---------------------------------------------------------------------------------------------------------
-
-
-@_jit
-def _bounds64(tile: Any) -> Any:
-    most = np.int64(0)
-    least = _MAGNITUDE64
-    for i in range(tile.size):
-        a = tile[i] & _MAGNITUDE64
-        most = a if a > most else most
-        c = (a - 1) & _MAGNITUDE64
-        least = c if c < least else least
-    return most, least
-
-
-@_jit
-def _clean64(tile: Any, out: Any) -> Any:
-    flags = 0
-    for i in range(tile.size):
-        a = tile[i] & _MAGNITUDE64
-        out[i] = tile[i] if a < _INFINITY64 else np.int64(0)
-        if a > _INFINITY64:
-            flags |= NAN
-        elif a == _INFINITY64:
-            flags |= NEG_INF if tile[i] < 0 else POS_INF
-    return flags
 
 
 @_jit
@@ -329,16 +271,13 @@ def _each64_squared(tile: Any, origin: Any, limbs: Any) -> None:
 @_jit
 def _tile64(tile: Any, keep: Any, squares: Any, origin: Any, limbs: Any, rest: Any, other: Any, spare: Any) -> Any:
     flags = 0
-    most, least = _bounds64(tile)
+    most, least = _bounds(tile)
     if most >= _INFINITY64:
-        flags = _clean64(tile, spare) | NOT_NEGATIVE_ZERO
+        flags = _clean(tile, _INFINITY64, spare) | NOT_NEGATIVE_ZERO
         tile = spare[: tile.size]
-        most, least = _bounds64(tile)
+        most, least = _bounds(tile)
     if most == 0:
-        for i in range(tile.size):
-            if tile[i] == 0:
-                return flags | NOT_NEGATIVE_ZERO
-        return flags
+        return flags | NOT_NEGATIVE_ZERO if 0 in tile else flags
     count = tile.size
     top = _field(most >> 52) - 1022
     unit = _field((least + 1) >> 52) - 1075
@@ -388,65 +327,72 @@ def add_float64(bits: Any, keep: Any, squares: Any, origin: Any, limbs: Any, res
 
 
 @_jit
-def _special_pairs(x: Any, y: Any, magnitude: Any, infinity: Any, out_x: Any, out_y: Any) -> Any:
+def _special_pairs(x: Any, y: Any, infinity_x: Any, infinity_y: Any, out_x: Any, out_y: Any) -> Any:
     """Copy pairs, those with NaN or ∞ as zeros; returns the flags these raise. NaN · y and ∞ · 0 are NaN."""
     flags = 0
     for i in range(x.size):
-        a, b = x[i] & magnitude, y[i] & magnitude
-        if a < infinity and b < infinity:
+        a, b = x[i] & np.iinfo(x.dtype).max, y[i] & np.iinfo(y.dtype).max
+        if a < infinity_x and b < infinity_y:
             out_x[i], out_y[i] = x[i], y[i]
             continue
         out_x[i], out_y[i] = 0, 0
-        if a > infinity or b > infinity or a == 0 or b == 0:
+        if a > infinity_x or b > infinity_y or a == 0 or b == 0:
             flags |= NAN
         else:
-            flags |= NEG_INF if (x[i] ^ y[i]) & ~magnitude else POS_INF
+            flags |= NEG_INF if (x[i] ^ y[i]) < 0 else POS_INF
     return flags
 
 
 @_jit
-def _none_but_negative_zeros(x: Any, y: Any, magnitude: Any) -> bool:
+def _none_but_negative_zeros(x: Any, y: Any) -> bool:
     """Whether every product is −0; the first that is not ends the search."""
     for i in range(x.size):
-        zero = (x[i] & magnitude) == 0 or (y[i] & magnitude) == 0
-        if not (zero and (x[i] ^ y[i]) & ~magnitude):
+        zero = (x[i] & np.iinfo(x.dtype).max) == 0 or (y[i] & np.iinfo(y.dtype).max) == 0
+        if not (zero and (x[i] ^ y[i]) < 0):
             return False
     return True
 
 
 @_jit
-def _tile32_products(x: Any, y: Any, origin: Any, limbs: Any, rest: Any, spare: Any, spare_y: Any) -> Any:
+def _tile32_products(
+    x: Any, y: Any, layout_x: Any, layout_y: Any, origin: Any, limbs: Any, rest: Any, spare_x: Any, spare_y: Any
+) -> Any:
     flags = 0
-    most_x, least_x = _bounds32(x)
-    most_y, least_y = _bounds32(y)
-    if most_x >= _INFINITY32 or most_y >= _INFINITY32:
-        flags = _special_pairs(x, y, _MAGNITUDE32, _INFINITY32, spare, spare_y) | NOT_NEGATIVE_ZERO
-        x, y = spare[: x.size], spare_y[: y.size]
-        most_x, least_x = _bounds32(x)
-        most_y, least_y = _bounds32(y)
-    elif not _none_but_negative_zeros(x, y, _MAGNITUDE32):
+    shift_x, keep_x, fraction_x = layout_x
+    shift_y, keep_y, fraction_y = layout_y
+    infinity_x, infinity_y = _infinity(x, fraction_x), _infinity(y, fraction_y)
+    most_x, least_x = _bounds(x)
+    most_y, least_y = _bounds(y)
+    if most_x >= infinity_x or most_y >= infinity_y:
+        flags = _special_pairs(x, y, infinity_x, infinity_y, spare_x, spare_y) | NOT_NEGATIVE_ZERO
+        x, y = spare_x[: x.size], spare_y[: y.size]
+        most_x, least_x = _bounds(x)
+        most_y, least_y = _bounds(y)
+    elif not _none_but_negative_zeros(x, y):
         flags = NOT_NEGATIVE_ZERO
     if most_x == 0 or most_y == 0:
         return flags
     count = x.size
-    top = _field(np.int64(most_x >> np.uint32(23))) + _field(np.int64(most_y >> np.uint32(23))) - 2 * 126
-    unit = _field(np.int64((least_x + np.uint32(1)) >> np.uint32(23))) - 150
-    unit += _field(np.int64((least_y + np.uint32(1)) >> np.uint32(23))) - 150
+    top = _field(most_x >> fraction_x) + _field(most_y >> fraction_y) - 2 * 126
+    unit = _field((least_x + 1) >> fraction_x) - 127 - fraction_x
+    unit += _field((least_y + 1) >> fraction_y) - 127 - fraction_y
     for i in range(count):
-        rest[i] = np.float64(np.uint32(x[i]).view(np.float32)) * np.float64(np.uint32(y[i]).view(np.float32))
+        rest[i] = _term(x[i], shift_x, keep_x, False) * _term(y[i], shift_y, keep_y, False)
     _levels(rest, count, top, unit, origin, limbs)
     return flags
 
 
 @_jit
-def add_float32_products(x: Any, y: Any, origin: Any, limbs: Any, rest: Any, spare: Any, spare_y: Any) -> Any:
-    """limbs (int64, of 2**origin, resolved) += Σ of the products of the float32 elements `x` and `y` (uint32, equally
-    many, at most MAX_ELEMENTS); returns the products' Flags as an integer. `rest` (float64), `spare` and `spare_y`
-    (uint32) are working space of TILE32 elements."""
+def add_float32_products(
+    x: Any, y: Any, layout_x: Any, layout_y: Any, origin: Any, limbs: Any, rest: Any, spare_x: Any, spare_y: Any
+) -> Any:
+    """limbs (int64, of 2**origin, resolved) += Σ of the products of the elements `x` and `y`, equally many, each read
+    as in `add_float32`; returns the products' Flags as an integer. `rest` (float64), `spare_x` and `spare_y` (as `x`
+    and `y`) are working space of TILE32 elements."""
     flags = 0
     for at in range(0, x.size, TILE32):
         tile, other = x[at : at + TILE32], y[at : at + TILE32]
-        flags |= _tile32_products(tile, other, origin, limbs, rest, spare, spare_y)
+        flags |= _tile32_products(tile, other, layout_x, layout_y, origin, limbs, rest, spare_x, spare_y)
     resolve(limbs)
     return flags
 
@@ -472,14 +418,14 @@ def _each64_products(x: Any, y: Any, origin: Any, limbs: Any) -> None:
 @_jit
 def _tile64_products(x: Any, y: Any, origin: Any, limbs: Any, rest: Any, other: Any, spare: Any, spare_y: Any) -> Any:
     flags = 0
-    most_x, least_x = _bounds64(x)
-    most_y, least_y = _bounds64(y)
+    most_x, least_x = _bounds(x)
+    most_y, least_y = _bounds(y)
     if most_x >= _INFINITY64 or most_y >= _INFINITY64:
-        flags = _special_pairs(x, y, _MAGNITUDE64, _INFINITY64, spare, spare_y) | NOT_NEGATIVE_ZERO
+        flags = _special_pairs(x, y, _INFINITY64, _INFINITY64, spare, spare_y) | NOT_NEGATIVE_ZERO
         x, y = spare[: x.size], spare_y[: y.size]
-        most_x, least_x = _bounds64(x)
-        most_y, least_y = _bounds64(y)
-    elif not _none_but_negative_zeros(x, y, _MAGNITUDE64):
+        most_x, least_x = _bounds(x)
+        most_y, least_y = _bounds(y)
+    elif not _none_but_negative_zeros(x, y):
         flags = NOT_NEGATIVE_ZERO
     if most_x == 0 or most_y == 0:
         return flags
