@@ -31,7 +31,7 @@ def _parts(kind: str, spec: Mapping[str, Any]) -> Sequence[str]:  # noqa: PLR091
         case "scaling":
             told = (("sizes", "elements"), ("sizes_per_rank", "elements a rank"), ("messages", "bytes"))
             spans = (f"{_span(spec[name])} {what}" for name, what in told if spec.get(name))
-            return *spans, f"{_short(spec.get('ranks'))} ranks"
+            return *spans, f"ranks {_short(spec.get('ranks'))}"
         case "cluster":
             threads, blocks = spec.get("threads"), spec.get("cluster_size")
             return f"{spec.get('puzzle')} of {spec.get('size')} elements", f"{blocks} blocks of {threads} threads"

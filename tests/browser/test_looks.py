@@ -58,6 +58,24 @@ def test_a_page_is_accessible_and_fits_in_both_themes_and_on_a_phone(
             assert one.width_needed() <= width
 
 
+def test_a_chart_on_a_phone_is_as_readable_as_anywhere(visit: Visiting, jobs: Mapping[str, str]) -> None:
+    heights = []
+    for width in (1280, 375):
+        page = visit(width=width).page
+        page.goto(f"/jobs/{jobs['benchmark']}")
+        label = page.locator("[data-drawn] svg text").filter(has_text="elements").first
+        expect(label).to_be_attached()
+        heights.append(label.evaluate("one => one.getBoundingClientRect().height"))
+    assert heights[1] == pytest.approx(heights[0], rel=0.1)
+
+
+def test_every_page_is_in_reach_on_a_phone(visit: Visiting) -> None:
+    page = visit("root", width=375).page
+    page.goto("/admin")
+    for link in page.get_by_role("navigation", name="Pages").get_by_role("link").all():
+        expect(link).to_be_in_viewport(ratio=1)
+
+
 def test_signing_in_is_accessible(visit: Visiting) -> None:
     one = visit(None, width=375)
     one.page.goto("/sign-in")

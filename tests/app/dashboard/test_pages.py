@@ -68,6 +68,13 @@ def test_a_study_is_told_in_tables_as_its_report_is(ann: Window, api: Api) -> No
     assert f'href="/v1/reports/{job}"' in page
 
 
+def test_a_page_within_a_section_shows_which(ann: Window, api: Api) -> None:
+    page = ann.get(f"/jobs/{api.submit()}").text
+    assert '<a href="/jobs" aria-current="true">' in page
+    assert page.count("aria-current") == 1
+    assert '<a href="/jobs">' in ann.get("/jobs/new").text
+
+
 def test_a_job_that_failed_has_a_report_too(ann: Window, api: Api) -> None:
     job = api.submit()
     ann.post(f"/jobs/{job}/cancel")

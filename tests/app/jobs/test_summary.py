@@ -24,7 +24,7 @@ from app.jobs.summary import source_of, summary_of
         (
             "scaling",
             {"sizes": [10**6, 10**8], "sizes_per_rank": [1 << 24], "messages": [8, 4096], "ranks": [1, 2, 4]},
-            "10⁶–10⁸ elements · 2²⁴ elements a rank · 8–2¹² bytes · 1, 2, 4 ranks",
+            "10⁶–10⁸ elements · 2²⁴ elements a rank · 8–2¹² bytes · ranks 1, 2, 4",
         ),
         (
             "three_numbers",
