@@ -124,7 +124,7 @@ async def page(
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     cursor: Annotated[Text | None, Query(description="next_cursor of the page before")] = None,
 ) -> Response:
-    """Jobs of all users, newest first. Long `values` are shown in brief."""
+    """Jobs of all users, newest first. Long `values` are shown in brief, results of studies not at all."""
     tags = tuple(_tag(one) for one in tag or ())
     chosen = Filter(status, kind, owner, tags, False if parent == "none" else parent)
     found = await context.database.search(pages.page, chosen, limit + 1, key_of(_LISTING, cursor))

@@ -4,15 +4,23 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Text, bindparam, cast, func, select
+from sqlalchemy import ColumnElement, Connection, Text, bindparam, case, cast, func, select
 
 from app.auth.models import users
 from app.jobs.models import is_, jobs, waits
 from app.jobs.repository import COLUMNS, OWNED, Job, job_of
+from app.jobs.spec import Kind
 from app.jobs.states import Status
 
-_BRIEF = cast(func.coalesce(jobs.c.spec_brief, jobs.c.spec), Text).label("spec")
-_PAGE = select(_BRIEF, *COLUMNS).select_from(OWNED).order_by(jobs.c.seq.desc())
+_SPEC = cast(func.coalesce(jobs.c.spec_brief, jobs.c.spec), Text).label("spec")
+# A study's result has up to megabytes of points: a page of fifty would be as heavy as all of them.
+_STUDIES: tuple[Kind, ...] = ("benchmark", "accuracy", "scaling", "profile")
+_RESULT = case((jobs.c.kind.not_in(_STUDIES), cast(jobs.c.result, Text))).label("result")
+_PAGE = (
+    select(_SPEC, _RESULT, *(column for column in COLUMNS if column.name != "result"))
+    .select_from(OWNED)
+    .order_by(jobs.c.seq.desc())
+)
 
 _OWNER = select(users.c.id).where(users.c.name == bindparam("name"))
 
@@ -37,7 +45,8 @@ class Filter:
 
 
 def page(connection: Connection, chosen: Filter, limit: int, before_seq: int | None) -> list[Job]:
-    """Up to `limit` jobs, newest first, older than `before_seq`; bulky specs in brief."""
+    """Up to `limit` jobs, newest first, older than `before_seq`; bulky specs in brief, and without the
+    results of studies."""
     where: list[ColumnElement[bool]] = []
     if chosen.status is not None:
         where.append(is_(chosen.status))

@@ -132,7 +132,9 @@ class JobView(BaseModel):
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
-    result: JobResult | None = Field(description="by kind; null until it succeeded")
+    result: JobResult | None = Field(
+        description="by kind; null until it succeeded, and in lists of studies: benchmarks, accuracy, scaling, profiles"
+    )
 
 
 class JobPage(BaseModel):

@@ -175,6 +175,13 @@ def test_jobs_are_found_by_tag_page_after_page(client: Client) -> None:
     assert [job.id for job in client.jobs(tags=["batch:seven"], kind="reduce", owner="ada")] == ids[::-1]
 
 
+def test_a_study_of_a_list_brings_its_result_when_asked(client: Client) -> None:
+    client.submit({**QUICK, "tags": {"listed": ""}}).wait()
+    [listed] = client.jobs(tags=["listed"])
+    assert listed.result is None
+    assert isinstance(listed.get(), BenchmarkResult)
+
+
 def test_states_made_here_and_there_merge_to_the_same_bits(client: Client) -> None:
     there = client.reduce(LARGE[:10_000])
     assert there.state is not None

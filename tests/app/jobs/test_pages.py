@@ -103,6 +103,15 @@ def test_only_queued_jobs_have_a_place_in_the_queue(api: Api, http: httpx.Client
     assert listed == {running: None, waiting: 1}
 
 
-def test_results_are_in_the_list(api: Api, http: httpx.Client) -> None:
+def test_results_of_reductions_are_in_the_list(api: Api, http: httpx.Client) -> None:
     api.finish(api.claim(api.submit()))
     assert http.get("/v1/jobs").json()["items"][0]["result"] == RESULT
+
+
+def test_results_of_studies_are_left_out_of_the_list_and_shown_whole(api: Api, http: httpx.Client) -> None:
+    spec = {"kind": "benchmark", "strategies": ["exact"], "sizes": [1000]}
+    study = http.post("/v1/jobs", json=spec).json()["id"]
+    api.finish(api.claim(study))
+    [listed] = http.get("/v1/jobs").json()["items"]
+    assert (listed["status"], listed["result"]) == ("succeeded", None)
+    assert http.get(f"/v1/jobs/{study}").json()["result"] == RESULT
