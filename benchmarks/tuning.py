@@ -17,6 +17,7 @@ from kernels.cuda.launch import Gpu
 from kernels.cuda.methods import OwnMethod
 from kernels.cuda.strategies import own_strategies
 from kernels.dtypes import DTYPES, DType
+from kernels.errors import Unavailable
 from kernels.generate import plan
 from kernels.ops import OPS
 from kernels.source import GeneratedSource
@@ -88,8 +89,12 @@ def print_dtypes(gpu: Gpu) -> None:
 
 
 def main() -> int:
-    """Both tables of the first GPU."""
-    gpu = Gpu(0)
+    """Both tables of the first GPU; 2 without one."""
+    try:
+        gpu = Gpu(0)
+    except Unavailable as error:
+        print(error, file=sys.stderr)
+        return 2
     print(f"{gpu.name}, {gpu.arch}, {gpu.multiprocessors} multiprocessors, NumPy {np.__version__}")
     with gpu.active():
         print_sizes(gpu)

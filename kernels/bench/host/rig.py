@@ -13,9 +13,9 @@ from kernels.bench.host.ceiling import measure_ceiling
 from kernels.bench.host.observer import HostObserver
 from kernels.bench.host.system import cache_bytes
 from kernels.bench.host.timer import HostTimer
-from kernels.catalog import backends_for
+from kernels.catalog import resolve
 from kernels.dtypes import DType
-from kernels.errors import InvalidInput, OutOfMemory
+from kernels.errors import OutOfMemory
 from kernels.ops import Value, op_named
 from kernels.source import ArraySource, Source
 
@@ -63,9 +63,8 @@ class HostArray:
     dtype: DType
 
     def subject(self, op: str, strategy: str) -> "HostSubject":
-        if "cpu" not in backends_for(op_named(op), self.dtype, strategy):
-            raise InvalidInput(f"strategy {strategy!r} does not compute {op} of {self.dtype.name} on a CPU", "strategy")
-        return HostSubject(self.backend, ArraySource(self.elements), op, strategy)
+        name = resolve(op_named(op), self.dtype, strategy, "cpu")
+        return HostSubject(self.backend, ArraySource(self.elements), op, name)
 
 
 class HostSubject:

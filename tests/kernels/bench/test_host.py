@@ -79,7 +79,7 @@ def test_what_a_strategy_does_not_claim_is_skipped(rig: HostRig) -> None:
     skipped, measured = (record_of(point, rig.ceiling) for point in run(rig, axes, QUICK, source_of))
     assert (skipped.outcome, measured.outcome) == (Outcome.SKIPPED, Outcome.MEASURED)
     assert skipped.reason is not None
-    assert "on a CPU" in skipped.reason
+    assert "on backend 'cpu'" in skipped.reason
 
 
 def test_data_beyond_this_hosts_memory_are_refused_before_they_are_made(rig: HostRig) -> None:
