@@ -1,6 +1,7 @@
 """The examples of a page: its fenced blocks, and what running them must print.
 
-- `console`: each line after `$ ` is a command, what follows up to the next is its output, errors among it.
+- `console`: each line after `$ ` is a command, what follows up to the next is its output, errors among it. All of a
+  page's commands run in one shell, one after the other.
 - `python`: run one after the other in one process, as a notebook is; a `text` block that follows is what was printed.
 
 Ids, times and addresses are compared by kind (`tests.client.cli.shell.plain`); `…` stands for anything on a line, and

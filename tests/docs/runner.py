@@ -11,6 +11,7 @@ from tests.client.service import Service
 from tests.docs.pages import Block, blocks, commands, fits
 
 _MARK = "\x1e"  # stands between the outputs of two commands
+_ADDRESS = "http://127.0.0.1:8080"  # of the pages' service; the tests' has another port
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,10 @@ class Runner:
             program = programs / name
             program.write_text(f'#!/bin/sh\nexec {sys.executable} {arguments} "$@"\n')
             program.chmod(0o755)
+        notes = folder / ".warpfold"  # as `warpfold serve` leaves them where it is started
+        notes.mkdir()
+        (notes / "url").write_text(f"{service.url}\n")
+        (notes / "token").write_text(f"{service.token}\n")
         return cls(
             folder,
             {
@@ -44,23 +49,24 @@ class Runner:
 
     def run(self, page: Path) -> int:
         """Run all examples of a page; how many were compared. Raises AssertionError with what differs."""
-        compared = 0
-        pythons: list[tuple[Block, Block | None]] = []
         found = list(blocks(page))
-        for block, following in zip(found, [*found[1:], None], strict=True):
-            if block.language == "console":
-                compared += self._console(page, block)
-            elif block.language == "python":
-                pythons.append((block, following if following and following.language == "text" else None))
-        return compared + self._python(page, pythons)
+        pairs = [
+            (block, following if following and following.language == "text" else None)
+            for block, following in zip(found, [*found[1:], None], strict=True)
+            if block.language == "python"
+        ]
+        return self._console(page, [block for block in found if block.language == "console"]) + self._python(
+            page, pairs
+        )
 
-    def _console(self, page: Path, block: Block) -> int:
-        wanted = commands(block)
+    def _console(self, page: Path, consoles: Sequence[Block]) -> int:
+        wanted = [(block.line, one) for block in consoles for one in commands(block)]
         # The mark leaves `$?` as it was.
-        script = "\n".join(f"{one.words}\n__code=$?; printf '{_MARK}'; (exit $__code)" for one in wanted)
+        script = "\n".join(f"{one.words}\n__code=$?; printf '{_MARK}'; (exit $__code)" for _, one in wanted)
+        script = script.replace(_ADDRESS, self.environment["WARPFOLD_URL"])
         printed = self._execute(["bash", "-c", script]).split(_MARK)
-        for one, output in zip(wanted, printed, strict=False):
-            assert fits(one.output, output), f"{page}:{block.line}: $ {one.words}\nprinted:\n{output}"
+        for (line, one), output in zip(wanted, printed, strict=False):
+            assert fits(one.output, output), f"{page}:{line}: $ {one.words}\nprinted:\n{output}"
         return len(wanted)
 
     def _python(self, page: Path, pairs: Sequence[tuple[Block, Block | None]]) -> int:
@@ -84,6 +90,6 @@ class Runner:
             stderr=subprocess.STDOUT,
             text=True,
             check=False,
-            timeout=180,
+            timeout=280,
         )
         return done.stdout

@@ -9,7 +9,10 @@ from tests.docs.pages import Block, blocks, commands, fits
 from tests.docs.runner import Runner
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("tutorial.md", "cli.md", "client.md", "exact-state.md", "operations/monitoring.md")
+PAGES = (
+    *("../README.md", "tutorial.md", "cli.md", "client.md", "accuracy.md", "administration.md", "exact-state.md"),
+    *("operations/monitoring.md", "presets.md"),
+)
 
 
 @pytest.mark.parametrize("name", PAGES)
