@@ -1,6 +1,6 @@
 """What the api says of points against points."""
 
-import math
+import statistics
 from uuid import UUID
 
 from pydantic import BaseModel, Field
@@ -109,11 +109,10 @@ class ComparisonView(BaseModel):
     @classmethod
     def of(cls, comparison: Comparison) -> "ComparisonView":
         values = [one.ratio.value for one in comparison.compared]
-        mean = math.exp(math.fsum(map(math.log, values)) / len(values)) if values else None
         return cls(
             items=[ComparedView.of(one) for one in comparison.compared],
             left_out=[LeftOutView.of(one) for one in comparison.left_out],
-            speedup=mean,
+            speedup=statistics.geometric_mean(values) if values else None,
         )
 
 

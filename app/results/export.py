@@ -3,7 +3,10 @@
 import csv
 import io
 from collections.abc import Sequence
-from typing import Any, get_args
+from datetime import datetime
+from types import NoneType
+from typing import Any, get_args, get_origin
+from uuid import UUID
 
 from app.errors import Unavailable
 from app.results.repository import Measured
@@ -35,18 +38,16 @@ def parquet_of(rows: Sequence[Measured]) -> bytes:
         from pyarrow import parquet
     except ImportError as error:
         raise Unavailable("This server cannot write Parquet: pyarrow is not installed.") from error
+    text = pyarrow.string()
     types = {
         int: pyarrow.int64(),
         float: pyarrow.float64(),
         bool: pyarrow.bool_(),
-        list: pyarrow.list_(pyarrow.string()),
+        datetime: pyarrow.timestamp("us", tz="UTC"),
+        list: pyarrow.list_(text),
     }
-    schema = pyarrow.schema(
-        [
-            ("created_at", pyarrow.timestamp("us", tz="UTC")) if name == "created_at" else (name, _type(kind, types))
-            for name, kind in ((name, field.annotation) for name, field in MeasurementView.model_fields.items())
-        ]
-    )
+    kinds = {name: _kind(field.annotation) for name, field in MeasurementView.model_fields.items()}
+    schema = pyarrow.schema([(name, types.get(kind, text)) for name, kind in kinds.items()])
     dumped = [MeasurementView.of(row).model_dump() for row in rows]
     columns = [[_stored(row[name]) for row in dumped] for name in schema.names]
     table = pyarrow.table([pyarrow.array(c, type=f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
@@ -55,17 +56,12 @@ def parquet_of(rows: Sequence[Measured]) -> bytes:
     return sink.getvalue()
 
 
-def _type(annotation: Any, types: dict[type, Any]) -> Any:
-    """The Arrow type of `int`, `float | None`, `list[str]`, …; text for all that is not a number or a list."""
-    kinds = [kind for kind in (get_args(annotation) or (annotation,)) if kind is not type(None)]
-    if getattr(annotation, "__origin__", None) is list:
-        return types[list]
-    return types.get(kinds[0], types[list].value_type)
+def _kind(annotation: Any) -> Any:
+    """The type of `int`, `float | None`, `list[str]`, …, without what it holds and whether it may be missing."""
+    if get_origin(annotation) is list:
+        return list
+    return next(kind for kind in (*get_args(annotation), annotation) if kind is not NoneType)
 
 
-def _stored(value: Any) -> Any:
-    return (
-        value
-        if value is None or isinstance(value, int | float | str | list) or hasattr(value, "tzinfo")
-        else str(value)
-    )
+def _stored(value: object) -> object:
+    return str(value) if isinstance(value, UUID) else value

@@ -5,6 +5,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from kernels.bench.stopping import Spread
 
 CONFIDENCE = 0.975
@@ -41,20 +43,11 @@ def summarise(samples: Sequence[float]) -> Summary:
         samples=len(ordered),
         median=statistics.median(ordered),
         min=ordered[0],
-        p95=quantile(ordered, 0.95),
+        p95=float(np.quantile(ordered, 0.95)),
         mean=spread.mean,
         rse=spread.rse,
         interval=median_interval(ordered, CONFIDENCE),
     )
-
-
-def quantile(ordered: Sequence[float], q: float) -> float:
-    """The q-quantile of sorted samples, linear between neighbours (type 7 of Hyndman and Fan, The American
-    Statistician 50, 1996, p. 361; NumPy's default)."""
-    position = q * (len(ordered) - 1)
-    below = math.floor(position)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (position - below) * (ordered[above] - ordered[below])
 
 
 def median_interval(ordered: Sequence[float], confidence: float) -> Interval | None:
