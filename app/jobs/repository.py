@@ -170,16 +170,6 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
-    """One entry of a job's history; `seq` is the job's version after it."""
-
-    seq: int
-    type: EventType
-    data: Mapping[str, Any]
-    at: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class Kept:
     """An idempotency key that was used before."""
 
@@ -242,12 +232,6 @@ _STAMP = (
     select(jobs.c.version, jobs.c.status, _POSITION, versions, holding.c.quota)
     .select_from(jobs.outerjoin(holding, true()))
     .where(_ONE)
-)
-_EVENTS = (
-    select(events.c.seq, events.c.type, events.c.data, events.c.at)
-    .where(events.c.job_id == bindparam("job_id"), events.c.seq > bindparam("after"))
-    .order_by(events.c.seq)
-    .limit(bindparam("at_most"))
 )
 _QUEUED_OF = select(func.count()).where(jobs.c.owner_id == bindparam("owner_id"), waits())
 _KEY = select(idempotency_keys.c.body_hash, idempotency_keys.c.job_id).where(
@@ -348,12 +332,6 @@ def stamp(connection: Connection, job_id: UUID) -> Stamp | None:
     """One job's version, for polls: one row by primary key, and its place in the queue if it waits."""
     row = connection.execute(_STAMP, {"job_id": job_id}).one_or_none()
     return None if row is None else Stamp(row[0], Status(row[1]), row[2], int(row[3]), row[4])
-
-
-def events_after(connection: Connection, job_id: UUID, seq: int, limit: int = 1000) -> list[Event]:
-    """A job's events with numbers above `seq`, in order."""
-    rows = connection.execute(_EVENTS, {"job_id": job_id, "after": seq, "at_most": limit})
-    return [Event(row.seq, EventType(row.type), row.data, row.at) for row in rows]
 
 
 def request_cancel(connection: Connection, job_id: UUID) -> None:

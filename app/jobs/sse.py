@@ -9,8 +9,7 @@ from sse_starlette import ServerSentEvent
 
 from app.context import Context
 from app.db import DATABASE_LOST
-from app.errors import NotFound
-from app.jobs import repository, service
+from app.jobs import history
 from app.jobs.states import EventType
 from app.jobs.views import EventView, ProgressView, event_json, progress_json
 from app.notifications import LOOK_AGAIN_S
@@ -47,19 +46,19 @@ async def stream(context: Context, job_id: UUID, after: int) -> AsyncIterator[Se
         while True:
             try:
                 # In this order, so that an event between the two reads is not overtaken by progress after it.
-                job = await service.get(context, job_id)
-                events = await context.database.read(repository.events_after, job_id, after)
-            except NotFound:
-                return  # its time was over
+                standing = await context.database.read(history.standing, job_id)
+                events = await context.database.read(history.events_after, job_id, after)
             except DATABASE_LOST:
                 await watch.wait(LOOK_AGAIN_S)
                 continue
+            if standing is None:
+                return  # its time was over
             for event in events:
                 after = event.seq
                 yield ServerSentEvent(event_json(event), event=event.type.value, id=str(event.seq))
-            if job.status.terminal and after >= job.version:
+            if standing.status.terminal and after >= standing.version:
                 return
-            if job.version > after:
-                after = job.version
-                yield ServerSentEvent(progress_json(job), event="progress", id=str(after))
+            if standing.version > after:
+                after = standing.version
+                yield ServerSentEvent(progress_json(standing), event="progress", id=str(after))
             await watch.wait(LOOK_AGAIN_S)

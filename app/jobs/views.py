@@ -17,7 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.jobs.brief import BriefPresetSpec, BriefReduceSpec
 from app.jobs.families import Child
 from app.jobs.fields import Priority
-from app.jobs.repository import Event, Job
+from app.jobs.history import Event, Standing
+from app.jobs.repository import Job
 from app.jobs.spec import JobSpec
 from app.jobs.states import PRIORITIES, EventType, Reason, Status
 from app.quotas.quota import Hold, QuotaName
@@ -203,6 +204,6 @@ def event_json(event: Event) -> str:
     return json.dumps({"type": event.type.value, "at": event.at.isoformat(), "data": event.data}, ensure_ascii=False)
 
 
-def progress_json(job: Job) -> str:
+def progress_json(standing: Standing) -> str:
     """The data of a progress event: a `ProgressView` as JSON."""
-    return json.dumps({"done": job.progress_done, "total": job.progress_total, "unit": job.progress_unit})
+    return json.dumps({"done": standing.done, "total": standing.total, "unit": standing.unit})

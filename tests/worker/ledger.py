@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Text, cast, func, insert, select, update
 
 from app.auth.models import users
 from app.db import BlockingDatabase
-from app.jobs import leases, repository
+from app.jobs import history, leases, repository
 from app.jobs.leases import WorkerInfo
 from app.jobs.models import events, jobs
 from app.jobs.repository import Job, NewJob
@@ -62,7 +62,7 @@ class Ledger:
 
     def history(self, job_id: UUID) -> list[str]:
         """The types of a job's events, in order."""
-        return [event.type.value for event in self.database.run(repository.events_after, job_id, 0)]
+        return [event.type.value for event in self.database.run(history.events_after, job_id, 0)]
 
     def column(self, job_id: UUID, name: str) -> Any:
         return self.database.run_patiently(30.0, _column, job_id, name)

@@ -19,7 +19,7 @@ from app.dashboard.rendering import etag, page, part, unchanged
 from app.dashboard.routes import router as pages
 from app.dashboard.timeline import parts_of
 from app.dashboard.visitors import Visitor
-from app.jobs import repository, service
+from app.jobs import history, service
 from app.jobs.etags import matches
 from app.jobs.repository import Job
 from app.reports.kinds.tables import tables_of
@@ -98,7 +98,7 @@ async def _model(context: Context, job: Job, visitor: Principal) -> dict[str, An
         "job": job,
         "row": JobRow.of(job, visitor),
         "spec": json.loads(job.spec),
-        "events": await context.database.read(repository.events_after, job.id, 0),
+        "events": await context.database.read(history.events_after, job.id, 0),
         "outcome": None if result is None else _outcome(result),
         "etag": etag(visitor, job.id, job.stamp),
     }

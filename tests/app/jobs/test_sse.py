@@ -36,6 +36,19 @@ def test_an_ended_job_gives_its_whole_history_and_the_stream_ends(api: Api) -> N
     assert history[1].data["data"] == {"worker": "gpu1:cpu", "attempt": 1}
 
 
+def test_a_history_of_any_length_is_given_whole(api: Api) -> None:
+    job_id = api.submit()
+    with api.database._engine.begin() as connection:
+        connection.exec_driver_sql(
+            "insert into job_events (job_id, seq, type, data) "
+            f"select '{job_id}', number, 'requeued', '{{}}' from generate_series(2, 1500) as number"
+        )
+        connection.exec_driver_sql("update jobs set version = 1500")
+    api.finish(api.claim(job_id))
+    with stream(api, job_id) as sent:
+        assert [one.id for one in sent] == list(range(1, 1503))
+
+
 @pytest.mark.usefixtures("without_timer")
 def test_events_come_as_they_happen(api: Api) -> None:
     job_id = api.submit()
