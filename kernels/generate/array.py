@@ -56,56 +56,59 @@ Fill = Callable[[NDArray[Any], int], None]
 
 def _floats(made: Plan) -> Fill:
     """The formula in float64, then one rounding to the dtype."""
-    key0, key1 = np.uint64(made.seed & 0xFFFFFFFF), np.uint64(made.seed >> 32)
+    if made.method is Method.ALL_EXPONENTS:
+        return _bits(made)
     scratch = np.empty(TILE)
-    a, b, c = made.a, made.b, made.c
+    pattern = np.array([1e8, 1.0, -1e8])
 
-    def index(part: NDArray[Any], start: int) -> NDArray[np.int64]:
-        return np.arange(start, start + part.size, dtype=np.int64)
-
-    def arange(part: NDArray[Any], start: int) -> None:
-        narrow_into(part, index(part, start).astype(np.float64), made.dtype)
-
-    def modulo(part: NDArray[Any], start: int) -> None:
-        narrow_into(part, (index(part, start) % made.period) * a, made.dtype)
-
-    def pathological(part: NDArray[Any], start: int) -> None:
-        narrow_into(part, np.array([1e8, 1.0, -1e8])[index(part, start) % 3], made.dtype)
-
-    match made.method:
-        case Method.ARANGE:
-            return arange
-        case Method.MODULO:
-            return modulo
-        case Method.PATHOLOGICAL:
-            return pathological
-        case Method.ALL_EXPONENTS:
-            return _bits(made)
-    from kernels.generate import compiled  # compiles, so only when elements are really made
-
-    def random(part: NDArray[Any], start: int) -> None:
-        made64, first = scratch[: part.size], np.uint64(start)
+    def fill(part: NDArray[Any], start: int) -> None:
+        values = scratch[: part.size]
         match made.method:
-            case Method.UNIFORM:
-                compiled.fill_uniform(made64, first, key0, key1, a, b, c)
-            case Method.NORMAL:
-                compiled.fill_normal(made64, first, key0, key1, a, b)
-            case Method.LOGNORMAL:
-                compiled.fill_lognormal(made64, first, key0, key1, a, b)
-            case Method.MIXED:
-                compiled.fill_mixed(made64, first, key0, key1, a, b)
-            case Method.ILL_CONDITIONED:
-                compiled.fill_ill_conditioned(made64, first, key0, key1, a, np.uint64(made.third))
-        narrow_into(part, made64, made.dtype)
+            case Method.ARANGE:
+                values[:] = _indices(part, start)
+            case Method.MODULO:
+                np.multiply(_indices(part, start) % made.period, made.a, out=values)
+            case Method.PATHOLOGICAL:
+                values[:] = pattern[_indices(part, start) % 3]
+            case _:
+                _draw(made, values, np.uint64(start))
+        narrow_into(part, values, made.dtype)
 
-    return random
+    return fill
+
+
+def _indices(part: NDArray[Any], start: int) -> NDArray[np.int64]:
+    return np.arange(start, start + part.size, dtype=np.int64)
+
+
+def _keys(made: Plan) -> tuple[np.uint64, np.uint64]:
+    """Philox' key: the two words of the seed."""
+    return np.uint64(made.seed & 0xFFFFFFFF), np.uint64(made.seed >> 32)
+
+
+def _draw(made: Plan, values: NDArray[np.float64], first: np.uint64) -> None:
+    """Fill `values` with the random elements from index `first` on."""
+    from kernels.generate import compiled  # loads Numba, so only where something is drawn
+
+    key0, key1 = _keys(made)
+    match made.method:
+        case Method.UNIFORM:
+            compiled.fill_uniform(values, first, key0, key1, made.a, made.b, made.c)
+        case Method.NORMAL:
+            compiled.fill_normal(values, first, key0, key1, made.a, made.b)
+        case Method.LOGNORMAL:
+            compiled.fill_lognormal(values, first, key0, key1, made.a, made.b)
+        case Method.MIXED:
+            compiled.fill_mixed(values, first, key0, key1, made.a, made.b)
+        case Method.ILL_CONDITIONED:
+            compiled.fill_ill_conditioned(values, first, key0, key1, made.a, np.uint64(made.third))
 
 
 def _bits(made: Plan) -> Fill:
     """Random bit patterns: nothing is rounded."""
     from kernels.generate import compiled
 
-    key0, key1 = np.uint64(made.seed & 0xFFFFFFFF), np.uint64(made.seed >> 32)
+    key0, key1 = _keys(made)
     width, fraction = 8 * made.dtype.itemsize, made.dtype.precision - 1
     scratch = np.empty(TILE, dtype=np.uint64)
 
@@ -121,7 +124,7 @@ def _bits(made: Plan) -> Fill:
 
 def _integers(made: Plan) -> Fill:
     """The formula modulo 2**64, of which the dtype keeps the low bits."""
-    key0, key1 = np.uint64(made.seed & 0xFFFFFFFF), np.uint64(made.seed >> 32)
+    key0, key1 = _keys(made)
     low = np.uint64(made.low % (1 << 64))
     scratch = np.empty(TILE, dtype=np.uint64)
     pattern = np.array([10**8, 1, -(10**8)], dtype=np.int64).view(np.uint64)

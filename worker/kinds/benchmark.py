@@ -6,7 +6,7 @@ from dataclasses import asdict
 from app.jobs.benchmark_spec import BenchmarkSpec
 from app.results.benchmark import BenchmarkResult
 from app.results.measurement import Measurement
-from kernels.bench import Cache, Case, Flag, Point, Record, Rig, open_rig, record_of, run
+from kernels.bench import Cache, Case, Flag, Point, Record, open_rig, record_of, run
 from kernels.outcome import Outcome
 from worker.kinds.attempt import Attempt
 from worker.messages import Begun, Measured, Progress, Success, Tell
@@ -31,7 +31,7 @@ def measure(attempt: Attempt, spec: BenchmarkSpec, done: tuple[Measurement, ...]
         rows.append(_row(attempt, spec, record_of(point, ceiling)))
         tell(Measured(rows[-1]))
     tell(Progress(len(rows), len(axes), _UNIT))
-    return Success(_result(attempt, rig, rows).model_dump(mode="json"), tuple(rows))
+    return Success(_result(attempt, rows).model_dump(mode="json"), tuple(rows))
 
 
 def _row(attempt: Attempt, spec: BenchmarkSpec, record: Record) -> Measurement:
@@ -55,7 +55,7 @@ def _case(row: Measurement) -> Case:
     return Case(row.strategy, row.op, row.dtype, row.n, Cache(row.cache))
 
 
-def _result(attempt: Attempt, rig: Rig, rows: Sequence[Measurement]) -> BenchmarkResult:
+def _result(attempt: Attempt, rows: Sequence[Measurement]) -> BenchmarkResult:
     outcomes = [row.outcome for row in rows]
     return BenchmarkResult(
         cases=len(rows),

@@ -48,7 +48,7 @@ class _Watcher(RecordingGpu):
 
 def _calls(gpu: _Watcher, strategy: str, op: Op, dtype: DType, n: int) -> list[Call]:
     source = GeneratedSource("zeros", n, 0, dtype)
-    arrays = list(_arrays(gpu, dtype, n, op.sources))
+    arrays = list(_arrays(dtype, n, op.sources))
     if strategy == EXACT and op.terms is not Terms.NONE:
         method: Any = exact_method(gpu, op, operands(op, source, source if op.sources == 2 else None, 0), pieces=1)
     else:
@@ -61,7 +61,7 @@ def _calls(gpu: _Watcher, strategy: str, op: Op, dtype: DType, n: int) -> list[C
     return calls
 
 
-def _arrays(gpu: Gpu, dtype: DType, n: int, count: int) -> Iterator[Any]:
+def _arrays(dtype: DType, n: int, count: int) -> Iterator[Any]:
     """Nothing reads them: what is launched depends on where they lie and how long they are."""
     import cupy
 
