@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 BLOCKED = """
 import sys
@@ -81,3 +82,8 @@ def test_a_server_command_says_what_to_install() -> None:
     done = _run("import sys; sys.argv = ['warpfold', 'serve']; from client.cli import main; main()")
     assert done.returncode == 6
     assert "warpfold[embedded]" in done.stderr
+
+
+def test_whoever_uses_the_client_can_have_it_type_checked() -> None:
+    root = Path(__file__).parents[2]
+    assert [name for name in ("client", "app", "kernels") if not (root / name / "py.typed").is_file()] == []
