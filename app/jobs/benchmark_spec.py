@@ -16,6 +16,7 @@ from app.jobs.fields import (
     StrategyName,
 )
 from kernels.bench import Axes, Cache, Rule
+from kernels.bench.axes import check_axis
 from kernels.bench.data import Data
 from kernels.catalog import AUTO, strategies
 from kernels.errors import InvalidInput
@@ -106,8 +107,7 @@ class BenchmarkSpec(JobOptions):
         return self
 
     def _check_devices(self, devices: tuple[str, ...]) -> None:
-        if len(set(devices)) < len(devices):
-            raise InvalidInput("an axis lists each value once", "devices")
+        check_axis("devices", devices)
         if self.backend != "auto":
             raise InvalidInput("names one device, and `devices` name several: leave one of them out", "backend")
         for device in devices:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 
 from kernels.accuracy.methods import method_named
 from kernels.accuracy.point import Case
+from kernels.bench.axes import check_axis
 from kernels.dtypes import DTYPES
 from kernels.errors import InvalidInput
 
@@ -30,11 +31,7 @@ class Axes:
 
     def __post_init__(self) -> None:
         for axis in fields(self):
-            values = getattr(self, axis.name)
-            if not values:
-                raise InvalidInput("an axis needs at least one value", axis.name)
-            if len(set(values)) < len(values):
-                raise InvalidInput("an axis lists each value once", axis.name)
+            check_axis(axis.name, getattr(self, axis.name))
         for name in self.methods:
             method_named(name, "methods")
         _among(self.ops, OPS, "ops")

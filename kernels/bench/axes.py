@@ -1,7 +1,7 @@
 """What a benchmark varies: the product of a few lists of names and sizes, bounded."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
 
@@ -15,6 +15,14 @@ class Cache(StrEnum):
 
     COLD = "cold"  # nothing of the data: flushed before every run
     HOT = "hot"  # whatever the run before left there
+
+
+def check_axis(name: str, values: Sequence[object], *, may_be_empty: bool = False) -> None:
+    """Raise InvalidInput naming the axis if it repeats a value, or has none where it must not be empty."""
+    if not values and not may_be_empty:
+        raise InvalidInput("an axis needs at least one value", name)
+    if len(set(values)) < len(values):
+        raise InvalidInput("an axis lists each value once", name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +52,7 @@ class Axes:
 
     def __post_init__(self) -> None:
         for axis in fields(self):
-            values = getattr(self, axis.name)
-            if not values:
-                raise InvalidInput("an axis needs at least one value", axis.name)
-            if len(set(values)) < len(values):
-                raise InvalidInput("an axis lists each value once", axis.name)
+            check_axis(axis.name, getattr(self, axis.name))
         if len(self) > MAX_CASES:
             raise InvalidInput(f"the axes multiply to {len(self)} cases; the most is {MAX_CASES}", "axes")
 

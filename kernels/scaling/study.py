@@ -1,8 +1,9 @@
 """A scaling study: what is measured, bounded and checked before anything starts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from kernels.bench.axes import check_axis
 from kernels.bench.data import Data
 from kernels.dtypes import DTYPES
 from kernels.errors import InvalidInput
@@ -71,12 +72,9 @@ class Study:
         if not (self.sizes or self.sizes_per_rank or self.messages):
             raise InvalidInput("name at least one size, size per rank or message", "sizes")
         for name in ("ranks", "methods", "modes", "algorithms"):
-            if not getattr(self, name):
-                raise InvalidInput("a list needs at least one value", name)
-        for name in ("sizes", "sizes_per_rank", "messages", "ranks", "methods", "modes", "algorithms"):
-            values: Sequence[object] = getattr(self, name)
-            if len(set(values)) < len(values):
-                raise InvalidInput("a list names each value once", name)
+            check_axis(name, getattr(self, name))
+        for name in ("sizes", "sizes_per_rank", "messages"):
+            check_axis(name, getattr(self, name), may_be_empty=True)
         if not all(1 <= ranks <= MAX_RANKS for ranks in self.ranks):
             raise InvalidInput(f"there are 1 to {MAX_RANKS} ranks", "ranks")
         if not all(WORD <= size <= MAX_MESSAGE and size % WORD == 0 for size in self.messages):
