@@ -24,6 +24,7 @@ A span of 0 stands for 2⁶⁴ (the word itself). No operation is contracted to 
 """
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
@@ -214,10 +215,12 @@ def _all_exponents(source: GeneratedSource, numbers: _Numbers) -> Plan:
 
 
 def _ill_conditioned(source: GeneratedSource, numbers: _Numbers) -> Plan:
-    condition = numbers.real("condition", 1.0, largest(source.dtype) / 8)
     third = source.count // 3
     # Σ|x| / |Σx| = (2·third·a + rest) / rest in the mean, whatever the common mean of 1 + u.
     rest = source.count - 2 * third
+    # With these, neither an element overflows nor (condition − 1) · rest.
+    most = min(largest(source.dtype) / 8, sys.float_info.max / max(1, rest))
+    condition = numbers.real("condition", 1.0, most)
     scale = (condition - 1.0) * rest / (2 * third) if third else 0.0
     return Plan(Method.ILL_CONDITIONED, source.dtype, source.seed, a=scale, third=third)
 

@@ -54,6 +54,7 @@ def source(name: str, dtype: str = "float32", n: int = 100, seed: int = 0, **par
         (source("modulo", "uint8", m=50.0, scale=-1.0), "source.parameters.scale"),
         (source("ill_conditioned", condition=0.5), "source.parameters.condition"),
         (source("ill_conditioned", condition=1e38), "source.parameters.condition"),
+        (source("ill_conditioned", "float64", condition=2e307), "source.parameters.condition"),
     ],
 )
 def test_what_cannot_be_made_is_refused_with_the_field(bad: GeneratedSource, field: str) -> None:
