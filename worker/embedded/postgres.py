@@ -105,7 +105,7 @@ class EmbeddedPostgres:
         """Remove the lock file of a postmaster that was killed and that nobody has waited for (as in a container
         whose first process reaps nothing): Postgres takes it for a running one. First let its backends end, because
         the lock file is what keeps two servers off one cluster."""
-        give_up = time.monotonic() + _STOP_S
+        give_up = time.monotonic() + _START_S
         while any(serving(pid, self._data_dir) for pid in psutil.pids()):
             if time.monotonic() > give_up:
                 raise RuntimeError(f"processes of an earlier Postgres still work in {self._data_dir}")

@@ -11,6 +11,7 @@ import httpx
 import structlog
 from structlog.typing import FilteringBoundLogger
 
+from worker.backoff import Backoff
 from worker.serve.bootstrap import Servers
 from worker.serve.process import Process, stop_all
 from worker.stop import Stop
@@ -80,9 +81,17 @@ def _last_words(path: Path) -> str:
 
 def keep_alive(processes: Sequence[Process], servers: Servers, stop: Stop) -> None:
     """Watch until the user asks for the end: what dies is started again, and the log says so."""
+    pause = Backoff(longest=10.0)
+    next_revival = 0.0
     while not stop.requested:
-        for name in servers.revive():
-            log.warning("restarted", process=name)
+        if time.monotonic() >= next_revival:
+            try:
+                for name in servers.revive():
+                    log.warning("restarted", process=name)
+                pause.reset()
+            except RuntimeError as error:  # a full disk, say: all that needs no such server goes on
+                log.error("cannot be restarted; trying on", error=str(error))
+                next_revival = time.monotonic() + pause.next()
         for process in processes:
             before = process.restarts
             code = process.watch()
