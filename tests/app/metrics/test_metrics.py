@@ -108,7 +108,7 @@ def test_the_time_of_requests_is_measured(own_api: Api) -> None:
     seconds = value(
         scrape(http), "warpfold_http_request_seconds_sum", method="GET", route="/v1/jobs/{job_id}", status="200"
     )
-    assert 1 <= seconds < 3
+    assert seconds >= 1
 
 
 def test_ended_jobs_and_their_times_are_counted_and_stay_when_the_jobs_are_removed(own_api: Api) -> None:
