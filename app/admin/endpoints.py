@@ -13,13 +13,13 @@ from app.admin.views import (
     TokenRequest,
     Tokens,
     TokenView,
-    UserName,
     UserRequest,
     Users,
     UserView,
 )
 from app.auth import users
 from app.auth.bearer import Admin, User
+from app.auth.names import UserName
 from app.auth.repository import list_tokens
 from app.context import Using
 from app.errors import BadRequest, Conflict, Forbidden, Invalid, NotFound, TooLarge, UnsupportedMedia

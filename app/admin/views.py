@@ -1,19 +1,15 @@
 """What the administration says and takes."""
 
 from datetime import datetime
-from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field
 
+from app.auth.names import Label, UserName
 from app.auth.repository import Role, TokenInfo
 from app.auth.users import UserInfo
 from app.quotas.quota import Limits, UserQuota
 
 MOST_JOBS = 1_000_000_000
-
-# Spaces yes, control characters no: a name stands in lists, logs and terminals. The slash would end a path.
-UserName = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[^\x00-\x1f\x7f-\x9f/]+$")]
-Label = Annotated[str, StringConstraints(max_length=64, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
 
 
 class Strict(BaseModel):

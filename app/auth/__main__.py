@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from sqlalchemy.exc import OperationalError
 
+from app.auth.names import checked_label, checked_name
 from app.auth.repository import Role, RoleMismatch, create_token, list_tokens, revoke_token
 from app.config import load_settings
 from app.db import BlockingDatabase
@@ -29,8 +30,11 @@ def create(
     label: Annotated[str, typer.Option(help="What it is for, to recognise it in the list.")] = "",
 ) -> None:
     """Print a new token. It is shown this once: only its hash is kept."""
-    if not 1 <= len(user) <= 64 or len(label) > 64 or not user.isprintable():
-        _fail("a name has 1 to 64 printable characters, a label at most 64")
+    try:
+        checked_name(user)
+        checked_label(label)
+    except ValueError as error:
+        _fail(str(error))
     with _database() as database:
         try:
             typer.echo(database.run(create_token, user, role, label))

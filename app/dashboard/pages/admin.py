@@ -8,8 +8,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from app.admin import service
-from app.admin.views import LimitsView, TokenRequest, UserName
+from app.admin.views import LimitsView, TokenRequest
 from app.auth import users
+from app.auth.names import UserName
 from app.auth.repository import Issued, Principal, Role, list_tokens
 from app.catalogue.repository import all_workers
 from app.context import Context, Using

@@ -40,7 +40,7 @@ def test_another_role_is_refused_in_a_sentence(run: CliRunner) -> None:
     assert "has the role user" in refused.stderr
 
 
-@pytest.mark.parametrize("name", ["", "x" * 65, "a\nb"])
+@pytest.mark.parametrize("name", ["", "x" * 65, "a\nb", "a/b", " ann", "..", "a\u202eb"])
 def test_a_name_that_cannot_be_kept_is_refused_in_a_sentence(run: CliRunner, name: str) -> None:
     refused = run.invoke(cli, ["create", name])
     assert refused.exit_code == 1
