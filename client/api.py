@@ -23,7 +23,8 @@ from kernels.exact import ExactState
 
 T = TypeVar("T")
 
-TIMEOUTS = httpx.Timeout(10.0, read=60.0, write=60.0)
+# Any number of threads and tasks may wait: for one of the connections, of which requests that are held take many, too.
+TIMEOUTS = httpx.Timeout(10.0, read=60.0, write=60.0, pool=None)
 
 
 class Client:

@@ -11,7 +11,7 @@ from client.cli import output
 from client.cli.exits import Exit
 from client.cli.output import Json
 from client.cli.session import Session, ending_well, fail, service
-from client.settings import Surroundings, find_target, forget_login, keep_login
+from client.settings import Surroundings, find_target, forget_login, keep_login, read_logins
 
 _PANEL = "Account"
 
@@ -45,11 +45,11 @@ def logout(
     ] = None,
 ) -> None:
     """Forget the token of a service."""
-    where = Surroundings.of_process()
+    path = Surroundings.of_process().config_file
     with ending_well():
-        gone = url or find_target(None, None, where).url
-        if not forget_login(where.config_file, gone):
-            raise fail(f"there is no login for {gone}", Exit.USAGE)
+        gone = url or read_logins(path).url
+        if gone is None or not forget_login(path, gone):
+            raise fail(f"there is no login{f' for {gone}' if gone else ''}", Exit.USAGE)
     output.say(f"forgot the token for {gone}")
 
 

@@ -48,7 +48,7 @@ def results(
     context: typer.Context,
     *,
     job: Annotated[str | None, typer.Option(metavar="ID", help="Points of this job.")] = None,
-    kind: Annotated[str | None, typer.Option(help="reduce or benchmark.")] = None,
+    kind: Annotated[str | None, typer.Option(help="Of job: reduce, benchmark, accuracy, …")] = None,
     op: Annotated[str | None, typer.Option()] = None,
     dtype: Annotated[str | None, typer.Option()] = None,
     strategy: Annotated[str | None, typer.Option()] = None,

@@ -56,6 +56,14 @@ def test_refusals_and_silence(service: Service) -> None:
     asyncio.run(use())
 
 
+def test_more_tasks_than_connections_may_wait_as_long_as_it_takes(service: Service) -> None:
+    async def use() -> None:
+        async with AsyncClient(service.url, service.token) as client:
+            assert client._http.timeout.pool is None, "of 130 that waited 30 were told after 10 s that nobody answers"
+
+    asyncio.run(use())
+
+
 @pytest.mark.parametrize(("sync", "other"), [(Client, AsyncClient), (LiveJob, AsyncLiveJob)])
 def test_both_clients_offer_the_same(sync: type, other: type) -> None:
     def methods(of: type) -> dict[str, list[str]]:

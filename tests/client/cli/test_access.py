@@ -17,7 +17,9 @@ def test_a_login_is_kept_and_forgotten(service: Service, shell: Shell) -> None:
         "name": "ada",
         "role": "admin",
     }
-    assert bare.run("logout").transcript == "forgot the token for URL\n"
+    elsewhere = {"WARPFOLD_URL": "http://elsewhere.example", "WARPFOLD_TOKEN": "wf_x"}
+    assert Shell(shell.folder, elsewhere).run("logout").transcript == "forgot the token for URL\n"
+    assert bare.run("logout").transcript == "warpfold: there is no login\n[exit code 2]\n"
     assert bare.run("whoami").code == 3
     assert bare.run("logout", service.url).code == 2
 
