@@ -38,7 +38,7 @@ def browser() -> Iterator[Browser]:
         pytest.skip(f"no browser: none of {', '.join(_NAMES)} is on PATH")
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=path, args=list(_FLAGS))
-        expect.set_options(timeout=20_000)
+        expect.set_options(timeout=60_000)
         yield launched
         launched.close()
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -27,6 +27,14 @@ PATHS: Mapping[str, str] = {
     "nothing": "/jobs/00000000-0000-4000-8000-000000000000",
 }
 
+
+SCALING: Mapping[str, Any] = {
+    "kind": "scaling",
+    "sizes": [10_000_000],
+    "ranks": [1, 2],
+    "samples": 3,
+    "time_limit_s": 1,
+}
 
 _SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
@@ -67,6 +75,16 @@ def test_a_chart_on_a_phone_is_as_readable_as_anywhere(visit: Visiting, jobs: Ma
         expect(label).to_be_attached()
         heights.append(label.evaluate("one => one.getBoundingClientRect().height"))
     assert heights[1] == pytest.approx(heights[0], rel=0.1)
+
+
+def test_a_report_fits_on_paper(visit: Visiting, dashboard: Dashboard) -> None:
+    a4 = 680  # 180 mm between the margins
+    one = visit(width=a4)
+    studies = ({"kind": "accuracy", "distributions": ["mixed"], "sizes": [100_000], "permutations": 8}, SCALING)
+    for spec in studies:
+        one.page.goto(f"/v1/reports/{dashboard.ended(spec)}")
+        one.page.emulate_media(media="print")
+        assert one.width_needed() <= a4
 
 
 def test_every_page_is_in_reach_on_a_phone(visit: Visiting) -> None:

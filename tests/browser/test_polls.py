@@ -43,15 +43,20 @@ def test_a_selection_stays_until_it_is_given_up(visit: Visiting, dashboard: Dash
 
 
 def test_a_wide_table_stays_where_it_was_scrolled_to(visit: Visiting, dashboard: Dashboard) -> None:
-    page = visit(width=375).page
+    page = visit().page
     dashboard.ended(TAGGED)
-    page.goto("/")
-    table = page.get_by_role("group", name="Latest jobs")
-    table.evaluate("one => one.scrollTo({ left: 5 })")
+    page.goto("/jobs?tag=polls")
+    page.evaluate("""() => {
+        const wide = new CSSStyleSheet();
+        wide.replaceSync("table { min-width: 3000px }");
+        document.adoptedStyleSheets = [wide];
+    }""")
+    table = page.get_by_role("group", name="Jobs, newest first")
+    table.evaluate("one => one.scrollTo({ left: 500 })")
     table.focus()
     job = dashboard.ended(TAGGED)
-    expect(page.locator(f"#latest-{job}")).to_be_attached()
-    assert table.evaluate("one => one.scrollLeft") == 5
+    expect(page.locator(f"#job-{job}")).to_be_attached()
+    assert table.evaluate("one => one.scrollLeft") == 500
     expect(table).to_be_focused()
 
 

@@ -74,7 +74,7 @@ class Visit:
             locale="en-GB",
             reduced_motion="reduce",
         )
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(60_000)
         visit = cls(dashboard, context.new_page())
         visit.page.on("console", visit._hear)
         visit.page.on("pageerror", lambda error: visit.complaints.append(str(error)))
