@@ -2,7 +2,7 @@
 
 From sources to a value, a step a module:
 
-    compile     CUDA C++ → machine code, without a GPU; `matrix` does it for all, `resources` holds what kernels take
+    compile     CUDA C++ → machine code, without a GPU; `compile_all` does it for the `matrix` of all kernels
     launch      machine code → a kernel on a GPU; `tuning` and `exact.shapes` say with how many threads
     feed        the elements of a source → pieces on the GPU; `generator` makes generated ones there
     methods     one reduction under way, by a strategy of ours; also `exact_method`, `cupy_method`, `baselines.method`

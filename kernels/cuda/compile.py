@@ -230,6 +230,6 @@ def parse_resources(log: str, symbols: Mapping[str, str]) -> tuple[Resources, ..
 
 
 if __name__ == "__main__":
-    from kernels.cuda.matrix import main
+    from kernels.cuda.compile_all import main
 
     sys.exit(main(sys.argv[1:]))

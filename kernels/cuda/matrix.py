@@ -1,32 +1,23 @@
-"""The compile matrix: every kernel we have, for every architecture, without a GPU.
+"""The compile matrix: every kernel we have, for every architecture.
 
 "ci" is everything for sm_90 and, for each other architecture, a part in which every strategy, op and dtype occurs;
 "all" is everything for every architecture.
 """
 
-import argparse
-import os
 import re
-import sys
-import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Iterator
 from dataclasses import dataclass
-from multiprocessing import get_context
-from pathlib import Path
 
 from kernels.cuda.bench.gate import hold_unit
 from kernels.cuda.bench.reader import read_unit
-from kernels.cuda.compile import ARCHITECTURES, Binary, Unit, compile_unit, nvrtc_version
+from kernels.cuda.compile import ARCHITECTURES, Unit
 from kernels.cuda.exact import exact_units, integer_dot_units
 from kernels.cuda.generator import generator_unit
 from kernels.cuda.nans import nans_unit
 from kernels.cuda.puzzles import CLUSTERS_SINCE, puzzle_unit
-from kernels.cuda.resources import TABLE, Key, Usage, changes, read_table, updated, write_table
 from kernels.cuda.strategies import own_strategies
 from kernels.cuda.widening import widening_unit
 from kernels.dtypes import DTYPES, DType
-from kernels.errors import KernelError, Unavailable
 from kernels.puzzles.puzzle import Puzzle
 
 WHOLE = "sm_90"
@@ -41,16 +32,6 @@ class Cell:
     unit: Unit
     arch: str
     label: str
-
-
-@dataclass(frozen=True, slots=True)
-class Compiled:
-    """A cell's machine code, or why there is none."""
-
-    cell: Cell
-    seconds: float
-    binary: Binary | None
-    fault: str = ""
 
 
 def cells(arch: str, *, whole: bool) -> Iterator[Cell]:
@@ -93,135 +74,3 @@ def matrix(selection: str) -> list[Cell]:
     if unknown:
         raise ValueError(f"unknown architecture {unknown[0]!r}; known: ci, all, {', '.join(ARCHITECTURES)}")
     return [cell for arch in chosen for cell in cells(arch, whole=True)]
-
-
-def compile_cell(cell: Cell, cache: Path | None) -> Compiled:
-    """Compile one cell; a fault is returned, not raised. Unavailable is raised: no other cell would do better."""
-    began = time.perf_counter()
-    try:
-        binary = compile_unit(cell.unit, cell.arch, cache)
-    except Unavailable:
-        raise
-    except KernelError as error:
-        return Compiled(cell, time.perf_counter() - began, None, str(error))
-    return Compiled(cell, time.perf_counter() - began, binary)
-
-
-def main(arguments: Sequence[str]) -> int:
-    """The command line: compiles in all processors, prints a table, and returns 1 if something did not compile or takes
-    something else than the committed table says, 2 if the arguments are wrong or there is no compiler."""
-    parser = argparse.ArgumentParser(prog="python -m kernels.cuda.compile", description=__doc__)
-    parser.add_argument("--arch", default="ci", help=f"ci, all, or some of {','.join(ARCHITECTURES)}")
-    parser.add_argument("--cache", type=Path, help="folder of compiled kernels (default: the user's cache)")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
-    parser.add_argument("--table", type=Path, default=TABLE, help="what each kernel may take (default: resources.csv)")
-    parser.add_argument("--update-table", action="store_true", help="write down what the compiled kernels take")
-    detail = parser.add_mutually_exclusive_group()
-    detail.add_argument("--verbose", action="store_true", help="one line a kernel instead of one a unit")
-    detail.add_argument("--quiet", action="store_true", help="only what is wrong, and the summary")
-    options = parser.parse_args(arguments)
-    try:
-        chosen = matrix(options.arch)
-    except ValueError as error:
-        parser.error(str(error))
-    began = time.perf_counter()
-    done: list[Compiled] = []
-    try:
-        with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
-            waiting = [pool.submit(compile_cell, cell, options.cache) for cell in chosen]
-            for future in as_completed(waiting):
-                done.append(future.result())
-                _show_progress(len(done), len(chosen), done[-1].cell)
-    except Unavailable as error:
-        print(error, file=sys.stderr)
-        return 2
-    order = {cell: index for index, cell in enumerate(chosen)}
-    done.sort(key=lambda compiled: order[compiled.cell])
-    if not options.quiet:
-        print_table(done, verbose=options.verbose)
-    print_summary(done, time.perf_counter() - began)
-    if any(compiled.binary is None for compiled in done):
-        return 1
-    return _update(options.table, done) if options.update_table else _compare(options.table, done)
-
-
-def _show_progress(done: int, total: int, cell: Cell) -> None:
-    if sys.stderr.isatty():
-        end = "\n" if done == total else ""
-        print(f"\r\x1b[K{done}/{total} {cell.arch} {cell.label}", end=end, file=sys.stderr, flush=True)
-
-
-def print_table(done: Sequence[Compiled], *, verbose: bool) -> None:
-    """What each unit, or with `verbose` each kernel, takes: registers a thread, and bytes of shared memory a block,
-    of stack and of spills a thread; of a unit, those of its worst kernel."""
-    head = ("arch", "kernels of", "kernels", "registers", "shared", "stack", "spills", "s")
-    print("{:8} {:40} {:>7} {:>9} {:>7} {:>5} {:>6} {:>6}".format(*head))
-    for compiled in done:
-        if compiled.binary is None:
-            continue
-        resources = compiled.binary.resources
-        rows = [(row.kernel, (row,)) for row in resources] if verbose else [(compiled.cell.label, resources)]
-        for label, group in rows:
-            registers, shared = max(row.registers for row in group), max(row.shared for row in group)
-            stack, spills = max(row.stack for row in group), max(row.spill_stores + row.spill_loads for row in group)
-            print(
-                f"{compiled.cell.arch:8} {label:40} {len(group):7} {registers:9} {shared:7} {stack:5} {spills:6} "
-                f"{compiled.seconds:6.2f}"
-            )
-
-
-def print_summary(done: Sequence[Compiled], seconds: float) -> None:
-    """Print what does not compile, and how much was compiled."""
-    faulty = [compiled for compiled in done if compiled.binary is None]
-    for compiled in faulty:
-        print(f"{compiled.cell.arch} {compiled.cell.label} DOES NOT COMPILE\n{compiled.fault}")
-    binaries = [compiled.binary for compiled in done if compiled.binary is not None]
-    print(
-        f"{sum(len(binary.resources) for binary in binaries)} kernels in {len(done)} units for "
-        f"{len({compiled.cell.arch for compiled in done})} architectures in {seconds:.1f} s "
-        f"({sum(binary.cached for binary in binaries)} units from the cache): {len(faulty)} do not compile"
-    )
-
-
-def _usages(done: Sequence[Compiled]) -> dict[Key, Usage]:
-    return {
-        (row.kernel, compiled.cell.arch): Usage.of(row)
-        for compiled in done
-        if compiled.binary is not None
-        for row in compiled.binary.resources
-    }
-
-
-def _known() -> dict[Key, None]:
-    """Every kernel there is, in the order of the table: a kernel after the other, not an architecture."""
-    keys = [(kernel, cell.arch) for cell in matrix("all") for kernel in cell.unit.kernels]
-    rank = {kernel: index for index, kernel in enumerate(dict.fromkeys(kernel for kernel, _ in keys))}
-    return dict.fromkeys(sorted(keys, key=lambda key: rank[key[0]]))
-
-
-def _compare(path: Path, done: Sequence[Compiled]) -> int:
-    """Print where kernels take something else than the table says; 1 if any does."""
-    table, nvrtc = read_table(path), nvrtc_version()
-    if table.nvrtc != nvrtc:
-        print(f"{path.name} is of NVRTC {table.nvrtc or '(none)'} and this is {nvrtc}: only spills are compared")
-    found = changes(table, nvrtc, _usages(done), _known())
-    if not found:
-        return 0
-    print(f"{len(found)} kernels differ from {path.name} (registers a thread/shared bytes a block[/bytes of spills]):")
-    for change in found:
-        print(f"  {change}")
-    if any(change.spills for change in found):
-        print("spills cost memory traffic: give these kernels fewer registers to need, or fewer threads to share them")
-    print("if that is meant: python -m kernels.cuda.compile --arch all --quiet --update-table")
-    return 1
-
-
-def _update(path: Path, done: Sequence[Compiled]) -> int:
-    """Write the table; 1 if too little was compiled for it."""
-    try:
-        write_table(updated(read_table(path), nvrtc_version(), _usages(done), _known()), path)
-    except ValueError as error:
-        print(error, file=sys.stderr)
-        return 1
-    print(f"wrote {path}")
-    return 0

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from kernels.cuda import matrix as matrix_module
 from kernels.cuda.compile import ARCHITECTURES, Unit, compile_unit
 from kernels.cuda.generator import generator_unit
-from kernels.cuda.matrix import Cell, cells, compile_cell, main, matrix
+from kernels.cuda.matrix import cells, matrix
 from kernels.cuda.strategies import FOLDER, own_strategies
 from kernels.dtypes import DTYPES
 
@@ -69,43 +68,6 @@ def test_ci_takes_all_of_one_architecture_and_a_part_of_each_other() -> None:
     assert len(matrix("all")) == sum(len(matrix(arch)) for arch in ARCHITECTURES)
 
 
-def test_an_unknown_architecture_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_architecture_is_refused() -> None:
     with pytest.raises(ValueError, match="unknown architecture 'sm_42'"):
         matrix("sm_90,sm_42")
-    with pytest.raises(SystemExit) as stopped:
-        main(["--arch", "sm_42"])
-    assert stopped.value.code == 2
-    assert "known: ci, all, sm_75" in capsys.readouterr().err
-
-
-def test_the_command_prints_a_line_a_unit_and_succeeds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    one = Cell(generator_unit(DTYPES["int8"]), "sm_90", "generate int8")
-    monkeypatch.setattr(matrix_module, "matrix", lambda _: [one])
-    command = ["--cache", str(tmp_path), "--table", str(tmp_path / "table.csv"), "--jobs", "1"]
-    assert main([*command, "--update-table"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split()[:3] == ["arch", "kernels", "of"]
-    assert lines[1].startswith("sm_90    generate int8")
-    assert lines[2].startswith("5 kernels in 1 units for 1 architectures")
-    assert main([*command, "--quiet"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 1
-
-
-def test_a_source_that_does_not_compile_fails_the_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    broken = tmp_path / "broken.cu"
-    broken.write_text("__global__ void f() { nonsense }")
-    monkeypatch.setattr(matrix_module, "matrix", lambda _: [Cell(Unit(broken, ("f",)), "sm_90", "broken")])
-    assert main(["--cache", str(tmp_path / "cache"), "--jobs", "1", "--quiet"]) == 1
-    assert "DOES NOT COMPILE" in capsys.readouterr().out
-
-
-def test_a_fault_is_kept_with_its_cell(tmp_path: Path) -> None:
-    broken = tmp_path / "broken.cu"
-    broken.write_text("__global__ void f() { nonsense }")
-    compiled = compile_cell(Cell(Unit(broken, ("f",)), "sm_90", "broken"), tmp_path)
-    assert compiled.binary is None
-    assert "nonsense" in compiled.fault

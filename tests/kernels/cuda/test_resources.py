@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from kernels.cuda import matrix as matrix_module
+from kernels.cuda import compile_all
 from kernels.cuda.compile import Resources, Unit
-from kernels.cuda.matrix import Cell, main, matrix
+from kernels.cuda.compile_all import main
+from kernels.cuda.matrix import Cell, matrix
 from kernels.cuda.resources import Change, Table, Usage, changes, read_table, updated, write_table
 
 PLAIN, WIDE = ("plain", "sm_90"), ("wide<int, 2>", "sm_90")
@@ -88,7 +89,7 @@ def test_the_command_writes_the_table_and_then_agrees_with_it(
 ) -> None:
     source = tmp_path / "spilling.cu"
     source.write_text(SPILLING)
-    monkeypatch.setattr(matrix_module, "matrix", lambda _: [Cell(Unit(source, ("spilling",)), "sm_90", "spilling")])
+    monkeypatch.setattr(compile_all, "matrix", lambda _: [Cell(Unit(source, ("spilling",)), "sm_90", "spilling")])
     command = ["--cache", str(tmp_path / "cache"), "--table", str(tmp_path / "table.csv"), "--jobs", "1", "--quiet"]
     assert main(command) == 1
     said = capsys.readouterr().out
