@@ -4,7 +4,7 @@ What every job needs is built once, with bound parameters: building a statement 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID, uuid4
 
@@ -275,7 +275,7 @@ def report(
 
 def _keep(connection: Connection, lease: Lease, points: Sequence[Measurement]) -> None:
     if points:
-        connection.execute(_MEASURED, [{"job_id": lease.job_id, **asdict(point)} for point in points])
+        connection.execute(_MEASURED, [{"job_id": lease.job_id, **point.facts()} for point in points])
 
 
 def _held(lease: Lease) -> ColumnElement[bool]:

@@ -1,5 +1,6 @@
 """HTTP of measurements."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated
 from urllib.parse import urlencode
@@ -16,7 +17,7 @@ from app.errors import Invalid
 from app.openapi import answers
 from app.results import repository
 from app.results.export import CSV, PARQUET, csv_of, parquet_of
-from app.results.repository import MeasurementFilter
+from app.results.repository import Measured, MeasurementFilter
 from app.results.views import MeasurementPage, MeasurementView
 from kernels.bench import Cache, Flag
 from kernels.outcome import Outcome
@@ -106,8 +107,11 @@ async def page(
         case Format.PARQUET:
             return Response(await run_in_threadpool(parquet_of, rows), 200, headers, PARQUET)
         case Format.JSON:
-            shown = MeasurementPage(items=[MeasurementView.of(row) for row in rows], next_cursor=following)
-            return Response(shown.model_dump_json(), 200, headers, "application/json")
+            return Response(await run_in_threadpool(_json_of, rows, following), 200, headers, "application/json")
+
+
+def _json_of(rows: Sequence[Measured], following: str | None) -> str:
+    return MeasurementPage(items=[MeasurementView.of(row) for row in rows], next_cursor=following).model_dump_json()
 
 
 def _next(request: Request, cursor: str) -> str:

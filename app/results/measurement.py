@@ -1,6 +1,7 @@
 """One measured point, as a worker reports it."""
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +56,7 @@ class Measurement:
     value: str | None = None
     relative_error: float | None = None
     distinct_values: int | None = None
+
+    def facts(self) -> dict[str, Any]:
+        """All fields by name. `dataclasses.asdict` copies each value deeply, and takes ten times as long."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}

@@ -1,6 +1,5 @@
 """What the api says of measurements."""
 
-from dataclasses import asdict
 from datetime import datetime
 from uuid import UUID
 
@@ -64,10 +63,9 @@ class MeasurementView(BaseModel):
 
     @classmethod
     def of(cls, row: Measured) -> "MeasurementView":
-        facts = asdict(row)
         speed = row.bytes / row.kernel_ms / 1e6 if row.kernel_ms else None
         return cls(
-            **{**facts, "throttle": list(row.throttle), "flags": list(row.flags)},
+            **{**row.facts(), "throttle": list(row.throttle), "flags": list(row.flags)},
             gb_per_s=speed,
             percent_of_ceiling=percent(speed, row.ceiling_gbps),
             percent_of_peak=percent(speed, row.peak_gbps),
