@@ -58,3 +58,10 @@ def test_every_setting_is_listed(site: Path) -> None:
 def test_docstrings_are_there(site: Path, words: tuple[str, ...]) -> None:
     page = (site / "reference" / f"{words[0]}.html").read_text()
     assert all(word in page for word in words)
+
+
+@pytest.mark.parametrize(
+    "field", ["models.Job.queue_position", "results.Measurement.gb_per_s", "reductions.Options.ddof"]
+)
+def test_every_field_of_what_the_client_takes_and_gives_is_listed(site: Path, field: str) -> None:
+    assert f'id="client.{field}"' in (site / "reference" / "client.html").read_text()
