@@ -39,8 +39,8 @@ class LeftOut(Exception):
 def changed(spec: TaskSpec, changes: Changes) -> TaskSpec:
     """`spec` with `changes`. Raises LeftOut if it cannot run on the backend that is asked for."""
     values: dict[str, Any] = {}
-    if changes.timeout_s is not None:
-        values["timeout_s"] = min(spec.timeout_s, changes.timeout_s)
+    if changes.timeout_s is not None and changes.timeout_s < spec.timeout_s:
+        values["timeout_s"] = changes.timeout_s
     if changes.max_n is not None:
         values |= _shorter(spec, changes.max_n)
     if changes.time_limit_s is not None and isinstance(spec, BenchmarkSpec | ScalingSpec):

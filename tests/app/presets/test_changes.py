@@ -15,6 +15,7 @@ def spec(**values: Any) -> TaskSpec:
 def test_nothing_asked_changes_nothing() -> None:
     given = spec(**BENCHMARK)
     assert changed(given, Changes()) is given
+    assert changed(given, Changes(timeout_s=given.timeout_s)) is given
 
 
 @pytest.mark.parametrize(("max_n", "sizes"), [(1000, (10, 1000)), (5, (5,)), (10**6, (10, 1000, 100000))])
