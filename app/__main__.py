@@ -13,6 +13,9 @@ from app.main import create_app
 _PATIENCE_S = 1
 """For requests that are held and streams, when asked to stop: clients come back by themselves."""
 
+_IDLE_S = 150
+"""How long an idle connection stays open: longer than proxies keep theirs (Caddy two minutes, nginx and balancers one).
+Who closes first may meet the next request on its way, and a submission that meets that is a 502."""
 
 cli = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -41,6 +44,7 @@ def api(
         ws="none",
         forwarded_allow_ips=forwarded_allow_ips,
         timeout_graceful_shutdown=_PATIENCE_S,
+        timeout_keep_alive=_IDLE_S,
     )
 
 
