@@ -52,7 +52,8 @@ class _Floats:
         if dtype.itemsize == 8:
             self._add = windows.add_float64
             self._read = 0x7FFFFFFFFFFFFFFF if magnitudes else -1
-            self._space = (np.empty(windows.TILE64), np.empty(windows.TILE64), np.empty(windows.TILE64, self._bits))
+            reals, words = [np.empty(windows.TILE64) for _ in range(2)], np.empty(windows.TILE64, self._bits)
+            self._space = (*reals, words, np.zeros(windows.SUMS64, np.int64))
         else:
             layout = LAYOUTS[dtype]
             self._add = windows.add_float32

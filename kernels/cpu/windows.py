@@ -35,10 +35,12 @@ from kernels.exact.state import Flags
 TILE32 = 4096  # 16 KiB of float32, 8 of the 16-bit formats
 TILE64 = 2048  # 16 KiB of float64
 MAX_ELEMENTS = 1 << 24
+SUMS64 = 1 << 12, 2  # for each sign and exponent field, of the low and of the high half of significands
 LIMBS = 136  # 134 digits of products, and two that a deposit's place may reach beyond
 
 NAN, POS_INF, NEG_INF = int(Flags.NAN), int(Flags.POS_INF), int(Flags.NEG_INF)
 NOT_NEGATIVE_ZERO = int(Flags.NOT_NEGATIVE_ZERO)
+_IN_SUMS = 1 << 8  # no flag of a state: some elements are in sums, not yet in limbs
 
 _HELD = 50  # binary places of the first level above its unit, and with rounding of every other
 _STEP = 51
@@ -245,13 +247,27 @@ def _two64(tile: Any, keep: Any, anchor: Any, second: Any) -> Any:
 
 
 @_jit
-def _each64(tile: Any, keep: Any, origin: Any, limbs: Any) -> None:
-    """Element by element, in integers."""
+def _each64(tile: Any, keep: Any, sums: Any) -> None:
+    """Element by element: the halves of its significand to the sums of its sign and exponent field, as Neal (2015)."""
     for i in range(tile.size):
-        field = (tile[i] & _INFINITY64) >> 52
-        m = tile[i] & _FRACTION64
-        m = m | _HIDDEN64 if field else m
-        _deposit(limbs, -m if tile[i] & keep < 0 else m, _field(field) - 1075 - origin)
+        word = np.uint64(tile[i] & keep)
+        m = np.int64(word & np.uint64(_FRACTION64))
+        m = m | _HIDDEN64 if word & np.uint64(_INFINITY64) else m
+        sums[word >> np.uint64(52), 0] += m & _DIGIT
+        sums[word >> np.uint64(52), 1] += m >> 32
+
+
+@_jit
+def _deposit_sums(sums: Any, origin: Any, limbs: Any) -> None:
+    """Deposit what `_each64` added up, and clear it."""
+    for k in range(sums.shape[0]):
+        low, high = sums[k, 0], sums[k, 1]
+        if low | high:
+            sign = np.int64(-1) if k >> 11 else np.int64(1)
+            place = _field(np.int64(k & 0x7FF)) - 1075 - origin
+            _deposit(limbs, sign * low, place)
+            _deposit(limbs, sign * high, place + 32)
+            sums[k, 0], sums[k, 1] = 0, 0
 
 
 @_jit
@@ -269,7 +285,9 @@ def _each64_squared(tile: Any, origin: Any, limbs: Any) -> None:
 
 
 @_jit
-def _tile64(tile: Any, keep: Any, squares: Any, origin: Any, limbs: Any, rest: Any, other: Any, spare: Any) -> Any:
+def _tile64(
+    tile: Any, keep: Any, squares: Any, origin: Any, limbs: Any, rest: Any, other: Any, spare: Any, sums: Any
+) -> Any:
     flags = 0
     most, least = _bounds(tile)
     if most >= _INFINITY64:
@@ -299,7 +317,8 @@ def _tile64(tile: Any, keep: Any, squares: Any, origin: Any, limbs: Any, rest: A
             _levels(other, count, 2 * top - 53, 2 * unit, origin, limbs)
     elif top > 1000 or top - unit > _WILD:
         # The anchors would overflow, or the levels be many.
-        _each64(tile, keep, origin, limbs)
+        _each64(tile, keep, sums)
+        flags |= _IN_SUMS
     elif top - unit <= _HELD + _STEP:
         first = max(top - _HELD, unit)
         anchor, second = _anchor(first), _anchor(unit)
@@ -314,13 +333,18 @@ def _tile64(tile: Any, keep: Any, squares: Any, origin: Any, limbs: Any, rest: A
 
 
 @_jit
-def add_float64(bits: Any, keep: Any, squares: Any, origin: Any, limbs: Any, rest: Any, other: Any, spare: Any) -> Any:
-    """As `add_float32`, of float64 elements (int64); `rest`, `other` (float64) and `spare` (int64) have TILE64."""
+def add_float64(
+    bits: Any, keep: Any, squares: Any, origin: Any, limbs: Any, rest: Any, other: Any, spare: Any, sums: Any
+) -> Any:
+    """As `add_float32`, of float64 elements (int64) masked by `keep`; `rest`, `other` (float64) and `spare` (int64)
+    have TILE64, and `sums` (int64) has the shape SUMS64 and is 0."""
     flags = 0
     for at in range(0, bits.size, TILE64):
-        flags |= _tile64(bits[at : at + TILE64], keep, squares, origin, limbs, rest, other, spare)
+        flags |= _tile64(bits[at : at + TILE64], keep, squares, origin, limbs, rest, other, spare, sums)
+    if flags & _IN_SUMS:
+        _deposit_sums(sums, origin, limbs)
     resolve(limbs)
-    return flags
+    return flags & ~_IN_SUMS
 
 
 # products of two arrays ------------------------------------------------------------------------------------------
