@@ -1,11 +1,11 @@
 """Settings of every Warpfold process. This is the only module that reads the environment."""
 
 import os
-from functools import partial
+import sys
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
@@ -16,6 +16,10 @@ from pydantic_settings import (
 )
 
 _PREFIX = "WARPFOLD_"
+_SCHEMES = {
+    "database_url": ("postgresql://", "postgres://", "postgresql+psycopg://"),
+    "redis_url": ("redis://", "rediss://", "unix://"),
+}
 DATABASE_NOTE = "database_url"
 """File in `data_dir` where `warpfold serve` notes which database it uses, for the other commands."""
 
@@ -88,6 +92,14 @@ class Settings(BaseSettings):
         60.0, ge=0, description="a queued job that no live slot could ever run fails after so long"
     )
 
+    @field_validator("database_url", "redis_url")
+    @classmethod
+    def _check_scheme(cls, given: str, info: ValidationInfo) -> str:
+        schemes = _SCHEMES[str(info.field_name)]
+        if given and not given.startswith(schemes):
+            raise ValueError(f"must begin with {' or '.join(schemes)}")
+        return given
+
     @field_validator("data_roots", mode="before")
     @classmethod
     def _split_roots(cls, given: object) -> object:
@@ -121,5 +133,19 @@ class Settings(BaseSettings):
         return self.data_dir / "locks"
 
 
-load_settings = partial(Settings)
-"""Reads the environment now. Call it once, where a process starts, and hand the value on."""
+def load_settings() -> Settings:
+    """Reads the environment now. Call it once, where a process starts, and hand the value on: variables that are wrong
+    end the process, with a line for each."""
+    try:
+        return Settings()
+    except (ValidationError, SettingsError) as error:
+        print(*(f"warpfold: {said}" for said in wrong_settings(error)), sep="\n", file=sys.stderr)
+        raise SystemExit(2) from None
+
+
+def wrong_settings(error: ValidationError | SettingsError) -> list[str]:
+    """Each variable that is wrong, with what is wrong with it."""
+    if isinstance(error, SettingsError):
+        return [str(error)]
+    wrong = error.errors(include_url=False, include_input=False)
+    return [f"{_PREFIX}{'_'.join(map(str, one['loc'])).upper()}: {one['msg']}" for one in wrong]

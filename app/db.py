@@ -49,6 +49,11 @@ def database_url(url: str) -> URL:
     return make_url(url).set(drivername="postgresql+psycopg")
 
 
+def first_line(error: OperationalError) -> str:
+    """What Postgres or the network said, for a person who has given a wrong address."""
+    return str(error.orig).strip().splitlines()[0]
+
+
 def libpq_url(url: str) -> str:
     """`url` for psycopg itself."""
     return database_url(url).set(drivername="postgresql").render_as_string(hide_password=False)

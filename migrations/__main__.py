@@ -3,8 +3,11 @@
 import argparse
 import sys
 
+from sqlalchemy.exc import OperationalError
+
 import migrations
 from app.config import load_settings
+from app.db import first_line
 
 
 def main() -> int:
@@ -17,7 +20,11 @@ def main() -> int:
     if not url:
         print("warpfold migrate: set WARPFOLD_DATABASE_URL to the service's database", file=sys.stderr)
         return 1
-    migrations.upgrade(url)
+    try:
+        migrations.upgrade(url)
+    except OperationalError as error:
+        print(f"warpfold migrate: the database cannot be used: {first_line(error)}", file=sys.stderr)
+        return 1
     print("The schema is up to date.")
     return 0
 

@@ -53,6 +53,8 @@ def _trouble_of_api(url: str) -> str | None:
 
 def _trouble_in_database(settings: Settings, part: Part) -> str | None:
     """A part that cannot reach Postgres is not at fault, and a restart would not mend it."""
+    if not settings.database_url:
+        return "set WARPFOLD_DATABASE_URL to the service's database"
     database = BlockingDatabase(settings.database_url, application="warpfold-alive")
     try:
         if part is Part.DISPATCHER:

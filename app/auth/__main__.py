@@ -13,7 +13,7 @@ from sqlalchemy.exc import OperationalError
 from app.auth.names import checked_label, checked_name
 from app.auth.repository import Role, RoleMismatch, create_token, list_tokens, revoke_token
 from app.config import load_settings
-from app.db import BlockingDatabase
+from app.db import BlockingDatabase, first_line
 
 cli = typer.Typer(
     help="Create, list and revoke access tokens.",
@@ -72,7 +72,7 @@ def _database() -> Iterator[BlockingDatabase]:
     try:
         yield database
     except OperationalError as error:
-        _fail(f"the database cannot be used: {str(error.orig).strip().splitlines()[0]}")
+        _fail(f"the database cannot be used: {first_line(error)}")
     finally:
         database.close()
 

@@ -71,3 +71,12 @@ def test_the_command_migrates_the_configured_database(shared_postgres: EmbeddedP
             check=False,
         )
         assert (run.returncode, said in run.stdout + run.stderr) == (code, True)
+
+
+def test_a_database_that_is_not_there_is_said_in_a_line() -> None:
+    nowhere = {**os.environ, "WARPFOLD_DATABASE_URL": "postgresql://127.0.0.1:9/none"}
+    words = [sys.executable, "-m", "migrations"]
+    done = subprocess.run(words, env=nowhere, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("warpfold migrate: the database cannot be used: connection failed: ")
+    assert len(done.stderr.splitlines()) == 1

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from pydantic import ValidationError
+from pydantic_settings import SettingsError
 
-from app.config import Settings, load_settings
+from app.config import Settings, wrong_settings
 from worker.doctor.finding import Finding, Verdict, broken
 from worker.doctor.gpu import look_at_gpus
 from worker.doctor.machine import look_at_machine
@@ -32,11 +33,10 @@ def main() -> int:
 
 def _findings() -> Iterator[Finding]:
     try:
-        settings = load_settings()
-    except ValidationError as error:
-        for one in error.errors(include_url=False, include_input=False):
-            name = f"WARPFOLD_{'_'.join(map(str, one['loc'])).upper()}"
-            yield broken("settings", f"{name}: {one['msg']}", "correct it; app/config.py lists all settings")
+        settings = Settings()
+    except (ValidationError, SettingsError) as error:
+        for said in wrong_settings(error):
+            yield broken("settings", said, "correct it; app/config.py lists all settings")
         return
     yield from examine(settings)
 

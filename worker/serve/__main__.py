@@ -6,10 +6,12 @@ from typing import Annotated, NoReturn
 
 import typer
 from filelock import FileLock, Timeout
+from sqlalchemy.exc import OperationalError
 
 import migrations
 from app import logs
 from app.config import DATABASE_NOTE, Settings, load_settings
+from app.db import first_line
 from worker.embedded.server import ServerMissing
 from worker.serve.bootstrap import (
     LOCK_FILE,
@@ -100,6 +102,8 @@ def _run(settings: Settings, root: Path, host: str, port: int, slots: tuple[str,
             keep_alive(processes, servers, stop)
     except NotReady as error:
         _fail(str(error))
+    except OperationalError as error:
+        _fail(f"the database cannot be used: {first_line(error)}")
     finally:
         shut_down(processes, servers)
 
