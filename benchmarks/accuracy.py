@@ -14,12 +14,12 @@ import resource
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.provenance import of_host
 from kernels import open_backend
 from kernels.accuracy import Axes, Point, methods_on
 from kernels.accuracy.study import Repeats, run
@@ -111,13 +111,8 @@ def main() -> None:
         console.print(f"peak memory up to float32: {memory / 1e9:.2f} GB (4 GB: {verdict})")
     console.print(f"all in {sum(seconds.values()):.1f} s")
     if arguments.out:
-        device = backend.device
         made = {
-            "machine": device.name,
-            "cores": os.cpu_count(),
-            "date": datetime.now(UTC).date().isoformat(),
-            **dict(device.versions),
-            "load": load,
+            **of_host(backend.device, load),
             "seconds": seconds,
             "peak_bytes": memory,
             "points": [asdict(point) for point in points],

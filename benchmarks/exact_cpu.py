@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,8 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.provenance import of_host
+from kernels.cores import usable_cores
 from kernels.cpu.accumulator import accumulator
 from kernels.cpu.backend import CpuBackend
 from kernels.dtypes import DTYPES, DType
@@ -91,7 +92,7 @@ def measure(backend: CpuBackend, source: GeneratedSource, pool: ThreadPoolExecut
     """One row of the table."""
     dtype, name, n = source.dtype, source.distribution, source.count
     array = source.read(0, n)
-    threads = os.cpu_count() or 1
+    threads = usable_cores()
     found = speeds(
         array.nbytes,
         {
@@ -161,26 +162,18 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="also write the table here, as JSON")
     arguments = parser.parse_args()
     rows = []
-    backend, load = CpuBackend(), os.getloadavg()[0]
-    with ThreadPoolExecutor(os.cpu_count()) as pool, np.errstate(all="ignore"):
+    backend, console, load = CpuBackend(), Console(width=130), os.getloadavg()[0]
+    with ThreadPoolExecutor(usable_cores()) as pool, np.errstate(all="ignore"):
         for name in arguments.dtypes:
             dtype = DTYPES[name]
             for data, parameters in DATA:
                 if name == "float16" and data not in ("normal", "uniform", "all_exponents"):
                     continue
                 rows.append(measure(backend, GeneratedSource(data, arguments.n, 1, dtype, parameters), pool))
-    Console().print(f"GB/s of input, n = {arguments.n:,}, {os.cpu_count()} threads, medians of {ROUNDS}")
-    Console().print(shown(rows))
+    console.print(f"GB/s of input, n = {arguments.n:,}, {usable_cores()} threads, medians of {ROUNDS}")
+    console.print(shown(rows))
     if arguments.out:
-        device = backend.device
-        about = {"machine": device.name, "date": datetime.now(UTC).date().isoformat(), **dict(device.versions)}
-        made = {
-            "n": arguments.n,
-            "threads": os.cpu_count(),
-            **about,
-            "load": load,
-            "rows": [asdict(row) for row in rows],
-        }
+        made = {"n": arguments.n, **of_host(backend.device, load), "rows": [asdict(row) for row in rows]}
         arguments.out.write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
 
 

@@ -6,15 +6,13 @@ Every strategy of ours on float32, as launched, with counters where `ncu` is on 
 
 import argparse
 import json
-import platform
-import socket
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from benchmarks.provenance import of_script
 from kernels.bench import Axes, Cache
 from kernels.catalog import EXACT
 from kernels.cuda.device import describe
@@ -56,9 +54,7 @@ def measure(gpu: Gpu, *, counters: bool) -> dict[str, Any]:
         print(f"\r\x1b[K{len(points)}/{len(axes)}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     return {
-        "script": "benchmarks.profiles",
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "host": {"name": socket.gethostname(), "python": platform.python_version()},
+        **of_script("benchmarks.profiles"),
         "device": asdict(describe(gpu)),
         "points": points,
     }

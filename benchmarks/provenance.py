@@ -1,6 +1,7 @@
 """Where, with what and when figures of kernels were measured: what a reader needs to measure them again."""
 
 import platform
+import socket
 import subprocess
 import tomllib
 from dataclasses import asdict
@@ -33,6 +34,21 @@ def provenance(backend: Backend, rig: Rig, host: Device) -> dict[str, Any]:
         "python": platform.python_version(),
         "packages": {name: _version(name) for name in ("numpy", "numba", "cupy-cuda13x", "cupy-cuda12x", "torch")},
         "cccl": _cccl(),
+    }
+
+
+def of_host(device: Device, load: float) -> dict[str, Any]:
+    """Of figures of a CPU; `load` is the machine's when the run began, for others on it slow the figures down."""
+    date = datetime.now(UTC).date().isoformat()
+    return {"machine": device.name, "cores": device.cores, "date": date, **dict(device.versions), "load": load}
+
+
+def of_script(script: str) -> dict[str, Any]:
+    """Of figures whose points name their device themselves."""
+    return {
+        "script": script,
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "host": {"name": socket.gethostname(), "python": platform.python_version()},
     }
 
 

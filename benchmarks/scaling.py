@@ -7,16 +7,14 @@ point as JSON; `--from` prints the tables of such a file instead of measuring.
 
 import argparse
 import json
-import platform
-import socket
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from benchmarks.provenance import of_script
 from kernels import GANG, open_backend
 from kernels.backend import Backend
 from kernels.bench.printer import duration
@@ -64,9 +62,7 @@ def measure(placement: Placement, study: Study) -> dict[str, Any]:
         print(f"\r\x1b[K{len(points)}/{len(study)}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     return {
-        "script": "benchmarks.scaling",
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "host": {"name": socket.gethostname(), "python": platform.python_version()},
+        **of_script("benchmarks.scaling"),
         "devices": [asdict(device) for device in placement.devices],
         "libraries": libraries,
         "note": placement.note,

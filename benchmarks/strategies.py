@@ -6,7 +6,6 @@ suite and writes all points with their provenance as JSON. `--suite` picks some,
 
 import argparse
 import json
-import os
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,6 +24,7 @@ from kernels.backend import Backend
 from kernels.bench import Axes, Record, Rig, Rule, open_rig, record_of, run
 from kernels.bench.data import Data
 from kernels.bench.printer import duration, figure, table
+from kernels.cores import usable_cores
 from kernels.errors import KernelError, Unavailable
 
 RESULTS = Path(__file__).parent / "results"
@@ -94,7 +94,7 @@ def prepare(backend: Backend, suites: Iterable[Suite]) -> None:
 
     assert isinstance(backend, CudaBackend)
     cases = {(c.strategy, c.op, c.dtype) for suite in suites for axes in suite.axes for c in axes.cases()}
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+    with ThreadPoolExecutor(usable_cores()) as pool:
         list(pool.map(lambda case: prebuild(backend.gpu, *case), sorted(cases)))
 
 

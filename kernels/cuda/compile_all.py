@@ -1,7 +1,6 @@
 """The command `python -m kernels.cuda.compile`: compile the matrix without a GPU, and say what its kernels take."""
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 
+from kernels.cores import usable_cores
 from kernels.cuda.compile import ARCHITECTURES, Binary, compile_unit, nvrtc_version
 from kernels.cuda.matrix import Cell, matrix
 from kernels.cuda.resources import TABLE, Key, Usage, changes, read_table, updated, write_table
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
     some = f"ci (all for sm_90, a part for each other), all, or some of {','.join(ARCHITECTURES)}"
     parser.add_argument("--arch", default="ci", help=some)
     parser.add_argument("--cache", type=Path, help="folder of compiled kernels (default: the user's cache)")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--jobs", type=int, default=usable_cores(), help="processes")
     parser.add_argument("--table", type=Path, default=TABLE, help="what each kernel may take (default: resources.csv)")
     parser.add_argument("--update-table", action="store_true", help="write down what the compiled kernels take")
     detail = parser.add_mutually_exclusive_group()
