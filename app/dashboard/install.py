@@ -11,7 +11,8 @@ from app.dashboard.recent import Recent
 from app.dashboard.routes import error_page
 from app.dashboard.shared import Shared
 from app.dashboard.vega import VegaBundle
-from app.errors import NotFound
+from app.dashboard.visitors import to_sign_in
+from app.errors import ApiError, NotFound, Unauthorized
 from app.negotiation import preferred
 
 
@@ -22,12 +23,21 @@ def install(app: FastAPI, settings: Settings) -> None:
     # `/jobs/new` before `/jobs/{id}`.
     for one in (assets, sign_in, now, jobs, new_job, job, compare, results, presets, admin):
         app.include_router(one.router)
-    others = app.exception_handlers[HTTPException]
+    others, problems = app.exception_handlers[HTTPException], app.exception_handlers[ApiError]
 
-    async def told(request: Request, error: Exception) -> Response:
-        html = preferred(request.headers.get("accept"), ("application/json", "text/html")) == "text/html"
-        if html and isinstance(error, HTTPException) and error.status_code == 404:
+    async def nowhere(request: Request, error: Exception) -> Response:
+        if _wants_page(request) and isinstance(error, HTTPException) and error.status_code == 404:
             return error_page(request, NotFound(f"There is no page at {request.url.path[:200]}."))
         return await others(request, error)  # type: ignore[misc, no-any-return]
 
-    app.add_exception_handler(HTTPException, told)
+    async def nobody(request: Request, error: Exception) -> Response:
+        if _wants_page(request) and request.method == "GET" and "authorization" not in request.headers:
+            return to_sign_in(request)  # a link to the api, followed when the session was over
+        return await problems(request, error)  # type: ignore[misc, no-any-return]
+
+    app.add_exception_handler(HTTPException, nowhere)
+    app.add_exception_handler(Unauthorized, nobody)
+
+
+def _wants_page(request: Request) -> bool:
+    return preferred(request.headers.get("accept"), ("application/json", "text/html")) == "text/html"

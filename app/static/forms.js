@@ -25,16 +25,30 @@
     opened = false;
   });
 
-  // --- and it is there again after "back" and "reload": browsers fill in fields by their places, which have changed
+  // --- and it is there again after "back", "reload" and signing in again: browsers fill in fields by their places, which
+  //     have changed. A form that came back with faults is as it was sent.
+
+  const KEPT = "typed";
 
   document.addEventListener("htmx:configRequest", (event) => {
     const { elt, target } = event.detail;
     if (target.id === "preview") history.replaceState({ typed: filled(elt) }, "");
   });
-  if (document.getElementById("fields") && history.state?.typed) {
-    const values = {};
-    for (const [name, value] of new URLSearchParams(history.state.typed)) (values[name] ??= []).push(value);
-    htmx.ajax("POST", "/jobs/new/fields", { target: "#fields", swap: "outerHTML", values });
+  document.addEventListener("htmx:beforeOnLoad", (event) => {
+    const { elt, xhr } = event.detail;
+    if (xhr.status === 401 && elt.matches("form")) sessionStorage.setItem(KEPT, filled(elt));
+  });
+  document.addEventListener("submit", ({ target }) => {
+    if (target.querySelector("#fields")) sessionStorage.setItem(KEPT, filled(target));
+  });
+  if (location.pathname !== "/sign-in") {
+    const typed = sessionStorage.getItem(KEPT) ?? history.state?.typed;
+    sessionStorage.removeItem(KEPT);
+    if (typed && document.getElementById("fields") && !document.getElementById("errors")) {
+      const values = {};
+      for (const [name, value] of new URLSearchParams(typed)) (values[name] ??= []).push(value);
+      htmx.ajax("POST", "/jobs/new/fields", { target: "#fields", swap: "outerHTML", values });
+    }
   }
 
   // --- what is sent twice in a row was meant once

@@ -58,3 +58,29 @@ def test_an_open_page_whose_session_expires_asks_to_sign_in_and_comes_back(
     expect(one.page).to_have_url(f"{dashboard.url}/sign-in?next=%2Fjobs%3Fkind%3Dreduce")
     one.sign_in(dashboard.tokens["vera"])
     expect(one.page).to_have_url(f"{dashboard.url}/jobs?kind=reduce")
+
+
+def test_a_form_half_filled_when_the_session_ends_is_there_after_signing_in(
+    visit: Visiting, dashboard: Dashboard
+) -> None:
+    one = visit()
+    one.page.goto("/jobs/new?kind=benchmark")
+    one.page.get_by_label("sizes").fill("1e3")
+    expect(one.page.locator("#curl")).to_contain_text("[1000]")
+    one.page.context.clear_cookies()
+    one.page.get_by_label("sizes").fill("1e3, 4e3")
+    expect(one.page).to_have_url(f"{dashboard.url}/sign-in?next=%2Fjobs%2Fnew%3Fkind%3Dbenchmark")
+    one.sign_in(dashboard.tokens["ann"])
+    expect(one.page.get_by_label("sizes")).to_have_value("1e3, 4e3")
+    one.page.context.clear_cookies()
+    one.page.get_by_role("button", name="Submit").click()
+    one.sign_in(dashboard.tokens["ann"])
+    expect(one.page.get_by_label("sizes")).to_have_value("1e3, 4e3")
+
+
+def test_a_link_to_the_api_asks_to_sign_in(visit: Visiting, dashboard: Dashboard) -> None:
+    one = visit(None)
+    one.page.goto("/v1/jobs?limit=1")
+    expect(one.page).to_have_url(f"{dashboard.url}/sign-in?next=%2Fv1%2Fjobs%3Flimit%3D1")
+    one.sign_in(dashboard.tokens["vera"])
+    expect(one.page.get_by_text('"items"')).to_be_visible()

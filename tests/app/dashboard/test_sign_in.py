@@ -60,6 +60,14 @@ def test_without_a_session_a_page_sends_to_the_sign_in_and_back(window: Windows)
     assert unnamed.headers["Location"] == "/sign-in"
 
 
+def test_the_api_asks_a_browser_to_sign_in_and_tells_a_program_that_its_token_is_wrong(window: Windows) -> None:
+    nobody, page = window(None), {"Accept": "text/html,*/*;q=0.8"}
+    assert nobody.get("/v1/jobs", headers=page).headers["Location"] == "/sign-in?next=%2Fv1%2Fjobs"
+    for headers in ({}, {**page, "Authorization": "Bearer wf_wrong"}):
+        answer = nobody.get("/v1/jobs", headers=headers)
+        assert (answer.status_code, answer.headers["Content-Type"]) == (401, "application/problem+json")
+
+
 def test_signing_out_ends_the_session_itself(window: Windows) -> None:
     ann = window("ann")
     cookie = ann.cookies["warpfold_session"]
