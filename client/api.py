@@ -11,7 +11,7 @@ from pydantic import PrivateAttr
 from app.jobs.spec import JobSpec
 from client import catalogue, datasets, jobs, reductions, results
 from client.catalogue import Device, Op, Preset, Strategy, Worker
-from client.exchange import Call, Steps
+from client.exchange import PAST_PROXIES, TIMEOUTS, Call, Steps
 from client.jobs import Follow, Status
 from client.models import Dataset, Job, Merged, ReduceResult, Result, User
 from client.patience import Patience
@@ -22,9 +22,6 @@ from client.settings import find_target
 from kernels.exact import ExactState
 
 T = TypeVar("T")
-
-# Any number of threads and tasks may wait: for one of the connections, of which requests that are held take many, too.
-TIMEOUTS = httpx.Timeout(10.0, read=60.0, write=60.0, pool=None)
 
 
 class Client:
@@ -41,7 +38,10 @@ class Client:
     def __init__(self, url: str | None = None, token: str | None = None, *, patience_s: float = 30.0) -> None:
         target = find_target(url, token)
         self._http = httpx.Client(
-            base_url=target.url, headers={"Authorization": f"Bearer {target.token}"}, timeout=TIMEOUTS
+            base_url=target.url,
+            headers={"Authorization": f"Bearer {target.token}"},
+            timeout=TIMEOUTS,
+            mounts=PAST_PROXIES,
         )
         self.url = target.url
         self._patience_s = patience_s

@@ -11,9 +11,8 @@ from pydantic import PrivateAttr
 
 from app.jobs.spec import JobSpec
 from client import catalogue, datasets, jobs, reductions, results
-from client.api import TIMEOUTS
 from client.catalogue import Device, Op, Preset, Strategy, Worker
-from client.exchange import Call, Content, Steps
+from client.exchange import PAST_PROXIES, TIMEOUTS, Call, Content, Steps
 from client.jobs import Follow, Status
 from client.models import Dataset, Job, Merged, ReduceResult, Result, User
 from client.patience import Patience
@@ -32,7 +31,10 @@ class AsyncClient:
     def __init__(self, url: str | None = None, token: str | None = None, *, patience_s: float = 30.0) -> None:
         target = find_target(url, token)
         self._http = httpx.AsyncClient(
-            base_url=target.url, headers={"Authorization": f"Bearer {target.token}"}, timeout=TIMEOUTS
+            base_url=target.url,
+            headers={"Authorization": f"Bearer {target.token}"},
+            timeout=TIMEOUTS,
+            mounts=PAST_PROXIES,
         )
         self.url = target.url
         self._patience_s = patience_s

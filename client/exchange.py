@@ -7,6 +7,7 @@ that either client can hold it.
 import json
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Generic, Protocol, TypeVar
 
 import httpx
@@ -16,6 +17,14 @@ from client.errors import FieldError, Refused, Unreachable
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
+
+# Any number of threads and tasks may wait: for one of the connections, of which requests that are held take many, too.
+TIMEOUTS = httpx.Timeout(10.0, read=60.0, write=60.0, pool=None)
+
+PAST_PROXIES: Mapping[str, None] = MappingProxyType(
+    {f"all://{host}": None for host in ("127.0.0.1", "localhost", "[::1]")}
+)
+"""This machine is asked directly: a proxy of the environment would look for the service on its own."""
 
 Parameter = str | int | float | bool
 Parameters = Mapping[str, Parameter | Sequence[str] | None]

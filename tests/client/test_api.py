@@ -147,6 +147,14 @@ def test_an_upload_that_was_cut_off_is_sent_again_whole(wire: Wire) -> None:
     assert len(wire.sent[0]) == 152
 
 
+def test_a_service_on_this_machine_is_asked_past_proxies(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    wire.answers = [(200, {}, JOB)]
+    with _client(wire, patience_s=0) as client:
+        assert client.job("5f0c").id == "5f0c"
+
+
 def test_what_json_cannot_say_is_not_sent(wire: Wire) -> None:
     with _client(wire) as client, pytest.raises(ValueError, match="JSON"):
         client.submit({"timeout_s": float("nan")})

@@ -54,24 +54,27 @@ def _environment(servers: Servers, root: Path) -> Mapping[str, str]:
 def wait_until_ready(processes: Sequence[Process], url: str, stop: Stop) -> bool:
     """Whether the api, both servers and a live worker answered; False if the user stopped it before."""
     give_up = time.monotonic() + _READY_WITHIN_S
-    with httpx.Client(timeout=2.0) as http:
+    with httpx.Client(timeout=2.0, trust_env=False) as http:  # no proxy of the environment: the api is here
         while not stop.requested:
             for process in processes:
                 if process.exit_code() is not None:
                     raise NotReady(f"{process.name} ended with code {process.exit_code()}; {_last_words(process.log)}")
-            if _ready(http, url):
+            missing = _missing(http, url)
+            if missing is None:
                 return True
             if time.monotonic() > give_up:
-                raise NotReady(f"not ready after {_READY_WITHIN_S:.0f} s; see {processes[0].log.parent}")
+                raise NotReady(f"not ready after {_READY_WITHIN_S:.0f} s: {missing} See {processes[0].log.parent}")
             stop.wait(0.05)
     return False
 
 
-def _ready(http: httpx.Client, url: str) -> bool:
+def _missing(http: httpx.Client, url: str) -> str | None:
+    """A sentence about what does not answer yet; None if nothing is missing."""
     try:
-        return http.get(f"{url}/readyz").status_code == 200
-    except httpx.TransportError:
-        return False
+        answer = http.get(f"{url}/readyz")
+        return None if answer.status_code == 200 else str(answer.json()["detail"])
+    except (httpx.TransportError, ValueError, KeyError) as error:
+        return f"no answer from the api ({error})."
 
 
 def _last_words(path: Path) -> str:
