@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT as a flag, as something to wait on, and as an end to a blocking call."""
+"""SIGTERM, SIGINT and SIGHUP as a flag, as something to wait on, and as an end to a blocking call."""
 
 import os
 import select
@@ -36,9 +36,11 @@ class Stop:
         return self._reader
 
     def listen(self) -> None:
-        """Take SIGTERM and SIGINT from now on. To be called by the main thread."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._on_signal)
+        """Take SIGTERM, SIGINT and, unless `nohup` was asked for, SIGHUP from now on: a terminal that is closed must
+        leave no server behind. To be called by the main thread."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._on_signal)
 
     def request(self) -> None:
         """Ask to stop, as a signal does, but without interrupting anything."""

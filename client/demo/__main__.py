@@ -1,6 +1,7 @@
 """Runs the demo and prints its table. Exit code 0 only if every answer is right."""
 
 import argparse
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -76,6 +77,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m client.demo", description=__doc__)
     parser.add_argument("--slots", help="cpu,cuda:0,…  [default: every GPU seen, and cpu]")
     slots = parser.parse_args().slots
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))  # on the way out the service is ended, too
     options = () if slots is None else ("--slots", slots)
     console = Console(width=None if sys.stdout.isatty() else 120)
     with tempfile.TemporaryDirectory(prefix="warpfold-demo-") as name:
@@ -102,6 +105,8 @@ def main() -> int:
         except (StartFailed, WarpfoldError) as error:
             console.print(f"[bold red]the demo broke off:[/bold red] {escape(str(error))}")
             return 1
+        except KeyboardInterrupt:
+            return 130
     console.print(table_of(outcomes))
     right = sum(one.right for one in outcomes)
     console.print(f"{right} of {len(chosen)} right")

@@ -46,6 +46,7 @@ def running_service(root: Path, *options: str) -> Iterator[Service]:
             yield Service(line.removeprefix(READY).strip(), (data_dir / "token").read_text().strip())
         finally:
             serve.terminate()
+            serve.wait()  # after Ctrl-C `with` does not, and the folder must not be removed under running servers
 
 
 def _free_port() -> int:

@@ -13,7 +13,7 @@ from worker.stop import Stop, StopRequested
 
 @pytest.fixture
 def stop() -> Iterator[Stop]:
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
     stop = Stop()
     stop.listen()
     yield stop
@@ -22,11 +22,26 @@ def stop() -> Iterator[Stop]:
     stop.close()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_is_a_request_to_stop(stop: Stop, number: signal.Signals) -> None:
     assert not stop.requested
     os.kill(os.getpid(), number)
     assert stop.requested
+
+
+def test_nohup_keeps_a_process_from_ending_with_its_terminal() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    others = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    stop = Stop()
+    try:
+        stop.listen()
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert not stop.requested
+    finally:
+        signal.signal(signal.SIGHUP, before)
+        for number, handler in others.items():
+            signal.signal(number, handler)
+        stop.close()
 
 
 def test_a_wait_ends_with_the_request(stop: Stop) -> None:

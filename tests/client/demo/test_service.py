@@ -1,0 +1,39 @@
+"""However the demo ends, its service ends with it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_nothing_is_left_behind(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    words = [sys.executable, "-m", "client.demo", "--slots", "cpu"]
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("WARPFOLD")}
+    demo = subprocess.Popen(
+        words,
+        cwd=ROOT,
+        env={**ours, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    give_up = time.monotonic() + 120
+    while not list(tmp_path.glob("warpfold-demo-*/warpfold/database_url")):
+        assert demo.poll() is None, demo.communicate()[0]
+        assert time.monotonic() < give_up, "not started"
+        time.sleep(0.05)
+    descendants = psutil.Process(demo.pid).children(recursive=True)
+    demo.send_signal(number)
+    said = demo.communicate(timeout=120)[0]
+    assert (demo.returncode, "Traceback" in said) == (code, False), said
+    _, alive = psutil.wait_procs(descendants, timeout=60)
+    assert alive == []
+    assert list(tmp_path.glob("warpfold-demo-*")) == []
