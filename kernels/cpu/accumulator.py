@@ -48,12 +48,12 @@ class _Floats:
         self._bits = np.dtype(f"int{8 * dtype.itemsize}")
         self._add: Callable[..., int]
         self._read: int | Read
-        self._space: tuple[NDArray[Any], ...]
+        self._space: tuple[Any, ...]
         if dtype.itemsize == 8:
             self._add = windows.add_float64
             self._read = 0x7FFFFFFFFFFFFFFF if magnitudes else -1
-            reals, words = [np.empty(windows.TILE64) for _ in range(2)], np.empty(windows.TILE64, self._bits)
-            self._space = (*reals, words, np.zeros(windows.SUMS64, np.int64))
+            tiles = [np.empty(windows.TILE64, one) for one in (np.float64, np.float64, np.int64)]
+            self._space = (*tiles, tuple(np.zeros(windows.FIELDS64, one) for one in (np.uint64, np.int16)))
         else:
             layout = LAYOUTS[dtype]
             self._add = windows.add_float32

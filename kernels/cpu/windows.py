@@ -35,12 +35,12 @@ from kernels.exact.state import Flags
 TILE32 = 4096  # 16 KiB of float32, 8 of the 16-bit formats
 TILE64 = 2048  # 16 KiB of float64
 MAX_ELEMENTS = 1 << 24
-SUMS64 = 1 << 12, 2  # for each sign and exponent field, of the low and of the high half of significands
+FIELDS64 = 1 << 12  # signs and exponent fields of float64
 LIMBS = 136  # 134 digits of products, and two that a deposit's place may reach beyond
 
 NAN, POS_INF, NEG_INF = int(Flags.NAN), int(Flags.POS_INF), int(Flags.NEG_INF)
 NOT_NEGATIVE_ZERO = int(Flags.NOT_NEGATIVE_ZERO)
-_IN_SUMS = 1 << 8  # no flag of a state: some elements are in sums, not yet in limbs
+_IN_FIELDS = 1 << 8  # no flag of a state: some elements are in sums of fields, not yet in limbs
 
 _HELD = 50  # binary places of the first level above its unit, and with rounding of every other
 _STEP = 51
@@ -247,27 +247,29 @@ def _two64(tile: Any, keep: Any, anchor: Any, second: Any) -> Any:
 
 
 @_jit
-def _each64(tile: Any, keep: Any, sums: Any) -> None:
-    """Element by element: the halves of its significand to the sums of its sign and exponent field, as Neal (2015)."""
-    for i in range(tile.size):
-        word = np.uint64(tile[i] & keep)
-        m = np.int64(word & np.uint64(_FRACTION64))
-        m = m | _HIDDEN64 if word & np.uint64(_INFINITY64) else m
-        sums[word >> np.uint64(52), 0] += m & _DIGIT
-        sums[word >> np.uint64(52), 1] += m >> 32
+def _empty(k: Any, sums: Any, counts: Any, origin: Any, limbs: Any) -> None:
+    """Deposit Σ of the significands whose patterns are in sums[k]: without their sign and exponent field, which are k,
+    and with their hidden bits."""
+    field, count = k & 0x7FF, np.int64(counts[k])
+    sign = np.int64(-1) if k >> 11 else np.int64(1)
+    place = _field(field) - 1075 - origin
+    _deposit(limbs, sign * np.int64(sums[k] - np.uint64(count) * (np.uint64(k) << np.uint64(52))), place)
+    _deposit(limbs, sign * (count << 20 if field else np.int64(0)), place + 32)
+    sums[k], counts[k] = 0, 0
 
 
 @_jit
-def _deposit_sums(sums: Any, origin: Any, limbs: Any) -> None:
-    """Deposit what `_each64` added up, and clear it."""
-    for k in range(sums.shape[0]):
-        low, high = sums[k, 0], sums[k, 1]
-        if low | high:
-            sign = np.int64(-1) if k >> 11 else np.int64(1)
-            place = _field(np.int64(k & 0x7FF)) - 1075 - origin
-            _deposit(limbs, sign * low, place)
-            _deposit(limbs, sign * high, place + 32)
-            sums[k, 0], sums[k, 1] = 0, 0
+def _each64(tile: Any, keep: Any, origin: Any, limbs: Any, fields: Any) -> None:
+    """Element by element, each pattern to the sum of its sign and exponent field: Neal's large superaccumulator (2015).
+    The fractions of 2**11 patterns are together below 2**63."""
+    sums, counts = fields
+    for i in range(tile.size):
+        pattern = np.uint64(tile[i] & keep)
+        k = pattern >> np.uint64(52)
+        if counts[k] == 1 << 11:
+            _empty(np.int64(k), sums, counts, origin, limbs)
+        sums[k] += pattern
+        counts[k] += 1
 
 
 @_jit
@@ -286,7 +288,7 @@ def _each64_squared(tile: Any, origin: Any, limbs: Any) -> None:
 
 @_jit
 def _tile64(
-    tile: Any, keep: Any, squares: Any, origin: Any, limbs: Any, rest: Any, other: Any, spare: Any, sums: Any
+    tile: Any, keep: Any, squares: Any, origin: Any, limbs: Any, rest: Any, other: Any, spare: Any, fields: Any
 ) -> Any:
     flags = 0
     most, least = _bounds(tile)
@@ -317,8 +319,8 @@ def _tile64(
             _levels(other, count, 2 * top - 53, 2 * unit, origin, limbs)
     elif top > 1000 or top - unit > _WILD:
         # The anchors would overflow, or the levels be many.
-        _each64(tile, keep, sums)
-        flags |= _IN_SUMS
+        _each64(tile, keep, origin, limbs, fields)
+        flags |= _IN_FIELDS
     elif top - unit <= _HELD + _STEP:
         first = max(top - _HELD, unit)
         anchor, second = _anchor(first), _anchor(unit)
@@ -334,17 +336,20 @@ def _tile64(
 
 @_jit
 def add_float64(
-    bits: Any, keep: Any, squares: Any, origin: Any, limbs: Any, rest: Any, other: Any, spare: Any, sums: Any
+    bits: Any, keep: Any, squares: Any, origin: Any, limbs: Any, rest: Any, other: Any, spare: Any, fields: Any
 ) -> Any:
     """As `add_float32`, of float64 elements (int64) masked by `keep`; `rest`, `other` (float64) and `spare` (int64)
-    have TILE64, and `sums` (int64) has the shape SUMS64 and is 0."""
+    have TILE64; `fields` are two arrays (uint64, int16) of FIELDS64 zeros."""
     flags = 0
     for at in range(0, bits.size, TILE64):
-        flags |= _tile64(bits[at : at + TILE64], keep, squares, origin, limbs, rest, other, spare, sums)
-    if flags & _IN_SUMS:
-        _deposit_sums(sums, origin, limbs)
+        flags |= _tile64(bits[at : at + TILE64], keep, squares, origin, limbs, rest, other, spare, fields)
+    if flags & _IN_FIELDS:
+        sums, counts = fields
+        for k in range(FIELDS64):
+            if counts[k]:
+                _empty(np.int64(k), sums, counts, origin, limbs)
     resolve(limbs)
-    return flags & ~_IN_SUMS
+    return flags & ~_IN_FIELDS
 
 
 # products of two arrays ------------------------------------------------------------------------------------------
