@@ -259,7 +259,7 @@ class Job(Answer):
                 ("value", value),
                 ("why", why),
                 ("owner", self.owner),
-                ("submitted", f"{self.created_at:%Y-%m-%d %H:%M:%S}"),
+                ("submitted", f"{self.created_at.astimezone():%Y-%m-%d %H:%M:%S}"),
             ],
         )
 

@@ -36,7 +36,14 @@ def show_all(
         output.lines(found)
         return
     rows = (
-        [one.id, one.name, one.owner, one.dtype, "×".join(map(str, one.shape)), f"{one.last_used_at:%Y-%m-%d}"]
+        [
+            one.id,
+            one.name,
+            one.owner,
+            one.dtype,
+            "×".join(map(str, one.shape)),
+            f"{one.last_used_at.astimezone():%Y-%m-%d}",
+        ]
         for one in found
     )
     output.table(("id", "name", "owner", "dtype", "shape", "last used"), rows)
@@ -71,8 +78,7 @@ def show(context: typer.Context, dataset_id: Id, as_json: Json = False) -> None:
             [
                 *(("id", found.id), ("name", found.name or None), ("owner", found.owner), ("dtype", found.dtype)),
                 *(("shape", "×".join(map(str, found.shape))), ("bytes", found.bytes)),
-                *(("uploaded", f"{found.created_at:%Y-%m-%d %H:%M:%S}"),),
-                *(("last used", f"{found.last_used_at:%Y-%m-%d %H:%M:%S}"),),
+                *(("uploaded", found.created_at), ("last used", found.last_used_at)),
             ]
         )
 

@@ -65,7 +65,7 @@ def jobs(
 
 
 def _brief(job: Job) -> list[object]:
-    submitted = f"{job.created_at:%m-%d %H:%M:%S}"
+    submitted = f"{job.created_at.astimezone():%m-%d %H:%M:%S}"
     done = job.progress
     state = f"running, {done.done / done.total:.0%}" if job.status == "running" and done.total else state_of(job)
     return [job.id[:8], job.kind, state, job.owner, submitted, subject(job), value(job)]
@@ -120,7 +120,7 @@ def show_job(job: Job, *, as_json: bool) -> None:
             ("about", subject(job) or None),
             ("status", state_of(job)),
             ("waits for", _waits_for(job)),
-            ("starts about", None if job.estimated_start_at is None else f"{job.estimated_start_at:%Y-%m-%d %H:%M:%S}"),
+            ("starts about", job.estimated_start_at),
             ("error", job.error),
             ("value", None if result is None else repr(result.value)),
             ("hex", None if result is None else result.hex),
@@ -129,8 +129,8 @@ def show_job(job: Job, *, as_json: bool) -> None:
             *scalars.items(),
             ("owner", job.owner),
             ("tags", " ".join(f"{name}:{text}" for name, text in job.tags.items()) or None),
-            ("submitted", f"{job.created_at:%Y-%m-%d %H:%M:%S}"),
-            ("finished", None if job.finished_at is None else f"{job.finished_at:%Y-%m-%d %H:%M:%S}"),
+            ("submitted", job.created_at),
+            ("finished", job.finished_at),
             ("worker", job.worker),
             *((f"part {child.name}", f"{child.status}, {child.kind} {child.id}") for child in job.children or ()),
         ]
@@ -140,7 +140,8 @@ def show_job(job: Job, *, as_json: bool) -> None:
 def _waits_for(job: Job) -> str | None:
     if job.hold is None:
         return None
-    until = "another of the owner's jobs ends" if job.hold.until is None else f"{job.hold.until:%Y-%m-%d %H:%M}"
+    then = job.hold.until
+    until = "another of the owner's jobs ends" if then is None else f"{then.astimezone():%Y-%m-%d %H:%M}"
     return f"the owner's quota ({job.hold.quota}, {job.hold.limit:g}), until {until}"
 
 

@@ -5,6 +5,7 @@ import json
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 import typer
@@ -89,6 +90,8 @@ def _cell(value: object) -> str:
         return ""
     if isinstance(value, float):
         return f"{value:.4g}"
+    if isinstance(value, datetime):
+        return f"{value.astimezone():%Y-%m-%d %H:%M:%S}"  # by the clock of whoever reads it
     return escape(f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value))
 
 

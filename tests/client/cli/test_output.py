@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,17 @@ def test_no_id_is_cut_on_a_narrow_terminal(capsys: pytest.CaptureFixture[str], m
     assert lines[1].startswith("5f0cbe4b  running, 3 %  sum")
     assert "4.986e+04" in lines[1]
     assert "…" not in "".join(lines)
+
+
+def test_times_are_those_of_the_reader(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        output.facts([("submitted", datetime(2026, 11, 21, 20, 30, tzinfo=UTC)), ("finished", None)])
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert capsys.readouterr().out == "submitted  2026-11-22 05:30:00\n"
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="only Linux has a device that is always full")
