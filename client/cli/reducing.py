@@ -7,7 +7,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from app.results.json_value import hex_of
+from app.results.json_value import check_length, hex_of
 from client import local
 from client.cli import output
 from client.cli.completion import complete_op
@@ -120,6 +120,7 @@ def _reduce_locally(
 ) -> None:
     try:
         result = local.reduce(array, op, other=other, **given)
+        check_length(result.value)
     except KernelError as error:
         code = Exit.NOT_INSTALLED if error.reason == "unavailable" else Exit.USAGE
         raise fail(str(error), code) from None

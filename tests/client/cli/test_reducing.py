@@ -38,6 +38,7 @@ def test_what_cannot_be_reduced_is_said(shell: Shell) -> None:
     (shell.folder / "text.npy").write_text("1, 2, 3")
     (shell.folder / "half.npy").write_bytes((shell.folder / "large.npy").read_bytes()[:-1])
     np.save(shell.folder / "complex.npy", np.array([1j]))
+    np.save(shell.folder / "many.npy", np.full(2000, 2**31 - 1))
     for words, code, expected in (
         (("reduce", "missing.npy"), 2, "missing.npy"),
         (("reduce", "text.npy"), 2, "is not a whole .npy file"),
@@ -45,6 +46,7 @@ def test_what_cannot_be_reduced_is_said(shell: Shell) -> None:
         (("reduce", "complex.npy"), 2, "complex128"),
         (("reduce", "samples.npy", "--op", "sun"), 4, "  op: unknown op 'sun'; known: sum, mean,"),
         (("reduce", "samples.npy", "--op", "sun", "--local"), 2, "unknown op 'sun'"),
+        (("reduce", "many.npy", "--op", "prod", "--local"), 2, "an integer of 62000 bits, longer than"),
         (("reduce", "samples.npy", "--local", "--backend", "cuda"), 2, "computes on the CPU"),
         (("reduce", "samples.npy", "--op", "dot"), 4, "other"),
     ):
