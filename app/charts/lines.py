@@ -90,13 +90,11 @@ def line_chart(words: Words, x: Axis, y: Axis, lines: Sequence[Line], levels: Se
     # Without a legend: the subtitle says what is dashed.
     dashes = altair.Scale(domain=kinds, range=[_DASHES[kind] for kind in kinds])
     dash = altair.StrokeDash("kind:N", scale=dashes, legend=None)
+    points = [point for line in lines for point in line.points]
+    heights = [*(point.y for point in points), *(level.y for level in levels)]
     base = altair.Chart(inline(rows)).encode(
-        x=altair.X(
-            "x:Q", title=x.title, scale=_scale(x), axis=_ticks(x, [point.x for one in lines for point in one.points])
-        ),
-        y=altair.Y(
-            "y:Q", title=y.title, scale=_scale(y), axis=_ticks(y, [point.y for one in lines for point in one.points])
-        ),
+        x=altair.X("x:Q", title=x.title, scale=_scale(x), axis=_ticks(x, [point.x for point in points])),
+        y=altair.Y("y:Q", title=y.title, scale=_scale(y), axis=_ticks(y, heights)),
         color=colour,
         shape=shape,
     )
@@ -104,7 +102,7 @@ def line_chart(words: Words, x: Axis, y: Axis, lines: Sequence[Line], levels: Se
         base.mark_line(strokeWidth=1.8).encode(strokeDash=dash, detail="kind:N"),
         base.mark_point(filled=True, size=45, opacity=1),
     ]
-    if any(point.low is not None for line in lines for point in line.points):
+    if any(point.low is not None for point in points):
         layers.insert(1, base.mark_rule(strokeWidth=1.2).encode(y="low:Q", y2="high:Q"))
     rules, words = across(words, levels)
     layers += rules

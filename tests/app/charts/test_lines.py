@@ -1,8 +1,9 @@
+import json
 import re
 
 import pytest
 
-from app.charts.lines import Axis, Line, Point, Words, line_chart, significant
+from app.charts.lines import Axis, Level, Line, Point, Words, line_chart, significant
 from app.charts.render import svg
 from tests.app.charts.rows import rows_of
 
@@ -17,6 +18,12 @@ def test_a_logarithmic_axis_leaves_out_what_it_cannot_show() -> None:
 def test_a_linear_one_shows_zero() -> None:
     chart = line_chart(WORDS, Axis("n", log=False), Axis("error", log=False), [Line("a", [Point(0, 0.0)])])
     assert [(row["x"], row["y"]) for row in rows_of(chart)] == [(0, 0.0)]
+
+
+def test_ticks_reach_up_to_the_highest_level() -> None:
+    line = Line("a", [Point(1, 0.01), Point(10, 7.0)])
+    chart = line_chart(WORDS, Axis("n"), Axis("GB/s"), [line], [Level(35.0, "ceiling 35 GB/s")])
+    assert json.loads(chart.spec)["layer"][0]["encoding"]["y"]["axis"]["values"] == [0.01, 0.1, 1, 10]
 
 
 def test_a_long_subtitle_makes_the_picture_no_wider() -> None:
