@@ -1,11 +1,13 @@
 from collections.abc import Callable
+from dataclasses import replace
 
 import httpx
 import pytest
 
 from tests.app.api import RESULT, Api
 from tests.app.dashboard.conftest import Window
-from tests.app.results.studies import accuracy_point, accuracy_result
+from tests.app.results.points import POINT
+from tests.app.results.studies import RUN, accuracy_point, accuracy_result
 
 Windows = Callable[[str | None], Window]
 
@@ -66,6 +68,19 @@ def test_a_study_is_told_in_tables_as_its_report_is(ann: Window, api: Api) -> No
     page = ann.get(f"/jobs/{job}").text
     assert "bound_formula" not in page.replace(" ", "_")
     assert f'href="/v1/reports/{job}"' in page
+
+
+def test_benchmarks_without_a_case_in_common_are_told_to_be_so(ann: Window, api: Api) -> None:
+    ids = []
+    for n in (1000, 2000):
+        spec = {"kind": "benchmark", "strategies": ["single_pass"], "sizes": [n], "caches": ["cold"], "backend": "cuda"}
+        ids.append(str(api.client().post("/v1/jobs", json=spec).json()["id"]))
+        counts = {"cases": 1, "measured": 1, "skipped": 0, "failed": 0, "suspect": 0}
+        result = {**counts, "ceiling_gbps": None, "peak_gbps": None, **RUN}
+        api.finish(api.claim(ids[-1]), result, [replace(POINT, n=n, bytes=4 * n)])
+    page = ann.get("/compare", params={"job": ids}).text
+    assert "No case was measured by both." in page
+    assert "2 left out" in page
 
 
 def test_a_page_within_a_section_shows_which(ann: Window, api: Api) -> None:
