@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.dtypes import DType, dtype_of
+from kernels.dtypes import DType, Kind, dtype_of
 
 
 class Source(Protocol):
@@ -21,7 +21,7 @@ class Source(Protocol):
     def count(self) -> int: ...
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
-        """Elements start … stop−1 on the host, shape (stop − start,), native byte order."""
+        """Elements start … stop−1 on the host, shape (stop − start,), native byte order; True is the byte 1."""
         ...
 
 
@@ -43,7 +43,9 @@ class ArraySource:
         # reshape of a C-contiguous map is a view: nothing is read before it is used. Of any other layout it would be a
         # copy of everything, where `flat` copies the piece.
         flat = self.array.reshape(-1) if self.array.flags.c_contiguous else self.array.flat
-        return np.asarray(flat[start:stop], dtype=self.dtype.numpy)
+        piece = np.asarray(flat[start:stop], dtype=self.dtype.numpy)
+        # A file's True may be any byte but 0, and kernels add up bytes.
+        return piece.view(np.uint8) != 0 if self.dtype.kind is Kind.BOOL else piece
 
 
 @dataclass(frozen=True)
