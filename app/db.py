@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from psycopg.conninfo import make_conninfo
 from sqlalchemy import Connection, create_engine
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
@@ -54,9 +55,12 @@ def first_line(error: OperationalError) -> str:
     return str(error.orig).strip().splitlines()[0]
 
 
-def libpq_url(url: str) -> str:
-    """`url` for psycopg itself."""
-    return database_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
+def conninfo(url: str) -> str:
+    """`url` for psycopg itself, in libpq's words: SQLAlchemy writes a url's spaces as +, libpq takes them for +."""
+    said = database_url(url)
+    several = {name: value if isinstance(value, str) else ",".join(value) for name, value in said.query.items()}
+    given = {"user": said.username, "password": said.password, "host": said.host, "port": said.port}
+    return make_conninfo("", **{**given, "dbname": said.database, **several})
 
 
 def _connect_args(application: str, more_options: str = "") -> dict[str, object]:

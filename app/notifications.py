@@ -12,7 +12,7 @@ import psycopg
 import structlog
 
 from app.channels import ACCESS, JOB
-from app.db import NOTICES_LOSS, libpq_url
+from app.db import NOTICES_LOSS, conninfo
 
 LOOK_AGAIN_S = 1.0
 _FIRST_PAUSE_S = 0.05
@@ -42,7 +42,7 @@ class Notifications:
     """Listens until closed; reconnects by itself. `on_access` is called when tokens may have changed."""
 
     def __init__(self, database_url: str, on_access: Callable[[], None]) -> None:
-        self._url = libpq_url(database_url)
+        self._url = conninfo(database_url)
         self._on_access = on_access
         self._watches: dict[str, set[Watch]] = {}
         self._task: asyncio.Task[None] | None = None

@@ -7,7 +7,7 @@ import psycopg
 from psycopg import sql
 
 from app.channels import QUEUE
-from app.db import NOTICES_LOSS, libpq_url
+from app.db import NOTICES_LOSS, conninfo
 from worker.stop import Stop
 
 KEY = 0x77_66_6C_64
@@ -24,7 +24,7 @@ class Leadership:
 
     def __init__(self, url: str) -> None:
         self._connection = psycopg.connect(
-            libpq_url(url),
+            conninfo(url),
             autocommit=True,
             application_name="warpfold-dispatcher-leader",
             connect_timeout=5,

@@ -1,17 +1,31 @@
 import asyncio
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import OperationalError
 
-from app.db import DATABASE_LOST, BlockingDatabase, Database, database_url, libpq_url
+from app.db import DATABASE_LOST, BlockingDatabase, Database, conninfo, database_url
 from tests.servers import Servers, restart
 
 
 def test_any_scheme_of_postgres_is_taken() -> None:
     for scheme in ("postgres", "postgresql", "postgresql+psycopg"):
         assert database_url(f"{scheme}://u:p@h/d").drivername == "postgresql+psycopg"
-        assert libpq_url(f"{scheme}://u:p@h/d") == "postgresql://u:p@h/d"
+        assert conninfo_to_dict(conninfo(f"{scheme}://u:p@h/d")) == {
+            "user": "u",
+            "password": "p",
+            "host": "h",
+            "dbname": "d",
+        }
+
+
+def test_a_socket_in_a_folder_with_a_space_is_found_by_libpq_too() -> None:
+    said = conninfo("postgresql://us%20er:p%2Bw%20d@/x?host=/home/ada/my%20clone/postgres&sslmode=disable")
+    assert conninfo_to_dict(said) == {
+        **{"user": "us er", "password": "p+w d", "dbname": "x"},
+        **{"host": "/home/ada/my clone/postgres", "sslmode": "disable"},
+    }
 
 
 def write(connection: Connection, fail: bool = False) -> None:

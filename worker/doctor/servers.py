@@ -10,7 +10,7 @@ from alembic.script import ScriptDirectory
 
 import migrations
 from app.config import Settings
-from app.db import libpq_url
+from app.db import conninfo
 from worker.doctor.finding import Finding, absent, broken, poor, well
 from worker.embedded.redis import redis_program
 from worker.embedded.server import ServerMissing
@@ -28,7 +28,7 @@ def look_at_servers(settings: Settings) -> Iterator[Finding]:
 
 def _postgres(url: str) -> Finding:
     try:
-        with psycopg.connect(libpq_url(url), connect_timeout=3, autocommit=True) as connection:
+        with psycopg.connect(conninfo(url), connect_timeout=3, autocommit=True) as connection:
             version = connection.info.server_version
             row = connection.execute("select to_regclass('alembic_version') is not null").fetchone()
             found = row is not None and row[0]
