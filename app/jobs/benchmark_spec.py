@@ -2,7 +2,8 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic.config import JsonDict
 
 from app.jobs.fields import (
     MAX_ELEMENTS,
@@ -18,13 +19,36 @@ from app.jobs.fields import (
 from kernels.bench import Axes, Cache, Rule
 from kernels.bench.axes import check_axis
 from kernels.bench.data import Data
-from kernels.catalog import AUTO, strategies
+from kernels.catalog import AUTO, strategies, strategy_names
 from kernels.errors import InvalidInput
-from kernels.ops import op_named
+from kernels.ops import OPS, op_named
 
 MAX_VALUES = 1000
 """Of one axis; their product is bounded by `kernels.bench.MAX_CASES`."""
 
+
+def _measured(strategy: str) -> str:
+    if strategy == AUTO:
+        raise InvalidInput("name the strategies to be measured; 'auto' is none")
+    return strategy
+
+
+def _of_one_array(op: str) -> str:
+    if op_named(op).sources > 1:
+        raise InvalidInput(f"{op} takes two arrays, and a benchmark has one")
+    return op
+
+
+def _offer_measured(schema: JsonDict) -> None:
+    schema["enum"] = [name for name in strategy_names() if name != AUTO]
+
+
+MeasuredStrategy = Annotated[StrategyName, AfterValidator(_measured), Field(json_schema_extra=_offer_measured)]
+OpOfOneArray = Annotated[
+    OpName,
+    AfterValidator(_of_one_array),
+    Field(json_schema_extra={"enum": [op.name for op in OPS.values() if op.sources == 1]}),
+]
 Size = Annotated[int, Field(ge=1, le=MAX_ELEMENTS, strict=True)]
 
 
@@ -53,8 +77,8 @@ class BenchmarkSpec(JobOptions):
     )
 
     kind: Literal["benchmark"]
-    strategies: Listed[StrategyName] = Field(max_length=MAX_VALUES, description="by name; `auto` is none")
-    ops: Listed[OpName] = Field(("sum",), max_length=MAX_VALUES)
+    strategies: Listed[MeasuredStrategy] = Field(max_length=MAX_VALUES)
+    ops: Listed[OpOfOneArray] = Field(("sum",), max_length=MAX_VALUES)
     dtypes: Listed[DTypeName] = Field(("float32",), max_length=MAX_VALUES)
     sizes: Listed[Size] = Field(max_length=MAX_VALUES, description="numbers of elements")
     caches: Listed[Cache] = Field(
@@ -83,11 +107,6 @@ class BenchmarkSpec(JobOptions):
 
     @model_validator(mode="after")
     def _measurable(self) -> Self:
-        if AUTO in self.strategies:
-            raise InvalidInput("name the strategies to be measured; 'auto' is none", "strategies")
-        for op in self.ops:
-            if op_named(op).sources > 1:
-                raise InvalidInput(f"{op} takes two arrays, and a benchmark has one", "ops")
         axes = self.axes()  # checks their lengths and their product
         if self.distribution is None and self.parameters:
             raise InvalidInput("parameters are of a distribution, and none is named", "parameters")
@@ -99,8 +118,11 @@ class BenchmarkSpec(JobOptions):
             return self
         known = self.backends()
         if not known:
+            apart = ", ".join(
+                f"{device} knows {', '.join(self._known_on(device)) or 'none'}" for device in ("cpu", "cuda")
+            )
             raise InvalidInput(
-                "there is no device that knows all of these strategies: measure them apart", "strategies"
+                f"no device knows all of these strategies ({apart}): name both in `devices`", "strategies"
             )
         if self.backend not in ("auto", *known):
             raise InvalidInput(f"these strategies run on {' and '.join(known)}, not on {self.backend}", "backend")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 from kernels.accuracy.methods import method_named
 from kernels.accuracy.point import Case
-from kernels.bench.axes import check_axis
+from kernels.bench.axes import check_axis, check_product
 from kernels.dtypes import DTYPES
 from kernels.errors import InvalidInput
 
@@ -19,8 +19,8 @@ MAX_POINTS = 4096
 class Axes:
     """The values of each axis, in the order wanted.
 
-    Raises InvalidInput naming the axis that is empty, repeats a value or holds one that is not known, or "axes" when
-    there are more than MAX_POINTS combinations.
+    Raises InvalidInput naming the axis that is empty, repeats a value or holds one that is not known, or the longest
+    one when there are more than MAX_POINTS combinations.
     """
 
     methods: tuple[str, ...]
@@ -30,16 +30,16 @@ class Axes:
     sizes: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        for axis in fields(self):
-            check_axis(axis.name, getattr(self, axis.name))
+        axes = {axis.name: getattr(self, axis.name) for axis in fields(self)}
+        for name, values in axes.items():
+            check_axis(name, values)
         for name in self.methods:
             method_named(name, "methods")
         _among(self.ops, OPS, "ops")
         _among(self.dtypes, FLOATS, "dtypes")
         if min(self.sizes) < 1:
             raise InvalidInput("an array has at least one element", "sizes")
-        if len(self) > MAX_POINTS:
-            raise InvalidInput(f"the axes multiply to {len(self)} points; the most is {MAX_POINTS}", "axes")
+        check_product(axes, MAX_POINTS)
 
     def __len__(self) -> int:
         return math.prod(len(getattr(self, axis.name)) for axis in fields(self))

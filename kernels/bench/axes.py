@@ -1,7 +1,7 @@
 """What a benchmark varies: the product of a few lists of names and sizes, bounded."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
 
@@ -25,6 +25,14 @@ def check_axis(name: str, values: Sequence[object], *, may_be_empty: bool = Fals
         raise InvalidInput("an axis lists each value once", name)
 
 
+def check_product(axes: Mapping[str, Sequence[object]], most: int) -> None:
+    """Raise InvalidInput naming the longest axis if they have more than `most` combinations."""
+    product = math.prod(map(len, axes.values()))
+    if product > most:
+        longest = max(axes, key=lambda name: len(axes[name]))
+        raise InvalidInput(f"{' × '.join(axes)} make {product:,} points; the most is {most:,}", longest)
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """One combination: `strategy` reduces `n` elements of `dtype` by `op`."""
@@ -40,7 +48,7 @@ class Case:
 class Axes:
     """The values of each axis, in the order wanted.
 
-    Raises InvalidInput naming the axis that is empty or repeats a value, or "axes" when there are more than
+    Raises InvalidInput naming the axis that is empty or repeats a value, or the longest one when there are more than
     MAX_CASES combinations.
     """
 
@@ -51,10 +59,10 @@ class Axes:
     caches: tuple[Cache, ...] = (Cache.COLD, Cache.HOT)
 
     def __post_init__(self) -> None:
-        for axis in fields(self):
-            check_axis(axis.name, getattr(self, axis.name))
-        if len(self) > MAX_CASES:
-            raise InvalidInput(f"the axes multiply to {len(self)} cases; the most is {MAX_CASES}", "axes")
+        axes = {axis.name: getattr(self, axis.name) for axis in fields(self)}
+        for name, values in axes.items():
+            check_axis(name, values)
+        check_product(axes, MAX_CASES)
 
     def __len__(self) -> int:
         return math.prod(len(getattr(self, axis.name)) for axis in fields(self))

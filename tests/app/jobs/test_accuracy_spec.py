@@ -58,7 +58,7 @@ def test_the_documented_examples_are_specs(model: type[AccuracySpec | ThreeNumbe
         ({"ops": ["max"]}, "ops.0", "prod"),
         ({"sizes": []}, "sizes", "at least one value"),
         ({"sizes": [0]}, "sizes.0", "greater than or equal to 1"),
-        ({"sizes": list(range(1, 1000))}, "axes", "the most is 4096"),
+        ({"sizes": list(range(1, 1000))}, "sizes", "the most is 4,096"),
         ({"permutations": 65}, "permutations", "less than or equal to 64"),
         ({"parameters": {"uniform": {"low": 0}}}, "parameters.uniform", "not among the distributions"),
         ({"parameters": {"normal": {"std": -1}}}, "parameters.normal.std", "std must be in"),

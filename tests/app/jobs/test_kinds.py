@@ -62,7 +62,8 @@ def test_the_documented_examples_are_specs(model: type[BenchmarkSpec | ClusterSp
     ("changes", "field"),
     [
         ({"strategies": ["exact", "magic"]}, "strategies.1"),
-        ({"strategies": ["auto"]}, "strategies"),
+        ({"strategies": ["auto"]}, "strategies.0"),
+        ({"ops": ["sum", "dot"]}, "ops.1"),
         ({"strategies": []}, "strategies"),
         ({"strategies": ["exact", "exact"]}, "strategies"),
         ({"strategies": ["numpy", "single_pass"]}, "strategies"),
@@ -73,7 +74,7 @@ def test_the_documented_examples_are_specs(model: type[BenchmarkSpec | ClusterSp
         ({"sizes": [10, -1]}, "sizes.1"),
         ({"sizes": [2**41]}, "sizes.0"),
         ({"sizes": [1.5]}, "sizes.0"),
-        ({"sizes": list(range(1, 252))}, "axes"),
+        ({"sizes": list(range(1, 252))}, "sizes"),
         ({"sizes": list(range(1, 1002))}, "sizes"),
         ({"caches": ["warm"]}, "caches.0"),
         ({"backend": "tpu"}, "backend"),
@@ -101,7 +102,7 @@ def test_an_impossible_benchmark_is_422_and_names_the_field(
 
 def test_too_many_cases_are_counted_in_the_answer(refusing: httpx.Client) -> None:
     answer = refusing.post("/v1/jobs", json={**BENCHMARK, "sizes": list(range(1, 252))})
-    assert "multiply to 1004 cases; the most is 1000" in answer.json()["detail"]
+    assert "make 1,004 points; the most is 1,000" in answer.json()["detail"]
 
 
 def test_a_distribution_that_cannot_fill_a_dtype_is_422(refusing: httpx.Client) -> None:

@@ -34,7 +34,7 @@ def test_there_is_a_case_for_every_combination_and_those_on_one_array_follow_eac
         ({"ops": ("max",)}, "ops"),
         ({"dtypes": ("int8",)}, "dtypes"),
         ({"sizes": (0,)}, "sizes"),
-        ({"sizes": tuple(range(1, MAX_POINTS))}, "axes"),
+        ({"sizes": tuple(range(1, MAX_POINTS))}, "sizes"),
     ],
 )
 def test_axes_that_make_no_sense_are_refused_by_name(change: dict[str, Any], field: str) -> None:
