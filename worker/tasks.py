@@ -52,7 +52,8 @@ class Place:
 def run_job(place: Place, job_id: UUID, attempt: int) -> None:
     """Run one attempt of a job from claim to end; does nothing if the attempt is not to be had.
 
-    Raises one of DATABASE_LOST if Postgres cannot be reached for the claim: then nothing has happened.
+    Raises one of DATABASE_LOST if Postgres cannot be reached for the claim: then nothing has happened, or the answer
+    was lost on its way, and the attempt is taken back when its lease expires.
     """
     lease = place.database.step(leases.claim, job_id, attempt, place.worker, place.settings.lease_s)
     if lease is None:
