@@ -68,11 +68,20 @@ def _offered(data: Any) -> object:
         if move is not None:
             return move()
     if hasattr(data, "to_numpy"):
-        return data.to_numpy()
+        return _of_column(data)
     if hasattr(data, "__array_interface__") or hasattr(data, "__array__"):
         return data
     # `device="cpu"` has the producer copy what is elsewhere.
     return np.from_dlpack(data, device="cpu") if hasattr(data, "__dlpack__") else None
+
+
+def _of_column(data: Any) -> object:
+    array = data.to_numpy()
+    # Columns write a null among integers as NaN among floats, which do not hold all of the integers.
+    own = str(getattr(data, "dtype", "")).lower()
+    if own.startswith(("int", "uint")) and array.dtype.kind == "f":
+        raise TypeError(f"a column of {own} with nulls is reduced without them, or with a value for them: say which")
+    return array
 
 
 def _of_torch(torch: Any, data: Any) -> NDArray[Any]:

@@ -108,6 +108,20 @@ def test_integers_that_no_dtype_holds_together_are_not_rounded_in_silence(data: 
     assert as_numpy([float("nan"), float("inf"), 1]).shape == (3,)
 
 
+WITH_NULL = [2**53 + 1, None]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [pandas.Series(WITH_NULL, dtype="Int64"), pandas.Series(WITH_NULL, dtype="UInt64"), polars.Series(WITH_NULL)],
+)
+def test_integers_beside_a_null_are_not_rounded_in_silence(column: Any) -> None:
+    with pytest.raises(TypeError, match="int64 with nulls is reduced without them"):
+        as_numpy(column)
+    kept = column.dropna() if isinstance(column, pandas.Series) else column.drop_nulls()
+    assert as_numpy(kept).tolist() == [2**53 + 1]
+
+
 def test_what_is_no_array_is_refused() -> None:
     with pytest.raises(TypeError, match="a dict is no array"):
         as_numpy({"x": 1})
