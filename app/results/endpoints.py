@@ -14,6 +14,7 @@ from app.auth.bearer import User
 from app.context import Using
 from app.cursors import cursor_of, key_of
 from app.errors import Invalid
+from app.jobs.spec import Kind
 from app.openapi import answers
 from app.results import repository
 from app.results.export import CSV, PARQUET, csv_of, parquet_of
@@ -60,7 +61,7 @@ async def page(
     request: Request,
     user: User,
     context: Using,
-    kind: Name | None = None,
+    kind: Kind | None = None,
     op: Name | None = None,
     dtype: Name | None = None,
     strategy: Name | None = None,

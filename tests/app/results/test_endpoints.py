@@ -90,6 +90,7 @@ def test_pages_meet_without_gap_or_overlap(api: Api, http: httpx.Client) -> None
 @pytest.mark.parametrize(
     ("query", "field"),
     [
+        ("kind=nonsense", "kind"),
         ("n_min=-1", "n_min"),
         ("n_max=many", "n_max"),
         (f"n_max={2**63}", "n_max"),
