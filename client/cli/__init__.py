@@ -1,6 +1,7 @@
 """The `warpfold` command line."""
 
 import sys
+from contextlib import suppress
 from importlib.metadata import version
 from typing import Annotated
 
@@ -56,7 +57,23 @@ def build() -> typer.Typer:
 def main() -> None:
     """Entry point of the `warpfold` script."""
     try:
-        build()()
+        try:
+            build()()
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # who reads the output has read enough
+        _drop_output()
+        sys.exit(Exit.FAILED)
     except OSError as error:  # a full disk, a file that may not be read or written
+        _drop_output()
         named = f"{error.filename}: " if error.filename else ""
         sys.exit(fail(f"{named}{error.strerror or error}", Exit.USAGE).exit_code)
+
+
+def _drop_output() -> None:
+    """Close standard output if it cannot be written: Python would try again when it ends, and complain."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with suppress(OSError):
+            sys.stdout.close()

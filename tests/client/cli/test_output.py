@@ -1,10 +1,12 @@
 """What is printed where there is little room, and none at all."""
 
+import os
 import subprocess
 import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 
@@ -34,9 +36,24 @@ def test_times_are_those_of_the_reader(capsys: pytest.CaptureFixture[str], monke
     assert capsys.readouterr().out == "submitted  2026-11-22 05:30:00\n"
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.skipif(not FULL.exists(), reason="only Linux has a device that is always full")
-def test_a_full_disk_is_said_in_a_sentence() -> None:
+def test_a_full_disk_is_said_in_a_sentence(unbuffered: str) -> None:
     with FULL.open("w") as full:
-        words = [sys.executable, "-m", "client", "submit", "--values", "1", "--dry-run"]
-        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        done = _dry_run(full, unbuffered)
     assert (done.returncode, done.stderr) == (2, "warpfold: No space left on device\n")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_who_has_read_enough_hears_no_complaint(unbuffered: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as closed:
+        done = _dry_run(closed, unbuffered)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def _dry_run(stdout: TextIO, unbuffered: str) -> "subprocess.CompletedProcess[str]":
+    words = [sys.executable, "-m", "client", "submit", "--values", "1", "--dry-run"]
+    environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
+    return subprocess.run(words, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False, env=environment)
