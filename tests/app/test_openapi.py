@@ -69,7 +69,7 @@ def test_schemathesis_finds_no_server_error_and_no_answer_beside_the_document(ow
                 *("run", f"{api.url}/openapi.json", "--header", f"Authorization: Bearer {api.tokens['root']}"),
                 *("--exclude-operation-id", _REVOKE),  # it would soon find the token that it comes with
                 *("--checks", ",".join(_CHECKS), "--max-examples", "10", "--seed", "1"),
-                *("--request-timeout", "60", "--suppress-health-check", "all", "--warnings", "off"),
+                *("--request-timeout", "20", "--suppress-health-check", "all", "--warnings", "off"),
             ],
             check=False,
             cwd=tmp_path,
