@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 from kernels.accuracy.methods import method_named
 from kernels.accuracy.point import Case
-from kernels.bench.axes import check_axis, check_product
+from kernels.bench.axes import check_axes
 from kernels.dtypes import DTYPES
 from kernels.errors import InvalidInput
 
@@ -30,16 +30,13 @@ class Axes:
     sizes: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        axes = {axis.name: getattr(self, axis.name) for axis in fields(self)}
-        for name, values in axes.items():
-            check_axis(name, values)
+        check_axes({axis.name: getattr(self, axis.name) for axis in fields(self)}, MAX_POINTS)
         for name in self.methods:
             method_named(name, "methods")
         _among(self.ops, OPS, "ops")
         _among(self.dtypes, FLOATS, "dtypes")
         if min(self.sizes) < 1:
             raise InvalidInput("an array has at least one element", "sizes")
-        check_product(axes, MAX_POINTS)
 
     def __len__(self) -> int:
         return math.prod(len(getattr(self, axis.name)) for axis in fields(self))

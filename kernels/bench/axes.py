@@ -25,8 +25,10 @@ def check_axis(name: str, values: Sequence[object], *, may_be_empty: bool = Fals
         raise InvalidInput("an axis lists each value once", name)
 
 
-def check_product(axes: Mapping[str, Sequence[object]], most: int) -> None:
-    """Raise InvalidInput naming the longest axis if they have more than `most` combinations."""
+def check_axes(axes: Mapping[str, Sequence[object]], most: int) -> None:
+    """`check_axis` for each by name; raise InvalidInput naming the longest if they have over `most` combinations."""
+    for name, values in axes.items():
+        check_axis(name, values)
     product = math.prod(map(len, axes.values()))
     if product > most:
         longest = max(axes, key=lambda name: len(axes[name]))
@@ -59,10 +61,7 @@ class Axes:
     caches: tuple[Cache, ...] = (Cache.COLD, Cache.HOT)
 
     def __post_init__(self) -> None:
-        axes = {axis.name: getattr(self, axis.name) for axis in fields(self)}
-        for name, values in axes.items():
-            check_axis(name, values)
-        check_product(axes, MAX_CASES)
+        check_axes({axis.name: getattr(self, axis.name) for axis in fields(self)}, MAX_CASES)
 
     def __len__(self) -> int:
         return math.prod(len(getattr(self, axis.name)) for axis in fields(self))

@@ -90,10 +90,7 @@ class _Integers:
         self._total = 0
         self._count = 0
         signed = dtype.kind is Kind.INT
-        self._add: Callable[[NDArray[Any]], tuple[int, ...]]
-        if dtype.kind is Kind.BOOL:
-            self._add = _true
-        elif terms is Terms.PRODUCTS:
+        if terms is Terms.PRODUCTS:
             self._add = integers.add_signed_squares if signed else integers.add_unsigned_squares
         elif magnitudes and signed:
             self._add = integers.add_magnitudes
@@ -113,11 +110,6 @@ class _Integers:
     def state(self) -> ExactState:
         flags = Flags.NOT_NEGATIVE_ZERO if self._count else Flags.NONE
         return ExactState(self._terms, self._total << -ORIGIN[self._terms], self._count, flags)
-
-
-def _true(elements: NDArray[np.uint8]) -> tuple[int]:
-    """How many bytes are not 0, each of which is True in an array of bool: their sum, and that of their squares."""
-    return (int(np.count_nonzero(elements)),)
 
 
 def units_of(limbs: NDArray[np.int64]) -> int:
