@@ -32,7 +32,7 @@ def check_axes(axes: Mapping[str, Sequence[object]], most: int) -> None:
     product = math.prod(map(len, axes.values()))
     if product > most:
         longest = max(axes, key=lambda name: len(axes[name]))
-        raise InvalidInput(f"{' × '.join(axes)} make {product:,} points; the most is {most:,}", longest)
+        raise InvalidInput(f"{' × '.join(axes)} make {product:,} combinations; the most is {most:,}", longest)
 
 
 @dataclass(frozen=True, slots=True)

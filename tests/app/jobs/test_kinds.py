@@ -102,7 +102,7 @@ def test_an_impossible_benchmark_is_422_and_names_the_field(
 
 def test_too_many_cases_are_counted_in_the_answer(refusing: httpx.Client) -> None:
     answer = refusing.post("/v1/jobs", json={**BENCHMARK, "sizes": list(range(1, 252))})
-    assert "make 1,004 points; the most is 1,000" in answer.json()["detail"]
+    assert "make 1,004 combinations; the most is 1,000" in answer.json()["detail"]
 
 
 def test_a_distribution_that_cannot_fill_a_dtype_is_422(refusing: httpx.Client) -> None:

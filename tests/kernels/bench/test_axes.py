@@ -32,7 +32,7 @@ def test_strategies_to_be_compared_follow_each_other_on_the_same_data() -> None:
 
 def test_a_thousand_cases_are_allowed_and_one_more_value_is_not() -> None:
     assert len(axes(sizes=tuple(range(250)))) == MAX_CASES
-    with pytest.raises(InvalidInput, match="caches make 1,004 points; the most is 1,000") as caught:
+    with pytest.raises(InvalidInput, match="caches make 1,004 combinations; the most is 1,000") as caught:
         axes(sizes=tuple(range(251)))
     assert caught.value.field == "sizes"
 
