@@ -60,17 +60,17 @@ struct DotSum {
             if (!all_finite(x) || !all_finite(y)) specials.set_aside(x, y);
             specials.look(x, y);
         } else {
-            Span<T> of_x(x), of_y(y);
+            Extent<T> of_x = extent_of(x), of_y = extent_of(y);
             if (!of_x.all_finite() || !of_y.all_finite()) {
                 specials.set_aside(x, y);
-                of_x = Span<T>(x);
-                of_y = Span<T>(y);
+                of_x = extent_of(x);
+                of_y = extent_of(y);
             }
             specials.look(x, y);
-            const Range span{of_x.lowest() + of_y.lowest(), of_x.highest() + of_y.highest()};
-            if (!window.holds(span)) {
+            const Range exponents{of_x.lowest_factor() + of_y.lowest_factor(), of_x.highest() + of_y.highest()};
+            if (!window.holds(exponents)) {
                 if (of_x.all_zero() || of_y.all_zero()) return;
-                inside = move(span);
+                inside = move(exponents);
             }
         }
         if (left < x.SIZE) {
@@ -83,14 +83,12 @@ struct DotSum {
         for (int at = 0; at < x.SIZE; ++at) terms.add(widen(x[at]), widen(y[at]));
     }
 
-    __device__ bool move(const Range& span) {
-        if (misses++ < PATIENCE) return false;
-        Range there;
+    __device__ bool move(const Range& exponents) {
         int top;
-        if (!window_around<Added>(span, top, there)) return false;
+        if (misses++ < PATIENCE || !window_around<Added>(exponents, top)) return false;
         terms.flush();
         terms.move(top);
-        window = there;
+        window = Added::range(top);
         left = Added::BUDGET;
         misses = 0;
         return true;
@@ -102,8 +100,8 @@ struct DotSum {
 #pragma unroll
         for (int at = 0; at < x.SIZE; ++at) {
             const Wide<T> a = widen(x[at]), b = widen(y[at]);
-            const int exponent = exponent_of<T>(key_of(a)) + exponent_of<T>(key_of(b));
-            if (window.holds({exponent, exponent}))
+            const uint32 key = key_of(a), other = key_of(b);
+            if (window.holds({factor_of<T>(key) + factor_of<T>(other), exponent_of<T>(key) + exponent_of<T>(other)}))
                 terms.add(a, b);
             else
                 terms.add_slowly(a, b);

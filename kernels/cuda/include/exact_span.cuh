@@ -25,28 +25,70 @@ __device__ int exponent_of(uint32 key) {
     return (field ? field : 1) - KEY_BIAS<T>;
 }
 
-// The largest key of a tile, and the smallest that is not zero, less one: two integer comparisons an element.
+// The exponent of a factor from below. The product of float64 is rounded to its own last place, for which the size of a
+// subnormal counts: at least 2^-1074.
 template <class T>
-struct Span {
+__device__ int factor_of(uint32 key) {
+    return sizeof(T) == 8 && key >> KEY_SHIFT<T> == 0 ? -1074 : exponent_of<T>(key);
+}
+
+// The largest key of some elements, and the smallest that is not zero, less one.
+template <class T>
+struct Extent {
     uint32 largest = 0, smallest = ~0u;
 
-    template <int FLIGHT>
-    __device__ explicit Span(const Tile<T, FLIGHT>& tile) {
-#pragma unroll
-        for (int at = 0; at < tile.SIZE; ++at) {
-            const uint32 key = key_of(widen(tile[at]));
-            largest = largest > key ? largest : key;
-            smallest = smallest < key - 1 ? smallest : key - 1;
-        }
-    }
     __device__ bool all_zero() const { return largest == 0; }
     __device__ bool all_finite() const { return largest < uint32(KEY_LIMIT<T>) << KEY_SHIFT<T>; }
     __device__ int highest() const { return exponent_of<T>(largest); }
     __device__ int lowest() const { return exponent_of<T>(smallest + 1); }
+    __device__ int lowest_factor() const { return factor_of<T>(smallest + 1); }
     __device__ Range range() const { return {lowest(), highest()}; }
+
+    __device__ void include(const Extent& other) {
+        largest = largest > other.largest ? largest : other.largest;
+        smallest = smallest < other.smallest ? smallest : other.smallest;
+    }
+    // That of all lanes; all must take part.
+    __device__ Extent of_warp() const {
+        Extent all = *this;
+#pragma unroll
+        for (int distance = 16; distance > 0; distance /= 2)
+            all.include({__shfl_xor_sync(~0u, all.largest, distance), __shfl_xor_sync(~0u, all.smallest, distance)});
+        return all;
+    }
 };
 
-// A range of exponents, as keys to be compared with those of a span. It starts as the empty one.
+// That of a tile: two integer comparisons an element.
+template <class T, int FLIGHT>
+__device__ Extent<T> extent_of(const Tile<T, FLIGHT>& tile) {
+    Extent<T> found;
+#pragma unroll
+    for (int at = 0; at < tile.SIZE; ++at) {
+        const uint32 key = key_of(widen(tile[at]));
+        found.include({key, key - 1});
+    }
+    return found;
+}
+
+// The same for two at a time. With the sign set, halves are 0x8000 for zero, and more for others; less one, zero is the
+// largest of them as signed numbers.
+template <int FLIGHT>
+__device__ Extent<bfloat16> extent_of(const Tile<bfloat16, FLIGHT>& tile) {
+    uint32 largest = 0x80008000u, smallest = 0x7fff7fffu;
+#pragma unroll
+    for (int k = 0; k < FLIGHT; ++k)
+#pragma unroll
+        for (uint32 word : tile.vectors[k].words) {
+            const uint32 pair = word | 0x80008000u;
+            largest = __vmaxu2(largest, pair);
+            smallest = __vmins2(smallest, pair - 0x00010001u);
+        }
+    largest = __vmaxu2(largest, largest >> 16);
+    smallest = __vmins2(smallest, smallest >> 16 | smallest << 16);
+    return {(largest & 0x7fffu) << 16, (((smallest + 1) & 0x7fffu) << 16) - 1};
+}
+
+// A range of exponents, as keys to be compared with those of an extent. It starts as the empty one.
 template <class T>
 struct Gate {
     uint32 floor = 0, ceiling = 0;
@@ -58,17 +100,24 @@ struct Gate {
         ceiling = uint32(high < KEY_LIMIT<T> ? high + 1 : KEY_LIMIT<T>) << KEY_SHIFT<T>;
     }
     __device__ bool empty() const { return ceiling == 0; }
-    __device__ bool admits(const Span<T>& span) const { return span.smallest >= floor && span.largest < ceiling; }
+    __device__ bool admits(const Extent<T>& extent) const { return extent.smallest >= floor && extent.largest < ceiling; }
     __device__ bool admits(uint32 key) const { return key - 1 >= floor && key < ceiling; }
 };
 
 // The top of the window of `Terms` in whose middle the exponents lie; false if no window holds them.
 template <class Terms>
-__device__ bool window_around(const Range& exponents, int& top, Range& window) {
+__device__ bool window_around(const Range& exponents, int& top) {
     top = exponents.highest;
     const int spare = Terms::range(top).length() - exponents.length();
-    if (spare < 0) return false;
     top += spare / 2;
-    window = Terms::range(top);
-    return window.holds(exponents);
+    return spare >= 0 && Terms::range(top).holds(exponents);
+}
+
+// The same for narrow terms, but near the top: what comes later is more often nearer to zero than larger.
+template <class Terms>
+__device__ bool narrow_around(const Range& exponents, int& top) {
+    top = exponents.highest;
+    const int spare = Terms::narrow(top).length() - exponents.length();
+    top += (spare + 3) / 4;
+    return spare >= 0 && Terms::narrow(top).holds(exponents);
 }

@@ -1,11 +1,15 @@
-// What one thread does with its tiles where a window holds most of them: a tile that is not inside moves the window there,
-// or those of its elements that are not are added slowly.
+// What one thread does with its tiles where a window holds most of them. A tile of narrow terms costs least, one that is
+// inside the window more; one that is not moves the window there, or those of its elements that are not are added slowly.
+//
+// The lanes of a warp take the cheapest way only together, for otherwise the warp would go both ways; and they look together
+// for a window in which they all can.
 #pragma once
+#include "exact_moments.cuh"
 #include "exact_span.cuh"
 #include "exact_specials.cuh"
-#include "exact_terms.cuh"
 
-constexpr int PATIENCE = 3;  // tiles with slow elements before a window moves: a flush costs as much as a few of those
+constexpr int PATIENCE = 3;        // tiles with slow elements before a window moves: a flush costs as much as a few of those
+constexpr int WIDE_PATIENCE = 16;  // tiles that are not narrow in all lanes before these look for a window where they are
 
 template <class T, int TERMS, class Added>
 struct WindowSum {
@@ -13,50 +17,81 @@ struct WindowSum {
     Specials<TERMS> specials;
     Total total;
     Added terms;
-    Gate<T> gate;
-    int left = Added::BUDGET, misses = PATIENCE;
+    Gate<T> gate, narrow_gate;
+    int left = Added::BUDGET, misses = PATIENCE, wide_tiles = WIDE_PATIENCE;
 
     __device__ WindowSum(char* memory, const Total& total) : total(total), terms(reinterpret_cast<int64*>(memory)) {}
 
+    // All threads of a warp come here equally often.
     template <int FLIGHT>
     __device__ void operator()(Tile<T, FLIGHT>& tile) {
-        bool inside = true;
+        bool narrow = false, inside = true;
         if constexpr (ALWAYS_INSIDE<T>) {
             if (!all_finite(tile)) specials.set_aside(tile);
             specials.look(tile);
         } else {
-            Span<T> span(tile);
-            if (!span.all_finite()) {
+            Extent<T> extent = extent_of(tile);
+            if (!extent.all_finite()) {
                 specials.set_aside(tile);
-                span = Span<T>(tile);
+                extent = extent_of(tile);
             }
             specials.look(tile);
-            if (!gate.admits(span)) {
-                if (span.all_zero()) return;
-                inside = move(span);
+            narrow = __all_sync(~0u, narrow_gate.admits(extent));
+            if (!narrow) {
+                narrow = wide_tiles++ >= WIDE_PATIENCE && narrow_down(extent);
+                if (!narrow && !gate.admits(extent)) {
+                    if (extent.all_zero()) return;
+                    inside = move(extent);
+                }
             }
         }
+        static_assert(Tile<T, FLIGHT>::SIZE <= Added::BUDGET);
         if (left < tile.SIZE) {
             terms.flush();
             left = Added::BUDGET;
         }
         left -= tile.SIZE;
+        if (narrow) return add_narrow(tile);
         if (!inside) return add_each(tile);
 #pragma unroll
         for (int at = 0; at < tile.SIZE; ++at) terms.add(widen(tile[at]));
     }
 
-    __device__ bool move(const Span<T>& span) {
-        if (misses++ < PATIENCE) return false;
-        Range window;
+    // Moves the windows of all lanes to where the terms of all their tiles are narrow, if there is such a place.
+    __device__ bool narrow_down(const Extent<T>& extent) {
+        const Extent<T> all = extent.of_warp();
+        if (all.all_zero()) return false;
+        wide_tiles = 0;
         int top;
-        if (!window_around<Added>(span.range(), top, window)) return false;
+        if (!narrow_around<Added>(all.range(), top)) return false;
+        move_to(top);
+        return true;
+    }
+
+    // Moves the window to a tile, if it is time to.
+    __device__ bool move(const Extent<T>& extent) {
+        int top;
+        if (misses++ < PATIENCE || !window_around<Added>(extent.range(), top)) return false;
+        move_to(top);
+        return true;
+    }
+
+    __device__ void move_to(int top) {
         terms.flush();
         terms.move(top);
-        gate = Gate<T>(window);
+        gate = Gate<T>(Added::range(top));
+        narrow_gate = Gate<T>(Added::narrow(top));
         left = Added::BUDGET;
         misses = 0;
-        return true;
+    }
+
+    template <int FLIGHT>
+    __device__ void add_narrow(const Tile<T, FLIGHT>& tile) {
+#pragma unroll
+        for (int at = 0; at < tile.SIZE; ++at) {
+            terms.add_narrow(widen(tile[at]));
+            if ((at + 1) % TOGETHER == 0 || at + 1 == tile.SIZE) terms.collect();
+        }
     }
 
     template <int FLIGHT>

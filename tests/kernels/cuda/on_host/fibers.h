@@ -44,6 +44,15 @@ public:
         wait();
         return theirs;
     }
+    static bool all(bool mine) {
+        static bool votes[LANES];
+        votes[threadIdx.x] = mine;
+        wait();
+        bool all = true;
+        for (bool vote : votes) all &= vote;
+        wait();
+        return all;
+    }
 
 private:
     static void start() {
@@ -68,5 +77,10 @@ template <class T>
 static T __shfl_down_sync(unsigned, T x, int distance) {
     return Warp::exchange(x, threadIdx.x + distance);
 }
+template <class T>
+static T __shfl_xor_sync(unsigned, T x, int distance) {
+    return Warp::exchange(x, threadIdx.x ^ distance);
+}
+static bool __all_sync(unsigned, bool x) { return Warp::all(x); }
 static unsigned long long atomicAdd(unsigned long long* at, unsigned long long x) { return *at += x, *at - x; }
 static unsigned long long atomicOr(unsigned long long* at, unsigned long long x) { return *at |= x; }
