@@ -65,20 +65,28 @@ __device__ __forceinline__ void visit_tile(typename R::Accumulator& a, const Pie
 
 // Sixteen bytes at a time, FLIGHT reads in flight a thread: latency is hidden by what is in flight, so a thread that
 // waits for one read at a time leaves bandwidth unused. A block reads tiles of FLIGHT reads a thread, the grid tile beside
-// tile; the elements before the first boundary of 16 bytes and after the last go singly, to the first threads of the
-// grid. Nothing is divided by what is not known at compile time: that alone would take longer than reading a small array.
-template <class R, int FLIGHT, class T = typename R::Element>
+// tile, first LONG reads a thread while there are enough for the whole grid; the elements before the first boundary of 16
+// bytes and after the last go singly, to the first threads of the grid. Nothing is divided by what is not known at compile
+// time: that alone would take longer than reading a small array.
+template <class R, int FLIGHT, int LONG = FLIGHT, class T = typename R::Element>
 __device__ typename R::Accumulator fold_vectors(const Piece<T>& piece) {
     constexpr uint32 N = Vector<T>::size;
     const uint32 misaligned = uint32(reinterpret_cast<uint64>(piece.data)) % 16 / sizeof(T);
     uint64 head = misaligned ? N - misaligned : 0;
     if (head > piece.count) head = piece.count;
     const uint64 tail = piece.count - (piece.count - head) % N;
-    const uint32 tile = FLIGHT * N * blockDim.x;
 
     auto a = R::Accumulator::identity();
     if (global_thread() < head) visit<R>(a, piece, global_thread());
-    uint64 at = head + uint64(blockIdx.x) * tile;
+    uint64 at = head;
+    if constexpr (LONG > FLIGHT) {
+        const uint32 tile = LONG * N * blockDim.x;
+#pragma unroll 1
+        for (; at + uint64(gridDim.x) * tile <= tail; at += uint64(gridDim.x) * tile)
+            visit_tile<R, LONG, true>(a, piece, at + uint64(blockIdx.x) * tile, 0);
+    }
+    const uint32 tile = FLIGHT * N * blockDim.x;
+    at += uint64(blockIdx.x) * tile;
 #pragma unroll 1  // more flights at a time would cost registers, and with them blocks
     for (; at + tile <= tail; at += uint64(gridDim.x) * tile) visit_tile<R, FLIGHT, true>(a, piece, at, 0);
     if (at < tail) visit_tile<R, FLIGHT, false>(a, piece, at, uint32(tail - at) / N);

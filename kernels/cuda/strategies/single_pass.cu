@@ -1,7 +1,7 @@
 // One launch at the speed of memory: sixteen bytes a read with several reads in flight a thread; the blocks send their
 // partials to the last one, which folds them in a fixed order. The same grid gives the same bits in every run.
 //
-// launch: threads=512 blocks_per_multiprocessor=3 flight=4 rounds=8
+// launch: threads=512 blocks_per_multiprocessor=2 flight=4 rounds=8
 // ops: sum, mean, norm1, sum_squares, norm2, min, max, argmin, argmax, norm_inf, count_nonzero, any, all
 // dtypes: *
 // ops: prod
@@ -10,9 +10,17 @@
 #include "mail.cuh"
 #include "traverse.cuh"
 
+// Reads in flight a thread where the array is long. An element with its index leaves no registers for more.
+template <class R>
+constexpr int LONG = 8;
+template <class T>
+constexpr int LONG<ArgMin<T>> = 4;
+template <class T>
+constexpr int LONG<ArgMax<T>> = 4;
+
 template <class R, class A = typename R::Accumulator, class T = typename R::Element>
 __global__ void __launch_bounds__(512, 2)
 single_pass(const T* data, uint64 count, uint64 first, uint32 omit_nan, A*, uint64* mail, uint64* outcome) {
-    const A a = fold_vectors<R, 4>({data, count, first, omit_nan != 0});
+    const A a = fold_vectors<R, 4, LONG<R>>({data, count, first, omit_nan != 0});
     finish_in_last_block(a, mail, outcome);
 }

@@ -15,8 +15,8 @@ def test_a_launch_line_is_read() -> None:
     )
 
 
-STREAMING = Launch(threads=512, blocks_per_multiprocessor=3, flight=4)
-IN_ROUNDS = Launch(threads=512, blocks_per_multiprocessor=3, flight=4, rounds=8)
+STREAMING = Launch(threads=512, blocks_per_multiprocessor=2, flight=4)
+IN_ROUNDS = Launch(threads=512, blocks_per_multiprocessor=2, flight=4, rounds=8)
 READ = 4  # elements of float32 that one read brings
 
 
@@ -30,21 +30,26 @@ def test_one_block_has_no_more_threads_than_read_all_at_once() -> None:
     assert shapes == [(1, 32), (1, 32), (1, 64), (1, 256)]
 
 
-def test_a_middle_sized_array_gets_few_small_blocks_and_then_one_a_multiprocessor() -> None:
+def test_a_middle_sized_array_gets_few_small_blocks_and_then_some() -> None:
     assert STREAMING.shape(2 * 512 * 4 * READ + 1, 4, H200) == (33, 128)
     assert STREAMING.shape(33 * 128 * 4 * READ + 1, 4, H200) == (33, 256)
-    assert STREAMING.shape(33 * 256 * 4 * READ + 1, 4, H200) == (H200, 128)
-    assert STREAMING.shape(H200 * 512 * 4 * READ, 4, H200) == (H200, 512)
+    assert STREAMING.shape(33 * 256 * 4 * READ + 1, 4, H200) == (129, 128)
+    assert STREAMING.shape(129 * 512 * 4 * READ, 4, H200) == (129, 512)
+    assert STREAMING.shape(3 * 129 * 512 * 4 * READ, 4, H200) == (129, 512)
+
+
+def test_a_smaller_gpu_gets_no_more_blocks_than_it_has_multiprocessors_for_a_middle_sized_array() -> None:
+    assert STREAMING.shape(40 * 512 * 4 * READ, 4, 40) == (40, 512)
 
 
 def test_a_large_array_gets_as_many_blocks_as_are_allowed() -> None:
     assert Launch(threads=256, max_blocks=1024).shape(1 << 33, 1, H200) == (1024, 256)
-    assert STREAMING.shape(2 * H200 * 512 * 4 * READ, 4, H200) == (2 * H200, 512)
-    assert STREAMING.shape(1 << 33, 4, H200) == (3 * H200, 512)
+    assert STREAMING.shape(3 * 129 * 512 * 4 * READ + 1, 4, H200)[0] > 129
+    assert STREAMING.shape(1 << 33, 4, H200) == (2 * H200, 512)
 
 
 def test_in_rounds_a_large_array_gets_blocks_of_equal_work() -> None:
-    assert IN_ROUNDS.shape(10**7, 4, H200) == (3 * H200, 512)
+    assert IN_ROUNDS.shape(10**7, 4, H200) == (2 * H200, 512)
     assert IN_ROUNDS.shape(1 << 28, 4, H200) == (4096, 512)
     assert IN_ROUNDS.shape(1 << 34, 4, H200) == (8192, 512)
 
@@ -53,7 +58,7 @@ def test_in_rounds_a_large_array_gets_blocks_of_equal_work() -> None:
     ("op", "dtype"), [("argmin", "float32"), ("argmax", "int8"), ("sum", "int32"), ("mean", "uint64")]
 )
 def test_what_is_slow_to_fold_goes_in_one_wave(op: str, dtype: str) -> None:
-    assert suited(IN_ROUNDS, OPS[op], DTYPES[dtype]).shape(1 << 30, 4, H200) == (3 * H200, 512)
+    assert suited(IN_ROUNDS, OPS[op], DTYPES[dtype]).shape(1 << 30, 4, H200) == (2 * H200, 512)
 
 
 @pytest.mark.parametrize(("op", "dtype"), [("sum", "float32"), ("norm2", "float64"), ("max", "int32")])
