@@ -2,8 +2,8 @@
 #pragma once
 #include "exact_terms.cuh"
 
-// A window of squares is so narrow (37 binades of bfloat16, 42 of float32, 41 of float64) that values there need a level
-// less: two for float64, and one without a bias for bfloat16, which hold 38 binades.
+// A window of squares is so narrow (37 binades of bfloat16, 43 of float32, 40 of float64) that values there need a level
+// less: two for float64, which hold 37 binades, and one without a bias for bfloat16, which holds 38.
 // The digits of float64 have the larger base, with which they fit 256 threads.
 template <class T, int THREADS>
 struct MomentTerms {

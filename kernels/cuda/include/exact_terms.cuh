@@ -13,10 +13,11 @@ constexpr bool ALWAYS_INSIDE = is_same<T, float16>;
 template <class T>
 constexpr int MARGIN = sizeof(T) == 8 ? 0 : 16;
 
-// 2^N terms are added between two flushes. A small N makes windows wide; a flush costs tens of instructions a level.
+// Fewer than 2^N terms are added between two flushes. A small N makes windows wide; a flush takes some ten instructions for
+// each level.
 constexpr int SELDOM = 11;
 template <class T>
-constexpr int OFTEN = is_same<T, float16> ? SELDOM : sizeof(T) == 8 ? 7 : 8;
+constexpr int OFTEN = ALWAYS_INSIDE<T> ? SELDOM : 8;
 
 template <class T>
 constexpr int VALUE_LEVELS = is_same<T, float16> ? 1 : sizeof(T) == 8 ? 3 : 2;
@@ -26,7 +27,7 @@ struct ValueTerms {
     using F = Format<T>;
     using W = Window<L, F::PRECISION - 1, 1, N>;
     using D = Digits<F::LOWEST, F::HIGHEST + MARGIN<T>, THREADS, BITS>;
-    static constexpr int BYTES = D::SIZE * sizeof(int64), BUDGET = 1 << N;
+    static constexpr int BYTES = D::SIZE * sizeof(int64), BUDGET = (1 << N) - 1;
     static constexpr int DEPTH = L > (sizeof(T) == 8 ? 2 : 1) ? L - 1 : L;  // of narrow values
     W window;
     D digits;
@@ -52,7 +53,7 @@ struct ProductTerms {
     static constexpr bool WIDE = sizeof(T) == 8;  // than a double
     using W = typename ProductsOf<T, N>::Type;
     using D = Digits<2 * F::LOWEST, 2 * F::HIGHEST + MARGIN<T>, THREADS, BITS>;
-    static constexpr int BYTES = D::SIZE * sizeof(int64), BUDGET = 1 << N;
+    static constexpr int BYTES = D::SIZE * sizeof(int64), BUDGET = (1 << N) - 1;
     W window;
     D digits;
 

@@ -2,12 +2,12 @@
 //
 // Level 1 starts at the bias 1.5 · 2^(52+u) and stays in [2^(52+u), 2^(53+u)], where doubles lie 2^u apart. Adding x to it
 // rounds x to a multiple of 2^u; the remainder, at most 2^(u−1), is exact (Dekker's Fast2Sum: the total is larger than x)
-// and goes to level 2, whose unit is 51 − N places lower, and so on. The last level has no bias and must never round.
-// With at most 2^N additions a level between flushes that holds while
-//   top:     |x| ≤ 2^(u+50−N), for then a biased total moves less than 2^51 units from its start: 2^N (2^(50−N) + 1/2).
-//            A remainder of level 1 is at most 2^(u−1), and that is the same bound for level 2; and so on;
-//   bottom:  x is a multiple of 2^(v+N−54), v the unit of the last level but one, for then the last total is a multiple
-//            of that too, and at most 2^N · 2^(v−1) = 2^53 of it. A single level is 2^N · 2^(u+50−N) at most: 2^53 · 2^(u−3).
+// and goes to level 2, whose unit is 52 − N places lower, and so on. The last level has no bias and must never round.
+// With fewer than 2^N additions a level between flushes that holds while
+//   top:     |x| ≤ 2^(u+51−N), for then a biased total moves at most (2^N − 1) (2^(51−N) + 1/2) ≤ 2^51 units from its start.
+//            A remainder of level 1, at most 2^(u−1), keeps to the same bound at level 2, and so on;
+//   bottom:  x is a multiple of 2^(v+N−54), v the unit of the last level but one, for then the last total is a multiple of
+//            that too, and below 2^N · 2^(v−1) = 2^53 of it. A single level stays below 2^N · 2^(u+51−N) = 2^53 · 2^(u−2).
 // A window is the range of exponents for which both hold.
 //
 // A term that is a multiple of the unit of level D needs no level below: what the levels above leave of it is a multiple of
@@ -33,7 +33,8 @@ struct Range {
 // A term of exponent e is a multiple of 2^(e − BITS) and at most 2^(e + SLACK) in magnitude.
 template <int L, int BITS, int SLACK, int N>
 struct Window {
-    static constexpr int SPACING = 51 - N, ROOM = 50 - N;
+    static constexpr int SPACING = 52 - N, ROOM = 51 - N;
+    static_assert(N <= 26, "2^51 units would not do");
     static constexpr int LAST = SPACING * (L > 2 ? L - 2 : 0);  // from the first unit to that of the last level but one
     static constexpr int LOWEST_UNIT = -1074 + LAST, HIGHEST_UNIT = 970;  // biases are normal, and finite
 
@@ -47,7 +48,7 @@ struct Window {
     }
     // The exponents of terms that the first `depth` levels hold.
     static __device__ Range range(int unit, int depth = L) {
-        const int bottom = depth < L ? unit - (depth - 1) * SPACING : L > 1 ? unit - LAST + N - 54 : unit - 3;
+        const int bottom = depth < L ? unit - (depth - 1) * SPACING : L > 1 ? unit - LAST + N - 54 : unit - 2;
         return {bottom + BITS, unit + ROOM - SLACK};
     }
 
