@@ -12,6 +12,7 @@ struct MomentTerms {
     using Values = ValueTerms<T, THREADS, false, LEVELS, OFTEN<T>, BITS>;
     using Squares = SquareTerms<T, THREADS, OFTEN<T>, BITS>;
     static constexpr int BYTES = Values::BYTES + Squares::BYTES, BUDGET = Values::BUDGET;
+    static constexpr bool NARROWS = true;
     static_assert(BUDGET == Squares::BUDGET);
     Values values;
     Squares squares;

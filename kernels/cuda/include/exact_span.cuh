@@ -113,11 +113,12 @@ __device__ bool window_around(const Range& exponents, int& top) {
     return spare >= 0 && Terms::range(top).holds(exponents);
 }
 
-// The same for narrow terms, but near the top: what comes later is more often nearer to zero than larger.
+// The same for narrow terms with exponents to spare, but nearer to the top: what comes later is more often nearer to zero
+// than larger.
 template <class Terms>
-__device__ bool narrow_around(const Range& exponents, int& top) {
+__device__ bool narrow_around(const Range& exponents, int& top, int least_spare) {
     top = exponents.highest;
     const int spare = Terms::narrow(top).length() - exponents.length();
-    top += (spare + 3) / 4;
-    return spare >= 0 && Terms::narrow(top).holds(exponents);
+    top += (spare + 2) / 3;
+    return spare >= least_spare && Terms::narrow(top).holds(exponents);
 }

@@ -1,7 +1,7 @@
 // The terms of a sum (values, magnitudes, products, squares, or values and squares together) with their windows and,
-// behind those, their digits. Each says which exponents of elements a window with a given top holds (`range`), and which of
-// those at less cost (`narrow`); moves it (`move`), and adds elements that lie in the first (`add`), in the second
-// (`add_narrow`, with `collect` after every TOGETHER at most) or anywhere (`add_slowly`).
+// behind those, their digits. Each says which exponents of elements a window with a given top holds (`range`) and, if it
+// NARROWS, which of those at less cost (`narrow`); moves it (`move`), and adds elements that lie in the first (`add`), in the
+// second (`add_narrow`, with `collect` after every TOGETHER at most) or anywhere (`add_slowly`).
 #pragma once
 #include "exact_products.cuh"
 
@@ -28,6 +28,7 @@ struct ValueTerms {
     using W = Window<L, F::PRECISION - 1, 1, N>;
     using D = Digits<F::LOWEST, F::HIGHEST + MARGIN<T>, THREADS, BITS>;
     static constexpr int BYTES = D::SIZE * sizeof(int64), BUDGET = (1 << N) - 1;
+    static constexpr bool NARROWS = false;  // alone, values are added as fast as they are read
     static constexpr int DEPTH = L > (sizeof(T) == 8 ? 2 : 1) ? L - 1 : L;  // of narrow values
     W window;
     D digits;
@@ -86,6 +87,7 @@ template <class T, int THREADS, int N = OFTEN<T>, int BITS = 52>
 struct SquareTerms : ProductTerms<T, THREADS, N, BITS> {
     using Products = ProductTerms<T, THREADS, N, BITS>;
     using Products::Products;
+    static constexpr bool NARROWS = true;
 
     // The exponents e for which 2e is among those of products.
     static __device__ Range halves(const Range& products) { return {(products.lowest + 1) >> 1, products.highest >> 1}; }

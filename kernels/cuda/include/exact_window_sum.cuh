@@ -9,7 +9,12 @@
 #include "exact_specials.cuh"
 
 constexpr int PATIENCE = 3;        // tiles with slow elements before a window moves: a flush costs as much as a few of those
-constexpr int WIDE_PATIENCE = 16;  // tiles that are not narrow in all lanes before these look for a window where they are
+constexpr int WIDE_PATIENCE = 16;  // tiles that are not narrow in all lanes before these look for a window where they are,
+constexpr int AGAIN_AFTER = 64;    // and as many more if they had one
+
+// Exponents that such a window must have to spare: what is larger than all it holds is added slowly.
+template <class T>
+constexpr int SPARE = sizeof(T) == 4 ? 5 : sizeof(T) == 8 ? 4 : 3;
 
 template <class T, int TERMS, class Added>
 struct WindowSum {
@@ -36,13 +41,12 @@ struct WindowSum {
                 extent = extent_of(tile);
             }
             specials.look(tile);
-            narrow = __all_sync(~0u, narrow_gate.admits(extent));
-            if (!narrow) {
-                narrow = wide_tiles++ >= WIDE_PATIENCE && narrow_down(extent);
-                if (!narrow && !gate.admits(extent)) {
-                    if (extent.all_zero()) return;
-                    inside = move(extent);
-                }
+            if constexpr (Added::NARROWS)
+                narrow = __all_sync(~0u, narrow_gate.admits(extent)) ||
+                         (wide_tiles++ >= WIDE_PATIENCE && narrow_down(extent));
+            if (!narrow && !gate.admits(extent)) {
+                if (extent.all_zero()) return;
+                inside = move(extent);
             }
         }
         static_assert(Tile<T, FLIGHT>::SIZE <= Added::BUDGET);
@@ -51,7 +55,8 @@ struct WindowSum {
             left = Added::BUDGET;
         }
         left -= tile.SIZE;
-        if (narrow) return add_narrow(tile);
+        if constexpr (Added::NARROWS)
+            if (narrow) return add_narrow(tile);
         if (!inside) return add_each(tile);
 #pragma unroll
         for (int at = 0; at < tile.SIZE; ++at) terms.add(widen(tile[at]));
@@ -63,8 +68,10 @@ struct WindowSum {
         if (all.all_zero()) return false;
         wide_tiles = 0;
         int top;
-        if (!narrow_around<Added>(all.range(), top)) return false;
+        if (!narrow_around<Added>(all.range(), top, SPARE<T>)) return false;
         move_to(top);
+        misses = PATIENCE;          // what is larger than all these moves the window at once,
+        wide_tiles = -AGAIN_AFTER;  // and not to and fro
         return true;
     }
 
@@ -80,7 +87,7 @@ struct WindowSum {
         terms.flush();
         terms.move(top);
         gate = Gate<T>(Added::range(top));
-        narrow_gate = Gate<T>(Added::narrow(top));
+        if constexpr (Added::NARROWS) narrow_gate = Gate<T>(Added::narrow(top));
         left = Added::BUDGET;
         misses = 0;
     }

@@ -2,6 +2,7 @@
 
 import ctypes
 import sys
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -20,22 +21,26 @@ Array = NDArray[Any]
 LANES = 32
 BUDGET = 1 << 11  # elements of a thread between two flushes, at most
 
-# How many exponents a window of each sum has: of terms that cost least, and in all (docs/exactness.md).
+# How many exponents a window of each sum has: those of narrow terms, and all (docs/exactness.md).
 WIDTHS = {
     ("bfloat16", Kind.SQUARES): (17, 37),
     ("bfloat16", Kind.MOMENTS): (17, 37),
     ("float32", Kind.SQUARES): (20, 43),
     ("float32", Kind.MOMENTS): (20, 43),
-    ("float64", Kind.VALUES): (29, 72),
+    ("float64", Kind.VALUES): (72, 72),
     ("float64", Kind.SQUARES): (17, 40),
     ("float64", Kind.MOMENTS): (17, 37),
 }
 NEAR = [
-    (*sum_of, width + by)
-    for sum_of, widths in WIDTHS.items()
-    for width in widths
+    (*sum_of, narrow, by)
+    for sum_of in WIDTHS
+    for narrow in (True, False)
     for by in (-2, -1, 0, 1, 2)
 ]  # fmt: skip
+
+# How many of them a window must have to spare to be put where terms are narrow, and how many of these are at its top
+# (kernels/cuda/include/exact_window_sum.cuh).
+SPARE = {"bfloat16": (3, 1), "float32": (5, 2), "float64": (4, 2)}
 
 
 @pytest.fixture(scope="module")
@@ -79,14 +84,26 @@ def lowest_exponents(dtype: DType, width: int) -> set[int]:
     return {max(least, min(edge, most)) for edge in edges}
 
 
-@pytest.mark.parametrize(("dtype", "kind", "width"), NEAR)
+def placing(dtype: DType, lowest: int, width: int, narrow: bool, random: np.random.Generator) -> Array:
+    """What fills the first tiles, so that the window has the exponents from `lowest` on if it has so many."""
+    size, highest = 3 * a_round(dtype), lowest + width - 1
+    if narrow:  # by what the tiles of a warp have together
+        spare, above = SPARE[dtype.name]
+        return spread(dtype, lowest + spare - above, highest - above, size, random)
+    ends = np.resize([lowest, highest], size)  # by what each tile has
+    return elements(dtype, ends, random.integers(0, 1 << dtype.precision - 1, size))
+
+
+@pytest.mark.parametrize(("dtype", "kind", "narrow", "by"), NEAR)
 def test_windows_hold_what_they_admit_at_every_width_around_their_own(
-    library: ctypes.CDLL, dtype: str, kind: Kind, width: int
+    library: ctypes.CDLL, dtype: str, kind: Kind, narrow: bool, by: int
 ) -> None:
     row = DTYPES[dtype]
+    width = WIDTHS[dtype, kind][not narrow] + by
     for lowest in sorted(lowest_exponents(row, width)):
         random = np.random.default_rng([width, lowest + 2000])
-        array = spread(row, lowest, lowest + width - 1, 5 * a_round(row) + 11, random)
+        filling = spread(row, lowest, lowest + width - 1, 5 * a_round(row) + 11, random)
+        array = np.concatenate([placing(row, lowest, width, narrow, random), filling])
         for ahead in (False, True):
             assert states_of(library, row, kind, array, ahead=ahead) == portable(kind, array), lowest
 
@@ -95,19 +112,21 @@ def test_windows_hold_what_they_admit_at_every_width_around_their_own(
 def test_budgets_hold_for_terms_that_all_leave_the_same_remainder(library: ctypes.CDLL, dtype: str, kind: Kind) -> None:
     row = DTYPES[dtype]
     fraction, size = row.precision - 1, BUDGET * 2 * LANES
-    place = np.arange(size) + a_round(row)
+    place = np.arange(size) + 3 * a_round(row)
     lanes = place // (16 // row.itemsize) % LANES
-    # fractions 0…01…1, which leave just below half a unit of some level, and roots of what does; one for each lane
+    # fractions 0…01…1, which leave just below half a unit of some level, and those whose squares do; one for each lane
     ones = (1 << np.linspace(0, fraction, LANES // 2).astype(np.int64)) - 1
-    roots = (np.sqrt(1 + (np.arange(1, LANES, 2) + 0.5) / 16) - 1) * (1 << fraction)
+    roots = (np.sqrt([*np.arange(5, 16) / 4, *np.arange(9, 18, 2) / 8]) - 1) * (1 << fraction)
     fractions = np.concatenate([ones, roots.astype(np.int64)])[lanes] % (1 << fraction)
-    last = place // a_round(row) % 4 == 3  # then the smallest, with their last places, after many that may be large
-    for width in {width + by for width in WIDTHS[dtype, kind] for by in (0, 1, 2)}:
-        placing = spread(row, -width + 1, 0, a_round(row), np.random.default_rng(width))
-        for exponent in (0, -1, -width // 2, -width + 2, -width + 1):
+    # the smallest, with their last places, among many that may be large: as tiles, or in each of the longer tiles
+    smallest = {False: place // a_round(row) % 4 == 3, True: place % 8 == 7}
+    for narrow, by in product((True, False), range(3)):
+        width = WIDTHS[dtype, kind][not narrow] + by
+        first = placing(row, -width + 1, width, narrow, np.random.default_rng(width))
+        for (ahead, last), exponent in product(smallest.items(), (0, -1, -width // 2, -width + 2, -width + 1)):
             exponents = np.where(last, -width + 1, exponent)
-            array = np.concatenate([placing, elements(row, exponents, fractions, bool(exponent % 2))])
-            assert states_of(library, row, kind, array) == portable(kind, array), (width, exponent)
+            array = np.concatenate([first, elements(row, exponents, fractions, bool(exponent % 2))])
+            assert states_of(library, row, kind, array, ahead=ahead) == portable(kind, array), (width, exponent)
 
 
 @settings(deadline=None, max_examples=120)
@@ -169,3 +188,12 @@ def test_products_of_subnormals_and_large_numbers_keep_their_last_places(library
         y = spread(row, power, power + 4, 3000, random)
         for arrays in ((x, y), (y, x), (x[:40], y[:40])):
             assert states_of(library, row, Kind.PRODUCTS, *arrays) == portable(Kind.PRODUCTS, *arrays), bits
+
+
+@pytest.mark.parametrize("lowest", range(-975, -966))
+def test_products_keep_errors_whose_last_place_is_that_of_subnormals(library: ctypes.CDLL, lowest: int) -> None:
+    row, random = DTYPES["float64"], np.random.default_rng(-lowest)
+    x = spread(row, -486, -486, 3000, random)
+    y = spread(row, lowest + 486, lowest + 486 + 20, 3000, random)
+    for arrays in ((x, y), (y, x)):
+        assert states_of(library, row, Kind.PRODUCTS, *arrays) == portable(Kind.PRODUCTS, *arrays)
