@@ -80,20 +80,20 @@ SHAPES: Mapping[str, Mapping[Kind, Shape]] = MappingProxyType(
         ),
         "bfloat16": _by_kind(
             values=Shape(256, 3, 4, True, 128),
-            squares=Shape(512, 1, 8, True, 96),
-            moments=Shape(768, 1, 6, False, 152),
+            squares=Shape(768, 1, 4, True, 96),
+            moments=Shape(768, 1, 4, True, 152),
             products=Shape(768, 1, 4, False, 96),
         ),
         "float32": _by_kind(
             values=Shape(512, 2, 4, True, 128),
-            squares=Shape(256, 2, 4, True, 104),
+            squares=Shape(256, 2, 8, True, 104),
             moments=Shape(512, 1, 6, True, 168),
             products=Shape(512, 1, 4, True, 104),
         ),
         "float64": _by_kind(
-            values=Shape(512, 1, 6, True, 328),
-            squares=Shape(256, 1, 10, True, 656),
-            moments=Shape(256, 1, 8, True, 904),
+            values=Shape(512, 1, 8, True, 328),
+            squares=Shape(256, 1, 12, True, 656),
+            moments=Shape(256, 1, 10, True, 904),
             products=Shape(256, 1, 6, True, 656),
         ),
     }

@@ -55,7 +55,7 @@ struct DotSum {
     template <int FLIGHT>
     __device__ void operator()(TilePair<T, FLIGHT>& pair) {
         auto &x = pair.x, &y = pair.y;
-        bool inside = true;
+        bool inside = true, far = false;
         if constexpr (ALWAYS_INSIDE<T>) {
             if (!all_finite(x) || !all_finite(y)) specials.set_aside(x, y);
             specials.look(x, y);
@@ -71,6 +71,7 @@ struct DotSum {
             if (!window.holds(exponents)) {
                 if (of_x.all_zero() || of_y.all_zero()) return;
                 inside = move(exponents);
+                far = far_apart<Added>(exponents);
             }
         }
         if (left < x.SIZE) {
@@ -78,6 +79,7 @@ struct DotSum {
             left = Added::BUDGET;
         }
         left -= x.SIZE;
+        if (far) return add_far(x, y);
         if (!inside) return add_each(x, y);
 #pragma unroll
         for (int at = 0; at < x.SIZE; ++at) terms.add(widen(x[at]), widen(y[at]));
@@ -92,6 +94,13 @@ struct DotSum {
         left = Added::BUDGET;
         misses = 0;
         return true;
+    }
+
+    template <int FLIGHT>
+    __device__ void add_far(const Tile<T, FLIGHT>& x, const Tile<T, FLIGHT>& y) {
+        terms.reserve(x.SIZE);
+#pragma unroll
+        for (int at = 0; at < x.SIZE; ++at) terms.add_slowly(widen(x[at]), widen(y[at]));
     }
 
     template <int FLIGHT>

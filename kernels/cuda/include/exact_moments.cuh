@@ -2,17 +2,20 @@
 #pragma once
 #include "exact_terms.cuh"
 
-// A window of squares is so narrow (37 binades of bfloat16, 43 of float32, 40 of float64) that values there need a level
-// less: two for float64, which hold 37 binades, and one without a bias for bfloat16, which holds 38.
+// A window of squares is so narrow (37 binades of bfloat16, 43 of float32) that values of bfloat16 there need one level only,
+// without a bias, which holds 38. Those of float64 keep their three, of which narrow ones need two: two would hold 35.
+// With nine levels to flush, three of values, of squares and of their errors, float64 does it half as often.
 // The digits of float64 have the larger base, with which they fit 256 threads.
 template <class T, int THREADS>
 struct MomentTerms {
-    static constexpr int LEVELS = VALUE_LEVELS<T> - (is_same<T, bfloat16> || is_same<T, float64> ? 1 : 0);
+    static constexpr int LEVELS = is_same<T, bfloat16> ? 1 : VALUE_LEVELS<T>;
+    static constexpr int N = is_same<T, float64> ? OFTEN<T> + 1 : OFTEN<T>;
     static constexpr int BITS = sizeof(T) == 8 ? 57 : 52;
-    using Values = ValueTerms<T, THREADS, false, LEVELS, OFTEN<T>, BITS>;
-    using Squares = SquareTerms<T, THREADS, OFTEN<T>, BITS>;
+    using Values = ValueTerms<T, THREADS, false, LEVELS, N, BITS>;
+    using Squares = SquareTerms<T, THREADS, N, BITS>;
     static constexpr int BYTES = Values::BYTES + Squares::BYTES, BUDGET = Values::BUDGET;
     static constexpr bool NARROWS = true;
+    static constexpr bool TWO_SUMS = true;  // their code is long: one more loop would cost more than it saves
     static_assert(BUDGET == Squares::BUDGET);
     Values values;
     Squares squares;

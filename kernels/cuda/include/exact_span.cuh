@@ -122,3 +122,10 @@ __device__ bool narrow_around(const Range& exponents, int& top, int least_spare)
     top += (spare + 2) / 3;
     return spare >= least_spare && Terms::narrow(top).holds(exponents);
 }
+
+// Whether the exponents of a tile reach so far that most of its elements lie outside of any window of `Terms`.
+// Then all are added slowly: to ask for each would part the lanes of nearly every warp, which would go both ways.
+template <class Terms>
+__device__ bool far_apart(const Range& exponents) {
+    return exponents.length() > 2 * Terms::range(0).length();
+}

@@ -29,6 +29,7 @@ struct ValueTerms {
     using D = Digits<F::LOWEST, F::HIGHEST + MARGIN<T>, THREADS, BITS>;
     static constexpr int BYTES = D::SIZE * sizeof(int64), BUDGET = (1 << N) - 1;
     static constexpr bool NARROWS = false;  // alone, values are added as fast as they are read
+    static constexpr bool TWO_SUMS = false;
     static constexpr int DEPTH = L > (sizeof(T) == 8 ? 2 : 1) ? L - 1 : L;  // of narrow values
     W window;
     D digits;
@@ -87,7 +88,7 @@ template <class T, int THREADS, int N = OFTEN<T>, int BITS = 52>
 struct SquareTerms : ProductTerms<T, THREADS, N, BITS> {
     using Products = ProductTerms<T, THREADS, N, BITS>;
     using Products::Products;
-    static constexpr bool NARROWS = true;
+    static constexpr bool NARROWS = true, TWO_SUMS = false;
 
     // The exponents e for which 2e is among those of products.
     static __device__ Range halves(const Range& products) { return {(products.lowest + 1) >> 1, products.highest >> 1}; }

@@ -30,7 +30,7 @@ struct WindowSum {
     // All threads of a warp come here equally often.
     template <int FLIGHT>
     __device__ void operator()(Tile<T, FLIGHT>& tile) {
-        bool narrow = false, inside = true;
+        bool narrow = false, inside = true, far = false;
         if constexpr (ALWAYS_INSIDE<T>) {
             if (!all_finite(tile)) specials.set_aside(tile);
             specials.look(tile);
@@ -47,6 +47,7 @@ struct WindowSum {
             if (!narrow && !gate.admits(extent)) {
                 if (extent.all_zero()) return;
                 inside = move(extent);
+                far = !Added::TWO_SUMS && far_apart<Added>(extent.range());
             }
         }
         static_assert(Tile<T, FLIGHT>::SIZE <= Added::BUDGET);
@@ -57,6 +58,7 @@ struct WindowSum {
         left -= tile.SIZE;
         if constexpr (Added::NARROWS)
             if (narrow) return add_narrow(tile);
+        if (far) return add_far(tile);
         if (!inside) return add_each(tile);
 #pragma unroll
         for (int at = 0; at < tile.SIZE; ++at) terms.add(widen(tile[at]));
@@ -99,6 +101,13 @@ struct WindowSum {
             terms.add_narrow(widen(tile[at]));
             if ((at + 1) % TOGETHER == 0 || at + 1 == tile.SIZE) terms.collect();
         }
+    }
+
+    template <int FLIGHT>
+    __device__ void add_far(const Tile<T, FLIGHT>& tile) {
+        terms.reserve(tile.SIZE);
+#pragma unroll
+        for (int at = 0; at < tile.SIZE; ++at) terms.add_slowly(widen(tile[at]));
     }
 
     template <int FLIGHT>

@@ -29,7 +29,7 @@ WIDTHS = {
     ("float32", Kind.MOMENTS): (20, 43),
     ("float64", Kind.VALUES): (72, 72),
     ("float64", Kind.SQUARES): (17, 40),
-    ("float64", Kind.MOMENTS): (17, 37),
+    ("float64", Kind.MOMENTS): (16, 39),
 }
 NEAR = [
     (*sum_of, narrow, by)
