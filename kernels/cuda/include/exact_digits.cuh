@@ -3,11 +3,11 @@
 // Digit k of all threads lies side by side: no two threads of a warp meet in a bank, and none need atomics.
 //
 // Exactness: a double is s · 2^p in units of 2^LOW with |s| < 2^53 and p ≥ 0. With p = BITS · q + r it is
-// (s mod 2^(BITS−r)) · 2^r in digit q, which is in [0, 2^BITS), and ⌊s / 2^(BITS−r)⌋ in digit q + 1, which is below 2^53 in
-// magnitude (2^54 for the halves of a product). After `carry` a digit is in [0, 2^BITS); ROOM additions later, each of less
-// than 2^54 or 2^BITS in magnitude, it is below 2^BITS + ROOM · 2^max(54, BITS) < 2^63. The top digit, which carry does
-// not reduce, gets less than 2^22 an addition by the choice of SIZE, and so has room for the 2^40 additions that a launch
-// may make.
+// (s mod 2^(BITS−r)) · 2^r in digit q, which is in [0, 2^BITS), and ⌊s / 2^(BITS−r)⌋ in digit q + 1, which is at most 2^53
+// in magnitude. The halves of a product, its low BITS bits and up to 106 − BITS others, are added likewise; there s is below
+// 2^max(54, BITS). After `carry` a digit is in [0, 2^BITS); ROOM additions later, each of at most 2^max(54, BITS) in
+// magnitude, it is below 2^BITS + ROOM · 2^max(54, BITS) < 2^63. The top digit, which carry does not reduce, gets less than
+// 2^22 an addition by the choice of SIZE, and so has room for the 2^40 additions that a launch may make.
 //
 // Base 2^52 seldom needs a carry; base 2^57 needs fewer digits, so that more threads find room.
 #pragma once
@@ -33,7 +33,9 @@ template <int LOWEST, int HIGHEST, int THREADS, int BITS = 52>
 struct Digits {
     // The last bit of a double's significand may lie 52 places below the last that is set.
     static constexpr int LOW = LOWEST - 52 < -1074 && LOWEST >= -1074 ? -1074 : LOWEST < -1074 ? LOWEST : LOWEST - 52;
-    static constexpr int TOP = HIGHEST - 53 - LOW;  // the largest position
+    // The largest position of 53 bits. The upper half of a product may lie BITS − 53 places higher, but has fewer bits: what
+    // it adds to is among these digits.
+    static constexpr int TOP = HIGHEST - 53 - LOW;
     static constexpr int SIZE = TOP / BITS + 2 + (TOP % BITS > 20);
     static constexpr int ROOM = (1 << (63 - (BITS > 54 ? BITS : 54))) - 2;
     static constexpr int64 MASK = (1ll << BITS) - 1;
@@ -57,7 +59,7 @@ struct Digits {
         }
     }
 
-    // significand · 2^position units of 2^LOW; |significand| ≤ 2^54.
+    // significand · 2^position units of 2^LOW; |significand| ≤ 2^max(54, BITS).
     __device__ void add(int64 significand, uint32 position) {
         const uint32 digit = position * INVERSE >> 20;  // position / BITS
         const uint32 shift = position - digit * BITS;
