@@ -180,6 +180,23 @@ def _tiles(row: DType, name: str, around: int, times: int, random: np.random.Gen
     return array
 
 
+@pytest.mark.parametrize(("dtype", "kind"), [sum_of for sum_of in WIDTHS if sum_of[1] is not Kind.VALUES])
+@pytest.mark.parametrize("away", [-60, -25, 25, 60])
+def test_a_lane_may_have_a_window_of_its_own_and_come_back(
+    library: ctypes.CDLL, dtype: str, kind: Kind, away: int
+) -> None:
+    row, random = DTYPES[dtype], np.random.default_rng(away + 60)
+    place = np.arange(190 * a_round(row))  # long enough for the warp to look twice for a window of all its lanes
+    elsewhere = np.isin(place // a_round(row) % 110, range(4, 95))
+    for lane in (0, 31):
+        alone = elsewhere & (place // (16 // row.itemsize) % LANES == lane)
+        exponents = random.integers(-4, 4, place.size) + np.where(alone, away, 0)
+        fractions = random.integers(0, 1 << row.precision - 1, place.size)
+        array = elements(row, exponents, fractions, place % 3 == 0)
+        for ahead in (False, True):
+            assert states_of(library, row, kind, array, ahead=ahead) == portable(kind, array), lane
+
+
 @pytest.mark.parametrize("power", [60, 80, 104, 200, 500, 1000])
 def test_products_of_subnormals_and_large_numbers_keep_their_last_places(library: ctypes.CDLL, power: int) -> None:
     row, random = DTYPES["float64"], np.random.default_rng(power)
