@@ -20,6 +20,7 @@ WORKDIR /src
 COPY requirements.lock ./
 RUN /opt/warpfold/bin/pip install --require-hashes -r requirements.lock
 COPY pyproject.toml README.md ./
+COPY src src
 COPY app app
 COPY client client
 COPY kernels kernels
@@ -66,6 +67,7 @@ WORKDIR /src
 COPY ${LOCK} requirements.lock
 RUN /opt/warpfold/bin/pip install --require-hashes -r requirements.lock
 COPY pyproject.toml README.md ./
+COPY src src
 COPY app app
 COPY client client
 COPY kernels kernels

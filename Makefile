@@ -47,13 +47,13 @@ endef
 # --- use
 
 demo: $(RUN) ## Start everything on embedded servers, run real jobs, check every answer
-	$(BIN)python -m client.demo
+	$(BIN)python -m warpfold.client.demo
 
 serve: $(RUN) ## The service on this machine, at http://127.0.0.1:8080, or another PORT
-	$(BIN)python -m client serve --port $(PORT)
+	$(BIN)python -m warpfold.client serve --port $(PORT)
 
 migrate: $(RUN) ## Bring the schema of WARPFOLD_DATABASE_URL up to date
-	$(BIN)python -m client migrate
+	$(BIN)python -m warpfold.client migrate
 
 # --- work on it
 
@@ -65,14 +65,14 @@ check: $(DEV) ## Style, types, import rules, CUDA sources for every architecture
 	$(BIN)python -m ruff format --check .
 	$(BIN)python -m mypy
 	$(BIN)lint-imports
-	$(BIN)python -m kernels.cuda.compile --arch $(ARCH) --quiet
+	$(BIN)python -m warpfold.kernels.cuda.compile --arch $(ARCH) --quiet
 
 format: $(DEV) ## Rewrite the sources in the house style
 	$(BIN)python -m ruff check --fix .
 	$(BIN)python -m ruff format .
 
 compile-cuda: $(DEV) ## Compile the CUDA sources without a GPU, and say what each kernel takes; ARCH=all for all of them
-	$(BIN)python -m kernels.cuda.compile --arch $(ARCH)
+	$(BIN)python -m warpfold.kernels.cuda.compile --arch $(ARCH)
 
 gpu-test: $(DEV) ## The tests that need a GPU
 	$(BIN)python -m pytest tests/gpu

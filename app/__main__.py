@@ -1,4 +1,4 @@
-"""`python -m app`: one api process."""
+"""`python -m warpfold.app`: one api process."""
 
 import sys
 from typing import Annotated
@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 import uvicorn
 
-from app import logs
-from app.config import load_settings
-from app.main import create_app
+from warpfold.app import logs
+from warpfold.app.config import load_settings
+from warpfold.app.main import create_app
 
 _PATIENCE_S = 1
 """For requests that are held and streams, when asked to stop: clients come back by themselves."""

@@ -5,13 +5,13 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from app.auth.access import Access
-from app.charts.press import Press
-from app.config import Settings
-from app.db import Database
-from app.metrics.metrics import Metrics
-from app.notifications import Notifications
-from app.tracing.tracing import Tracing
+from warpfold.app.auth.access import Access
+from warpfold.app.charts.press import Press
+from warpfold.app.config import Settings
+from warpfold.app.db import Database
+from warpfold.app.metrics.metrics import Metrics
+from warpfold.app.notifications import Notifications
+from warpfold.app.tracing.tracing import Tracing
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import base64
 import binascii
 
-from app.errors import Invalid
+from warpfold.app.errors import Invalid
 
 _LARGEST = (1 << 63) - 1
 

@@ -12,12 +12,12 @@ from sqlalchemy.exc import DBAPIError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from app.db import DATABASE_LOST
-from app.errors import ApiError, FieldProblem, Invalid, Unavailable, problem, problem_response
-from app.jobs.sources import TAGGED_FIELDS
-from app.jobs.spec import KINDS
-from app.request_ids import HEADER
-from kernels.errors import InvalidInput
+from warpfold.app.db import DATABASE_LOST
+from warpfold.app.errors import ApiError, FieldProblem, Invalid, Unavailable, problem, problem_response
+from warpfold.app.jobs.sources import TAGGED_FIELDS
+from warpfold.app.jobs.spec import KINDS
+from warpfold.app.request_ids import HEADER
+from warpfold.kernels.errors import InvalidInput
 
 _MOST_ERRORS = 20
 

@@ -9,13 +9,13 @@ from pydantic import BaseModel
 from redis import RedisError
 from starlette.responses import PlainTextResponse, Response
 
-from app.auth.bearer import User
-from app.context import Context, Using
-from app.db import DATABASE_LOST
-from app.errors import Unavailable
-from app.metrics.metrics import CONTENT_TYPE
-from app.monitoring import live_workers
-from app.openapi import answers, open_answers
+from warpfold.app.auth.bearer import User
+from warpfold.app.context import Context, Using
+from warpfold.app.db import DATABASE_LOST
+from warpfold.app.errors import Unavailable
+from warpfold.app.metrics.metrics import CONTENT_TYPE
+from warpfold.app.monitoring import live_workers
+from warpfold.app.openapi import answers, open_answers
 
 _PATIENCE_S = 2.0
 

@@ -1,4 +1,4 @@
-"""The api: `uvicorn --factory app.main:create_app`."""
+"""The api: `uvicorn --factory warpfold.app.main:create_app`."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -7,30 +7,30 @@ from importlib.metadata import version
 from fastapi import APIRouter, Depends, FastAPI, Request
 from starlette.responses import JSONResponse
 
-from app import error_handlers, health, openapi
-from app.admin import endpoints as administration
-from app.auth.access import Access
-from app.auth.bearer import User
-from app.catalogue import endpoints as catalogue
-from app.charts.press import Press
-from app.config import Settings, load_settings
-from app.context import Context
-from app.dashboard import install as dashboard
-from app.datasets import endpoints as datasets
-from app.db import Database
-from app.exact_states import endpoints as exact_states
-from app.jobs import endpoints as jobs
-from app.metrics.metrics import Metrics
-from app.metrics.requests import Measured
-from app.notifications import Notifications
-from app.presets import endpoints as presets
-from app.reports import endpoints as reports
-from app.request_ids import RequestIds
-from app.requests import BodyLimit, known_parameters
-from app.results import comparison_endpoints as comparisons
-from app.results import endpoints as results
-from app.tracing.start import start_tracing
-from app.webhooks import endpoints as webhooks
+from warpfold.app import error_handlers, health, openapi
+from warpfold.app.admin import endpoints as administration
+from warpfold.app.auth.access import Access
+from warpfold.app.auth.bearer import User
+from warpfold.app.catalogue import endpoints as catalogue
+from warpfold.app.charts.press import Press
+from warpfold.app.config import Settings, load_settings
+from warpfold.app.context import Context
+from warpfold.app.dashboard import install as dashboard
+from warpfold.app.datasets import endpoints as datasets
+from warpfold.app.db import Database
+from warpfold.app.exact_states import endpoints as exact_states
+from warpfold.app.jobs import endpoints as jobs
+from warpfold.app.metrics.metrics import Metrics
+from warpfold.app.metrics.requests import Measured
+from warpfold.app.notifications import Notifications
+from warpfold.app.presets import endpoints as presets
+from warpfold.app.reports import endpoints as reports
+from warpfold.app.request_ids import RequestIds
+from warpfold.app.requests import BodyLimit, known_parameters
+from warpfold.app.results import comparison_endpoints as comparisons
+from warpfold.app.results import endpoints as results
+from warpfold.app.tracing.start import start_tracing
+from warpfold.app.webhooks import endpoints as webhooks
 
 _DESCRIPTION = """Submit a reduction, wait for a worker, read the correctly rounded value with its timings and
 provenance. Every error is a problem (RFC 9457, `application/problem+json`). All routes but `/healthz` and `/readyz`
@@ -106,7 +106,7 @@ def _document() -> APIRouter:
 
 
 def __getattr__(name: str) -> FastAPI:
-    # `uvicorn app.main:app`: made when asked for, so that importing this module reads and connects nothing.
+    # `uvicorn warpfold.app.main:app`: made when asked for, so that importing this module reads and connects nothing.
     if name == "app":
         return create_app()
     raise AttributeError(name)

@@ -6,11 +6,11 @@ from datetime import datetime
 
 from sqlalchemy import Connection, case, func, select, text
 
-from app.auth.models import users
-from app.jobs.models import NONE, is_, jobs, waits, workers
-from app.jobs.states import PRIORITIES, Status
-from app.quotas.models import quota_holds
-from app.webhooks.models import webhooks
+from warpfold.app.auth.models import users
+from warpfold.app.jobs.models import NONE, is_, jobs, waits, workers
+from warpfold.app.jobs.states import PRIORITIES, Status
+from warpfold.app.quotas.models import quota_holds
+from warpfold.app.webhooks.models import webhooks
 
 
 @dataclass(frozen=True, slots=True)

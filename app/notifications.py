@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 import psycopg
 import structlog
 
-from app.channels import ACCESS, JOB
-from app.db import NOTICES_LOSS, conninfo
+from warpfold.app.channels import ACCESS, JOB
+from warpfold.app.db import NOTICES_LOSS, conninfo
 
 LOOK_AGAIN_S = 1.0
 _FIRST_PAUSE_S = 0.05

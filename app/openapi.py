@@ -5,7 +5,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from app.errors import MEDIA_TYPE, ApiError, Problem, Unauthorized, Unavailable
+from warpfold.app.errors import MEDIA_TYPE, ApiError, Problem, Unauthorized, Unavailable
 
 _REF = "#/components/schemas/{model}"
 Responses = dict[int | str, dict[str, Any]]

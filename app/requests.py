@@ -12,8 +12,8 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.auth.bearer import User, authenticate
-from app.errors import BadRequest, FieldProblem, Invalid, TooLarge, UnsupportedMedia, problem_response
+from warpfold.app.auth.bearer import User, authenticate
+from warpfold.app.errors import BadRequest, FieldProblem, Invalid, TooLarge, UnsupportedMedia, problem_response
 
 _JSON = re.compile(r"application/([!-.0-~]+\+)?json")
 _MOST_TOLD = 20

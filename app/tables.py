@@ -1,13 +1,13 @@
 """Every table, so that `metadata` is whole. For migrations and tests; the code at work imports the one it needs."""
 
-from app.auth.models import sessions, tokens, users
-from app.counters.models import counters, uncounted_jobs
-from app.datasets.models import datasets
-from app.jobs.models import events, idempotency_keys, jobs, workers
-from app.quotas.models import quota_holds, quotas
-from app.results.models import measurements
-from app.schema import metadata
-from app.webhooks.models import webhook_attempts, webhook_secrets, webhooks
+from warpfold.app.auth.models import sessions, tokens, users
+from warpfold.app.counters.models import counters, uncounted_jobs
+from warpfold.app.datasets.models import datasets
+from warpfold.app.jobs.models import events, idempotency_keys, jobs, workers
+from warpfold.app.quotas.models import quota_holds, quotas
+from warpfold.app.results.models import measurements
+from warpfold.app.schema import metadata
+from warpfold.app.webhooks.models import webhook_attempts, webhook_secrets, webhooks
 
 __all__ = [
     "counters",

@@ -20,12 +20,12 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.provenance import of_host
-from kernels import open_backend
-from kernels.accuracy import Axes, Point, methods_on
-from kernels.accuracy.study import Repeats, run
-from kernels.backend import Backend
-from kernels.dtypes import dtype_named
-from kernels.source import GeneratedSource
+from warpfold.kernels import open_backend
+from warpfold.kernels.accuracy import Axes, Point, methods_on
+from warpfold.kernels.accuracy.study import Repeats, run
+from warpfold.kernels.backend import Backend
+from warpfold.kernels.dtypes import dtype_named
+from warpfold.kernels.source import GeneratedSource
 
 N = 50_000_000
 LEAST_RATE = 300e6

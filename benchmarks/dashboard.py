@@ -25,7 +25,7 @@ import psycopg
 from benchmarks.figures import Figure, measured_service, report
 from benchmarks.http_load import Connection, Exchange, percentile, request
 from benchmarks.service import body
-from client.demo.service import Service
+from warpfold.client.demo.service import Service
 
 WINDOWS = 100
 EVERY_S = 2.0

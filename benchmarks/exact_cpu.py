@@ -25,12 +25,12 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.provenance import of_host
-from kernels.cores import usable_cores
-from kernels.cpu.accumulator import accumulator
-from kernels.cpu.backend import CpuBackend
-from kernels.dtypes import DTYPES, DType
-from kernels.ops import Terms
-from kernels.source import ArraySource, GeneratedSource
+from warpfold.kernels.cores import usable_cores
+from warpfold.kernels.cpu.accumulator import accumulator
+from warpfold.kernels.cpu.backend import CpuBackend
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.ops import Terms
+from warpfold.kernels.source import ArraySource, GeneratedSource
 
 FSUM_N = 1_000_000
 FSUM_BELOW = 2.0**1000  # beyond it fsum overflows on the way, and gives up

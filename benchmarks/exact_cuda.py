@@ -19,19 +19,19 @@ from typing import Any
 from rich.console import Console
 
 from benchmarks.provenance import provenance
-from kernels.cpu.backend import CpuBackend
-from kernels.cuda.backend import CudaBackend
-from kernels.cuda.baselines import baselines
-from kernels.cuda.bench.rig import CudaRig
-from kernels.cuda.exact import ExactAccumulator, ExactDot, ExactMoments
-from kernels.cuda.feed import carrier
-from kernels.cuda.generator import fill
-from kernels.cuda.launch import Gpu
-from kernels.dtypes import DTYPES, DType
-from kernels.errors import KernelError, Unavailable
-from kernels.generate import plan
-from kernels.ops import OPS, Terms
-from kernels.source import GeneratedSource
+from warpfold.kernels.cpu.backend import CpuBackend
+from warpfold.kernels.cuda.backend import CudaBackend
+from warpfold.kernels.cuda.baselines import baselines
+from warpfold.kernels.cuda.bench.rig import CudaRig
+from warpfold.kernels.cuda.exact import ExactAccumulator, ExactDot, ExactMoments
+from warpfold.kernels.cuda.feed import carrier
+from warpfold.kernels.cuda.generator import fill
+from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.errors import KernelError, Unavailable
+from warpfold.kernels.generate import plan
+from warpfold.kernels.ops import OPS, Terms
+from warpfold.kernels.source import GeneratedSource
 
 GROUPS, LAUNCHES = 9, 5
 SLOW_S = 0.01  # what takes longer is measured once

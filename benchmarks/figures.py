@@ -14,7 +14,7 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from client.demo.service import Service, running_service
+from warpfold.client.demo.service import Service, running_service
 
 _PACKAGES = ("warpfold", "rq", "redis", "sqlalchemy", "psycopg", "fastapi", "uvicorn")
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from kernels.bench import Record
-from kernels.bench.printer import duration
+from warpfold.kernels.bench import Record
+from warpfold.kernels.bench.printer import duration
 
 FIGURES: Mapping[str, Callable[[Record], str]] = MappingProxyType(
     {

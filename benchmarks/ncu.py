@@ -13,9 +13,9 @@ from types import MappingProxyType
 from rich.console import Console
 from rich.table import Table
 
-from kernels.cuda.profile.counters import profiled
-from kernels.dtypes import DTYPES
-from kernels.errors import Unavailable
+from warpfold.kernels.cuda.profile.counters import profiled
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.errors import Unavailable
 
 Figure = tuple[str, Callable[[float], str]]
 

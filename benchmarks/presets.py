@@ -2,7 +2,7 @@
 
 Starts `warpfold serve` in a temporary folder and submits the presets to it one after the other; those joined by `+` run
 together, on whatever slots there are. `--json` keeps the reports as the service gives them: where there is no time to
-draw, `python -m app.reports` makes pages of them later.
+draw, `python -m warpfold.app.reports` makes pages of them later.
 """
 
 import argparse
@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from app.presets import catalogue
-from app.reports.__main__ import contents, write
-from app.reports.report import Report
-from client.api import Client
-from client.demo.service import running_service
-from client.errors import WaitedTooLong
+from warpfold.app.presets import catalogue
+from warpfold.app.reports.__main__ import contents, write
+from warpfold.app.reports.report import Report
+from warpfold.client.api import Client
+from warpfold.client.demo.service import running_service
+from warpfold.client.errors import WaitedTooLong
 
 
 def run(

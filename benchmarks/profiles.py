@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.provenance import of_script
-from kernels.bench import Axes, Cache
-from kernels.catalog import EXACT
-from kernels.cuda.device import describe
-from kernels.cuda.launch import Gpu
-from kernels.cuda.profile.run import profile
-from kernels.cuda.strategies import FAST, own_strategies
-from kernels.errors import Unavailable
+from warpfold.kernels.bench import Axes, Cache
+from warpfold.kernels.catalog import EXACT
+from warpfold.kernels.cuda.device import describe
+from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.profile.run import profile
+from warpfold.kernels.cuda.strategies import FAST, own_strategies
+from warpfold.kernels.errors import Unavailable
 
 SIZES = (1_000_000, 1 << 28)
 COLUMNS = (

@@ -10,10 +10,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from kernels.backend import Backend, Device
-from kernels.bench import Rig
-from kernels.cuda.baselines.toolkit import find_toolkit
-from kernels.errors import Unavailable
+from warpfold.kernels.backend import Backend, Device
+from warpfold.kernels.bench import Rig
+from warpfold.kernels.cuda.baselines.toolkit import find_toolkit
+from warpfold.kernels.errors import Unavailable
 
 _ROOT = Path(__file__).resolve().parents[1]
 

@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.provenance import of_script
-from kernels import GANG, open_backend
-from kernels.backend import Backend
-from kernels.bench.printer import duration
-from kernels.errors import Unavailable
-from kernels.scaling.axes import Algorithm
-from kernels.scaling.placement import Placement, placement_on
-from kernels.scaling.records import Libraries
-from kernels.scaling.run import run
-from kernels.scaling.study import Study
+from warpfold.kernels import GANG, open_backend
+from warpfold.kernels.backend import Backend
+from warpfold.kernels.bench.printer import duration
+from warpfold.kernels.errors import Unavailable
+from warpfold.kernels.scaling.axes import Algorithm
+from warpfold.kernels.scaling.placement import Placement, placement_on
+from warpfold.kernels.scaling.records import Libraries
+from warpfold.kernels.scaling.run import run
+from warpfold.kernels.scaling.study import Study
 
 REPORT_SIZES = (1_000_000, 10_000_000, 50_000_000, 100_000_000, 500_000_000, 1_000_000_000)
 MESSAGES = tuple(8 << shift for shift in range(0, 28, 3))

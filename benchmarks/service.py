@@ -20,7 +20,7 @@ import psycopg
 from benchmarks import rq_peer
 from benchmarks.figures import Figure, measured_service, report
 from benchmarks.http_load import Load, drive, percentile, request
-from client.demo.service import Service
+from warpfold.client.demo.service import Service
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def memory(data_dir: Path) -> list[Figure]:
     """Resident memory of the slot's parent process, after all of the above."""
     for process in psutil.process_iter(["cmdline", "environ"]):
         line, environment = process.info["cmdline"] or [], process.info["environ"] or {}
-        if line[1:3] == ["-m", "worker"] and environment.get("WARPFOLD_DATA_DIR") == str(data_dir):
+        if line[1:3] == ["-m", "warpfold.worker"] and environment.get("WARPFOLD_DATA_DIR") == str(data_dir):
             mib = process.memory_info().rss / 2**20
             return [Figure("resident memory of a slot's parent", f"{mib:.0f} MiB", "≤ 150 MB", mib * 2**20 <= 150e6)]
     raise LookupError("the worker's parent process was not found")
@@ -145,7 +145,7 @@ def memory(data_dir: Path) -> list[Figure]:
 
 def measure(service: Service, data_dir: Path) -> list[Figure]:
     """All figures, in order."""
-    from worker.embedded import EmbeddedPostgres, EmbeddedRedis
+    from warpfold.worker.embedded import EmbeddedPostgres, EmbeddedRedis
 
     host, port = service.url.removeprefix("http://").split(":")
     target = Target(host, int(port), service.token)

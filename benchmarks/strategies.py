@@ -19,13 +19,13 @@ from rich.table import Table
 
 from benchmarks.provenance import provenance
 from benchmarks.suites import CPU_SUITES, GPU_SUITES, SUITES, Suite
-from kernels import open_backend
-from kernels.backend import Backend
-from kernels.bench import Axes, Record, Rig, Rule, open_rig, record_of, run
-from kernels.bench.data import Data
-from kernels.bench.printer import duration, figure, table
-from kernels.cores import usable_cores
-from kernels.errors import KernelError, Unavailable
+from warpfold.kernels import open_backend
+from warpfold.kernels.backend import Backend
+from warpfold.kernels.bench import Axes, Record, Rig, Rule, open_rig, record_of, run
+from warpfold.kernels.bench.data import Data
+from warpfold.kernels.bench.printer import duration, figure, table
+from warpfold.kernels.cores import usable_cores
+from warpfold.kernels.errors import KernelError, Unavailable
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -89,8 +89,8 @@ def _cell(record: Record | None, base: Record | None) -> str:
 
 def prepare(backend: Backend, suites: Iterable[Suite]) -> None:
     """Build what the C++ peers need, all processors at once: one after the other would take minutes."""
-    from kernels.cuda.backend import CudaBackend
-    from kernels.cuda.baselines.cccl import prebuild
+    from warpfold.kernels.cuda.backend import CudaBackend
+    from warpfold.kernels.cuda.baselines.cccl import prebuild
 
     assert isinstance(backend, CudaBackend)
     cases = {(c.strategy, c.op, c.dtype) for suite in suites for axes in suite.axes for c in axes.cases()}

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from kernels.bench import Axes, Cache
-from kernels.dtypes import DTYPES
+from warpfold.kernels.bench import Axes, Cache
+from warpfold.kernels.dtypes import DTYPES
 
 _GIB = 1 << 30
 

@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from kernels.cuda.feed import carrier
-from kernels.cuda.generator import fill
-from kernels.cuda.launch import Gpu
-from kernels.cuda.methods import OwnMethod
-from kernels.cuda.strategies import own_strategies
-from kernels.dtypes import DTYPES, DType
-from kernels.errors import Unavailable
-from kernels.generate import plan
-from kernels.ops import OPS
-from kernels.source import GeneratedSource
+from warpfold.kernels.cuda.feed import carrier
+from warpfold.kernels.cuda.generator import fill
+from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.methods import OwnMethod
+from warpfold.kernels.cuda.strategies import own_strategies
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.errors import Unavailable
+from warpfold.kernels.generate import plan
+from warpfold.kernels.ops import OPS
+from warpfold.kernels.source import GeneratedSource
 
 SIZES = (10**3, 10**4, 10**5, 10**6, 10**7, 10**8, 1 << 30)
 ROTATED_BYTES = 1 << 28

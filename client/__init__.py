@@ -1,8 +1,8 @@
 """The Python client and the `warpfold` command line."""
 
-from client.api import Client, LiveJob
-from client.async_api import AsyncClient, AsyncLiveJob
-from client.errors import (
+from warpfold.client.api import Client, LiveJob
+from warpfold.client.async_api import AsyncClient, AsyncLiveJob
+from warpfold.client.errors import (
     FieldError,
     JobFailed,
     NotConfigured,
@@ -11,7 +11,7 @@ from client.errors import (
     WaitedTooLong,
     WarpfoldError,
 )
-from client.models import (
+from warpfold.client.models import (
     AccuracyResult,
     BenchmarkResult,
     ClusterResult,
@@ -25,9 +25,9 @@ from client.models import (
     ScalingResult,
     ThreeNumbersResult,
 )
-from client.results import Measurement, Results
-from kernels.exact import ExactState
-from kernels.ops import Terms
+from warpfold.client.results import Measurement, Results
+from warpfold.kernels.exact import ExactState
+from warpfold.kernels.ops import Terms
 
 __all__ = [
     "AccuracyResult",

@@ -1,5 +1,5 @@
-"""`python -m client` is `warpfold`."""
+"""`python -m warpfold.client` is `warpfold`."""
 
-from client.cli import main
+from warpfold.client.cli import main
 
 main()

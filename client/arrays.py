@@ -7,8 +7,8 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.dtypes import DTYPES, dtype_named, dtype_of
-from kernels.narrow import narrowed
+from warpfold.kernels.dtypes import DTYPES, dtype_named, dtype_of
+from warpfold.kernels.narrow import narrowed
 
 
 def as_numpy(data: object, dtype: str | None = None) -> NDArray[Any]:

@@ -5,8 +5,8 @@ from typing import Any
 
 import httpx
 
-from client.exchange import Call, Steps, one
-from client.models import Answer, User
+from warpfold.client.exchange import Call, Steps, one
+from warpfold.client.models import Answer, User
 
 
 class Op(Answer):

@@ -11,12 +11,12 @@ import httpx
 import numpy as np
 from numpy.typing import NDArray
 
-from client.arrays import as_numpy
-from client.catalogue import whoami
-from client.exchange import Call, Content, Steps, one, pages
-from client.models import Dataset
-from kernels.dtypes import dtype_of
-from kernels.npy import head_of
+from warpfold.client.arrays import as_numpy
+from warpfold.client.catalogue import whoami
+from warpfold.client.exchange import Call, Content, Steps, one, pages
+from warpfold.client.models import Dataset
+from warpfold.kernels.dtypes import dtype_of
+from warpfold.kernels.npy import head_of
 
 _PIECE = 1 << 20
 _PAGE = 200

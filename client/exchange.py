@@ -13,7 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import httpx
 from pydantic import BaseModel
 
-from client.errors import FieldError, Refused, Unreachable
+from warpfold.client.errors import FieldError, Refused, Unreachable
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)

@@ -5,11 +5,11 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from client.packages import installed
-from kernels import AUTO, EXACT, ArraySource, InvalidInput, Reduction, Unavailable, empty_value, open_backend
-from kernels.exact import ORIGIN, ExactState, value_of
-from kernels.operands import Operands, operands
-from kernels.ops import NanPolicy, Op, op_named
+from warpfold.client.packages import installed
+from warpfold.kernels import AUTO, EXACT, ArraySource, InvalidInput, Reduction, Unavailable, empty_value, open_backend
+from warpfold.kernels.exact import ORIGIN, ExactState, value_of
+from warpfold.kernels.operands import Operands, operands
+from warpfold.kernels.ops import NanPolicy, Op, op_named
 
 
 def reduce(

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Tag
 
-from app.results.json_value import JsonValue
-from client import html
+from warpfold.app.results.json_value import JsonValue
+from warpfold.client import html
 
 
 class Answer(BaseModel):

@@ -5,7 +5,7 @@ import time
 
 import httpx
 
-from client.errors import Unreachable
+from warpfold.client.errors import Unreachable
 
 _RETRY_STATUS = frozenset({429, 502, 503, 504})
 _FIRST_PAUSE_S = 0.1

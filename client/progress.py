@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from client.jobs import Follow
-from client.models import Job
+from warpfold.client.jobs import Follow
+from warpfold.client.models import Job
 
 
 @contextmanager

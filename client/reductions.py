@@ -9,14 +9,14 @@ from typing import Any, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from app.jobs.fields import BackendName, Priority
-from client import datasets, jobs
-from client.arrays import as_numpy
-from client.datasets import ArrayContent
-from client.exchange import Call, Steps, one
-from client.models import Job, Merged
-from kernels.dtypes import dtype_of
-from kernels.exact import ExactState
+from warpfold.app.jobs.fields import BackendName, Priority
+from warpfold.client import datasets, jobs
+from warpfold.client.arrays import as_numpy
+from warpfold.client.datasets import ArrayContent
+from warpfold.client.exchange import Call, Steps, one
+from warpfold.client.models import Job, Merged
+from warpfold.kernels.dtypes import dtype_of
+from warpfold.kernels.exact import ExactState
 
 MOST_VALUES = 10_000
 """Elements up to which an array travels in the request itself."""

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args, get_origin,
 
 import httpx
 
-from client import html
-from client.exchange import Call, Steps, one, pages
-from client.models import Answer
+from warpfold.client import html
+from warpfold.client.exchange import Call, Steps, one, pages
+from warpfold.client.models import Answer
 
 if TYPE_CHECKING:
     import pandas

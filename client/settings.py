@@ -11,7 +11,7 @@ import httpx
 from platformdirs import user_config_path
 from pydantic import BaseModel, ValidationError
 
-from client.errors import NotConfigured
+from warpfold.client.errors import NotConfigured
 
 URL, TOKEN, DATA_DIR = "WARPFOLD_URL", "WARPFOLD_TOKEN", "WARPFOLD_DATA_DIR"  # names of variables
 _URL_NOTE, _TOKEN_NOTE = "url", "token"  # files that `warpfold serve` keeps in its data folder

@@ -2,12 +2,12 @@
 
 import re
 
-from kernels.backend import GANG, Backend, Device, Progress, Reduction
-from kernels.catalog import AUTO, EXACT, Strategy, backends_for, resolve, strategies, strategy_names
-from kernels.dtypes import DTYPES, DType, dtype_named, dtype_of
-from kernels.errors import CudaError, InvalidInput, KernelError, OutOfMemory, Unavailable
-from kernels.ops import OPS, NanPolicy, Op, Value, empty_value, op_named
-from kernels.source import ArraySource, GeneratedSource, Source
+from warpfold.kernels.backend import GANG, Backend, Device, Progress, Reduction
+from warpfold.kernels.catalog import AUTO, EXACT, Strategy, backends_for, resolve, strategies, strategy_names
+from warpfold.kernels.dtypes import DTYPES, DType, dtype_named, dtype_of
+from warpfold.kernels.errors import CudaError, InvalidInput, KernelError, OutOfMemory, Unavailable
+from warpfold.kernels.ops import OPS, NanPolicy, Op, Value, empty_value, op_named
+from warpfold.kernels.source import ArraySource, GeneratedSource, Source
 
 __all__ = [
     "AUTO",
@@ -53,16 +53,16 @@ def open_backend(slot: str) -> Backend:
     libraries, so it takes seconds; the backend it returns does not.
     """
     if slot == "cpu":
-        from kernels.cpu.backend import CpuBackend
+        from warpfold.kernels.cpu.backend import CpuBackend
 
         return CpuBackend()
     if slot == GANG:
-        from kernels.cuda.scaling.gang import Gang
+        from warpfold.kernels.cuda.scaling.gang import Gang
 
         return Gang()
     found = _CUDA_SLOT.fullmatch(slot)
     if not found:
         raise InvalidInput(f"unknown slot {slot!r}; a slot is cpu, gang, or cuda: and the number of a GPU", "slot")
-    from kernels.cuda.backend import CudaBackend
+    from warpfold.kernels.cuda.backend import CudaBackend
 
     return CudaBackend(int(found[1]))

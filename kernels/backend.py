@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from kernels.ops import NanPolicy, Value
-from kernels.source import Source
+from warpfold.kernels.ops import NanPolicy, Value
+from warpfold.kernels.source import Source
 
 GANG = "gang"
 """The slot of all GPUs of a machine together."""

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
-from kernels.dtypes import DType
-from kernels.errors import InvalidInput
-from kernels.ops import Op
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.ops import Op
 
 AUTO = "auto"
 EXACT = "exact"
@@ -38,8 +38,8 @@ def claims(ops: Iterable[str], dtypes: Iterable[str]) -> frozenset[tuple[str, st
 @cache
 def strategies() -> tuple[Strategy, ...]:
     """All strategies of all backends, whether or not this machine can run them; found in their folders once."""
-    from kernels.cpu.strategies import cpu_strategies
-    from kernels.cuda.strategies import cuda_strategies
+    from warpfold.kernels.cpu.strategies import cpu_strategies
+    from warpfold.kernels.cuda.strategies import cuda_strategies
 
     return cpu_strategies() + cuda_strategies()
 

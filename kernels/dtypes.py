@@ -8,7 +8,7 @@ from types import MappingProxyType
 import ml_dtypes
 import numpy as np
 
-from kernels.errors import InvalidInput
+from warpfold.kernels.errors import InvalidInput
 
 
 class Kind(StrEnum):

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.dtypes import DType
+from warpfold.kernels.dtypes import DType
 
 
 def narrow_into(out: NDArray[Any], values: NDArray[np.floating[Any]], dtype: DType) -> None:

@@ -8,8 +8,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.lib import format as npy
 
-from kernels.dtypes import DType, dtype_of
-from kernels.errors import InvalidInput
+from warpfold.kernels.dtypes import DType, dtype_of
+from warpfold.kernels.errors import InvalidInput
 
 _READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from kernels.dtypes import DType, common_float
-from kernels.errors import InvalidInput
-from kernels.ops import Op
-from kernels.source import Source
+from warpfold.kernels.dtypes import DType, common_float
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.ops import Op
+from warpfold.kernels.source import Source
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
-from kernels.dtypes import DType, Kind
-from kernels.errors import InvalidInput
+from warpfold.kernels.dtypes import DType, Kind
+from warpfold.kernels.errors import InvalidInput
 
 INTEGER = "integer"
 """Result dtype of integer sums and products: a Python integer, exact beyond 64 bits."""

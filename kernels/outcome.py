@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from kernels.errors import InvalidInput, KernelError, OutOfMemory, Unavailable
+from warpfold.kernels.errors import InvalidInput, KernelError, OutOfMemory, Unavailable
 
 
 class Outcome(StrEnum):

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from kernels.dtypes import DTYPES, DType, Kind
-from kernels.operands import result_dtype
-from kernels.ops import INTEGER, NanPolicy, Op, Terms, Value
+from warpfold.kernels.dtypes import DTYPES, DType, Kind
+from warpfold.kernels.operands import result_dtype
+from warpfold.kernels.ops import INTEGER, NanPolicy, Op, Terms, Value
 
 
 @dataclass(frozen=True, slots=True)

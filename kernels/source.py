@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.dtypes import DType, Kind, dtype_of
+from warpfold.kernels.dtypes import DType, Kind, dtype_of
 
 
 class Source(Protocol):
@@ -59,6 +59,6 @@ class GeneratedSource:
     parameters: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
-        from kernels.generate import generate  # generate needs this module's types
+        from warpfold.kernels.generate import generate  # generate needs this module's types
 
         return generate(self, start, stop)

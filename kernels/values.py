@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.dtypes import DType, Kind
-from kernels.errors import InvalidInput
-from kernels.narrow import narrowed
+from warpfold.kernels.dtypes import DType, Kind
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.narrow import narrowed
 
 Written = bool | int | float | str
 

@@ -5,9 +5,9 @@ import sys
 
 from sqlalchemy.exc import OperationalError
 
-import migrations
-from app.config import load_settings
-from app.db import first_line
+from warpfold import migrations
+from warpfold.app.config import load_settings
+from warpfold.app.db import first_line
 
 
 def main() -> int:

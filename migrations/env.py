@@ -4,9 +4,9 @@ from alembic import context
 from sqlalchemy import Connection, create_engine, text
 from sqlalchemy.pool import NullPool
 
-from app.config import load_settings
-from app.db import database_url
-from app.tables import metadata
+from warpfold.app.config import load_settings
+from warpfold.app.db import database_url
+from warpfold.app.tables import metadata
 
 # Rather fail and be run again than queue behind a long query and stop everybody else with the lock asked for.
 _LOCK_TIMEOUT = "5s"

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import redis
 
-from app.config import Settings
 from tests.servers import Servers, fresh_database, own_servers, postgres_server, redis_server
-from worker.embedded import EmbeddedPostgres, EmbeddedRedis
+from warpfold.app.config import Settings
+from warpfold.worker.embedded import EmbeddedPostgres, EmbeddedRedis
 
 
 @pytest.fixture(scope="session")

@@ -14,8 +14,8 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
-import migrations
-from worker.embedded import EmbeddedPostgres, EmbeddedRedis, EmbeddedServer
+from warpfold import migrations
+from warpfold.worker.embedded import EmbeddedPostgres, EmbeddedRedis, EmbeddedServer
 
 TEMPLATE = "warpfold_template"
 

@@ -1,4 +1,4 @@
-"""`python -m worker --slot cpu|cuda:0|gang`: one worker."""
+"""`python -m warpfold.worker --slot cpu|cuda:0|gang`: one worker."""
 
 import sys
 
@@ -10,12 +10,12 @@ def main() -> int:
 
     import structlog
 
-    from app import logs
-    from app.config import load_settings
-    from worker.boot import describe, serve_slot
-    from worker.folders import Folders
-    from worker.opener import open_kernels
-    from worker.stop import Stop
+    from warpfold.app import logs
+    from warpfold.app.config import load_settings
+    from warpfold.worker.boot import describe, serve_slot
+    from warpfold.worker.folders import Folders
+    from warpfold.worker.opener import open_kernels
+    from warpfold.worker.stop import Stop
 
     parser = argparse.ArgumentParser(prog="warpfold worker", description="Serve one slot of this machine.")
     parser.add_argument("--slot", required=True, help="cpu, or cuda:0, cuda:1, …, or gang: all GPUs")

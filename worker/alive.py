@@ -1,4 +1,6 @@
-"""`python -m worker.alive api|dispatcher|worker`: does that part of the service live? For health checks of containers.
+"""`python -m warpfold.worker.alive api|dispatcher|worker`: does that part of the service live?
+
+For health checks of containers.
 
 Exit code 0: yes. 1: no, with a line that says why.
 """
@@ -12,10 +14,10 @@ import httpx
 import typer
 from sqlalchemy import Connection, func, select, text
 
-from app.config import Settings, load_settings
-from app.db import DATABASE_LOST, BlockingDatabase
-from app.jobs.models import workers
-from worker.leadership import KEY
+from warpfold.app.config import Settings, load_settings
+from warpfold.app.db import DATABASE_LOST, BlockingDatabase
+from warpfold.app.jobs.models import workers
+from warpfold.worker.leadership import KEY
 
 _WITHIN_S = 3.0
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
-from app.jobs.leases import Lease
-from app.tracing.tracing import Span, Tracing
-from worker.messages import Begun, Failure, Measured, Success
-from worker.slot import Ending
+from warpfold.app.jobs.leases import Lease
+from warpfold.app.tracing.tracing import Span, Tracing
+from warpfold.worker.messages import Begun, Failure, Measured, Success
+from warpfold.worker.slot import Ending
 
 
 @contextmanager

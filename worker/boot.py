@@ -10,20 +10,20 @@ import structlog
 from redis import RedisError
 from structlog.typing import FilteringBoundLogger
 
-from app.config import Settings
-from app.db import DATABASE_LOST, BlockingDatabase
-from app.jobs import leases
-from app.jobs.leases import WorkerInfo
-from app.tracing.start import start_tracing
-from worker.backoff import Backoff
-from worker.consumer import Consumer
-from worker.gpu_lock import GpuTurn, SlotTaken, gpus_of, slot_lock
-from worker.heartbeat import Heartbeat
-from worker.messages import Opener
-from worker.queue import connect
-from worker.slot import BrokenSlot, Slot
-from worker.stop import Stop, StopRequested
-from worker.tasks import Place, run_job
+from warpfold.app.config import Settings
+from warpfold.app.db import DATABASE_LOST, BlockingDatabase
+from warpfold.app.jobs import leases
+from warpfold.app.jobs.leases import WorkerInfo
+from warpfold.app.tracing.start import start_tracing
+from warpfold.worker.backoff import Backoff
+from warpfold.worker.consumer import Consumer
+from warpfold.worker.gpu_lock import GpuTurn, SlotTaken, gpus_of, slot_lock
+from warpfold.worker.heartbeat import Heartbeat
+from warpfold.worker.messages import Opener
+from warpfold.worker.queue import connect
+from warpfold.worker.slot import BrokenSlot, Slot
+from warpfold.worker.stop import Stop, StopRequested
+from warpfold.worker.tasks import Place, run_job
 
 log: FilteringBoundLogger = structlog.get_logger()
 

@@ -8,8 +8,8 @@ import structlog
 from structlog.contextvars import bound_contextvars
 from structlog.typing import FilteringBoundLogger
 
-from app import logs
-from worker.messages import Broken, Failure, News, Opener, Progress, Ready, Request, Success, Work
+from warpfold.app import logs
+from warpfold.worker.messages import Broken, Failure, News, Opener, Progress, Ready, Request, Success, Work
 
 log: FilteringBoundLogger = structlog.get_logger()
 
@@ -19,8 +19,8 @@ _PROGRESS_EVERY_S = 0.1
 def child_main(connection: Connection, opener: Opener, slot: str, parent: int) -> None:
     """Body of the child. `parent` is the process id of whoever started it."""
     # here, because the parent imports this module and must stay small
-    from kernels.errors import KernelError
-    from kernels.lifeline import end_with
+    from warpfold.kernels.errors import KernelError
+    from warpfold.kernels.lifeline import end_with
 
     end_with(parent)  # elsewhere than on Linux the end of the pipe ends it, after the job that it runs
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal; the parent decides
@@ -44,7 +44,7 @@ def child_main(connection: Connection, opener: Opener, slot: str, parent: int) -
 
 
 def _answer(work: Work, request: Request, tell: "_Teller") -> Success | Failure:
-    from worker.failures import failure_of
+    from warpfold.worker.failures import failure_of
 
     try:
         return work.run(request, tell)

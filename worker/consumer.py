@@ -19,8 +19,8 @@ from rq.serializers import JSONSerializer
 from rq.worker.base import WorkerStatus
 from structlog.typing import FilteringBoundLogger
 
-from worker.queue import queue_of
-from worker.stop import Stop
+from warpfold.worker.queue import queue_of
+from warpfold.worker.stop import Stop
 
 log: FilteringBoundLogger = structlog.get_logger()
 

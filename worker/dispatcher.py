@@ -17,23 +17,23 @@ from redis import RedisError
 from sqlalchemy import Connection
 from structlog.typing import FilteringBoundLogger
 
-from app import logs
-from app.config import Settings, load_settings
-from app.counters.ended import count_ended
-from app.datasets.store import Store
-from app.datasets.sweep import tidy
-from app.db import DATABASE_LOST, BlockingDatabase
-from app.jobs import families, outbox
-from app.jobs.outbox import HandOver
-from app.quotas import holds
-from app.quotas.quota import Limits
-from app.tracing.start import start_tracing
-from app.tracing.tracing import NoTracing, Tracing
-from worker.backoff import Backoff
-from worker.leadership import Leadership
-from worker.queue import Mail, connect, rq_id
-from worker.stop import Stop
-from worker.webhooks.sender import Sender
+from warpfold.app import logs
+from warpfold.app.config import Settings, load_settings
+from warpfold.app.counters.ended import count_ended
+from warpfold.app.datasets.store import Store
+from warpfold.app.datasets.sweep import tidy
+from warpfold.app.db import DATABASE_LOST, BlockingDatabase
+from warpfold.app.jobs import families, outbox
+from warpfold.app.jobs.outbox import HandOver
+from warpfold.app.quotas import holds
+from warpfold.app.quotas.quota import Limits
+from warpfold.app.tracing.start import start_tracing
+from warpfold.app.tracing.tracing import NoTracing, Tracing
+from warpfold.worker.backoff import Backoff
+from warpfold.worker.leadership import Leadership
+from warpfold.worker.queue import Mail, connect, rq_id
+from warpfold.worker.stop import Stop
+from warpfold.worker.webhooks.sender import Sender
 
 log: FilteringBoundLogger = structlog.get_logger()
 

@@ -14,31 +14,31 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from app.jobs.accuracy_spec import AccuracySpec, ThreeNumbersSpec
-from app.jobs.benchmark_spec import BenchmarkSpec
-from app.jobs.cluster_spec import ClusterSpec
-from app.jobs.profile_spec import ProfileSpec
-from app.jobs.reduce_spec import ReduceSpec
-from app.jobs.scaling_spec import ScalingSpec
-from app.jobs.sources import GenerateSource
-from app.jobs.task_spec import TaskSpec, task_spec
-from app.results.json_value import check_length, hex_of
-from app.results.measurement import Measurement
-from app.results.provenance import DeviceView, Provenance
-from app.results.reduce import ReduceResult
-from app.results.timings import Timings
-from kernels import open_backend
-from kernels.backend import Reduction
-from kernels.errors import InvalidInput
-from worker.folders import Folders
-from worker.kinds.accuracy import add_three_numbers, compare
-from worker.kinds.attempt import Attempt
-from worker.kinds.benchmark import measure
-from worker.kinds.cluster import solve_puzzle
-from worker.kinds.profile import profile_kernels
-from worker.kinds.scaling import measure_scaling
-from worker.messages import Progress, Request, Success, Tell
-from worker.sources import source_of
+from warpfold.app.jobs.accuracy_spec import AccuracySpec, ThreeNumbersSpec
+from warpfold.app.jobs.benchmark_spec import BenchmarkSpec
+from warpfold.app.jobs.cluster_spec import ClusterSpec
+from warpfold.app.jobs.profile_spec import ProfileSpec
+from warpfold.app.jobs.reduce_spec import ReduceSpec
+from warpfold.app.jobs.scaling_spec import ScalingSpec
+from warpfold.app.jobs.sources import GenerateSource
+from warpfold.app.jobs.task_spec import TaskSpec, task_spec
+from warpfold.app.results.json_value import check_length, hex_of
+from warpfold.app.results.measurement import Measurement
+from warpfold.app.results.provenance import DeviceView, Provenance
+from warpfold.app.results.reduce import ReduceResult
+from warpfold.app.results.timings import Timings
+from warpfold.kernels import open_backend
+from warpfold.kernels.backend import Reduction
+from warpfold.kernels.errors import InvalidInput
+from warpfold.worker.folders import Folders
+from warpfold.worker.kinds.accuracy import add_three_numbers, compare
+from warpfold.worker.kinds.attempt import Attempt
+from warpfold.worker.kinds.benchmark import measure
+from warpfold.worker.kinds.cluster import solve_puzzle
+from warpfold.worker.kinds.profile import profile_kernels
+from warpfold.worker.kinds.scaling import measure_scaling
+from warpfold.worker.messages import Progress, Request, Success, Tell
+from warpfold.worker.sources import source_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from app.jobs.states import Reason
-from kernels.errors import CudaError, KernelError
-from worker.incidents import incident
-from worker.messages import Failure, Request
+from warpfold.app.jobs.states import Reason
+from warpfold.kernels.errors import CudaError, KernelError
+from warpfold.worker.incidents import incident
+from warpfold.worker.messages import Failure, Request
 
 log: FilteringBoundLogger = structlog.get_logger()
 

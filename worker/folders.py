@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.config import Settings
+from warpfold.app.config import Settings
 
 
 @dataclass(frozen=True, slots=True)

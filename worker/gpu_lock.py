@@ -15,8 +15,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from app.jobs.needs import GANG
-from worker.stop import GaveUp
+from warpfold.app.jobs.needs import GANG
+from warpfold.worker.stop import GaveUp
 
 _LOOK_EVERY_S = 0.02
 _FOREVER_S = 1e9  # `give_up` ends the wait
@@ -74,8 +74,8 @@ def gpus_of(slot: str) -> tuple[int, ...]:
 def gpu_count() -> int:
     """How many GPUs CUDA shows this process, CUDA_VISIBLE_DEVICES applied; 0 where there is none that works."""
     # here, because the parent of a slot stays small
-    from kernels.cuda.device import visible_devices
-    from kernels.errors import CudaError
+    from warpfold.kernels.cuda.device import visible_devices
+    from warpfold.kernels.errors import CudaError
 
     try:
         return len(visible_devices())

@@ -9,11 +9,11 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 from structlog.typing import FilteringBoundLogger
 
-from app.config import Settings
-from app.db import BlockingDatabase
-from app.jobs import leases
-from app.jobs.leases import WorkerInfo
-from worker.gauges import Gauges, gauges_of
+from warpfold.app.config import Settings
+from warpfold.app.db import BlockingDatabase
+from warpfold.app.jobs import leases
+from warpfold.app.jobs.leases import WorkerInfo
+from warpfold.worker.gauges import Gauges, gauges_of
 
 log: FilteringBoundLogger = structlog.get_logger()
 

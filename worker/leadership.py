@@ -6,9 +6,9 @@ from typing import Self
 import psycopg
 from psycopg import sql
 
-from app.channels import QUEUE
-from app.db import NOTICES_LOSS, conninfo
-from worker.stop import Stop
+from warpfold.app.channels import QUEUE
+from warpfold.app.db import NOTICES_LOSS, conninfo
+from warpfold.worker.stop import Stop
 
 KEY = 0x77_66_6C_64
 """The lock's number in this database: "wfld"."""

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
-from app.jobs.states import Reason
-from app.results.measurement import Measurement
+from warpfold.app.jobs.states import Reason
+from warpfold.app.results.measurement import Measurement
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
 """How the child of a real slot opens its device. Light, for the parent imports it; the heavy part is `execute`."""
 
-from worker.folders import Folders
-from worker.messages import Work
+from warpfold.worker.folders import Folders
+from warpfold.worker.messages import Work
 
 
 def open_kernels(slot: str, worker: str, folders: Folders) -> Work:
     """Called in the child. Raises Unavailable if there is no such device."""
-    from worker.execute import Kernels
+    from warpfold.worker.execute import Kernels
 
     return Kernels(slot, worker, folders)

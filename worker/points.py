@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from app.jobs.states import Reason
-from app.results.measurement import Measurement
-from worker.messages import Begun, Failure, Measured, Request
-from worker.slot import Died, Ending
+from warpfold.app.jobs.states import Reason
+from warpfold.app.results.measurement import Measurement
+from warpfold.worker.messages import Begun, Failure, Measured, Request
+from warpfold.worker.slot import Died, Ending
 
 
 class Points:

@@ -12,9 +12,9 @@ from rq.job import Job
 from rq.queue import EnqueueData
 from rq.serializers import JSONSerializer
 
-from app.jobs.outbox import HandOver
+from warpfold.app.jobs.outbox import HandOver
 
-FUNCTION = "worker.tasks.run_job"
+FUNCTION = "warpfold.worker.tasks.run_job"
 _DAY_S = 24 * 3600
 
 

@@ -12,9 +12,9 @@ from multiprocessing.context import SpawnProcess
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from worker.child import child_main
-from worker.messages import Begun, Broken, Failure, Measured, News, Opener, Progress, Ready, Request, Success
-from worker.stop import GaveUp, Stop, StopRequested
+from warpfold.worker.child import child_main
+from warpfold.worker.messages import Begun, Broken, Failure, Measured, News, Opener, Progress, Ready, Request, Success
+from warpfold.worker.stop import GaveUp, Stop, StopRequested
 
 log: FilteringBoundLogger = structlog.get_logger()
 

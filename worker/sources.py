@@ -11,15 +11,15 @@ from typing import Any, BinaryIO, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from app.datasets.store import Store
-from app.jobs.sources import DatasetSource, GenerateSource, PathSource, ValuesSource
-from app.jobs.sources import Source as SourceSpec
-from kernels.dtypes import dtype_named
-from kernels.errors import InvalidInput
-from kernels.npy import Head, read_head
-from kernels.source import ArraySource, GeneratedSource
-from kernels.values import array_of
-from worker.folders import Folders
+from warpfold.app.datasets.store import Store
+from warpfold.app.jobs.sources import DatasetSource, GenerateSource, PathSource, ValuesSource
+from warpfold.app.jobs.sources import Source as SourceSpec
+from warpfold.kernels.dtypes import dtype_named
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.npy import Head, read_head
+from warpfold.kernels.source import ArraySource, GeneratedSource
+from warpfold.kernels.values import array_of
+from warpfold.worker.folders import Folders
 
 _FIELD = "source.path"
 

@@ -13,20 +13,20 @@ from sqlalchemy.exc import StatementError
 from structlog.contextvars import bound_contextvars
 from structlog.typing import FilteringBoundLogger
 
-from app.config import Settings
-from app.db import DATABASE_LOST, BlockingDatabase
-from app.jobs import leases
-from app.jobs.leases import Lease
-from app.jobs.states import Reason
-from app.results.measurement import Measurement
-from app.tracing.tracing import NoTracing, Tracing
-from worker.attempt_span import AttemptSpan, attempt_span
-from worker.gpu_lock import GpuTurn
-from worker.incidents import incident
-from worker.messages import Begun, Failure, Measured, Progress, Request, Success
-from worker.points import Points
-from worker.slot import Died, Ending, Halt, Slot, Verdict
-from worker.stop import GaveUp, Stop, StopRequested
+from warpfold.app.config import Settings
+from warpfold.app.db import DATABASE_LOST, BlockingDatabase
+from warpfold.app.jobs import leases
+from warpfold.app.jobs.leases import Lease
+from warpfold.app.jobs.states import Reason
+from warpfold.app.results.measurement import Measurement
+from warpfold.app.tracing.tracing import NoTracing, Tracing
+from warpfold.worker.attempt_span import AttemptSpan, attempt_span
+from warpfold.worker.gpu_lock import GpuTurn
+from warpfold.worker.incidents import incident
+from warpfold.worker.messages import Begun, Failure, Measured, Progress, Request, Success
+from warpfold.worker.points import Points
+from warpfold.worker.slot import Died, Ending, Halt, Slot, Verdict
+from warpfold.worker.stop import GaveUp, Stop, StopRequested
 
 log: FilteringBoundLogger = structlog.get_logger()
 

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
 
-from app.admin import service
-from app.admin.views import (
+from warpfold.app.admin import service
+from warpfold.app.admin.views import (
     LimitsView,
     NewToken,
     Quotas,
@@ -17,14 +17,14 @@ from app.admin.views import (
     Users,
     UserView,
 )
-from app.auth import users
-from app.auth.bearer import Admin, User
-from app.auth.names import UserName
-from app.auth.repository import list_tokens
-from app.context import Using
-from app.errors import BadRequest, Conflict, Forbidden, Invalid, NotFound, TooLarge, UnsupportedMedia
-from app.openapi import answers
-from app.requests import JsonRoute
+from warpfold.app.auth import users
+from warpfold.app.auth.bearer import Admin, User
+from warpfold.app.auth.names import UserName
+from warpfold.app.auth.repository import list_tokens
+from warpfold.app.context import Using
+from warpfold.app.errors import BadRequest, Conflict, Forbidden, Invalid, NotFound, TooLarge, UnsupportedMedia
+from warpfold.app.openapi import answers
+from warpfold.app.requests import JsonRoute
 
 router = APIRouter(prefix="/v1", tags=["administration"], route_class=JsonRoute)
 

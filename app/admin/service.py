@@ -4,15 +4,15 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
-from app.auth import repository as tokens
-from app.auth import users
-from app.auth.repository import Issued, Principal, Role, RoleMismatch
-from app.auth.users import UserInfo
-from app.context import Context
-from app.errors import Conflict, Forbidden, NotFound
-from app.jobs import draining
-from app.quotas import repository as quotas
-from app.quotas.quota import Limits, UserQuota
+from warpfold.app.auth import repository as tokens
+from warpfold.app.auth import users
+from warpfold.app.auth.repository import Issued, Principal, Role, RoleMismatch
+from warpfold.app.auth.users import UserInfo
+from warpfold.app.context import Context
+from warpfold.app.errors import Conflict, Forbidden, NotFound
+from warpfold.app.jobs import draining
+from warpfold.app.quotas import repository as quotas
+from warpfold.app.quotas.quota import Limits, UserQuota
 
 
 async def put_user(context: Context, admin: Principal, name: str, role: Role) -> UserInfo:

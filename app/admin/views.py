@@ -4,10 +4,10 @@ from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.auth.names import Label, UserName
-from app.auth.repository import Role, TokenInfo
-from app.auth.users import UserInfo
-from app.quotas.quota import Limits, UserQuota
+from warpfold.app.auth.names import Label, UserName
+from warpfold.app.auth.repository import Role, TokenInfo
+from warpfold.app.auth.users import UserInfo
+from warpfold.app.quotas.quota import Limits, UserQuota
 
 MOST_JOBS = 1_000_000_000
 

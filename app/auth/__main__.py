@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from sqlalchemy.exc import OperationalError
 
-from app.auth.names import checked_label, checked_name
-from app.auth.repository import Role, RoleMismatch, create_token, list_tokens, revoke_token
-from app.config import load_settings
-from app.db import BlockingDatabase, first_line
+from warpfold.app.auth.names import checked_label, checked_name
+from warpfold.app.auth.repository import Role, RoleMismatch, create_token, list_tokens, revoke_token
+from warpfold.app.config import load_settings
+from warpfold.app.db import BlockingDatabase, first_line
 
 cli = typer.Typer(
     help="Create, list and revoke access tokens.",

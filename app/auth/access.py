@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 from sqlalchemy import Connection
 
-from app.auth import sessions
-from app.auth.repository import Principal, principal_of
-from app.auth.tokens import PREFIX, hash_of
-from app.db import Database
+from warpfold.app.auth import sessions
+from warpfold.app.auth.repository import Principal, principal_of
+from warpfold.app.auth.tokens import PREFIX, hash_of
+from warpfold.app.db import Database
 
 _KEPT_S = 5.0
 _MOST_KEPT = 10_000

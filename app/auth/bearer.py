@@ -6,9 +6,9 @@ from fastapi import Depends, Request
 from fastapi.openapi.models import HTTPBearer
 from fastapi.security.base import SecurityBase
 
-from app.auth.repository import Principal
-from app.context import context_of
-from app.errors import Forbidden, Unauthorized
+from warpfold.app.auth.repository import Principal
+from warpfold.app.context import context_of
+from warpfold.app.errors import Forbidden, Unauthorized
 
 SESSION_COOKIE = "warpfold_session"
 

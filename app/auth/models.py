@@ -13,7 +13,7 @@ from sqlalchemy import (
     func,
 )
 
-from app.schema import metadata
+from warpfold.app.schema import metadata
 
 _NOW = func.now()
 

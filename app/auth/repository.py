@@ -8,9 +8,9 @@ from enum import StrEnum
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from app.auth.models import tokens, users
-from app.auth.tokens import mint
-from app.channels import ACCESS
+from warpfold.app.auth.models import tokens, users
+from warpfold.app.auth.tokens import mint
+from warpfold.app.channels import ACCESS
 
 
 class Role(StrEnum):

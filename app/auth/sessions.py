@@ -9,10 +9,10 @@ from datetime import timedelta
 
 from sqlalchemy import Connection, Interval, bindparam, delete, func, insert, select
 
-from app.auth.models import sessions, tokens, users
-from app.auth.repository import Principal, Role
-from app.auth.tokens import hash_of
-from app.channels import ACCESS
+from warpfold.app.auth.models import sessions, tokens, users
+from warpfold.app.auth.repository import Principal, Role
+from warpfold.app.auth.tokens import hash_of
+from warpfold.app.channels import ACCESS
 
 PREFIX = "ws_"
 _RANDOM_BYTES = 32

@@ -7,9 +7,9 @@ from datetime import datetime
 from sqlalchemy import Connection, func, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from app.auth.models import tokens, users
-from app.auth.repository import Role
-from app.channels import ACCESS
+from warpfold.app.auth.models import tokens, users
+from warpfold.app.auth.repository import Role
+from warpfold.app.channels import ACCESS
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,14 @@ from functools import cache
 from fastapi import APIRouter
 from pydantic import ValidationError
 
-from app.auth.bearer import User
-from app.catalogue import repository
-from app.catalogue.repository import READY, Worker
-from app.catalogue.views import Catalogue, DeviceInUse, Devices, Strategies, StrategyView, Workers, WorkerView
-from app.context import Using
-from app.openapi import answers
-from app.results.provenance import DeviceView
-from kernels.catalog import strategies
+from warpfold.app.auth.bearer import User
+from warpfold.app.catalogue import repository
+from warpfold.app.catalogue.repository import READY, Worker
+from warpfold.app.catalogue.views import Catalogue, DeviceInUse, Devices, Strategies, StrategyView, Workers, WorkerView
+from warpfold.app.context import Using
+from warpfold.app.openapi import answers
+from warpfold.app.results.provenance import DeviceView
+from warpfold.kernels.catalog import strategies
 
 router = APIRouter(prefix="/v1", tags=["catalogue"])
 

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection, func, select
 
-from app.jobs.models import workers
-from app.jobs.reading import Reading
+from warpfold.app.jobs.models import workers
+from warpfold.app.jobs.reading import Reading
 
 LOST = "lost"
 READY = frozenset({"idle", "running"})

@@ -5,12 +5,12 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from app.jobs.reading import Reading
-from app.results.provenance import DeviceView
-from kernels.catalog import Strategy
-from kernels.dtypes import DTYPES, DType
-from kernels.generate import DISTRIBUTIONS, Distribution
-from kernels.ops import OPS, NanPolicy, Op
+from warpfold.app.jobs.reading import Reading
+from warpfold.app.results.provenance import DeviceView
+from warpfold.kernels.catalog import Strategy
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.generate import DISTRIBUTIONS, Distribution
+from warpfold.kernels.ops import OPS, NanPolicy, Op
 
 
 class OpView(BaseModel):

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from app.charts.chart import Chart
-from app.charts.lines import Axis, Line, Point, Words, line_chart, significant
-from app.results.accuracy import AccuracyPoint, AccuracyResult
+from warpfold.app.charts.chart import Chart
+from warpfold.app.charts.lines import Axis, Line, Point, Words, line_chart, significant
+from warpfold.app.results.accuracy import AccuracyPoint, AccuracyResult
 
 
 def charts(result: AccuracyResult) -> list[Chart]:

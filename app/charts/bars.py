@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass
 
 import altair
 
-from app.charts.chart import Chart
-from app.charts.lines import WIDTH, Level, Words, across, chart_of, inline
+from warpfold.app.charts.chart import Chart
+from warpfold.app.charts.lines import WIDTH, Level, Words, across, chart_of, inline
 
 _BAR = 22
 

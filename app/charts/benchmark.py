@@ -5,10 +5,22 @@ from dataclasses import asdict, dataclass
 
 import altair
 
-from app.charts.bars import Bar, bar_chart
-from app.charts.chart import Chart
-from app.charts.lines import HEIGHT, WIDTH, Axis, Level, Line, Point, Words, chart_of, inline, line_chart, significant
-from app.results.measurement import Measurement
+from warpfold.app.charts.bars import Bar, bar_chart
+from warpfold.app.charts.chart import Chart
+from warpfold.app.charts.lines import (
+    HEIGHT,
+    WIDTH,
+    Axis,
+    Level,
+    Line,
+    Point,
+    Words,
+    chart_of,
+    inline,
+    line_chart,
+    significant,
+)
+from warpfold.app.results.measurement import Measurement
 
 Group = tuple[str, str, str]
 """Op, dtype and state of the caches: what one chart is about."""

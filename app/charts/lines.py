@@ -9,7 +9,7 @@ from typing import Any
 
 import altair
 
-from app.charts.chart import Chart
+from warpfold.app.charts.chart import Chart
 
 WIDTH, HEIGHT = 560, 320
 _SUBTITLE = 100

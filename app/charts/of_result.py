@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 
-from app.charts import accuracy, benchmark, scaling
-from app.charts.chart import Chart
-from app.results.accuracy import AccuracyResult
-from app.results.benchmark import BenchmarkResult
-from app.results.measurement import Measurement
-from app.results.result import JobResult
-from app.results.scaling import ScalingResult
+from warpfold.app.charts import accuracy, benchmark, scaling
+from warpfold.app.charts.chart import Chart
+from warpfold.app.results.accuracy import AccuracyResult
+from warpfold.app.results.benchmark import BenchmarkResult
+from warpfold.app.results.measurement import Measurement
+from warpfold.app.results.result import JobResult
+from warpfold.app.results.scaling import ScalingResult
 
 
 def charts_of(result: JobResult, points: Iterable[Measurement]) -> list[Chart]:

@@ -9,10 +9,10 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from typing import TypeVar
 
-from app.charts import render
-from app.charts.chart import Chart
-from app.charts.themes import Theme
-from kernels.lifeline import end_with
+from warpfold.app.charts import render
+from warpfold.app.charts.chart import Chart
+from warpfold.app.charts.themes import Theme
+from warpfold.kernels.lifeline import end_with
 
 T = TypeVar("T")
 

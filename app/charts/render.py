@@ -3,8 +3,8 @@ a second) and holding the interpreter's lock meanwhile: a server draws through `
 
 from html import escape
 
-from app.charts.chart import Chart
-from app.charts.themes import Theme, config
+from warpfold.app.charts.chart import Chart
+from warpfold.app.charts.themes import Theme, config
 
 _VEGA_LITE = "6.4"  # that of Altair 6
 

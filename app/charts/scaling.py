@@ -3,9 +3,9 @@ message. Points that are suspect are left out."""
 
 from collections.abc import Callable, Sequence
 
-from app.charts.chart import Chart
-from app.charts.lines import Axis, Line, Point, Words, line_chart, significant
-from app.results.scaling import MessagePoint, ScalingPoint, ScalingResult
+from warpfold.app.charts.chart import Chart
+from warpfold.app.charts.lines import Axis, Line, Point, Words, line_chart, significant
+from warpfold.app.results.scaling import MessagePoint, ScalingPoint, ScalingResult
 
 _FEW = 6
 

@@ -10,11 +10,11 @@ from uuid import UUID
 
 from sqlalchemy import Connection, delete, func, select
 
-from app.counters.buckets import bound_of
-from app.counters.models import uncounted_jobs
-from app.counters.repository import Labels, Name, add, labelled
-from app.jobs.models import jobs
-from app.results.models import measurements
+from warpfold.app.counters.buckets import bound_of
+from warpfold.app.counters.models import uncounted_jobs
+from warpfold.app.counters.repository import Labels, Name, add, labelled
+from warpfold.app.jobs.models import jobs
+from warpfold.app.results.models import measurements
 
 Amounts = defaultdict[tuple[Name, Labels], float]
 

@@ -3,7 +3,7 @@
 from sqlalchemy import Column, Double, String, Table, Uuid
 from sqlalchemy.dialects.postgresql import JSONB
 
-from app.schema import metadata
+from warpfold.app.schema import metadata
 
 counters = Table(
     "counters",

@@ -7,7 +7,7 @@ from enum import StrEnum
 from sqlalchemy import Connection, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from app.counters.models import counters
+from warpfold.app.counters.models import counters
 
 
 class Name(StrEnum):

@@ -49,7 +49,7 @@ class Asset:
 @cache
 def assets() -> Mapping[str, Asset]:
     """All but the bundle of Vega, by name."""
-    ours = files("app") / "static"
+    ours = files("warpfold.app") / "static"
     sources: dict[str, tuple[str, Traversable]] = {
         "dashboard.css": (_CSS, ours / "dashboard.css"),
         "dashboard.js": (_JS, ours / "dashboard.js"),

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.results.facts import text_of
-from app.results.repository import Measured
-from app.results.result import JobResult
+from warpfold.app.results.facts import text_of
+from warpfold.app.results.repository import Measured
+from warpfold.app.results.result import JobResult
 
 _MOST = 8
 _MOST_ROWS = 300
@@ -29,14 +29,14 @@ class Figure:
 
 def figures_of_result(result: JobResult, points: Sequence[Measured]) -> list[Figure]:
     """The charts of a result. Loads Altair the first time: call it in a thread."""
-    from app.charts.of_result import charts_of
+    from warpfold.app.charts.of_result import charts_of
 
     return [_figure(chart) for chart in charts_of(result, points)[:_MOST]]
 
 
 def figures_of_points(points: Sequence[Measured]) -> list[Figure]:
     """The charts of benchmark points, wherever they come from. Loads Altair the first time: call it in a thread."""
-    from app.charts import benchmark
+    from warpfold.app.charts import benchmark
 
     return [_figure(chart) for chart in benchmark.charts(points)[:_MOST]]
 

@@ -5,15 +5,15 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.config import Settings
-from app.dashboard.pages import admin, assets, compare, job, jobs, new_job, now, presets, results, sign_in
-from app.dashboard.recent import Recent
-from app.dashboard.routes import error_page
-from app.dashboard.shared import Shared
-from app.dashboard.vega import VegaBundle
-from app.dashboard.visitors import to_sign_in
-from app.errors import ApiError, NotFound, Unauthorized
-from app.negotiation import preferred
+from warpfold.app.config import Settings
+from warpfold.app.dashboard.pages import admin, assets, compare, job, jobs, new_job, now, presets, results, sign_in
+from warpfold.app.dashboard.recent import Recent
+from warpfold.app.dashboard.routes import error_page
+from warpfold.app.dashboard.shared import Shared
+from warpfold.app.dashboard.vega import VegaBundle
+from warpfold.app.dashboard.visitors import to_sign_in
+from warpfold.app.errors import ApiError, NotFound, Unauthorized
+from warpfold.app.negotiation import preferred
 
 
 def install(app: FastAPI, settings: Settings) -> None:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from app.auth.repository import Principal
-from app.jobs.repository import Job
-from app.jobs.states import Status
-from app.jobs.summary import summary_of
+from warpfold.app.auth.repository import Principal
+from warpfold.app.jobs.repository import Job
+from warpfold.app.jobs.states import Status
+from warpfold.app.jobs.summary import summary_of
 
 
 @dataclass(frozen=True, slots=True)

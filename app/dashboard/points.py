@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
-from app.results.repository import Measured
-from app.results.views import MeasurementView
+from warpfold.app.results.repository import Measured
+from warpfold.app.results.views import MeasurementView
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app import words
-from app.auth.repository import Principal
-from app.dashboard.assets import url_of
+from warpfold.app import words
+from warpfold.app.auth.repository import Principal
+from warpfold.app.dashboard.assets import url_of
 
 _HTML = "text/html; charset=utf-8"
 _WORTH_COMPRESSING = 1024
@@ -92,7 +92,7 @@ def _render(template: str, **model: Any) -> str:
 @cache
 def _templates() -> Environment:
     templates = Environment(
-        loader=PackageLoader("app"),
+        loader=PackageLoader("warpfold.app"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -9,11 +9,11 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.dashboard.rendering import page, part
-from app.dashboard.visitors import SignInFirst, own_form, to_sign_in
-from app.db import DATABASE_LOST
-from app.error_handlers import request_problem
-from app.errors import ApiError, Unavailable
+from warpfold.app.dashboard.rendering import page, part
+from warpfold.app.dashboard.visitors import SignInFirst, own_form, to_sign_in
+from warpfold.app.db import DATABASE_LOST
+from warpfold.app.error_handlers import request_problem
+from warpfold.app.errors import ApiError, Unavailable
 
 
 class PageRoute(APIRoute):

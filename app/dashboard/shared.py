@@ -5,8 +5,8 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from app.dashboard.recent import Recent
-from app.dashboard.vega import VegaBundle
+from warpfold.app.dashboard.recent import Recent
+from warpfold.app.dashboard.vega import VegaBundle
 
 
 @dataclass(frozen=True, slots=True)

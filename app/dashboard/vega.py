@@ -1,7 +1,7 @@
 """The bundle of Vega, Vega-Lite and Vega-Embed, made once from vl-convert and kept on disk.
 
-`python -m app.dashboard.vega` prints it. The api runs that as a process, because making the bundle takes seconds during
-which vl-convert lets nothing else in its process run.
+`python -m warpfold.app.dashboard.vega` prints it. The api runs that as a process, because making the bundle takes
+seconds during which vl-convert lets nothing else in its process run.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-from app.dashboard.assets import Asset, vega_asset
+from warpfold.app.dashboard.assets import Asset, vega_asset
 
 # Charts are drawn with `ast: true`: Vega then interprets its expressions, and the page's policy forbids `eval`.
 _SNIPPET = "window.vegaEmbed = vegaEmbed;"
@@ -36,7 +36,7 @@ class VegaBundle:
 
     async def _make(self, path: Path) -> None:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "app.dashboard.vega", stdout=asyncio.subprocess.PIPE
+            sys.executable, "-P", "-m", "warpfold.app.dashboard.vega", stdout=asyncio.subprocess.PIPE
         )
         script, _ = await process.communicate()
         if process.returncode != 0:

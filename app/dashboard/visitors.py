@@ -6,10 +6,10 @@ from urllib.parse import quote, urlsplit
 from fastapi import Depends, Request
 from starlette.responses import RedirectResponse, Response
 
-from app.auth.bearer import SESSION_COOKIE
-from app.auth.repository import Principal
-from app.context import context_of
-from app.errors import Forbidden
+from warpfold.app.auth.bearer import SESSION_COOKIE
+from warpfold.app.auth.repository import Principal
+from warpfold.app.context import context_of
+from warpfold.app.errors import Forbidden
 
 
 class SignInFirst(Exception):

@@ -5,16 +5,16 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
-from app.auth.bearer import User
-from app.context import Using
-from app.cursors import cursor_of, key_of
-from app.datasets import repository, service
-from app.datasets.service import Upload
-from app.datasets.views import DatasetPage, DatasetView
-from app.errors import Forbidden, Invalid, NotFound, TooLarge
-from app.jobs.fields import DTypeName
-from app.openapi import answers
-from kernels.dtypes import dtype_named
+from warpfold.app.auth.bearer import User
+from warpfold.app.context import Using
+from warpfold.app.cursors import cursor_of, key_of
+from warpfold.app.datasets import repository, service
+from warpfold.app.datasets.service import Upload
+from warpfold.app.datasets.views import DatasetPage, DatasetView
+from warpfold.app.errors import Forbidden, Invalid, NotFound, TooLarge
+from warpfold.app.jobs.fields import DTypeName
+from warpfold.app.openapi import answers
+from warpfold.kernels.dtypes import dtype_named
 
 PREFIX = "/v1/datasets"
 _LISTING = "datasets"

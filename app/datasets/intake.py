@@ -6,11 +6,11 @@ import os
 from pathlib import Path
 from typing import IO
 
-from app.datasets.repository import Contents
-from app.errors import Invalid
-from kernels.dtypes import DType, dtype_of
-from kernels.errors import InvalidInput
-from kernels.npy import Head, head_of, is_npy, read_head
+from warpfold.app.datasets.repository import Contents
+from warpfold.app.errors import Invalid
+from warpfold.kernels.dtypes import DType, dtype_of
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.npy import Head, head_of, is_npy, read_head
 
 _BARE = "; bare elements need their `dtype`"
 FIRST_BYTES = 1 << 17

@@ -2,7 +2,7 @@
 
 from sqlalchemy import JSON, BigInteger, Column, DateTime, ForeignKey, Identity, Index, String, Table, func
 
-from app.schema import metadata
+from warpfold.app.schema import metadata
 
 _NOW = func.now()
 

@@ -8,10 +8,10 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from app.auth.models import users
-from app.datasets.models import datasets
-from app.jobs.models import is_, jobs
-from app.jobs.states import Status
+from warpfold.app.auth.models import users
+from warpfold.app.datasets.models import datasets
+from warpfold.app.jobs.models import is_, jobs
+from warpfold.app.jobs.states import Status
 
 
 @dataclass(frozen=True, slots=True)

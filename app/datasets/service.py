@@ -8,15 +8,15 @@ from pathlib import Path
 from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 
-from app.auth.repository import Principal
-from app.context import Context
-from app.datasets import repository
-from app.datasets.intake import Intake
-from app.datasets.repository import Contents, Dataset
-from app.datasets.store import Store
-from app.datasets.sweep import sweep
-from app.errors import Forbidden, NotFound, TooLarge, Unavailable
-from kernels.dtypes import DType
+from warpfold.app.auth.repository import Principal
+from warpfold.app.context import Context
+from warpfold.app.datasets import repository
+from warpfold.app.datasets.intake import Intake
+from warpfold.app.datasets.repository import Contents, Dataset
+from warpfold.app.datasets.store import Store
+from warpfold.app.datasets.sweep import sweep
+from warpfold.app.errors import Forbidden, NotFound, TooLarge, Unavailable
+from warpfold.kernels.dtypes import DType
 
 _PIECE = 1 << 20
 _RETRY_AFTER_DISK_S = 60

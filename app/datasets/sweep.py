@@ -4,9 +4,9 @@ from datetime import timedelta
 
 from sqlalchemy import Connection
 
-from app.datasets import repository
-from app.datasets.store import Store
-from app.db import BlockingDatabase
+from warpfold.app.datasets import repository
+from warpfold.app.datasets.store import Store
+from warpfold.app.db import BlockingDatabase
 
 _ABANDONED_S = 3600.0
 

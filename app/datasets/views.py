@@ -5,7 +5,7 @@ from math import prod
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.datasets.repository import Dataset
+from warpfold.app.datasets.repository import Dataset
 
 
 class DatasetView(BaseModel):

@@ -3,12 +3,12 @@
 import base64
 from collections.abc import Sequence
 
-from app.exact_states.views import Merged, MergeRequest
-from app.results.json_value import check_length, hex_of
-from kernels.dtypes import dtype_named
-from kernels.errors import InvalidInput
-from kernels.exact import ExactState, StateError, value_of
-from kernels.ops import Terms, empty_value, op_named
+from warpfold.app.exact_states.views import Merged, MergeRequest
+from warpfold.app.results.json_value import check_length, hex_of
+from warpfold.kernels.dtypes import dtype_named
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.exact import ExactState, StateError, value_of
+from warpfold.kernels.ops import Terms, empty_value, op_named
 
 
 def merge(request: MergeRequest) -> Merged:

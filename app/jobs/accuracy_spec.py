@@ -6,14 +6,14 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from pydantic.config import JsonDict
 
-from app.jobs.fields import BackendName, DistributionName, JobOptions, Listed, Number, Parameter
-from kernels.accuracy.axes import MAX_POINTS, Axes
-from kernels.accuracy.methods import method_named, methods, methods_on
-from kernels.dtypes import dtype_named
-from kernels.errors import InvalidInput
-from kernels.generate import plan
-from kernels.source import GeneratedSource
-from kernels.values import array_of
+from warpfold.app.jobs.fields import BackendName, DistributionName, JobOptions, Listed, Number, Parameter
+from warpfold.kernels.accuracy.axes import MAX_POINTS, Axes
+from warpfold.kernels.accuracy.methods import method_named, methods, methods_on
+from warpfold.kernels.dtypes import dtype_named
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.generate import plan
+from warpfold.kernels.source import GeneratedSource
+from warpfold.kernels.values import array_of
 
 MAX_SIZE = 1 << 32
 

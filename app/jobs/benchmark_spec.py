@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from pydantic.config import JsonDict
 
-from app.jobs.fields import (
+from warpfold.app.jobs.fields import (
     MAX_ELEMENTS,
     BackendName,
     DistributionName,
@@ -16,12 +16,12 @@ from app.jobs.fields import (
     Parameter,
     StrategyName,
 )
-from kernels.bench import Axes, Cache, Rule
-from kernels.bench.axes import check_axis
-from kernels.bench.data import Data
-from kernels.catalog import AUTO, strategies, strategy_names
-from kernels.errors import InvalidInput
-from kernels.ops import OPS, op_named
+from warpfold.kernels.bench import Axes, Cache, Rule
+from warpfold.kernels.bench.axes import check_axis
+from warpfold.kernels.bench.data import Data
+from warpfold.kernels.catalog import AUTO, strategies, strategy_names
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.ops import OPS, op_named
 
 MAX_VALUES = 1000
 """Of one axis; their product is bounded by `kernels.bench.MAX_CASES`."""

@@ -4,12 +4,12 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from app.jobs.fields import BackendName, DTypeName, JobOptions, Number, OpName, StrategyName
-from app.jobs.preset_spec import PresetSpec
-from app.jobs.reduce_spec import ReduceSpec
-from app.jobs.sources import TAGGED_FIELDS, Source, ValuesSource
-from app.jobs.spec import JobSpec
-from kernels.ops import NanPolicy
+from warpfold.app.jobs.fields import BackendName, DTypeName, JobOptions, Number, OpName, StrategyName
+from warpfold.app.jobs.preset_spec import PresetSpec
+from warpfold.app.jobs.reduce_spec import ReduceSpec
+from warpfold.app.jobs.sources import TAGGED_FIELDS, Source, ValuesSource
+from warpfold.app.jobs.spec import JobSpec
+from warpfold.kernels.ops import NanPolicy
 
 MOST_VALUES = 16
 

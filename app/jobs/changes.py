@@ -20,10 +20,10 @@ from sqlalchemy import (
     text,
 )
 
-from app.channels import JOB, QUEUE
-from app.counters.models import uncounted_jobs
-from app.jobs.models import events, jobs
-from app.jobs.states import EventType
+from warpfold.app.channels import JOB, QUEUE
+from warpfold.app.counters.models import uncounted_jobs
+from warpfold.app.jobs.models import events, jobs
+from warpfold.app.jobs.states import EventType
 
 _ENDINGS = frozenset({EventType.SUCCEEDED, EventType.FAILED, EventType.CANCELLED})
 _DURABLY = text("set local synchronous_commit to on")

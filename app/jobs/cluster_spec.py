@@ -4,8 +4,8 @@ from typing import Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from app.jobs.fields import BackendName, JobOptions
-from kernels.puzzles import Puzzle, Shape
+from warpfold.app.jobs.fields import BackendName, JobOptions
+from warpfold.kernels.puzzles import Puzzle, Shape
 
 
 class ClusterSpec(JobOptions):

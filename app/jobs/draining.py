@@ -2,9 +2,9 @@
 
 from sqlalchemy import Connection, update
 
-from app.jobs.changes import wake_dispatcher
-from app.jobs.models import is_, jobs, workers
-from app.jobs.states import Status
+from warpfold.app.jobs.changes import wake_dispatcher
+from warpfold.app.jobs.models import is_, jobs, workers
+from warpfold.app.jobs.states import Status
 
 
 def drain(connection: Connection, worker: str) -> bool:

@@ -8,24 +8,24 @@ from fastapi import APIRouter, Header, Query, Request
 from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 
-from app.auth.bearer import User
-from app.context import Using
-from app.cursors import cursor_of, key_of
-from app.errors import BadRequest, Conflict, Forbidden, Invalid, NotFound, TooLarge, TooMany, UnsupportedMedia
-from app.jobs import pages, service
-from app.jobs.etags import etag_of, matches
-from app.jobs.fields import said_as
-from app.jobs.pages import Filter
-from app.jobs.repository import Job, Key, Stamp
-from app.jobs.sources import TAGGED_FIELDS
-from app.jobs.spec import JobSpec, Kind
-from app.jobs.sse import ITEM_SCHEMA, KEEP_ALIVE_S, stream
-from app.jobs.states import Status
-from app.jobs.views import JobPage, JobView, job_json, page_json
-from app.openapi import answers
-from app.preferences import applied, seconds_to_wait
-from app.requests import JsonRequest, JsonRoute
-from app.results.result import JobResult
+from warpfold.app.auth.bearer import User
+from warpfold.app.context import Using
+from warpfold.app.cursors import cursor_of, key_of
+from warpfold.app.errors import BadRequest, Conflict, Forbidden, Invalid, NotFound, TooLarge, TooMany, UnsupportedMedia
+from warpfold.app.jobs import pages, service
+from warpfold.app.jobs.etags import etag_of, matches
+from warpfold.app.jobs.fields import said_as
+from warpfold.app.jobs.pages import Filter
+from warpfold.app.jobs.repository import Job, Key, Stamp
+from warpfold.app.jobs.sources import TAGGED_FIELDS
+from warpfold.app.jobs.spec import JobSpec, Kind
+from warpfold.app.jobs.sse import ITEM_SCHEMA, KEEP_ALIVE_S, stream
+from warpfold.app.jobs.states import Status
+from warpfold.app.jobs.views import JobPage, JobView, job_json, page_json
+from warpfold.app.openapi import answers
+from warpfold.app.preferences import applied, seconds_to_wait
+from warpfold.app.requests import JsonRequest, JsonRoute
+from warpfold.app.results.result import JobResult
 
 _LISTING = "jobs"
 _JSON = "application/json"

@@ -10,9 +10,9 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Uuid, and_, bindparam, func, or_, select
 
-from app.jobs.models import is_, jobs, waits, workers
-from app.jobs.states import Status
-from app.quotas.quota import Hold
+from warpfold.app.jobs.models import is_, jobs, waits, workers
+from warpfold.app.jobs.states import Status
+from warpfold.app.quotas.quota import Hold
 
 _LATEST = 500
 """Jobs that ended, of all kinds, that a pace is taken from."""

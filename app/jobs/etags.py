@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from app.jobs.repository import Stamp
+from warpfold.app.jobs.repository import Stamp
 
 
 def etag_of(job_id: UUID, stamp: Stamp) -> str:

@@ -26,11 +26,11 @@ from sqlalchemy import (
     update,
 )
 
-from app.channels import JOB
-from app.jobs.changes import Change, durably, wake_dispatcher
-from app.jobs.models import NONE, is_, jobs
-from app.jobs.states import EventType, Reason, Status
-from app.results.preset import ChildOutcome, PresetResult
+from warpfold.app.channels import JOB
+from warpfold.app.jobs.changes import Change, durably, wake_dispatcher
+from warpfold.app.jobs.models import NONE, is_, jobs
+from warpfold.app.jobs.states import EventType, Reason, Status
+from warpfold.app.results.preset import ChildOutcome, PresetResult
 
 UNIT = "jobs"
 

@@ -16,13 +16,13 @@ from pydantic import (
 from pydantic.config import JsonDict
 from pydantic_core import core_schema
 
-from app.frozen import Frozen
-from app.jobs.webhook import Webhook
-from kernels.catalog import strategy_names
-from kernels.dtypes import DTYPES
-from kernels.errors import InvalidInput
-from kernels.generate import DISTRIBUTIONS
-from kernels.ops import OPS
+from warpfold.app.frozen import Frozen
+from warpfold.app.jobs.webhook import Webhook
+from warpfold.kernels.catalog import strategy_names
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.generate import DISTRIBUTIONS
+from warpfold.kernels.ops import OPS
 
 T = TypeVar("T")
 

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection, bindparam, select
 
-from app.jobs.models import events, jobs
-from app.jobs.states import EventType, Status
+from warpfold.app.jobs.models import events, jobs
+from warpfold.app.jobs.states import EventType, Status
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,15 +24,15 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from app.channels import JOB
-from app.jobs.changes import Change, wake_dispatcher
-from app.jobs.models import is_, jobs, waits, workers
-from app.jobs.origin import UNKNOWN, Origin
-from app.jobs.outbox import requeued_values, take_back
-from app.jobs.reading import Reading
-from app.jobs.states import EventType, Loss, Reason, Status
-from app.results.measurement import Measurement
-from app.results.models import measurements
+from warpfold.app.channels import JOB
+from warpfold.app.jobs.changes import Change, wake_dispatcher
+from warpfold.app.jobs.models import is_, jobs, waits, workers
+from warpfold.app.jobs.origin import UNKNOWN, Origin
+from warpfold.app.jobs.outbox import requeued_values, take_back
+from warpfold.app.jobs.reading import Reading
+from warpfold.app.jobs.states import EventType, Loss, Reason, Status
+from warpfold.app.results.measurement import Measurement
+from warpfold.app.results.models import measurements
 
 
 @dataclass(frozen=True, slots=True)

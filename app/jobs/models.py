@@ -30,8 +30,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-from app.jobs.states import Status
-from app.schema import metadata
+from warpfold.app.jobs.states import Status
+from warpfold.app.schema import metadata
 
 _NOW = func.now()
 

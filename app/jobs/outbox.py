@@ -23,16 +23,16 @@ from sqlalchemy import (
     update,
 )
 
-from app.counters import repository as counters
-from app.counters.repository import Name
-from app.jobs.changes import change, durably
-from app.jobs.models import NONE, idempotency_keys, is_, jobs, workers
-from app.jobs.needs import ANY, GANG, ORDERS
-from app.jobs.origin import UNKNOWN, Origin
-from app.jobs.states import EventType, Loss, Reason, Status
-from app.jobs.suitable import suits
-from app.quotas.holds import kept_from_gpus
-from app.quotas.models import quotas
+from warpfold.app.counters import repository as counters
+from warpfold.app.counters.repository import Name
+from warpfold.app.jobs.changes import change, durably
+from warpfold.app.jobs.models import NONE, idempotency_keys, is_, jobs, workers
+from warpfold.app.jobs.needs import ANY, GANG, ORDERS
+from warpfold.app.jobs.origin import UNKNOWN, Origin
+from warpfold.app.jobs.states import EventType, Loss, Reason, Status
+from warpfold.app.jobs.suitable import suits
+from warpfold.app.quotas.holds import kept_from_gpus
+from warpfold.app.quotas.models import quotas
 
 ANY_NUMBER = (1 << 31) - 1
 

@@ -6,11 +6,11 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, Text, bindparam, case, cast, func, select
 
-from app.auth.models import users
-from app.jobs.models import is_, jobs, waits
-from app.jobs.repository import COLUMNS, OWNED, Job, job_of
-from app.jobs.spec import Kind
-from app.jobs.states import Status
+from warpfold.app.auth.models import users
+from warpfold.app.jobs.models import is_, jobs, waits
+from warpfold.app.jobs.repository import COLUMNS, OWNED, Job, job_of
+from warpfold.app.jobs.spec import Kind
+from warpfold.app.jobs.states import Status
 
 _SPEC = cast(func.coalesce(jobs.c.spec_brief, jobs.c.spec), Text).label("spec")
 # A study's result has up to megabytes of points: a page of fifty would be as heavy as all of them.

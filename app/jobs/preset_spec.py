@@ -6,12 +6,12 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from pydantic.config import JsonDict
 
-from app.jobs.benchmark_spec import BenchmarkSpec
-from app.jobs.fields import MAX_ELEMENTS, MAX_TAGS, MAX_TIMEOUT_S, BackendName, JobOptions, Listed
-from app.presets import catalogue
-from app.presets.changes import Changes, LeftOut, changed
-from app.presets.preset import MAX_CHILDREN, PresetChild
-from kernels.errors import InvalidInput
+from warpfold.app.jobs.benchmark_spec import BenchmarkSpec
+from warpfold.app.jobs.fields import MAX_ELEMENTS, MAX_TAGS, MAX_TIMEOUT_S, BackendName, JobOptions, Listed
+from warpfold.app.presets import catalogue
+from warpfold.app.presets.changes import Changes, LeftOut, changed
+from warpfold.app.presets.preset import MAX_CHILDREN, PresetChild
+from warpfold.kernels.errors import InvalidInput
 
 
 def _known(name: str) -> str:

@@ -4,10 +4,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from app.jobs.fields import MAX_ELEMENTS, BackendName, DTypeName, JobOptions, Listed, OpName, StrategyName
-from kernels.bench import Axes, Cache
-from kernels.catalog import AUTO, strategies
-from kernels.errors import InvalidInput
+from warpfold.app.jobs.fields import MAX_ELEMENTS, BackendName, DTypeName, JobOptions, Listed, OpName, StrategyName
+from warpfold.kernels.bench import Axes, Cache
+from warpfold.kernels.catalog import AUTO, strategies
+from warpfold.kernels.errors import InvalidInput
 
 MAX_VALUES = 100
 """Of one list."""

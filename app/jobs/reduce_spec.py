@@ -4,12 +4,12 @@ from typing import Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from app.jobs.fields import MAX_ELEMENTS, BackendName, JobOptions, OpName, StrategyName
-from app.jobs.sources import Source, count_of_source, dtype_of_source
-from kernels.catalog import AUTO, backends_for, strategies
-from kernels.errors import InvalidInput
-from kernels.operands import check, check_arity, check_counts, check_freedom
-from kernels.ops import NanPolicy, op_named
+from warpfold.app.jobs.fields import MAX_ELEMENTS, BackendName, JobOptions, OpName, StrategyName
+from warpfold.app.jobs.sources import Source, count_of_source, dtype_of_source
+from warpfold.kernels.catalog import AUTO, backends_for, strategies
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.operands import check, check_arity, check_counts, check_freedom
+from warpfold.kernels.ops import NanPolicy, op_named
 
 
 class ReduceSpec(JobOptions):

@@ -29,16 +29,16 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from app.auth.models import users
-from app.channels import QUEUE
-from app.jobs import estimates, families
-from app.jobs.changes import change, wake_dispatcher
-from app.jobs.families import Child, versions
-from app.jobs.models import NONE, events, idempotency_keys, is_, jobs, waits
-from app.jobs.states import EventType, Status
-from app.quotas.holds import HOLDING, holding
-from app.quotas.models import quotas
-from app.quotas.quota import Hold, QuotaName
+from warpfold.app.auth.models import users
+from warpfold.app.channels import QUEUE
+from warpfold.app.jobs import estimates, families
+from warpfold.app.jobs.changes import change, wake_dispatcher
+from warpfold.app.jobs.families import Child, versions
+from warpfold.app.jobs.models import NONE, events, idempotency_keys, is_, jobs, waits
+from warpfold.app.jobs.states import EventType, Status
+from warpfold.app.quotas.holds import HOLDING, holding
+from warpfold.app.quotas.models import quotas
+from warpfold.app.quotas.quota import Hold, QuotaName
 
 
 @dataclass(frozen=True, slots=True)

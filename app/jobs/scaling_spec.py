@@ -4,11 +4,19 @@ from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from app.jobs.fields import MAX_ELEMENTS, BackendName, DistributionName, DTypeName, JobOptions, Listed, Parameter
-from kernels.bench.data import Data
-from kernels.errors import InvalidInput
-from kernels.scaling.axes import Algorithm, Method, Mode
-from kernels.scaling.study import MAX_MESSAGE, MAX_RANKS, WORD, Study
+from warpfold.app.jobs.fields import (
+    MAX_ELEMENTS,
+    BackendName,
+    DistributionName,
+    DTypeName,
+    JobOptions,
+    Listed,
+    Parameter,
+)
+from warpfold.kernels.bench.data import Data
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.scaling.axes import Algorithm, Method, Mode
+from warpfold.kernels.scaling.study import MAX_MESSAGE, MAX_RANKS, WORD, Study
 
 MAX_VALUES = 100
 """Of one list."""

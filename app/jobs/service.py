@@ -11,30 +11,30 @@ import structlog
 from sqlalchemy import Connection
 from structlog.typing import FilteringBoundLogger
 
-from app import request_ids
-from app.auth.repository import Principal
-from app.config import Settings
-from app.context import Context
-from app.datasets import repository as datasets
-from app.errors import Conflict, Forbidden, Invalid, NotFound, TooMany
-from app.jobs import families, repository
-from app.jobs.benchmark_spec import BenchmarkSpec
-from app.jobs.brief import brief_of
-from app.jobs.models import NONE
-from app.jobs.origin import Origin
-from app.jobs.preset_spec import PresetSpec
-from app.jobs.reduce_spec import ReduceSpec
-from app.jobs.repository import Job, Key, NewJob, Stamp
-from app.jobs.sources import DatasetSource, PathSource, Source, ValuesSource
-from app.jobs.spec import JobSpec
-from app.jobs.states import PRIORITIES, Status
-from app.jobs.task_spec import TaskSpec, needs
-from app.jobs.webhook import Webhook
-from app.quotas import repository as quotas
-from app.quotas.quota import Limits, QuotaName
-from app.webhooks import repository as webhooks
-from app.webhooks.addresses import names_private
-from kernels.errors import InvalidInput
+from warpfold.app import request_ids
+from warpfold.app.auth.repository import Principal
+from warpfold.app.config import Settings
+from warpfold.app.context import Context
+from warpfold.app.datasets import repository as datasets
+from warpfold.app.errors import Conflict, Forbidden, Invalid, NotFound, TooMany
+from warpfold.app.jobs import families, repository
+from warpfold.app.jobs.benchmark_spec import BenchmarkSpec
+from warpfold.app.jobs.brief import brief_of
+from warpfold.app.jobs.models import NONE
+from warpfold.app.jobs.origin import Origin
+from warpfold.app.jobs.preset_spec import PresetSpec
+from warpfold.app.jobs.reduce_spec import ReduceSpec
+from warpfold.app.jobs.repository import Job, Key, NewJob, Stamp
+from warpfold.app.jobs.sources import DatasetSource, PathSource, Source, ValuesSource
+from warpfold.app.jobs.spec import JobSpec
+from warpfold.app.jobs.states import PRIORITIES, Status
+from warpfold.app.jobs.task_spec import TaskSpec, needs
+from warpfold.app.jobs.webhook import Webhook
+from warpfold.app.quotas import repository as quotas
+from warpfold.app.quotas.quota import Limits, QuotaName
+from warpfold.app.webhooks import repository as webhooks
+from warpfold.app.webhooks.addresses import names_private
+from warpfold.kernels.errors import InvalidInput
 
 log: FilteringBoundLogger = structlog.get_logger()
 

@@ -4,12 +4,12 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from app.frozen import Frozen
-from app.jobs.fields import MAX_ELEMENTS, DistributionName, DTypeName, Listed, Number, Parameter
-from kernels.dtypes import DType, dtype_named
-from kernels.generate import plan
-from kernels.source import GeneratedSource
-from kernels.values import array_of
+from warpfold.app.frozen import Frozen
+from warpfold.app.jobs.fields import MAX_ELEMENTS, DistributionName, DTypeName, Listed, Number, Parameter
+from warpfold.kernels.dtypes import DType, dtype_named
+from warpfold.kernels.generate import plan
+from warpfold.kernels.source import GeneratedSource
+from warpfold.kernels.values import array_of
 
 TAGGED_FIELDS = frozenset({"source", "other"})
 """Fields that hold a source: in the location of an error the tag follows them."""

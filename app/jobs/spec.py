@@ -4,8 +4,8 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, TypeAdapter
 
-from app.jobs.preset_spec import PresetSpec
-from app.jobs.task_spec import TaskKind, TaskSpec
+from warpfold.app.jobs.preset_spec import PresetSpec
+from warpfold.app.jobs.task_spec import TaskKind, TaskSpec
 
 JobSpec = Annotated[TaskSpec | PresetSpec, Field(discriminator="kind")]
 """The union of all kinds."""

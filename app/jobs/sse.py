@@ -7,12 +7,12 @@ from uuid import UUID
 
 from sse_starlette import ServerSentEvent
 
-from app.context import Context
-from app.db import DATABASE_LOST
-from app.jobs import history
-from app.jobs.states import EventType
-from app.jobs.views import EventView, ProgressView, event_json, progress_json
-from app.notifications import LOOK_AGAIN_S
+from warpfold.app.context import Context
+from warpfold.app.db import DATABASE_LOST
+from warpfold.app.jobs import history
+from warpfold.app.jobs.states import EventType
+from warpfold.app.jobs.views import EventView, ProgressView, event_json, progress_json
+from warpfold.app.notifications import LOOK_AGAIN_S
 
 KEEP_ALIVE_S = 15
 

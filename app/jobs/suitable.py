@@ -2,8 +2,8 @@
 
 from sqlalchemy import ColumnElement, and_, case, func, or_, select
 
-from app.jobs.models import jobs, workers
-from app.jobs.needs import ANY, GANG, ORDERS
+from warpfold.app.jobs.models import jobs, workers
+from warpfold.app.jobs.needs import ANY, GANG, ORDERS
 
 
 def suits(backend: ColumnElement[str]) -> ColumnElement[bool]:

@@ -4,13 +4,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
-from app.jobs.accuracy_spec import AccuracySpec, ThreeNumbersSpec
-from app.jobs.benchmark_spec import BenchmarkSpec
-from app.jobs.cluster_spec import ClusterSpec
-from app.jobs.needs import ANY, GANG, GANG_FIRST, GPU_FIRST
-from app.jobs.profile_spec import ProfileSpec
-from app.jobs.reduce_spec import ReduceSpec
-from app.jobs.scaling_spec import ScalingSpec
+from warpfold.app.jobs.accuracy_spec import AccuracySpec, ThreeNumbersSpec
+from warpfold.app.jobs.benchmark_spec import BenchmarkSpec
+from warpfold.app.jobs.cluster_spec import ClusterSpec
+from warpfold.app.jobs.needs import ANY, GANG, GANG_FIRST, GPU_FIRST
+from warpfold.app.jobs.profile_spec import ProfileSpec
+from warpfold.app.jobs.reduce_spec import ReduceSpec
+from warpfold.app.jobs.scaling_spec import ScalingSpec
 
 TaskSpec = Annotated[
     ReduceSpec | BenchmarkSpec | ClusterSpec | AccuracySpec | ThreeNumbersSpec | ScalingSpec | ProfileSpec,

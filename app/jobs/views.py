@@ -14,15 +14,15 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.jobs.brief import BriefPresetSpec, BriefReduceSpec
-from app.jobs.families import Child
-from app.jobs.fields import Priority
-from app.jobs.history import Event, Standing
-from app.jobs.repository import Job
-from app.jobs.spec import JobSpec
-from app.jobs.states import PRIORITIES, EventType, Reason, Status
-from app.quotas.quota import Hold, QuotaName
-from app.results.result import JobResult
+from warpfold.app.jobs.brief import BriefPresetSpec, BriefReduceSpec
+from warpfold.app.jobs.families import Child
+from warpfold.app.jobs.fields import Priority
+from warpfold.app.jobs.history import Event, Standing
+from warpfold.app.jobs.repository import Job
+from warpfold.app.jobs.spec import JobSpec
+from warpfold.app.jobs.states import PRIORITIES, EventType, Reason, Status
+from warpfold.app.quotas.quota import Hold, QuotaName
+from warpfold.app.results.result import JobResult
 
 _PRIORITY_NAMES: Mapping[int, str] = MappingProxyType({rank: name for name, rank in PRIORITIES.items()})
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, ConfigDict, Field, HttpUrl, SerializationInfo, field_serializer
 
-from app.frozen import Frozen
+from warpfold.app.frozen import Frozen
 
 SECRET_PREFIX = "whsec_"  # noqa: S105 (the scheme's, not a secret)
 SHOW_SECRETS = "show secrets"

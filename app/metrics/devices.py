@@ -7,8 +7,8 @@ from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 from sqlalchemy import Connection, func, select
 
-from app.jobs.models import workers
-from app.jobs.reading import Reading
+from warpfold.app.jobs.models import workers
+from warpfold.app.jobs.reading import Reading
 
 _READINGS = (
     select(workers.c.host, workers.c.slot, workers.c.device, workers.c.reading)

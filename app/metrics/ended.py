@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 
-from app.counters.buckets import BOUNDS_S
-from app.counters.repository import Count, Name
-from app.jobs.states import Loss
+from warpfold.app.counters.buckets import BOUNDS_S
+from warpfold.app.counters.repository import Count, Name
+from warpfold.app.jobs.states import Loss
 
 
 def ended_families(counts: Sequence[Count]) -> Iterator[Metric]:

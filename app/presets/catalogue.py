@@ -7,8 +7,8 @@ from types import MappingProxyType
 
 import yaml
 
-from app.presets.preset import Preset
-from kernels.errors import InvalidInput
+from warpfold.app.presets.preset import Preset
+from warpfold.kernels.errors import InvalidInput
 
 _SUFFIX = ".yaml"
 

@@ -5,17 +5,17 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from app.jobs.accuracy_spec import AccuracySpec
-from app.jobs.benchmark_spec import BenchmarkSpec
-from app.jobs.cluster_spec import ClusterSpec
-from app.jobs.fields import BackendName
-from app.jobs.profile_spec import ProfileSpec
-from app.jobs.reduce_spec import ReduceSpec
-from app.jobs.scaling_spec import ScalingSpec
-from app.jobs.sources import GenerateSource, Source
-from app.jobs.task_spec import TaskSpec
-from kernels.catalog import strategies
-from kernels.scaling.study import WORD
+from warpfold.app.jobs.accuracy_spec import AccuracySpec
+from warpfold.app.jobs.benchmark_spec import BenchmarkSpec
+from warpfold.app.jobs.cluster_spec import ClusterSpec
+from warpfold.app.jobs.fields import BackendName
+from warpfold.app.jobs.profile_spec import ProfileSpec
+from warpfold.app.jobs.reduce_spec import ReduceSpec
+from warpfold.app.jobs.scaling_spec import ScalingSpec
+from warpfold.app.jobs.sources import GenerateSource, Source
+from warpfold.app.jobs.task_spec import TaskSpec
+from warpfold.kernels.catalog import strategies
+from warpfold.kernels.scaling.study import WORD
 
 
 @dataclass(frozen=True, slots=True)

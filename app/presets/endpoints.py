@@ -2,11 +2,11 @@
 
 from fastapi import APIRouter
 
-from app.auth.bearer import User
-from app.errors import Invalid, NotFound
-from app.openapi import answers
-from app.presets import catalogue
-from app.presets.views import PresetLine, PresetList, PresetView
+from warpfold.app.auth.bearer import User
+from warpfold.app.errors import Invalid, NotFound
+from warpfold.app.openapi import answers
+from warpfold.app.presets import catalogue
+from warpfold.app.presets.views import PresetLine, PresetList, PresetView
 
 router = APIRouter(prefix="/v1/presets", tags=["catalogue"])
 

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from app.frozen import Frozen
-from app.jobs.task_spec import TaskSpec
+from warpfold.app.frozen import Frozen
+from warpfold.app.jobs.task_spec import TaskSpec
 
 MAX_CHILDREN = 200
 

@@ -6,7 +6,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from app.frozen import Frozen
+from warpfold.app.frozen import Frozen
 
 
 class Kernel(Frozen):

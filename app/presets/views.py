@@ -4,8 +4,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from app.presets.preset import Document, Preset, PresetChild
-from app.presets.published import excerpt, source_of
+from warpfold.app.presets.preset import Document, Preset, PresetChild
+from warpfold.app.presets.published import excerpt, source_of
 
 
 class PresetView(BaseModel):

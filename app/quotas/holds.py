@@ -21,11 +21,11 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from app.auth.models import users
-from app.jobs.models import jobs, waits, workers
-from app.quotas.models import quota_holds, quotas
-from app.quotas.quota import Limits, QuotaName
-from app.quotas.repository import MIDNIGHT, gpu_seconds, in_hand
+from warpfold.app.auth.models import users
+from warpfold.app.jobs.models import jobs, waits, workers
+from warpfold.app.quotas.models import quota_holds, quotas
+from warpfold.app.quotas.quota import Limits, QuotaName
+from warpfold.app.quotas.repository import MIDNIGHT, gpu_seconds, in_hand
 
 
 @dataclass(frozen=True, slots=True)

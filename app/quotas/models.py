@@ -2,7 +2,7 @@
 
 from sqlalchemy import CheckConstraint, Column, DateTime, Double, ForeignKey, Integer, String, Table
 
-from app.schema import metadata
+from warpfold.app.schema import metadata
 
 quotas = Table(
     "quotas",

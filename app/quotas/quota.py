@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from app.config import Settings
+from warpfold.app.config import Settings
 
 
 class QuotaName(StrEnum):

@@ -6,11 +6,11 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, and_, bindparam, func, or_, select, union_all
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from app.auth.models import users
-from app.jobs.models import is_, jobs, waits, workers
-from app.jobs.states import Status
-from app.quotas.models import quotas
-from app.quotas.quota import Limits, Usage, UserQuota
+from warpfold.app.auth.models import users
+from warpfold.app.jobs.models import is_, jobs, waits, workers
+from warpfold.app.jobs.states import Status
+from warpfold.app.quotas.models import quotas
+from warpfold.app.quotas.quota import Limits, Usage, UserQuota
 
 MIDNIGHT = func.date_trunc("day", func.now())
 """When the day began: our sessions are in UTC."""

@@ -1,4 +1,5 @@
-"""`python -m app.reports report.json --out DIR`: a report that was saved as JSON, as Markdown with its pictures.
+"""`python -m warpfold.app.reports report.json --out DIR`: a report that was saved as JSON, as Markdown with its
+pictures.
 
 The machine that measured need not be the one that draws: `GET /v1/reports/{id}` gives the JSON. Several reports get a
 `README.md` with a line each.
@@ -9,9 +10,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from app.charts import render
-from app.reports import rendering
-from app.reports.report import Report
+from warpfold.app.charts import render
+from warpfold.app.reports import rendering
+from warpfold.app.reports.report import Report
 
 
 def write(report: Report, folder: Path, name: str, *, png: bool) -> Path:
@@ -43,7 +44,7 @@ def contents(pages: Mapping[str, Report]) -> str:
 
 def main() -> int:
     """Draw every report that the command line names."""
-    parser = argparse.ArgumentParser(prog="python -m app.reports", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m warpfold.app.reports", description=__doc__)
     parser.add_argument("reports", type=Path, nargs="+", help="JSON files")
     parser.add_argument("--out", type=Path, required=True, help="folder for the Markdown and the pictures")
     parser.add_argument("--png", action="store_true", help="pictures as PNG instead of SVG")

@@ -7,16 +7,16 @@ from fastapi import APIRouter, Header, Query
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from app.auth.bearer import User
-from app.charts.themes import Theme
-from app.context import Context, Using
-from app.errors import Conflict, Invalid, NotAcceptable, NotFound
-from app.jobs import service
-from app.negotiation import preferred
-from app.openapi import answers
-from app.reports import rendering
-from app.reports.finished import Finished, finished
-from app.reports.report import Report
+from warpfold.app.auth.bearer import User
+from warpfold.app.charts.themes import Theme
+from warpfold.app.context import Context, Using
+from warpfold.app.errors import Conflict, Invalid, NotAcceptable, NotFound
+from warpfold.app.jobs import service
+from warpfold.app.negotiation import preferred
+from warpfold.app.openapi import answers
+from warpfold.app.reports import rendering
+from warpfold.app.reports.finished import Finished, finished
+from warpfold.app.reports.report import Report
 
 _JSON, _HTML, _MARKDOWN, _SVG, _PNG = "application/json", "text/html", "text/markdown", "image/svg+xml", "image/png"
 _TEXT = {"schema": {"type": "string"}}
@@ -44,7 +44,8 @@ async def show(
     job_id: UUID, user: User, context: Using, accept: Annotated[str | None, Header(max_length=1024)] = None
 ) -> Response:
     """Expected or published against measured values, tables, charts, timings and provenance, as JSON, HTML or Markdown
-    by `Accept`. The HTML holds its charts and prints on A4; `python -m app.reports` draws the JSON elsewhere."""
+    by `Accept`. The HTML holds its charts and prints on A4; `python -m warpfold.app.reports` draws the JSON
+    elsewhere."""
     media_type = preferred(accept, (_JSON, _HTML, _MARKDOWN))
     if media_type is None:
         raise NotAcceptable(f"A report is {_JSON}, {_HTML} or {_MARKDOWN}.")
@@ -98,6 +99,6 @@ async def _report(context: Context, job_id: UUID) -> Report:
 
 
 def _make(found: Finished) -> Report:
-    from app.reports.making import report_of  # loads Altair
+    from warpfold.app.reports.making import report_of  # loads Altair
 
     return report_of(found)

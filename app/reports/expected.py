@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.jobs.reduce_spec import ReduceSpec
-from app.jobs.sources import DatasetSource, PathSource, Source, ValuesSource, count_of_source
-from kernels import reference
-from kernels.dtypes import DType, dtype_named
-from kernels.ops import NanPolicy, Value, op_named
-from kernels.source import GeneratedSource
-from kernels.values import array_of
+from warpfold.app.jobs.reduce_spec import ReduceSpec
+from warpfold.app.jobs.sources import DatasetSource, PathSource, Source, ValuesSource, count_of_source
+from warpfold.kernels import reference
+from warpfold.kernels.dtypes import DType, dtype_named
+from warpfold.kernels.ops import NanPolicy, Value, op_named
+from warpfold.kernels.source import GeneratedSource
+from warpfold.kernels.values import array_of
 
 MOST_ELEMENTS = 10_000
 """More would take the api seconds in exact fractions."""

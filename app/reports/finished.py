@@ -6,14 +6,14 @@ from uuid import UUID
 from pydantic import ValidationError
 from sqlalchemy import Connection
 
-from app.jobs import repository as jobs
-from app.jobs.repository import Job
-from app.jobs.spec import JobSpec, job_spec
-from app.results import repository as results
-from app.results.measurement import Measurement
-from app.results.preset import PresetResult
-from app.results.provenance import DeviceView, Provenance
-from app.results.result import JobResult, result_of
+from warpfold.app.jobs import repository as jobs
+from warpfold.app.jobs.repository import Job
+from warpfold.app.jobs.spec import JobSpec, job_spec
+from warpfold.app.results import repository as results
+from warpfold.app.results.measurement import Measurement
+from warpfold.app.results.preset import PresetResult
+from warpfold.app.results.provenance import DeviceView, Provenance
+from warpfold.app.results.result import JobResult, result_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,21 +2,21 @@
 
 import math
 
-from app.charts.of_result import charts_of
-from app.jobs.preset_spec import PresetSpec
-from app.jobs.reduce_spec import ReduceSpec
-from app.jobs.sources import DatasetSource, PathSource, Source, ValuesSource
-from app.jobs.spec import JobSpec
-from app.jobs.summary import summary_of
-from app.reports.expected import Expected, expected_of
-from app.reports.finished import Finished
-from app.reports.kinds.tables import tables_of
-from app.reports.part import parts_of
-from app.reports.parts import ChartView
-from app.reports.report import Comparison, Report
-from app.results.json_value import hex_of
-from app.results.reduce import ReduceResult
-from kernels.ops import Value, op_named
+from warpfold.app.charts.of_result import charts_of
+from warpfold.app.jobs.preset_spec import PresetSpec
+from warpfold.app.jobs.reduce_spec import ReduceSpec
+from warpfold.app.jobs.sources import DatasetSource, PathSource, Source, ValuesSource
+from warpfold.app.jobs.spec import JobSpec
+from warpfold.app.jobs.summary import summary_of
+from warpfold.app.reports.expected import Expected, expected_of
+from warpfold.app.reports.finished import Finished
+from warpfold.app.reports.kinds.tables import tables_of
+from warpfold.app.reports.part import parts_of
+from warpfold.app.reports.parts import ChartView
+from warpfold.app.reports.report import Comparison, Report
+from warpfold.app.results.json_value import hex_of
+from warpfold.app.results.reduce import ReduceResult
+from warpfold.kernels.ops import Value, op_named
 
 
 def report_of(found: Finished) -> Report:

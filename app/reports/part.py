@@ -2,16 +2,16 @@
 
 from collections.abc import Iterable, Sequence
 
-from app.jobs.preset_spec import Absent, PresetSpec
-from app.presets import catalogue
-from app.presets.preset import Preset
-from app.presets.published import p05, source_of
-from app.reports.finished import Finished
-from app.reports.kinds.tables import tables_of
-from app.reports.parts import ChartView, Part, PartJob
-from app.reports.studies.by_preset import COMPARISONS
-from app.reports.studies.study import Study
-from app.reports.words import machine
+from warpfold.app.jobs.preset_spec import Absent, PresetSpec
+from warpfold.app.presets import catalogue
+from warpfold.app.presets.preset import Preset
+from warpfold.app.presets.published import p05, source_of
+from warpfold.app.reports.finished import Finished
+from warpfold.app.reports.kinds.tables import tables_of
+from warpfold.app.reports.parts import ChartView, Part, PartJob
+from warpfold.app.reports.studies.by_preset import COMPARISONS
+from warpfold.app.reports.studies.study import Study
+from warpfold.app.reports.words import machine
 
 
 def parts_of(spec: PresetSpec, children: Sequence[Finished]) -> tuple[Part, ...]:

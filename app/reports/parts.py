@@ -7,10 +7,10 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.charts.chart import Chart
-from app.jobs.states import Status
-from app.reports.words import ABSENT
-from app.results.provenance import DeviceView, Provenance
+from warpfold.app.charts.chart import Chart
+from warpfold.app.jobs.states import Status
+from warpfold.app.reports.words import ABSENT
+from warpfold.app.results.provenance import DeviceView, Provenance
 
 
 class _Part(BaseModel):

@@ -7,11 +7,11 @@ from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
-from app.charts.chart import Chart
-from app.reports.parts import Part, Table, Verdict
-from app.reports.report import Report
-from app.reports.words import ABSENT, milliseconds
-from app.results.facts import facts_of
+from warpfold.app.charts.chart import Chart
+from warpfold.app.reports.parts import Part, Table, Verdict
+from warpfold.app.reports.report import Report
+from warpfold.app.reports.words import ABSENT, milliseconds
+from warpfold.app.results.facts import facts_of
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~&])")
 
@@ -44,7 +44,7 @@ def markdown(report: Report, pictures: Mapping[str, str]) -> str:
 @cache
 def _templates() -> Environment:
     templates = Environment(
-        loader=PackageLoader("app"),
+        loader=PackageLoader("warpfold.app"),
         autoescape=select_autoescape(("html.jinja",)),
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -5,10 +5,10 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from app.jobs.states import Status
-from app.reports.parts import ChartView, Part, Table
-from app.results.json_value import JsonValue
-from app.results.result import JobResult
+from warpfold.app.jobs.states import Status
+from warpfold.app.reports.parts import ChartView, Part, Table
+from warpfold.app.results.json_value import JsonValue
+from warpfold.app.results.result import JobResult
 
 
 class Comparison(BaseModel):

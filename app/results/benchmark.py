@@ -4,9 +4,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from app.frozen import Frozen
-from app.results.provenance import DeviceView, Provenance
-from app.results.timings import StudyTimings
+from warpfold.app.frozen import Frozen
+from warpfold.app.results.provenance import DeviceView, Provenance
+from warpfold.app.results.timings import StudyTimings
 
 
 class BenchmarkResult(Frozen):

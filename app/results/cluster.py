@@ -4,10 +4,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from app.frozen import Frozen
-from app.results.json_value import JsonValue
-from app.results.provenance import DeviceView, Provenance
-from app.results.timings import Timings
+from warpfold.app.frozen import Frozen
+from warpfold.app.results.json_value import JsonValue
+from warpfold.app.results.provenance import DeviceView, Provenance
+from warpfold.app.results.timings import Timings
 
 
 class CheckView(Frozen):

@@ -4,11 +4,11 @@ import statistics
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from app.results.repository import Measured
-from kernels.bench import Flag
-from kernels.bench.compare import Ratio, Timed, ratio
-from kernels.bench.summary import Interval
-from kernels.outcome import Outcome
+from warpfold.app.results.repository import Measured
+from warpfold.kernels.bench import Flag
+from warpfold.kernels.bench.compare import Ratio, Timed, ratio
+from warpfold.kernels.bench.summary import Interval
+from warpfold.kernels.outcome import Outcome
 
 WORST = 1.05
 """How many times the earlier time the latest must take to be called a regression, unless asked otherwise."""

@@ -4,15 +4,15 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from app.auth.bearer import User
-from app.context import Using
-from app.errors import Invalid, NotFound
-from app.openapi import answers
-from app.results import comparison, repository, service
-from app.results.comparison import WORST
-from app.results.comparison_views import ComparisonView, Regressions, RegressionView
-from app.results.endpoints import Name
-from app.results.repository import MeasurementFilter
+from warpfold.app.auth.bearer import User
+from warpfold.app.context import Using
+from warpfold.app.errors import Invalid, NotFound
+from warpfold.app.openapi import answers
+from warpfold.app.results import comparison, repository, service
+from warpfold.app.results.comparison import WORST
+from warpfold.app.results.comparison_views import ComparisonView, Regressions, RegressionView
+from warpfold.app.results.endpoints import Name
+from warpfold.app.results.repository import MeasurementFilter
 
 _EARLIER = 10
 _MOST_CASES = 1000

@@ -5,9 +5,9 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from app.results.comparison import Compared, Comparison, LeftOut, Regression
-from app.results.repository import Measured
-from kernels.bench.compare import Ratio
+from warpfold.app.results.comparison import Compared, Comparison, LeftOut, Regression
+from warpfold.app.results.repository import Measured
+from warpfold.kernels.bench.compare import Ratio
 
 
 class RatioView(BaseModel):

@@ -10,18 +10,18 @@ from fastapi import APIRouter, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from app.auth.bearer import User
-from app.context import Using
-from app.cursors import cursor_of, key_of
-from app.errors import Invalid
-from app.jobs.spec import Kind
-from app.openapi import answers
-from app.results import repository
-from app.results.export import CSV, PARQUET, csv_of, parquet_of
-from app.results.repository import Measured, MeasurementFilter
-from app.results.views import MeasurementPage, MeasurementView
-from kernels.bench import Cache, Flag
-from kernels.outcome import Outcome
+from warpfold.app.auth.bearer import User
+from warpfold.app.context import Using
+from warpfold.app.cursors import cursor_of, key_of
+from warpfold.app.errors import Invalid
+from warpfold.app.jobs.spec import Kind
+from warpfold.app.openapi import answers
+from warpfold.app.results import repository
+from warpfold.app.results.export import CSV, PARQUET, csv_of, parquet_of
+from warpfold.app.results.repository import Measured, MeasurementFilter
+from warpfold.app.results.views import MeasurementPage, MeasurementView
+from warpfold.kernels.bench import Cache, Flag
+from warpfold.kernels.outcome import Outcome
 
 _LISTING = "results"
 _LARGEST = (1 << 63) - 1

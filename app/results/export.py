@@ -8,9 +8,9 @@ from types import NoneType
 from typing import Any, get_args, get_origin
 from uuid import UUID
 
-from app.errors import Unavailable
-from app.results.repository import Measured
-from app.results.views import MeasurementView
+from warpfold.app.errors import Unavailable
+from warpfold.app.results.repository import Measured
+from warpfold.app.results.views import MeasurementView
 
 CSV = "text/csv"
 PARQUET = "application/vnd.apache.parquet"

@@ -5,8 +5,8 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, PlainSerializer, StrictBool, StrictFloat, StrictInt, WithJsonSchema
 
-from kernels.errors import InvalidInput
-from kernels.ops import Value
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.ops import Value
 
 MAX_DIGITS = 4300
 """Longest integer in decimal digits that a result may have: Python and other readers of JSON refuse longer ones."""

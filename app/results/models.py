@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from app.schema import metadata
+from warpfold.app.schema import metadata
 
 measurements = Table(
     "measurements",

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from app.frozen import Frozen
+from warpfold.app.frozen import Frozen
 
 
 class ChildOutcome(Frozen):

@@ -4,10 +4,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from app.frozen import Frozen
-from app.results.provenance import DeviceView, Provenance
-from app.results.timings import StudyTimings
-from kernels.outcome import Outcome
+from warpfold.app.frozen import Frozen
+from warpfold.app.results.provenance import DeviceView, Provenance
+from warpfold.app.results.timings import StudyTimings
+from warpfold.kernels.outcome import Outcome
 
 
 class KernelCounters(Frozen):

@@ -5,8 +5,8 @@ from typing import Literal, Self
 
 from pydantic import Field
 
-from app.frozen import Frozen
-from kernels.backend import Device
+from warpfold.app.frozen import Frozen
+from warpfold.kernels.backend import Device
 
 
 class DeviceView(Frozen):

@@ -8,10 +8,10 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Row, Select, and_, func, not_, select
 
-from app.results.measurement import Measurement
-from app.results.models import measurements
-from kernels.bench import Flag
-from kernels.outcome import Outcome
+from warpfold.app.results.measurement import Measurement
+from warpfold.app.results.models import measurements
+from warpfold.kernels.bench import Flag
+from warpfold.kernels.outcome import Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,13 +2,13 @@
 
 from pydantic import TypeAdapter
 
-from app.results.accuracy import AccuracyResult, ThreeNumbersResult
-from app.results.benchmark import BenchmarkResult
-from app.results.cluster import ClusterResult
-from app.results.preset import PresetResult
-from app.results.profile import ProfileResult
-from app.results.reduce import ReduceResult
-from app.results.scaling import ScalingResult
+from warpfold.app.results.accuracy import AccuracyResult, ThreeNumbersResult
+from warpfold.app.results.benchmark import BenchmarkResult
+from warpfold.app.results.cluster import ClusterResult
+from warpfold.app.results.preset import PresetResult
+from warpfold.app.results.profile import ProfileResult
+from warpfold.app.results.reduce import ReduceResult
+from warpfold.app.results.scaling import ScalingResult
 
 JobResult = (
     ReduceResult

@@ -4,12 +4,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from app.frozen import Frozen
-from app.results.json_value import JsonValue
-from app.results.provenance import DeviceView, Provenance
-from app.results.timings import StudyTimings
-from kernels.outcome import Outcome
-from kernels.scaling.axes import Algorithm, Method, Mode, Scaling
+from warpfold.app.frozen import Frozen
+from warpfold.app.results.json_value import JsonValue
+from warpfold.app.results.provenance import DeviceView, Provenance
+from warpfold.app.results.timings import StudyTimings
+from warpfold.kernels.outcome import Outcome
+from warpfold.kernels.scaling.axes import Algorithm, Method, Mode, Scaling
 
 
 class RankTimes(Frozen):

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from app.context import Context
-from app.errors import Invalid, NotFound
-from app.results import comparison, repository
-from app.results.comparison import Comparison, places
-from app.results.repository import Measured
+from warpfold.app.context import Context
+from warpfold.app.errors import Invalid, NotFound
+from warpfold.app.results import comparison, repository
+from warpfold.app.results.comparison import Comparison, places
+from warpfold.app.results.repository import Measured
 
 
 async def compare(context: Context, baseline: str, candidate: str, *, across: bool) -> Comparison:

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from app.frozen import Frozen
+from warpfold.app.frozen import Frozen
 
 
 class Timings(Frozen):

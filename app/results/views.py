@@ -5,8 +5,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from app.results.repository import Measured
-from kernels.bench.record import percent
+from warpfold.app.results.repository import Measured
+from warpfold.kernels.bench.record import percent
 
 
 class MeasurementView(BaseModel):

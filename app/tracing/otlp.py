@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from app.tracing.tracing import Attribute, Span
+from warpfold.app.tracing.tracing import Attribute, Span
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

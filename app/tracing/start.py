@@ -3,8 +3,8 @@
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from app.config import Settings
-from app.tracing.tracing import NoTracing, Tracing
+from warpfold.app.config import Settings
+from warpfold.app.tracing.tracing import NoTracing, Tracing
 
 log: FilteringBoundLogger = structlog.get_logger()
 
@@ -15,7 +15,7 @@ def start_tracing(settings: Settings, role: str, **process: str) -> Tracing:
     if not settings.otlp_endpoint:
         return NoTracing()
     try:
-        from app.tracing.otlp import OtlpTracing
+        from warpfold.app.tracing.otlp import OtlpTracing
     except ImportError as error:
         log.warning("no traces: pip install 'warpfold[tracing]'", missing=error.name)
         return NoTracing()

@@ -4,14 +4,14 @@ from uuid import UUID
 
 from fastapi import APIRouter, Response
 
-from app.auth.bearer import User
-from app.context import Using
-from app.errors import Forbidden, Invalid, NotFound
-from app.jobs import service as jobs
-from app.openapi import answers
-from app.webhooks import repository
-from app.webhooks.message import new_secret
-from app.webhooks.views import DeliveriesView, NewSecret
+from warpfold.app.auth.bearer import User
+from warpfold.app.context import Using
+from warpfold.app.errors import Forbidden, Invalid, NotFound
+from warpfold.app.jobs import service as jobs
+from warpfold.app.openapi import answers
+from warpfold.app.webhooks import repository
+from warpfold.app.webhooks.message import new_secret
+from warpfold.app.webhooks.views import DeliveriesView, NewSecret
 
 router = APIRouter(prefix="/v1", tags=["webhooks"])
 

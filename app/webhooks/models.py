@@ -2,7 +2,7 @@
 
 from sqlalchemy import Column, DateTime, ForeignKey, Index, Integer, String, Table, Text, func, text
 
-from app.schema import metadata
+from warpfold.app.schema import metadata
 
 _NOW = func.now()
 

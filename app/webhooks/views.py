@@ -5,8 +5,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.webhooks.message import message_id
-from app.webhooks.repository import Deliveries, State
+from warpfold.app.webhooks.message import message_id
+from warpfold.app.webhooks.repository import Deliveries, State
 
 
 class AttemptView(BaseModel):

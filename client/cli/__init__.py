@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from client.cli import access, catalogue, datasets, doctor, jobs, reducing, results, submitting
-from client.cli.exits import Exit
-from client.cli.server import register_server_commands
-from client.cli.session import Session, fail
+from warpfold.client.cli import access, catalogue, datasets, doctor, jobs, reducing, results, submitting
+from warpfold.client.cli.exits import Exit
+from warpfold.client.cli.server import register_server_commands
+from warpfold.client.cli.session import Session, fail
 
 
 def _print_version(wanted: bool) -> None:

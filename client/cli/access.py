@@ -6,12 +6,12 @@ from urllib.parse import urlsplit
 
 import typer
 
-from client.api import Client
-from client.cli import output
-from client.cli.exits import Exit
-from client.cli.output import Json
-from client.cli.session import Session, ending_well, fail, service
-from client.settings import Surroundings, find_target, forget_login, keep_login, read_logins
+from warpfold.client.api import Client
+from warpfold.client.cli import output
+from warpfold.client.cli.exits import Exit
+from warpfold.client.cli.output import Json
+from warpfold.client.cli.session import Session, ending_well, fail, service
+from warpfold.client.settings import Surroundings, find_target, forget_login, keep_login, read_logins
 
 _PANEL = "Account"
 

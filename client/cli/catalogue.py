@@ -2,9 +2,9 @@
 
 import typer
 
-from client.cli import output
-from client.cli.output import Json
-from client.cli.session import service
+from warpfold.client.cli import output
+from warpfold.client.cli.output import Json
+from warpfold.client.cli.session import service
 
 _PANEL = "Catalogue"
 

@@ -1,6 +1,6 @@
 """What the shell offers to complete an option with."""
 
-from kernels.ops import OPS
+from warpfold.kernels.ops import OPS
 
 
 def complete_op(incomplete: str) -> list[tuple[str, str]]:

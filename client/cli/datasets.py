@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from client.cli import output
-from client.cli.output import Json
-from client.cli.session import service
+from warpfold.client.cli import output
+from warpfold.client.cli.output import Json
+from warpfold.client.cli.session import service
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="SHA-256 of its .npy file, 64 hexadecimal digits.")]
 

@@ -12,14 +12,14 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from client.api import Client
-from client.cli import output
-from client.cli.exits import Exit
-from client.cli.output import Json
-from client.cli.server import server_installed
-from client.cli.session import Session
-from client.errors import NotConfigured, Refused, WarpfoldError
-from client.settings import Surroundings, find_target
+from warpfold.client.api import Client
+from warpfold.client.cli import output
+from warpfold.client.cli.exits import Exit
+from warpfold.client.cli.output import Json
+from warpfold.client.cli.server import server_installed
+from warpfold.client.cli.session import Session
+from warpfold.client.errors import NotConfigured, Refused, WarpfoldError
+from warpfold.client.settings import Surroundings, find_target
 
 _STYLES = {"ok": "green", "warning": "yellow", "broken": "bold red", "absent": "dim"}
 
@@ -97,7 +97,7 @@ def _service(url: str | None) -> Iterator[Finding]:
 
 def _server() -> Iterator[Finding]:
     """What the server's own doctor finds, in a process of its own: the client has none of its packages."""
-    command = [sys.executable, "-m", "worker.doctor"]
+    command = [sys.executable, "-P", "-m", "warpfold.worker.doctor"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         said, wrong = process.communicate()
     for line in said.splitlines():

@@ -5,15 +5,24 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from client.api import LiveJob
-from client.cli import output
-from client.cli.exits import Exit
-from client.cli.output import Json
-from client.cli.session import JobId, Timeout, check_ended_well, fail, find, leaving_it_running, service, wait_for
-from client.errors import Refused, WaitedTooLong
-from client.jobs import Status
-from client.models import Job, ReduceResult
-from client.progress import state_of
+from warpfold.client.api import LiveJob
+from warpfold.client.cli import output
+from warpfold.client.cli.exits import Exit
+from warpfold.client.cli.output import Json
+from warpfold.client.cli.session import (
+    JobId,
+    Timeout,
+    check_ended_well,
+    fail,
+    find,
+    leaving_it_running,
+    service,
+    wait_for,
+)
+from warpfold.client.errors import Refused, WaitedTooLong
+from warpfold.client.jobs import Status
+from warpfold.client.models import Job, ReduceResult
+from warpfold.client.progress import state_of
 
 _PANEL = "Jobs"
 _STATUSES = get_args(Status)

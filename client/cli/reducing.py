@@ -7,18 +7,18 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from app.results.json_value import check_length, hex_of
-from client import local
-from client.cli import output
-from client.cli.completion import complete_op
-from client.cli.exits import Exit
-from client.cli.output import Json
-from client.cli.session import Timeout, check_ended_well, fail, service, wait_for
-from client.jobs import reduction_of
-from client.models import ReduceResult
-from client.reductions import MOST_VALUES
-from kernels.errors import KernelError
-from kernels.npy import read_head
+from warpfold.app.results.json_value import check_length, hex_of
+from warpfold.client import local
+from warpfold.client.cli import output
+from warpfold.client.cli.completion import complete_op
+from warpfold.client.cli.exits import Exit
+from warpfold.client.cli.output import Json
+from warpfold.client.cli.session import Timeout, check_ended_well, fail, service, wait_for
+from warpfold.client.jobs import reduction_of
+from warpfold.client.models import ReduceResult
+from warpfold.client.reductions import MOST_VALUES
+from warpfold.kernels.errors import KernelError
+from warpfold.kernels.npy import read_head
 
 _EXAMPLES = """Examples:
 

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from client.cli import output
-from client.cli.output import Json
-from client.cli.session import JobId, find, service
+from warpfold.client.cli import output
+from warpfold.client.cli.output import Json
+from warpfold.client.cli.session import JobId, find, service
 
 _PANEL = "Results"
 _REPORTS = {"md": "text/markdown", "html": "text/html", "json": "application/json"}

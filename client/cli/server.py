@@ -6,20 +6,23 @@ from collections.abc import Callable
 
 import typer
 
-from client.cli.exits import Exit
-from client.packages import installed
+from warpfold.client.cli.exits import Exit
+from warpfold.client.packages import installed
 
 COMMANDS = {
     "serve": (
-        "worker.serve",
+        "warpfold.worker.serve",
         "Start the whole service on this machine: servers, api, dispatcher, one worker per slot.",
     ),
-    "migrate": ("migrations", "Bring the database schema up to date."),
-    "token": ("app.auth", "Create, list and revoke access tokens."),
-    "api": ("app", "Run one api process."),
-    "worker": ("worker", "Run the worker of one slot."),
-    "dispatcher": ("worker.dispatcher", "Run the dispatcher."),
-    "alive": ("worker.alive", "Health check: does the api here answer, a dispatcher lead, a worker of this host beat?"),
+    "migrate": ("warpfold.migrations", "Bring the database schema up to date."),
+    "token": ("warpfold.app.auth", "Create, list and revoke access tokens."),
+    "api": ("warpfold.app", "Run one api process."),
+    "worker": ("warpfold.worker", "Run the worker of one slot."),
+    "dispatcher": ("warpfold.worker.dispatcher", "Run the dispatcher."),
+    "alive": (
+        "warpfold.worker.alive",
+        "Health check: does the api here answer, a dispatcher lead, a worker of this host beat?",
+    ),
 }
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
 
@@ -38,7 +41,7 @@ def _runner(name: str, module: str) -> Callable[[typer.Context], None]:
             typer.echo(f"`warpfold {name}` needs the server: pip install 'warpfold[embedded]'", err=True)
             raise typer.Exit(Exit.NOT_INSTALLED)
         # The server replaces this process: signals reach it directly, and its exit code is ours.
-        os.execv(sys.executable, [sys.executable, "-m", module, *context.args])  # noqa: S606
+        os.execv(sys.executable, [sys.executable, "-P", "-m", module, *context.args])  # noqa: S606
 
     return run
 

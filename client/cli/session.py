@@ -7,17 +7,17 @@ from typing import Annotated
 
 import typer
 
-from client.api import Client, LiveJob
-from client.cli.exits import Exit
-from client.cli.output import say
-from client.errors import (
+from warpfold.client.api import Client, LiveJob
+from warpfold.client.cli.exits import Exit
+from warpfold.client.cli.output import say
+from warpfold.client.errors import (
     JobFailed,
     NotConfigured,
     Refused,
     Unreachable,
     WaitedTooLong,
 )
-from client.progress import state_of
+from warpfold.client.progress import state_of
 
 _ID_LENGTH = 36
 _SEARCHED = 1000

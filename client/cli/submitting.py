@@ -8,11 +8,11 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from client.api import Client, LiveJob
-from client.cli import output
-from client.cli.jobs import show_job
-from client.cli.output import Json
-from client.cli.session import Timeout, check_ended_well, service, wait_for
+from warpfold.client.api import Client, LiveJob
+from warpfold.client.cli import output
+from warpfold.client.cli.jobs import show_job
+from warpfold.client.cli.output import Json
+from warpfold.client.cli.session import Timeout, check_ended_well, service, wait_for
 
 _PANEL = "Jobs"
 _SUBMIT_EXAMPLES = """Examples:

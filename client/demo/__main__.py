@@ -13,11 +13,11 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from client.api import Client
-from client.demo.cases import Case, cases
-from client.demo.service import StartFailed, running_service
-from client.errors import Refused, WarpfoldError
-from client.models import Job, ReduceResult
+from warpfold.client.api import Client
+from warpfold.client.demo.cases import Case, cases
+from warpfold.client.demo.service import StartFailed, running_service
+from warpfold.client.errors import Refused, WarpfoldError
+from warpfold.client.models import Job, ReduceResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def table_of(outcomes: Sequence[Outcome]) -> Table:
 
 def main() -> int:
     """Run everything; the process's exit code."""
-    parser = argparse.ArgumentParser(prog="python -m client.demo", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m warpfold.client.demo", description=__doc__)
     parser.add_argument("--slots", help="cpu,cuda:0,…  [default: every GPU seen, and cpu]")
     slots = parser.parse_args().slots
     for number in (signal.SIGTERM, signal.SIGHUP):

@@ -7,8 +7,8 @@ from typing import Any
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from app.config import Settings
-from app.main import create_app
+from warpfold.app.config import Settings
+from warpfold.app.main import create_app
 
 _METHODS = ("get", "put", "post", "delete", "patch")
 _TAG_TITLES = {"jobs": "Jobs", "results": "Results", "health": "Health and metrics"}

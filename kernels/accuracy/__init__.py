@@ -3,9 +3,9 @@
 What is here names things; `kernels.accuracy.study` computes, and loads a compiler for it.
 """
 
-from kernels.accuracy.axes import MAX_POINTS, Axes
-from kernels.accuracy.methods import Method, method_named, methods, methods_on
-from kernels.accuracy.point import BoundVerdict, Case, Measured, Point
+from warpfold.kernels.accuracy.axes import MAX_POINTS, Axes
+from warpfold.kernels.accuracy.methods import Method, method_named, methods, methods_on
+from warpfold.kernels.accuracy.point import BoundVerdict, Case, Measured, Point
 
 __all__ = [
     "MAX_POINTS",

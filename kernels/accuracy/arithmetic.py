@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kernels.accuracy.loops import BLOCK
-from kernels.accuracy.methods import CUDA_PREFIX, method_named
-from kernels.accuracy.point import Case
-from kernels.catalog import EXACT
-from kernels.dtypes import DTYPES
-from kernels.ops import Terms, op_named
+from warpfold.kernels.accuracy.loops import BLOCK
+from warpfold.kernels.accuracy.methods import CUDA_PREFIX, method_named
+from warpfold.kernels.accuracy.point import Case
+from warpfold.kernels.catalog import EXACT
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.ops import Terms, op_named
 
 _FINISHED = ("mean", "norm2")
 """Ops that divide, or take a root, after the sum."""
@@ -89,7 +89,7 @@ def _numpy(case: Case) -> Arithmetic:
 
 
 def _own() -> frozenset[str]:
-    from kernels.cuda.strategies import own_strategies
+    from warpfold.kernels.cuda.strategies import own_strategies
 
     return frozenset(own_strategies())
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.accuracy.exactly import Truth, truth
-from kernels.accuracy.permutations import permuted
-from kernels.cpu.memory import require
-from kernels.source import GeneratedSource
+from warpfold.kernels.accuracy.exactly import Truth, truth
+from warpfold.kernels.accuracy.permutations import permuted
+from warpfold.kernels.cpu.memory import require
+from warpfold.kernels.source import GeneratedSource
 
 KEPT_BYTES = 1_700_000_000
 """Of permuted arrays that are kept for the next method, such as 8 of 50 million float32; what is more is made again,

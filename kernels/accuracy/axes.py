@@ -4,11 +4,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
-from kernels.accuracy.methods import method_named
-from kernels.accuracy.point import Case
-from kernels.bench.axes import check_axes
-from kernels.dtypes import DTYPES
-from kernels.errors import InvalidInput
+from warpfold.kernels.accuracy.methods import method_named
+from warpfold.kernels.accuracy.point import Case
+from warpfold.kernels.bench.axes import check_axes
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.errors import InvalidInput
 
 OPS = ("sum", "mean", "dot", "norm2", "prod")
 FLOATS = tuple(row.name for row in DTYPES.values() if row.is_float)

@@ -23,9 +23,9 @@ result and η.
 from dataclasses import dataclass
 from fractions import Fraction
 
-from kernels.accuracy.arithmetic import Arithmetic, Scheme
-from kernels.accuracy.exactly import Truth, root, ulp
-from kernels.dtypes import DType
+from warpfold.kernels.accuracy.arithmetic import Arithmetic, Scheme
+from warpfold.kernels.accuracy.exactly import Truth, root, ulp
+from warpfold.kernels.dtypes import DType
 
 _SLACK = Fraction(1) + Fraction(1, 1 << 200)
 """True roots and products are known to more bits than that."""

@@ -3,7 +3,7 @@
 import math
 from fractions import Fraction
 
-from kernels.accuracy.exactly import to_float
+from warpfold.kernels.accuracy.exactly import to_float
 
 
 def distance(value: float, exact: Fraction) -> Fraction | None:

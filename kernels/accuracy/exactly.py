@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.cpu.accumulator import accumulator
-from kernels.cpu.pairs import pair_accumulator
-from kernels.dtypes import DTYPES, DType
-from kernels.errors import InvalidInput
-from kernels.exact import ORIGIN, ExactState, round_ratio
-from kernels.exact.finish import value_of
-from kernels.ops import Terms, op_named
+from warpfold.kernels.cpu.accumulator import accumulator
+from warpfold.kernels.cpu.pairs import pair_accumulator
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.exact import ORIGIN, ExactState, round_ratio
+from warpfold.kernels.exact.finish import value_of
+from warpfold.kernels.ops import Terms, op_named
 
 MAX_FACTORS = 1 << 22
 """Of an exact product: a big integer takes about a microsecond a factor, and this many a few seconds."""

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.accuracy import loops
-from kernels.dtypes import DTYPES, DType
-from kernels.errors import InvalidInput
-from kernels.exact import round_ratio, round_sqrt
+from warpfold.kernels.accuracy import loops
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.exact import round_ratio, round_sqrt
 
 _SINGLE = DTYPES["float32"].precision
 _PRODUCTS = ("dot", "norm2")

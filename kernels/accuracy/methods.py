@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 
-from kernels.catalog import strategies
-from kernels.errors import InvalidInput
+from warpfold.kernels.catalog import strategies
+from warpfold.kernels.errors import InvalidInput
 
 CUDA_PREFIX = "cuda_"
 """Before a strategy of the GPU whose name a loop has: `cuda_tree` runs on the GPU, `tree` in a loop on the host."""

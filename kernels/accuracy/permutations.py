@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.accuracy import loops
+from warpfold.kernels.accuracy import loops
 
 _HAND = 1 << 17
 _MOST_HANDS = 256

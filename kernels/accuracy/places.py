@@ -8,14 +8,14 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from kernels.accuracy.looped import how, looped
-from kernels.accuracy.methods import Method, method_named
-from kernels.accuracy.point import Case
-from kernels.backend import Backend
-from kernels.bench.rig import Rig, open_rig
-from kernels.dtypes import dtype_named
-from kernels.errors import Unavailable
-from kernels.source import ArraySource
+from warpfold.kernels.accuracy.looped import how, looped
+from warpfold.kernels.accuracy.methods import Method, method_named
+from warpfold.kernels.accuracy.point import Case
+from warpfold.kernels.backend import Backend
+from warpfold.kernels.bench.rig import Rig, open_rig
+from warpfold.kernels.dtypes import dtype_named
+from warpfold.kernels.errors import Unavailable
+from warpfold.kernels.source import ArraySource
 
 Compute = Callable[[], float]
 """Computes a case on its arrays, again with every call."""
@@ -61,7 +61,7 @@ class Places:
 
     @cached_property
     def _host(self) -> "_Device":
-        from kernels.cpu.backend import CpuBackend
+        from warpfold.kernels.cpu.backend import CpuBackend
 
         backend = CpuBackend()
         return _Device(backend, open_rig(backend))

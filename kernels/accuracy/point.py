@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kernels.outcome import Outcome
+from warpfold.kernels.outcome import Outcome
 
 
 class BoundVerdict(StrEnum):

@@ -6,19 +6,19 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from kernels.accuracy.arithmetic import arithmetic_of
-from kernels.accuracy.arrays import Arrays, SourceOf
-from kernels.accuracy.axes import Axes
-from kernels.accuracy.bounds import Bound, bound_of
-from kernels.accuracy.errors import distance, relative, written
-from kernels.accuracy.exactly import Truth, to_float, ulp
-from kernels.accuracy.methods import method_named
-from kernels.accuracy.places import Compute, Place, Places
-from kernels.accuracy.point import BoundVerdict, Case, Measured, Point
-from kernels.backend import Backend
-from kernels.errors import CudaError
-from kernels.narrow import narrowed_number
-from kernels.outcome import Outcome, outcome_of
+from warpfold.kernels.accuracy.arithmetic import arithmetic_of
+from warpfold.kernels.accuracy.arrays import Arrays, SourceOf
+from warpfold.kernels.accuracy.axes import Axes
+from warpfold.kernels.accuracy.bounds import Bound, bound_of
+from warpfold.kernels.accuracy.errors import distance, relative, written
+from warpfold.kernels.accuracy.exactly import Truth, to_float, ulp
+from warpfold.kernels.accuracy.methods import method_named
+from warpfold.kernels.accuracy.places import Compute, Place, Places
+from warpfold.kernels.accuracy.point import BoundVerdict, Case, Measured, Point
+from warpfold.kernels.backend import Backend
+from warpfold.kernels.errors import CudaError
+from warpfold.kernels.narrow import narrowed_number
+from warpfold.kernels.outcome import Outcome, outcome_of
 
 
 @dataclass(frozen=True, slots=True)

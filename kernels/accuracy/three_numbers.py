@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from kernels.accuracy.errors import distance, relative, written
-from kernels.dtypes import DType
-from kernels.exact import round_ratio
+from warpfold.kernels.accuracy.errors import distance, relative, written
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.exact import round_ratio
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
 """Timings that can be believed: axes, subjects, clocks, a stopping rule, summaries, flags, tables."""
 
-from kernels.bench.axes import MAX_CASES, Axes, Cache, Case
-from kernels.bench.engine import Point, run
-from kernels.bench.flags import Flag
-from kernels.bench.record import Record, case_of, record_of
-from kernels.bench.rig import Rig, open_rig
-from kernels.bench.stopping import Rule
+from warpfold.kernels.bench.axes import MAX_CASES, Axes, Cache, Case
+from warpfold.kernels.bench.engine import Point, run
+from warpfold.kernels.bench.flags import Flag
+from warpfold.kernels.bench.record import Record, case_of, record_of
+from warpfold.kernels.bench.rig import Rig, open_rig
+from warpfold.kernels.bench.stopping import Rule
 
 __all__ = [
     "MAX_CASES",

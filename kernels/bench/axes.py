@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
 
-from kernels.errors import InvalidInput
+from warpfold.kernels.errors import InvalidInput
 
 MAX_CASES = 1000
 

@@ -3,11 +3,11 @@
 import math
 from dataclasses import dataclass
 
-from kernels.bench.rig import Loaded
-from kernels.catalog import EXACT
-from kernels.dtypes import DType
-from kernels.errors import InvalidInput, KernelError
-from kernels.ops import INTEGER, Op, Terms, Value
+from warpfold.kernels.bench.rig import Loaded
+from warpfold.kernels.catalog import EXACT
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.errors import InvalidInput, KernelError
+from warpfold.kernels.ops import INTEGER, Op, Terms, Value
 
 _ROUNDINGS = 64
 """Errors are allowed to so many unit roundoffs of what was added up: far above any order of additions that a GPU

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kernels.bench.summary import Interval
+from warpfold.kernels.bench.summary import Interval
 
 
 @dataclass(frozen=True, slots=True)

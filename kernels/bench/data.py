@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from kernels.dtypes import DType, Kind, dtype_named
-from kernels.generate import plan
-from kernels.source import GeneratedSource
+from warpfold.kernels.dtypes import DType, Kind, dtype_named
+from warpfold.kernels.generate import plan
+from warpfold.kernels.source import GeneratedSource
 
 _SMALL = 100
 """Integers up to this keep sums of 2⁵⁶ elements below 64 bits, where peers wrap."""

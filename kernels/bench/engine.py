@@ -5,18 +5,18 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
-from kernels.bench.axes import Axes, Cache, Case
-from kernels.bench.check import Reference, reference_of, relative_error
-from kernels.bench.flags import Flag, flags_of
-from kernels.bench.measurement import Measured, measure
-from kernels.bench.rig import Loaded, Rig
-from kernels.bench.stopping import Rule
-from kernels.bench.subject import Subject
-from kernels.dtypes import dtype_named
-from kernels.errors import CudaError, KernelError
-from kernels.ops import Value, op_named
-from kernels.outcome import Outcome, outcome_of
-from kernels.source import Source
+from warpfold.kernels.bench.axes import Axes, Cache, Case
+from warpfold.kernels.bench.check import Reference, reference_of, relative_error
+from warpfold.kernels.bench.flags import Flag, flags_of
+from warpfold.kernels.bench.measurement import Measured, measure
+from warpfold.kernels.bench.rig import Loaded, Rig
+from warpfold.kernels.bench.stopping import Rule
+from warpfold.kernels.bench.subject import Subject
+from warpfold.kernels.dtypes import dtype_named
+from warpfold.kernels.errors import CudaError, KernelError
+from warpfold.kernels.ops import Value, op_named
+from warpfold.kernels.outcome import Outcome, outcome_of
+from warpfold.kernels.source import Source
 
 _VALUES = 8
 """Runs whose values are compared with each other."""

@@ -2,10 +2,10 @@
 
 from enum import StrEnum
 
-from kernels.bench.ceiling import Ceiling
-from kernels.bench.conditions import Conditions
-from kernels.bench.stopping import Ending
-from kernels.bench.summary import Summary
+from warpfold.kernels.bench.ceiling import Ceiling
+from warpfold.kernels.bench.conditions import Conditions
+from warpfold.kernels.bench.stopping import Ending
+from warpfold.kernels.bench.summary import Summary
 
 SLOW_CLOCK = 0.75
 """Below this share of the highest clock a busy device counts as throttled (NVBench's default threshold)."""

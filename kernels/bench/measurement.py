@@ -4,11 +4,11 @@ import time
 from dataclasses import dataclass
 from typing import Protocol
 
-from kernels.bench.axes import Cache
-from kernels.bench.conditions import Conditions, Observer
-from kernels.bench.stopping import Ending, Rule, Spread, ending
-from kernels.bench.subject import Subject
-from kernels.bench.summary import Summary, summarise
+from warpfold.kernels.bench.axes import Cache
+from warpfold.kernels.bench.conditions import Conditions, Observer
+from warpfold.kernels.bench.stopping import Ending, Rule, Spread, ending
+from warpfold.kernels.bench.subject import Subject
+from warpfold.kernels.bench.summary import Summary, summarise
 
 _WARM_RUNS = 3
 _WARM_S = 0.05  # an idle GPU needs some of it to raise its clocks

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from rich.table import Table
 from rich.text import Text
 
-from kernels.bench.flags import Flag
-from kernels.bench.record import Record
-from kernels.outcome import Outcome
+from warpfold.kernels.bench.flags import Flag
+from warpfold.kernels.bench.record import Record
+from warpfold.kernels.outcome import Outcome
 
 _COLUMNS = (
     "strategy", "op", "dtype", "n", "cache", "median", "min", "p95", "rse", "samples",

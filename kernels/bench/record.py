@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from kernels.bench.axes import Cache, Case
-from kernels.bench.ceiling import Ceiling
-from kernels.bench.engine import Point
-from kernels.bench.flags import Flag
-from kernels.outcome import Outcome
+from warpfold.kernels.bench.axes import Cache, Case
+from warpfold.kernels.bench.ceiling import Ceiling
+from warpfold.kernels.bench.engine import Point
+from warpfold.kernels.bench.flags import Flag
+from warpfold.kernels.outcome import Outcome
 
 
 @dataclass(frozen=True, slots=True)

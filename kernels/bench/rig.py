@@ -3,12 +3,12 @@
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from kernels.backend import Backend, Device
-from kernels.bench.ceiling import Ceiling
-from kernels.bench.conditions import Observer
-from kernels.bench.measurement import Timer
-from kernels.bench.subject import Subject
-from kernels.source import Source
+from warpfold.kernels.backend import Backend, Device
+from warpfold.kernels.bench.ceiling import Ceiling
+from warpfold.kernels.bench.conditions import Observer
+from warpfold.kernels.bench.measurement import Timer
+from warpfold.kernels.bench.subject import Subject
+from warpfold.kernels.source import Source
 
 
 class Loaded(Protocol):
@@ -51,11 +51,11 @@ class Rig(Protocol):
 def open_rig(backend: Backend) -> Rig:
     """The rig of an open backend, which goes on to own the device."""
     if backend.device.backend == "cpu":
-        from kernels.bench.host import HostRig
+        from warpfold.kernels.bench.host import HostRig
 
         return HostRig(backend)
-    from kernels.cuda.backend import CudaBackend
-    from kernels.cuda.bench.rig import CudaRig
+    from warpfold.kernels.cuda.backend import CudaBackend
+    from warpfold.kernels.cuda.bench.rig import CudaRig
 
     assert isinstance(backend, CudaBackend)
     return CudaRig(backend)

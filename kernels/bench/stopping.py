@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kernels.errors import InvalidInput
+from warpfold.kernels.errors import InvalidInput
 
 
 class Ending(StrEnum):

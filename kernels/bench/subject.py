@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from kernels.ops import Value
+from warpfold.kernels.ops import Value
 
 
 class Subject(Protocol):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernels.bench.stopping import Spread
+from warpfold.kernels.bench.stopping import Spread
 
 CONFIDENCE = 0.975
 """Of one median's interval: two such intervals hold at once with a probability of at least 0.95 (Bonferroni)."""

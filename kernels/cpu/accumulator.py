@@ -6,10 +6,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.cpu.layouts import LAYOUTS, Read
-from kernels.dtypes import DType, Kind
-from kernels.exact import ORIGIN, ExactState, Flags
-from kernels.ops import Terms
+from warpfold.kernels.cpu.layouts import LAYOUTS, Read
+from warpfold.kernels.dtypes import DType, Kind
+from warpfold.kernels.exact import ORIGIN, ExactState, Flags
+from warpfold.kernels.ops import Terms
 
 
 class Accumulator(Protocol):
@@ -35,7 +35,7 @@ class _Floats:
     """The compiled windows of `kernels.cpu.windows` and their working space."""
 
     def __init__(self, dtype: DType, terms: Terms, *, magnitudes: bool) -> None:
-        from kernels.cpu import windows
+        from warpfold.kernels.cpu import windows
 
         self._most = windows.MAX_ELEMENTS
         self._terms = terms
@@ -84,7 +84,7 @@ class _Integers:
     """The compiled partial sums of `kernels.cpu.integers`, put together in Python integers."""
 
     def __init__(self, dtype: DType, terms: Terms, *, magnitudes: bool) -> None:
-        from kernels.cpu import integers
+        from warpfold.kernels.cpu import integers
 
         self._terms = terms
         self._total = 0

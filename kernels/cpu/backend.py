@@ -6,15 +6,15 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from kernels.backend import Device, Progress, Reduction
-from kernels.catalog import AUTO, resolve
-from kernels.cores import usable_cores
-from kernels.cpu.accumulator import accumulator
-from kernels.cpu.strategies import cpu_strategy
-from kernels.dtypes import DTYPES
-from kernels.operands import operands
-from kernels.ops import NanPolicy, Terms, op_named
-from kernels.source import GeneratedSource, Source
+from warpfold.kernels.backend import Device, Progress, Reduction
+from warpfold.kernels.catalog import AUTO, resolve
+from warpfold.kernels.cores import usable_cores
+from warpfold.kernels.cpu.accumulator import accumulator
+from warpfold.kernels.cpu.strategies import cpu_strategy
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.operands import operands
+from warpfold.kernels.ops import NanPolicy, Terms, op_named
+from warpfold.kernels.source import GeneratedSource, Source
 
 
 class CpuBackend:

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from kernels.dtypes import DTYPES, DType
+from warpfold.kernels.dtypes import DTYPES, DType
 
 Read = tuple[int | None, np.int32, int]
 """What `kernels.cpu.windows` takes: the shift, the mask, how many bits a significand has behind the point."""

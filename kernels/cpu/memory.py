@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from kernels.errors import OutOfMemory
+from warpfold.kernels.errors import OutOfMemory
 
 _LIMIT = Path("/sys/fs/cgroup/memory.max")
 _USED = Path("/sys/fs/cgroup/memory.current")

@@ -6,12 +6,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.cpu.accumulator import readable, units_of
-from kernels.cpu.folds.nans import widened
-from kernels.cpu.layouts import LAYOUTS, Read
-from kernels.dtypes import DTYPES, DType, Kind, common_float
-from kernels.exact import ORIGIN, ExactState, Flags
-from kernels.ops import Terms
+from warpfold.kernels.cpu.accumulator import readable, units_of
+from warpfold.kernels.cpu.folds.nans import widened
+from warpfold.kernels.cpu.layouts import LAYOUTS, Read
+from warpfold.kernels.dtypes import DTYPES, DType, Kind, common_float
+from warpfold.kernels.exact import ORIGIN, ExactState, Flags
+from warpfold.kernels.ops import Terms
 
 
 class PairAccumulator(Protocol):
@@ -37,7 +37,7 @@ class _FloatPairs:
     narrower of two is widened."""
 
     def __init__(self, x: DType, y: DType) -> None:
-        from kernels.cpu import windows
+        from warpfold.kernels.cpu import windows
 
         self._most = windows.MAX_ELEMENTS
         self._dtypes = x, y
@@ -84,7 +84,7 @@ class _IntegerPairs:
     """The compiled partial sums of `kernels.cpu.integers`, put together in Python integers."""
 
     def __init__(self, x: DType, y: DType) -> None:
-        from kernels.cpu import integers
+        from warpfold.kernels.cpu import integers
 
         self._integers = integers
         self._signed = x.kind is Kind.INT, y.kind is Kind.INT

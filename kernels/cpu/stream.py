@@ -10,10 +10,10 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from numpy.typing import NDArray
 
-from kernels.backend import Progress
-from kernels.cores import usable_cores
-from kernels.cpu.folds import Fold
-from kernels.source import ArraySource, Source
+from warpfold.kernels.backend import Progress
+from warpfold.kernels.cores import usable_cores
+from warpfold.kernels.cpu.folds import Fold
+from warpfold.kernels.source import ArraySource, Source
 
 ARRAY_PIECE = 1 << 20
 """Elements at a time of an array that is there already: views, so only the calls cost."""

@@ -7,25 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from kernels.backend import Device, Progress, Reduction
-from kernels.catalog import EXACT, resolve
-from kernels.cuda.baselines import baselines
-from kernels.cuda.baselines.method import BaselineMethod
-from kernels.cuda.cupy_method import CupyMethod
-from kernels.cuda.device import describe
-from kernels.cuda.exact_method import ExactMethod, ExactPairs, exact_method
-from kernels.cuda.failures import cuda_errors
-from kernels.cuda.feed import Feed, piece_size
-from kernels.cuda.launch import Gpu
-from kernels.cuda.methods import Method, OwnMethod
-from kernels.cuda.nans import NanCounter
-from kernels.cuda.stopwatch import Stopwatch
-from kernels.cuda.strategies import CUPY, FAST, own_strategies
-from kernels.dtypes import DTYPES
-from kernels.exact.state import ORIGIN, ExactState
-from kernels.operands import Operands, operands
-from kernels.ops import NanPolicy, Op, Terms, empty_value, op_named
-from kernels.source import ArraySource, Source
+from warpfold.kernels.backend import Device, Progress, Reduction
+from warpfold.kernels.catalog import EXACT, resolve
+from warpfold.kernels.cuda.baselines import baselines
+from warpfold.kernels.cuda.baselines.method import BaselineMethod
+from warpfold.kernels.cuda.cupy_method import CupyMethod
+from warpfold.kernels.cuda.device import describe
+from warpfold.kernels.cuda.exact_method import ExactMethod, ExactPairs, exact_method
+from warpfold.kernels.cuda.failures import cuda_errors
+from warpfold.kernels.cuda.feed import Feed, piece_size
+from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.methods import Method, OwnMethod
+from warpfold.kernels.cuda.nans import NanCounter
+from warpfold.kernels.cuda.stopwatch import Stopwatch
+from warpfold.kernels.cuda.strategies import CUPY, FAST, own_strategies
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.exact.state import ORIGIN, ExactState
+from warpfold.kernels.operands import Operands, operands
+from warpfold.kernels.ops import NanPolicy, Op, Terms, empty_value, op_named
+from warpfold.kernels.source import ArraySource, Source
 
 
 class CudaBackend:

@@ -5,7 +5,8 @@ instantiates the templates and tells the symbol of each. Machine code is kept in
 everything that decides it: the text of the source and of every header it includes, the kernels, the options, the
 architecture and NVRTC's version. The headers are our own and use none of the toolkit's, so NVRTC is all it takes.
 
-`python -m kernels.cuda.compile` compiles the whole matrix and prints what each kernel needs (`make compile-cuda`).
+`python -m warpfold.kernels.cuda.compile` compiles the whole matrix and prints what each kernel needs
+(`make compile-cuda`).
 """
 
 import hashlib
@@ -21,7 +22,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from kernels.errors import KernelError, Unavailable
+from warpfold.kernels.errors import KernelError, Unavailable
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 """What every source is checked for: Turing to Blackwell."""
@@ -230,6 +231,6 @@ def parse_resources(log: str, symbols: Mapping[str, str]) -> tuple[Resources, ..
 
 
 if __name__ == "__main__":
-    from kernels.cuda.compile_all import main
+    from warpfold.kernels.cuda.compile_all import main
 
     sys.exit(main(sys.argv[1:]))

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kernels.cuda.methods import Finished
-from kernels.dtypes import DType
-from kernels.errors import InvalidInput
-from kernels.ops import Op, Terms, Value
+from warpfold.kernels.cuda.methods import Finished
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.ops import Op, Terms, Value
 
 
 class CupyMethod:

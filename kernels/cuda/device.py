@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from kernels.backend import Device
-from kernels.cuda.compile import nvrtc_version
-from kernels.cuda.failures import cuda_errors
-from kernels.cuda.launch import Gpu
-from kernels.errors import CudaError
+from warpfold.kernels.backend import Device
+from warpfold.kernels.cuda.compile import nvrtc_version
+from warpfold.kernels.cuda.failures import cuda_errors
+from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.errors import CudaError
 
 
 def describe(gpu: Gpu) -> Device:

@@ -6,16 +6,16 @@ Floats go to the exact accumulator. Sums of integers are exact in a strategy of 
 from abc import ABC, abstractmethod
 from typing import Any
 
-from kernels.cuda.exact import ExactAccumulator, ExactDot, ExactIntegerDot, ExactMoments
-from kernels.cuda.launch import Gpu
-from kernels.cuda.methods import ExactIntegers, Finished, Method, OwnMethod
-from kernels.cuda.strategies import FAST, own_strategies
-from kernels.cuda.widening import widened
-from kernels.dtypes import DTYPES, DType, common_float
-from kernels.exact import ExactState, Flags, deviation, variance
-from kernels.exact.finish import value_of
-from kernels.operands import Operands, check_freedom, result_dtype
-from kernels.ops import OPS, Op, Terms
+from warpfold.kernels.cuda.exact import ExactAccumulator, ExactDot, ExactIntegerDot, ExactMoments
+from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.methods import ExactIntegers, Finished, Method, OwnMethod
+from warpfold.kernels.cuda.strategies import FAST, own_strategies
+from warpfold.kernels.cuda.widening import widened
+from warpfold.kernels.dtypes import DTYPES, DType, common_float
+from warpfold.kernels.exact import ExactState, Flags, deviation, variance
+from warpfold.kernels.exact.finish import value_of
+from warpfold.kernels.operands import Operands, check_freedom, result_dtype
+from warpfold.kernels.ops import OPS, Op, Terms
 
 
 def exact_method(gpu: Gpu, op: Op, taken: Operands, *, pieces: int, omit_nan: bool = False) -> "Method | ExactPairs":

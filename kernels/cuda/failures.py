@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kernels.errors import CudaError, OutOfMemory
+from warpfold.kernels.errors import CudaError, OutOfMemory
 
 _NO_MEMORY = ("cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEMORY")
 

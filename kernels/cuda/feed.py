@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from kernels.backend import Progress
-from kernels.cuda.failures import cuda_errors
-from kernels.cuda.generator import fill
-from kernels.cuda.launch import Gpu
-from kernels.dtypes import DType
-from kernels.errors import OutOfMemory
-from kernels.generate import plan
-from kernels.source import GeneratedSource, Source
+from warpfold.kernels.backend import Progress
+from warpfold.kernels.cuda.failures import cuda_errors
+from warpfold.kernels.cuda.generator import fill
+from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.errors import OutOfMemory
+from warpfold.kernels.generate import plan
+from warpfold.kernels.source import GeneratedSource, Source
 
 COPIED_BYTES = 1 << 26
 """A piece that crosses the bus: 64 MiB take 1 to 5 ms, far more than starting a copy does."""

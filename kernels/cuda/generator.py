@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from kernels.cuda.compile import Unit
-from kernels.cuda.launch import Gpu
-from kernels.cuda.reductions import element
-from kernels.dtypes import DType
-from kernels.generate import Method, Plan
+from warpfold.kernels.cuda.compile import Unit
+from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.reductions import element
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.generate import Method, Plan
 
 SOURCE = Path(__file__).parent / "sources" / "generate.cu"
 THREADS = 256

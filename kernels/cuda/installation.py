@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kernels.errors import Unavailable
+from warpfold.kernels.errors import Unavailable
 
 
 @dataclass(frozen=True, slots=True)

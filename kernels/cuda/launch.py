@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kernels.cuda.compile import Binary, Unit, arch_of, compile_unit
-from kernels.cuda.failures import cuda_errors
-from kernels.errors import Unavailable
+from warpfold.kernels.cuda.compile import Binary, Unit, arch_of, compile_unit
+from warpfold.kernels.cuda.failures import cuda_errors
+from warpfold.kernels.errors import Unavailable
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,17 +8,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kernels.cuda.bench.gate import hold_unit
-from kernels.cuda.bench.reader import read_unit
-from kernels.cuda.compile import ARCHITECTURES, Unit
-from kernels.cuda.exact import exact_units, integer_dot_units
-from kernels.cuda.generator import generator_unit
-from kernels.cuda.nans import nans_unit
-from kernels.cuda.puzzles import CLUSTERS_SINCE, puzzle_unit
-from kernels.cuda.strategies import own_strategies
-from kernels.cuda.widening import widening_unit
-from kernels.dtypes import DTYPES, DType
-from kernels.puzzles.puzzle import Puzzle
+from warpfold.kernels.cuda.bench.gate import hold_unit
+from warpfold.kernels.cuda.bench.reader import read_unit
+from warpfold.kernels.cuda.compile import ARCHITECTURES, Unit
+from warpfold.kernels.cuda.exact import exact_units, integer_dot_units
+from warpfold.kernels.cuda.generator import generator_unit
+from warpfold.kernels.cuda.nans import nans_unit
+from warpfold.kernels.cuda.puzzles import CLUSTERS_SINCE, puzzle_unit
+from warpfold.kernels.cuda.strategies import own_strategies
+from warpfold.kernels.cuda.widening import widening_unit
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.puzzles.puzzle import Puzzle
 
 WHOLE = "sm_90"
 STRIDE = 3

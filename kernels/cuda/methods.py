@@ -5,15 +5,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from kernels.cuda.launch import Gpu
-from kernels.cuda.outcomes import WORDS, Outcome, of_integer, value_of
-from kernels.cuda.reductions import reduction_of
-from kernels.cuda.strategies.own import OwnStrategy
-from kernels.cuda.tuning import suited
-from kernels.dtypes import DType
-from kernels.errors import Unavailable
-from kernels.exact.state import ExactState, Flags
-from kernels.ops import Op, Terms, Value
+from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.outcomes import WORDS, Outcome, of_integer, value_of
+from warpfold.kernels.cuda.reductions import reduction_of
+from warpfold.kernels.cuda.strategies.own import OwnStrategy
+from warpfold.kernels.cuda.tuning import suited
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.errors import Unavailable
+from warpfold.kernels.exact.state import ExactState, Flags
+from warpfold.kernels.ops import Op, Terms, Value
 
 PARTIAL_BYTES = 32
 """No accumulator is larger."""

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from kernels.cuda.compile import Unit
-from kernels.cuda.launch import Gpu
-from kernels.cuda.outcomes import NOWHERE
-from kernels.cuda.reductions import element
-from kernels.dtypes import DType
-from kernels.errors import InvalidInput
+from warpfold.kernels.cuda.compile import Unit
+from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.outcomes import NOWHERE
+from warpfold.kernels.cuda.reductions import element
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.errors import InvalidInput
 
 SOURCE = Path(__file__).parent / "sources" / "nans.cu"
 THREADS = 256

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.cuda.reductions import reduction_of
-from kernels.dtypes import DTYPES, DType
-from kernels.exact.rounding import round_ratio, round_sqrt
-from kernels.ops import Op, Value
+from warpfold.kernels.cuda.reductions import reduction_of
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.exact.rounding import round_ratio, round_sqrt
+from warpfold.kernels.ops import Op, Value
 
 WORDS = 4
 NOWHERE = (1 << 64) - 1

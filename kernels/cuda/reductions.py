@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from kernels.dtypes import DType, Kind
-from kernels.ops import Op
+from warpfold.kernels.dtypes import DType, Kind
+from warpfold.kernels.ops import Op
 
 _REDUCTIONS: Mapping[str, str] = MappingProxyType(
     {

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from kernels.cuda.compile import ARCHITECTURES, Resources
+from warpfold.kernels.cuda.compile import ARCHITECTURES, Resources
 
 TABLE = Path(__file__).parent / "resources.csv"
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from kernels.dtypes import DType
-from kernels.ops import Op, Terms
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.ops import Op, Terms
 
 VECTOR_BYTES = 16
 """What one read of a vectorised strategy brings."""

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from kernels.cuda.compile import Unit
-from kernels.cuda.launch import Gpu
-from kernels.dtypes import DTYPES, DType
+from warpfold.kernels.cuda.compile import Unit
+from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.dtypes import DTYPES, DType
 
 SOURCE = Path(__file__).parent / "sources" / "widen.cu"
 THREADS = 256

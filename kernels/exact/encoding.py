@@ -4,8 +4,8 @@ import struct
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from kernels.exact.state import DIGIT_BITS, ExactState, Flags, StateError, digits_needed
-from kernels.ops import Terms
+from warpfold.kernels.exact.state import DIGIT_BITS, ExactState, Flags, StateError, digits_needed
+from warpfold.kernels.ops import Terms
 
 MAGIC = b"WFXS"
 VERSION = 1

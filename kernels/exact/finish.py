@@ -6,11 +6,11 @@ is −0 only where there are terms and every one is −0.
 
 import math
 
-from kernels.dtypes import DTYPES, DType
-from kernels.errors import InvalidInput
-from kernels.exact.rounding import round_ratio, round_sqrt
-from kernels.exact.state import ORIGIN, ExactState, Flags, StateError
-from kernels.ops import INTEGER, Op, Terms, Value
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.exact.rounding import round_ratio, round_sqrt
+from warpfold.kernels.exact.state import ORIGIN, ExactState, Flags, StateError
+from warpfold.kernels.ops import INTEGER, Op, Terms, Value
 
 
 def value_of(op: Op, state: ExactState, dtype: str) -> Value:

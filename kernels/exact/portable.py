@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.dtypes import DType, Kind, common_float, dtype_of
-from kernels.errors import InvalidInput
-from kernels.exact.state import ORIGIN, ExactState, Flags
-from kernels.ops import Terms
+from warpfold.kernels.dtypes import DType, Kind, common_float, dtype_of
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.exact.state import ORIGIN, ExactState, Flags
+from warpfold.kernels.ops import Terms
 
 CHUNK = 1 << 16
 """Elements at a time: intermediate arrays stay in the cache, and digits below 2**27 sum to below 2**43."""

@@ -5,7 +5,7 @@ Overflow gives an infinity, small results are subnormal, and a result that under
 
 import math
 
-from kernels.dtypes import DType
+from warpfold.kernels.dtypes import DType
 
 _GUARD = 3
 

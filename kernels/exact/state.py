@@ -14,9 +14,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from kernels.dtypes import DType
-from kernels.errors import InvalidInput
-from kernels.ops import Terms
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.ops import Terms
 
 DIGIT_BITS = 32
 DIGIT_MASK = (1 << DIGIT_BITS) - 1
@@ -140,7 +140,7 @@ class ExactState:
 
         NumPy alone; the definition that the compiled accumulators are tested against.
         """
-        from kernels.exact import portable
+        from warpfold.kernels.exact import portable
 
         if self.terms is Terms.PRODUCTS:
             return self.merge(portable.products(array, array))
@@ -149,27 +149,27 @@ class ExactState:
     def add_products(self, left: NDArray[Any], right: NDArray[Any]) -> "ExactState":
         """With the products left[i] · right[i] added to a state of products. Both arrays have one shape;
         their dtypes may differ if both are floats or neither is."""
-        from kernels.exact import portable
+        from warpfold.kernels.exact import portable
 
         return self.merge(portable.products(left, right))
 
     def round_to(self, dtype: DType) -> float:
         """The sum rounded once to a float dtype, to nearest, ties to even, specials as IEEE 754 (`kernels.exact.finish`
         has the other values of a state)."""
-        from kernels.exact import finish
+        from warpfold.kernels.exact import finish
 
         return finish.total(self, dtype)
 
     def to_bytes(self) -> bytes:
         """The canonical bytes, version 1 (`kernels.exact.encoding`)."""
-        from kernels.exact import encoding
+        from warpfold.kernels.exact import encoding
 
         return encoding.encode(self)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "ExactState":
         """The state of canonical bytes; StateError naming the part that is wrong."""
-        from kernels.exact import encoding
+        from warpfold.kernels.exact import encoding
 
         return encoding.decode(data)
 

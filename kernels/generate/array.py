@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.cores import usable_cores
-from kernels.generate.plan import Method, Plan, plan
-from kernels.narrow import narrow_into
-from kernels.source import GeneratedSource
+from warpfold.kernels.cores import usable_cores
+from warpfold.kernels.generate.plan import Method, Plan, plan
+from warpfold.kernels.narrow import narrow_into
+from warpfold.kernels.source import GeneratedSource
 
 TILE = 1 << 13
 """Elements made at a time: 64 KiB of float64 stay in the cache until they are rounded into the result."""
@@ -88,7 +88,7 @@ def _keys(made: Plan) -> tuple[np.uint64, np.uint64]:
 
 def _draw(made: Plan, values: NDArray[np.float64], first: np.uint64) -> None:
     """Fill `values` with the random elements from index `first` on."""
-    from kernels.generate import compiled  # loads Numba, so only where something is drawn
+    from warpfold.kernels.generate import compiled  # loads Numba, so only where something is drawn
 
     key0, key1 = _keys(made)
     match made.method:
@@ -106,7 +106,7 @@ def _draw(made: Plan, values: NDArray[np.float64], first: np.uint64) -> None:
 
 def _bits(made: Plan) -> Fill:
     """Random bit patterns: nothing is rounded."""
-    from kernels.generate import compiled
+    from warpfold.kernels.generate import compiled
 
     key0, key1 = _keys(made)
     width, fraction = 8 * made.dtype.itemsize, made.dtype.precision - 1
@@ -139,7 +139,7 @@ def _integers(made: Plan) -> Fill:
             case Method.PATHOLOGICAL:
                 words[:] = pattern[words % np.uint64(3)]
             case Method.UNIFORM:
-                from kernels.generate import compiled
+                from warpfold.kernels.generate import compiled
 
                 compiled.fill_integers(words, np.uint64(start), key0, key1, low, np.uint64(made.span))
         part[:] = words

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from kernels.dtypes import DTYPES, Kind
-from kernels.errors import InvalidInput
+from warpfold.kernels.dtypes import DTYPES, Kind
+from warpfold.kernels.errors import InvalidInput
 
 FLOATS = tuple(row.name for row in DTYPES.values() if row.kind is Kind.FLOAT)
 WIDE_FLOATS = tuple(name for name in FLOATS if name != "float16")

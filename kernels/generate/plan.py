@@ -30,11 +30,11 @@ from dataclasses import dataclass
 from enum import IntEnum
 from types import MappingProxyType
 
-from kernels.dtypes import DType
-from kernels.errors import InvalidInput
-from kernels.generate.distributions import Distribution, distribution_named
-from kernels.narrow import narrowed_number
-from kernels.source import GeneratedSource
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.generate.distributions import Distribution, distribution_named
+from warpfold.kernels.narrow import narrowed_number
+from warpfold.kernels.source import GeneratedSource
 
 MAX_COUNT = 1 << 53
 """Indices up to here are exact in float64."""

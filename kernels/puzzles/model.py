@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.puzzles.puzzle import WARP, Puzzle, Shape, elements
+from warpfold.kernels.puzzles.puzzle import WARP, Puzzle, Shape, elements
 
 Floats = NDArray[np.float32]
 

@@ -9,9 +9,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.dtypes import DTYPES
-from kernels.errors import InvalidInput
-from kernels.source import GeneratedSource
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.source import GeneratedSource
 
 WARP = 32
 PORTABLE_CLUSTER = 8

@@ -2,17 +2,17 @@
 
 import time
 
-from kernels.backend import Backend
-from kernels.puzzles.model import model
-from kernels.puzzles.puzzle import Puzzle, Shape, Solution
+from warpfold.kernels.backend import Backend
+from warpfold.kernels.puzzles.model import model
+from warpfold.kernels.puzzles.puzzle import Puzzle, Shape, Solution
 
 
 def solve(backend: Backend, puzzle: Puzzle, shape: Shape) -> Solution:
     """Solve `puzzle` on the device of `backend`. Raises CudaError, and Unavailable for a cluster of 16 blocks that the
     chip refuses."""
     if backend.device.backend == "cuda":
-        from kernels.cuda.backend import CudaBackend
-        from kernels.cuda.puzzles import CLUSTERS_SINCE, run
+        from warpfold.kernels.cuda.backend import CudaBackend
+        from warpfold.kernels.cuda.puzzles import CLUSTERS_SINCE, run
 
         assert isinstance(backend, CudaBackend)
         if int(backend.gpu.arch.removeprefix("sm_")) >= CLUSTERS_SINCE:

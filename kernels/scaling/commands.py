@@ -6,9 +6,9 @@ ranks wait for each other.
 
 from dataclasses import dataclass
 
-from kernels.scaling.axes import Method
-from kernels.scaling.local_ranks import LocalRanks
-from kernels.source import GeneratedSource
+from warpfold.kernels.scaling.axes import Method
+from warpfold.kernels.scaling.local_ranks import LocalRanks
+from warpfold.kernels.source import GeneratedSource
 
 
 @dataclass(frozen=True, slots=True)

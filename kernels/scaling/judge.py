@@ -4,14 +4,14 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kernels.bench.compare import Timed, ratio
-from kernels.bench.summary import Summary, summarise
-from kernels.ops import Value
-from kernels.outcome import Outcome
-from kernels.scaling.axes import Method, Scaling
-from kernels.scaling.local_ranks import Timing
-from kernels.scaling.records import ArrayRecord, RankRecord
-from kernels.scaling.study import ArrayCase
+from warpfold.kernels.bench.compare import Timed, ratio
+from warpfold.kernels.bench.summary import Summary, summarise
+from warpfold.kernels.ops import Value
+from warpfold.kernels.outcome import Outcome
+from warpfold.kernels.scaling.axes import Method, Scaling
+from warpfold.kernels.scaling.local_ranks import Timing
+from warpfold.kernels.scaling.records import ArrayRecord, RankRecord
+from warpfold.kernels.scaling.study import ArrayCase
 
 
 @dataclass(frozen=True, slots=True)

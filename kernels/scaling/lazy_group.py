@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Self, TypeVar
 
-from kernels.errors import KernelError, OutOfMemory, RankLost
-from kernels.outcome import Outcome
-from kernels.scaling.axes import Algorithm, Mode
-from kernels.scaling.placement import Placement
-from kernels.scaling.process_group import ProcessGroup
+from warpfold.kernels.errors import KernelError, OutOfMemory, RankLost
+from warpfold.kernels.outcome import Outcome
+from warpfold.kernels.scaling.axes import Algorithm, Mode
+from warpfold.kernels.scaling.placement import Placement
+from warpfold.kernels.scaling.process_group import ProcessGroup
 
 T = TypeVar("T")
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from kernels.exact.state import ExactState
-from kernels.scaling.axes import Method
-from kernels.source import GeneratedSource
+from warpfold.kernels.exact.state import ExactState
+from warpfold.kernels.scaling.axes import Method
+from warpfold.kernels.source import GeneratedSource
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from kernels.backend import Backend, Device
-from kernels.scaling.axes import Algorithm, Mode
-from kernels.scaling.process import MakeRanks
+from warpfold.kernels.backend import Backend, Device
+from warpfold.kernels.scaling.axes import Algorithm, Mode
+from warpfold.kernels.scaling.process import MakeRanks
 
 
 class Placement(Protocol):
@@ -47,9 +47,9 @@ class Placement(Protocol):
 def placement_on(backend: Backend) -> Placement:
     """Where an open backend lets ranks run: on all GPUs of the gang, on one GPU, or on the CPU."""
     if backend.device.backend == "cpu":
-        from kernels.scaling.cpu.placement import CpuPlacement
+        from warpfold.kernels.scaling.cpu.placement import CpuPlacement
 
         return CpuPlacement(backend.device)
-    from kernels.cuda.scaling.placement import CudaPlacement, devices_of
+    from warpfold.kernels.cuda.scaling.placement import CudaPlacement, devices_of
 
     return CudaPlacement(devices_of(backend))

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
-from kernels.errors import CudaError, InvalidInput, KernelError, OutOfMemory, Unavailable
-from kernels.lifeline import end_with
-from kernels.scaling.commands import Command, carry_out
-from kernels.scaling.local_ranks import LocalRanks
+from warpfold.kernels.errors import CudaError, InvalidInput, KernelError, OutOfMemory, Unavailable
+from warpfold.kernels.lifeline import end_with
+from warpfold.kernels.scaling.commands import Command, carry_out
+from warpfold.kernels.scaling.local_ranks import LocalRanks
 
 MakeRanks = Callable[[], LocalRanks]
 """Makes the ranks of a process, in it. It travels there by pickle: a function of a module, or a `partial` of one."""

@@ -8,9 +8,9 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any, Self
 
-from kernels.errors import RankLost
-from kernels.scaling.commands import Command, Join
-from kernels.scaling.process import Answer, Done, MakeRanks, Ready, Refused, rank_main
+from warpfold.kernels.errors import RankLost
+from warpfold.kernels.scaling.commands import Command, Join
+from warpfold.kernels.scaling.process import Answer, Done, MakeRanks, Ready, Refused, rank_main
 
 _GRACE_S = 2.0
 

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from kernels.ops import Value
-from kernels.outcome import Outcome
-from kernels.scaling.axes import Algorithm, Method, Mode, Scaling
-from kernels.scaling.study import ArrayCase, MessageCase
+from warpfold.kernels.ops import Value
+from warpfold.kernels.outcome import Outcome
+from warpfold.kernels.scaling.axes import Algorithm, Method, Mode, Scaling
+from warpfold.kernels.scaling.study import ArrayCase, MessageCase
 
 
 @dataclass(frozen=True, slots=True)

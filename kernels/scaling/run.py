@@ -3,21 +3,21 @@
 import time
 from collections.abc import Iterator
 
-from kernels.bench.summary import Summary
-from kernels.dtypes import DTYPES, DType
-from kernels.exact.finish import total
-from kernels.exact.state import ExactState
-from kernels.narrow import narrowed_number
-from kernels.outcome import Outcome
-from kernels.scaling.axes import Algorithm, Method, Mode, Scaling
-from kernels.scaling.commands import Call, Check, Collect, Exchange, Load, Piecewise, PrepareMessage, Sample
-from kernels.scaling.judge import Runs, judged, phases_of
-from kernels.scaling.lazy_group import LazyGroup
-from kernels.scaling.local_ranks import Sum, Timing
-from kernels.scaling.placement import Placement
-from kernels.scaling.process_group import ProcessGroup
-from kernels.scaling.records import ArrayRecord, Libraries, MessageRecord, Record
-from kernels.scaling.study import ArrayCase, MessageCase, Study
+from warpfold.kernels.bench.summary import Summary
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.exact.finish import total
+from warpfold.kernels.exact.state import ExactState
+from warpfold.kernels.narrow import narrowed_number
+from warpfold.kernels.outcome import Outcome
+from warpfold.kernels.scaling.axes import Algorithm, Method, Mode, Scaling
+from warpfold.kernels.scaling.commands import Call, Check, Collect, Exchange, Load, Piecewise, PrepareMessage, Sample
+from warpfold.kernels.scaling.judge import Runs, judged, phases_of
+from warpfold.kernels.scaling.lazy_group import LazyGroup
+from warpfold.kernels.scaling.local_ranks import Sum, Timing
+from warpfold.kernels.scaling.placement import Placement
+from warpfold.kernels.scaling.process_group import ProcessGroup
+from warpfold.kernels.scaling.records import ArrayRecord, Libraries, MessageRecord, Record
+from warpfold.kernels.scaling.study import ArrayCase, MessageCase, Study
 
 _BATCH = 8
 """Runs that are asked for at a time: as many as a held stream takes."""

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from kernels.bench.axes import check_axis
-from kernels.bench.data import Data
-from kernels.dtypes import DTYPES
-from kernels.errors import InvalidInput
-from kernels.scaling.axes import Algorithm, Method, Mode, Scaling
-from kernels.source import GeneratedSource
+from warpfold.kernels.bench.axes import check_axis
+from warpfold.kernels.bench.data import Data
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.scaling.axes import Algorithm, Method, Mode, Scaling
+from warpfold.kernels.source import GeneratedSource
 
 MAX_RANKS = 64
 MAX_MESSAGE = 1 << 34

@@ -13,15 +13,15 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
-from app.auth.repository import Role, create_token
-from app.config import Settings
-from app.db import BlockingDatabase
-from app.jobs import leases
-from app.jobs.leases import Lease, WorkerInfo
-from app.main import create_app
-from app.notifications import Notifications
-from app.results.measurement import Measurement
-from app.results.reduce import ReduceResult
+from warpfold.app.auth.repository import Role, create_token
+from warpfold.app.config import Settings
+from warpfold.app.db import BlockingDatabase
+from warpfold.app.jobs import leases
+from warpfold.app.jobs.leases import Lease, WorkerInfo
+from warpfold.app.main import create_app
+from warpfold.app.notifications import Notifications
+from warpfold.app.results.measurement import Measurement
+from warpfold.app.results.reduce import ReduceResult
 
 WORKER = WorkerInfo("gpu1:cpu", "cpu", "cpu", "gpu1", 42, "0.1.0", None)
 RESULT: Mapping[str, Any] = ReduceResult.model_json_schema()["examples"][0]

@@ -4,10 +4,10 @@ import httpx
 import psycopg
 import pytest
 
-from app.config import Settings
 from tests.app.api import Api, running_api
 from tests.servers import fresh_database
-from worker.embedded import EmbeddedPostgres, EmbeddedRedis
+from warpfold.app.config import Settings
+from warpfold.worker.embedded import EmbeddedPostgres, EmbeddedRedis
 
 
 @pytest.fixture(scope="session")
@@ -50,13 +50,13 @@ def http(api: Api) -> httpx.Client:
 @pytest.fixture
 def without_timer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever waits for news of a job looks again when told, and not for minutes by themselves."""
-    monkeypatch.setattr("app.notifications.LOOK_AGAIN_S", 300.0)
+    monkeypatch.setattr("warpfold.app.notifications.LOOK_AGAIN_S", 300.0)
 
 
 @pytest.fixture
 def remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who a token belongs to is kept for minutes, unless a change is announced."""
-    monkeypatch.setattr("app.auth.access._KEPT_S", 300.0)
+    monkeypatch.setattr("warpfold.app.auth.access._KEPT_S", 300.0)
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import pytest
 import uvicorn
 from typer.testing import CliRunner
 
-from app import logs
-from app.__main__ import cli
+from warpfold.app import logs
+from warpfold.app.__main__ import cli
 
 CADDY_IDLE_S = 120  # of connections to what it stands before, by default
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from app.config import load_settings
+from warpfold.app.config import load_settings
 
 
 def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

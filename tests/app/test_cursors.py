@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.cursors import cursor_of, key_of
-from app.errors import Invalid
+from warpfold.app.cursors import cursor_of, key_of
+from warpfold.app.errors import Invalid
 
 
 @given(st.integers(0, 2**63 - 1))

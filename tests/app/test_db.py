@@ -5,8 +5,8 @@ from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import OperationalError
 
-from app.db import DATABASE_LOST, BlockingDatabase, Database, conninfo, database_url
 from tests.servers import Servers, restart
+from warpfold.app.db import DATABASE_LOST, BlockingDatabase, Database, conninfo, database_url
 
 
 def test_any_scheme_of_postgres_is_taken() -> None:

@@ -3,9 +3,9 @@ from collections.abc import Sequence
 import httpx
 import pytest
 
-from app.error_handlers import dotted
-from app.errors import Problem
 from tests.app.api import Api
+from warpfold.app.error_handlers import dotted
+from warpfold.app.errors import Problem
 
 NOBODY = "00000000-0000-4000-8000-000000000000"
 

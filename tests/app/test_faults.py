@@ -6,12 +6,12 @@ from uuid import UUID
 import httpx
 import pytest
 
-from app.auth.repository import list_tokens, revoke_token
-from app.config import Settings
-from app.jobs import leases
 from tests.app.api import THREE_VALUES, WORKER, Api, running_api, served
 from tests.app.sse import events
 from tests.servers import Servers, kill, restart
+from warpfold.app.auth.repository import list_tokens, revoke_token
+from warpfold.app.config import Settings
+from warpfold.app.jobs import leases
 
 
 @pytest.fixture

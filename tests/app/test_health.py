@@ -3,10 +3,10 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from app.config import Settings
-from app.jobs import leases
 from tests.app.api import WORKER, Api, running_api
 from tests.servers import Servers
+from warpfold.app.config import Settings
+from warpfold.app.jobs import leases
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 PROGRAM = """
 import logging, threading
 import structlog
-from app import logs
+from warpfold.app import logs
 
 logs.configure(role="test", slot="cpu")
 log = structlog.get_logger()

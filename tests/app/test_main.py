@@ -3,9 +3,9 @@ import sys
 
 import pytest
 
-import app.main
-from app.config import Settings
-from app.main import create_app
+from warpfold.app import main
+from warpfold.app.config import Settings
+from warpfold.app.main import create_app
 
 
 def test_without_a_database_it_says_which_setting_is_missing() -> None:
@@ -19,9 +19,9 @@ def test_making_an_app_connects_to_nothing() -> None:
 
 def test_the_app_of_the_environment_is_made_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WARPFOLD_DATABASE_URL", "postgresql://nobody@nowhere.invalid/x")
-    assert app.main.app.title == "Warpfold"
+    assert main.app.title == "Warpfold"
     with pytest.raises(AttributeError):
-        _ = app.main.application
+        _ = main.application
 
 
 def test_the_api_imports_neither_queue_nor_gpu_nor_compiler() -> None:
@@ -29,11 +29,11 @@ def test_the_api_imports_neither_queue_nor_gpu_nor_compiler() -> None:
         [
             sys.executable,
             "-c",
-            "import sys, app.main; app.main.create_app(app.main.Settings(database_url='postgresql://x'));"
-            "print(*{name.split('.')[0] for name in sys.modules})",
+            "import sys, warpfold.app.main as main; main.create_app(main.Settings(database_url='postgresql://x'));"
+            "print(*{'.'.join(name.split('.')[:n]) for name in sys.modules for n in (1, 2)})",
         ],
         capture_output=True,
         text=True,
         check=True,
     ).stdout.split()
-    assert not {"rq", "cupy", "numba", "worker", "torch"} & set(listed)
+    assert not {"rq", "cupy", "numba", "warpfold.worker", "torch"} & set(listed)

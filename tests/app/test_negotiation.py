@@ -1,6 +1,6 @@
 import pytest
 
-from app.negotiation import preferred
+from warpfold.app.negotiation import preferred
 
 OFFERED = ("application/json", "text/html", "text/markdown")
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"

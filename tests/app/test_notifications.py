@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 import psycopg
 import pytest
 
-from app.channels import ACCESS, JOB
-from app.notifications import Notifications
 from tests.servers import Servers, restart
+from warpfold.app.channels import ACCESS, JOB
+from warpfold.app.notifications import Notifications
 
 
 @asynccontextmanager

@@ -12,9 +12,9 @@ from uuid import UUID
 import httpx
 import pytest
 
-from app.jobs import leases
-from app.jobs.spec import job_spec
 from tests.app.api import WORKER, Api
+from warpfold.app.jobs import leases
+from warpfold.app.jobs.spec import job_spec
 
 # What a schema cannot say (a cursor of ours, a state with the right magic) may be refused; the rest must hold.
 _CHECKS = (

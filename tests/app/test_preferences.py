@@ -1,6 +1,6 @@
 import pytest
 
-from app.preferences import LONGEST_WAIT_S, applied, seconds_to_wait
+from warpfold.app.preferences import LONGEST_WAIT_S, applied, seconds_to_wait
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import httpx
 import psycopg
 import pytest
 
-from app.config import Settings
-from app.main import create_app
 from tests.app.api import THREE_VALUES, Api
+from warpfold.app.config import Settings
+from warpfold.app.main import create_app
 
 MADE = re.compile(r"[0-9a-f]{32}")
 

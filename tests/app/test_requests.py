@@ -4,8 +4,8 @@ from typing import Any
 import httpx
 import pytest
 
-from app.jobs.spec import KINDS
 from tests.app.api import THREE_VALUES
+from warpfold.app.jobs.spec import KINDS
 
 A_LOT = 200_000
 

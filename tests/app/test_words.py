@@ -1,6 +1,6 @@
 import pytest
 
-from app import words
+from warpfold.app import words
 
 
 @pytest.mark.parametrize(

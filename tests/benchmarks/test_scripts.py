@@ -13,9 +13,9 @@ from benchmarks import markdown
 from benchmarks.__main__ import SCRIPTS, summary
 from benchmarks.strategies import pivot, write
 from benchmarks.suites import CPU_SUITES, GPU_SUITES, SUITES, Suite
-from kernels.bench import Record
-from kernels.catalog import strategies
-from kernels.cuda.device import visible_devices
+from warpfold.kernels.bench import Record
+from warpfold.kernels.catalog import strategies
+from warpfold.kernels.cuda.device import visible_devices
 
 
 def record(strategy: str, ms: float | None, **more: object) -> Record:

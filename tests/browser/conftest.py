@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
-from client.demo.service import running_service
 from tests.browser.visits import Dashboard, Visit
 from tests.servers import folder
+from warpfold.client.demo.service import running_service
 
 _NAMES = ("chromium", "google-chrome", "chromium-browser", "google-chrome-stable")
 _FLAGS = (

@@ -4,8 +4,8 @@ from collections.abc import Callable
 import psutil
 from playwright.sync_api import expect
 
-from app.db import BlockingDatabase
 from tests.browser.visits import BENCHMARK, SUM, Dashboard, Visit
+from warpfold.app.db import BlockingDatabase
 
 Visiting = Callable[..., Visit]
 

@@ -7,10 +7,10 @@ from typing import Any, Literal, cast
 
 from playwright.sync_api import Browser, ConsoleMessage, Page, Response, expect
 
-from app.auth.repository import Role, create_token
-from app.db import BlockingDatabase
-from client.api import Client
-from client.demo.service import Service
+from warpfold.app.auth.repository import Role, create_token
+from warpfold.app.db import BlockingDatabase
+from warpfold.client.api import Client
+from warpfold.client.demo.service import Service
 
 NAMES = {"ann": Role.USER, "vera": Role.VIEWER, "root": Role.ADMIN}
 SUM: Mapping[str, Any] = {

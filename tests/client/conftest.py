@@ -2,11 +2,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.config import Settings
-from client.api import Client
 from tests.client.service import Service, running_service
 from tests.servers import fresh_database
-from worker.embedded import EmbeddedPostgres, EmbeddedRedis
+from warpfold.app.config import Settings
+from warpfold.client.api import Client
+from warpfold.worker.embedded import EmbeddedPostgres, EmbeddedRedis
 
 
 @pytest.fixture(scope="package")

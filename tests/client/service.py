@@ -11,11 +11,11 @@ from pathlib import Path
 
 import httpx
 
-from app.auth.repository import Role, create_token
-from app.config import Settings
-from app.db import BlockingDatabase
-from client.api import Client
 from tests.worker import processes
+from warpfold.app.auth.repository import Role, create_token
+from warpfold.app.config import Settings
+from warpfold.app.db import BlockingDatabase
+from warpfold.client.api import Client
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ def running_service(settings: Settings, log: Path) -> Iterator[Service]:
     port = _free_port()
     url = f"http://127.0.0.1:{port}"
     running = [
-        processes.start(settings, log, "app", "--host", "127.0.0.1", "--port", str(port)),
-        processes.start(settings, log, "worker.dispatcher"),
-        processes.start(settings, log, "worker", "--slot", "cpu"),
+        processes.start(settings, log, "warpfold.app", "--host", "127.0.0.1", "--port", str(port)),
+        processes.start(settings, log, "warpfold.worker.dispatcher"),
+        processes.start(settings, log, "warpfold.worker", "--slot", "cpu"),
     ]
     try:
         give_up = time.monotonic() + 120

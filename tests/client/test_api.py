@@ -8,10 +8,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import httpx
 import pytest
 
-from app.jobs.reduce_spec import ReduceSpec
-from client.api import Client
-from client.errors import FieldError, Refused, Unreachable
-from client.patience import Patience
+from warpfold.app.jobs.reduce_spec import ReduceSpec
+from warpfold.client.api import Client
+from warpfold.client.errors import FieldError, Refused, Unreachable
+from warpfold.client.patience import Patience
 
 JOB = {
     "id": "5f0c",

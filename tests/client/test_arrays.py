@@ -10,7 +10,7 @@ import pyarrow
 import pytest
 from numpy.typing import NDArray
 
-from client.arrays import as_numpy
+from warpfold.client.arrays import as_numpy
 
 
 class OnlyDLPack:

@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from client import AsyncClient, Client, ReduceResult, Refused, Unreachable, WaitedTooLong
-from client.api import LiveJob
-from client.async_api import AsyncLiveJob
 from tests.client.service import Service
+from warpfold.client import AsyncClient, Client, ReduceResult, Refused, Unreachable, WaitedTooLong
+from warpfold.client.api import LiveJob
+from warpfold.client.async_api import AsyncLiveJob
 
 LARGE = np.random.default_rng(6).standard_normal(20_000)
 LONG = {"kind": "reduce", "source": {"type": "generate", "distribution": "normal", "n": 1 << 36}}

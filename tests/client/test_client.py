@@ -12,8 +12,9 @@ import polars
 import pyarrow.parquet
 import pytest
 
-from app.jobs.reduce_spec import ReduceSpec
-from client import (
+from tests.client.service import Service
+from warpfold.app.jobs.reduce_spec import ReduceSpec
+from warpfold.client import (
     BenchmarkResult,
     Client,
     ExactState,
@@ -22,7 +23,6 @@ from client import (
     Refused,
     WaitedTooLong,
 )
-from tests.client.service import Service
 
 LONG = {"kind": "reduce", "source": {"type": "generate", "distribution": "normal", "n": 1 << 36}}
 QUICK = {"kind": "benchmark", "strategies": ["numpy"], "sizes": [1000], "backend": "cpu", "time_limit_s": 0.05}

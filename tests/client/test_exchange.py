@@ -5,9 +5,9 @@ from typing import Any
 import httpx
 import pytest
 
-from client import catalogue, jobs
-from client.errors import Refused, Unreachable
-from client.exchange import Steps
+from warpfold.client import catalogue, jobs
+from warpfold.client.errors import Refused, Unreachable
+from warpfold.client.exchange import Steps
 
 REQUEST = httpx.Request("GET", "https://elsewhere.example/v1/jobs")
 

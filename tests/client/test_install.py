@@ -3,6 +3,15 @@
 import subprocess
 import sys
 from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+import warpfold
+import warpfold.client
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("app", "client", "kernels", "migrations", "worker")
 
 BLOCKED = """
 import sys
@@ -42,8 +51,8 @@ def _run(code: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_client_and_its_specs_need_no_package_of_the_server() -> None:
     code = """
-from client import Client
-from app.jobs.spec import job_spec
+from warpfold.client import Client
+from warpfold.app.jobs.spec import job_spec
 job_spec.validate_python({"kind": "reduce", "source": {"type": "values", "values": [1]}})
 job_spec.validate_python({"kind": "benchmark", "strategies": ["exact"], "sizes": [10]})
 job_spec.validate_python({"kind": "cluster", "puzzle": "reduction"})
@@ -56,11 +65,11 @@ print("fine")
 def test_states_are_made_and_merged_without_the_server() -> None:
     code = """
 import numpy as np
-from client import ExactState
-from client.local import reduce
+from warpfold.client import ExactState
+from warpfold.client.local import reduce
 a, b = np.array([1e16, 1.0]), np.array([-1e16])
 merged = ExactState.of(a).merge(ExactState.of(b))
-from kernels.dtypes import dtype_named
+from warpfold.kernels.dtypes import dtype_named
 print(merged.round_to(dtype_named("float64")), reduce(np.concatenate([a, b])).value)
 """
     done = _run(code)
@@ -85,5 +94,53 @@ def test_a_server_command_says_what_to_install() -> None:
 
 
 def test_whoever_uses_the_client_can_have_it_type_checked() -> None:
-    root = Path(__file__).parents[2]
-    assert [name for name in ("client", "app", "kernels") if not (root / name / "py.typed").is_file()] == []
+    packages = ("client", "app", "kernels", "src/warpfold")
+    assert [name for name in packages if not (ROOT / name / "py.typed").is_file()] == []
+
+
+def test_no_file_of_a_users_folder_takes_the_place_of_a_package(tmp_path: Path) -> None:
+    for name in PACKAGES:
+        (tmp_path / f"{name}.py").write_text("raise ImportError('this is the file of a user')")
+    (tmp_path / "both").mkdir()
+    for name in PACKAGES:
+        (tmp_path / "both" / name).mkdir()
+        (tmp_path / "both" / name / "__init__.py").touch()
+    script = """
+import numpy as np
+from warpfold import Client, ExactState
+from warpfold.app.jobs.spec import job_spec
+from warpfold.client.local import reduce
+from warpfold.worker import dispatcher
+from warpfold import migrations
+print(reduce(np.array([1e16, 1.0, -1e16])).value, Client.__module__)
+"""
+    for folder in (tmp_path, tmp_path / "both"):
+        (folder / "script.py").write_text(script)
+        for words in (["script.py"], ["-c", script]):
+            done = subprocess.run([sys.executable, *words], cwd=folder, capture_output=True, text=True, check=False)
+            assert done.stdout == "1.0 warpfold.client.api\n", done.stderr
+
+
+def test_an_installation_puts_one_name_beside_other_packages(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, text=True)
+    [wheel] = tmp_path.glob("*.whl")
+    with ZipFile(wheel) as packed:
+        names = packed.namelist()
+    assert {name.partition("/")[0] for name in names if ".dist-info/" not in name} == {"warpfold"}
+    built = {name for name in names if name.endswith((".py", ".cu", ".cuh", ".yaml", ".jinja"))}
+    tracked = subprocess.run(["git", "ls-files", *PACKAGES], cwd=ROOT, check=True, capture_output=True, text=True)
+    sources = [line for line in tracked.stdout.splitlines() if line.endswith((".py", ".cu", ".cuh", ".yaml", ".jinja"))]
+    assert [name for name in sources if (ROOT / name).exists() and f"warpfold/{name}" not in built] == []
+
+
+def test_names_of_the_public_package_are_those_of_the_client() -> None:
+    assert set(warpfold.client.__all__) <= set(dir(warpfold))
+    with pytest.raises(AttributeError, match="no attribute 'clinet'"):
+        getattr(warpfold, "clinet")  # noqa: B009 - mypy would refuse the misspelt name
+
+
+def test_a_package_of_the_server_loads_no_http_client() -> None:
+    code = "import sys, warpfold.kernels.ops; print('httpx' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

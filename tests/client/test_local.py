@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-import client.local
-from client.local import reduce
-from kernels.errors import InvalidInput, Unavailable
+from warpfold.client import local
+from warpfold.client.local import reduce
+from warpfold.kernels.errors import InvalidInput, Unavailable
 
 DATA = np.random.default_rng(9).standard_normal(5000)
 
@@ -15,7 +15,7 @@ DATA = np.random.default_rng(9).standard_normal(5000)
 @pytest.fixture(params=["with Numba", "without"])
 def installed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     if request.param == "without":
-        monkeypatch.setattr(client.local, "installed", lambda name: False)
+        monkeypatch.setattr(local, "installed", lambda name: False)
     return bool(request.param == "with Numba")
 
 
@@ -28,7 +28,7 @@ def test_sums_are_exact(installed: bool) -> None:
 @pytest.mark.parametrize("op", ["sum", "mean", "norm1", "sum_squares", "norm2"])
 def test_both_ways_give_the_same_bits(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fast = reduce(DATA, op)
-    monkeypatch.setattr(client.local, "installed", lambda name: False)
+    monkeypatch.setattr(local, "installed", lambda name: False)
     slow = reduce(DATA, op)
     assert (slow.value, slow.state, slow.dtype) == (fast.value, fast.state, fast.dtype)
 
@@ -68,7 +68,7 @@ def test_bad_input_is_named() -> None:
 
 def test_what_needs_the_server_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     assert reduce(DATA, "argmax").value == int(DATA.argmax())
-    monkeypatch.setattr(client.local, "installed", lambda name: False)
+    monkeypatch.setattr(local, "installed", lambda name: False)
     for op, strategy, policy in (
         ("argmax", "auto", "propagate"),
         ("var", "auto", "propagate"),

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from app.results.accuracy import AccuracyResult, ThreeNumbersResult
-from app.results.benchmark import BenchmarkResult
-from app.results.cluster import ClusterResult
-from app.results.profile import ProfileResult
-from app.results.reduce import ReduceResult
-from app.results.scaling import ScalingResult
-from client import models
+from warpfold.app.results.accuracy import AccuracyResult, ThreeNumbersResult
+from warpfold.app.results.benchmark import BenchmarkResult
+from warpfold.app.results.cluster import ClusterResult
+from warpfold.app.results.profile import ProfileResult
+from warpfold.app.results.reduce import ReduceResult
+from warpfold.app.results.scaling import ScalingResult
+from warpfold.client import models
 
 ADAPTER: TypeAdapter[Any] = TypeAdapter(models.Result)
 EXAMPLE: dict[str, Any] = ReduceResult.model_json_schema()["examples"][0]

@@ -5,10 +5,10 @@ import sys
 import pytest
 from rich.console import Console
 
-import client.progress
-from client.models import Job
-from client.progress import bar, state_of
 from tests.client.test_api import JOB
+from warpfold.client import progress as progress_module
+from warpfold.client.models import Job
+from warpfold.client.progress import bar, state_of
 
 
 def job(status: str, done: int = 0, total: int = 0, reason: str | None = None) -> Job:
@@ -37,7 +37,7 @@ def test_a_terminal_shows_a_bar_on_standard_error(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        client.progress, "Console", lambda stderr: Console(file=sys.stderr, force_terminal=True, width=100)
+        progress_module, "Console", lambda stderr: Console(file=sys.stderr, force_terminal=True, width=100)
     )
     with bar(True) as follow:
         assert follow is not None

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from client.errors import NotConfigured
-from client.settings import Surroundings, find_target, forget_login, keep_login
+from warpfold.client.errors import NotConfigured
+from warpfold.client.settings import Surroundings, find_target, forget_login, keep_login
 
 
 @pytest.fixture

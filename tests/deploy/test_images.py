@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from app.config import Settings
-from client.cli.server import COMMANDS
+from warpfold.app.config import Settings
+from warpfold.client.cli.server import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 UNITS = ROOT / "deploy" / "systemd"
@@ -50,7 +50,7 @@ def test_what_is_copied_into_the_images_is_there_and_is_not_ignored() -> None:
     kept = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     assert all((ROOT / name).exists() for name in wanted)
     assert wanted - kept - {"requirements.lock"} == set()
-    assert {"app", "client", "kernels", "migrations", "worker"} <= wanted
+    assert {"app", "client", "kernels", "migrations", "src", "worker"} <= wanted
 
 
 @pytest.mark.parametrize("name", OURS)

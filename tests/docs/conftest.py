@@ -2,10 +2,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.config import Settings
 from tests.client.service import Service, running_service
 from tests.servers import fresh_database
-from worker.embedded import EmbeddedPostgres, EmbeddedRedis
+from warpfold.app.config import Settings
+from warpfold.worker.embedded import EmbeddedPostgres, EmbeddedRedis
 
 
 @pytest.fixture(scope="package")

@@ -25,7 +25,7 @@ class Runner:
     def at(cls, service: Service, folder: Path) -> "Runner":
         programs = folder / ".bin"
         programs.mkdir()
-        for name, arguments in (("warpfold", "-m client"), ("python", "")):
+        for name, arguments in (("warpfold", "-m warpfold.client"), ("python", "")):
             program = programs / name
             program.write_text(f'#!/bin/sh\nexec {sys.executable} {arguments} "$@"\n')
             program.chmod(0o755)
@@ -38,7 +38,7 @@ class Runner:
             {
                 **os.environ,
                 "PATH": f"{programs}:{os.environ['PATH']}",
-                "PYTHONPATH": str(Path(__file__).parents[2]),
+                "PYTHONPATH": str(Path(__file__).parents[2] / "src"),
                 "COLUMNS": "110",
                 "TERM": "dumb",
                 "XDG_CONFIG_HOME": str(folder / ".config"),

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from app.config import Settings
-from app.main import create_app
+from warpfold.app.config import Settings
+from warpfold.app.main import create_app
 
 ROOT = Path(__file__).parents[2]
 _LOADED = re.compile(r"<(?:script|img|link|iframe|source)\b[^>]*?(?:src|href)=[\"']?((?:https?:)?//[^\"'\s>]+)[^>]*>")
@@ -64,4 +64,4 @@ def test_docstrings_are_there(site: Path, words: tuple[str, ...]) -> None:
     "field", ["models.Job.queue_position", "results.Measurement.gb_per_s", "reductions.Options.ddof"]
 )
 def test_every_field_of_what_the_client_takes_and_gives_is_listed(site: Path, field: str) -> None:
-    assert f'id="client.{field}"' in (site / "reference" / "client.html").read_text()
+    assert f'id="warpfold.client.{field}"' in (site / "reference" / "client.html").read_text()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.dtypes import DType
+from warpfold.kernels.dtypes import DType
 
 Array = NDArray[Any]
 

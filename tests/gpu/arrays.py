@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.dtypes import DType
+from warpfold.kernels.dtypes import DType
 
 SIZES = (1, 31, 32, 33, 255, 256, 257, 1023, 4097, 20_011)
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from kernels.cuda.backend import CudaBackend
-from kernels.cuda.launch import Gpu
-from kernels.errors import Unavailable
+from warpfold.kernels.cuda.backend import CudaBackend
+from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.errors import Unavailable
 
 
 @pytest.fixture(scope="session")

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from kernels.catalog import EXACT
-from kernels.cuda.strategies import own_strategies
-from kernels.dtypes import DTYPES, DType
-from kernels.ops import Op, Terms, Value
+from warpfold.kernels.catalog import EXACT
+from warpfold.kernels.cuda.strategies import own_strategies
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.ops import Op, Terms, Value
 
 Number = int | float
 

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from kernels.accuracy import Axes, BoundVerdict, Measured, Point, methods_on
-from kernels.accuracy.study import Repeats, run
-from kernels.cuda.backend import CudaBackend
-from kernels.cuda.strategies import cuda_strategies
-from kernels.dtypes import dtype_named
-from kernels.outcome import Outcome
-from kernels.source import GeneratedSource
+from warpfold.kernels.accuracy import Axes, BoundVerdict, Measured, Point, methods_on
+from warpfold.kernels.accuracy.study import Repeats, run
+from warpfold.kernels.cuda.backend import CudaBackend
+from warpfold.kernels.cuda.strategies import cuda_strategies
+from warpfold.kernels.dtypes import dtype_named
+from warpfold.kernels.outcome import Outcome
+from warpfold.kernels.source import GeneratedSource
 
 OPS = ("sum", "mean", "dot", "norm2")
 ONCE = Repeats(permutations=0, runs=1)

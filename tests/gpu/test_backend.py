@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kernels.backend import Reduction
-from kernels.catalog import strategies
-from kernels.cuda import feed
-from kernels.cuda.backend import CudaBackend
-from kernels.cuda.baselines import baselines
-from kernels.cuda.device import visible_devices
-from kernels.dtypes import DTYPES, DType
-from kernels.errors import InvalidInput, OutOfMemory, Unavailable
-from kernels.exact.state import ORIGIN, ExactState
-from kernels.ops import OPS, NanPolicy, Terms
-from kernels.source import ArraySource, GeneratedSource
 from tests.gpu.exactly import agrees, expected
+from warpfold.kernels.backend import Reduction
+from warpfold.kernels.catalog import strategies
+from warpfold.kernels.cuda import feed
+from warpfold.kernels.cuda.backend import CudaBackend
+from warpfold.kernels.cuda.baselines import baselines
+from warpfold.kernels.cuda.device import visible_devices
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.errors import InvalidInput, OutOfMemory, Unavailable
+from warpfold.kernels.exact.state import ORIGIN, ExactState
+from warpfold.kernels.ops import OPS, NanPolicy, Terms
+from warpfold.kernels.source import ArraySource, GeneratedSource
 
 NAMES = [row.name for row in strategies() if row.backend == "cuda" and row.name not in baselines()]
 

@@ -6,25 +6,25 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from kernels.bench import Axes, Cache, Rule, record_of, run
-from kernels.bench.data import Data
-from kernels.bench.subject import Subject
-from kernels.cuda.backend import CudaBackend
-from kernels.cuda.baselines import baselines
-from kernels.cuda.bench import ceiling as ceiling_module
-from kernels.cuda.bench.gate import Gate, Waited, hold_unit
-from kernels.cuda.bench.reader import SHAPES, patternless, reading
-from kernels.cuda.bench.reader import Shape as ReadShape
-from kernels.cuda.bench.rig import CudaRig
-from kernels.cuda.launch import Gpu
-from kernels.cuda.prepared import Prepared
-from kernels.cuda.puzzles import CLUSTERS_SINCE
-from kernels.cuda.strategies import own_strategies
-from kernels.dtypes import DTYPES
-from kernels.ops import OPS
-from kernels.outcome import Outcome
-from kernels.puzzles import Puzzle, Shape, checks, solve
-from kernels.puzzles.model import model
+from warpfold.kernels.bench import Axes, Cache, Rule, record_of, run
+from warpfold.kernels.bench.data import Data
+from warpfold.kernels.bench.subject import Subject
+from warpfold.kernels.cuda.backend import CudaBackend
+from warpfold.kernels.cuda.baselines import baselines
+from warpfold.kernels.cuda.bench import ceiling as ceiling_module
+from warpfold.kernels.cuda.bench.gate import Gate, Waited, hold_unit
+from warpfold.kernels.cuda.bench.reader import SHAPES, patternless, reading
+from warpfold.kernels.cuda.bench.reader import Shape as ReadShape
+from warpfold.kernels.cuda.bench.rig import CudaRig
+from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.prepared import Prepared
+from warpfold.kernels.cuda.puzzles import CLUSTERS_SINCE
+from warpfold.kernels.cuda.strategies import own_strategies
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.ops import OPS
+from warpfold.kernels.outcome import Outcome
+from warpfold.kernels.puzzles import Puzzle, Shape, checks, solve
+from warpfold.kernels.puzzles.model import model
 
 QUICK = Rule(target_rse=0.05, min_samples=5, max_samples=50, time_limit_s=0.5)
 MIB = 1 << 20

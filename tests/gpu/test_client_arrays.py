@@ -9,8 +9,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from client.arrays import as_numpy
-from worker.gpu_lock import gpu_count
+from warpfold.client.arrays import as_numpy
+from warpfold.worker.gpu_lock import gpu_count
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +48,7 @@ def test_a_tensor_that_is_learned_is_taken_as_it_is() -> None:
 
 
 def test_the_doctor_finds_driver_cuda_compiler_and_nccl() -> None:
-    done = subprocess.run([sys.executable, "-m", "worker.doctor"], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-m", "warpfold.worker.doctor"], capture_output=True, text=True, check=False)
     found = {one["part"]: one for one in map(json.loads, done.stdout.splitlines())}
     for part in ("driver", "cuda", "nvrtc", "nccl"):
         assert found[part]["verdict"] == "ok", found[part]

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kernels.cuda.feed import carrier
-from kernels.cuda.launch import Gpu
-from kernels.cuda.methods import OwnMethod
-from kernels.cuda.strategies import own_strategies
-from kernels.dtypes import DTYPES
-from kernels.ops import OPS
 from tests.gpu.arrays import KINDS, LONGEST_PRODUCT, SIZES, data, numbers
 from tests.gpu.exactly import Expected, agrees, expected
+from warpfold.kernels.cuda.feed import carrier
+from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.methods import OwnMethod
+from warpfold.kernels.cuda.strategies import own_strategies
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.ops import OPS
 
 STARTS = (0, 1, 3)
 

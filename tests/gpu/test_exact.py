@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kernels.cuda.backend import CudaBackend
-from kernels.cuda.exact import SHAPES, ExactAccumulator, ExactDot, ExactMoments, Kind
-from kernels.cuda.feed import carrier
-from kernels.cuda.launch import Gpu
-from kernels.dtypes import DTYPES, DType
-from kernels.exact.state import ORIGIN, ExactState, Flags
-from kernels.ops import NanPolicy, Terms
-from kernels.source import ArraySource
 from tests.gpu.adversarial import ADVERSARIAL, adversarial
 from tests.gpu.arrays import data
+from warpfold.kernels.cuda.backend import CudaBackend
+from warpfold.kernels.cuda.exact import SHAPES, ExactAccumulator, ExactDot, ExactMoments, Kind
+from warpfold.kernels.cuda.feed import carrier
+from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.exact.state import ORIGIN, ExactState, Flags
+from warpfold.kernels.ops import NanPolicy, Terms
+from warpfold.kernels.source import ArraySource
 
 FLOATS = tuple(SHAPES)
 SIZES = (0, 1, 31, 33, 255, 257, 4095, 8193, 65_537)

@@ -4,16 +4,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kernels.cuda.backend import CudaBackend
+from warpfold.kernels.cuda.backend import CudaBackend
 
 CRASH = """
 import sys
 from pathlib import Path
 import numpy as np
-from kernels.cuda.backend import CudaBackend
-from kernels.cuda.compile import Unit
-from kernels.errors import CudaError
-from kernels.source import ArraySource
+from warpfold.kernels.cuda.backend import CudaBackend
+from warpfold.kernels.cuda.compile import Unit
+from warpfold.kernels.errors import CudaError
+from warpfold.kernels.source import ArraySource
 
 path = Path(sys.argv[1])
 path.write_text("__global__ void crash(int* nowhere) { *nowhere = 1; }")

@@ -1,7 +1,7 @@
 """The gauges of a real GPU."""
 
-from kernels.cuda.backend import CudaBackend
-from worker.gauges import NvmlGauges
+from warpfold.kernels.cuda.backend import CudaBackend
+from warpfold.worker.gauges import NvmlGauges
 
 
 def test_a_gpu_tells_what_the_dashboard_shows(backend: CudaBackend) -> None:

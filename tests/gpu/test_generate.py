@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from kernels.cuda.feed import carrier
-from kernels.cuda.generator import fill
-from kernels.cuda.launch import Gpu
-from kernels.dtypes import DTYPES
-from kernels.errors import InvalidInput
-from kernels.generate import DISTRIBUTIONS, generate, plan
-from kernels.source import GeneratedSource
+from warpfold.kernels.cuda.feed import carrier
+from warpfold.kernels.cuda.generator import fill
+from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.generate import DISTRIBUTIONS, generate, plan
+from warpfold.kernels.source import GeneratedSource
 
 SEEDS = (0, 42, 2**64 - 1)
 RANGES = ((100, 0, 100), (30_001, 0, 30_001), (1 << 40, (1 << 35) - 9_000, (1 << 35) + 9_000))

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kernels.backend import Backend
-from kernels.cpu.backend import CpuBackend
-from kernels.cuda.device import visible_devices
-from kernels.cuda.exact import (
+from tests.gpu.adversarial import ADVERSARIAL, adversarial
+from warpfold.kernels.backend import Backend
+from warpfold.kernels.cpu.backend import CpuBackend
+from warpfold.kernels.cuda.device import visible_devices
+from warpfold.kernels.cuda.exact import (
     SHAPES,
     ExactAccumulator,
     ExactDot,
@@ -22,15 +23,14 @@ from kernels.cuda.exact import (
     limbs_of,
     states_of_limbs,
 )
-from kernels.cuda.feed import carrier
-from kernels.cuda.launch import Gpu
-from kernels.cuda.scaling.nccl import Communicators
-from kernels.dtypes import DTYPES, DType
-from kernels.errors import Unavailable
-from kernels.exact import ORIGIN, ExactState, Flags
-from kernels.ops import Terms
-from kernels.source import ArraySource
-from tests.gpu.adversarial import ADVERSARIAL, adversarial
+from warpfold.kernels.cuda.feed import carrier
+from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.scaling.nccl import Communicators
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.errors import Unavailable
+from warpfold.kernels.exact import ORIGIN, ExactState, Flags
+from warpfold.kernels.ops import Terms
+from warpfold.kernels.source import ArraySource
 
 FLOATS = tuple(SHAPES)
 SIZE = 4099
@@ -244,7 +244,7 @@ def small_gpu(gpu: Gpu, kind: Kind, arrays: Sequence[NDArray[Any]], random: np.r
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_the_cpu_and_every_gpu_give_jobs_the_same_states_and_values(gpus: list[Gpu], dtype: str) -> None:
-    from kernels.cuda.backend import CudaBackend
+    from warpfold.kernels.cuda.backend import CudaBackend
 
     row = DTYPES[dtype]
     backends: list[Backend] = [CpuBackend(), *(CudaBackend(gpu.index) for gpu in gpus)]

@@ -4,13 +4,13 @@ import shutil
 
 import pytest
 
-from kernels.bench import Axes, Cache
-from kernels.cuda.backend import CudaBackend
-from kernels.cuda.profile.compiled import compiled_kernels
-from kernels.cuda.profile.run import profile
-from kernels.cuda.strategies import own_strategies
-from kernels.dtypes import DTYPES
-from kernels.ops import OPS
+from warpfold.kernels.bench import Axes, Cache
+from warpfold.kernels.cuda.backend import CudaBackend
+from warpfold.kernels.cuda.profile.compiled import compiled_kernels
+from warpfold.kernels.cuda.profile.run import profile
+from warpfold.kernels.cuda.strategies import own_strategies
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.ops import OPS
 
 
 def test_every_strategy_of_ours_is_launched_as_compiled(backend: CudaBackend) -> None:

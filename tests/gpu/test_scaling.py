@@ -9,24 +9,24 @@ from typing import Any
 import psutil
 import pytest
 
-from client.api import Client
-from client.demo.service import running_service
-from kernels import open_backend
-from kernels.backend import Backend
-from kernels.bench.data import Data
-from kernels.dtypes import DTYPES
-from kernels.errors import RankLost, Unavailable
-from kernels.exact import ExactState
-from kernels.outcome import Outcome
-from kernels.scaling.axes import Algorithm, Method, Mode
-from kernels.scaling.commands import Collect, Load, Sample
-from kernels.scaling.placement import Placement, placement_on
-from kernels.scaling.process_group import ProcessGroup
-from kernels.scaling.records import ArrayRecord, MessageRecord
-from kernels.scaling.run import run
-from kernels.scaling.study import Study
-from kernels.source import GeneratedSource
 from tests.servers import folder
+from warpfold.client.api import Client
+from warpfold.client.demo.service import running_service
+from warpfold.kernels import open_backend
+from warpfold.kernels.backend import Backend
+from warpfold.kernels.bench.data import Data
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.errors import RankLost, Unavailable
+from warpfold.kernels.exact import ExactState
+from warpfold.kernels.outcome import Outcome
+from warpfold.kernels.scaling.axes import Algorithm, Method, Mode
+from warpfold.kernels.scaling.commands import Collect, Load, Sample
+from warpfold.kernels.scaling.placement import Placement, placement_on
+from warpfold.kernels.scaling.process_group import ProcessGroup
+from warpfold.kernels.scaling.records import ArrayRecord, MessageRecord
+from warpfold.kernels.scaling.run import run
+from warpfold.kernels.scaling.study import Study
+from warpfold.kernels.source import GeneratedSource
 
 
 @pytest.fixture(scope="module")

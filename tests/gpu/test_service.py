@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from client.api import Client
-from client.demo.service import Service, running_service
 from tests.servers import folder
-from worker.gpu_lock import gpu_count
+from warpfold.client.api import Client
+from warpfold.client.demo.service import Service, running_service
+from warpfold.worker.gpu_lock import gpu_count
 
 
 @pytest.fixture(scope="module")

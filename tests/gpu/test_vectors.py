@@ -2,9 +2,9 @@
 
 import pytest
 
-from kernels.cuda.backend import CudaBackend
-from kernels.dtypes import DTYPES
 from tests.kernels.conformance import check_degrees_of_freedom, check_dots, check_ops
+from warpfold.kernels.cuda.backend import CudaBackend
+from warpfold.kernels.dtypes import DTYPES
 
 
 @pytest.mark.parametrize("name", DTYPES)

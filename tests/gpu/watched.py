@@ -3,19 +3,19 @@
 import sys
 from collections.abc import Sequence
 
-from kernels.catalog import EXACT
-from kernels.cuda.backend import CudaBackend
-from kernels.cuda.bench.reader import SHAPES, patternless, reading
-from kernels.cuda.bench.rig import CudaRig
-from kernels.cuda.exact import SHAPES as SHAPES_OF_SUMS
-from kernels.cuda.exact import Kind
-from kernels.cuda.strategies import cuda_strategies, own_strategies
-from kernels.dtypes import DTYPES
-from kernels.ops import OPS, NanPolicy
-from kernels.puzzles import Puzzle, Shape, solve
-from kernels.source import GeneratedSource
 from tests.gpu.adversarial import adversarial
 from tests.gpu.test_identity import accumulator, on_device
+from warpfold.kernels.catalog import EXACT
+from warpfold.kernels.cuda.backend import CudaBackend
+from warpfold.kernels.cuda.bench.reader import SHAPES, patternless, reading
+from warpfold.kernels.cuda.bench.rig import CudaRig
+from warpfold.kernels.cuda.exact import SHAPES as SHAPES_OF_SUMS
+from warpfold.kernels.cuda.exact import Kind
+from warpfold.kernels.cuda.strategies import cuda_strategies, own_strategies
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.ops import OPS, NanPolicy
+from warpfold.kernels.puzzles import Puzzle, Shape, solve
+from warpfold.kernels.source import GeneratedSource
 
 COUNTS = (1003, 40_007)
 DTYPES_WATCHED = ("float32", "float64", "bfloat16", "int8", "int64")

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import psutil
 
-from app.config import Settings
 from tests.worker import processes
+from warpfold.app.config import Settings
 
-WORKER = ("worker", "--slot", "cpu")
-DISPATCHER = ("worker.dispatcher",)
+WORKER = ("warpfold.worker", "--slot", "cpu")
+DISPATCHER = ("warpfold.worker.dispatcher",)
 
 
 @dataclass

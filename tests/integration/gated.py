@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from worker.messages import Request, Success, Tell, Work
+from warpfold.worker.messages import Request, Success, Tell, Work
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class Gated:
 
 
 def opened(worker: str, gates: Gates) -> Gated:
-    from worker.folders import Folders
-    from worker.opener import open_kernels
+    from warpfold.worker.folders import Folders
+    from warpfold.worker.opener import open_kernels
 
     return Gated(open_kernels("cpu", worker, Folders((), Path())), gates)
 
@@ -56,10 +56,10 @@ def main() -> int:
     # Imported here, because the spawned child runs this module too.
     from functools import partial
 
-    from app import logs
-    from app.config import load_settings
-    from worker.boot import describe, serve_slot
-    from worker.stop import Stop
+    from warpfold.app import logs
+    from warpfold.app.config import load_settings
+    from warpfold.worker.boot import describe, serve_slot
+    from warpfold.worker.stop import Stop
 
     stop = Stop()
     logs.configure(role="worker", slot="cpu")

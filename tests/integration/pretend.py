@@ -7,13 +7,13 @@ def main() -> None:
     # Imported here, because the spawned child runs this module too.
     from functools import partial
 
-    from app import logs
-    from app.config import load_settings
-    from worker import gpu_lock
-    from worker.boot import describe, serve_slot
-    from worker.folders import Folders
-    from worker.opener import open_kernels
-    from worker.stop import Stop
+    from warpfold.app import logs
+    from warpfold.app.config import load_settings
+    from warpfold.worker import gpu_lock
+    from warpfold.worker.boot import describe, serve_slot
+    from warpfold.worker.folders import Folders
+    from warpfold.worker.opener import open_kernels
+    from warpfold.worker.stop import Stop
 
     gpu_lock.gpu_count = lambda: 2
     slot, settings, stop = sys.argv[1], load_settings(), Stop()

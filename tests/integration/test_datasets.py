@@ -15,12 +15,12 @@ import httpx
 import numpy as np
 import pytest
 
-from app.auth.repository import create_token
-from app.config import Settings
-from app.datasets.store import Store
-from app.datasets.sweep import tidy
-from app.db import BlockingDatabase
 from tests.worker import processes
+from warpfold.app.auth.repository import create_token
+from warpfold.app.config import Settings
+from warpfold.app.datasets.store import Store
+from warpfold.app.datasets.sweep import tidy
+from warpfold.app.db import BlockingDatabase
 
 
 @contextmanager
@@ -29,7 +29,7 @@ def api_process(settings: Settings, log: Path) -> Iterator[tuple["subprocess.Pop
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
-    process = processes.start(settings, log, "app", "--port", str(port))
+    process = processes.start(settings, log, "warpfold.app", "--port", str(port))
     try:
         give_up = time.monotonic() + 120
         while True:

@@ -8,17 +8,17 @@ from uuid import UUID, uuid4
 from redis import Redis
 from sqlalchemy import Connection
 
-from app.config import Settings
-from app.jobs import families, repository
-from app.jobs.families import Child
-from app.jobs.models import NONE
-from app.jobs.repository import NewJob
-from app.jobs.states import Status
 from tests.integration.fleet import DISPATCHER, fleet
 from tests.integration.gated import Gates
 from tests.integration.test_faults import QUICK, away, running, until_running
 from tests.servers import Servers, kill
 from tests.worker.ledger import Ledger, succeeded_events
+from warpfold.app.config import Settings
+from warpfold.app.jobs import families, repository
+from warpfold.app.jobs.families import Child
+from warpfold.app.jobs.models import NONE
+from warpfold.app.jobs.repository import NewJob
+from warpfold.app.jobs.states import Status
 
 JOBS = 10
 HIT = 5  # the job that runs when the blow falls

@@ -14,20 +14,20 @@ from redis import Redis
 from sqlalchemy import Connection, func, update
 from standardwebhooks import Webhook
 
-from app.auth.repository import Role, create_token
-from app.config import Settings
-from app.db import BlockingDatabase
-from app.jobs.states import Status
-from app.webhooks import repository as webhooks
-from app.webhooks.message import new_secret
-from app.webhooks.models import webhooks as table
 from tests.integration.fleet import DISPATCHER, Fleet, fleet
 from tests.integration.gated import Gates
 from tests.servers import Servers, kill
 from tests.worker.ledger import Ledger, succeeded_events
 from tests.worker.webhooks import receivers
-from worker.boot import describe
-from worker.embedded import EmbeddedServer
+from warpfold.app.auth.repository import Role, create_token
+from warpfold.app.config import Settings
+from warpfold.app.db import BlockingDatabase
+from warpfold.app.jobs.states import Status
+from warpfold.app.webhooks import repository as webhooks
+from warpfold.app.webhooks.message import new_secret
+from warpfold.app.webhooks.models import webhooks as table
+from warpfold.worker.boot import describe
+from warpfold.worker.embedded import EmbeddedServer
 
 JOBS = 50
 HIT = (20, 35)  # the jobs that run when a blow falls
@@ -207,7 +207,7 @@ def test_kill_of_the_api(settings: Settings, log: Path, gates: Gates) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    api = ("app", "--port", str(port))
+    api = ("warpfold.app", "--port", str(port))
     url = f"http://127.0.0.1:{port}"
     with (
         running(settings, log, gates) as (_, ledger),

@@ -11,11 +11,11 @@ from typing import Any
 import httpx
 import pytest
 
-from app.auth.repository import Role, create_token
-from app.config import Settings
-from app.db import BlockingDatabase
 from tests.integration.collector import Collector, collector
 from tests.integration.fleet import DISPATCHER, WORKER, fleet
+from warpfold.app.auth.repository import Role, create_token
+from warpfold.app.config import Settings
+from warpfold.app.db import BlockingDatabase
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 CALLER = "00f067aa0ba902b7"
@@ -51,7 +51,8 @@ def run(
         "traceparent": f"00-{TRACE}-{CALLER}-01",
     }
     url = f"http://127.0.0.1:{port}"
-    with fleet(settings, log, api=("app", "--port", str(port)), dispatcher=DISPATCHER, worker=WORKER) as service:
+    api = ("warpfold.app", "--port", str(port))
+    with fleet(settings, log, api=api, dispatcher=DISPATCHER, worker=WORKER) as service:
         service.wait_until_logged("child ready")
         service.wait_until_logged('"event": "leading"')
         service.wait_until_logged("Application startup complete")

@@ -4,11 +4,11 @@ slots, locks and queues are real, what computes is the CPU."""
 from pathlib import Path
 from uuid import UUID
 
-from app.config import Settings
-from app.db import BlockingDatabase
-from app.jobs.states import Status
 from tests.integration.fleet import DISPATCHER, WORKER, fleet
 from tests.worker.ledger import Ledger
+from warpfold.app.config import Settings
+from warpfold.app.db import BlockingDatabase
+from warpfold.app.jobs.states import Status
 
 QUICK = {"lease_s": 10.0, "heartbeat_s": 0.1, "dispatch_interval_s": 0.1}
 PRETEND = "tests.integration.pretend"

@@ -6,12 +6,12 @@ from typing import Any
 import httpx
 import pytest
 
-from app.presets import catalogue
-from app.reports.parts import Part, Verdict
-from app.reports.report import Report
-from client.api import Client
-from client.demo.service import Service, running_service
 from tests.servers import folder
+from warpfold.app.presets import catalogue
+from warpfold.app.reports.parts import Part, Verdict
+from warpfold.app.reports.report import Report
+from warpfold.client.api import Client
+from warpfold.client.demo.service import Service, running_service
 
 SHORT = {"backend": "cpu", "max_n": 2000, "time_limit_s": 0.02}
 

@@ -10,13 +10,13 @@ from uuid import UUID
 import psutil
 import pytest
 
-from app.config import Settings
-from app.db import BlockingDatabase
-from app.jobs.states import Reason, Status
-from kernels.cores import usable_cores
 from tests.integration.fleet import DISPATCHER, WORKER, Fleet, fleet
 from tests.worker import processes
 from tests.worker.ledger import Ledger
+from warpfold.app.config import Settings
+from warpfold.app.db import BlockingDatabase
+from warpfold.app.jobs.states import Reason, Status
+from warpfold.kernels.cores import usable_cores
 
 QUICK = {"lease_s": 10.0, "heartbeat_s": 0.1, "dispatch_interval_s": 0.1}
 

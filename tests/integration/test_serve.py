@@ -16,10 +16,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from client.api import Client
-from client.demo.service import READY
 from tests.servers import folder
 from tests.worker import processes
+from warpfold.client.api import Client
+from warpfold.client.demo.service import READY
 
 SUM = {"kind": "reduce", "source": {"type": "values", "values": [1e8, 1, -1e8], "dtype": "float32"}}
 
@@ -58,7 +58,7 @@ def _free_port() -> int:
 
 
 def _command(*options: str) -> list[str]:
-    return [sys.executable, "-m", "client", "serve", *options]
+    return [sys.executable, "-m", "warpfold.client", "serve", *options]
 
 
 @contextmanager
@@ -128,7 +128,7 @@ def test_a_running_job_goes_back_to_the_queue_and_ends_after_the_next_start(data
         assert client.wait(client.job(job.id)).status == "cancelled"
 
 
-@pytest.mark.parametrize("module", [("app",), ("worker.dispatcher",), ("worker", "--slot")])
+@pytest.mark.parametrize("module", [("warpfold.app",), ("warpfold.worker.dispatcher",), ("warpfold.worker", "--slot")])
 def test_a_killed_process_is_restarted_and_the_log_says_so(data_dir: Path, module: tuple[str, ...]) -> None:
     with serving(data_dir) as serve:
         (victim,) = serve.named("-m", *module)
@@ -146,7 +146,7 @@ def test_a_killed_process_is_restarted_and_the_log_says_so(data_dir: Path, modul
 def test_a_token_is_made_beside_a_running_service(data_dir: Path) -> None:
     with serving(data_dir) as serve:
         done = subprocess.run(
-            [sys.executable, "-m", "client", "token", "create", "ada"],
+            [sys.executable, "-m", "warpfold.client", "token", "create", "ada"],
             env={**os.environ, "WARPFOLD_DATA_DIR": str(data_dir)},
             capture_output=True,
             text=True,

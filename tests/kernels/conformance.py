@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from kernels.backend import Backend
-from kernels.dtypes import DTYPES, DType
-from kernels.errors import InvalidInput
-from kernels.exact import ORIGIN
-from kernels.ops import OPS, NanPolicy, Value
-from kernels.source import ArraySource
 from tests.data.exact.make_vectors import FOLDER
 from tests.kernels.patterns import array_of_bits
+from warpfold.kernels.backend import Backend
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.exact import ORIGIN
+from warpfold.kernels.ops import OPS, NanPolicy, Value
+from warpfold.kernels.source import ArraySource
 
 
 def source(bits: list[int], dtype: DType) -> ArraySource:

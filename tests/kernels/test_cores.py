@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from kernels.cores import usable_cores
+from warpfold.kernels.cores import usable_cores
 
 
 def test_there_is_a_core_and_no_more_than_the_machine_has() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 SCRIPT = """
 import os, subprocess, sys, time
-from kernels.lifeline import end_with
+from warpfold.kernels.lifeline import end_with
 
 if len(sys.argv) == 1:
     grandchild = subprocess.Popen([sys.executable, "-c", os.environ["SCRIPT"], str(os.getpid())])

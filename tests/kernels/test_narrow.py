@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernels import reference
-from kernels.dtypes import DTYPES, DType
-from kernels.narrow import narrowed, narrowed_number
+from warpfold.kernels import reference
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.narrow import narrowed, narrowed_number
 
 FLOATS = [row for row in DTYPES.values() if row.is_float]
 

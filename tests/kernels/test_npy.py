@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from numpy.lib import format as npy
 
-from kernels.dtypes import DTYPES
-from kernels.errors import InvalidInput
-from kernels.npy import head_of, is_npy, read_head
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.npy import head_of, is_npy, read_head
 
 
 def headed(shape: Any, descr: str = "<f8") -> bytes:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kernels import InvalidInput, Unavailable, open_backend
-from kernels.cuda.device import visible_devices
+from warpfold.kernels import InvalidInput, Unavailable, open_backend
+from warpfold.kernels.cuda.device import visible_devices
 
 
 def test_the_cpu_is_a_slot() -> None:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from kernels.dtypes import DTYPES
-from kernels.errors import InvalidInput
-from kernels.values import array_of
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.values import array_of
 
 
 @pytest.mark.parametrize(("dtype", "precision"), [("float16", 11), ("bfloat16", 8), ("float32", 24)])

@@ -11,11 +11,11 @@ from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, inspect
 from sqlalchemy.pool import NullPool
 
-import migrations
-from app.db import database_url as sqlalchemy_url
-from app.tables import metadata
 from tests.servers import create_database
-from worker.embedded import EmbeddedPostgres
+from warpfold import migrations
+from warpfold.app.db import database_url as sqlalchemy_url
+from warpfold.app.tables import metadata
+from warpfold.worker.embedded import EmbeddedPostgres
 
 
 def test_the_migrated_database_is_what_the_tables_say(database_url: str) -> None:
@@ -64,7 +64,7 @@ def test_the_command_migrates_the_configured_database(shared_postgres: EmbeddedP
     url = create_database(shared_postgres, "test_command", template="template1")
     for address, code, said in ((url, 0, "up to date"), (url, 0, "up to date"), ("", 1, "WARPFOLD_DATABASE_URL")):
         run = subprocess.run(
-            [sys.executable, "-m", "migrations"],
+            [sys.executable, "-m", "warpfold.migrations"],
             env={**os.environ, "WARPFOLD_DATABASE_URL": address},
             capture_output=True,
             text=True,
@@ -75,7 +75,7 @@ def test_the_command_migrates_the_configured_database(shared_postgres: EmbeddedP
 
 def test_a_database_that_is_not_there_is_said_in_a_line() -> None:
     nowhere = {**os.environ, "WARPFOLD_DATABASE_URL": "postgresql://127.0.0.1:9/none"}
-    words = [sys.executable, "-m", "migrations"]
+    words = [sys.executable, "-m", "warpfold.migrations"]
     done = subprocess.run(words, env=nowhere, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith("warpfold migrate: the database cannot be used: connection failed: ")

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from app.results.measurement import Measurement
-from kernels.errors import CudaError, InvalidInput, OutOfMemory, Unavailable
-from worker.messages import Opener, Progress, Request, Success, Tell
+from warpfold.app.results.measurement import Measurement
+from warpfold.kernels.errors import CudaError, InvalidInput, OutOfMemory, Unavailable
+from warpfold.worker.messages import Opener, Progress, Request, Success, Tell
 
 _POINT = Measurement("reduce", "sum", "float64", "exact", "cpu", "actor", 1, 8, 1, 0.0, 0.0, True)
 

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import pytest
 from redis import Redis
 
-from app.config import Settings
-from app.db import BlockingDatabase
 from tests.worker.ledger import Ledger
-from worker.queue import connect
-from worker.stop import Stop
+from warpfold.app.config import Settings
+from warpfold.app.db import BlockingDatabase
+from warpfold.worker.queue import connect
+from warpfold.worker.stop import Stop
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kernels.accuracy import places
-from kernels.accuracy.looped import looped
-from worker.execute import Kernels
-from worker.folders import Folders
-from worker.messages import Request, Success, Tell
+from warpfold.kernels.accuracy import places
+from warpfold.kernels.accuracy.looped import looped
+from warpfold.worker.execute import Kernels
+from warpfold.worker.folders import Folders
+from warpfold.worker.messages import Request, Success, Tell
 
 DEADLY = "kahan"
 

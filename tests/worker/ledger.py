@@ -9,14 +9,14 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import Connection, Text, cast, func, insert, select, update
 
-from app.auth.models import users
-from app.db import BlockingDatabase
-from app.jobs import history, leases, repository
-from app.jobs.leases import WorkerInfo
-from app.jobs.models import events, jobs
-from app.jobs.repository import Job, NewJob
-from app.jobs.states import PRIORITIES, TERMINAL
-from app.results.models import measurements
+from warpfold.app.auth.models import users
+from warpfold.app.db import BlockingDatabase
+from warpfold.app.jobs import history, leases, repository
+from warpfold.app.jobs.leases import WorkerInfo
+from warpfold.app.jobs.models import events, jobs
+from warpfold.app.jobs.repository import Job, NewJob
+from warpfold.app.jobs.states import PRIORITIES, TERMINAL
+from warpfold.app.results.models import measurements
 
 
 @dataclass

@@ -7,9 +7,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from app.results.measurement import Measurement
-from kernels.errors import CudaError
-from worker.messages import Begun, Measured, Progress, Request, Success, Tell
+from warpfold.app.results.measurement import Measurement
+from warpfold.kernels.errors import CudaError
+from warpfold.worker.messages import Begun, Measured, Progress, Request, Success, Tell
 
 POINT = Measurement("benchmark", "sum", "float32", "", "cuda", "a GPU", 10, 40, 20, None, 0.1, None, cache="hot")
 

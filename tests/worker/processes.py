@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from app.config import Settings
+from warpfold.app.config import Settings
 
 
 def environment(settings: Settings) -> dict[str, str]:

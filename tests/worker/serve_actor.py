@@ -4,11 +4,11 @@ import sys
 
 
 def main() -> int:
-    from app import logs
-    from app.config import load_settings
     from tests.worker.children import actor, open_without_gpu
-    from worker.boot import describe, serve_slot
-    from worker.stop import Stop
+    from warpfold.app import logs
+    from warpfold.app.config import load_settings
+    from warpfold.worker.boot import describe, serve_slot
+    from warpfold.worker.stop import Stop
 
     slot = sys.argv[1]
     logs.configure(role="worker", slot=slot)

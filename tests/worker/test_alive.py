@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from app.config import Settings
-from app.db import BlockingDatabase
-from app.jobs import leases
-from app.jobs.leases import WorkerInfo
 from tests.app.api import served
 from tests.worker import processes
-from worker.leadership import Leadership
+from warpfold.app.config import Settings
+from warpfold.app.db import BlockingDatabase
+from warpfold.app.jobs import leases
+from warpfold.app.jobs.leases import WorkerInfo
+from warpfold.worker.leadership import Leadership
 
 
 def alive(settings: Settings, *words: str) -> tuple[int, str]:
     done = subprocess.run(
-        [sys.executable, "-m", "worker.alive", *words],
+        [sys.executable, "-m", "warpfold.worker.alive", *words],
         env=processes.environment(settings),
         capture_output=True,
         text=True,

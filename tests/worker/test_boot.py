@@ -12,19 +12,19 @@ import pytest
 from redis import Redis
 from sqlalchemy import Connection, select
 
-from app.config import Settings
-from app.db import BlockingDatabase
-from app.jobs import leases
-from app.jobs.models import workers
-from app.jobs.outbox import HandOver
-from app.jobs.states import Status
 from tests.worker import processes
 from tests.worker.ledger import Ledger
-from worker.boot import describe
-from worker.queue import Mail
+from warpfold.app.config import Settings
+from warpfold.app.db import BlockingDatabase
+from warpfold.app.jobs import leases
+from warpfold.app.jobs.models import workers
+from warpfold.app.jobs.outbox import HandOver
+from warpfold.app.jobs.states import Status
+from warpfold.worker.boot import describe
+from warpfold.worker.queue import Mail
 
 ACTOR = ("tests.worker.serve_actor",)
-REAL = ("worker", "--slot")
+REAL = ("warpfold.worker", "--slot")
 
 Start = Callable[..., "subprocess.Popen[bytes]"]
 

@@ -6,10 +6,10 @@ from redis import Redis
 from rq import Queue, SimpleWorker
 from rq.serializers import JSONSerializer
 
-from app.jobs.outbox import HandOver
-from worker.consumer import Consumer
-from worker.queue import Mail, queue_of, rq_id
-from worker.stop import Stop, StopRequested
+from warpfold.app.jobs.outbox import HandOver
+from warpfold.worker.consumer import Consumer
+from warpfold.worker.queue import Mail, queue_of, rq_id
+from warpfold.worker.stop import Stop, StopRequested
 
 WORKER = "here:cpu"
 
@@ -65,7 +65,7 @@ def test_the_queue_carries_names_of_attempts_and_nothing_more(send: Callable[[in
     (job,) = queue_of(WORKER, redis).jobs
     assert job.id == rq_id(job_id, 3)
     assert (job.args, job.kwargs) == ([], {"job_id": str(job_id), "attempt": 3})
-    assert job.func_name == "worker.tasks.run_job"
+    assert job.func_name == "warpfold.worker.tasks.run_job"
 
 
 def test_what_was_taken_and_not_run_is_run_after_a_restart(
@@ -81,13 +81,14 @@ def test_what_was_taken_and_not_run_is_run_after_a_restart(
 
 def test_a_message_cannot_choose_what_is_run(consumer: Consumer, redis: Redis, took: Took) -> None:
     queue_of(WORKER, redis).enqueue("os.system", kwargs={"command": "true"})
-    queue_of(WORKER, redis).enqueue("worker.tasks.run_job", kwargs={"job_id": "' or 1=1", "attempt": 1})
+    queue_of(WORKER, redis).enqueue("warpfold.worker.tasks.run_job", kwargs={"job_id": "' or 1=1", "attempt": 1})
     work_off(consumer, 2)
     assert took == []
 
 
 def test_a_pickled_message_is_not_loaded(consumer: Consumer, redis: Redis, took: Took) -> None:
-    Queue(WORKER, connection=redis).enqueue("worker.tasks.run_job", kwargs={"job_id": str(uuid4()), "attempt": 1})
+    kwargs = {"job_id": str(uuid4()), "attempt": 1}
+    Queue(WORKER, connection=redis).enqueue("warpfold.worker.tasks.run_job", kwargs=kwargs)
     work_off(consumer, 1)
     assert took == []
 

@@ -6,13 +6,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from app.datasets.store import Store
-from app.jobs.sources import DatasetSource
-from kernels.dtypes import dtype_named
-from kernels.errors import InvalidInput
-from kernels.npy import head_of
-from worker.folders import Folders
-from worker.sources import source_of
+from warpfold.app.datasets.store import Store
+from warpfold.app.jobs.sources import DatasetSource
+from warpfold.kernels.dtypes import dtype_named
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.npy import head_of
+from warpfold.worker.folders import Folders
+from warpfold.worker.sources import source_of
 
 ID = "ab" * 32
 

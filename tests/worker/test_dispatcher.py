@@ -12,17 +12,17 @@ import pytest
 from redis import Redis
 from sqlalchemy import Connection, text
 
-from app.config import Settings
-from app.datasets.store import Store
-from app.db import BlockingDatabase
-from app.jobs import leases
-from app.jobs.leases import Lease
-from app.jobs.states import Reason, Status
 from tests.worker.ledger import Ledger
-from worker.dispatcher import Dispatcher, choose
-from worker.leadership import Leadership
-from worker.queue import Mail, connect, rq_id
-from worker.stop import Stop
+from warpfold.app.config import Settings
+from warpfold.app.datasets.store import Store
+from warpfold.app.db import BlockingDatabase
+from warpfold.app.jobs import leases
+from warpfold.app.jobs.leases import Lease
+from warpfold.app.jobs.states import Reason, Status
+from warpfold.worker.dispatcher import Dispatcher, choose
+from warpfold.worker.leadership import Leadership
+from warpfold.worker.queue import Mail, connect, rq_id
+from warpfold.worker.stop import Stop
 
 
 @pytest.fixture

@@ -2,16 +2,16 @@ from pathlib import Path
 
 from redis import Redis
 
-from app.config import Settings
-from app.db import BlockingDatabase
-from app.jobs import draining, leases
-from app.jobs.states import Status
 from tests.integration.fleet import DISPATCHER, WORKER, fleet
 from tests.worker.ledger import Ledger
-from worker.boot import describe
-from worker.dispatcher import Dispatcher, choose
-from worker.queue import Mail, rq_id
-from worker.stop import Stop
+from warpfold.app.config import Settings
+from warpfold.app.db import BlockingDatabase
+from warpfold.app.jobs import draining, leases
+from warpfold.app.jobs.states import Status
+from warpfold.worker.boot import describe
+from warpfold.worker.dispatcher import Dispatcher, choose
+from warpfold.worker.queue import Mail, rq_id
+from warpfold.worker.stop import Stop
 
 QUICK = {"lease_s": 10.0, "heartbeat_s": 0.1, "dispatch_interval_s": 0.1, "unavailable_after_s": 1.0}
 

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from app.config import Settings
-from app.db import BlockingDatabase
-from app.jobs.states import Status
-from app.results.accuracy import AccuracyResult
 from tests.worker.dying_study import DEADLY, dying
 from tests.worker.ledger import Ledger
-from worker.gpu_lock import GpuTurn
-from worker.slot import Slot
-from worker.stop import Stop
-from worker.tasks import Place, run_job
+from warpfold.app.config import Settings
+from warpfold.app.db import BlockingDatabase
+from warpfold.app.jobs.states import Status
+from warpfold.app.results.accuracy import AccuracyResult
+from warpfold.worker.gpu_lock import GpuTurn
+from warpfold.worker.slot import Slot
+from warpfold.worker.stop import Stop
+from warpfold.worker.tasks import Place, run_job
 
 STUDY = {
     "kind": "accuracy",

@@ -10,13 +10,13 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from app.jobs.states import Reason
-from app.results.reduce import ReduceResult
-from kernels.errors import InvalidInput
-from worker.execute import Kernels
-from worker.failures import failure_of
-from worker.folders import Folders
-from worker.messages import News, Progress, Request, Success
+from warpfold.app.jobs.states import Reason
+from warpfold.app.results.reduce import ReduceResult
+from warpfold.kernels.errors import InvalidInput
+from warpfold.worker.execute import Kernels
+from warpfold.worker.failures import failure_of
+from warpfold.worker.folders import Folders
+from warpfold.worker.messages import News, Progress, Request, Success
 
 
 @pytest.fixture

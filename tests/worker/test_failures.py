@@ -2,10 +2,10 @@ from uuid import uuid4
 
 import pytest
 
-from app.jobs.states import Reason
-from kernels.errors import CudaError, InvalidInput, KernelError, OutOfMemory, Unavailable
-from worker.failures import failure_of
-from worker.messages import Request
+from warpfold.app.jobs.states import Reason
+from warpfold.kernels.errors import CudaError, InvalidInput, KernelError, OutOfMemory, Unavailable
+from warpfold.worker.failures import failure_of
+from warpfold.worker.messages import Request
 
 REQUEST = Request(uuid4(), 1, "{}", 0.0)
 

@@ -7,8 +7,8 @@ from typing import Any
 import psutil
 import pytest
 
-from app.jobs.reading import Reading
-from worker.gauges import Gauges, NvmlGauges, gauges_of, read_machine
+from warpfold.app.jobs.reading import Reading
+from warpfold.worker.gauges import Gauges, NvmlGauges, gauges_of, read_machine
 
 
 class NvmlError(Exception):

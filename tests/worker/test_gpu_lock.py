@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from filelock import FileLock, Timeout
 
-from worker.gpu_lock import GpuTurn, SlotTaken, gpus_of, slot_lock
-from worker.stop import GaveUp
+from warpfold.worker.gpu_lock import GpuTurn, SlotTaken, gpus_of, slot_lock
+from warpfold.worker.stop import GaveUp
 
 
 def never() -> bool:
@@ -78,7 +78,7 @@ def test_a_cpu_slot_waits_for_no_gpu(tmp_path: Path) -> None:
 
 
 def test_the_gang_uses_all_gpus_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("worker.gpu_lock.gpu_count", lambda: 4)
+    monkeypatch.setattr("warpfold.worker.gpu_lock.gpu_count", lambda: 4)
     assert gpus_of("gang") == (0, 1, 2, 3)
 
 

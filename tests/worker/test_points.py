@@ -10,18 +10,18 @@ from uuid import UUID
 import pytest
 from sqlalchemy import Connection, select
 
-from app.config import Settings
-from app.db import BlockingDatabase
-from app.jobs.states import Reason, Status
-from app.results.models import measurements
 from tests.worker.ledger import Ledger
 from tests.worker.measuring_children import POINT, measurer
-from worker.gpu_lock import GpuTurn
-from worker.messages import Begun, Failure, Measured, Request
-from worker.points import Points
-from worker.slot import Died, Halt, Slot
-from worker.stop import Stop
-from worker.tasks import Place, run_job
+from warpfold.app.config import Settings
+from warpfold.app.db import BlockingDatabase
+from warpfold.app.jobs.states import Reason, Status
+from warpfold.app.results.models import measurements
+from warpfold.worker.gpu_lock import GpuTurn
+from warpfold.worker.messages import Begun, Failure, Measured, Request
+from warpfold.worker.points import Points
+from warpfold.worker.slot import Died, Halt, Slot
+from warpfold.worker.stop import Stop
+from warpfold.worker.tasks import Place, run_job
 
 WORKER = "here:cuda:0"
 

@@ -6,17 +6,17 @@ import pytest
 from redis import Redis
 from sqlalchemy import func
 
-from app.config import Settings
-from app.db import BlockingDatabase
-from app.jobs import leases
-from app.jobs.states import Status
-from app.quotas import holds
-from app.quotas import repository as quotas
-from app.quotas.quota import Hold, Limits, QuotaName
 from tests.worker.ledger import Ledger
-from worker.dispatcher import Dispatcher, choose
-from worker.queue import Mail
-from worker.stop import Stop
+from warpfold.app.config import Settings
+from warpfold.app.db import BlockingDatabase
+from warpfold.app.jobs import leases
+from warpfold.app.jobs.states import Status
+from warpfold.app.quotas import holds
+from warpfold.app.quotas import repository as quotas
+from warpfold.app.quotas.quota import Hold, Limits, QuotaName
+from warpfold.worker.dispatcher import Dispatcher, choose
+from warpfold.worker.queue import Mail
+from warpfold.worker.stop import Stop
 
 
 @pytest.fixture

@@ -8,13 +8,13 @@ from uuid import UUID
 import pytest
 from sqlalchemy import event
 
-from app.db import BlockingDatabase
-from app.jobs import families, leases, outbox
-from app.jobs.leases import Lease
-from app.jobs.models import NONE
-from app.jobs.states import Status
 from tests.servers import Servers, kill
 from tests.worker.ledger import Ledger
+from warpfold.app.db import BlockingDatabase
+from warpfold.app.jobs import families, leases, outbox
+from warpfold.app.jobs.leases import Lease
+from warpfold.app.jobs.models import NONE
+from warpfold.app.jobs.states import Status
 
 WORKER = "here:cpu"
 

@@ -13,12 +13,12 @@ from uuid import uuid4
 import psutil
 import pytest
 
-from app.jobs.states import Reason
 from tests.worker import processes
 from tests.worker.children import actor, open_and_exit, open_slowly, open_without_gpu
-from worker.messages import Failure, Opener, Progress, Request, Success
-from worker.slot import BrokenSlot, Died, Ending, Halt, Slot, Verdict
-from worker.stop import GaveUp, Stop, StopRequested
+from warpfold.app.jobs.states import Reason
+from warpfold.worker.messages import Failure, Opener, Progress, Request, Success
+from warpfold.worker.slot import BrokenSlot, Died, Ending, Halt, Slot, Verdict
+from warpfold.worker.stop import GaveUp, Stop, StopRequested
 
 
 @pytest.fixture
@@ -218,10 +218,10 @@ import sys, time
 from uuid import uuid4
 from tests.worker import processes
 from tests.worker.children import actor
-from app import logs
-from worker.messages import Request
-from worker.slot import Slot, Verdict
-from worker.stop import Stop
+from warpfold.app import logs
+from warpfold.worker.messages import Request
+from warpfold.worker.slot import Slot, Verdict
+from warpfold.worker.stop import Stop
 
 def main():
     logs.configure(role="test")  # on stderr

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from numpy.lib import format as npy
 
-from app.jobs.sources import GenerateSource, ValuesSource
-from kernels.errors import InvalidInput
-from kernels.source import ArraySource, GeneratedSource
-from worker.folders import Folders
-from worker.sources import map_npy, source_of
+from warpfold.app.jobs.sources import GenerateSource, ValuesSource
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.source import ArraySource, GeneratedSource
+from warpfold.worker.folders import Folders
+from warpfold.worker.sources import map_npy, source_of
 
 
 @pytest.fixture

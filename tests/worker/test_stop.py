@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from worker.stop import Stop, StopRequested
+from warpfold.worker.stop import Stop, StopRequested
 
 
 @pytest.fixture

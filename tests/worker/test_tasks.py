@@ -11,16 +11,16 @@ from uuid import UUID
 
 import pytest
 
-from app.config import Settings
-from app.db import BlockingDatabase
-from app.jobs import leases, outbox
-from app.jobs.states import Reason, Status
 from tests.worker.children import actor
 from tests.worker.ledger import Ledger
-from worker.gpu_lock import GpuTurn
-from worker.slot import Slot
-from worker.stop import Stop
-from worker.tasks import Place, run_job
+from warpfold.app.config import Settings
+from warpfold.app.db import BlockingDatabase
+from warpfold.app.jobs import leases, outbox
+from warpfold.app.jobs.states import Reason, Status
+from warpfold.worker.gpu_lock import GpuTurn
+from warpfold.worker.slot import Slot
+from warpfold.worker.stop import Stop
+from warpfold.worker.tasks import Place, run_job
 
 WORKER = "here:cuda:0"
 

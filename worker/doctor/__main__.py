@@ -1,4 +1,4 @@
-"""`python -m worker.doctor`: one line of JSON for each finding. Exit code 1 if something is broken."""
+"""`python -m warpfold.worker.doctor`: one line of JSON for each finding. Exit code 1 if something is broken."""
 
 import json
 import sys
@@ -8,11 +8,11 @@ from dataclasses import asdict
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
-from app.config import Settings, wrong_settings
-from worker.doctor.finding import Finding, Verdict, broken
-from worker.doctor.gpu import look_at_gpus
-from worker.doctor.machine import look_at_machine
-from worker.doctor.servers import look_at_servers
+from warpfold.app.config import Settings, wrong_settings
+from warpfold.worker.doctor.finding import Finding, Verdict, broken
+from warpfold.worker.doctor.gpu import look_at_gpus
+from warpfold.worker.doctor.machine import look_at_machine
+from warpfold.worker.doctor.servers import look_at_servers
 
 
 def examine(settings: Settings) -> Iterator[Finding]:

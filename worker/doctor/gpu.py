@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from kernels.cuda.compile import nvrtc_version
-from kernels.cuda.installation import look, nccl_version
-from kernels.errors import Unavailable
-from worker.doctor.finding import Finding, absent, broken, poor, well
+from warpfold.kernels.cuda.compile import nvrtc_version
+from warpfold.kernels.cuda.installation import look, nccl_version
+from warpfold.kernels.errors import Unavailable
+from warpfold.worker.doctor.finding import Finding, absent, broken, poor, well
 
 _INSTALL = "pip install 'warpfold[cuda13]' (driver 580 or newer) or 'warpfold[cuda12]'"
 

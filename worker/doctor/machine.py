@@ -12,8 +12,8 @@ from pathlib import Path
 
 import psutil
 
-from app.config import Settings
-from worker.doctor.finding import Finding, broken, poor, well
+from warpfold.app.config import Settings
+from warpfold.worker.doctor.finding import Finding, broken, poor, well
 
 _PACKAGES = ("fastapi", "sqlalchemy", "psycopg", "rq", "numpy", "numba")
 _LITTLE_DISK, _TOO_LITTLE_DISK = 10 << 30, 1 << 30

@@ -8,12 +8,12 @@ import redis
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 
-import migrations
-from app.config import Settings
-from app.db import conninfo
-from worker.doctor.finding import Finding, absent, broken, poor, well
-from worker.embedded.redis import redis_program
-from worker.embedded.server import ServerMissing
+from warpfold import migrations
+from warpfold.app.config import Settings
+from warpfold.app.db import conninfo
+from warpfold.worker.doctor.finding import Finding, absent, broken, poor, well
+from warpfold.worker.embedded.redis import redis_program
+from warpfold.worker.embedded.server import ServerMissing
 
 _OLDEST_POSTGRES = 14
 _OLDEST_REDIS = (6, 2)

@@ -1,7 +1,7 @@
 """Real servers for one machine: Postgres and Redis from wheels, started and stopped by us, on unix sockets only."""
 
-from worker.embedded.postgres import EmbeddedPostgres
-from worker.embedded.redis import EmbeddedRedis
-from worker.embedded.server import EmbeddedServer, ServerMissing
+from warpfold.worker.embedded.postgres import EmbeddedPostgres
+from warpfold.worker.embedded.redis import EmbeddedRedis
+from warpfold.worker.embedded.server import EmbeddedServer, ServerMissing
 
 __all__ = ["EmbeddedPostgres", "EmbeddedRedis", "EmbeddedServer", "ServerMissing"]

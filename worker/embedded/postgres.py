@@ -17,7 +17,7 @@ from urllib.parse import quote
 import psutil
 import psycopg
 
-from worker.embedded.server import ServerMissing, end, make_private, serving, socket_folder, written_pid
+from warpfold.worker.embedded.server import ServerMissing, end, make_private, serving, socket_folder, written_pid
 
 _START_S = 60.0  # a crash's log may have to be replayed
 _STOP_S = 4.0

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import redis
 
-from worker.embedded.server import ServerMissing, end, make_private, serving, socket_folder, written_pid
+from warpfold.worker.embedded.server import ServerMissing, end, make_private, serving, socket_folder, written_pid
 
 _START_S = 30.0
 _STOP_S = 4.0

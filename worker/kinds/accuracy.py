@@ -5,16 +5,16 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from math import isfinite
 
-from app.jobs.accuracy_spec import AccuracySpec, ThreeNumbersSpec
-from app.results.accuracy import AccuracyPoint, AccuracyResult, OrderView, ThreeNumbersResult
-from app.results.measurement import Measurement
-from kernels.accuracy import BoundVerdict, Case, Point
-from kernels.accuracy.study import Repeats, run
-from kernels.accuracy.three_numbers import add_three
-from kernels.dtypes import dtype_named
-from kernels.outcome import Outcome
-from worker.kinds.attempt import Attempt
-from worker.messages import Begun, Measured, Progress, Success, Tell
+from warpfold.app.jobs.accuracy_spec import AccuracySpec, ThreeNumbersSpec
+from warpfold.app.results.accuracy import AccuracyPoint, AccuracyResult, OrderView, ThreeNumbersResult
+from warpfold.app.results.measurement import Measurement
+from warpfold.kernels.accuracy import BoundVerdict, Case, Point
+from warpfold.kernels.accuracy.study import Repeats, run
+from warpfold.kernels.accuracy.three_numbers import add_three
+from warpfold.kernels.dtypes import dtype_named
+from warpfold.kernels.outcome import Outcome
+from warpfold.worker.kinds.attempt import Attempt
+from warpfold.worker.messages import Begun, Measured, Progress, Success, Tell
 
 _UNIT = "points"
 _DIED = "the process that computed it died"

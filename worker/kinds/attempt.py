@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from app.results.provenance import DeviceView, Provenance
-from app.results.timings import StudyTimings
-from kernels.backend import Backend
+from warpfold.app.results.provenance import DeviceView, Provenance
+from warpfold.app.results.timings import StudyTimings
+from warpfold.kernels.backend import Backend
 
 
 @dataclass(frozen=True, slots=True)

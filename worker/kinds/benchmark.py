@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from app.jobs.benchmark_spec import BenchmarkSpec
-from app.results.benchmark import BenchmarkResult
-from app.results.measurement import Measurement
-from kernels.bench import Cache, Case, Flag, Point, Record, open_rig, record_of, run
-from kernels.outcome import Outcome
-from worker.kinds.attempt import Attempt
-from worker.messages import Begun, Measured, Progress, Success, Tell
+from warpfold.app.jobs.benchmark_spec import BenchmarkSpec
+from warpfold.app.results.benchmark import BenchmarkResult
+from warpfold.app.results.measurement import Measurement
+from warpfold.kernels.bench import Cache, Case, Flag, Point, Record, open_rig, record_of, run
+from warpfold.kernels.outcome import Outcome
+from warpfold.worker.kinds.attempt import Attempt
+from warpfold.worker.messages import Begun, Measured, Progress, Success, Tell
 
 _UNIT = "points"
 _DIED = "the process that measured it died"

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from app.jobs.cluster_spec import ClusterSpec
-from app.results.cluster import CheckView, ClusterResult
-from app.results.timings import Timings
-from kernels.puzzles import checks, solve
-from kernels.puzzles.model import model
-from worker.kinds.attempt import Attempt
-from worker.messages import Success
+from warpfold.app.jobs.cluster_spec import ClusterSpec
+from warpfold.app.results.cluster import CheckView, ClusterResult
+from warpfold.app.results.timings import Timings
+from warpfold.kernels.puzzles import checks, solve
+from warpfold.kernels.puzzles.model import model
+from warpfold.worker.kinds.attempt import Attempt
+from warpfold.worker.messages import Success
 
 
 def solve_puzzle(attempt: Attempt, spec: ClusterSpec) -> Success:

@@ -3,16 +3,16 @@
 from collections import Counter
 from dataclasses import asdict
 
-from app.jobs.profile_spec import ProfileSpec
-from app.results.profile import ProfilePoint, ProfileResult
-from kernels.backend import Backend
-from kernels.cuda.backend import CudaBackend
-from kernels.cuda.compile import nvrtc_version
-from kernels.cuda.launch import Gpu
-from kernels.cuda.profile.run import profile
-from kernels.outcome import Outcome
-from worker.kinds.attempt import Attempt
-from worker.messages import Progress, Success, Tell
+from warpfold.app.jobs.profile_spec import ProfileSpec
+from warpfold.app.results.profile import ProfilePoint, ProfileResult
+from warpfold.kernels.backend import Backend
+from warpfold.kernels.cuda.backend import CudaBackend
+from warpfold.kernels.cuda.compile import nvrtc_version
+from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.profile.run import profile
+from warpfold.kernels.outcome import Outcome
+from warpfold.worker.kinds.attempt import Attempt
+from warpfold.worker.messages import Progress, Success, Tell
 
 _UNIT = "points"
 _NOTE = "no GPU took part: kernels were compiled for {arch}; what a launch on a GPU decides is null"

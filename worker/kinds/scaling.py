@@ -2,15 +2,15 @@
 
 from dataclasses import asdict
 
-from app.jobs.scaling_spec import ScalingSpec
-from app.results.provenance import DeviceView
-from app.results.scaling import MessagePoint, ScalingPoint, ScalingResult
-from kernels.outcome import Outcome
-from kernels.scaling.placement import placement_on
-from kernels.scaling.records import ArrayRecord, Libraries, MessageRecord
-from kernels.scaling.run import run
-from worker.kinds.attempt import Attempt
-from worker.messages import Progress, Success, Tell
+from warpfold.app.jobs.scaling_spec import ScalingSpec
+from warpfold.app.results.provenance import DeviceView
+from warpfold.app.results.scaling import MessagePoint, ScalingPoint, ScalingResult
+from warpfold.kernels.outcome import Outcome
+from warpfold.kernels.scaling.placement import placement_on
+from warpfold.kernels.scaling.records import ArrayRecord, Libraries, MessageRecord
+from warpfold.kernels.scaling.run import run
+from warpfold.worker.kinds.attempt import Attempt
+from warpfold.worker.messages import Progress, Success, Tell
 
 _UNIT = "points"
 

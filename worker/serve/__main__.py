@@ -8,12 +8,12 @@ import typer
 from filelock import FileLock, Timeout
 from sqlalchemy.exc import OperationalError
 
-import migrations
-from app import logs
-from app.config import DATABASE_NOTE, Settings, load_settings
-from app.db import first_line
-from worker.embedded.server import ServerMissing
-from worker.serve.bootstrap import (
+from warpfold import migrations
+from warpfold.app import logs
+from warpfold.app.config import DATABASE_NOTE, Settings, load_settings
+from warpfold.app.db import first_line
+from warpfold.worker.embedded.server import ServerMissing
+from warpfold.worker.serve.bootstrap import (
     LOCK_FILE,
     TOKEN_FILE,
     URL_FILE,
@@ -22,8 +22,8 @@ from worker.serve.bootstrap import (
     start_servers,
     write_secret,
 )
-from worker.serve.slots import default_slots, parse_slots
-from worker.serve.supervisor import (
+from warpfold.worker.serve.slots import default_slots, parse_slots
+from warpfold.worker.serve.supervisor import (
     NotReady,
     keep_alive,
     service_processes,
@@ -31,7 +31,7 @@ from worker.serve.supervisor import (
     wait_until_ready,
     why_not_listen,
 )
-from worker.stop import Stop
+from warpfold.worker.stop import Stop
 
 cli = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 

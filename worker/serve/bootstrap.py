@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.auth.repository import Role, any_admin, create_token
-from app.config import Settings
-from app.db import BlockingDatabase
-from worker.embedded.postgres import EmbeddedPostgres
-from worker.embedded.redis import EmbeddedRedis
+from warpfold.app.auth.repository import Role, any_admin, create_token
+from warpfold.app.config import Settings
+from warpfold.app.db import BlockingDatabase
+from warpfold.worker.embedded.postgres import EmbeddedPostgres
+from warpfold.worker.embedded.redis import EmbeddedRedis
 
 LOCK_FILE = "serve.lock"
 TOKEN_FILE = "token"  # noqa: S105 (a file name)

@@ -45,7 +45,7 @@ class Process:
     def start(self) -> None:
         with self.log.open("ab") as output:
             self._popen = subprocess.Popen(
-                [sys.executable, "-m", *self.arguments],
+                [sys.executable, "-P", "-m", *self.arguments],
                 env=dict(self.environment),
                 stdin=subprocess.DEVNULL,
                 stdout=output,

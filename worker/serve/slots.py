@@ -2,8 +2,8 @@
 
 import re
 
-from app.jobs.needs import GANG
-from worker.gpu_lock import gpu_count
+from warpfold.app.jobs.needs import GANG
+from warpfold.worker.gpu_lock import gpu_count
 
 _SLOT = re.compile(rf"cpu|{GANG}|cuda:\d+")
 

@@ -11,10 +11,10 @@ import httpx
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from worker.backoff import Backoff
-from worker.serve.bootstrap import Servers
-from worker.serve.process import Process, stop_all
-from worker.stop import Stop
+from warpfold.worker.backoff import Backoff
+from warpfold.worker.serve.bootstrap import Servers
+from warpfold.worker.serve.process import Process, stop_all
+from warpfold.worker.stop import Stop
 
 _READY_WITHIN_S = 120.0  # a first start may compile kernels
 _STOP_WITHIN_S = 3.0  # leaves 2 s of the 5 that we promise for the servers
@@ -34,9 +34,9 @@ def service_processes(servers: Servers, root: Path, host: str, port: int, slots:
         return Process(name, arguments, environment, root / "logs" / f"{name.replace(':', '-')}.log")
 
     return [
-        process("api", "app", "--host", host, "--port", str(port)),
-        process("dispatcher", "worker.dispatcher"),
-        *(process(f"worker-{slot}", "worker", "--slot", slot) for slot in slots),
+        process("api", "warpfold.app", "--host", host, "--port", str(port)),
+        process("dispatcher", "warpfold.worker.dispatcher"),
+        *(process(f"worker-{slot}", "warpfold.worker", "--slot", slot) for slot in slots),
     ]
 
 

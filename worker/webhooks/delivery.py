@@ -7,13 +7,13 @@ from importlib.metadata import version
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from app.db import DATABASE_LOST
-from app.webhooks import repository
-from app.webhooks.message import body_of, signed_headers
-from app.webhooks.repository import Claimed
-from worker.webhooks.outbox import Outbox
-from worker.webhooks.schedule import pause_after
-from worker.webhooks.transport import AddressRefused, Transport, Unreachable
+from warpfold.app.db import DATABASE_LOST
+from warpfold.app.webhooks import repository
+from warpfold.app.webhooks.message import body_of, signed_headers
+from warpfold.app.webhooks.repository import Claimed
+from warpfold.worker.webhooks.outbox import Outbox
+from warpfold.worker.webhooks.schedule import pause_after
+from warpfold.worker.webhooks.transport import AddressRefused, Transport, Unreachable
 
 log: FilteringBoundLogger = structlog.get_logger()
 

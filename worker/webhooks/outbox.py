@@ -8,7 +8,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection
 
-from app.db import BlockingDatabase
+from warpfold.app.db import BlockingDatabase
 
 P = ParamSpec("P")
 T = TypeVar("T")

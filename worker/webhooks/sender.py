@@ -15,15 +15,15 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 from structlog.typing import FilteringBoundLogger
 
-from app.config import Settings
-from app.db import BlockingDatabase
-from app.webhooks import repository
-from app.webhooks.repository import Claimed
-from worker.backoff import Backoff
-from worker.webhooks.delivery import NOTE_WITHIN_S, deliver
-from worker.webhooks.outbox import Outbox
-from worker.webhooks.schedule import DAY
-from worker.webhooks.transport import Guarded, Transport
+from warpfold.app.config import Settings
+from warpfold.app.db import BlockingDatabase
+from warpfold.app.webhooks import repository
+from warpfold.app.webhooks.repository import Claimed
+from warpfold.worker.backoff import Backoff
+from warpfold.worker.webhooks.delivery import NOTE_WITHIN_S, deliver
+from warpfold.worker.webhooks.outbox import Outbox
+from warpfold.worker.webhooks.schedule import DAY
+from warpfold.worker.webhooks.transport import Guarded, Transport
 
 log: FilteringBoundLogger = structlog.get_logger()
 

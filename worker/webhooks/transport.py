@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import httpcore
 
-from app.webhooks.addresses import is_public
+from warpfold.app.webhooks.addresses import is_public
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 

@@ -5,8 +5,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.dashboard.forms.fields import Field, Form, Group, Shape
-from app.dashboard.forms.schema import example_of, form_of, kinds
+from warpfold.app.dashboard.forms.fields import Field, Form, Group, Shape
+from warpfold.app.dashboard.forms.schema import example_of, form_of, kinds
 
 Typed = Mapping[str, Sequence[str]]
 """The texts of each input, by its dotted name."""

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from app.dashboard.forms.fields import Field, Form, Group, Shape
-from app.jobs.fields import JobOptions
-from app.jobs.spec import KINDS, job_spec
-from kernels.generate import DISTRIBUTIONS
-from kernels.ops import OPS
+from warpfold.app.dashboard.forms.fields import Field, Form, Group, Shape
+from warpfold.app.jobs.fields import JobOptions
+from warpfold.app.jobs.spec import KINDS, job_spec
+from warpfold.kernels.generate import DISTRIBUTIONS
+from warpfold.kernels.ops import OPS
 
 Schema = Mapping[str, Any]
 Chosen = Mapping[str, str]

@@ -7,18 +7,18 @@ from pydantic import TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from app.admin import service
-from app.admin.views import LimitsView, TokenRequest
-from app.auth import users
-from app.auth.names import UserName
-from app.auth.repository import Issued, Principal, Role, list_tokens
-from app.catalogue.repository import all_workers
-from app.context import Context, Using
-from app.dashboard.rendering import page
-from app.dashboard.routes import router as pages
-from app.dashboard.visitors import Administrator
-from app.error_handlers import as_api_error
-from app.errors import ApiError
+from warpfold.app.admin import service
+from warpfold.app.admin.views import LimitsView, TokenRequest
+from warpfold.app.auth import users
+from warpfold.app.auth.names import UserName
+from warpfold.app.auth.repository import Issued, Principal, Role, list_tokens
+from warpfold.app.catalogue.repository import all_workers
+from warpfold.app.context import Context, Using
+from warpfold.app.dashboard.rendering import page
+from warpfold.app.dashboard.routes import router as pages
+from warpfold.app.dashboard.visitors import Administrator
+from warpfold.app.error_handlers import as_api_error
+from warpfold.app.errors import ApiError
 
 Text = Annotated[str, Form(max_length=128)]
 

@@ -4,9 +4,9 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.dashboard.assets import VEGA, assets, url_of
-from app.dashboard.shared import Sharing
-from app.errors import NotFound, Unavailable
+from warpfold.app.dashboard.assets import VEGA, assets, url_of
+from warpfold.app.dashboard.shared import Sharing
+from warpfold.app.errors import NotFound, Unavailable
 
 router = APIRouter(include_in_schema=False)
 

@@ -10,23 +10,23 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.auth.repository import Principal
-from app.context import Context, Using
-from app.dashboard.figures import figures_of_result
-from app.dashboard.job_rows import JobRow
-from app.dashboard.points import rows_of
-from app.dashboard.rendering import etag, page, part, unchanged
-from app.dashboard.routes import router as pages
-from app.dashboard.timeline import parts_of
-from app.dashboard.visitors import Visitor
-from app.jobs import history, service
-from app.jobs.etags import matches
-from app.jobs.repository import Job
-from app.reports.kinds.tables import tables_of
-from app.results.facts import Facts, facts_of
-from app.results.repository import MeasurementFilter
-from app.results.repository import page as page_of_measurements
-from app.results.result import result_of
+from warpfold.app.auth.repository import Principal
+from warpfold.app.context import Context, Using
+from warpfold.app.dashboard.figures import figures_of_result
+from warpfold.app.dashboard.job_rows import JobRow
+from warpfold.app.dashboard.points import rows_of
+from warpfold.app.dashboard.rendering import etag, page, part, unchanged
+from warpfold.app.dashboard.routes import router as pages
+from warpfold.app.dashboard.timeline import parts_of
+from warpfold.app.dashboard.visitors import Visitor
+from warpfold.app.jobs import history, service
+from warpfold.app.jobs.etags import matches
+from warpfold.app.jobs.repository import Job
+from warpfold.app.reports.kinds.tables import tables_of
+from warpfold.app.results.facts import Facts, facts_of
+from warpfold.app.results.repository import MeasurementFilter
+from warpfold.app.results.repository import page as page_of_measurements
+from warpfold.app.results.result import result_of
 
 _MOST_POINTS = 500
 _APART = ("timings", "device", "provenance", "state")

@@ -9,21 +9,21 @@ from fastapi import Depends, Form, Header, Query
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from app.auth.repository import Principal
-from app.context import Context, Using
-from app.cursors import cursor_of, key_of
-from app.dashboard.job_rows import JobRow
-from app.dashboard.rendering import Rendered, etag, page, part, unchanged
-from app.dashboard.routes import router as pages
-from app.dashboard.shared import Shared, Sharing
-from app.dashboard.visitors import Contributor, Visitor, safe_path
-from app.jobs import service
-from app.jobs.etags import matches
-from app.jobs.pages import Filter
-from app.jobs.pages import page as page_of_jobs
-from app.jobs.repository import Job
-from app.jobs.spec import KINDS
-from app.jobs.states import Status
+from warpfold.app.auth.repository import Principal
+from warpfold.app.context import Context, Using
+from warpfold.app.cursors import cursor_of, key_of
+from warpfold.app.dashboard.job_rows import JobRow
+from warpfold.app.dashboard.rendering import Rendered, etag, page, part, unchanged
+from warpfold.app.dashboard.routes import router as pages
+from warpfold.app.dashboard.shared import Shared, Sharing
+from warpfold.app.dashboard.visitors import Contributor, Visitor, safe_path
+from warpfold.app.jobs import service
+from warpfold.app.jobs.etags import matches
+from warpfold.app.jobs.pages import Filter
+from warpfold.app.jobs.pages import page as page_of_jobs
+from warpfold.app.jobs.repository import Job
+from warpfold.app.jobs.spec import KINDS
+from warpfold.app.jobs.states import Status
 
 _PAGE = 50
 _LISTING = "jobs"

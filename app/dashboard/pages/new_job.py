@@ -11,21 +11,21 @@ from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from app.auth.repository import Principal
-from app.context import Using
-from app.dashboard.forms import equivalents
-from app.dashboard.forms.fields import Form
-from app.dashboard.forms.reading import blank, form_for, spec_of, texts_in, typed_from
-from app.dashboard.forms.schema import kinds
-from app.dashboard.rendering import page, part
-from app.dashboard.routes import router as pages
-from app.dashboard.visitors import Contributor
-from app.error_handlers import as_api_error, spec_problem
-from app.errors import ApiError, FieldProblem
-from app.jobs import service
-from app.jobs.repository import Key
-from app.jobs.spec import JobSpec, job_spec
-from kernels.errors import InvalidInput
+from warpfold.app.auth.repository import Principal
+from warpfold.app.context import Using
+from warpfold.app.dashboard.forms import equivalents
+from warpfold.app.dashboard.forms.fields import Form
+from warpfold.app.dashboard.forms.reading import blank, form_for, spec_of, texts_in, typed_from
+from warpfold.app.dashboard.forms.schema import kinds
+from warpfold.app.dashboard.rendering import page, part
+from warpfold.app.dashboard.routes import router as pages
+from warpfold.app.dashboard.visitors import Contributor
+from warpfold.app.error_handlers import as_api_error, spec_problem
+from warpfold.app.errors import ApiError, FieldProblem
+from warpfold.app.jobs import service
+from warpfold.app.jobs.repository import Key
+from warpfold.app.jobs.spec import JobSpec, job_spec
+from warpfold.kernels.errors import InvalidInput
 
 Typed = dict[str, list[str]]
 

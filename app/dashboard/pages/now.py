@@ -9,21 +9,21 @@ from fastapi import Header
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.auth.repository import Principal
-from app.catalogue import repository as catalogue
-from app.catalogue.repository import Worker
-from app.context import Context, Using
-from app.dashboard.job_rows import JobRow
-from app.dashboard.rendering import Rendered, etag, page, part, unchanged
-from app.dashboard.routes import router as pages
-from app.dashboard.shared import Shared, Sharing
-from app.dashboard.visitors import Visitor
-from app.jobs.etags import matches
-from app.jobs.pages import Filter
-from app.jobs.pages import page as page_of_jobs
-from app.jobs.repository import Job
-from app.jobs.states import Status
-from app.monitoring import Share, shares
+from warpfold.app.auth.repository import Principal
+from warpfold.app.catalogue import repository as catalogue
+from warpfold.app.catalogue.repository import Worker
+from warpfold.app.context import Context, Using
+from warpfold.app.dashboard.job_rows import JobRow
+from warpfold.app.dashboard.rendering import Rendered, etag, page, part, unchanged
+from warpfold.app.dashboard.routes import router as pages
+from warpfold.app.dashboard.shared import Shared, Sharing
+from warpfold.app.dashboard.visitors import Visitor
+from warpfold.app.jobs.etags import matches
+from warpfold.app.jobs.pages import Filter
+from warpfold.app.jobs.pages import page as page_of_jobs
+from warpfold.app.jobs.repository import Job
+from warpfold.app.jobs.states import Status
+from warpfold.app.monitoring import Share, shares
 
 _MOST_RUNNING = 100
 _LATEST = 8

@@ -8,20 +8,20 @@ from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from app.context import Using
-from app.dashboard.forms.reading import integer
-from app.dashboard.rendering import page
-from app.dashboard.routes import router as pages
-from app.dashboard.visitors import Contributor, Visitor
-from app.error_handlers import spec_problem
-from app.errors import NotFound
-from app.jobs import service
-from app.jobs.preset_spec import PresetSpec
-from app.jobs.summary import summary_of
-from app.presets import catalogue
-from app.presets.preset import Preset
-from app.presets.views import PresetView
-from app.results.facts import facts_of
+from warpfold.app.context import Using
+from warpfold.app.dashboard.forms.reading import integer
+from warpfold.app.dashboard.rendering import page
+from warpfold.app.dashboard.routes import router as pages
+from warpfold.app.dashboard.visitors import Contributor, Visitor
+from warpfold.app.error_handlers import spec_problem
+from warpfold.app.errors import NotFound
+from warpfold.app.jobs import service
+from warpfold.app.jobs.preset_spec import PresetSpec
+from warpfold.app.jobs.summary import summary_of
+from warpfold.app.presets import catalogue
+from warpfold.app.presets.preset import Preset
+from warpfold.app.presets.views import PresetView
+from warpfold.app.results.facts import facts_of
 
 router = pages()
 

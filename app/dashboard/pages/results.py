@@ -10,20 +10,20 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.context import Using
-from app.cursors import cursor_of, key_of
-from app.dashboard.figures import figures_of_points
-from app.dashboard.forms.reading import integer
-from app.dashboard.points import rows_of
-from app.dashboard.rendering import page, part
-from app.dashboard.routes import router as pages
-from app.dashboard.visitors import Visitor
-from app.errors import Invalid
-from app.results import repository
-from app.results.repository import Measured, MeasurementFilter
-from kernels.catalog import strategy_names
-from kernels.dtypes import DTYPES
-from kernels.ops import OPS
+from warpfold.app.context import Using
+from warpfold.app.cursors import cursor_of, key_of
+from warpfold.app.dashboard.figures import figures_of_points
+from warpfold.app.dashboard.forms.reading import integer
+from warpfold.app.dashboard.points import rows_of
+from warpfold.app.dashboard.rendering import page, part
+from warpfold.app.dashboard.routes import router as pages
+from warpfold.app.dashboard.visitors import Visitor
+from warpfold.app.errors import Invalid
+from warpfold.app.results import repository
+from warpfold.app.results.repository import Measured, MeasurementFilter
+from warpfold.kernels.catalog import strategy_names
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.ops import OPS
 
 _LISTING = "results"
 _PAGE = 100

@@ -6,12 +6,12 @@ from fastapi import Form, Query
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from app.auth import sessions
-from app.auth.bearer import SESSION_COOKIE
-from app.context import Using
-from app.dashboard.rendering import page
-from app.dashboard.routes import router as pages
-from app.dashboard.visitors import safe_path
+from warpfold.app.auth import sessions
+from warpfold.app.auth.bearer import SESSION_COOKIE
+from warpfold.app.context import Using
+from warpfold.app.dashboard.rendering import page
+from warpfold.app.dashboard.routes import router as pages
+from warpfold.app.dashboard.visitors import safe_path
 
 _LONGEST = 256
 

@@ -1,8 +1,8 @@
 """Accuracy studies and three numbers as tables."""
 
-from app.reports.parts import Table
-from app.reports.words import ABSENT, exactly, figure, yes
-from app.results.accuracy import AccuracyPoint, AccuracyResult, ThreeNumbersResult
+from warpfold.app.reports.parts import Table
+from warpfold.app.reports.words import ABSENT, exactly, figure, yes
+from warpfold.app.results.accuracy import AccuracyPoint, AccuracyResult, ThreeNumbersResult
 
 _COLUMNS = (
     "method",

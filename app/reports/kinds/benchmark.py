@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from app.reports.parts import Table
-from app.reports.words import ABSENT, figure, milliseconds, percent
-from app.results.measurement import Measurement
+from warpfold.app.reports.parts import Table
+from warpfold.app.reports.words import ABSENT, figure, milliseconds, percent
+from warpfold.app.results.measurement import Measurement
 
 
 def tables(points: Sequence[Measurement]) -> tuple[Table, ...]:

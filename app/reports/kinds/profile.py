@@ -1,8 +1,8 @@
 """Kernel profiles as tables."""
 
-from app.reports.parts import Table
-from app.reports.words import ABSENT, figure, percent
-from app.results.profile import KernelProfile, ProfilePoint, ProfileResult
+from warpfold.app.reports.parts import Table
+from warpfold.app.reports.words import ABSENT, figure, percent
+from warpfold.app.results.profile import KernelProfile, ProfilePoint, ProfileResult
 
 
 def tables(result: ProfileResult) -> tuple[Table, ...]:

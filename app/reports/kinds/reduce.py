@@ -1,9 +1,9 @@
 """Reductions and puzzles in a row or a few."""
 
-from app.reports.parts import Table
-from app.reports.words import exactly, milliseconds, yes
-from app.results.cluster import ClusterResult
-from app.results.reduce import ReduceResult
+from warpfold.app.reports.parts import Table
+from warpfold.app.reports.words import exactly, milliseconds, yes
+from warpfold.app.results.cluster import ClusterResult
+from warpfold.app.results.reduce import ReduceResult
 
 
 def tables(result: ReduceResult | ClusterResult) -> tuple[Table, ...]:

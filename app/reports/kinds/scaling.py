@@ -1,8 +1,8 @@
 """Scaling studies as tables."""
 
-from app.reports.parts import Table
-from app.reports.words import ABSENT, figure, milliseconds, percent, times, yes
-from app.results.scaling import ScalingPoint, ScalingResult
+from warpfold.app.reports.parts import Table
+from warpfold.app.reports.words import ABSENT, figure, milliseconds, percent, times, yes
+from warpfold.app.results.scaling import ScalingPoint, ScalingResult
 
 
 def tables(result: ScalingResult) -> tuple[Table, ...]:

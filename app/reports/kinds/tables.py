@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 
-from app.reports.kinds import accuracy, benchmark, profile, reduce, scaling
-from app.reports.parts import Table
-from app.results.accuracy import AccuracyResult, ThreeNumbersResult
-from app.results.benchmark import BenchmarkResult
-from app.results.cluster import ClusterResult
-from app.results.measurement import Measurement
-from app.results.profile import ProfileResult
-from app.results.reduce import ReduceResult
-from app.results.result import JobResult
-from app.results.scaling import ScalingResult
+from warpfold.app.reports.kinds import accuracy, benchmark, profile, reduce, scaling
+from warpfold.app.reports.parts import Table
+from warpfold.app.results.accuracy import AccuracyResult, ThreeNumbersResult
+from warpfold.app.results.benchmark import BenchmarkResult
+from warpfold.app.results.cluster import ClusterResult
+from warpfold.app.results.measurement import Measurement
+from warpfold.app.results.profile import ProfileResult
+from warpfold.app.results.reduce import ReduceResult
+from warpfold.app.results.result import JobResult
+from warpfold.app.results.scaling import ScalingResult
 
 
 def tables_of(result: JobResult, points: Sequence[Measurement]) -> tuple[Table, ...]:

@@ -4,13 +4,13 @@ and against the truth."""
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from app.charts import accuracy as pictures
-from app.presets.published import p05
-from app.reports.parts import Compared, Finding, Verdict
-from app.reports.studies.study import Compare, Outcome, Published, Study
-from app.reports.words import figure, machine
-from app.results.accuracy import AccuracyPoint, AccuracyResult
-from kernels.accuracy.point import BoundVerdict
+from warpfold.app.charts import accuracy as pictures
+from warpfold.app.presets.published import p05
+from warpfold.app.reports.parts import Compared, Finding, Verdict
+from warpfold.app.reports.studies.study import Compare, Outcome, Published, Study
+from warpfold.app.reports.words import figure, machine
+from warpfold.app.results.accuracy import AccuracyPoint, AccuracyResult
+from warpfold.kernels.accuracy.point import BoundVerdict
 
 METHODS: Mapping[str, str] = {
     "sequential": "sequential",

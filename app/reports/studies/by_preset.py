@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from app.reports.studies import associativity, correctness, future, puzzles, scaling, three_numbers, throughput
-from app.reports.studies.study import Compare
+from warpfold.app.reports.studies import associativity, correctness, future, puzzles, scaling, three_numbers, throughput
+from warpfold.app.reports.studies.study import Compare
 
 COMPARISONS: Mapping[str, Compare] = MappingProxyType(
     {

@@ -2,17 +2,17 @@
 
 from collections.abc import Iterator
 
-from app.charts.chart import Chart
-from app.charts.of_result import charts_of
-from app.presets.published import p05
-from app.reports.kinds.benchmark import gbps
-from app.reports.parts import Compared, Finding, Verdict
-from app.reports.studies.study import Outcome, Published, Study
-from app.reports.words import figure, percent, times
-from app.results.accuracy import AccuracyResult
-from app.results.measurement import Measurement
-from app.results.profile import ProfileResult
-from app.results.scaling import ScalingResult
+from warpfold.app.charts.chart import Chart
+from warpfold.app.charts.of_result import charts_of
+from warpfold.app.presets.published import p05
+from warpfold.app.reports.kinds.benchmark import gbps
+from warpfold.app.reports.parts import Compared, Finding, Verdict
+from warpfold.app.reports.studies.study import Outcome, Published, Study
+from warpfold.app.reports.words import figure, percent, times
+from warpfold.app.results.accuracy import AccuracyResult
+from warpfold.app.results.measurement import Measurement
+from warpfold.app.results.profile import ProfileResult
+from warpfold.app.results.scaling import ScalingResult
 
 _JOBS = {
     "occupancy and warp efficiency from Nsight Compute": ("occupancy",),

@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from app.charts.chart import Chart
-from app.reports.finished import Finished
-from app.reports.parts import Compared, Finding, Verdict
-from app.results.provenance import DeviceView
-from app.results.result import JobResult
+from warpfold.app.charts.chart import Chart
+from warpfold.app.reports.finished import Finished
+from warpfold.app.reports.parts import Compared, Finding, Verdict
+from warpfold.app.results.provenance import DeviceView
+from warpfold.app.results.result import JobResult
 
 R = TypeVar("R", bound=JobResult)
 

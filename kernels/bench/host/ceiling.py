@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.bench.ceiling import Ceiling
-from kernels.bench.host.system import cache_bytes
-from kernels.cores import usable_cores
+from warpfold.kernels.bench.ceiling import Ceiling
+from warpfold.kernels.bench.host.system import cache_bytes
+from warpfold.kernels.cores import usable_cores
 
 _LOAD_BYTES = 128  # two loads of 64 bytes a clock: the most that a core of today sustains
 _CLOCK_HZ = 8e9  # which none of them reaches

@@ -2,8 +2,8 @@
 
 import time
 
-from kernels.bench.conditions import Conditions
-from kernels.bench.host.system import throttle_count
+from warpfold.kernels.bench.conditions import Conditions
+from warpfold.kernels.bench.host.system import throttle_count
 
 _SHORTEST_S = 0.1  # the system counts in steps of 10 ms: over less than this they tell nothing
 

@@ -7,17 +7,17 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from kernels.backend import Backend, Device, Reduction
-from kernels.bench.ceiling import Ceiling
-from kernels.bench.host.ceiling import measure_ceiling
-from kernels.bench.host.observer import HostObserver
-from kernels.bench.host.system import cache_bytes
-from kernels.bench.host.timer import HostTimer
-from kernels.catalog import resolve
-from kernels.dtypes import DType
-from kernels.errors import OutOfMemory
-from kernels.ops import Value, op_named
-from kernels.source import ArraySource, Source
+from warpfold.kernels.backend import Backend, Device, Reduction
+from warpfold.kernels.bench.ceiling import Ceiling
+from warpfold.kernels.bench.host.ceiling import measure_ceiling
+from warpfold.kernels.bench.host.observer import HostObserver
+from warpfold.kernels.bench.host.system import cache_bytes
+from warpfold.kernels.bench.host.timer import HostTimer
+from warpfold.kernels.catalog import resolve
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.errors import OutOfMemory
+from warpfold.kernels.ops import Value, op_named
+from warpfold.kernels.source import ArraySource, Source
 
 
 class HostRig:

@@ -4,9 +4,9 @@ import time
 
 import numpy as np
 
-from kernels.bench.axes import Cache
-from kernels.bench.measurement import Replay
-from kernels.bench.subject import Subject
+from warpfold.kernels.bench.axes import Cache
+from warpfold.kernels.bench.measurement import Replay
+from warpfold.kernels.bench.subject import Subject
 
 _FLUSH = 2  # times the cache
 

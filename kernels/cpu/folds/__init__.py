@@ -4,9 +4,9 @@ from typing import Any, Protocol, Self, TypeVar
 
 from numpy.typing import NDArray
 
-from kernels.dtypes import DType
-from kernels.exact import ExactState
-from kernels.ops import NanPolicy, Op, Terms, Value
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.exact import ExactState
+from warpfold.kernels.ops import NanPolicy, Op, Terms, Value
 
 P_contra = TypeVar("P_contra", contravariant=True)
 
@@ -41,7 +41,7 @@ class Fold(Protocol[P_contra]):
 
 def fold_for(op: Op, dtype: DType, nan_policy: NanPolicy, ddof: int = 0) -> Fold[NDArray[Any]]:
     """An empty fold of `op`, an op of one source, over elements of `dtype`."""
-    from kernels.cpu.folds import extremes, moments, nonzero, products, sums
+    from warpfold.kernels.cpu.folds import extremes, moments, nonzero, products, sums
 
     if op.terms is Terms.MOMENTS:
         return moments.Moments(op, dtype, nan_policy, ddof)

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.cpu.folds.nans import is_nan, refuse_nan
-from kernels.cpu.pairs import pair_accumulator
-from kernels.dtypes import DType
-from kernels.exact import ExactState, value_of
-from kernels.operands import result_dtype
-from kernels.ops import NanPolicy, Op, Value
+from warpfold.kernels.cpu.folds.nans import is_nan, refuse_nan
+from warpfold.kernels.cpu.pairs import pair_accumulator
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.exact import ExactState, value_of
+from warpfold.kernels.operands import result_dtype
+from warpfold.kernels.ops import NanPolicy, Op, Value
 
 Pair = tuple[NDArray[Any], NDArray[Any]]
 """Elements of the same indices of two arrays."""

@@ -4,12 +4,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from kernels.cpu.accumulator import accumulator
-from kernels.cpu.folds.nans import is_nan, refuse_nan
-from kernels.dtypes import DTYPES, DType
-from kernels.exact import ExactState, Flags, deviation, variance
-from kernels.operands import check_freedom
-from kernels.ops import NanPolicy, Op, Terms, Value
+from warpfold.kernels.cpu.accumulator import accumulator
+from warpfold.kernels.cpu.folds.nans import is_nan, refuse_nan
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.exact import ExactState, Flags, deviation, variance
+from warpfold.kernels.operands import check_freedom
+from warpfold.kernels.ops import NanPolicy, Op, Terms, Value
 
 PIECE = 1 << 17
 """Elements that the second accumulator finds in the cache where the first left them: at most 1 MiB. With fewer the

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.dtypes import DType
-from kernels.errors import InvalidInput
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.errors import InvalidInput
 
 
 def is_nan(part: NDArray[Any], dtype: DType) -> NDArray[np.bool_]:

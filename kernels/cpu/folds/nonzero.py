@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.cpu.folds.nans import is_nan, refuse_nan
-from kernels.dtypes import DType
-from kernels.ops import NanPolicy, Op, Value
+from warpfold.kernels.cpu.folds.nans import is_nan, refuse_nan
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.ops import NanPolicy, Op, Value
 
 
 class Nonzero:

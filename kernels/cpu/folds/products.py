@@ -5,8 +5,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from kernels.dtypes import DType
-from kernels.errors import InvalidInput
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.errors import InvalidInput
 
 MAX_BITS = 65_536
 _PIECE = 256

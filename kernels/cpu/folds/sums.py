@@ -4,11 +4,11 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from kernels.cpu.accumulator import accumulator
-from kernels.cpu.folds.nans import is_nan, refuse_nan
-from kernels.dtypes import DType
-from kernels.exact import ExactState, Flags, value_of
-from kernels.ops import NanPolicy, Op, Value
+from warpfold.kernels.cpu.accumulator import accumulator
+from warpfold.kernels.cpu.folds.nans import is_nan, refuse_nan
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.exact import ExactState, Flags, value_of
+from warpfold.kernels.ops import NanPolicy, Op, Value
 
 
 class Sum:

@@ -5,10 +5,10 @@ import pkgutil
 from functools import cache
 from typing import Protocol
 
-from kernels.backend import Progress, Reduction
-from kernels.catalog import Strategy
-from kernels.operands import Operands
-from kernels.ops import NanPolicy, Op
+from warpfold.kernels.backend import Progress, Reduction
+from warpfold.kernels.catalog import Strategy
+from warpfold.kernels.operands import Operands
+from warpfold.kernels.ops import NanPolicy, Op
 
 
 class CpuStrategy(Protocol):

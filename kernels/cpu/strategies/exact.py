@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from kernels.backend import Progress, Reduction
-from kernels.catalog import EXACT, Strategy, claims
-from kernels.cpu.folds import Fold, fold_for
-from kernels.cpu.folds.dots import Dot
-from kernels.cpu.stream import One, Streamed, Two, stream
-from kernels.dtypes import DTYPES
-from kernels.exact import ORIGIN, ExactState
-from kernels.operands import Operands
-from kernels.ops import OPS, NanPolicy, Op, empty_value
+from warpfold.kernels.backend import Progress, Reduction
+from warpfold.kernels.catalog import EXACT, Strategy, claims
+from warpfold.kernels.cpu.folds import Fold, fold_for
+from warpfold.kernels.cpu.folds.dots import Dot
+from warpfold.kernels.cpu.stream import One, Streamed, Two, stream
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.exact import ORIGIN, ExactState
+from warpfold.kernels.operands import Operands
+from warpfold.kernels.ops import OPS, NanPolicy, Op, empty_value
 
 _FLOAT_PRODUCTS = claims(["prod"], [row.name for row in DTYPES.values() if row.is_float])
 

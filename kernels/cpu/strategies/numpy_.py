@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.backend import Progress, Reduction
-from kernels.catalog import Strategy, claims
-from kernels.cpu.folds.nans import is_nan, refuse_nan
-from kernels.cpu.memory import require
-from kernels.dtypes import DTYPES, Kind
-from kernels.operands import Operands, check_freedom
-from kernels.ops import OPS, NanPolicy, Op, Terms, Value, empty_value
-from kernels.source import ArraySource, Source
+from warpfold.kernels.backend import Progress, Reduction
+from warpfold.kernels.catalog import Strategy, claims
+from warpfold.kernels.cpu.folds.nans import is_nan, refuse_nan
+from warpfold.kernels.cpu.memory import require
+from warpfold.kernels.dtypes import DTYPES, Kind
+from warpfold.kernels.operands import Operands, check_freedom
+from warpfold.kernels.ops import OPS, NanPolicy, Op, Terms, Value, empty_value
+from warpfold.kernels.source import ArraySource, Source
 
 STRATEGY = Strategy(
     name="numpy",

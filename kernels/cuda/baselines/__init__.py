@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
-from kernels.cuda.baselines.bound import Baseline, Bound
-from kernels.cuda.baselines.cccl import cccl_baselines
-from kernels.cuda.baselines.torch_ import torch_baseline
+from warpfold.kernels.cuda.baselines.bound import Baseline, Bound
+from warpfold.kernels.cuda.baselines.cccl import cccl_baselines
+from warpfold.kernels.cuda.baselines.torch_ import torch_baseline
 
 __all__ = ["Baseline", "Bound", "baselines"]
 

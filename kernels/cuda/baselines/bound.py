@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from kernels.catalog import Strategy
-from kernels.cuda.launch import Gpu
-from kernels.dtypes import DType
-from kernels.ops import Op, Value
+from warpfold.kernels.catalog import Strategy
+from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.ops import Op, Value
 
 
 class Bound(Protocol):

@@ -5,9 +5,9 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from kernels.cuda.baselines.toolkit import Toolkit, find_toolkit
-from kernels.cuda.compile import default_cache
-from kernels.errors import KernelError
+from warpfold.kernels.cuda.baselines.toolkit import Toolkit, find_toolkit
+from warpfold.kernels.cuda.compile import default_cache
+from warpfold.kernels.errors import KernelError
 
 SOURCE = Path(__file__).parent / "peers.cu"
 _BUILD_S = 600.0

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from kernels.catalog import Strategy, claims
-from kernels.cuda.baselines.bound import Baseline
-from kernels.cuda.baselines.build import build
-from kernels.cuda.baselines.toolkit import find_toolkit
-from kernels.cuda.launch import Gpu
-from kernels.dtypes import DTYPES, DType, Kind
-from kernels.errors import CudaError, KernelError, Unavailable
-from kernels.ops import Op, Value, op_named
+from warpfold.kernels.catalog import Strategy, claims
+from warpfold.kernels.cuda.baselines.bound import Baseline
+from warpfold.kernels.cuda.baselines.build import build
+from warpfold.kernels.cuda.baselines.toolkit import find_toolkit
+from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.dtypes import DTYPES, DType, Kind
+from warpfold.kernels.errors import CudaError, KernelError, Unavailable
+from warpfold.kernels.ops import Op, Value, op_named
 
 _ELEMENTS: Mapping[str, str] = MappingProxyType(
     {

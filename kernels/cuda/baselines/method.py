@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from kernels.cuda.baselines.bound import Baseline, Bound
-from kernels.cuda.launch import Gpu
-from kernels.cuda.methods import Finished
-from kernels.dtypes import DType
-from kernels.errors import InvalidInput
-from kernels.ops import Op, Terms
+from warpfold.kernels.cuda.baselines.bound import Baseline, Bound
+from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.methods import Finished
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.ops import Op, Terms
 
 
 class BaselineMethod:

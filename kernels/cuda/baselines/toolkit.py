@@ -8,7 +8,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from kernels.errors import Unavailable
+from warpfold.kernels.errors import Unavailable
 
 _VERSION_HEADER = "cuda/std/__cccl/version.h"
 

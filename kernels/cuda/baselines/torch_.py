@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import Any
 
-from kernels.catalog import Strategy, claims
-from kernels.cuda.baselines.bound import Baseline
-from kernels.cuda.launch import Gpu
-from kernels.dtypes import DType
-from kernels.errors import Unavailable
-from kernels.ops import Op, Value
+from warpfold.kernels.catalog import Strategy, claims
+from warpfold.kernels.cuda.baselines.bound import Baseline
+from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.errors import Unavailable
+from warpfold.kernels.ops import Op, Value
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8")

@@ -4,12 +4,12 @@ import statistics
 from itertools import pairwise
 from typing import Any
 
-from kernels.bench.ceiling import Ceiling
-from kernels.cuda.bench.observer import NvmlObserver
-from kernels.cuda.bench.reader import SHAPES, patternless, reading
-from kernels.cuda.failures import cuda_errors
-from kernels.cuda.launch import Gpu
-from kernels.cuda.prepared import Prepared
+from warpfold.kernels.bench.ceiling import Ceiling
+from warpfold.kernels.cuda.bench.observer import NvmlObserver
+from warpfold.kernels.cuda.bench.reader import SHAPES, patternless, reading
+from warpfold.kernels.cuda.failures import cuda_errors
+from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.prepared import Prepared
 
 _SHARE = 4  # of the free memory, one part
 _MOST_BYTES = 8 << 30

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from kernels.cuda.compile import Unit
-from kernels.cuda.failures import cuda_errors
-from kernels.cuda.launch import Gpu
-from kernels.errors import KernelError
+from warpfold.kernels.cuda.compile import Unit
+from warpfold.kernels.cuda.failures import cuda_errors
+from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.errors import KernelError
 
 SOURCE = Path(__file__).parent / "hold.cu"
 _KERNEL = "hold"

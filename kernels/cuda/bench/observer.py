@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from kernels.bench.ceiling import memory_peak
-from kernels.bench.conditions import Conditions
+from warpfold.kernels.bench.ceiling import memory_peak
+from warpfold.kernels.bench.conditions import Conditions
 
 T = TypeVar("T")
 

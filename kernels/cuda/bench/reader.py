@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from kernels.cuda.compile import Unit
-from kernels.cuda.launch import Gpu
-from kernels.cuda.prepared import Call, Prepared
+from warpfold.kernels.cuda.compile import Unit
+from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.prepared import Call, Prepared
 
 SOURCE = Path(__file__).parent / "read.cu"
 _SCRAMBLE = "scramble"

@@ -5,23 +5,23 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from kernels.backend import Device
-from kernels.bench.ceiling import Ceiling
-from kernels.bench.subject import Subject
-from kernels.catalog import EXACT, resolve
-from kernels.cuda.backend import CudaBackend
-from kernels.cuda.baselines import baselines
-from kernels.cuda.bench.ceiling import measure_ceiling
-from kernels.cuda.bench.observer import NvmlObserver
-from kernels.cuda.bench.subjects import BaselineSubject, CupySubject, exact_subject, own_subject
-from kernels.cuda.bench.timer import CudaTimer
-from kernels.cuda.failures import cuda_errors
-from kernels.cuda.feed import Feed
-from kernels.cuda.launch import Gpu
-from kernels.cuda.strategies import CUPY, FAST, own_strategies
-from kernels.dtypes import DType
-from kernels.ops import Terms, op_named
-from kernels.source import Source
+from warpfold.kernels.backend import Device
+from warpfold.kernels.bench.ceiling import Ceiling
+from warpfold.kernels.bench.subject import Subject
+from warpfold.kernels.catalog import EXACT, resolve
+from warpfold.kernels.cuda.backend import CudaBackend
+from warpfold.kernels.cuda.baselines import baselines
+from warpfold.kernels.cuda.bench.ceiling import measure_ceiling
+from warpfold.kernels.cuda.bench.observer import NvmlObserver
+from warpfold.kernels.cuda.bench.subjects import BaselineSubject, CupySubject, exact_subject, own_subject
+from warpfold.kernels.cuda.bench.timer import CudaTimer
+from warpfold.kernels.cuda.failures import cuda_errors
+from warpfold.kernels.cuda.feed import Feed
+from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.strategies import CUPY, FAST, own_strategies
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.ops import Terms, op_named
+from warpfold.kernels.source import Source
 
 
 class CudaRig:

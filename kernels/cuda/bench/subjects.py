@@ -3,19 +3,19 @@
 from collections.abc import Callable
 from typing import Any
 
-from kernels.bench.subject import Subject
-from kernels.cuda.baselines import Bound
-from kernels.cuda.cupy_method import cupy_calls
-from kernels.cuda.exact import ExactAccumulator, ExactMoments, Kind, states_of_limbs
-from kernels.cuda.exact_method import exact_integers, spread
-from kernels.cuda.failures import cuda_errors
-from kernels.cuda.launch import Gpu
-from kernels.cuda.methods import Method, OwnMethod
-from kernels.cuda.prepared import Prepared, RecordingGpu
-from kernels.cuda.strategies.own import OwnStrategy
-from kernels.dtypes import DTYPES, DType
-from kernels.exact.finish import value_of
-from kernels.ops import Op, Terms, Value
+from warpfold.kernels.bench.subject import Subject
+from warpfold.kernels.cuda.baselines import Bound
+from warpfold.kernels.cuda.cupy_method import cupy_calls
+from warpfold.kernels.cuda.exact import ExactAccumulator, ExactMoments, Kind, states_of_limbs
+from warpfold.kernels.cuda.exact_method import exact_integers, spread
+from warpfold.kernels.cuda.failures import cuda_errors
+from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.methods import Method, OwnMethod
+from warpfold.kernels.cuda.prepared import Prepared, RecordingGpu
+from warpfold.kernels.cuda.strategies.own import OwnStrategy
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.exact.finish import value_of
+from warpfold.kernels.ops import Op, Terms, Value
 
 
 class PreparedSubject:

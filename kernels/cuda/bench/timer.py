@@ -5,14 +5,14 @@ import statistics
 import time
 from typing import Any
 
-from kernels.bench.axes import Cache
-from kernels.bench.measurement import Replay
-from kernels.bench.subject import Subject
-from kernels.cuda.bench.gate import Gate
-from kernels.cuda.bench.reader import SWEEP, patternless, reading
-from kernels.cuda.failures import cuda_errors
-from kernels.cuda.launch import Gpu
-from kernels.errors import CudaError
+from warpfold.kernels.bench.axes import Cache
+from warpfold.kernels.bench.measurement import Replay
+from warpfold.kernels.bench.subject import Subject
+from warpfold.kernels.cuda.bench.gate import Gate
+from warpfold.kernels.cuda.bench.reader import SWEEP, patternless, reading
+from warpfold.kernels.cuda.failures import cuda_errors
+from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.errors import CudaError
 
 _WRITE = 2  # times the cache, written and then
 _READ = 4  # times the cache, read: nothing of the data is left, and little that must still be written back

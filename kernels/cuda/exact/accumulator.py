@@ -7,15 +7,15 @@ gaps; bfloat16 comes as the uint16 of its bits. Work goes to the current stream.
 
 from typing import Any
 
-from kernels.cuda.exact.launches import Launches
-from kernels.cuda.exact.shapes import Kind
-from kernels.cuda.exact.total import states_of_limbs
-from kernels.cuda.launch import Gpu
-from kernels.cuda.tuning import VECTOR_BYTES
-from kernels.dtypes import DType
-from kernels.errors import InvalidInput
-from kernels.exact.state import ORIGIN, ExactState
-from kernels.ops import Terms
+from warpfold.kernels.cuda.exact.launches import Launches
+from warpfold.kernels.cuda.exact.shapes import Kind
+from warpfold.kernels.cuda.exact.total import states_of_limbs
+from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.tuning import VECTOR_BYTES
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.exact.state import ORIGIN, ExactState
+from warpfold.kernels.ops import Terms
 
 
 class ExactAccumulator:

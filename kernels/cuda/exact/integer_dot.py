@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from kernels.cuda.compile import Unit
-from kernels.cuda.exact.limbs import Limbs
-from kernels.cuda.exact.shapes import Kind
-from kernels.cuda.exact.total import states_of_limbs
-from kernels.cuda.launch import Gpu
-from kernels.cuda.reductions import element
-from kernels.dtypes import DTYPES, DType
-from kernels.exact.state import ExactState
+from warpfold.kernels.cuda.compile import Unit
+from warpfold.kernels.cuda.exact.limbs import Limbs
+from warpfold.kernels.cuda.exact.shapes import Kind
+from warpfold.kernels.cuda.exact.total import states_of_limbs
+from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.reductions import element
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.exact.state import ExactState
 
 SOURCE = Path(__file__).parent.parent / "sources" / "integer_dot.cu"
 THREADS = 256

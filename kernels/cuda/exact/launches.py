@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from kernels.cuda.exact.limbs import Limbs
-from kernels.cuda.exact.shapes import SHAPES, Kind, exact_unit, kernel_name
-from kernels.cuda.launch import Gpu
-from kernels.cuda.tuning import VECTOR_BYTES
-from kernels.dtypes import DType
-from kernels.errors import InvalidInput
+from warpfold.kernels.cuda.exact.limbs import Limbs
+from warpfold.kernels.cuda.exact.shapes import SHAPES, Kind, exact_unit, kernel_name
+from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.tuning import VECTOR_BYTES
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.errors import InvalidInput
 
 
 class Launches:

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from kernels.cuda.exact.shapes import Kind
-from kernels.cuda.exact.total import MOST_ADDED, carried, limbs_of
+from warpfold.kernels.cuda.exact.shapes import Kind
+from warpfold.kernels.cuda.exact.total import MOST_ADDED, carried, limbs_of
 
 
 class Limbs:

@@ -6,10 +6,10 @@ from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 
-from kernels.cuda.compile import Unit
-from kernels.cuda.reductions import element
-from kernels.dtypes import DTYPES, DType
-from kernels.ops import Terms
+from warpfold.kernels.cuda.compile import Unit
+from warpfold.kernels.cuda.reductions import element
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.ops import Terms
 
 SOURCE = Path(__file__).parent.parent / "sources" / "exact.cu"
 

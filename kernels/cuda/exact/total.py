@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.cuda.exact.shapes import Kind
-from kernels.exact.state import DIGIT_BITS, DIGIT_MASK, ORIGIN, ExactState, Flags
-from kernels.ops import Terms
+from warpfold.kernels.cuda.exact.shapes import Kind
+from warpfold.kernels.exact.state import DIGIT_BITS, DIGIT_MASK, ORIGIN, ExactState, Flags
+from warpfold.kernels.ops import Terms
 
 _COUNT, _NANS, _FLAGS, _DIGITS = 0, 1, 2, 6
 

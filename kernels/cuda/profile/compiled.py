@@ -3,16 +3,16 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kernels.catalog import EXACT, backends_for
-from kernels.cuda.baselines import baselines
-from kernels.cuda.compile import Binary, Unit, compile_unit
-from kernels.cuda.exact.shapes import LARGEST_SHARED, SHAPES, Kind, exact_unit, kernel_name
-from kernels.cuda.profile.records import KernelRecord
-from kernels.cuda.reductions import reduction_of
-from kernels.cuda.strategies import CUPY, FAST, own_strategies
-from kernels.dtypes import DType
-from kernels.errors import InvalidInput, Unavailable
-from kernels.ops import OPS, Op, Terms
+from warpfold.kernels.catalog import EXACT, backends_for
+from warpfold.kernels.cuda.baselines import baselines
+from warpfold.kernels.cuda.compile import Binary, Unit, compile_unit
+from warpfold.kernels.cuda.exact.shapes import LARGEST_SHARED, SHAPES, Kind, exact_unit, kernel_name
+from warpfold.kernels.cuda.profile.records import KernelRecord
+from warpfold.kernels.cuda.reductions import reduction_of
+from warpfold.kernels.cuda.strategies import CUPY, FAST, own_strategies
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.errors import InvalidInput, Unavailable
+from warpfold.kernels.ops import OPS, Op, Terms
 
 
 @dataclass(frozen=True, slots=True)

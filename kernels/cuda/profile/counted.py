@@ -1,14 +1,14 @@
 """What ncu is to watch: one run of a strategy, after some that load what is loaded at first use.
 
-`python -m kernels.cuda.profile.counted GPU STRATEGY OP DTYPE N`, under ncu with `--profile-from-start off`.
+`python -m warpfold.kernels.cuda.profile.counted GPU STRATEGY OP DTYPE N`, under ncu with `--profile-from-start off`.
 """
 
 import sys
 from collections.abc import Sequence
 
-from kernels.bench.data import Data
-from kernels.cuda.backend import CudaBackend
-from kernels.cuda.bench.rig import CudaRig
+from warpfold.kernels.bench.data import Data
+from warpfold.kernels.cuda.backend import CudaBackend
+from warpfold.kernels.cuda.bench.rig import CudaRig
 
 _WARM_UP = 3
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from kernels.cuda.profile.records import Counters
-from kernels.errors import Unavailable
+from warpfold.kernels.cuda.profile.records import Counters
+from warpfold.kernels.errors import Unavailable
 
 _WITHIN_S = 180.0
 
@@ -43,7 +43,7 @@ def profiled(
         raise Unavailable("there is no ncu (Nsight Compute) on PATH; it comes with the CUDA toolkit")
     command = [ncu, "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none"]
     command += ["--cache-control", "all", "--profile-from-start", "off", "--metrics", ",".join(metrics)]
-    command += [sys.executable, "-m", "kernels.cuda.profile.counted", str(index), strategy, op, dtype, str(n)]
+    command += [sys.executable, "-m", "warpfold.kernels.cuda.profile.counted", str(index), strategy, op, dtype, str(n)]
     root = Path(__file__).resolve().parents[3]  # where `kernels` is found
     try:
         done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=_WITHIN_S, check=False)

@@ -3,23 +3,23 @@
 from collections.abc import Iterator
 from typing import Any
 
-from kernels.catalog import EXACT
-from kernels.cuda.compile import Unit, compile_unit
-from kernels.cuda.exact_method import ExactPairs, exact_method
-from kernels.cuda.failures import cuda_errors
-from kernels.cuda.feed import carrier
-from kernels.cuda.launch import Gpu, Kernel
-from kernels.cuda.methods import OwnMethod
-from kernels.cuda.prepared import Call, RecordingGpu
-from kernels.cuda.profile.compiled import check_ours
-from kernels.cuda.profile.records import KernelRecord
-from kernels.cuda.strategies import FAST, own_strategies
-from kernels.cuda.tuning import WARP
-from kernels.dtypes import DType
-from kernels.errors import OutOfMemory
-from kernels.operands import operands
-from kernels.ops import Op, Terms
-from kernels.source import GeneratedSource
+from warpfold.kernels.catalog import EXACT
+from warpfold.kernels.cuda.compile import Unit, compile_unit
+from warpfold.kernels.cuda.exact_method import ExactPairs, exact_method
+from warpfold.kernels.cuda.failures import cuda_errors
+from warpfold.kernels.cuda.feed import carrier
+from warpfold.kernels.cuda.launch import Gpu, Kernel
+from warpfold.kernels.cuda.methods import OwnMethod
+from warpfold.kernels.cuda.prepared import Call, RecordingGpu
+from warpfold.kernels.cuda.profile.compiled import check_ours
+from warpfold.kernels.cuda.profile.records import KernelRecord
+from warpfold.kernels.cuda.strategies import FAST, own_strategies
+from warpfold.kernels.cuda.tuning import WARP
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.errors import OutOfMemory
+from warpfold.kernels.operands import operands
+from warpfold.kernels.ops import Op, Terms
+from warpfold.kernels.source import GeneratedSource
 
 
 def launched_kernels(gpu: Gpu, strategy: str, op: Op, dtype: DType, n: int) -> tuple[KernelRecord, ...]:

@@ -3,16 +3,16 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from kernels.bench import Axes
-from kernels.cuda.launch import Gpu
-from kernels.cuda.profile.compiled import compiled_kernels
-from kernels.cuda.profile.counters import count
-from kernels.cuda.profile.launched import launched_kernels
-from kernels.cuda.profile.records import KernelRecord, ProfileRecord
-from kernels.dtypes import DTYPES
-from kernels.errors import CudaError, KernelError, Unavailable
-from kernels.ops import OPS
-from kernels.outcome import Outcome, outcome_of
+from warpfold.kernels.bench import Axes
+from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.profile.compiled import compiled_kernels
+from warpfold.kernels.cuda.profile.counters import count
+from warpfold.kernels.cuda.profile.launched import launched_kernels
+from warpfold.kernels.cuda.profile.records import KernelRecord, ProfileRecord
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.errors import CudaError, KernelError, Unavailable
+from warpfold.kernels.ops import OPS
+from warpfold.kernels.outcome import Outcome, outcome_of
 
 
 def profile(axes: Axes, gpu: Gpu | None, arch: str, *, counters: bool) -> Iterator[ProfileRecord]:

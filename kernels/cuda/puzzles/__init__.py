@@ -4,12 +4,12 @@ from pathlib import Path
 
 import numpy as np
 
-from kernels.cuda.compile import Unit
-from kernels.cuda.failures import cuda_errors
-from kernels.cuda.launch import Gpu, Kernel
-from kernels.cuda.stopwatch import Stopwatch
-from kernels.errors import CudaError, Unavailable
-from kernels.puzzles.puzzle import MAX_CLUSTER, PORTABLE_CLUSTER, Puzzle, Shape, Solution, elements
+from warpfold.kernels.cuda.compile import Unit
+from warpfold.kernels.cuda.failures import cuda_errors
+from warpfold.kernels.cuda.launch import Gpu, Kernel
+from warpfold.kernels.cuda.stopwatch import Stopwatch
+from warpfold.kernels.errors import CudaError, Unavailable
+from warpfold.kernels.puzzles.puzzle import MAX_CLUSTER, PORTABLE_CLUSTER, Puzzle, Shape, Solution, elements
 
 CLUSTERS_SINCE = 90
 """The first architecture that has clusters: Hopper, sm_90."""

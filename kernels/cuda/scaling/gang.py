@@ -1,10 +1,10 @@
 """All GPUs of a machine as one device, for jobs whose processes each open their own."""
 
-from kernels.backend import Device, Progress, Reduction
-from kernels.cuda.device import driver_release, visible_devices
-from kernels.errors import Unavailable
-from kernels.ops import NanPolicy
-from kernels.source import Source
+from warpfold.kernels.backend import Device, Progress, Reduction
+from warpfold.kernels.cuda.device import driver_release, visible_devices
+from warpfold.kernels.errors import Unavailable
+from warpfold.kernels.ops import NanPolicy
+from warpfold.kernels.source import Source
 
 
 class Gang:

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 
-from kernels.backend import Backend, Device
-from kernels.cuda.backend import CudaBackend
-from kernels.cuda.exact import MOST_GPUS
-from kernels.cuda.scaling.gang import Gang
-from kernels.cuda.scaling.ranks import CudaRanks
-from kernels.errors import Unavailable
-from kernels.scaling.axes import Algorithm, Mode
-from kernels.scaling.process import MakeRanks
+from warpfold.kernels.backend import Backend, Device
+from warpfold.kernels.cuda.backend import CudaBackend
+from warpfold.kernels.cuda.exact import MOST_GPUS
+from warpfold.kernels.cuda.scaling.gang import Gang
+from warpfold.kernels.cuda.scaling.ranks import CudaRanks
+from warpfold.kernels.errors import Unavailable
+from warpfold.kernels.scaling.axes import Algorithm, Mode
+from warpfold.kernels.scaling.process import MakeRanks
 
 _ALGORITHMS: Mapping[Algorithm, str | None] = MappingProxyType(
     {Algorithm.AUTO: None, Algorithm.RING: "Ring", Algorithm.TREE: "Tree"}

@@ -4,23 +4,23 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from kernels.cuda.bench.gate import Gate
-from kernels.cuda.bench.timer import CudaTimer
-from kernels.cuda.exact import ExactAccumulator, Kind, states_of_limbs
-from kernels.cuda.failures import cuda_errors
-from kernels.cuda.feed import carrier
-from kernels.cuda.generator import fill
-from kernels.cuda.launch import Gpu
-from kernels.cuda.methods import OwnMethod
-from kernels.cuda.prepared import Prepared, RecordingGpu
-from kernels.cuda.strategies import FAST, own_strategies
-from kernels.dtypes import DType
-from kernels.errors import OutOfMemory
-from kernels.generate import plan
-from kernels.ops import OPS, Terms
-from kernels.scaling.axes import Method
-from kernels.scaling.local_ranks import Sum
-from kernels.source import GeneratedSource
+from warpfold.kernels.cuda.bench.gate import Gate
+from warpfold.kernels.cuda.bench.timer import CudaTimer
+from warpfold.kernels.cuda.exact import ExactAccumulator, Kind, states_of_limbs
+from warpfold.kernels.cuda.failures import cuda_errors
+from warpfold.kernels.cuda.feed import carrier
+from warpfold.kernels.cuda.generator import fill
+from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.methods import OwnMethod
+from warpfold.kernels.cuda.prepared import Prepared, RecordingGpu
+from warpfold.kernels.cuda.strategies import FAST, own_strategies
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.errors import OutOfMemory
+from warpfold.kernels.generate import plan
+from warpfold.kernels.ops import OPS, Terms
+from warpfold.kernels.scaling.axes import Method
+from warpfold.kernels.scaling.local_ranks import Sum
+from warpfold.kernels.source import GeneratedSource
 
 
 class Local(Protocol):

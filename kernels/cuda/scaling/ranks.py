@@ -8,23 +8,23 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from kernels.cuda.bench.gate import held_together
-from kernels.cuda.exact import ExactAccumulator
-from kernels.cuda.failures import cuda_errors
-from kernels.cuda.feed import carrier
-from kernels.cuda.generator import fill
-from kernels.cuda.installation import nccl_version
-from kernels.cuda.scaling import nccl
-from kernels.cuda.scaling.rank import GpuRank
-from kernels.dtypes import DType
-from kernels.exact.finish import total
-from kernels.exact.state import ExactState
-from kernels.generate import plan
-from kernels.ops import Terms
-from kernels.scaling.axes import Method
-from kernels.scaling.local_ranks import Sum, Timing
-from kernels.scaling.study import WORD, shard
-from kernels.source import GeneratedSource
+from warpfold.kernels.cuda.bench.gate import held_together
+from warpfold.kernels.cuda.exact import ExactAccumulator
+from warpfold.kernels.cuda.failures import cuda_errors
+from warpfold.kernels.cuda.feed import carrier
+from warpfold.kernels.cuda.generator import fill
+from warpfold.kernels.cuda.installation import nccl_version
+from warpfold.kernels.cuda.scaling import nccl
+from warpfold.kernels.cuda.scaling.rank import GpuRank
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.exact.finish import total
+from warpfold.kernels.exact.state import ExactState
+from warpfold.kernels.generate import plan
+from warpfold.kernels.ops import Terms
+from warpfold.kernels.scaling.axes import Method
+from warpfold.kernels.scaling.local_ranks import Sum, Timing
+from warpfold.kernels.scaling.study import WORD, shard
+from warpfold.kernels.source import GeneratedSource
 
 PIECE_BYTES = 1 << 30
 """Made at a time where no array is kept."""

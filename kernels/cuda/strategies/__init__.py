@@ -5,11 +5,11 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
-from kernels.catalog import EXACT, Strategy, claims
-from kernels.cuda.baselines import baselines
-from kernels.cuda.strategies.own import OwnStrategy, parse
-from kernels.dtypes import DTYPES
-from kernels.ops import OPS, Terms
+from warpfold.kernels.catalog import EXACT, Strategy, claims
+from warpfold.kernels.cuda.baselines import baselines
+from warpfold.kernels.cuda.strategies.own import OwnStrategy, parse
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.ops import OPS, Terms
 
 FOLDER = Path(__file__).parent
 FAST = "single_pass"

@@ -18,12 +18,12 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernels.catalog import Strategy, claims
-from kernels.cuda.compile import Unit
-from kernels.cuda.reductions import element, reduction_of
-from kernels.cuda.tuning import Launch
-from kernels.dtypes import DTYPES, DType
-from kernels.ops import OPS
+from warpfold.kernels.catalog import Strategy, claims
+from warpfold.kernels.cuda.compile import Unit
+from warpfold.kernels.cuda.reductions import element, reduction_of
+from warpfold.kernels.cuda.tuning import Launch
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.ops import OPS
 
 
 class SourceError(ValueError):

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from kernels.scaling.axes import Algorithm
-from kernels.scaling.study import shard
+from warpfold.kernels.scaling.axes import Algorithm
+from warpfold.kernels.scaling.study import shard
 
 
 class Barrier(Protocol):

@@ -7,9 +7,9 @@ the sum, whose carries are resolved only at the end.
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.exact.encoding import MAX_DIGITS
-from kernels.exact.state import DIGIT_BITS, DIGIT_MASK, ORIGIN, ExactState, Flags
-from kernels.ops import Terms
+from warpfold.kernels.exact.encoding import MAX_DIGITS
+from warpfold.kernels.exact.state import DIGIT_BITS, DIGIT_MASK, ORIGIN, ExactState, Flags
+from warpfold.kernels.ops import Terms
 
 _COUNT, _FLAGS, _DIGITS = 0, 1, 5
 

@@ -7,13 +7,13 @@ from multiprocessing import get_context
 
 import psutil
 
-from kernels.backend import Device
-from kernels.cores import usable_cores
-from kernels.scaling.axes import Algorithm, Mode
-from kernels.scaling.cpu.limbs import LIMBS
-from kernels.scaling.cpu.ranks import CpuRanks, Shared
-from kernels.scaling.process import MakeRanks
-from kernels.scaling.study import WORD
+from warpfold.kernels.backend import Device
+from warpfold.kernels.cores import usable_cores
+from warpfold.kernels.scaling.axes import Algorithm, Mode
+from warpfold.kernels.scaling.cpu.limbs import LIMBS
+from warpfold.kernels.scaling.cpu.ranks import CpuRanks, Shared
+from warpfold.kernels.scaling.process import MakeRanks
+from warpfold.kernels.scaling.study import WORD
 
 
 class CpuPlacement:

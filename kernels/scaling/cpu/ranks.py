@@ -11,19 +11,19 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.bench.host.system import cache_bytes
-from kernels.bench.host.timer import HostTimer
-from kernels.cpu.accumulator import accumulator
-from kernels.errors import OutOfMemory
-from kernels.exact.finish import total
-from kernels.exact.state import ExactState
-from kernels.ops import Terms
-from kernels.scaling.axes import Algorithm, Method
-from kernels.scaling.cpu.allreduce import Barrier, allreduce
-from kernels.scaling.cpu.limbs import LIMBS, limbs_of, state_of
-from kernels.scaling.local_ranks import Sum, Timing
-from kernels.scaling.study import WORD, shard
-from kernels.source import GeneratedSource
+from warpfold.kernels.bench.host.system import cache_bytes
+from warpfold.kernels.bench.host.timer import HostTimer
+from warpfold.kernels.cpu.accumulator import accumulator
+from warpfold.kernels.errors import OutOfMemory
+from warpfold.kernels.exact.finish import total
+from warpfold.kernels.exact.state import ExactState
+from warpfold.kernels.ops import Terms
+from warpfold.kernels.scaling.axes import Algorithm, Method
+from warpfold.kernels.scaling.cpu.allreduce import Barrier, allreduce
+from warpfold.kernels.scaling.cpu.limbs import LIMBS, limbs_of, state_of
+from warpfold.kernels.scaling.local_ranks import Sum, Timing
+from warpfold.kernels.scaling.study import WORD, shard
+from warpfold.kernels.source import GeneratedSource
 
 T = TypeVar("T")
 

@@ -1,8 +1,8 @@
 import httpx
 import pytest
 
-from app.jobs import leases
 from tests.app.api import THREE_VALUES, WORKER, Api, until_refused
+from warpfold.app.jobs import leases
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 import httpx
 import pytest
 
-from app.auth.repository import Role, create_token
 from tests.app.api import THREE_VALUES, Api
+from warpfold.app.auth.repository import Role, create_token
 
 NOBODY = "00000000-0000-4000-8000-000000000000"
 

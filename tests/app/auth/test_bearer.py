@@ -1,8 +1,8 @@
 import httpx
 import pytest
 
-from app.auth.repository import list_tokens, revoke_token
 from tests.app.api import Api, until_refused
+from warpfold.app.auth.repository import list_tokens, revoke_token
 
 OPEN = {"/healthz", "/readyz"}
 

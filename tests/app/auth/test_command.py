@@ -3,7 +3,7 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-from app.auth.__main__ import cli
+from warpfold.app.auth.__main__ import cli
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import select
 
-from app.auth.models import tokens
-from app.auth.repository import (
+from warpfold.app.auth.models import tokens
+from warpfold.app.auth.repository import (
     Role,
     RoleMismatch,
     any_admin,
@@ -13,8 +13,8 @@ from app.auth.repository import (
     principal_of,
     revoke_token,
 )
-from app.auth.tokens import hash_of
-from app.db import BlockingDatabase
+from warpfold.app.auth.tokens import hash_of
+from warpfold.app.db import BlockingDatabase
 
 
 @pytest.fixture

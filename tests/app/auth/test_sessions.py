@@ -4,11 +4,11 @@ import httpx
 import pytest
 from sqlalchemy import func, select, update
 
-from app.auth import sessions
-from app.auth.bearer import SESSION_COOKIE
-from app.auth.models import sessions as table
-from app.auth.repository import list_tokens, revoke_token
 from tests.app.api import Api, until_refused
+from warpfold.app.auth import sessions
+from warpfold.app.auth.bearer import SESSION_COOKIE
+from warpfold.app.auth.models import sessions as table
+from warpfold.app.auth.repository import list_tokens, revoke_token
 
 
 def opened(api: Api, user: str = "ann", days: float = 1.0) -> str:

@@ -2,13 +2,13 @@ from dataclasses import replace
 
 import httpx
 
-from app.jobs import leases
-from app.results.provenance import DeviceView
-from kernels.catalog import strategies
-from kernels.dtypes import DTYPES
-from kernels.generate import DISTRIBUTIONS
-from kernels.ops import OPS
 from tests.app.api import RESULT, WORKER, Api
+from warpfold.app.jobs import leases
+from warpfold.app.results.provenance import DeviceView
+from warpfold.kernels.catalog import strategies
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.generate import DISTRIBUTIONS
+from warpfold.kernels.ops import OPS
 
 DEVICE = DeviceView.model_validate(RESULT["device"]).model_dump(mode="json")
 

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from app.charts.chart import Chart
+from warpfold.app.charts.chart import Chart
 
 
 def rows_of(chart: Chart) -> list[dict[str, Any]]:

@@ -1,8 +1,8 @@
 from dataclasses import replace
 
-from app.charts.benchmark import charts
 from tests.app.charts.rows import rows_of
 from tests.app.results.points import POINT, timed
+from warpfold.app.charts.benchmark import charts
 
 
 def test_each_op_dtype_and_state_of_the_caches_has_its_throughput_and_its_spread() -> None:

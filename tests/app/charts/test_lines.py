@@ -3,9 +3,9 @@ import re
 
 import pytest
 
-from app.charts.lines import Axis, Level, Line, Point, Words, line_chart, significant
-from app.charts.render import svg
 from tests.app.charts.rows import rows_of
+from warpfold.app.charts.lines import Axis, Level, Line, Point, Words, line_chart, significant
+from warpfold.app.charts.render import svg
 
 WORDS = Words("name", "Title", "subtitle", "Description.")
 

@@ -3,11 +3,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from app.charts.chart import Chart
-from app.charts.lines import Axis, Level, Line, Point, Words, line_chart
-from app.charts.press import Press
-from app.charts.render import png, svg
-from app.charts.themes import Theme
+from warpfold.app.charts.chart import Chart
+from warpfold.app.charts.lines import Axis, Level, Line, Point, Words, line_chart
+from warpfold.app.charts.press import Press
+from warpfold.app.charts.render import png, svg
+from warpfold.app.charts.themes import Theme
 
 
 @pytest.fixture(scope="module")

@@ -5,11 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import Connection
 
-from app.counters.buckets import BOUNDS_S, bound_of
-from app.counters.ended import count_ended
-from app.counters.repository import Name, read
-from app.db import BlockingDatabase
 from tests.app.api import Api
+from warpfold.app.counters.buckets import BOUNDS_S, bound_of
+from warpfold.app.counters.ended import count_ended
+from warpfold.app.counters.repository import Name, read
+from warpfold.app.db import BlockingDatabase
 
 
 def ended(database: BlockingDatabase) -> float:

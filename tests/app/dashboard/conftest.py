@@ -3,8 +3,8 @@ from collections.abc import Callable, Iterator
 import httpx
 import pytest
 
-from app.auth.repository import Role, create_token
 from tests.app.api import Api
+from warpfold.app.auth.repository import Role, create_token
 
 
 class Window(httpx.Client):

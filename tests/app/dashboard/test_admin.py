@@ -3,9 +3,9 @@ from collections.abc import Callable
 
 import pytest
 
-from app.auth.repository import Role, list_tokens
 from tests.app.api import WORKER, Api
 from tests.app.dashboard.conftest import Window
+from warpfold.app.auth.repository import Role, list_tokens
 
 Windows = Callable[[str], Window]
 
@@ -65,7 +65,7 @@ def test_admins_cannot_lock_themselves_out(root: Window) -> None:
 
 
 def test_a_worker_is_drained_and_resumed(root: Window, api: Api) -> None:
-    from app.jobs import leases
+    from warpfold.app.jobs import leases
 
     api.database.run(leases.report, WORKER, "idle", None, 60.0)
     assert root.post(f"/admin/workers/{WORKER.id}/drain").status_code == 303

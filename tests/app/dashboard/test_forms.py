@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.dashboard.forms.reading import blank, form_for, integer, spec_of, typed_from
-from app.dashboard.forms.schema import kinds
-from app.jobs.spec import KINDS, job_spec
 from tests.app.api import Api
 from tests.app.dashboard.conftest import Window
+from warpfold.app.dashboard.forms.reading import blank, form_for, integer, spec_of, typed_from
+from warpfold.app.dashboard.forms.schema import kinds
+from warpfold.app.jobs.spec import KINDS, job_spec
 
 SPECS: list[Mapping[str, Any]] = [
     {"kind": "reduce", "op": "sum", "source": {"type": "values", "values": [1e8, 1, -1e8, "0x1p-3", "nan"]}},

@@ -7,14 +7,14 @@ import psycopg
 import pytest
 from sqlalchemy import Connection, event
 
-from app.dashboard.pages.jobs import Asked
-from app.jobs import pages
-from app.jobs.pages import Filter
-from app.jobs.states import Status
-from app.monitoring import shares
-from app.results import repository as results
-from app.results.repository import MeasurementFilter
 from tests.app.api import Api
+from warpfold.app.dashboard.pages.jobs import Asked
+from warpfold.app.jobs import pages
+from warpfold.app.jobs.pages import Filter
+from warpfold.app.jobs.states import Status
+from warpfold.app.monitoring import shares
+from warpfold.app.results import repository as results
+from warpfold.app.results.repository import MeasurementFilter
 
 ROWS = 20_000
 MOST_READ = 1000

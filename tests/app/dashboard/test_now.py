@@ -1,12 +1,12 @@
 import time
 
-from app.dashboard.recent import KEPT_S
-from app.jobs import leases
-from app.jobs.leases import WorkerInfo
-from app.jobs.reading import Reading
-from app.monitoring import shares
 from tests.app.api import WORKER, Api
 from tests.app.dashboard.conftest import Window
+from warpfold.app.dashboard.recent import KEPT_S
+from warpfold.app.jobs import leases
+from warpfold.app.jobs.leases import WorkerInfo
+from warpfold.app.jobs.reading import Reading
+from warpfold.app.monitoring import shares
 
 GPU = WorkerInfo("gpu1:cuda:0", "cuda:0", "cuda", "gpu1", 43, "0.1.0", {"name": "NVIDIA H200"})
 READING = Reading(

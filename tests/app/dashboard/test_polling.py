@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from app.dashboard.recent import KEPT_S, Recent
 from tests.app.api import Api
 from tests.app.dashboard.conftest import Window
+from warpfold.app.dashboard.recent import KEPT_S, Recent
 
 
 @pytest.mark.parametrize("path", ["/live/jobs", "/live/now"])
@@ -70,7 +70,7 @@ def test_what_many_ask_for_at_once_is_read_once() -> None:
 
 def test_what_was_read_is_forgotten_after_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
-    monkeypatch.setattr("app.dashboard.recent.time.monotonic", lambda: now)
+    monkeypatch.setattr("warpfold.app.dashboard.recent.time.monotonic", lambda: now)
     recent = Recent()
 
     async def ask(answer: int) -> int:

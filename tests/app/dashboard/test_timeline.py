@@ -1,6 +1,6 @@
 import pytest
 
-from app.dashboard.timeline import parts_of
+from warpfold.app.dashboard.timeline import parts_of
 
 
 def test_the_parts_of_a_bar_fill_it_and_are_as_wide_as_they_took() -> None:

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.config import Settings
 from tests.app.api import Api, running_api
+from warpfold.app.config import Settings
 
 LIMIT = 100_000
 

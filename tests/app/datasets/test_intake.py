@@ -4,9 +4,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.datasets.intake import Intake
-from app.errors import Invalid
-from kernels.dtypes import dtype_named
+from warpfold.app.datasets.intake import Intake
+from warpfold.app.errors import Invalid
+from warpfold.kernels.dtypes import dtype_named
 
 
 def npy(array: np.ndarray) -> bytes:

@@ -6,8 +6,8 @@ import httpx
 import numpy as np
 import pytest
 
-from kernels.exact import ExactState
-from kernels.ops import Terms
+from warpfold.kernels.exact import ExactState
+from warpfold.kernels.ops import Terms
 
 
 def state(values: Any, terms: Terms = Terms.VALUES, dtype: str = "float64") -> str:

@@ -5,11 +5,11 @@ from typing import Any
 import httpx
 import pytest
 
-from app.jobs.accuracy_spec import AccuracySpec, ThreeNumbersSpec
-from app.jobs.needs import ANY, GPU_FIRST
-from app.jobs.spec import job_spec
-from app.jobs.task_spec import needs
-from app.jobs.views import JobView
+from warpfold.app.jobs.accuracy_spec import AccuracySpec, ThreeNumbersSpec
+from warpfold.app.jobs.needs import ANY, GPU_FIRST
+from warpfold.app.jobs.spec import job_spec
+from warpfold.app.jobs.task_spec import needs
+from warpfold.app.jobs.views import JobView
 
 STUDY: dict[str, Any] = {"kind": "accuracy", "sizes": [1000, 100000]}
 

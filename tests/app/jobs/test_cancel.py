@@ -1,8 +1,8 @@
 import httpx
 
-from app.jobs import leases
-from app.jobs.states import Reason
 from tests.app.api import Api
+from warpfold.app.jobs import leases
+from warpfold.app.jobs.states import Reason
 
 
 def cancel(api: Api, job_id: str, user: str = "ann") -> httpx.Response:

@@ -1,9 +1,9 @@
 import httpx
 import pytest
 
-from app.jobs import leases
-from app.jobs.etags import matches
 from tests.app.api import Api
+from warpfold.app.jobs import leases
+from warpfold.app.jobs.etags import matches
 
 
 def etag(http: httpx.Client, job_id: str) -> str:

@@ -5,8 +5,8 @@ from typing import Any
 import httpx
 import pytest
 
-from app.jobs import families, outbox
 from tests.app.api import Api
+from warpfold.app.jobs import families, outbox
 
 BOTH = {
     "kind": "benchmark",

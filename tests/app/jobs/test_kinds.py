@@ -5,13 +5,13 @@ from typing import Any
 import httpx
 import pytest
 
-from app.jobs.benchmark_spec import BenchmarkSpec
-from app.jobs.cluster_spec import ClusterSpec
-from app.jobs.spec import job_spec
-from app.jobs.task_spec import needs, task_spec
-from app.jobs.views import JobView
-from app.results.benchmark import BenchmarkResult
 from tests.app.api import RESULT, Api
+from warpfold.app.jobs.benchmark_spec import BenchmarkSpec
+from warpfold.app.jobs.cluster_spec import ClusterSpec
+from warpfold.app.jobs.spec import job_spec
+from warpfold.app.jobs.task_spec import needs, task_spec
+from warpfold.app.jobs.views import JobView
+from warpfold.app.results.benchmark import BenchmarkResult
 
 BENCHMARK: dict[str, Any] = {"kind": "benchmark", "strategies": ["exact", "numpy"], "sizes": [1000, 1000000]}
 PUZZLE: dict[str, Any] = {"kind": "cluster", "puzzle": "advanced"}

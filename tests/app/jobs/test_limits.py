@@ -4,8 +4,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from app.config import Settings
 from tests.app.api import THREE_VALUES, Api, running_api
+from warpfold.app.config import Settings
 
 
 @pytest.fixture

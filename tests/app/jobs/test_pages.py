@@ -1,8 +1,8 @@
 import httpx
 import pytest
 
-from app.jobs.views import JobPage
 from tests.app.api import RESULT, Api
+from warpfold.app.jobs.views import JobPage
 
 
 def ids(response: httpx.Response) -> list[str]:

@@ -7,10 +7,10 @@ from uuid import UUID
 import httpx
 import pytest
 
-from app.jobs import families, leases, outbox
-from app.jobs.states import Reason
-from app.jobs.views import JobView
 from tests.app.api import RESULT, THREE_VALUES, Api
+from warpfold.app.jobs import families, leases, outbox
+from warpfold.app.jobs.states import Reason
+from warpfold.app.jobs.views import JobView
 
 TWO = {
     "kind": "preset",

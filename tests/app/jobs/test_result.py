@@ -3,9 +3,9 @@ import json
 import httpx
 import pytest
 
-from app.jobs import leases
-from app.jobs.states import Reason
 from tests.app.api import RESULT, Api
+from warpfold.app.jobs import leases
+from warpfold.app.jobs.states import Reason
 
 
 def test_a_result_is_what_the_worker_stored(api: Api, http: httpx.Client) -> None:

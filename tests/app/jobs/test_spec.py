@@ -3,10 +3,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from app.jobs.brief import BriefReduceSpec, BriefValues, brief_of
-from app.jobs.spec import job_spec
-from app.jobs.task_spec import needs
-from kernels.errors import InvalidInput
+from warpfold.app.jobs.brief import BriefReduceSpec, BriefValues, brief_of
+from warpfold.app.jobs.spec import job_spec
+from warpfold.app.jobs.task_spec import needs
+from warpfold.kernels.errors import InvalidInput
 
 VALUES = {"type": "values", "values": [1, 2], "dtype": "float32"}
 

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from app.jobs import leases, sse
 from tests.app.api import Api
 from tests.app.sse import Sent, events
+from warpfold.app.jobs import leases, sse
 
 
 @contextmanager
@@ -121,7 +121,7 @@ def test_a_cancel_request_is_an_event(api: Api, http: httpx.Client) -> None:
 
 
 def test_a_quiet_stream_is_kept_alive_by_comments(settings: object, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.jobs.endpoints.KEEP_ALIVE_S", 1)
+    monkeypatch.setattr("warpfold.app.jobs.endpoints.KEEP_ALIVE_S", 1)
     assert sse.KEEP_ALIVE_S == 15
     job_id = api.submit()
     with api.client().stream("GET", f"/v1/jobs/{job_id}/events") as response:

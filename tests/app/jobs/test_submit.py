@@ -5,8 +5,8 @@ from typing import Any
 import httpx
 import pytest
 
-from app.jobs.views import JobView
 from tests.app.api import THREE_VALUES, Api
+from warpfold.app.jobs.views import JobView
 
 
 def fields(response: httpx.Response) -> list[str]:

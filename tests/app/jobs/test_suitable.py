@@ -6,12 +6,12 @@ from uuid import UUID
 import pytest
 from sqlalchemy import Connection, select, update
 
-from app.config import Settings
-from app.db import BlockingDatabase
-from app.jobs.models import jobs, workers
-from app.jobs.needs import GANG_FIRST, GPU_FIRST
-from app.jobs.suitable import suits
 from tests.worker.ledger import Ledger
+from warpfold.app.config import Settings
+from warpfold.app.db import BlockingDatabase
+from warpfold.app.jobs.models import jobs, workers
+from warpfold.app.jobs.needs import GANG_FIRST, GPU_FIRST
+from warpfold.app.jobs.suitable import suits
 
 ALL = {"cpu", "cuda", "gang"}
 

@@ -1,6 +1,6 @@
 import pytest
 
-from app.jobs.summary import source_of, summary_of
+from warpfold.app.jobs.summary import source_of, summary_of
 
 
 @pytest.mark.parametrize(

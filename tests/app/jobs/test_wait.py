@@ -7,8 +7,8 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from app.jobs import leases
 from tests.app.api import THREE_VALUES, Api
+from warpfold.app.jobs import leases
 
 
 @contextmanager

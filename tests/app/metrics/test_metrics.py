@@ -3,16 +3,16 @@ from datetime import timedelta
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.counters.ended import count_ended
-from app.jobs import leases, outbox
-from app.jobs.leases import WorkerInfo
-from app.jobs.reading import Reading
-from app.jobs.states import Reason
-from app.quotas import holds
-from app.quotas.quota import Limits
-from app.results.measurement import Measurement
-from app.webhooks.message import new_secret
 from tests.app.api import WORKER, Api
+from warpfold.app.counters.ended import count_ended
+from warpfold.app.jobs import leases, outbox
+from warpfold.app.jobs.leases import WorkerInfo
+from warpfold.app.jobs.reading import Reading
+from warpfold.app.jobs.states import Reason
+from warpfold.app.quotas import holds
+from warpfold.app.quotas.quota import Limits
+from warpfold.app.results.measurement import Measurement
+from warpfold.app.webhooks.message import new_secret
 
 GPU = WorkerInfo("gpu1:cuda:0", "cuda:0", "cuda", "gpu1", 43, "0.1.0", {"name": "NVIDIA H200"})
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]

@@ -1,10 +1,10 @@
 import pytest
 
-from app.jobs.preset_spec import PresetSpec
-from app.presets import catalogue
-from app.presets.published import excerpt
-from app.reports.studies.by_preset import COMPARISONS
-from kernels.errors import InvalidInput
+from warpfold.app.jobs.preset_spec import PresetSpec
+from warpfold.app.presets import catalogue
+from warpfold.app.presets.published import excerpt
+from warpfold.app.reports.studies.by_preset import COMPARISONS
+from warpfold.kernels.errors import InvalidInput
 
 
 @pytest.mark.parametrize("name", catalogue.names())

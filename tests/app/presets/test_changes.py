@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from app.jobs.task_spec import TaskSpec, task_spec
-from app.presets.changes import Changes, LeftOut, changed
+from warpfold.app.jobs.task_spec import TaskSpec, task_spec
+from warpfold.app.presets.changes import Changes, LeftOut, changed
 
 BENCHMARK = {"kind": "benchmark", "strategies": ["numpy", "exact", "single_pass"][:2], "sizes": [10, 1000, 100000]}
 

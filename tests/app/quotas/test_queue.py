@@ -3,9 +3,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 
-from app.quotas import holds
-from app.quotas.quota import Limits
 from tests.app.api import THREE_VALUES, Api
+from warpfold.app.quotas import holds
+from warpfold.app.quotas.quota import Limits
 
 
 def submissions(api: Api, user: str, count: int, at_once: int) -> list[httpx.Response]:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import httpx
 
-from app.reports.__main__ import contents
-from app.reports.report import Report
 from tests.app.api import Api
 from tests.app.results.points import POINT
 from tests.app.results.studies import RUN
+from warpfold.app.reports.__main__ import contents
+from warpfold.app.reports.report import Report
 
 BENCHMARK = {"kind": "benchmark", "strategies": ["exact"], "sizes": [1000], "caches": ["cold"]}
 RESULT = {"cases": 2, "measured": 2, "skipped": 0, "failed": 0, "suspect": 0, "ceiling_gbps": 4650.0, "peak_gbps": None}
@@ -41,7 +41,7 @@ def test_a_benchmark_has_tables_and_pictures_of_its_points(api: Api, http: httpx
 def test_a_saved_report_becomes_markdown_with_its_pictures(api: Api, http: httpx.Client, tmp_path: Path) -> None:
     saved = tmp_path / "speed.json"
     saved.write_bytes(http.get(f"/v1/reports/{finished_benchmark(api, http)}").content)
-    command = [sys.executable, "-m", "app.reports", str(saved), "--out", str(tmp_path / "pages")]
+    command = [sys.executable, "-m", "warpfold.app.reports", str(saved), "--out", str(tmp_path / "pages")]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert said.strip() == str(tmp_path / "pages" / "speed.md")
     page = (tmp_path / "pages" / "speed.md").read_text()

@@ -4,12 +4,12 @@ from typing import Any
 import httpx
 import pytest
 
-from app.jobs import leases
-from app.jobs.states import Reason
-from app.reports.parts import Table
-from app.reports.report import Report
-from app.results.json_value import hex_of
 from tests.app.api import RESULT, Api
+from warpfold.app.jobs import leases
+from warpfold.app.jobs.states import Reason
+from warpfold.app.reports.parts import Table
+from warpfold.app.reports.report import Report
+from warpfold.app.results.json_value import hex_of
 
 EVIL = "</td><script>alert(1)</script>|`*[x](javascript:1)"
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.results.measurement import Measurement
+from warpfold.app.results.measurement import Measurement
 
 POINT = Measurement(
     kind="benchmark",

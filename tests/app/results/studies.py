@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from app.results.accuracy import AccuracyPoint, AccuracyResult
-from app.results.scaling import MessagePoint, ScalingPoint, ScalingResult
-from kernels.accuracy.point import BoundVerdict
-from kernels.outcome import Outcome
 from tests.app.api import RESULT
+from warpfold.app.results.accuracy import AccuracyPoint, AccuracyResult
+from warpfold.app.results.scaling import MessagePoint, ScalingPoint, ScalingResult
+from warpfold.kernels.accuracy.point import BoundVerdict
+from warpfold.kernels.outcome import Outcome
 
 RUN: dict[str, Any] = {
     "backend": "cuda",

@@ -3,8 +3,8 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from app.results.measurement import Measurement
 from tests.app.api import Api
+from warpfold.app.results.measurement import Measurement
 
 POINT = Measurement(
     kind="reduce",

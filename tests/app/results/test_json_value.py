@@ -4,9 +4,9 @@ import math
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from app.results.json_value import MAX_DIGITS, JsonValue, check_length, hex_of
-from kernels.errors import InvalidInput
-from kernels.ops import Value
+from warpfold.app.results.json_value import MAX_DIGITS, JsonValue, check_length, hex_of
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.ops import Value
 
 ADAPTER: TypeAdapter[Value] = TypeAdapter(JsonValue)
 

@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app.config import Settings
-from app.tracing.otlp import OtlpTracing
-from app.tracing.start import start_tracing
-from app.tracing.tracing import NoTracing
+from warpfold.app.config import Settings
+from warpfold.app.tracing.otlp import OtlpTracing
+from warpfold.app.tracing.start import start_tracing
+from warpfold.app.tracing.tracing import NoTracing
 
 NOWHERE = Settings(otlp_endpoint="http://127.0.0.1:9")
 
@@ -24,7 +24,7 @@ def test_without_an_endpoint_nothing_is_traced_and_nothing_loaded() -> None:
 def test_without_the_packages_it_says_how_to_get_them(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.delitem(sys.modules, "app.tracing.otlp")
+    monkeypatch.delitem(sys.modules, "warpfold.app.tracing.otlp")
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     assert isinstance(start_tracing(NOWHERE, "api"), NoTracing)
     assert "pip install 'warpfold[tracing]'" in capsys.readouterr().out

@@ -1,6 +1,6 @@
 import pytest
 
-from app.webhooks.addresses import is_public, names_private
+from warpfold.app.webhooks.addresses import is_public, names_private
 
 
 @pytest.mark.parametrize("address", ["8.8.8.8", "1.1.1.1", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"])

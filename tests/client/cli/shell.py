@@ -10,8 +10,8 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from client.cli import build
 from tests.client.service import Service
+from warpfold.client.cli import build
 
 _OURS = ("WARPFOLD", "XDG")
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 import typer.main
 
-from client.cli import build
-from client.cli.completion import complete_op
-from client.cli.server import COMMANDS as COMMANDS_OF_THE_SERVER
 from tests.client.cli.shell import Shell
+from warpfold.client.cli import build
+from warpfold.client.cli.completion import complete_op
+from warpfold.client.cli.server import COMMANDS as COMMANDS_OF_THE_SERVER
 
 COMMANDS: Any = typer.main.get_command(build())
 

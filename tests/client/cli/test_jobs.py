@@ -5,10 +5,10 @@ import signal
 
 import pytest
 
-from client.api import Client
-from client.cli.jobs import show_job
-from client.models import Job
 from tests.client.cli.shell import Shell, plain
+from warpfold.client.api import Client
+from warpfold.client.cli.jobs import show_job
+from warpfold.client.models import Job
 
 LONG = ("submit", "--generate", "normal", "--n", "68719476736")
 

@@ -10,7 +10,7 @@ from typing import TextIO
 
 import pytest
 
-from client.cli import output
+from warpfold.client.cli import output
 
 FULL = Path("/dev/full")
 
@@ -54,6 +54,6 @@ def test_a_reader_who_has_read_enough_hears_no_complaint(unbuffered: str) -> Non
 
 
 def _dry_run(stdout: TextIO, unbuffered: str) -> "subprocess.CompletedProcess[str]":
-    words = [sys.executable, "-m", "client", "submit", "--values", "1", "--dry-run"]
+    words = [sys.executable, "-m", "warpfold.client", "submit", "--values", "1", "--dry-run"]
     environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
     return subprocess.run(words, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False, env=environment)

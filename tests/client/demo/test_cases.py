@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 
-from client.demo.cases import NORMALS_HEX, cases
-from kernels.dtypes import DTYPES
-from kernels.generate import generate
-from kernels.source import GeneratedSource
+from warpfold.client.demo.cases import NORMALS_HEX, cases
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.generate import generate
+from warpfold.kernels.source import GeneratedSource
 
 
 def test_the_published_sum_of_ten_million_normals_is_the_correctly_rounded_one() -> None:

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_nothing_is_left_behind(tmp_path: Path, number: signal.Signals, code: int) -> None:
-    words = [sys.executable, "-m", "client.demo", "--slots", "cpu"]
+    words = [sys.executable, "-m", "warpfold.client.demo", "--slots", "cpu"]
     ours = {name: value for name, value in os.environ.items() if not name.startswith("WARPFOLD")}
     demo = subprocess.Popen(
         words,

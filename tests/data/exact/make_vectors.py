@@ -13,9 +13,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from kernels import reference
-from kernels.dtypes import DTYPES, DType
-from kernels.ops import OPS, NanPolicy, Terms
+from warpfold.kernels import reference
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.ops import OPS, NanPolicy, Terms
 
 FOLDER = Path(__file__).parent
 

@@ -14,15 +14,15 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.config import Settings
-from app.counters.ended import count_ended
-from app.jobs import leases
-from app.jobs.leases import WorkerInfo
-from app.jobs.reading import Reading
-from app.quotas import holds
-from app.quotas.quota import Limits
 from tests.app.api import running_api
 from tests.app.metrics.test_metrics import point
+from warpfold.app.config import Settings
+from warpfold.app.counters.ended import count_ended
+from warpfold.app.jobs import leases
+from warpfold.app.jobs.leases import WorkerInfo
+from warpfold.app.jobs.reading import Reading
+from warpfold.app.quotas import holds
+from warpfold.app.quotas.quota import Limits
 
 OPERATIONS = Path(__file__).parents[3] / "docs" / "operations"
 ALERTS = OPERATIONS / "prometheus-alerts.yml"

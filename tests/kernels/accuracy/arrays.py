@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from kernels.dtypes import DTYPES, DType
+from warpfold.kernels.dtypes import DTYPES, DType
 
 FLOATS = [DTYPES[name] for name in ("float16", "bfloat16", "float32", "float64")]
 

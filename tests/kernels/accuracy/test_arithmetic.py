@@ -2,9 +2,9 @@
 
 import pytest
 
-from kernels.accuracy.arithmetic import Arithmetic, Scheme, arithmetic_of
-from kernels.accuracy.methods import methods
-from kernels.accuracy.point import Case
+from warpfold.kernels.accuracy.arithmetic import Arithmetic, Scheme, arithmetic_of
+from warpfold.kernels.accuracy.methods import methods
+from warpfold.kernels.accuracy.point import Case
 
 N = 1000
 

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from kernels.accuracy import arrays as module
-from kernels.accuracy.arrays import Arrays
-from kernels.accuracy.permutations import permuted
-from kernels.cpu import memory
-from kernels.dtypes import DTYPES
-from kernels.errors import OutOfMemory
-from kernels.source import GeneratedSource
+from warpfold.kernels.accuracy import arrays as module
+from warpfold.kernels.accuracy.arrays import Arrays
+from warpfold.kernels.accuracy.permutations import permuted
+from warpfold.kernels.cpu import memory
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.errors import OutOfMemory
+from warpfold.kernels.source import GeneratedSource
 
 SOURCE = GeneratedSource("normal", 1000, (1 << 64) - 1, DTYPES["float32"])
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from kernels.accuracy import MAX_POINTS, Axes, method_named, methods, methods_on
-from kernels.catalog import strategies
-from kernels.errors import InvalidInput
+from warpfold.kernels.accuracy import MAX_POINTS, Axes, method_named, methods, methods_on
+from warpfold.kernels.catalog import strategies
+from warpfold.kernels.errors import InvalidInput
 
 GOOD: dict[str, Any] = {
     "methods": ("tree", "exact"),

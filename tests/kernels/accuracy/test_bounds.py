@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given
 from numpy.typing import NDArray
 
-from kernels.accuracy.arithmetic import Arithmetic, Scheme, arithmetic_of
-from kernels.accuracy.axes import OPS
-from kernels.accuracy.bounds import bound_of, gamma
-from kernels.accuracy.exactly import Truth, truth
-from kernels.accuracy.looped import looped
-from kernels.accuracy.point import Case
-from kernels.dtypes import DTYPES
-from kernels.errors import InvalidInput
-from kernels.operands import operands
-from kernels.ops import NanPolicy, op_named
-from kernels.source import ArraySource
 from tests.kernels.accuracy.arrays import arrays, row
+from warpfold.kernels.accuracy.arithmetic import Arithmetic, Scheme, arithmetic_of
+from warpfold.kernels.accuracy.axes import OPS
+from warpfold.kernels.accuracy.bounds import bound_of, gamma
+from warpfold.kernels.accuracy.exactly import Truth, truth
+from warpfold.kernels.accuracy.looped import looped
+from warpfold.kernels.accuracy.point import Case
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.operands import operands
+from warpfold.kernels.ops import NanPolicy, op_named
+from warpfold.kernels.source import ArraySource
 
 LOOPS = ("sequential", "reverse", "tree", "pairwise", "sorted_ascending", "sorted_descending", "kahan", "neumaier",
          "float64_accumulator")  # fmt: skip
@@ -28,7 +28,7 @@ FLOAT32 = DTYPES["float32"]
 
 
 def by_numpy(op: str, x: NDArray[Any], y: NDArray[Any] | None) -> float:
-    from kernels.cpu.strategies.numpy_ import reduce
+    from warpfold.kernels.cpu.strategies.numpy_ import reduce
 
     other = None if y is None else ArraySource(y)
     row_of_op = op_named(op)

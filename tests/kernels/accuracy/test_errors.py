@@ -3,7 +3,7 @@
 import math
 from fractions import Fraction
 
-from kernels.accuracy.errors import distance, relative, written
+from warpfold.kernels.accuracy.errors import distance, relative, written
 
 THIRD = Fraction(1, 3)
 

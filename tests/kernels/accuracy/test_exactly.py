@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from numpy.typing import NDArray
 
-from kernels.accuracy import exactly
-from kernels.accuracy.exactly import floor_log2, root, truth, ulp
-from kernels.dtypes import DTYPES
-from kernels.errors import InvalidInput
-from kernels.reference import nearest
 from tests.kernels.accuracy.arrays import arrays, fractions, row
+from warpfold.kernels.accuracy import exactly
+from warpfold.kernels.accuracy.exactly import floor_log2, root, truth, ulp
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.reference import nearest
 
 FLOAT64 = DTYPES["float64"]
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from numpy.typing import NDArray
 
-from kernels.accuracy import loops
-from kernels.accuracy.looped import looped
-from kernels.dtypes import DTYPES
 from tests.kernels.accuracy.arrays import arrays, row
+from warpfold.kernels.accuracy import loops
+from warpfold.kernels.accuracy.looped import looped
+from warpfold.kernels.dtypes import DTYPES
 
 
 def same(a: float, b: Any) -> bool:

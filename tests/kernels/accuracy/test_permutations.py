@@ -5,7 +5,7 @@ from itertools import permutations
 
 import numpy as np
 
-from kernels.accuracy.permutations import permuted
+from warpfold.kernels.accuracy.permutations import permuted
 
 
 def test_an_order_holds_every_element_once() -> None:

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels.accuracy import Axes, BoundVerdict, Case, Measured, Point, arrays, methods_on
-from kernels.accuracy.study import Repeats, run
-from kernels.cpu.backend import CpuBackend
-from kernels.dtypes import dtype_named
-from kernels.errors import CudaError, OutOfMemory
-from kernels.outcome import Outcome
-from kernels.source import GeneratedSource
+from warpfold.kernels.accuracy import Axes, BoundVerdict, Case, Measured, Point, arrays, methods_on
+from warpfold.kernels.accuracy.study import Repeats, run
+from warpfold.kernels.cpu.backend import CpuBackend
+from warpfold.kernels.dtypes import dtype_named
+from warpfold.kernels.errors import CudaError, OutOfMemory
+from warpfold.kernels.outcome import Outcome
+from warpfold.kernels.source import GeneratedSource
 
 AXES = Axes(("sequential", "tree", "numpy", "exact"), ("sum",), ("normal",), ("float32",), (1000,))
 TWICE = Repeats(permutations=3, runs=2)

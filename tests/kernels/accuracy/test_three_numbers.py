@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernels.accuracy.three_numbers import add_three
-from kernels.dtypes import DTYPES
+from warpfold.kernels.accuracy.three_numbers import add_three
+from warpfold.kernels.dtypes import DTYPES
 
 ONE = Fraction(1)
 

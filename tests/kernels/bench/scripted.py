@@ -5,15 +5,15 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import repeat
 
-from kernels.backend import Device
-from kernels.bench.axes import Cache
-from kernels.bench.ceiling import Ceiling
-from kernels.bench.conditions import Conditions
-from kernels.bench.measurement import Replay
-from kernels.bench.subject import Subject
-from kernels.errors import KernelError
-from kernels.ops import Value
-from kernels.source import Source
+from warpfold.kernels.backend import Device
+from warpfold.kernels.bench.axes import Cache
+from warpfold.kernels.bench.ceiling import Ceiling
+from warpfold.kernels.bench.conditions import Conditions
+from warpfold.kernels.bench.measurement import Replay
+from warpfold.kernels.bench.subject import Subject
+from warpfold.kernels.errors import KernelError
+from warpfold.kernels.ops import Value
+from warpfold.kernels.source import Source
 
 CEILING = Ceiling(1e12, 2e12, 4e12, 1 << 20)
 DEVICE = Device("cpu", "scripted", 0, 1 << 30, 1, None, None, ())

@@ -1,7 +1,7 @@
 import pytest
 
-from kernels.bench.axes import MAX_CASES, Axes, Cache, Case
-from kernels.errors import InvalidInput
+from warpfold.kernels.bench.axes import MAX_CASES, Axes, Cache, Case
+from warpfold.kernels.errors import InvalidInput
 
 
 def axes(**given: object) -> Axes:

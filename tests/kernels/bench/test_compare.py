@@ -1,7 +1,7 @@
 import pytest
 
-from kernels.bench.compare import Timed, ratio
-from kernels.bench.summary import Interval
+from warpfold.kernels.bench.compare import Timed, ratio
+from warpfold.kernels.bench.summary import Interval
 
 
 def test_twice_as_fast_is_two() -> None:

@@ -3,15 +3,15 @@ from itertools import cycle
 
 import pytest
 
-from kernels.bench.axes import Axes, Cache, Case
-from kernels.bench.engine import Point, run
-from kernels.bench.flags import Flag
-from kernels.bench.stopping import Ending, Rule
-from kernels.dtypes import dtype_named
-from kernels.errors import CudaError, InvalidInput, KernelError, OutOfMemory, Unavailable
-from kernels.outcome import Outcome
-from kernels.source import GeneratedSource, Source
 from tests.kernels.bench.scripted import ScriptedRig, ScriptedTimer
+from warpfold.kernels.bench.axes import Axes, Cache, Case
+from warpfold.kernels.bench.engine import Point, run
+from warpfold.kernels.bench.flags import Flag
+from warpfold.kernels.bench.stopping import Ending, Rule
+from warpfold.kernels.dtypes import dtype_named
+from warpfold.kernels.errors import CudaError, InvalidInput, KernelError, OutOfMemory, Unavailable
+from warpfold.kernels.outcome import Outcome
+from warpfold.kernels.source import GeneratedSource, Source
 
 RULE = Rule(min_samples=20, time_limit_s=1.0)
 RIGHT = {("sum", "exact"): 10.0, ("norm1", "exact"): 10.0}

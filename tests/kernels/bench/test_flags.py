@@ -1,10 +1,10 @@
 import pytest
 
-from kernels.bench.ceiling import Ceiling, memory_peak
-from kernels.bench.conditions import Conditions
-from kernels.bench.flags import Flag, flags_of
-from kernels.bench.stopping import Ending
-from kernels.bench.summary import summarise
+from warpfold.kernels.bench.ceiling import Ceiling, memory_peak
+from warpfold.kernels.bench.conditions import Conditions
+from warpfold.kernels.bench.flags import Flag, flags_of
+from warpfold.kernels.bench.stopping import Ending
+from warpfold.kernels.bench.summary import summarise
 
 H200 = Ceiling(measured=4.65e12, peak=4.9e12, cached=16.7e12, cache_bytes=60 << 20)
 GOOD = Conditions(clock_mhz=1980.0, others=0.0)

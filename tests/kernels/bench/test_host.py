@@ -7,17 +7,17 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from kernels.bench import Axes, Cache, Record, Rule, record_of, run
-from kernels.bench.host import HostRig
-from kernels.bench.host.observer import HostObserver
-from kernels.bench.host.system import cache_bytes
-from kernels.bench.host.timer import HostTimer
-from kernels.cores import usable_cores
-from kernels.cpu.backend import CpuBackend
-from kernels.dtypes import dtype_named
-from kernels.errors import InvalidInput, OutOfMemory
-from kernels.outcome import Outcome
-from kernels.source import ArraySource, GeneratedSource, Source
+from warpfold.kernels.bench import Axes, Cache, Record, Rule, record_of, run
+from warpfold.kernels.bench.host import HostRig
+from warpfold.kernels.bench.host.observer import HostObserver
+from warpfold.kernels.bench.host.system import cache_bytes
+from warpfold.kernels.bench.host.timer import HostTimer
+from warpfold.kernels.cores import usable_cores
+from warpfold.kernels.cpu.backend import CpuBackend
+from warpfold.kernels.dtypes import dtype_named
+from warpfold.kernels.errors import InvalidInput, OutOfMemory
+from warpfold.kernels.outcome import Outcome
+from warpfold.kernels.source import ArraySource, GeneratedSource, Source
 
 QUICK = Rule(target_rse=0.5, min_samples=3, max_samples=10, time_limit_s=1.0)
 

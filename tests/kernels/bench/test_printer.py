@@ -3,8 +3,8 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from kernels.bench.printer import duration, table
-from kernels.bench.record import Record
+from warpfold.kernels.bench.printer import duration, table
+from warpfold.kernels.bench.record import Record
 
 
 def text(*records: Record) -> str:

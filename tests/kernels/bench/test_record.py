@@ -2,14 +2,14 @@ from dataclasses import asdict
 
 import pytest
 
-from kernels.bench.axes import Axes, Cache
-from kernels.bench.engine import Point, run
-from kernels.bench.record import Record, case_of, record_of
-from kernels.bench.stopping import Rule
-from kernels.dtypes import dtype_named
-from kernels.errors import Unavailable
-from kernels.source import GeneratedSource
 from tests.kernels.bench.scripted import ScriptedRig, ScriptedTimer
+from warpfold.kernels.bench.axes import Axes, Cache
+from warpfold.kernels.bench.engine import Point, run
+from warpfold.kernels.bench.record import Record, case_of, record_of
+from warpfold.kernels.bench.stopping import Rule
+from warpfold.kernels.dtypes import dtype_named
+from warpfold.kernels.errors import Unavailable
+from warpfold.kernels.source import GeneratedSource
 
 
 def point(rig: ScriptedRig) -> Point:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernels.bench.stopping import Ending, Rule, Spread, ending
-from kernels.errors import InvalidInput
+from warpfold.kernels.bench.stopping import Ending, Rule, Spread, ending
+from warpfold.kernels.errors import InvalidInput
 
 SAMPLES = st.lists(st.floats(1e-9, 1e3), min_size=2, max_size=60)
 

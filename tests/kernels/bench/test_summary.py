@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernels.bench.summary import CONFIDENCE, Interval, median_interval, summarise
+from warpfold.kernels.bench.summary import CONFIDENCE, Interval, median_interval, summarise
 
 SAMPLES = st.lists(st.floats(1e-9, 1e3), min_size=1, max_size=80)
 

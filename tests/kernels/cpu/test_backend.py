@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernels import reference
-from kernels.cores import usable_cores
-from kernels.cpu.backend import CpuBackend
-from kernels.dtypes import DTYPES, DType
-from kernels.errors import InvalidInput, OutOfMemory
-from kernels.exact import ExactState
-from kernels.ops import INTEGER, OPS, NanPolicy, Op, Terms
-from kernels.source import ArraySource, GeneratedSource
 from tests.kernels.conformance import check_degrees_of_freedom, check_ops, same, source
 from tests.kernels.patterns import patterns
+from warpfold.kernels import reference
+from warpfold.kernels.cores import usable_cores
+from warpfold.kernels.cpu.backend import CpuBackend
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.errors import InvalidInput, OutOfMemory
+from warpfold.kernels.exact import ExactState
+from warpfold.kernels.ops import INTEGER, OPS, NanPolicy, Op, Terms
+from warpfold.kernels.source import ArraySource, GeneratedSource
 
 
 @pytest.fixture(scope="module")

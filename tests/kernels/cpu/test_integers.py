@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from kernels.cpu import integers
-from kernels.cpu.accumulator import accumulator
-from kernels.dtypes import DType
-from kernels.exact import ExactState
-from kernels.ops import Terms
 from tests.kernels.patterns import OTHERS
+from warpfold.kernels.cpu import integers
+from warpfold.kernels.cpu.accumulator import accumulator
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.exact import ExactState
+from warpfold.kernels.ops import Terms
 
 
 @pytest.mark.parametrize("dtype", OTHERS, ids=lambda dtype: dtype.name)

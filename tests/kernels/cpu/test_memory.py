@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from kernels.cpu import memory
-from kernels.errors import OutOfMemory
+from warpfold.kernels.cpu import memory
+from warpfold.kernels.errors import OutOfMemory
 
 
 def test_what_does_not_fit_is_refused_with_both_numbers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,15 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernels import reference
-from kernels.cpu.backend import CpuBackend
-from kernels.dtypes import DTYPES, DType
-from kernels.errors import InvalidInput
-from kernels.exact import ExactState, variance
-from kernels.ops import OPS, NanPolicy, Terms
-from kernels.source import ArraySource, GeneratedSource
 from tests.kernels.conformance import check_dots, same, source
 from tests.kernels.patterns import patterns
+from warpfold.kernels import reference
+from warpfold.kernels.cpu.backend import CpuBackend
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.exact import ExactState, variance
+from warpfold.kernels.ops import OPS, NanPolicy, Terms
+from warpfold.kernels.source import ArraySource, GeneratedSource
 
 KINDS = [(a, b) for a in DTYPES.values() for b in DTYPES.values() if a.is_float == b.is_float]
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kernels.cpu import integers, windows
-from kernels.cpu.pairs import pair_accumulator
-from kernels.dtypes import DTYPES, dtype_of
-from kernels.exact import ExactState, Flags
-from kernels.ops import Terms
 from tests.kernels.cpu.test_windows import in_window
+from warpfold.kernels.cpu import integers, windows
+from warpfold.kernels.cpu.pairs import pair_accumulator
+from warpfold.kernels.dtypes import DTYPES, dtype_of
+from warpfold.kernels.exact import ExactState, Flags
+from warpfold.kernels.ops import Terms
 
 LONG = windows.TILE32 + 77
 F32, F64 = DTYPES["float32"], DTYPES["float64"]

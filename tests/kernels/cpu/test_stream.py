@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kernels.cpu import stream
-from kernels.cpu.folds import fold_for
-from kernels.cpu.stream import MADE_PIECE, One, Two
-from kernels.dtypes import DTYPES, DType
-from kernels.errors import InvalidInput
-from kernels.ops import OPS, NanPolicy, Terms
-from kernels.source import ArraySource, GeneratedSource
+from warpfold.kernels.cpu import stream
+from warpfold.kernels.cpu.folds import fold_for
+from warpfold.kernels.cpu.stream import MADE_PIECE, One, Two
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.ops import OPS, NanPolicy, Terms
+from warpfold.kernels.source import ArraySource, GeneratedSource
 
 F32 = DTYPES["float32"]
 

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from kernels.cpu import windows
-from kernels.cpu.accumulator import Accumulator, accumulator
-from kernels.dtypes import DTYPES, DType
-from kernels.exact import ExactState, Flags
-from kernels.ops import Terms
 from tests.kernels.patterns import FLOATS, array_of_bits, patterns, reference_bytes
+from warpfold.kernels.cpu import windows
+from warpfold.kernels.cpu.accumulator import Accumulator, accumulator
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.exact import ExactState, Flags
+from warpfold.kernels.ops import Terms
 
 KINDS = [(Terms.VALUES, False), (Terms.VALUES, True), (Terms.PRODUCTS, False)]
 LONG = 3 * windows.TILE32 + 77

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kernels.cuda.compile import (
+from warpfold.kernels.cuda.compile import (
     ARCHITECTURES,
     CompileError,
     Resources,
@@ -16,7 +16,7 @@ from kernels.cuda.compile import (
     parse_resources,
     sources_of,
 )
-from kernels.errors import Unavailable
+from warpfold.kernels.errors import Unavailable
 
 SOURCE = """
 #include "scale.cuh"

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from kernels.cuda import compile_all
-from kernels.cuda.compile import Unit
-from kernels.cuda.compile_all import compile_cell, main
-from kernels.cuda.generator import generator_unit
-from kernels.cuda.matrix import Cell
-from kernels.dtypes import DTYPES
+from warpfold.kernels.cuda import compile_all
+from warpfold.kernels.cuda.compile import Unit
+from warpfold.kernels.cuda.compile_all import compile_cell, main
+from warpfold.kernels.cuda.generator import generator_unit
+from warpfold.kernels.cuda.matrix import Cell
+from warpfold.kernels.dtypes import DTYPES
 
 
 def test_an_unknown_architecture_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kernels.cuda.outcomes import Outcome, value_of
-from kernels.cuda.reductions import element, reduction_of
-from kernels.cuda.strategies import FAST, own_strategies
-from kernels.dtypes import DTYPES, DType
-from kernels.generate import DISTRIBUTIONS
-from kernels.generate import generate as generate_on_cpu
-from kernels.generate import plan as plan_of
-from kernels.ops import OPS, Op
-from kernels.source import GeneratedSource
 from tests.gpu.arrays import KINDS, data, numbers
 from tests.gpu.exactly import agrees, expected
 from tests.kernels.cuda import on_host
+from warpfold.kernels.cuda.outcomes import Outcome, value_of
+from warpfold.kernels.cuda.reductions import element, reduction_of
+from warpfold.kernels.cuda.strategies import FAST, own_strategies
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.generate import DISTRIBUTIONS
+from warpfold.kernels.generate import generate as generate_on_cpu
+from warpfold.kernels.generate import plan as plan_of
+from warpfold.kernels.ops import OPS, Op
+from warpfold.kernels.source import GeneratedSource
 
 pytestmark = pytest.mark.skipif(
     on_host.COMPILER is None or sys.platform != "linux", reason="needs g++ to build the device code for the host"

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from kernels.cuda.exact import LARGEST_SHARED, MOST_GPUS, SHAPES, Kind, Shape, limbs_of, states_of_limbs
-from kernels.cuda.exact.launches import most_added
-from kernels.cuda.exact.total import MOST_ADDED, carried
-from kernels.dtypes import DTYPES, DType
-from kernels.exact.state import ExactState
-from kernels.ops import Terms
 from tests.gpu.adversarial import ADVERSARIAL, adversarial
 from tests.kernels.cuda import on_host
+from warpfold.kernels.cuda.exact import LARGEST_SHARED, MOST_GPUS, SHAPES, Kind, Shape, limbs_of, states_of_limbs
+from warpfold.kernels.cuda.exact.launches import most_added
+from warpfold.kernels.cuda.exact.total import MOST_ADDED, carried
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.exact.state import ExactState
+from warpfold.kernels.ops import Terms
 
 FLOATS = tuple(SHAPES)
 

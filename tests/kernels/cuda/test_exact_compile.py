@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kernels.cuda.compile import ARCHITECTURES, compile_unit
-from kernels.cuda.exact import SHAPES, Kind, exact_unit, exact_units
-from kernels.dtypes import DTYPES
+from warpfold.kernels.cuda.compile import ARCHITECTURES, compile_unit
+from warpfold.kernels.cuda.exact import SHAPES, Kind, exact_unit, exact_units
+from warpfold.kernels.dtypes import DTYPES
 
 SMALL = 64 << 10  # shared memory a block, bytes: compute capability 7.5
 

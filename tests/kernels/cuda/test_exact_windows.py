@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from kernels.cuda.exact import Kind
-from kernels.dtypes import DTYPES, DType
 from tests.kernels.cuda import on_host
 from tests.kernels.cuda.test_exact import portable, states_of
+from warpfold.kernels.cuda.exact import Kind
+from warpfold.kernels.dtypes import DTYPES, DType
 
 Array = NDArray[Any]
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from kernels.cuda.feed import COPIED_BYTES, MADE_BYTES, carrier, piece_size
-from kernels.dtypes import DTYPES
-from kernels.source import ArraySource, GeneratedSource
+from warpfold.kernels.cuda.feed import COPIED_BYTES, MADE_BYTES, carrier, piece_size
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.source import ArraySource, GeneratedSource
 
 
 def test_a_piece_has_a_fixed_number_of_bytes() -> None:

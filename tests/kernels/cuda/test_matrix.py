@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from kernels.cuda.compile import ARCHITECTURES, Unit, compile_unit
-from kernels.cuda.generator import generator_unit
-from kernels.cuda.matrix import cells, matrix
-from kernels.cuda.strategies import FOLDER, own_strategies
-from kernels.dtypes import DTYPES
+from warpfold.kernels.cuda.compile import ARCHITECTURES, Unit, compile_unit
+from warpfold.kernels.cuda.generator import generator_unit
+from warpfold.kernels.cuda.matrix import cells, matrix
+from warpfold.kernels.cuda.strategies import FOLDER, own_strategies
+from warpfold.kernels.dtypes import DTYPES
 
 SINCE = {name: own.needs for name, own in own_strategies().items()}
 

@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from kernels.cuda.outcomes import NOWHERE, Outcome, value_of
-from kernels.dtypes import DTYPES
-from kernels.ops import OPS, Value
+from warpfold.kernels.cuda.outcomes import NOWHERE, Outcome, value_of
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.ops import OPS, Value
 
 
 def integer(value: int, first: int = 0) -> Outcome:

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from kernels.cuda import compile_all
-from kernels.cuda.compile import Resources, Unit
-from kernels.cuda.compile_all import main
-from kernels.cuda.matrix import Cell, matrix
-from kernels.cuda.resources import Change, Table, Usage, changes, read_table, updated, write_table
+from warpfold.kernels.cuda import compile_all
+from warpfold.kernels.cuda.compile import Resources, Unit
+from warpfold.kernels.cuda.compile_all import main
+from warpfold.kernels.cuda.matrix import Cell, matrix
+from warpfold.kernels.cuda.resources import Change, Table, Usage, changes, read_table, updated, write_table
 
 PLAIN, WIDE = ("plain", "sm_90"), ("wide<int, 2>", "sm_90")
 KNOWN = {PLAIN: None, WIDE: None}

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from kernels.catalog import EXACT, Strategy, backends_for, resolve
-from kernels.cuda.baselines import baselines
-from kernels.cuda.strategies import CUPY, FAST, FOLDER, cuda_strategies, own_strategies
-from kernels.cuda.strategies.own import SourceError, parse
-from kernels.dtypes import DTYPES
-from kernels.errors import InvalidInput
-from kernels.ops import OPS
+from warpfold.kernels.catalog import EXACT, Strategy, backends_for, resolve
+from warpfold.kernels.cuda.baselines import baselines
+from warpfold.kernels.cuda.strategies import CUPY, FAST, FOLDER, cuda_strategies, own_strategies
+from warpfold.kernels.cuda.strategies.own import SourceError, parse
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.ops import OPS
 
 GOOD = """// Adds things
 // up.

@@ -2,9 +2,9 @@
 
 import pytest
 
-from kernels.cuda.tuning import Launch, suited
-from kernels.dtypes import DTYPES
-from kernels.ops import OPS
+from warpfold.kernels.cuda.tuning import Launch, suited
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.ops import OPS
 
 H200 = 132
 

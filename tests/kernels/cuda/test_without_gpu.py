@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from kernels.cuda.device import visible_devices
-from kernels.cuda.launch import Gpu
-from kernels.errors import Unavailable
+from warpfold.kernels.cuda.device import visible_devices
+from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.errors import Unavailable
 
 NO_CUPY = importlib.util.find_spec("cupy") is None
 

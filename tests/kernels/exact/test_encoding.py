@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernels.exact import ExactState, Flags, StateError
-from kernels.exact.encoding import HEADER, MAX_DIGITS
-from kernels.exact.state import LARGEST
-from kernels.ops import Terms
+from warpfold.kernels.exact import ExactState, Flags, StateError
+from warpfold.kernels.exact.encoding import HEADER, MAX_DIGITS
+from warpfold.kernels.exact.state import LARGEST
+from warpfold.kernels.ops import Terms
 
 TERMS = st.sampled_from((Terms.VALUES, Terms.PRODUCTS))
 

@@ -8,12 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernels import reference
-from kernels.dtypes import DTYPES, DType
-from kernels.errors import InvalidInput
-from kernels.exact import ExactState, Flags, StateError, deviation, integer, mean, root, total, value_of, variance
-from kernels.ops import OPS, Terms
 from tests.kernels.patterns import FLOATS, array_of_bits, patterns
+from warpfold.kernels import reference
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.exact import (
+    ExactState,
+    Flags,
+    StateError,
+    deviation,
+    integer,
+    mean,
+    root,
+    total,
+    value_of,
+    variance,
+)
+from warpfold.kernels.ops import OPS, Terms
 
 F32, F64 = DTYPES["float32"], DTYPES["float64"]
 FINITE = st.sampled_from(FLOATS).flatmap(lambda d: st.tuples(st.just(d), patterns(d, finite=True).filter(bool)))

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernels.dtypes import DTYPES, DType
-from kernels.exact import ExactState, portable
-from kernels.ops import Terms
 from tests.kernels.patterns import array_of_bits, patterns, reference_bytes
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.exact import ExactState, portable
+from warpfold.kernels.ops import Terms
 
 DRAWN = st.sampled_from(list(DTYPES.values())).flatmap(lambda dtype: st.tuples(st.just(dtype), patterns(dtype)))
 
@@ -88,9 +88,9 @@ class Missing(importlib.abc.MetaPathFinder):
 
 sys.meta_path.insert(0, Missing())
 import numpy as np
-from kernels.exact import ExactState, variance
-from kernels.dtypes import DTYPES
-from kernels.ops import Terms
+from warpfold.kernels.exact import ExactState, variance
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.ops import Terms
 
 x = np.array([1e8, 1e8 + 1])
 print(ExactState.of(x).to_bytes().hex())

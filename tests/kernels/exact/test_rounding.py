@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernels import reference
-from kernels.dtypes import DTYPES, DType
-from kernels.exact import round_ratio, round_sqrt
 from tests.kernels.patterns import FLOATS
+from warpfold.kernels import reference
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.exact import round_ratio, round_sqrt
 
 DTYPE = st.sampled_from(FLOATS)
 BIG = st.integers(1, 2**200) | st.integers(1, 2**2200) | st.integers(1, 10)

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernels import reference
-from kernels.dtypes import DTYPES, DType
-from kernels.errors import InvalidInput
-from kernels.exact import ORIGIN, ExactState, Flags, StateError
-from kernels.ops import Terms
 from tests.kernels.patterns import array_of_bits, patterns
+from warpfold.kernels import reference
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.exact import ORIGIN, ExactState, Flags, StateError
+from warpfold.kernels.ops import Terms
 
 EVERY = st.sampled_from(list(DTYPES.values()))
 TERMS = st.sampled_from((Terms.VALUES, Terms.PRODUCTS))

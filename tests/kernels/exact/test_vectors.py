@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from kernels.dtypes import DTYPES
-from kernels.exact import ExactState, value_of
-from kernels.ops import INTEGER, OPS, Terms
 from tests.data.exact.make_vectors import FOLDER, documents
 from tests.kernels.patterns import array_of_bits
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.exact import ExactState, value_of
+from warpfold.kernels.ops import INTEGER, OPS, Terms
 
 NAMES = list(DTYPES)
 

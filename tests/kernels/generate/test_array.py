@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from kernels.dtypes import DTYPES
-from kernels.generate import DISTRIBUTIONS, array, generate, plan
-from kernels.source import GeneratedSource
 from tests.kernels.generate.formulas import bits
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.generate import DISTRIBUTIONS, array, generate, plan
+from warpfold.kernels.source import GeneratedSource
 
 N = 50_000
 PAIRS = [(row.name, dtype) for row in DISTRIBUTIONS.values() for dtype in row.dtypes]

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kernels.dtypes import DTYPES, DType
-from kernels.exact import ExactState
-from kernels.generate import DISTRIBUTIONS, generate
-from kernels.ops import Terms
-from kernels.source import GeneratedSource
 from tests.kernels.patterns import FLOATS
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.exact import ExactState
+from warpfold.kernels.generate import DISTRIBUTIONS, generate
+from warpfold.kernels.ops import Terms
+from warpfold.kernels.source import GeneratedSource
 
 N = 1_000_000
 

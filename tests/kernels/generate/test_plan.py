@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from kernels.dtypes import DTYPES
-from kernels.errors import InvalidInput
-from kernels.generate import DISTRIBUTIONS, Method, generate, plan
-from kernels.source import GeneratedSource
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.generate import DISTRIBUTIONS, Method, generate, plan
+from warpfold.kernels.source import GeneratedSource
 
 
 def source(name: str, dtype: str = "float32", n: int = 100, seed: int = 0, **parameters: float) -> GeneratedSource:

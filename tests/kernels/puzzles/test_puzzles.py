@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernels.cpu.backend import CpuBackend
-from kernels.cuda.compile import compile_unit
-from kernels.cuda.puzzles import SIZES, puzzle_unit
-from kernels.errors import InvalidInput
-from kernels.puzzles import Check, Puzzle, Shape, Solution, checks, solve
-from kernels.puzzles.model import model
-from kernels.puzzles.puzzle import elements
+from warpfold.kernels.cpu.backend import CpuBackend
+from warpfold.kernels.cuda.compile import compile_unit
+from warpfold.kernels.cuda.puzzles import SIZES, puzzle_unit
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.puzzles import Check, Puzzle, Shape, Solution, checks, solve
+from warpfold.kernels.puzzles.model import model
+from warpfold.kernels.puzzles.puzzle import elements
 
 F = np.float32
 SHAPES = (

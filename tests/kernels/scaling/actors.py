@@ -6,13 +6,13 @@ import time
 
 import numpy as np
 
-from kernels.errors import CudaError, OutOfMemory
-from kernels.exact import ExactState
-from kernels.ops import Terms
-from kernels.scaling.axes import Method
-from kernels.scaling.local_ranks import Sum, Timing
-from kernels.scaling.process import MakeRanks
-from kernels.source import GeneratedSource
+from warpfold.kernels.errors import CudaError, OutOfMemory
+from warpfold.kernels.exact import ExactState
+from warpfold.kernels.ops import Terms
+from warpfold.kernels.scaling.axes import Method
+from warpfold.kernels.scaling.local_ranks import Sum, Timing
+from warpfold.kernels.scaling.process import MakeRanks
+from warpfold.kernels.source import GeneratedSource
 
 
 class Actor:

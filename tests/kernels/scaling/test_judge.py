@@ -1,12 +1,12 @@
 import pytest
 
-from kernels.bench.summary import summarise
-from kernels.outcome import Outcome
-from kernels.scaling.axes import Algorithm, Method, Mode, Scaling
-from kernels.scaling.judge import Runs, judged, phases_of
-from kernels.scaling.local_ranks import Timing
-from kernels.scaling.records import MessageRecord
-from kernels.scaling.study import ArrayCase, MessageCase
+from warpfold.kernels.bench.summary import summarise
+from warpfold.kernels.outcome import Outcome
+from warpfold.kernels.scaling.axes import Algorithm, Method, Mode, Scaling
+from warpfold.kernels.scaling.judge import Runs, judged, phases_of
+from warpfold.kernels.scaling.local_ranks import Timing
+from warpfold.kernels.scaling.records import MessageRecord
+from warpfold.kernels.scaling.study import ArrayCase, MessageCase
 
 
 def case(scaling: Scaling = Scaling.STRONG, *, ranks: int = 2, n: int = 1000) -> ArrayCase:

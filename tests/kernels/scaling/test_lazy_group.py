@@ -3,15 +3,15 @@ from collections.abc import Mapping, Sequence
 import psutil
 import pytest
 
-from kernels.backend import Device
-from kernels.errors import CudaError, OutOfMemory, RankLost
-from kernels.outcome import Outcome
-from kernels.scaling.axes import Algorithm, Mode
-from kernels.scaling.commands import Sample
-from kernels.scaling.lazy_group import LazyGroup
-from kernels.scaling.process import MakeRanks
-from kernels.scaling.process_group import ProcessGroup
 from tests.kernels.scaling.actors import actors
+from warpfold.kernels.backend import Device
+from warpfold.kernels.errors import CudaError, OutOfMemory, RankLost
+from warpfold.kernels.outcome import Outcome
+from warpfold.kernels.scaling.axes import Algorithm, Mode
+from warpfold.kernels.scaling.commands import Sample
+from warpfold.kernels.scaling.lazy_group import LazyGroup
+from warpfold.kernels.scaling.process import MakeRanks
+from warpfold.kernels.scaling.process_group import ProcessGroup
 
 
 class Stage:

@@ -10,13 +10,13 @@ from functools import partial
 import psutil
 import pytest
 
-from kernels.dtypes import DTYPES
-from kernels.errors import CudaError, KernelError, OutOfMemory, RankLost
-from kernels.scaling.axes import Method
-from kernels.scaling.commands import Check, Load, PrepareMessage, Sample
-from kernels.scaling.process_group import ProcessGroup
-from kernels.source import GeneratedSource
 from tests.kernels.scaling.actors import Mirror, actors, fail_to_start, start_and_die
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.errors import CudaError, KernelError, OutOfMemory, RankLost
+from warpfold.kernels.scaling.axes import Method
+from warpfold.kernels.scaling.commands import Check, Load, PrepareMessage, Sample
+from warpfold.kernels.scaling.process_group import ProcessGroup
+from warpfold.kernels.source import GeneratedSource
 
 SOURCE = GeneratedSource("normal", 1000, 0, DTYPES["float32"], {})
 

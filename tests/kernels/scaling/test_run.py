@@ -5,19 +5,19 @@ from collections.abc import Mapping, Sequence
 import psutil
 import pytest
 
-from kernels import open_backend
-from kernels.backend import Backend, Device
-from kernels.bench.data import Data
-from kernels.dtypes import DTYPES
-from kernels.errors import RankLost
-from kernels.outcome import Outcome
-from kernels.scaling.axes import Algorithm, Method, Mode
-from kernels.scaling.cpu.placement import CpuPlacement
-from kernels.scaling.process import MakeRanks
-from kernels.scaling.records import ArrayRecord, Libraries, MessageRecord, Record
-from kernels.scaling.run import run
-from kernels.scaling.study import Study
 from tests.kernels.scaling.actors import actors
+from warpfold.kernels import open_backend
+from warpfold.kernels.backend import Backend, Device
+from warpfold.kernels.bench.data import Data
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.errors import RankLost
+from warpfold.kernels.outcome import Outcome
+from warpfold.kernels.scaling.axes import Algorithm, Method, Mode
+from warpfold.kernels.scaling.cpu.placement import CpuPlacement
+from warpfold.kernels.scaling.process import MakeRanks
+from warpfold.kernels.scaling.records import ArrayRecord, Libraries, MessageRecord, Record
+from warpfold.kernels.scaling.run import run
+from warpfold.kernels.scaling.study import Study
 
 
 class Cores(CpuPlacement):

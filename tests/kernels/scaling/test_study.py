@@ -3,10 +3,10 @@ from typing import Any
 
 import pytest
 
-from kernels.bench.data import Data
-from kernels.errors import InvalidInput
-from kernels.scaling.axes import Algorithm, Method, Mode, Scaling
-from kernels.scaling.study import ArrayCase, Study, shard
+from warpfold.kernels.bench.data import Data
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.scaling.axes import Algorithm, Method, Mode, Scaling
+from warpfold.kernels.scaling.study import ArrayCase, Study, shard
 
 
 @pytest.mark.parametrize(

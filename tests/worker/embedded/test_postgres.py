@@ -5,7 +5,7 @@ import psycopg
 import pytest
 
 from tests.servers import folder, kill, restart
-from worker.embedded import EmbeddedPostgres
+from warpfold.worker.embedded import EmbeddedPostgres
 
 
 def test_it_answers_once_started_and_is_gone_once_stopped() -> None:

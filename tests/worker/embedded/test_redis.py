@@ -6,8 +6,8 @@ import pytest
 import redis
 
 from tests.servers import kill
-from worker.embedded import EmbeddedRedis, ServerMissing
-from worker.embedded import redis as module
+from warpfold.worker.embedded import EmbeddedRedis, ServerMissing
+from warpfold.worker.embedded import redis as module
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from uuid import uuid4
 
 import pytest
 
-from app.results.accuracy import AccuracyPoint, AccuracyResult, ThreeNumbersResult
-from worker.execute import Kernels
-from worker.folders import Folders
-from worker.messages import Begun, Measured, News, Progress, Request
+from warpfold.app.results.accuracy import AccuracyPoint, AccuracyResult, ThreeNumbersResult
+from warpfold.worker.execute import Kernels
+from warpfold.worker.folders import Folders
+from warpfold.worker.messages import Begun, Measured, News, Progress, Request
 
 
 @pytest.fixture(scope="module")

@@ -8,12 +8,12 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from app.results.benchmark import BenchmarkResult
-from app.results.cluster import ClusterResult
-from app.results.reduce import ReduceResult
-from worker.execute import Kernels
-from worker.folders import Folders
-from worker.messages import Begun, Measured, News, Progress, Request
+from warpfold.app.results.benchmark import BenchmarkResult
+from warpfold.app.results.cluster import ClusterResult
+from warpfold.app.results.reduce import ReduceResult
+from warpfold.worker.execute import Kernels
+from warpfold.worker.folders import Folders
+from warpfold.worker.messages import Begun, Measured, News, Progress, Request
 
 QUICK = {"target_rse": 0.5, "min_samples": 2, "max_samples": 5, "time_limit_s": 1.0}
 

@@ -6,10 +6,10 @@ from uuid import uuid4
 
 import pytest
 
-from app.results.profile import ProfileResult
-from worker.execute import Kernels
-from worker.folders import Folders
-from worker.messages import News, Progress, Request
+from warpfold.app.results.profile import ProfileResult
+from warpfold.worker.execute import Kernels
+from warpfold.worker.folders import Folders
+from warpfold.worker.messages import News, Progress, Request
 
 
 @pytest.fixture(scope="module")

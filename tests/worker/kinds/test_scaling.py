@@ -6,11 +6,11 @@ from uuid import uuid4
 
 import pytest
 
-from app.results.scaling import ScalingResult
-from kernels.cores import usable_cores
-from worker.execute import Kernels
-from worker.folders import Folders
-from worker.messages import News, Progress, Request
+from warpfold.app.results.scaling import ScalingResult
+from warpfold.kernels.cores import usable_cores
+from warpfold.worker.execute import Kernels
+from warpfold.worker.folders import Folders
+from warpfold.worker.messages import News, Progress, Request
 
 STUDY = {
     "kind": "scaling",

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from worker.serve.process import Process, stop_all
+from warpfold.worker.serve.process import Process, stop_all
 
 STUBBORN = """
 import signal, time

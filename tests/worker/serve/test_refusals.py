@@ -24,9 +24,9 @@ def test_what_is_in_the_way_is_named(
     (tmp_path / "file").touch()
     ours = {name: value for name, value in os.environ.items() if not name.startswith("WARPFOLD")}
     done = subprocess.run(
-        [sys.executable, "-m", "worker.serve", "--port", "18099", "--slots", "cpu", *options],
+        [sys.executable, "-m", "warpfold.worker.serve", "--port", "18099", "--slots", "cpu", *options],
         cwd=tmp_path,
-        env={**ours, "PYTHONPATH": str(Path(__file__).parents[3]), **variables},
+        env={**ours, "PYTHONPATH": str(Path(__file__).parents[3] / "src"), **variables},
         capture_output=True,
         text=True,
         check=False,

@@ -7,10 +7,10 @@ import pytest
 import redis
 
 from tests.servers import kill
-from worker.embedded import EmbeddedRedis
-from worker.serve.bootstrap import Servers
-from worker.serve.supervisor import keep_alive
-from worker.stop import Stop
+from warpfold.worker.embedded import EmbeddedRedis
+from warpfold.worker.serve.bootstrap import Servers
+from warpfold.worker.serve.supervisor import keep_alive
+from warpfold.worker.stop import Stop
 
 
 @pytest.fixture

@@ -7,18 +7,18 @@ from uuid import UUID
 import pytest
 from standardwebhooks import Webhook
 
-from app.config import Settings
-from app.db import BlockingDatabase
-from app.jobs import leases, outbox
-from app.jobs.leases import WorkerInfo
-from app.jobs.states import Reason
-from app.webhooks import repository
-from app.webhooks.message import message_id, new_secret
-from app.webhooks.repository import Deliveries, State
 from tests.servers import Servers
 from tests.worker.ledger import Ledger
 from tests.worker.webhooks.receivers import Behaviour, answer, closed_port, drip, hang, receiver
-from worker.webhooks.sender import Sender
+from warpfold.app.config import Settings
+from warpfold.app.db import BlockingDatabase
+from warpfold.app.jobs import leases, outbox
+from warpfold.app.jobs.leases import WorkerInfo
+from warpfold.app.jobs.states import Reason
+from warpfold.app.webhooks import repository
+from warpfold.app.webhooks.message import message_id, new_secret
+from warpfold.app.webhooks.repository import Deliveries, State
+from warpfold.worker.webhooks.sender import Sender
 
 SECRET = new_secret()
 OK = answer(204)

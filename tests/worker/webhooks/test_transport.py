@@ -4,7 +4,7 @@ from collections.abc import Sequence
 import pytest
 
 from tests.worker.webhooks.receivers import answer, receiver
-from worker.webhooks.transport import AddressRefused, Guarded, Resolve, Transport, Unreachable
+from warpfold.worker.webhooks.transport import AddressRefused, Guarded, Resolve, Transport, Unreachable
 
 
 def names(*answers: Sequence[str]) -> tuple[Resolve, list[str]]:

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernels.cpu.folds import fold_for
-from kernels.cpu.folds.products import MAX_BITS, Product
-from kernels.dtypes import DTYPES, DType
-from kernels.errors import InvalidInput
-from kernels.ops import OPS, NanPolicy, Op
 from tests.kernels.patterns import array_of_bits, patterns
+from warpfold.kernels.cpu.folds import fold_for
+from warpfold.kernels.cpu.folds.products import MAX_BITS, Product
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.ops import OPS, NanPolicy, Op
 
 F64 = DTYPES["float64"]
 

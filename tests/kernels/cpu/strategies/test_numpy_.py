@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from kernels.cpu import memory
-from kernels.cpu.strategies import cpu_strategies, cpu_strategy
-from kernels.dtypes import DTYPES
-from kernels.errors import InvalidInput, OutOfMemory
-from kernels.operands import Operands
-from kernels.ops import OPS, NanPolicy, Terms, Value
-from kernels.source import ArraySource, GeneratedSource
+from warpfold.kernels.cpu import memory
+from warpfold.kernels.cpu.strategies import cpu_strategies, cpu_strategy
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.errors import InvalidInput, OutOfMemory
+from warpfold.kernels.operands import Operands
+from warpfold.kernels.ops import OPS, NanPolicy, Terms, Value
+from warpfold.kernels.source import ArraySource, GeneratedSource
 
 NUMPY = cpu_strategy("numpy")
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from kernels.catalog import strategies
-from kernels.cuda.baselines import baselines
-from kernels.cuda.baselines.build import BuildError, build
-from kernels.cuda.baselines.toolkit import Cccl, find_toolkit
-from kernels.errors import Unavailable
+from warpfold.kernels.catalog import strategies
+from warpfold.kernels.cuda.baselines import baselines
+from warpfold.kernels.cuda.baselines.build import BuildError, build
+from warpfold.kernels.cuda.baselines.toolkit import Cccl, find_toolkit
+from warpfold.kernels.errors import Unavailable
 
 DEFINES = {"PEER_CUB": "", "OP_SUM": "", "ELEMENT": "float", "RESULT": "float"}
 
@@ -41,7 +41,7 @@ def test_newer_cccl_is_preferred() -> None:
 
 
 def test_without_a_compiler_it_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kernels.cuda.baselines.toolkit._nvcc", lambda: None)
+    monkeypatch.setattr("warpfold.kernels.cuda.baselines.toolkit._nvcc", lambda: None)
     find_toolkit.cache_clear()
     try:
         with pytest.raises(Unavailable, match="nvcc, and there is none"):

@@ -8,12 +8,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from kernels.bench.conditions import Conditions
-from kernels.cuda.bench.gate import hold_unit
-from kernels.cuda.bench.observer import NvmlObserver
-from kernels.cuda.bench.reader import SHAPES, read_unit
-from kernels.cuda.compile import ARCHITECTURES, compile_unit
-from kernels.cuda.prepared import _pack
+from warpfold.kernels.bench.conditions import Conditions
+from warpfold.kernels.cuda.bench.gate import hold_unit
+from warpfold.kernels.cuda.bench.observer import NvmlObserver
+from warpfold.kernels.cuda.bench.reader import SHAPES, read_unit
+from warpfold.kernels.cuda.compile import ARCHITECTURES, compile_unit
+from warpfold.kernels.cuda.prepared import _pack
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

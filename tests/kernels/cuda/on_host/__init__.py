@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.cuda.compile import INCLUDE
-from kernels.cuda.exact import Kind
-from kernels.cuda.outcomes import WORDS, Outcome
-from kernels.cuda.reductions import element
-from kernels.dtypes import DType
-from kernels.generate import Plan
+from warpfold.kernels.cuda.compile import INCLUDE
+from warpfold.kernels.cuda.exact import Kind
+from warpfold.kernels.cuda.outcomes import WORDS, Outcome
+from warpfold.kernels.cuda.reductions import element
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.generate import Plan
 
 HERE = Path(__file__).parent
 COMPILER = shutil.which("g++")

@@ -1,11 +1,11 @@
 import pytest
 
-from kernels.cuda.compile import compile_unit
-from kernels.cuda.exact import SHAPES, Kind, exact_unit
-from kernels.cuda.profile.compiled import compiled_kernels
-from kernels.dtypes import DTYPES
-from kernels.errors import InvalidInput, Unavailable
-from kernels.ops import OPS
+from warpfold.kernels.cuda.compile import compile_unit
+from warpfold.kernels.cuda.exact import SHAPES, Kind, exact_unit
+from warpfold.kernels.cuda.profile.compiled import compiled_kernels
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.errors import InvalidInput, Unavailable
+from warpfold.kernels.ops import OPS
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from kernels.cuda.profile.counters import METRICS, count, parse
-from kernels.cuda.profile.records import Counters
-from kernels.errors import Unavailable
+from warpfold.kernels.cuda.profile.counters import METRICS, count, parse
+from warpfold.kernels.cuda.profile.records import Counters
+from warpfold.kernels.errors import Unavailable
 
 HEAD = '"ID","Kernel Name",' + ",".join(f'"{name}"' for name in METRICS)
 UNITS = '"","","ns","%","","%"'

@@ -5,11 +5,11 @@ from functools import partial
 
 import pytest
 
-from kernels.backend import Device
-from kernels.cuda.exact import MOST_GPUS
-from kernels.cuda.scaling.placement import CudaPlacement
-from kernels.cuda.scaling.ranks import CudaRanks
-from kernels.scaling.axes import Algorithm, Mode
+from warpfold.kernels.backend import Device
+from warpfold.kernels.cuda.exact import MOST_GPUS
+from warpfold.kernels.cuda.scaling.placement import CudaPlacement
+from warpfold.kernels.cuda.scaling.ranks import CudaRanks
+from warpfold.kernels.scaling.axes import Algorithm, Mode
 
 GPU = Device("cuda", "NVIDIA H200", 0, 140 << 30, 132, "9.0", "GPU-0", ())
 

@@ -4,8 +4,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from kernels.scaling.axes import Algorithm
-from kernels.scaling.cpu.allreduce import allreduce, ring, tree
+from warpfold.kernels.scaling.axes import Algorithm
+from warpfold.kernels.scaling.cpu.allreduce import allreduce, ring, tree
 
 
 @pytest.mark.parametrize("algorithm", Algorithm)

@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernels.exact import ExactState
-from kernels.ops import Terms
-from kernels.scaling.cpu.limbs import LIMBS, limbs_of, state_of
+from warpfold.kernels.exact import ExactState
+from warpfold.kernels.ops import Terms
+from warpfold.kernels.scaling.cpu.limbs import LIMBS, limbs_of, state_of
 
 EMPTY = ExactState.empty(Terms.VALUES)
 FLOATS = st.lists(st.floats(width=64), max_size=20)
