@@ -40,8 +40,7 @@ class BodyLimit:
         told += "." if scope["path"] in self._others else "; upload many values as a dataset, or generate them."
         # What is still on its way is not read: the connection ends with the answer.
         too_large = TooLarge(told, headers={"Connection": "close"})
-        declared = Headers(scope=scope).get("content-length", "")
-        if declared.isdecimal() and int(declared[:20]) > most:
+        if (declared_bytes(Headers(scope=scope)) or 0) > most:
             await problem_response(too_large)(scope, receive, send)
             return
         received = 0
@@ -56,6 +55,13 @@ class BodyLimit:
             return message
 
         await self._app(scope, limited, send)
+
+
+def declared_bytes(headers: Headers) -> int | None:
+    """How long a body is said to be, None if that is not said; of a number with many digits, as much as tells that it
+    is too large."""
+    declared = headers.get("content-length", "")
+    return int(declared.lstrip("0")[:20] or "0") if declared.isdecimal() else None
 
 
 async def known_parameters(user: User, request: Request) -> None:

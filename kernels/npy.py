@@ -1,6 +1,13 @@
-"""The head of a .npy file (NEP 1): what it says of the elements behind it. Nothing is ever unpickled."""
+"""The head of a .npy file (NEP 1): what it says of the elements behind it. Nothing is ever unpickled or evaluated.
+
+NumPy reads a head as a Python literal, whatever its length says and however deep it nests. A head is a stranger's here,
+so that a small grammar reads it: three names, a word of a dtype, a truth value and a tuple of lengths, all bounded.
+"""
 
 import io
+import re
+import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import Any, BinaryIO
@@ -11,7 +18,27 @@ from numpy.lib import format as npy
 from warpfold.kernels.dtypes import DType, dtype_of
 from warpfold.kernels.errors import InvalidInput
 
-_READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+MOST_HEAD_BYTES = 10_000
+"""The longest head that is read, without the 12 bytes before it: NumPy's own limit. 64 dimensions take 1,500 bytes."""
+
+_LENGTHS = {(1, 0): "<H", (2, 0): "<I"}
+_NAMES = ("descr", "fortran_order", "shape")
+_TRUTH = {"True": True, "False": False}
+_MOST_DIGITS = 20
+_MOST_DTYPE = 64
+_TOKEN = re.compile(
+    r"""[ \t\r\n\f]*(?:
+        [uU]?'(?P<single>[^'"\\\n]*)' | [uU]?"(?P<double>[^'"\\\n]*)"
+        | (?P<number>-?(?:0|[1-9][0-9]*))L?(?![0-9A-Za-z_.])
+        | (?P<truth>True|False)(?![0-9A-Za-z_.])
+        | (?P<mark>[{}()\[,:])
+        | (?P<end>\Z)
+    )""",
+    re.VERBOSE,
+)
+_NO_TUPLE = "the shape in its head is no tuple of whole numbers"
+_FIELD = re.compile(r"\(\s*[uU]?['\"]([^'\"\\]{1,64})['\"]")
+_MOST_FIELDS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,25 +57,145 @@ class Head:
 
 
 def read_head(file: BinaryIO) -> Head:
-    """The head at the start of `file`, which is left behind it.
+    """The head at the start of `file`, which is left behind it. At most MOST_HEAD_BYTES and 12 bytes are read.
 
     Raises InvalidInput for what is no array of numbers that can be reduced; its message continues a sentence that
     begins with the file's name.
     """
-    try:
-        version = npy.read_magic(file)
-        reader = _READERS.get(version)
-        if reader is None:
-            # Version 3.0 exists for structured dtypes with field names beyond Latin-1, and only for them.
-            raise ValueError("its version of the format is for records only")
-        shape, fortran_order, dtype = reader(file)
-    except OSError:
-        raise
-    except Exception as error:  # whatever a hostile header makes the parser raise
-        brief = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-        raise InvalidInput(f"is not a whole .npy file: {brief}") from None
+    text = _text(file)
+    descr, fortran_order, shape = _Parser(text).fields()
+    dtype = _dtype(descr)
     _check(shape, dtype)
     return Head(shape, fortran_order, dtype, file.tell())
+
+
+def _text(file: BinaryIO) -> str:
+    """The head as it is written, bounded before it is read."""
+    try:
+        version = npy.read_magic(file)
+    except ValueError as error:
+        raise _broken(str(error).splitlines()[0][:200]) from None
+    if version not in _LENGTHS:
+        # Version 3.0 exists for structured dtypes with field names beyond Latin-1, and only for them.
+        raise _broken("its version of the format is for records only")
+    width = struct.calcsize(_LENGTHS[version])
+    field = file.read(width)
+    if len(field) < width:
+        raise _broken("it ends within its head")
+    (length,) = struct.unpack(_LENGTHS[version], field)
+    if length > MOST_HEAD_BYTES:
+        raise _broken(f"its head claims {length} bytes, and that of an array of numbers has at most {MOST_HEAD_BYTES}")
+    written = file.read(length)
+    if len(written) < length:
+        raise _broken("it ends within its head")
+    return written.decode("latin-1")
+
+
+class _Parser:
+    """Reads `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }` in any order, with single or double quotes,
+    and the L behind the numbers of Python 2."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = self._split()
+        self._now: object = next(self._tokens, _Mark(""))
+
+    def fields(self) -> tuple[str, bool, tuple[int, ...]]:
+        found: dict[str, object] = {}
+        self._take("{")
+        while self._now != _Mark("}"):
+            name = self._next()
+            if not isinstance(name, str) or name not in _NAMES:
+                raise _broken(f"its head may hold {', '.join(_NAMES)} and nothing else")
+            if name in found:
+                raise _broken(f"its head says {name} twice")
+            self._take(":")
+            found[name] = self._value()
+            if self._now != _Mark("}"):
+                self._take(",")
+        self._take("}")
+        self._take("")
+        match found:
+            case {"descr": str(descr), "fortran_order": bool(order), "shape": tuple(shape)}:
+                return descr, order, shape
+            case {"descr": _, "fortran_order": _, "shape": _}:
+                raise _broken(
+                    "its head needs a dtype's name as descr, a truth value as fortran_order, a tuple as shape"
+                )
+        raise _broken(f"its head lacks {', '.join(name for name in _NAMES if name not in found)}")
+
+    def _value(self) -> object:
+        if self._now == _Mark("["):
+            names = _FIELD.findall(self._text)
+            more = ", …" if len(names) > _MOST_FIELDS else ""
+            raise InvalidInput(f"holds records with the fields {', '.join(names[:_MOST_FIELDS])}{more}, not numbers")
+        return self._lengths() if self._now == _Mark("(") else self._next()
+
+    def _lengths(self) -> tuple[int, ...]:
+        self._take("(")
+        lengths: list[int] = []
+        comma = True
+        while (token := self._next()) != _Mark(")"):
+            if not comma or not isinstance(token, int):
+                raise _broken(_NO_TUPLE)
+            lengths.append(token)
+            comma = self._now == _Mark(",")
+            if comma:
+                self._next()
+        if len(lengths) == 1 and not comma:
+            raise _broken(_NO_TUPLE)
+        return tuple(lengths)
+
+    def _next(self) -> object:
+        taken, self._now = self._now, next(self._tokens, _Mark(""))
+        return taken
+
+    def _take(self, mark: str) -> None:
+        if self._next() != _Mark(mark):
+            raise _broken("its head is not written as NumPy writes one")
+
+    def _split(self) -> Iterator[object]:
+        at = 0
+        while (found := _TOKEN.match(self._text, at)) is not None:
+            at = found.end()
+            match found.lastgroup:
+                case "number":
+                    yield _number(found["number"])
+                case "truth":
+                    yield _TRUTH[found["truth"]]
+                case "single" | "double":
+                    yield found[found.lastgroup]
+                case "mark":
+                    yield _Mark(found["mark"])
+                case _:
+                    return
+        raise _broken("its head is not written as NumPy writes one")
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """A bracket, comma or colon; empty at the end."""
+
+    sign: str
+
+
+def _number(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise InvalidInput(f"has an impossible shape, with a length of {len(digits)} digits")
+    return int(digits)
+
+
+def _dtype(descr: str) -> "np.dtype[Any]":
+    if len(descr) > _MOST_DTYPE:
+        raise _broken(f"its dtype has a name of {len(descr)} characters")
+    try:
+        return np.dtype(descr)
+    except Exception:  # whatever a hostile name makes NumPy raise
+        raise _broken(f"{descr!r} names no dtype") from None
+
+
+def _broken(why: str) -> InvalidInput:
+    return InvalidInput(f"is not a whole .npy file: {why}")
 
 
 def _check(shape: tuple[int, ...], dtype: "np.dtype[Any]") -> None:
@@ -56,6 +203,8 @@ def _check(shape: tuple[int, ...], dtype: "np.dtype[Any]") -> None:
         raise InvalidInput("holds pickled Python objects, which are never loaded")
     if dtype.names is not None:
         raise InvalidInput(f"holds records with the fields {', '.join(dtype.names)}, not numbers")
+    if dtype.subdtype is not None:
+        raise InvalidInput("holds an array in every element, not a number")
     if dtype.kind == "V" and dtype.isbuiltin != 2:  # 2: a registered dtype, such as bfloat16 where it kept its name
         raise InvalidInput(
             f"holds {dtype.itemsize} raw bytes an element: its dtype was lost, as NumPy does with bfloat16"

@@ -14,6 +14,7 @@ from warpfold.app.datasets.views import DatasetPage, DatasetView
 from warpfold.app.errors import Forbidden, Invalid, NotFound, TooLarge
 from warpfold.app.jobs.fields import DTypeName
 from warpfold.app.openapi import answers
+from warpfold.app.requests import declared_bytes
 from warpfold.kernels.dtypes import dtype_named
 
 PREFIX = "/v1/datasets"
@@ -56,12 +57,8 @@ async def upload(
     """Keep an array for `dataset` sources. The body is a .npy file, or with `dtype` the bare elements, which are kept
     as a .npy file of one dimension. An array is kept once however often it is uploaded; its id is the SHA-256 of the
     file. What does not come whole is not kept."""
-    declared = request.headers.get("content-length", "")
-    asked = Upload(
-        name=name,
-        raw=None if dtype is None else dtype_named(dtype),
-        declared=int(declared) if declared.isdecimal() else None,
-    )
+    raw = None if dtype is None else dtype_named(dtype)
+    asked = Upload(name=name, raw=raw, declared=declared_bytes(request.headers))
     kept, new = await service.upload(context, user, asked, request.stream())
     headers = {"Location": f"{PREFIX}/{kept.contents.id}"}
     return Response(DatasetView.of(kept).model_dump_json(), 201 if new else 200, headers, _JSON)

@@ -10,11 +10,11 @@ from warpfold.app.datasets.repository import Contents
 from warpfold.app.errors import Invalid
 from warpfold.kernels.dtypes import DType, dtype_of
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.npy import Head, head_of, is_npy, read_head
+from warpfold.kernels.npy import MOST_HEAD_BYTES, Head, head_of, is_npy, read_head
 
 _BARE = "; bare elements need their `dtype`"
-FIRST_BYTES = 1 << 17
-"""How much must be there, or be all there is, before the head of a .npy file can be judged: NumPy's are shorter."""
+FIRST_BYTES = MOST_HEAD_BYTES + 12
+"""How much must be there, or be all there is, before the head of a .npy file can be judged."""
 
 
 class Intake:
