@@ -12,6 +12,7 @@ SHOW_SECRETS = "show secrets"
 """The context of a dump that is to be sent to the service: any other leaves the secret out."""
 
 _SHORTEST, _LONGEST = 24, 64
+_LONGEST_LABEL, _LONGEST_NAME = 63, 253  # RFC 1035
 
 
 def _plain(url: HttpUrl) -> HttpUrl:
@@ -19,7 +20,24 @@ def _plain(url: HttpUrl) -> HttpUrl:
         raise ValueError("must not carry a user or a password: the signature says who sends")
     if url.fragment:
         raise ValueError("must not have a fragment: it would never be sent")
+    _check_host((url.host or "").removesuffix("."))
     return url
+
+
+def _check_host(host: str) -> None:
+    """A name that no name server could hold is refused here: looking it up would fail at every attempt."""
+    if host.startswith("["):  # an address of IPv6
+        return
+    longest = max(host.split("."), key=len)
+    if len(longest) > _LONGEST_LABEL:
+        raise ValueError(
+            f"has a part of {len(longest)} characters in its host name ({longest[:16]}…); names have at most "
+            f"{_LONGEST_LABEL} between dots"
+        )
+    if len(host) > _LONGEST_NAME:
+        raise ValueError(f"has a host name of {len(host)} characters; names have at most {_LONGEST_NAME}")
+    if "" in host.split("."):
+        raise ValueError("has a host name with nothing between two dots")
 
 
 def _secret(given: str) -> str:

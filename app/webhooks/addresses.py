@@ -3,15 +3,64 @@
 import ipaddress
 
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-_PRIVATE_TOO = (ipaddress.ip_network("64:ff9b:1::/48"), ipaddress.ip_network("fec0::/10"))  # not to every Python
-_EMBEDDING = (ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("::/96"))  # NAT64, IPv4-compatible
+# IANA's special-purpose registries, as far as what they hold is not for everybody to call. The lists of `ipaddress`
+# change with the releases of Python, and lack some of these in each so far.
+_PRIVATE_V4 = tuple(
+    map(
+        ipaddress.IPv4Network,
+        (
+            "0.0.0.0/8",
+            "10.0.0.0/8",
+            "100.64.0.0/10",
+            "127.0.0.0/8",
+            "169.254.0.0/16",
+            "172.16.0.0/12",
+            "192.0.0.0/24",
+            "192.0.2.0/24",
+            "192.88.99.0/24",
+            "192.168.0.0/16",
+            "198.18.0.0/15",
+            "198.51.100.0/24",
+            "203.0.113.0/24",
+            "224.0.0.0/3",  # multicast, reserved, broadcast
+        ),
+    )
+)
+_GLOBAL_V6 = ipaddress.IPv6Network("2000::/3")
+"""All that was ever given out for everybody. Loopback, link-local, unique local, site-local, multicast, segment
+routing's 5f00::/16, discard-only 100::/64 and local NAT64 64:ff9b:1::/48 lie outside."""
+_PRIVATE_V6 = tuple(
+    map(
+        ipaddress.IPv6Network,
+        (
+            "2001::/23",  # protocols, Teredo and ORCHID among them
+            "2001:db8::/32",
+            "3ffe::/16",  # the 6bone, given back
+            "3fff::/20",
+        ),
+    )
+)
+_EMBEDDING = tuple(
+    map(
+        ipaddress.IPv6Network,
+        (
+            "::/96",  # IPv4-compatible
+            "::ffff:0:0/96",  # IPv4-mapped
+            "::ffff:0:0:0/96",  # IPv4-translated
+            "64:ff9b::/96",  # NAT64
+        ),
+    )
+)
+_ISATAP = (0x00005EFE, 0x02005EFE)
 
 
 def is_public(address: str) -> bool:
-    """Whether a numeric address lies on the public internet: not private, loopback, link-local, shared, reserved or
-    multicast, and not one of those dressed up as IPv6."""
+    """Whether a numeric address lies on the public internet: not private, loopback, link-local, shared, reserved,
+    documentation's or multicast, and not one of those dressed up as IPv6. Raises ValueError for what is no address."""
     found = _undressed(ipaddress.ip_address(address.partition("%")[0]))
-    return found.is_global and not found.is_multicast and not any(found in network for network in _PRIVATE_TOO)
+    if isinstance(found, ipaddress.IPv4Address):
+        return found.is_global and not any(found in network for network in _PRIVATE_V4)
+    return found in _GLOBAL_V6 and found.is_global and not any(found in network for network in _PRIVATE_V6)
 
 
 def names_private(host: str) -> bool:
@@ -27,9 +76,9 @@ def names_private(host: str) -> bool:
 
 def _undressed(address: _Address) -> _Address:
     """The IPv4 address inside one of IPv6 that leads to it."""
-    if isinstance(address, ipaddress.IPv6Address):
-        inner = address.ipv4_mapped or address.sixtofour
-        if inner is None and any(address in network for network in _EMBEDDING):
-            inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-        return inner or address
-    return address
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    low = int(address) & 0xFFFFFFFF
+    if any(address in network for network in _EMBEDDING) or (int(address) >> 32) & 0xFFFFFFFF in _ISATAP:
+        return ipaddress.IPv4Address(low)
+    return address.sixtofour or address

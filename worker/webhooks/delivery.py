@@ -58,4 +58,4 @@ async def _post(transport: Transport, claimed: Claimed) -> int:
         "user-agent": f"warpfold/{version('warpfold')}",
         **signed_headers(claimed.secret, claimed.job.id, body, datetime.now(UTC)),
     }
-    return await transport.post(claimed.url, headers, body.encode())
+    return await transport.post(claimed.owner_id, claimed.url, headers, body.encode())

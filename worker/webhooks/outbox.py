@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Outbox:
-    """Runs units of work on threads of its own: the loop's look up names, and each may take long."""
+    """Runs units of work on threads of its own, so that the loop never waits for Postgres."""
 
     def __init__(self, database: BlockingDatabase, threads: ThreadPoolExecutor) -> None:
         self._database = database

@@ -21,9 +21,10 @@ from warpfold.app.webhooks import repository
 from warpfold.app.webhooks.repository import Claimed
 from warpfold.worker.backoff import Backoff
 from warpfold.worker.webhooks.delivery import NOTE_WITHIN_S, deliver
+from warpfold.worker.webhooks.lookups import Lookups
 from warpfold.worker.webhooks.outbox import Outbox
 from warpfold.worker.webhooks.schedule import DAY
-from warpfold.worker.webhooks.transport import Guarded, Transport
+from warpfold.worker.webhooks.transport import Transport
 
 log: FilteringBoundLogger = structlog.get_logger()
 
@@ -66,26 +67,29 @@ class Sender:
     async def _serve(self, outbox: Outbox) -> None:
         """Until stopped, whether Postgres is there or not."""
         self._loop = asyncio.get_running_loop()
-        backend = Guarded(allow_private=self._settings.webhook_allow_private)
+        transport = Transport(
+            Lookups().resolve,
+            allow_private=self._settings.webhook_allow_private,
+            timeout_s=self._settings.webhook_timeout_s,
+        )
         lost = Backoff()
-        async with Transport(backend, timeout_s=self._settings.webhook_timeout_s, at_once=_AT_ONCE) as transport:
-            while not self._stopping.is_set():
-                pause = self._settings.dispatch_interval_s
-                try:
-                    while len(self._under_way) < _AT_ONCE and (claimed := await self._claim(outbox)) is not None:
-                        task = asyncio.create_task(deliver(outbox, transport, self._schedule, claimed))
-                        self._under_way[task] = claimed.owner_id
-                        task.add_done_callback(self._done)
-                    lost.reset()
-                except SQLAlchemyError as error:  # away, or not migrated yet
-                    if not lost.failing:
-                        log.warning("the outbox of webhooks cannot be read", error=str(error).strip())
-                    pause = lost.next()
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(pause):
-                        await self._stopping.wait()
-            for task in self._under_way:
-                task.cancel()
+        while not self._stopping.is_set():
+            pause = self._settings.dispatch_interval_s
+            try:
+                while len(self._under_way) < _AT_ONCE and (claimed := await self._claim(outbox)) is not None:
+                    task = asyncio.create_task(deliver(outbox, transport, self._schedule, claimed))
+                    self._under_way[task] = claimed.owner_id
+                    task.add_done_callback(self._done)
+                lost.reset()
+            except SQLAlchemyError as error:  # away, or not migrated yet
+                if not lost.failing:
+                    log.warning("the outbox of webhooks cannot be read", error=str(error).strip())
+                pause = lost.next()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._stopping.wait()
+        for task in self._under_way:
+            task.cancel()
 
     async def _claim(self, outbox: Outbox) -> Claimed | None:
         busy = [owner for owner, count in Counter(self._under_way.values()).items() if count >= _OF_ONE_OWNER]

@@ -1,16 +1,13 @@
 """One POST to a stranger: to a public address only, within a time limit, following and reading nothing more."""
 
 import asyncio
-import socket
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import httpcore
 
 from warpfold.app.webhooks.addresses import is_public
-
-Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+from warpfold.worker.webhooks.lookups import Resolve
 
 
 class AddressRefused(Exception):
@@ -21,19 +18,15 @@ class Unreachable(Exception):
     """The receiver gave no answer; the message says why, in words for people."""
 
 
-async def resolve(host: str, port: int) -> Sequence[str]:
-    """The numeric addresses of a host. Raises OSError."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(address[0]) for *_, address in found]
-
-
 class Guarded(httpcore.AsyncNetworkBackend):
     """Connects to addresses that were looked at, by number: a name that changes its mind between look-up and
     connection (DNS rebinding) gains nothing."""
 
-    def __init__(self, *, allow_private: bool, resolve: Resolve = resolve) -> None:
+    def __init__(self, owner: int, resolve: Resolve, *, allow_private: bool) -> None:
+        """For a job of `owner`, the id of a user."""
         self._inner = httpcore.AnyIOBackend()
         self._allow_private = allow_private
+        self._owner = owner
         self._resolve = resolve
 
     async def connect_tcp(
@@ -44,7 +37,7 @@ class Guarded(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        found = await self._resolve(host, port)
+        found = await self._resolve(self._owner, host, port)
         allowed = [address for address in found if self._allow_private or is_public(address)]
         if not allowed:
             raise AddressRefused(f"{host} leads to a private address, which this server does not call")
@@ -61,35 +54,28 @@ class Guarded(httpcore.AsyncNetworkBackend):
 
 
 class Transport:
-    """Posts messages; several at once. To be used as a context, within one event loop."""
+    """Posts messages; several at once, within one event loop."""
 
-    def __init__(self, backend: httpcore.AsyncNetworkBackend, *, timeout_s: float, at_once: int) -> None:
-        # No connection is kept: a receiver gets a message now and then.
-        self._pool = httpcore.AsyncConnectionPool(
-            network_backend=backend, max_connections=at_once, max_keepalive_connections=0
-        )
+    def __init__(self, resolve: Resolve, *, allow_private: bool, timeout_s: float) -> None:
+        self._resolve = resolve
+        self._allow_private = allow_private
         self._timeout_s = timeout_s
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> int:
+    async def post(self, owner: int, url: str, headers: Mapping[str, str], body: bytes) -> int:
         """The status code of the answer. The time limit is for all of it, name look-up and a dripping answer included.
 
         Raises AddressRefused or Unreachable.
         """
+        # No connection is kept: a receiver gets a message now and then.
+        backend = Guarded(owner, self._resolve, allow_private=self._allow_private)
         try:
             async with (
                 asyncio.timeout(self._timeout_s),
-                self._pool.stream("POST", url, headers=list(headers.items()), content=body) as response,
+                httpcore.AsyncConnectionPool(network_backend=backend, max_connections=1) as pool,
+                pool.stream("POST", url, headers=list(headers.items()), content=body) as response,
             ):
                 return response.status
         except TimeoutError:
             raise Unreachable(f"the receiver did not answer within {self._timeout_s:g} s") from None
         except (httpcore.NetworkError, httpcore.ProtocolError, OSError) as error:
             raise Unreachable(f"the receiver cannot be reached: {str(error) or type(error).__name__}") from None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self._pool.aclose()

@@ -3,7 +3,22 @@ import pytest
 from warpfold.app.webhooks.addresses import is_public, names_private
 
 
-@pytest.mark.parametrize("address", ["8.8.8.8", "1.1.1.1", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "8.8.8.8",
+        "1.1.1.1",
+        "192.0.1.1",
+        "192.88.98.255",
+        "192.88.100.1",
+        "2606:4700::1111",
+        "2a00:1450:4001::1",
+        "3ffd::1",
+        "::ffff:8.8.8.8",
+        "64:ff9b::808:808",
+        "2002:808:808::1",
+    ],
+)
 def test_what_anybody_can_call_is_public(address: str) -> None:
     assert is_public(address)
 
@@ -34,6 +49,30 @@ def test_what_anybody_can_call_is_public(address: str) -> None:
         "::127.0.0.1",
         "::10.0.0.1",
         "fec0::1",
+        "192.0.0.1",
+        "192.0.0.9",
+        "192.0.0.170",
+        "192.88.99.1",
+        "192.0.2.1",
+        "240.0.0.1",
+        "3fff::1",
+        "3fff:fff:ffff::1",
+        "5f00::1",
+        "100::1",
+        "2001::1",
+        "2001:db8::1",
+        "3ffe::1",
+        "4000::1",
+        "::ffff:192.0.0.8",
+        "::ffff:192.88.99.1",
+        "::ffff:0:127.0.0.1",
+        "::ffff:0:10.0.0.1",
+        "64:ff9b::192.88.99.1",
+        "64:ff9b::c000:1",
+        "2002:c058:6301::1",
+        "2002:c000:1::",
+        "2606:4700:0:1:0:5efe:10.0.0.1",
+        "2606:4700:0:1:200:5efe:127.0.0.1",
     ],
 )
 def test_private_addresses_are_not_however_they_are_dressed(address: str) -> None:

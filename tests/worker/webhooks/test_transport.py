@@ -4,14 +4,15 @@ from collections.abc import Sequence
 import pytest
 
 from tests.worker.webhooks.receivers import answer, receiver
-from warpfold.worker.webhooks.transport import AddressRefused, Guarded, Resolve, Transport, Unreachable
+from warpfold.worker.webhooks.lookups import Resolve
+from warpfold.worker.webhooks.transport import AddressRefused, Transport, Unreachable
 
 
 def names(*answers: Sequence[str]) -> tuple[Resolve, list[str]]:
     """A name server that gives these answers one after another, and what it was asked."""
     asked: list[str] = []
 
-    async def resolve(host: str, port: int) -> Sequence[str]:
+    async def resolve(owner: int, host: str, port: int) -> Sequence[str]:
         asked.append(host)
         return answers[len(asked) - 1]
 
@@ -20,9 +21,8 @@ def names(*answers: Sequence[str]) -> tuple[Resolve, list[str]]:
 
 def post(url: str, resolve: Resolve, *, allow_private: bool, timeout_s: float = 60.0) -> int:
     async def once() -> int:
-        backend = Guarded(allow_private=allow_private, resolve=resolve)
-        async with Transport(backend, timeout_s=timeout_s, at_once=1) as transport:
-            return await transport.post(url, {"x": "y"}, b"{}")
+        transport = Transport(resolve, allow_private=allow_private, timeout_s=timeout_s)
+        return await transport.post(1, url, {"x": "y"}, b"{}")
 
     return asyncio.run(once())
 
@@ -54,7 +54,7 @@ def test_of_several_addresses_the_next_is_tried() -> None:
 
 
 def test_a_name_that_does_not_exist_is_unreachable() -> None:
-    async def resolve(host: str, port: int) -> Sequence[str]:
+    async def resolve(owner: int, host: str, port: int) -> Sequence[str]:
         raise OSError("Name or service not known")
 
     with pytest.raises(Unreachable, match="not known"):
