@@ -17,7 +17,7 @@ _IDLE_S = 150
 """How long an idle connection stays open: longer than proxies keep theirs (Caddy two minutes, nginx and balancers one).
 Who closes first may meet the next request on its way, and a submission that meets that is a 502."""
 
-cli = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+cli = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
 @cli.command()

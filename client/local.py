@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from warpfold.client.packages import installed
 from warpfold.kernels import AUTO, EXACT, ArraySource, InvalidInput, Reduction, Unavailable, empty_value, open_backend
 from warpfold.kernels.exact import ORIGIN, ExactState, value_of
+from warpfold.kernels.extras import install
 from warpfold.kernels.operands import Operands, operands
 from warpfold.kernels.ops import NanPolicy, Op, op_named
 
@@ -35,7 +36,7 @@ def reduce(
     row = op_named(op)
     taken = operands(row, first, second, ddof)
     if row.terms not in ORIGIN or strategy not in (AUTO, EXACT) or policy is not NanPolicy.PROPAGATE:
-        raise Unavailable(f"{op} needs the server's packages here: pip install 'warpfold[server]'")
+        raise Unavailable(f"{op} needs the server's packages here: {install('server')}")
     return _portable(row, taken, array.reshape(-1), None if other is None else other.reshape(-1))
 
 

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Column
 
 from warpfold.client.jobs import Follow
 from warpfold.client.models import Job
@@ -22,7 +23,7 @@ def bar(wanted: bool | None) -> Iterator[Follow | None]:
         SpinnerColumn(),
         TextColumn("{task.description}"),
         BarColumn(bar_width=30),
-        TextColumn("{task.fields[state]}"),
+        TextColumn("{task.fields[state]}", markup=False, table_column=Column(overflow="fold")),
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:

@@ -11,6 +11,7 @@ import httpx
 from warpfold.client import html
 from warpfold.client.exchange import Call, Steps, one, pages
 from warpfold.client.models import Answer
+from warpfold.kernels.extras import install
 
 if TYPE_CHECKING:
     import pandas
@@ -113,19 +114,19 @@ class Results(Sequence[Measurement]):
     def to_arrow(self) -> "pyarrow.Table":
         """The rows as an Arrow table with the columns and types of the service's Parquet export.
 
-        Raises ImportError without pyarrow: `pip install 'warpfold[frames]'`.
+        Raises ImportError without pyarrow, which the extra `frames` brings.
         """
         try:
             import pyarrow
         except ImportError as error:
-            raise ImportError("data frames need pyarrow: pip install 'warpfold[frames]'") from error
+            raise ImportError(f"data frames need pyarrow: {install('frames')}") from error
         schema = pyarrow.schema(
             [(name, _arrow_type(pyarrow, field.annotation)) for name, field in Measurement.model_fields.items()]
         )
         return pyarrow.Table.from_pylist([row.model_dump() for row in self.rows], schema=schema)
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """The rows as a pandas data frame. Raises ImportError without pandas: `pip install 'warpfold[frames]'`."""
+        """The rows as a pandas data frame. Raises ImportError without pandas, which `frames` brings."""
         return self.to_arrow().to_pandas()
 
     def _repr_html_(self) -> str:

@@ -22,7 +22,7 @@ from warpfold.worker.leadership import KEY
 _WITHIN_S = 3.0
 
 
-cli = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+cli = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
 class Part(StrEnum):

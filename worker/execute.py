@@ -153,6 +153,7 @@ class Kernels:
             device_uuid=self._device.uuid,
             driver=self._device.versions.get("driver"),
             host=self._origin.host[:64],
+            value=repr(reduction.value),
         )
 
     def _provenance(self, spec: TaskSpec, request: Request) -> Provenance:

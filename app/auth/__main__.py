@@ -3,23 +3,24 @@ of the service that runs on WARPFOLD_DATA_DIR (.warpfold by default)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 from sqlalchemy.exc import OperationalError
 
 from warpfold.app.auth.names import checked_label, checked_name
 from warpfold.app.auth.repository import Role, RoleMismatch, create_token, list_tokens, revoke_token
 from warpfold.app.config import load_settings
 from warpfold.app.db import BlockingDatabase, first_line
+from warpfold.app.terminal import table
 
 cli = typer.Typer(
     help="Create, list and revoke access tokens.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
 
 
@@ -45,13 +46,21 @@ def create(
 @cli.command("list")
 def show() -> None:
     """List all tokens, the revoked among them."""
-    table = Table("id", "user", "role", "token", "label", "created", "revoked", box=None)
     with _database() as database:
-        for one in database.run(list_tokens):
-            revoked = f"{one.revoked_at:%Y-%m-%d %H:%M}" if one.revoked_at else ""
-            made = f"{one.created_at:%Y-%m-%d %H:%M}"
-            table.add_row(str(one.id), one.user, one.role.value, f"{one.hint}…", one.label, made, revoked)
-    Console(markup=False).print(table)
+        found = database.run(list_tokens)
+    rows = (
+        (
+            str(one.id),
+            one.user,
+            one.role.value,
+            f"{one.hint}…",
+            one.label,
+            _minute(one.created_at),
+            _minute(one.revoked_at),
+        )
+        for one in found
+    )
+    table(("id", "user", "role", "token", "label", "created", "revoked"), rows, right=("id",), fold="label")
 
 
 @cli.command()
@@ -61,6 +70,10 @@ def revoke(token_id: Annotated[int, typer.Argument(metavar="ID", help="From the 
         if not database.run(revoke_token, token_id):
             _fail(f"there is no token {token_id} in force")
     typer.echo(f"Token {token_id} is revoked.")
+
+
+def _minute(moment: datetime | None) -> str:
+    return "" if moment is None else f"{moment:%Y-%m-%d %H:%M}"
 
 
 @contextmanager

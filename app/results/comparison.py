@@ -33,8 +33,23 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
+    """Case by case, with what was left out."""
+
     compared: Sequence[Compared]
     left_out: Sequence[LeftOut]
+
+    @property
+    def speedup(self) -> float | None:
+        """The geometric mean of the ratios; None for none."""
+        return statistics.geometric_mean([one.ratio.value for one in self.compared]) if self.compared else None
+
+    @property
+    def differs(self) -> bool:
+        """Whether the mean tells a difference: a case has one, and none has one that points the other way. Whoever
+        shows a mean or a ratio of a case stresses it only where it `differs`."""
+        mean = self.speedup
+        shown = [one.ratio.value for one in self.compared if one.ratio.differs]
+        return mean is not None and bool(shown) and all((value > 1) == (mean > 1) for value in shown)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,5 @@
 """What the api says of points against points."""
 
-import statistics
 from uuid import UUID
 
 from pydantic import BaseModel, Field
@@ -105,14 +104,17 @@ class ComparisonView(BaseModel):
     items: list[ComparedView]
     left_out: list[LeftOutView]
     speedup: float | None = Field(description="geometric mean over the items; null for none")
+    speedup_differs: bool = Field(
+        description="the mean tells a difference: an item differs from 1, and none differs the other way"
+    )
 
     @classmethod
     def of(cls, comparison: Comparison) -> "ComparisonView":
-        values = [one.ratio.value for one in comparison.compared]
         return cls(
             items=[ComparedView.of(one) for one in comparison.compared],
             left_out=[LeftOutView.of(one) for one in comparison.left_out],
-            speedup=statistics.geometric_mean(values) if values else None,
+            speedup=comparison.speedup,
+            speedup_differs=comparison.differs,
         )
 
 

@@ -10,8 +10,8 @@ class Measurement:
 
     `n` counts elements, `bytes` what was read of them, `samples` how many runs the times stand for; times are in
     milliseconds. The fields from `cache` on are those of a benchmark's `kernels.bench.Record`, where they are
-    described; a reduction leaves them at their defaults. `outcome` is measured, skipped or failed, `reason` why; only
-    a measured point has times.
+    described; a reduction has its value and leaves the others at their defaults. `value` is written by repr. `outcome`
+    is measured, skipped or failed, `reason` why; only a measured point has times.
     """
 
     kind: str

@@ -56,7 +56,7 @@ class MeasurementView(BaseModel):
     throttle: list[str] = Field(description="what held clocks down")
     others: float | None = Field(description="other processes on the GPU; on a CPU, logical cores kept busy by others")
     flags: list[str] = Field(description="throttled, contended, unconverged, suspect")
-    value: str | None = Field(description="that the strategy gave")
+    value: str | None = Field(description="that the strategy gave, exactly, as Python writes it: 1e+16, nan, inf, True")
     relative_error: float | None = Field(description="against the exact value")
     distinct_values: int | None = Field(description="results of 8 runs: 1 where it is deterministic")
     correctly_rounded: bool | None

@@ -5,6 +5,7 @@ from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.config import Settings
 from warpfold.app.tracing.tracing import NoTracing, Tracing
+from warpfold.kernels.extras import install
 
 log: FilteringBoundLogger = structlog.get_logger()
 
@@ -17,7 +18,7 @@ def start_tracing(settings: Settings, role: str, **process: str) -> Tracing:
     try:
         from warpfold.app.tracing.otlp import OtlpTracing
     except ImportError as error:
-        log.warning("no traces: pip install 'warpfold[tracing]'", missing=error.name)
+        log.warning(f"no traces: {install('tracing')}", missing=error.name)
         return NoTracing()
     named = {f"warpfold.{name}": value for name, value in process.items()}
     return OtlpTracing(settings.otlp_endpoint, {"service.name": f"warpfold-{role}", **named})

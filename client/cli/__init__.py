@@ -1,5 +1,6 @@
 """The `warpfold` command line."""
 
+import shutil
 import sys
 from contextlib import suppress
 from importlib.metadata import version
@@ -11,6 +12,9 @@ from warpfold.client.cli import access, catalogue, datasets, doctor, jobs, reduc
 from warpfold.client.cli.exits import Exit
 from warpfold.client.cli.server import register_server_commands
 from warpfold.client.cli.session import Session, fail
+
+_COLUMNS = 80
+"""From so many on, help is in columns."""
 
 
 def _print_version(wanted: bool) -> None:
@@ -28,6 +32,8 @@ def build() -> typer.Typer:
         "6 not installed.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
+        # Its columns would cut the names of options where there is little room; plain text does not.
+        rich_markup_mode="rich" if shutil.get_terminal_size().columns >= _COLUMNS else None,
     )
 
     @app.callback()

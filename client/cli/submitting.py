@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 import yaml
+from rich.markup import escape
 
 from warpfold.client.api import Client, LiveJob
 from warpfold.client.cli import output
@@ -23,7 +24,7 @@ warpfold submit --values '1e8 1 -1e8' --dtype float32 --wait
 
 warpfold submit job.yaml --set priority=high
 
-warpfold submit --kind benchmark --set 'strategies=\\[exact, numpy]' --set 'sizes=\\[1000, 1000000]'"""
+warpfold submit --kind benchmark --set 'strategies=[exact, numpy]' --set 'sizes=[1000, 1000000]'"""
 
 Set = Annotated[
     list[str] | None,
@@ -36,7 +37,8 @@ Wait = Annotated[bool, typer.Option("--wait", "-w", help="Wait for the end, and 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to `app`."""
-    app.command(rich_help_panel=_PANEL, epilog=_SUBMIT_EXAMPLES)(submit)
+    examples = escape(_SUBMIT_EXAMPLES) if app.rich_markup_mode == "rich" else _SUBMIT_EXAMPLES
+    app.command(rich_help_panel=_PANEL, epilog=examples)(submit)
     app.command(rich_help_panel=_PANEL, epilog="Example: warpfold run p05-task1 --wait")(run)
 
 

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.table import Column
+from rich.text import Text
 
+from warpfold.app.terminal import console, table
 from warpfold.client.api import Client
 from warpfold.client.demo.cases import Case, cases
 from warpfold.client.demo.service import StartFailed, running_service
@@ -59,17 +59,20 @@ def run_case(client: Client, case: Case, show: Progress, line: TaskID) -> Outcom
     )
 
 
-def table_of(outcomes: Sequence[Outcome]) -> Table:
-    """The outcomes as a table for people."""
-    table = Table(title="Warpfold demo", caption="kernel / total in milliseconds", show_lines=True)
-    for heading in ("job", "answer", "expected", "", "ran as", "ms"):
-        table.add_column(heading, overflow="fold")
-    for one in outcomes:
-        expected = f"refused: {one.case.refused_field}" if one.case.refused_field else str(one.case.expected)
-        title = one.case.title + (f"\n[dim]{escape(one.case.remark)}[/dim]" if one.case.remark else "")
-        verdict = "[green]right[/green]" if one.right else "[bold red]WRONG[/bold red]"
-        table.add_row(title, escape(one.answer), expected, verdict, one.where, one.timing)
-    return table
+def show_outcomes(outcomes: Sequence[Outcome]) -> None:
+    """Print the outcomes as a table for people."""
+    rows = (
+        (
+            one.case.title + (f"\n{one.case.remark}" if one.case.remark else ""),
+            one.answer,
+            f"refused: {one.case.refused_field}" if one.case.refused_field else str(one.case.expected),
+            Text("right", style="green") if one.right else Text("WRONG", style="bold red"),
+            one.where,
+            one.timing,
+        )
+        for one in outcomes
+    )
+    table(("job", "answer", "expected", "verdict", "ran as", "kernel / total ms"), rows, fold="job")
 
 
 def main() -> int:
@@ -80,7 +83,7 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))  # on the way out the service is ended, too
     options = () if slots is None else ("--slots", slots)
-    console = Console(width=None if sys.stdout.isatty() else 120)
+    out = console()
     with tempfile.TemporaryDirectory(prefix="warpfold-demo-") as name:
         root = Path(name)
         (root / "data").mkdir()
@@ -90,11 +93,11 @@ def main() -> int:
             SpinnerColumn(),
             TextColumn("{task.description}"),
             BarColumn(bar_width=30),
-            TextColumn("{task.fields[state]}"),
+            TextColumn("{task.fields[state]}", markup=False, table_column=Column(overflow="fold")),
             TimeElapsedColumn(),
         )
         try:
-            with Progress(*columns, console=console, transient=True) as show:
+            with Progress(*columns, console=out, transient=True) as show:
                 start = show.add_task("starting Postgres, Redis, api, dispatcher, workers", total=None, state="")
                 with running_service(root, *options) as service, Client(service.url, service.token) as client:
                     show.update(start, description=f"service at {service.url}", total=1, completed=1)
@@ -103,13 +106,13 @@ def main() -> int:
                         outcomes.append(run_case(client, case, show, line))
                         show.update(line, total=1, completed=1, state="right" if outcomes[-1].right else "WRONG")
         except (StartFailed, WarpfoldError) as error:
-            console.print(f"[bold red]the demo broke off:[/bold red] {escape(str(error))}")
+            out.print(Text(f"the demo broke off: {error}", style="bold red"), soft_wrap=True)
             return 1
         except KeyboardInterrupt:
             return 130
-    console.print(table_of(outcomes))
+    show_outcomes(outcomes)
     right = sum(one.right for one in outcomes)
-    console.print(f"{right} of {len(chosen)} right")
+    out.print(f"{right} of {len(chosen)} right")
     return 0 if right == len(chosen) else 1
 
 

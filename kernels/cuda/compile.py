@@ -23,6 +23,7 @@ from types import MappingProxyType
 from typing import Any
 
 from warpfold.kernels.errors import KernelError, Unavailable
+from warpfold.kernels.extras import install
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 """What every source is checked for: Turing to Blackwell."""
@@ -108,7 +109,7 @@ def nvrtc_version() -> str:
 
         status, major, minor = nvrtc.nvrtcVersion()
     except (ImportError, RuntimeError) as error:
-        raise Unavailable(f"CUDA sources cannot be compiled: {error}; install warpfold[cuda13] or [cuda12]") from error
+        raise Unavailable(f"CUDA sources cannot be compiled: {error}; {install('cuda13', 'cuda12')}") from error
     if int(status) != 0:
         raise Unavailable(f"NVRTC does not answer: {status!s}")
     return f"{major}.{minor}"

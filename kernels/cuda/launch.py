@@ -15,6 +15,7 @@ from typing import Any
 from warpfold.kernels.cuda.compile import Binary, Unit, arch_of, compile_unit
 from warpfold.kernels.cuda.failures import cuda_errors
 from warpfold.kernels.errors import Unavailable
+from warpfold.kernels.extras import install
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Gpu:
         try:
             import cupy
         except ImportError as error:
-            raise Unavailable(f"CuPy is not installed ({error}); install warpfold[cuda13] or [cuda12]") from error
+            raise Unavailable(f"CuPy is not installed ({error}): {install('cuda13', 'cuda12')}") from error
         try:
             count = cupy.cuda.runtime.getDeviceCount()
         except cupy.cuda.runtime.CUDARuntimeError as error:

@@ -190,6 +190,14 @@ def test_states_made_here_and_there_merge_to_the_same_bits(client: Client) -> No
     assert (merged.value, merged.state, merged.count) == (whole.value, whole.state, LARGE.size)
 
 
+def test_every_export_has_the_value_of_a_reduction(client: Client) -> None:
+    job = client.submit_reduce([1e16, 1.0, -1e16], "sum").wait()
+    (row,) = client.results(job_id=job.id)
+    (csv,) = pandas.read_csv(io.BytesIO(client.export("csv", job_id=job.id)), dtype=str)["value"]
+    (typed,) = pyarrow.parquet.read_table(io.BytesIO(client.export("parquet", job_id=job.id)))["value"].to_pylist()
+    assert (row.value, csv, typed) == ("1.0", "1.0", "1.0")
+
+
 def test_results_become_data_frames_like_the_export(client: Client) -> None:
     job = client.submit(QUICK).wait()
     assert isinstance(job.result, BenchmarkResult)

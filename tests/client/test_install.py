@@ -77,20 +77,20 @@ print(merged.round_to(dtype_named("float64")), reduce(np.concatenate([a, b])).va
 
 
 def test_data_frames_say_what_to_install() -> None:
-    done = _run("from client import Results; Results(()).to_arrow()")
-    assert "warpfold[frames]" in done.stderr
+    done = _run("from warpfold.client import Results; Results(()).to_arrow()")
+    assert "pip install '.[frames]'" in done.stderr
 
 
 def test_the_command_line_shows_its_help_without_the_server() -> None:
-    done = _run("import sys; sys.argv = ['warpfold', '--help']; from client.cli import main; main()")
+    done = _run("import sys; sys.argv = ['warpfold', '--help']; from warpfold.client.cli import main; main()")
     assert done.returncode == 0, done.stderr
     assert "serve" in done.stdout
 
 
 def test_a_server_command_says_what_to_install() -> None:
-    done = _run("import sys; sys.argv = ['warpfold', 'serve']; from client.cli import main; main()")
+    done = _run("import sys; sys.argv = ['warpfold', 'serve']; from warpfold.client.cli import main; main()")
     assert done.returncode == 6
-    assert "warpfold[embedded]" in done.stderr
+    assert "pip install '.[embedded]'" in done.stderr
 
 
 def test_whoever_uses_the_client_can_have_it_type_checked() -> None:

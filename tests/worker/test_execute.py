@@ -56,6 +56,21 @@ def test_a_result_says_all_that_is_known_of_it(kernels: Kernels) -> None:
     assert provenance.warpfold
 
 
+@pytest.mark.parametrize(
+    ("op", "source", "value"),
+    [
+        ("sum", values(1e16, 1.0), "1e+16"),
+        ("sum", values("inf"), "inf"),
+        ("sum", values(-0.0), "-0.0"),
+        ("prod", values(*[1 << 40] * 3, dtype="int64"), str(1 << 120)),
+        ("any", values(0, 1, dtype="int64"), "True"),
+    ],
+)
+def test_the_point_of_a_reduction_has_its_value(kernels: Kernels, op: str, source: dict[str, Any], value: str) -> None:
+    (point,) = run(kernels, op=op, source=source).points
+    assert point.value == value
+
+
 def test_the_digest_of_a_spec_does_not_depend_on_the_order_of_its_fields(kernels: Kernels) -> None:
     specs = (
         '{"kind": "reduce", "op": "max", "source": {"type": "values", "values": [1, 2]}}',

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from warpfold.kernels.cuda.compile import nvrtc_version
 from warpfold.kernels.cuda.installation import look, nccl_version
 from warpfold.kernels.errors import Unavailable
+from warpfold.kernels.extras import install
 from warpfold.worker.doctor.finding import Finding, absent, broken, poor, well
 
-_INSTALL = "pip install 'warpfold[cuda13]' (driver 580 or newer) or 'warpfold[cuda12]'"
+_INSTALL = f"{install('cuda13', 'cuda12')}; the first needs driver 580 or newer"
 
 
 def look_at_gpus() -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 
 from warpfold.app.config import Settings
+from warpfold.kernels.extras import install
 from warpfold.worker.doctor.finding import Finding, broken, poor, well
 
 _PACKAGES = ("fastapi", "sqlalchemy", "psycopg", "rq", "numpy", "numba")
@@ -44,7 +45,7 @@ def _packages() -> Finding:
         except PackageNotFoundError:
             missing.append(name)
     if missing:
-        return broken("packages", f"missing: {', '.join(missing)}", "pip install 'warpfold[server]'")
+        return broken("packages", f"missing: {', '.join(missing)}", install("server"))
     return well("packages", f"warpfold {version('warpfold')}; {', '.join(found)}")
 
 

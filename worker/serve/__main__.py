@@ -33,7 +33,7 @@ from warpfold.worker.serve.supervisor import (
 )
 from warpfold.worker.stop import Stop
 
-cli = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+cli = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
 @cli.command()

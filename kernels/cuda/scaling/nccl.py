@@ -7,6 +7,7 @@ from typing import Any
 from warpfold.kernels.cuda.failures import cuda_errors
 from warpfold.kernels.cuda.launch import Gpu
 from warpfold.kernels.errors import CudaError, Unavailable
+from warpfold.kernels.extras import install
 
 
 @contextmanager
@@ -71,5 +72,5 @@ def _nccl() -> Any:
     except ImportError as error:
         raise Unavailable(f"NCCL is not installed ({error})") from error
     if not getattr(nccl, "available", False):
-        raise Unavailable("this CuPy has no NCCL; install warpfold[cuda13] or [cuda12]")
+        raise Unavailable(f"this CuPy has no NCCL: {install('cuda13', 'cuda12')}")
     return nccl

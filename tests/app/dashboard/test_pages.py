@@ -6,7 +6,7 @@ import pytest
 
 from tests.app.api import RESULT, Api
 from tests.app.dashboard.conftest import Window
-from tests.app.results.points import POINT
+from tests.app.results.points import POINT, timed
 from tests.app.results.studies import RUN, accuracy_point, accuracy_result
 
 Windows = Callable[[str | None], Window]
@@ -68,6 +68,23 @@ def test_a_study_is_told_in_tables_as_its_report_is(ann: Window, api: Api) -> No
     page = ann.get(f"/jobs/{job}").text
     assert "bound_formula" not in page.replace(" ", "_")
     assert f'href="/v1/reports/{job}"' in page
+
+
+@pytest.mark.parametrize(("spread", "stressed"), [(0.5, False), (0.001, True)])
+def test_a_ratio_is_stressed_only_where_it_shows_a_difference(
+    ann: Window, api: Api, spread: float, stressed: bool
+) -> None:
+    ids = []
+    spec = {"kind": "benchmark", "strategies": ["single_pass"], "sizes": [1000], "caches": ["cold"], "backend": "cuda"}
+    for ms in (0.648, 1.0):
+        ids.append(str(api.client().post("/v1/jobs", json=spec).json()["id"]))
+        counts = {"cases": 1, "measured": 1, "skipped": 0, "failed": 0, "suspect": 0}
+        result = {**counts, "ceiling_gbps": None, "peak_gbps": None, **RUN}
+        api.finish(api.claim(ids[-1]), result, [replace(POINT, n=1000, bytes=4000, **timed(ms, spread))])
+    page = ann.get("/compare", params={"job": ids}).text
+    assert page.count("0.648×") == 2  # the mean and its only case
+    assert page.count("<b>0.648×</b>") == (2 if stressed else 0)
+    assert page.count("no difference shown") == (0 if stressed else 2)
 
 
 def test_benchmarks_without_a_case_in_common_are_told_to_be_so(ann: Window, api: Api) -> None:

@@ -28,7 +28,27 @@ def test_two_jobs_are_compared_case_by_case(api: Api, http: httpx.Client) -> Non
     assert faster["high"] == pytest.approx(2 * 1.001 / 0.999, rel=1e-12)
     assert (faster["differs"], same["differs"]) == (True, False)
     assert found["speedup"] == pytest.approx(2**0.5, rel=1e-12)
+    assert found["speedup_differs"]
     assert found["left_out"] == []
+
+
+@pytest.mark.parametrize(
+    ("factors", "spread", "differs"),
+    [
+        ((0.5, 0.8), 0.4, False),  # twice the speed, and no interval leaves out 1
+        ((0.5, 0.8), 0.001, True),
+        ((0.5, 1.0), 0.001, True),
+        ((0.5, 1.1), 0.001, False),  # one is faster and one slower: the mean of both tells nothing
+        ((1.0, 1.0), 0.001, False),
+    ],
+)
+def test_a_mean_differs_where_a_case_does_and_none_the_other_way(
+    api: Api, http: httpx.Client, factors: tuple[float, float], spread: float, differs: bool
+) -> None:
+    points = [replace(POINT, n=n, **timed(1.0, spread)) for n in (1, 2)]
+    after = [replace(one, **timed(factor, spread)) for one, factor in zip(points, factors, strict=True)]
+    found = compared(http, store(api, *points), store(api, *after))
+    assert found["speedup_differs"] is differs
 
 
 def test_two_strategies_of_one_job_are_compared(api: Api, http: httpx.Client) -> None:
@@ -76,7 +96,7 @@ def test_what_cannot_be_compared_is_left_out_with_the_reason(api: Api, http: htt
 
 def test_nothing_to_compare_has_no_speedup(api: Api, http: httpx.Client) -> None:
     found = compared(http, store(api, replace(POINT, n=1)), store(api, replace(POINT, n=2)))
-    assert (found["items"], found["speedup"]) == ([], None)
+    assert (found["items"], found["speedup"], found["speedup_differs"]) == ([], None, False)
 
 
 def test_a_job_without_points_is_404(api: Api, http: httpx.Client) -> None:

@@ -27,7 +27,7 @@ def test_without_the_packages_it_says_how_to_get_them(
     monkeypatch.delitem(sys.modules, "warpfold.app.tracing.otlp")
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     assert isinstance(start_tracing(NOWHERE, "api"), NoTracing)
-    assert "pip install 'warpfold[tracing]'" in capsys.readouterr().out
+    assert "pip install '.[tracing]'" in capsys.readouterr().out
 
 
 def test_a_span_within_another_is_its_child_and_a_parent_can_be_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,9 +4,11 @@ import os
 import re
 import subprocess
 import sys
-from contextlib import chdir
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest import mock
 
 from typer.testing import CliRunner
 
@@ -62,12 +64,17 @@ class Shell:
 
     def run(self, *words: str, stdin: str = "") -> Said:
         """`warpfold words…`, in this process, which has everything imported."""
-        gone = {name: None for name in os.environ if name.startswith(_OURS)}
-        with chdir(self.folder):
-            done = CliRunner().invoke(build(), words, input=stdin, env={**gone, **self._variables()})
+        with self._inside():
+            done = CliRunner().invoke(build(), words, input=stdin)
         if done.exception is not None and not isinstance(done.exception, SystemExit):
             raise done.exception
         return Said(done.exit_code, done.stdout, done.stderr)
+
+    def call(self, *words: str) -> None:
+        """The same with the standard output of this process, whatever that is now."""
+        columns = os.environ["COLUMNS"]
+        with self._inside(), mock.patch.dict(os.environ, {"COLUMNS": columns}):
+            build()(words, standalone_mode=False)
 
     def spawn(self, *words: str) -> Said:
         """The same in a process of its own."""
@@ -78,7 +85,7 @@ class Shell:
     def start(self, *words: str) -> "subprocess.Popen[str]":
         """The same without waiting for its end."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
-        code = "import sys; sys.argv[0] = 'warpfold'; from client.cli import main; main()"
+        code = "import sys; sys.argv[0] = 'warpfold'; from warpfold.client.cli import main; main()"
         return subprocess.Popen(
             [sys.executable, "-c", code, *words],
             stdin=subprocess.DEVNULL,
@@ -88,6 +95,13 @@ class Shell:
             cwd=self.folder,
             env={**kept, **self._variables()},
         )
+
+    @contextmanager
+    def _inside(self) -> Iterator[None]:
+        """This process in the folder and in the environment."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
+        with chdir(self.folder), mock.patch.dict(os.environ, {**kept, **self._variables()}, clear=True):
+            yield
 
     def _variables(self) -> dict[str, str]:
         return {"COLUMNS": "120", "TERM": "dumb", "XDG_CONFIG_HOME": str(self.folder), **self.environment}

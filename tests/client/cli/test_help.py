@@ -1,5 +1,6 @@
 """Help and completion, without a service."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -50,3 +51,13 @@ def test_a_command_of_the_server_explains_itself_and_takes_no_other_words(tmp_pa
     assert told.code == 0
     assert f"usage: warpfold {name}" in told.out.lower()
     assert shell.spawn(name, "--no-such-option").code == 2
+
+
+@pytest.mark.parametrize("columns", [40, 80, 140])
+@pytest.mark.parametrize("name", sorted(set(COMMANDS.commands) - set(COMMANDS_OF_THE_SERVER)))
+def test_help_names_every_option_whole(tmp_path: Path, name: str, columns: int) -> None:
+    said = Shell(tmp_path, {"COLUMNS": str(columns)}).run(name, "--help")
+    command = COMMANDS.commands[name]
+    options = [option for one in command.params for option in (*one.opts, *one.secondary_opts) if option[0] == "-"]
+    missing = [option for option in options if option not in re.findall(r"[-\w]+", said.out)]
+    assert (said.code, missing) == (0, [])
