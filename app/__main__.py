@@ -9,13 +9,7 @@ import uvicorn
 from warpfold.app import logs
 from warpfold.app.config import load_settings
 from warpfold.app.main import create_app
-
-_PATIENCE_S = 1
-"""For requests that are held and streams, when asked to stop: clients come back by themselves."""
-
-_IDLE_S = 150
-"""How long an idle connection stays open: longer than proxies keep theirs (Caddy two minutes, nginx and balancers one).
-Who closes first may meet the next request on its way, and a submission that meets that is a 502."""
+from warpfold.app.server.listening import server_config
 
 cli = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -35,17 +29,12 @@ def api(
     except ValueError as error:
         typer.echo(f"warpfold api: {error}", err=True)
         sys.exit(2)
-    uvicorn.run(
-        application,
-        host=host,
-        port=port,
-        log_config=None,  # ours
-        access_log=False,
-        ws="none",
-        forwarded_allow_ips=forwarded_allow_ips,
-        timeout_graceful_shutdown=_PATIENCE_S,
-        timeout_keep_alive=_IDLE_S,
+    server = uvicorn.Server(
+        server_config(application, host=host, port=port, forwarded_allow_ips=forwarded_allow_ips)
     )
+    server.run()
+    if not server.started:
+        sys.exit(1)
 
 
 if __name__ == "__main__":

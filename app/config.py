@@ -55,6 +55,15 @@ class Settings(BaseSettings):
         (), description=f"folders whose .npy files `path` sources may name, separated by {os.pathsep!r}"
     )
 
+    max_connections: int = Field(
+        8192, ge=16, description="most connections to one api process; the limit of open files may say less"
+    )
+    max_connections_per_address: int = Field(
+        512, ge=1, description="most connections from one address (of IPv6: a /64) that is no proxy's"
+    )
+    head_timeout_s: float = Field(10.0, gt=0, description="a request whose head is not here by then is ended")
+    body_timeout_s: float = Field(30.0, gt=0, description="a body that pauses for so long is ended")
+    read_timeout_s: float = Field(60.0, gt=0, description="a client that reads nothing of its answer for so long")
     max_body_bytes: int = Field(4 << 20, ge=1024, description="largest request body")
     max_values: int = Field(100_000, ge=1, description="most elements of a `values` source")
     max_queued_per_user: int = Field(

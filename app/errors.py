@@ -109,6 +109,14 @@ class NotAcceptable(ApiError):
     title = "None of the accepted media types is offered"
 
 
+class TimedOut(ApiError):
+    """The request took too long to arrive."""
+
+    status = 408
+    type = "request-timeout"
+    title = "The request took too long to arrive"
+
+
 class Conflict(ApiError):
     """The present state does not allow this."""
 
@@ -123,6 +131,14 @@ class TooLarge(ApiError):
     status = 413
     type = "too-large"
     title = "The request is too large"
+
+
+class UriTooLong(ApiError):
+    """The target of the request is too long."""
+
+    status = 414
+    type = "uri-too-long"
+    title = "The target of the request is too long"
 
 
 class UnsupportedMedia(ApiError):
@@ -161,6 +177,14 @@ class TooMany(ApiError):
 
     def __init__(self, detail: str, retry_after_s: int, extension: Mapping[str, object] = MappingProxyType({})) -> None:
         super().__init__(detail, headers={"Retry-After": str(retry_after_s)}, extension=extension)
+
+
+class HeadTooLarge(ApiError):
+    """The head of the request is too large."""
+
+    status = 431
+    type = "head-too-large"
+    title = "The head of the request is too large"
 
 
 class Unavailable(ApiError):

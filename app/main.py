@@ -1,4 +1,4 @@
-"""The api: `uvicorn --factory warpfold.app.main:create_app`."""
+"""The api, as an ASGI app. `warpfold api` serves it, with the limits of `app.server`; a server of another kind needs its own."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -10,6 +10,7 @@ from prometheus_client.registry import Collector
 
 from warpfold.app.counters import repository as counters
 from warpfold.app.db import Database
+from warpfold.app.metrics.connections import ConnectionCounts
 from warpfold.app.metrics.devices import device_families, device_states
 from warpfold.app.metrics.ended import ended_families
 from warpfold.app.metrics.queue import queue_families
@@ -21,10 +22,12 @@ _KEPT_S = 5.0
 
 
 class Metrics:
-    """Counts requests as they come; reads the state of the service when scraped, at most every five seconds."""
+    """Counts requests and connections as they come; reads the state of the service when scraped, at most every five seconds."""
 
     def __init__(self) -> None:
-        self.requests = Requests()
+        self._own = CollectorRegistry()
+        self.requests = Requests(self._own)
+        self.connections = ConnectionCounts(self._own)
         self._state = b""
         self._state_until = 0.0
         self._reading = asyncio.Lock()
@@ -36,7 +39,7 @@ class Metrics:
                 self._state = await _state(database)
                 self._state_until = time.monotonic() + _KEPT_S
             state = self._state
-        return self.requests.exposition() + state
+        return generate_latest(self._own) + state
 
 
 class _Found(Collector):

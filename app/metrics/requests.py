@@ -2,7 +2,7 @@
 
 import time
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -12,16 +12,15 @@ _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 class Requests:
     """Counts and times requests by method, pattern of the route and status."""
 
-    def __init__(self) -> None:
-        self._registry = CollectorRegistry()
+    def __init__(self, registry: CollectorRegistry) -> None:
         labels = ("method", "route", "status")
-        self._count = Counter("warpfold_http_requests", "Requests", labels, registry=self._registry)
+        self._count = Counter("warpfold_http_requests", "Requests", labels, registry=registry)
         self._seconds = Histogram(
             "warpfold_http_request_seconds",
             "Time to the end of the answer; held requests included",
             labels,
             buckets=_BUCKETS,
-            registry=self._registry,
+            registry=registry,
         )
 
     def note(self, method: str, route: str, status: int, seconds: float) -> None:
@@ -29,10 +28,6 @@ class Requests:
         labels = (method, route, str(status))
         self._count.labels(*labels).inc()
         self._seconds.labels(*labels).observe(seconds)
-
-    def exposition(self) -> bytes:
-        """In Prometheus' text format."""
-        return generate_latest(self._registry)
 
 
 class Measured:

@@ -22,6 +22,7 @@ from warpfold.app.main import create_app
 from warpfold.app.notifications import Notifications
 from warpfold.app.results.measurement import Measurement
 from warpfold.app.results.reduce import ReduceResult
+from warpfold.app.server.listening import server_config
 
 WORKER = WorkerInfo("gpu1:cpu", "cpu", "cpu", "gpu1", 42, "0.1.0", None)
 RESULT: Mapping[str, Any] = ReduceResult.model_json_schema()["examples"][0]
@@ -109,8 +110,7 @@ def served(settings: Settings) -> Iterator[str]:
 @contextmanager
 def serving(app: FastAPI) -> Iterator[str]:
     """The same of an app that was made before."""
-    config = uvicorn.Config(app, port=0, access_log=False, log_level="warning", ws="none", timeout_graceful_shutdown=1)
-    server = uvicorn.Server(config)
+    server = uvicorn.Server(server_config(app))
     thread = threading.Thread(target=server.run, name="api")
     thread.start()
     while not server.started:

@@ -1,5 +1,3 @@
-from typing import Any
-
 import pytest
 import uvicorn
 from typer.testing import CliRunner
@@ -16,12 +14,18 @@ def logs_of_the_tests(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_idle_connections_are_left_to_the_proxy_to_close(monkeypatch: pytest.MonkeyPatch) -> None:
-    ran: dict[str, Any] = {}
-    monkeypatch.setattr(uvicorn, "run", lambda _, **options: ran.update(options))
+    ran: list[uvicorn.Config] = []
+
+    def run(server: uvicorn.Server) -> None:
+        ran.append(server.config)
+        server.started = True
+
+    monkeypatch.setattr(uvicorn.Server, "run", run)
     monkeypatch.setenv("WARPFOLD_DATABASE_URL", "postgresql://nobody@nowhere.invalid/x")
     assert CliRunner().invoke(cli, ["--port", "8081"]).exit_code == 0
-    assert ran["port"] == 8081
-    assert ran["timeout_keep_alive"] > CADDY_IDLE_S
+    [config] = ran
+    assert config.port == 8081
+    assert config.timeout_keep_alive > CADDY_IDLE_S
 
 
 def test_without_a_database_the_command_says_which_setting_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,193 @@
+"""All connections of one api process: how many there may be, of one address and in all, and how long each may wait."""
+
+import asyncio
+import ipaddress
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol
+
+import structlog
+from structlog.typing import FilteringBoundLogger
+
+from warpfold.app.config import Settings
+from warpfold.app.metrics.connections import ConnectionCounts, Ending
+
+HEALTH_PATHS = frozenset({b"/healthz", b"/readyz"})
+_FOR_HEALTH = 32
+"""Connections above the limit that may ask whether the process is well, and nothing else."""
+
+_FOR_OTHERS = 192
+"""Descriptors that are no connection of a client's: databases, files, pipes, libraries."""
+
+_LOOK_EVERY_S = 1.0
+_LOG_EVERY_S = 10.0
+
+log: FilteringBoundLogger = structlog.get_logger()
+
+
+class Phase(Enum):
+    """What a connection waits for."""
+
+    HEAD = "head"
+    BODY = "body"
+    ANSWER = "answer"
+    IDLE = "idle"
+    LEAVING = "leaving"
+
+
+class Admission(Enum):
+    """What a new connection may do."""
+
+    ALL = "all"
+    HEALTH = "health"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """Seconds that a client may take: for the head of a request, between two pieces of a body, to its next request, to
+    read on."""
+
+    head_s: float
+    body_s: float
+    idle_s: float
+    read_s: float
+
+
+class Guest(Protocol):
+    """One connection, as the others see it."""
+
+    address: str
+    phase: Phase
+
+    def look(self, now: float, deadlines: Deadlines) -> None:
+        """End it if it took too long."""
+
+    def end(self, why: Ending) -> None:
+        """Close it: its place is needed."""
+
+
+@dataclass(slots=True)
+class _Group:
+    """The connections of one address: all, and those that may be closed without losing an answer, oldest first."""
+
+    all: set[Guest] = field(default_factory=set)
+    heads: dict[Guest, None] = field(default_factory=dict)
+    idle: dict[Guest, None] = field(default_factory=dict)
+
+    def dispensable(self) -> Guest | None:
+        return next(iter(self.heads), None) or next(iter(self.idle), None)
+
+
+class Connections:
+    """Admits connections while there is room, makes room by closing what only waits, and closes what waits too long."""
+
+    def __init__(self, settings: Settings, counts: ConnectionCounts, descriptors: int, idle_s: float) -> None:
+        self._most = max(min(settings.max_connections, descriptors - _FOR_OTHERS - _FOR_HEALTH), 16)
+        self._most_of_one = settings.max_connections_per_address
+        self._deadlines = Deadlines(settings.head_timeout_s, settings.body_timeout_s, idle_s, settings.read_timeout_s)
+        self._counts = counts
+        self._groups: dict[str, _Group] = {}
+        self._total = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._unsaid: Counter[tuple[str, str]] = Counter()
+        self._say_at = 0.0
+
+    def admit(self, guest: Guest, *, is_proxy: bool) -> Admission:
+        """Count `guest` in, unless the answer is NOTHING. Others come through a proxy: its connections count in all only."""
+        group = self._groups.get(guest.address)
+        admission = Admission.ALL
+        if group is not None and len(group.all) >= self._most_of_one and not is_proxy:
+            if not self._make_room(group, Ending.REPLACED):
+                self.note(Ending.ADDRESS_FULL, guest.address)
+                return Admission.NOTHING
+        elif self._total >= self._most:
+            crowded = max(self._groups.values(), key=lambda one: len(one.all))
+            if not self._make_room(crowded, Ending.REPLACED):
+                self.note(Ending.ALL_FULL, guest.address)
+                if self._total >= self._most + _FOR_HEALTH:
+                    return Admission.NOTHING
+                admission = Admission.HEALTH
+        self._groups.setdefault(guest.address, _Group()).all.add(guest)
+        self._total += 1
+        self._counts.open.set(self._total)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_LOOK_EVERY_S, self._look)
+        return admission
+
+    def forget(self, guest: Guest) -> None:
+        """It is closed, or as good as that."""
+        group = self._groups.get(guest.address)
+        if group is None or guest not in group.all:
+            return
+        group.all.discard(guest)
+        group.heads.pop(guest, None)
+        group.idle.pop(guest, None)
+        if not group.all:
+            del self._groups[guest.address]
+        self._total -= 1
+        self._counts.open.set(self._total)
+
+    def turned(self, guest: Guest, phase: Phase) -> None:
+        """It waits for something else now."""
+        group = self._groups.get(guest.address)
+        if group is None or guest not in group.all:
+            return
+        group.heads.pop(guest, None)
+        group.idle.pop(guest, None)
+        if phase is Phase.HEAD:
+            group.heads[guest] = None
+        elif phase is Phase.IDLE:
+            group.idle[guest] = None
+
+    def note(self, why: Ending, address: str) -> None:
+        """Count a connection that was ended or refused. The log has a line at most every ten seconds: whoever attacks
+        must not fill the disk."""
+        self._counts.ended(why)
+        self._unsaid[why.value, address] += 1
+        self._say()
+
+    def _say(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if now < self._say_at:
+            return
+        (_, address), _ = self._unsaid.most_common(1)[0]
+        reasons: Counter[str] = Counter()
+        for (why, _), count in self._unsaid.items():
+            reasons[why] += count
+        log.warning("connections ended or refused", **reasons, mostly_from=address, open=self._total)
+        self._unsaid.clear()
+        self._say_at = now + _LOG_EVERY_S
+
+    def _make_room(self, group: _Group, why: Ending) -> bool:
+        guest = group.dispensable()
+        if guest is None:
+            return False
+        self.note(why, guest.address)
+        self.forget(guest)
+        guest.end(why)
+        return True
+
+    def _look(self) -> None:
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        for group in list(self._groups.values()):
+            for guest in list(group.all):
+                guest.look(now, self._deadlines)
+        if self._unsaid:
+            self._say()
+        self._timer = loop.call_later(_LOOK_EVERY_S, self._look) if self._total or self._unsaid else None
+
+
+def address_of(host: str) -> str:
+    """What counts as one address: IPv4 whole, of IPv6 the network of 64 bits that one customer has."""
+    if ":" not in host:
+        return host
+    try:
+        address = ipaddress.IPv6Address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.IPv6Network((int(address) >> 64 << 64, 64)))

@@ -1,0 +1,280 @@
+"""HTTP/1.1 as uvicorn speaks it by httptools, with limits: of a head before it is kept, of time, of connections."""
+
+import asyncio
+import re
+from collections.abc import Container
+from typing import Any
+
+import httptools
+from starlette.responses import Response
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from warpfold.app.errors import (
+    ApiError,
+    BadRequest,
+    HeadTooLarge,
+    TimedOut,
+    TooMany,
+    Unavailable,
+    UriTooLong,
+    problem_response,
+)
+from warpfold.app.metrics.connections import Ending
+from warpfold.app.server.connections import HEALTH_PATHS, Admission, Connections, Deadlines, Phase, address_of
+
+MOST_LINES = 100
+MOST_BYTES_OF_A_LINE = 8 << 10
+MOST_BYTES_OF_A_HEAD = 32 << 10
+MOST_BYTES_OF_A_TARGET = 8 << 10
+_MOST_WAITING = 64
+"""Requests sent ahead on one connection, before the first of them is answered."""
+
+_PIECE = 16 << 10
+"""The parser keeps a line until its end and says nothing before: it is fed so much at a time, and asked."""
+
+_LEAST_RATE = 1 << 10
+"""Bytes a second that a body comes in at, in the long run."""
+
+_LINGER_S = 2.0
+_HOST = re.compile(rb"[A-Za-z0-9._~!$&'()*+,;=%:\[\]-]*")
+_METHODS = b"DELETE, GET, HEAD, OPTIONS, POST, PUT"
+
+
+class Guarded(HttpToolsProtocol):
+    """One connection. Whatever is refused here is answered with a problem, and the connection ends."""
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+        *,
+        gate: Connections,
+        proxies: Container[str],
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self.address = ""
+        self.phase = Phase.HEAD
+        self._gate = gate
+        self._proxies = proxies
+        self._may = Admission.ALL
+        self._deaf = False  # nothing more of what comes is read
+        self._since = 0.0
+        self._begun = 0.0  # the body
+        self._lines = self._hosts = self._head = self._unframed = self._body = 0
+        self._unread = 0
+        self._unread_since = 0.0
+
+    # What the transport says.
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        host = self.client[0] if self.client else ""
+        self.address = address_of(host)
+        self._since = self._unread_since = self.loop.time()
+        self._may = self._gate.admit(self, is_proxy=host in self._proxies)
+        if self._may is Admission.NOTHING:
+            self._refuse(TooMany("There are too many connections from this address already.", 1))
+        else:
+            self._gate.turned(self, Phase.HEAD)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._gate.forget(self)
+        self._unset_keepalive_if_required()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._deaf:
+            return  # read, so that the answer is not lost with what was not read, and dropped
+        self._unset_keepalive_if_required()
+        self._since_if_idle()
+        for start in range(0, len(data), _PIECE):
+            piece = data if len(data) <= _PIECE else data[start : start + _PIECE]
+            framed = self._body
+            try:
+                self.parser.feed_data(piece)
+            except httptools.HttpParserUpgrade:
+                self._last_cycle_closes()  # what was asked for is answered in HTTP/1.1; what follows is not
+            except httptools.HttpParserError as error:
+                self._refuse(
+                    BadRequest(f"This is no HTTP/1.1 that could be read: {_said(error)}."), Ending.BAD_REQUEST
+                )
+            if self._deaf or self.transport.is_closing():
+                return
+            self._unframed = 0 if self._body > framed else self._unframed + len(piece)
+            if self.phase in (Phase.HEAD, Phase.BODY) and self._unframed > MOST_BYTES_OF_A_HEAD:
+                # A line without end, or what stands between two pieces of a body and is none of it.
+                self._refuse(_HEAD_TOO_LARGE, Ending.HEAD_TOO_LARGE)
+                return
+
+    # What the parser says.
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._lines = self._hosts = self._head = self._unframed = 0
+        self._turn(Phase.HEAD)
+
+    def on_url(self, url: bytes) -> None:
+        super().on_url(url)
+        if len(self.url) > MOST_BYTES_OF_A_TARGET:
+            told = f"The target of a request may have at most {MOST_BYTES_OF_A_TARGET} bytes."
+            self._refuse_and_stop(UriTooLong(told), Ending.HEAD_TOO_LARGE)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._lines += 1
+        size = len(name) + len(value)
+        self._head += size
+        if self._lines > MOST_LINES or size > MOST_BYTES_OF_A_LINE or self._head > MOST_BYTES_OF_A_HEAD:
+            self._refuse_and_stop(_HEAD_TOO_LARGE, Ending.HEAD_TOO_LARGE)
+        if self.phase is not Phase.HEAD:
+            return  # a trailer, which nobody reads
+        if name.lower() == b"host":
+            self._hosts += 1
+            if _HOST.fullmatch(value) is None:
+                self._refuse_and_stop(BadRequest("The header Host names no host."), Ending.BAD_REQUEST)
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        if self._hosts != 1 and (self._hosts or self.parser.get_http_version() == "1.1"):
+            told = f"A request has one header Host; this one has {self._hosts or 'none'}."
+            self._refuse_and_stop(BadRequest(told), Ending.BAD_REQUEST)
+        if len(self.pipeline) >= _MOST_WAITING:
+            told = f"At most {_MOST_WAITING} requests may be sent ahead of their answers."
+            self._refuse_and_stop(TooMany(told, 1), Ending.BAD_REQUEST)
+        if self._may is Admission.HEALTH and self.url.partition(b"?")[0] not in HEALTH_PATHS:
+            told = "The service has as many connections as it may; try again."
+            self._refuse_and_stop(Unavailable(told), None)
+        if self.url == b"*" and self.parser.get_method() == b"OPTIONS":
+            self._answer(Response(status_code=204, headers={"Allow": _METHODS.decode()}))
+            raise _Stopped
+        super().on_headers_complete()
+        self._begun = self.loop.time()
+        self._body = self._unframed = 0
+        self._turn(Phase.BODY)
+
+    def on_body(self, body: bytes) -> None:
+        self._body += len(body)
+        self._since = self.loop.time()
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._turn(Phase.IDLE if self.cycle.response_complete else Phase.ANSWER)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.phase is Phase.ANSWER and not self.pipeline and self.cycle.response_complete:
+            self._turn(Phase.IDLE)
+
+    # What the clock says.
+
+    def look(self, now: float, deadlines: Deadlines) -> None:
+        """End the connection if its client took too long."""
+        self._look_at_unread(now, deadlines.read_s)
+        waited = now - self._since
+        if self.phase is Phase.HEAD and waited > deadlines.head_s:
+            told = f"The head of a request must be here within {deadlines.head_s:g} s."
+            self._refuse(TimedOut(told) if self._unframed else None, Ending.HEAD_TOO_SLOW)
+        elif self.phase is Phase.BODY and self.flow.read_paused:
+            self._begun += now - max(self._since, self._begun)  # it is we who do not read
+            self._since = now
+        elif self.phase is Phase.BODY:
+            lasted = now - self._begun
+            if waited > deadlines.body_s or (lasted > deadlines.body_s and self._body < _LEAST_RATE * lasted):
+                told = f"A body may pause for at most {deadlines.body_s:g} s and must bring {_LEAST_RATE} bytes a second."
+                self._refuse(TimedOut(told), Ending.BODY_TOO_SLOW)
+        elif self.phase is Phase.IDLE and waited > deadlines.idle_s:
+            self.transport.close()
+        elif self.phase is Phase.LEAVING and waited > _LINGER_S:
+            self.transport.abort()
+
+    def end(self, why: Ending) -> None:
+        """Close the connection, which has no request under way."""
+        self._deaf = True
+        self.phase = Phase.LEAVING
+        self.transport.abort()
+
+    def _look_at_unread(self, now: float, read_s: float) -> None:
+        unread = self.transport.get_write_buffer_size()
+        if not unread or unread < self._unread:
+            self._unread_since = now
+        elif now - self._unread_since > read_s:
+            self._gate.note(Ending.NOT_READ, self.address)
+            self.transport.abort()
+        self._unread = unread
+
+    def _since_if_idle(self) -> None:
+        if self.phase is Phase.IDLE:
+            self._unframed = 0
+            self._turn(Phase.HEAD)
+
+    def _turn(self, phase: Phase) -> None:
+        self.phase = phase
+        self._since = self.loop.time()
+        self._gate.turned(self, phase)
+
+    # Refusals.
+
+    def _refuse_and_stop(self, error: ApiError, why: Ending | None) -> None:
+        self._refuse(error, why)
+        raise _Stopped
+
+    def _refuse(self, error: ApiError | None, why: Ending | None = None) -> None:
+        """Answer with `error` (None: with nothing), after what is being answered, and end the connection."""
+        if self._deaf or self.transport.is_closing():
+            return
+        self._deaf = True
+        if why is not None:
+            self._gate.note(why, self.address)
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            if self.phase is Phase.HEAD:  # of a later request
+                self._last_cycle_closes()
+                self._turn(Phase.ANSWER)
+                return
+            if cycle.response_started:
+                self.transport.abort()
+                return
+            cycle.disconnected = True
+            cycle.message_event.set()
+        if error is None:
+            self.transport.close()
+        else:
+            self._answer(problem_response(error))
+
+    def _last_cycle_closes(self) -> None:
+        cycle = self.pipeline[0][0] if self.pipeline else self.cycle
+        if cycle is not None:
+            cycle.keep_alive = False
+
+    def _answer(self, response: Response) -> None:
+        self._deaf = True
+        lines = [STATUS_LINE[response.status_code]]
+        headers = [*self.server_state.default_headers, *response.raw_headers, (b"connection", b"close")]
+        lines += [b"%b: %b\r\n" % header for header in headers]
+        self.transport.write(b"".join((*lines, b"\r\n", bytes(response.body))))
+        self._turn(Phase.LEAVING)
+        self.flow.resume_reading()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        else:
+            self.transport.close()
+
+
+class _Stopped(Exception):
+    """Makes the parser stop: the connection was answered already."""
+
+
+_HEAD_TOO_LARGE = HeadTooLarge(
+    f"A head may have at most {MOST_LINES} lines of at most {MOST_BYTES_OF_A_LINE} bytes, "
+    f"{MOST_BYTES_OF_A_HEAD} bytes in all."
+)
+
+
+def _said(error: httptools.HttpParserError) -> str:
+    if isinstance(error, httptools.HttpParserCallbackError):
+        return "the target or a header holds what none may hold"
+    return (str(error.args[0]) if error.args else "").rstrip(".") or "it is malformed"
