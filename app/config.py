@@ -64,6 +64,14 @@ class Settings(BaseSettings):
     head_timeout_s: float = Field(10.0, gt=0, description="a request whose head is not here by then is ended")
     body_timeout_s: float = Field(30.0, gt=0, description="a body that pauses for so long is ended")
     read_timeout_s: float = Field(60.0, gt=0, description="a client that reads nothing of its answer for so long")
+    requests_per_second_per_user: float = Field(
+        1000.0, gt=0, description="requests of one user to one api process in the long run; more are a 429"
+    )
+    request_burst_per_user: float = Field(10_000.0, ge=1, description="most of them at once")
+    requests_per_second_per_address: float = Field(
+        100.0, gt=0, description="the same of requests from one address that show no valid token"
+    )
+    request_burst_per_address: float = Field(1000.0, ge=1, description="most of them at once")
     max_body_bytes: int = Field(4 << 20, ge=1024, description="largest request body")
     max_values: int = Field(100_000, ge=1, description="most elements of a `values` source")
     max_queued_per_user: int = Field(

@@ -9,6 +9,7 @@ from warpfold.app.auth.access import Access
 from warpfold.app.charts.press import Press
 from warpfold.app.config import Settings
 from warpfold.app.db import Database
+from warpfold.app.fairness.failures import Failures
 from warpfold.app.metrics.metrics import Metrics
 from warpfold.app.notifications import Notifications
 from warpfold.app.tracing.tracing import Tracing
@@ -22,6 +23,7 @@ class Context:
     database: Database
     notifications: Notifications
     access: Access
+    failures: Failures
     metrics: Metrics
     press: Press
     tracing: Tracing

@@ -16,6 +16,7 @@ from warpfold.app.db import DATABASE_LOST
 from warpfold.app.errors import ApiError, FieldProblem, Invalid, Unavailable, problem, problem_response
 from warpfold.app.jobs.sources import TAGGED_FIELDS
 from warpfold.app.jobs.spec import KINDS
+from warpfold.app.methods import allowed
 from warpfold.app.request_ids import HEADER
 from warpfold.kernels.errors import InvalidInput
 
@@ -132,15 +133,9 @@ async def _http_exception(request: Request, error: Exception) -> Response:
         detail = f"There is nothing at {request.url.path[:200]}."
     elif error.status_code == 405:
         detail = f"{request.url.path[:200]} does not take {request.method}."
-        headers = {"Allow": _allowed(request)}
+        headers = {"Allow": allowed(request.app.routes, request.scope)}
     kind = title.lower().replace(" ", "-")
     return problem(error.status_code, kind, title, detail, headers=headers)
-
-
-def _allowed(request: Request) -> str:
-    """The methods of all routes of the path: each route by itself knows only its own."""
-    pattern = getattr(request.scope.get("route"), "path", "")
-    return ", ".join(sorted(method.upper() for method in request.app.openapi()["paths"].get(pattern, {"get": None})))
 
 
 async def _request_invalid(request: Request, error: Exception) -> Response:
@@ -172,7 +167,7 @@ async def _database_error(request: Request, error: Exception) -> Response:
 
 async def _unexpected(request: Request, error: Exception) -> Response:
     # The traceback goes to the log by itself; the caller learns nothing of our insides. This answer passes by the
-    # middleware that names the request.
+    # middleware that names the request, and uvicorn closes the connection after it.
     request_id = request.state.request_id
     told = f"Something went wrong in the service; its log has the details, under request {request_id}."
-    return problem_response(ApiError(told, headers={HEADER: request_id}))
+    return problem_response(ApiError(told, headers={HEADER: request_id, "Connection": "close"}))

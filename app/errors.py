@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from warpfold.app.response_headers import NOT_KEPT
+
 MEDIA_TYPE = "application/problem+json"
 
 
@@ -233,4 +235,4 @@ def problem(
     }
     if errors:
         body["errors"] = [one.model_dump() for one in errors]
-    return Response(json.dumps(body, ensure_ascii=False), status, dict(headers), MEDIA_TYPE)
+    return Response(json.dumps(body, ensure_ascii=False), status, {**NOT_KEPT, **headers}, MEDIA_TYPE)

@@ -1,4 +1,4 @@
-"""The api, as an ASGI app. `warpfold api` serves it, with the limits of `app.server`; a server of another kind needs its own."""
+"""The api, as an ASGI app: `warpfold api` serves it, with the limits of `app.server` on heads, time and connections."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,7 +19,10 @@ from warpfold.app.dashboard import install as dashboard
 from warpfold.app.datasets import endpoints as datasets
 from warpfold.app.db import Database
 from warpfold.app.exact_states import endpoints as exact_states
+from warpfold.app.fairness.failures import Failures
+from warpfold.app.fairness.guard import Guard
 from warpfold.app.jobs import endpoints as jobs
+from warpfold.app.methods import Methods
 from warpfold.app.metrics.metrics import Metrics
 from warpfold.app.metrics.requests import Measured
 from warpfold.app.notifications import Notifications
@@ -27,6 +30,7 @@ from warpfold.app.presets import endpoints as presets
 from warpfold.app.reports import endpoints as reports
 from warpfold.app.request_ids import RequestIds
 from warpfold.app.requests import BodyLimit, known_parameters
+from warpfold.app.response_headers import ResponseHeaders
 from warpfold.app.results import comparison_endpoints as comparisons
 from warpfold.app.results import endpoints as results
 from warpfold.app.tracing.start import start_tracing
@@ -67,10 +71,13 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         openapi_url=None,  # served below, with a token
         redirect_slashes=False,
     )
-    app.state.context = Context(settings, database, notifications, access, metrics, press, tracing)
+    app.state.context = Context(settings, database, notifications, access, Failures(), metrics, press, tracing)
     app.add_middleware(
         BodyLimit, max_bytes=settings.max_body_bytes, others={datasets.PREFIX: settings.max_dataset_bytes}
     )
+    app.add_middleware(Methods)
+    app.add_middleware(Guard, settings=settings, access=access)
+    app.add_middleware(ResponseHeaders)
     app.add_middleware(Measured, requests=metrics.requests)
     app.add_middleware(RequestIds)
     for part in (

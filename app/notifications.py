@@ -13,6 +13,7 @@ import structlog
 
 from warpfold.app.channels import ACCESS, JOB
 from warpfold.app.db import NOTICES_LOSS, conninfo
+from warpfold.app.fairness.turns import give_up_turn
 
 LOOK_AGAIN_S = 1.0
 _FIRST_PAUSE_S = 0.05
@@ -32,6 +33,7 @@ class Watch:
 
     async def wait(self, timeout_s: float) -> None:
         """Return at the first news since the last call, or after `timeout_s`, at most a second. Then look."""
+        give_up_turn()
         with suppress(TimeoutError):
             async with asyncio.timeout(min(timeout_s, LOOK_AGAIN_S)):
                 await self._news.wait()

@@ -1,13 +1,17 @@
 """Every request has an id, from its answer to the last line that a worker logs about the job it brought."""
 
+import asyncio
 import re
 import time
 from uuid import uuid4
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.typing import FilteringBoundLogger
+
+from warpfold.app.errors import Unavailable, problem_response
 
 HEADER = "X-Request-ID"
 LONGEST = 64
@@ -41,18 +45,28 @@ class RequestIds:
         given = Headers(scope=scope).get(HEADER, "")
         request_id = given if _PLAIN.fullmatch(given) else uuid4().hex
         scope.setdefault("state", {})["request_id"] = request_id
-        status, started = 500, time.perf_counter()
+        status, started, answered = 500, time.perf_counter(), False
 
         async def answering(message: Message) -> None:
-            nonlocal status
+            nonlocal status, answered
             if message["type"] == "http.response.start":
-                status = message["status"]
+                status, answered = message["status"], True
                 MutableHeaders(scope=message)[HEADER] = request_id
             await send(message)
 
         with structlog.contextvars.bound_contextvars(request_id=request_id):
             try:
                 await self._app(scope, receive, answering)
+            except ClientDisconnect:
+                log.info("client went away", **_facts(scope, started))
+                return
+            except asyncio.CancelledError:
+                if answered:
+                    raise
+                # The process stops: who is held is told so, and asks another one.
+                stopping = problem_response(Unavailable("The service is stopping; ask again."))
+                stopping.headers["Connection"] = "close"
+                await stopping(scope, receive, answering)
             except Exception as error:
                 log.error("request broke off", **_facts(scope, started), exc_info=error)
                 raise

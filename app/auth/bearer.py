@@ -6,11 +6,10 @@ from fastapi import Depends, Request
 from fastapi.openapi.models import HTTPBearer
 from fastapi.security.base import SecurityBase
 
+from warpfold.app.auth.presented import SESSION_COOKIE
 from warpfold.app.auth.repository import Principal
 from warpfold.app.context import context_of
 from warpfold.app.errors import Forbidden, Unauthorized
-
-SESSION_COOKIE = "warpfold_session"
 
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -29,14 +28,18 @@ class BearerToken(SecurityBase):
         session = request.cookies.get(SESSION_COOKIE)
         if not scheme and session is not None and request.method in ("GET", "HEAD"):
             # A browser that is signed in may follow links into the api. A cookie never changes anything here.
-            principal = await (await context_of(request)).access.of_session(session)
+            context = await context_of(request)
+            principal = await context.access.of_session(session)
             if principal is None:
+                await context.failures.note(request)
                 raise Unauthorized("The session is over: sign in again, or send a token.")
             return principal
         if scheme.lower() != "bearer" or not token:
             raise Unauthorized("Send a token: `Authorization: Bearer wf_…`.")
-        principal = await (await context_of(request)).access.principal(token.strip())
+        context = await context_of(request)
+        principal = await context.access.principal(token.strip())
         if principal is None:
+            await context.failures.note(request)
             raise Unauthorized("The token is unknown or was revoked.")
         permit(principal, request.method)
         return principal

@@ -43,7 +43,12 @@ def test_an_id_that_is_none_is_a_422_problem_that_names_it(refusing: httpx.Clien
 
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
-    [("PUT", "/v1/jobs", "GET, POST"), ("DELETE", f"/v1/jobs/{NOBODY}", "GET"), ("GET", "/v1/states/merge", "POST")],
+    [
+        ("PUT", "/v1/jobs", "GET, HEAD, OPTIONS, POST"),
+        ("DELETE", f"/v1/jobs/{NOBODY}", "GET, HEAD, OPTIONS"),
+        ("GET", "/v1/states/merge", "OPTIONS, POST"),
+        ("POST", "/results", "GET, HEAD, OPTIONS"),
+    ],
 )
 def test_a_wrong_method_is_a_405_problem_with_all_that_are_allowed(
     refusing: httpx.Client, method: str, path: str, allowed: str
@@ -103,6 +108,7 @@ def test_a_fault_of_ours_is_a_500_problem_that_tells_nothing_of_our_insides(own_
     assert response.status_code == 500
     assert "fault" not in response.text
     assert "select" not in response.text.lower()
+    assert response.headers["Connection"] == "close"
     problem(response)
 
 

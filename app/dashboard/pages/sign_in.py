@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from warpfold.app.auth import sessions
-from warpfold.app.auth.bearer import SESSION_COOKIE
+from warpfold.app.auth.presented import SESSION_COOKIE
 from warpfold.app.context import Using
 from warpfold.app.dashboard.rendering import page
 from warpfold.app.dashboard.routes import router as pages
@@ -35,6 +35,7 @@ async def sign_in(
     given = token.strip()
     secret = await context.database.run(sessions.open_session, given, context.settings.session_days) if given else None
     if secret is None:
+        await context.failures.note(request)
         error = "This token is unknown or was revoked." if given else "Enter a token."
         return page(request, "sign_in", 401, next=safe_path(next), error=error)
     answer = RedirectResponse(safe_path(next), 303, {"Cache-Control": "no-store"})

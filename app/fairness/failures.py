@@ -1,0 +1,28 @@
+"""Failed sign-ins: slowed, so that guessing and looking up what is unknown costs little."""
+
+import asyncio
+
+from starlette.requests import HTTPConnection
+
+from warpfold.app.fairness.buckets import Buckets
+from warpfold.app.fairness.turns import give_up_turn
+from warpfold.app.server.connections import address_of
+
+_A_SECOND = 5.0
+_BURST = 50.0
+_SLOWED_BY_S = 1.0
+
+
+class Failures:
+    """Failed sign-ins by address: each beyond a few a second is answered a second later. Right ones are not touched, for
+    many share an address."""
+
+    def __init__(self) -> None:
+        self._buckets = Buckets(_A_SECOND, _BURST)
+
+    async def note(self, request: HTTPConnection) -> None:
+        """Count one, and wait where there were too many."""
+        host = request.client.host if request.client is not None else ""
+        if self._buckets.take(address_of(host)):
+            give_up_turn()
+            await asyncio.sleep(_SLOWED_BY_S)

@@ -1,0 +1,67 @@
+import asyncio
+
+from warpfold.app.fairness.turns import Turns, give_up_turn, in_turn
+
+
+async def flooded(turns: Turns, count: int, done: asyncio.Event) -> list["asyncio.Task[None]"]:
+    """`count` requests of one user, each of which works until `done`."""
+
+    async def work() -> None:
+        async with turns.turn("many"):
+            await done.wait()
+
+    tasks = [asyncio.create_task(work()) for _ in range(count)]
+    for _ in range(3):
+        await asyncio.sleep(0)
+    return tasks
+
+
+def test_who_is_alone_has_many_turns_and_among_others_few() -> None:
+    async def play() -> None:
+        turns, done = Turns(), asyncio.Event()
+        async with turns.turn("other"):
+            tasks = await flooded(turns, 40, done)
+            assert turns.waiting() == 38
+            # Another one is not behind the 38.
+            async with asyncio.timeout(10), turns.turn("other"):
+                pass
+        done.set()
+        await asyncio.gather(*tasks)
+        assert turns.waiting() == 0
+        assert not turns._lines
+
+    asyncio.run(play())
+
+
+def test_a_turn_that_is_given_up_goes_to_the_next() -> None:
+    async def play() -> None:
+        turns, done = Turns(), asyncio.Event()
+        turn = turns.turn("many")
+        async with turns.turn("other"), turn:
+            with in_turn(turn):
+                tasks = await flooded(turns, 3, done)
+                before = turns.waiting()
+                give_up_turn()
+                give_up_turn()
+                assert (before, turns.waiting()) == (2, 1)
+            done.set()
+            await asyncio.gather(*tasks)
+        assert not turns._lines
+
+    asyncio.run(play())
+
+
+def test_who_hangs_up_while_waiting_leaves_the_line() -> None:
+    async def play() -> None:
+        turns, done = Turns(), asyncio.Event()
+        async with turns.turn("other"):
+            tasks = await flooded(turns, 5, done)
+            for task in tasks[2:]:
+                task.cancel()
+            await asyncio.gather(*tasks[2:], return_exceptions=True)
+            assert turns.waiting() == 0
+        done.set()
+        await asyncio.gather(*tasks[:2])
+        assert not turns._lines
+
+    asyncio.run(play())
