@@ -29,9 +29,7 @@ def api(
     except ValueError as error:
         typer.echo(f"warpfold api: {error}", err=True)
         sys.exit(2)
-    server = uvicorn.Server(
-        server_config(application, host=host, port=port, forwarded_allow_ips=forwarded_allow_ips)
-    )
+    server = uvicorn.Server(server_config(application, host=host, port=port, forwarded_allow_ips=forwarded_allow_ips))
     server.run()
     if not server.started:
         sys.exit(1)

@@ -22,7 +22,8 @@ _KEPT_S = 5.0
 
 
 class Metrics:
-    """Counts requests and connections as they come; reads the state of the service when scraped, at most every five seconds."""
+    """Counts requests and connections as they come; reads the state of the service when scraped, at most every five
+    seconds."""
 
     def __init__(self) -> None:
         self._own = CollectorRegistry()

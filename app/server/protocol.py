@@ -2,8 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Container
-from typing import Any
+from typing import Any, Protocol
 
 import httptools
 from starlette.responses import Response
@@ -42,6 +41,12 @@ _HOST = re.compile(rb"[A-Za-z0-9._~!$&'()*+,;=%:\[\]-]*")
 _METHODS = b"DELETE, GET, HEAD, OPTIONS, POST, PUT"
 
 
+class Proxies(Protocol):
+    """Addresses that others come through."""
+
+    def __contains__(self, host: str | None, /) -> bool: ...
+
+
 class Guarded(HttpToolsProtocol):
     """One connection. Whatever is refused here is answered with a problem, and the connection ends."""
 
@@ -53,7 +58,7 @@ class Guarded(HttpToolsProtocol):
         _loop: asyncio.AbstractEventLoop | None = None,
         *,
         gate: Connections,
-        proxies: Container[str],
+        proxies: "Proxies",
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self.address = ""
@@ -99,9 +104,7 @@ class Guarded(HttpToolsProtocol):
             except httptools.HttpParserUpgrade:
                 self._last_cycle_closes()  # what was asked for is answered in HTTP/1.1; what follows is not
             except httptools.HttpParserError as error:
-                self._refuse(
-                    BadRequest(f"This is no HTTP/1.1 that could be read: {_said(error)}."), Ending.BAD_REQUEST
-                )
+                self._refuse(BadRequest(f"This is no HTTP/1.1 that could be read: {_said(error)}."), Ending.BAD_REQUEST)
             if self._deaf or self.transport.is_closing():
                 return
             self._unframed = 0 if self._body > framed else self._unframed + len(piece)
@@ -184,7 +187,7 @@ class Guarded(HttpToolsProtocol):
         elif self.phase is Phase.BODY:
             lasted = now - self._begun
             if waited > deadlines.body_s or (lasted > deadlines.body_s and self._body < _LEAST_RATE * lasted):
-                told = f"A body may pause for at most {deadlines.body_s:g} s and must bring {_LEAST_RATE} bytes a second."
+                told = f"A body may pause for {deadlines.body_s:g} s and must bring {_LEAST_RATE} bytes a second."
                 self._refuse(TimedOut(told), Ending.BODY_TOO_SLOW)
         elif self.phase is Phase.IDLE and waited > deadlines.idle_s:
             self.transport.close()

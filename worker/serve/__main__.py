@@ -12,6 +12,7 @@ from warpfold import migrations
 from warpfold.app import logs
 from warpfold.app.config import DATABASE_NOTE, Settings, load_settings
 from warpfold.app.db import first_line
+from warpfold.app.server.descriptors import raise_limit
 from warpfold.worker.embedded.server import ServerMissing
 from warpfold.worker.serve.bootstrap import (
     LOCK_FILE,
@@ -80,6 +81,7 @@ def _run(settings: Settings, root: Path, host: str, port: int, slots: tuple[str,
     logs.configure(role="serve")
     stop = Stop()
     stop.listen()
+    raise_limit()
     try:
         servers = start_servers(settings, root)
     except ServerMissing as error:

@@ -27,7 +27,7 @@ def connected(url: str, source: str = "127.0.0.1") -> Iterator[socket.socket]:
 
 
 def sent(link: socket.socket, data: bytes, most: int | None = None) -> int:
-    """Send `data` again and again until `most` bytes are sent (None: once), or the server hangs up; how many it took."""
+    """Send `data` again and again until `most` bytes are sent (None: once), or the server hangs up; how many went."""
     taken = 0
     try:
         while taken < (most or 1):
