@@ -6,8 +6,8 @@ from sqlalchemy import func, select, update
 
 from tests.app.api import Api, until_refused
 from warpfold.app.auth import sessions
-from warpfold.app.auth.presented import SESSION_COOKIE
 from warpfold.app.auth.models import sessions as table
+from warpfold.app.auth.presented import SESSION_COOKIE
 from warpfold.app.auth.repository import list_tokens, revoke_token
 
 
