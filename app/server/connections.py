@@ -95,7 +95,7 @@ class Connections:
         self._say_at = 0.0
 
     def admit(self, guest: Guest, *, is_proxy: bool) -> Admission:
-        """Count `guest` in, unless the answer is NOTHING. A proxy stands for many: its connections count in all only."""
+        """Count `guest` in, unless the answer is NOTHING. A proxy stands for many: it is limited in all only."""
         group = self._groups.get(guest.address)
         admission = Admission.ALL
         if group is not None and len(group.all) >= self._most_of_one and not is_proxy:
