@@ -45,7 +45,7 @@ def _portable(row: Op, taken: Operands, array: NDArray[Any], other: NDArray[Any]
     if other is not None:
         state = ExactState.of_products(array, other)
     else:
-        state = ExactState.of(array, row.terms, magnitudes=row.name == "norm1")
+        state = ExactState.of(array, row.terms, magnitudes=row.magnitudes)
     result = taken.result_dtype(row)
     return Reduction(
         value=value_of(row, state, result) if state.count else empty_value(row, taken.source.dtype),

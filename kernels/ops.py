@@ -30,24 +30,63 @@ class Terms(StrEnum):
     VALUES = "values"  # the elements, or their magnitudes
     PRODUCTS = "products"  # exact products of two elements
     MOMENTS = "moments"  # the elements and, in a second accumulator, their squares
-    NONE = "none"  # the op selects or tests elements: nothing is added, nothing rounds
+    NONE = "none"  # the op multiplies, selects or tests elements: nothing is added
+
+
+class Finish(StrEnum):
+    """How the value of an op follows from its total, or from the element that it found."""
+
+    ITSELF = "itself"
+    MEAN = "mean"  # the total ÷ the count
+    ROOT = "root"  # √ of the total
+    VARIANCE = "variance"  # (Σx² − (Σx)² / n) / (n − ddof), from two totals
+    DEVIATION = "deviation"  # √ of the variance
+
+
+class Extreme(StrEnum):
+    """Which element an op looks for."""
+
+    LEAST = "least"
+    MOST = "most"
 
 
 @dataclass(frozen=True, slots=True)
 class Op:
     """A reduction of a one-dimensional array, or of two of one length, to one value.
 
-    `empty` is the value of the op for no elements, None where that is an error. `sources` is how many arrays it takes,
-    `ddof` whether it divides by the count less delta degrees of freedom.
+    `terms` is what an exact accumulator adds up and `finish` what becomes of the total. `rounds` says whether a value
+    of floats is rounded at all: an op that selects or tests elements never rounds. With `magnitudes` the op takes |x|
+    for x. `extreme` is the element that the op looks for, None where it looks for none. `empty` is the value of the op
+    for no elements, None where that is an error. `sources` is how many arrays it takes, `ddof` whether it divides by
+    the count less delta degrees of freedom.
     """
 
     name: str
     summary: str
     result: Result
     terms: Terms
+    finish: Finish
+    rounds: bool
+    magnitudes: bool = False
+    extreme: Extreme | None = None
     empty: Value | None = None
     sources: int = 1
     ddof: bool = False
+
+    @property
+    def adds(self) -> bool:
+        """Whether an exact accumulator can compute the op: it adds something up."""
+        return self.terms is not Terms.NONE
+
+    @property
+    def places(self) -> bool:
+        """Whether the value is the index of the element that the op looks for."""
+        return self.extreme is not None and self.result is Result.INDEX
+
+    def proved(self, dtype: DType) -> bool:
+        """Whether a value of elements of `dtype` is correct to the bit, however its elements are put together: nothing
+        is rounded. Integers are added, multiplied and compared exactly."""
+        return not (dtype.is_float and self.rounds)
 
     def result_dtype(self, dtype: DType) -> str:
         """Name of the result's dtype: a row of DTYPES, or "integer"."""
@@ -65,23 +104,71 @@ class Op:
 
 
 _ROWS = (
-    Op("sum", "Σ x", Result.WIDE, Terms.VALUES, empty=0),
-    Op("mean", "Σ x / n", Result.REAL, Terms.VALUES),
-    Op("prod", "Π x", Result.WIDE, Terms.NONE, empty=1),
-    Op("min", "the smallest element", Result.ELEMENT, Terms.NONE),
-    Op("max", "the largest element", Result.ELEMENT, Terms.NONE),
-    Op("argmin", "index of the smallest element, the lowest of equals", Result.INDEX, Terms.NONE),
-    Op("argmax", "index of the largest element, the lowest of equals", Result.INDEX, Terms.NONE),
-    Op("sum_squares", "Σ x²", Result.WIDE, Terms.PRODUCTS),
-    Op("norm1", "Σ |x|", Result.WIDE, Terms.VALUES),
-    Op("norm2", "√ Σ x²", Result.REAL, Terms.PRODUCTS),
-    Op("dot", "Σ x y", Result.WIDE, Terms.PRODUCTS, empty=0, sources=2),
-    Op("var", "Σ (x − mean)² / (n − ddof)", Result.REAL, Terms.MOMENTS, ddof=True),
-    Op("std", "√ var", Result.REAL, Terms.MOMENTS, ddof=True),
-    Op("norm_inf", "max |x|", Result.WIDE, Terms.NONE),
-    Op("count_nonzero", "how many elements are not zero (NaN is not)", Result.INDEX, Terms.NONE),
-    Op("any", "whether an element is not zero", Result.TRUTH, Terms.NONE, empty=False),
-    Op("all", "whether every element is not zero", Result.TRUTH, Terms.NONE, empty=True),
+    Op("sum", "Σ x", Result.WIDE, Terms.VALUES, Finish.ITSELF, rounds=True, empty=0),
+    Op("mean", "Σ x / n", Result.REAL, Terms.VALUES, Finish.MEAN, rounds=True),
+    Op("prod", "Π x", Result.WIDE, Terms.NONE, Finish.ITSELF, rounds=True, empty=1),
+    Op("min", "the smallest element", Result.ELEMENT, Terms.NONE, Finish.ITSELF, rounds=False, extreme=Extreme.LEAST),
+    Op("max", "the largest element", Result.ELEMENT, Terms.NONE, Finish.ITSELF, rounds=False, extreme=Extreme.MOST),
+    Op(
+        "argmin",
+        "index of the smallest element, the lowest of equals",
+        Result.INDEX,
+        Terms.NONE,
+        Finish.ITSELF,
+        rounds=False,
+        extreme=Extreme.LEAST,
+    ),
+    Op(
+        "argmax",
+        "index of the largest element, the lowest of equals",
+        Result.INDEX,
+        Terms.NONE,
+        Finish.ITSELF,
+        rounds=False,
+        extreme=Extreme.MOST,
+    ),
+    Op("sum_squares", "Σ x²", Result.WIDE, Terms.PRODUCTS, Finish.ITSELF, rounds=True),
+    Op("norm1", "Σ |x|", Result.WIDE, Terms.VALUES, Finish.ITSELF, rounds=True, magnitudes=True),
+    Op("norm2", "√ Σ x²", Result.REAL, Terms.PRODUCTS, Finish.ROOT, rounds=True),
+    Op("dot", "Σ x y", Result.WIDE, Terms.PRODUCTS, Finish.ITSELF, rounds=True, empty=0, sources=2),
+    Op("var", "Σ (x − mean)² / (n − ddof)", Result.REAL, Terms.MOMENTS, Finish.VARIANCE, rounds=True, ddof=True),
+    Op("std", "√ var", Result.REAL, Terms.MOMENTS, Finish.DEVIATION, rounds=True, ddof=True),
+    Op(
+        "norm_inf",
+        "max |x|",
+        Result.WIDE,
+        Terms.NONE,
+        Finish.ITSELF,
+        rounds=False,
+        magnitudes=True,
+        extreme=Extreme.MOST,
+    ),
+    Op(
+        "count_nonzero",
+        "how many elements are not zero (NaN is not)",
+        Result.INDEX,
+        Terms.NONE,
+        Finish.ITSELF,
+        rounds=False,
+    ),
+    Op(
+        "any",
+        "whether an element is not zero",
+        Result.TRUTH,
+        Terms.NONE,
+        Finish.ITSELF,
+        rounds=False,
+        empty=False,
+    ),
+    Op(
+        "all",
+        "whether every element is not zero",
+        Result.TRUTH,
+        Terms.NONE,
+        Finish.ITSELF,
+        rounds=False,
+        empty=True,
+    ),
 )
 
 OPS: Mapping[str, Op] = MappingProxyType({row.name: row for row in _ROWS})

@@ -7,7 +7,7 @@ from warpfold.kernels.bench.rig import Loaded
 from warpfold.kernels.catalog import EXACT
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput, KernelError
-from warpfold.kernels.ops import INTEGER, Op, Terms, Value
+from warpfold.kernels.ops import INTEGER, Op, Value
 
 _ROUNDINGS = 64
 """Errors are allowed to so many unit roundoffs of what was added up: far above any order of additions that a GPU
@@ -56,7 +56,7 @@ def relative_error(op: Op, dtype: DType, value: Value, reference: Reference) -> 
     exact = reference.value
     if same(value, exact):
         return 0.0
-    if op.terms is not Terms.NONE:
+    if op.adds:
         error = abs(float(value) - float(exact))
         if error <= _ROUNDINGS * _roundoff(op, dtype) * reference.magnitude:
             return error / abs(float(exact)) if exact else None

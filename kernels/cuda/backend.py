@@ -24,7 +24,7 @@ from warpfold.kernels.cuda.strategies import CUPY, FAST, own_strategies
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.exact.state import ORIGIN, ExactState
 from warpfold.kernels.operands import Operands, operands
-from warpfold.kernels.ops import NanPolicy, Op, Terms, empty_value, op_named
+from warpfold.kernels.ops import NanPolicy, Op, empty_value, op_named
 from warpfold.kernels.source import ArraySource, Source
 
 
@@ -118,7 +118,7 @@ class CudaBackend:
         """One a source, or none where none is needed."""
         if policy is NanPolicy.PROPAGATE or not sources[0].dtype.is_float:
             return ()
-        if policy is NanPolicy.OMIT and strategy == EXACT and op.terms is not Terms.NONE:
+        if policy is NanPolicy.OMIT and strategy == EXACT and op.adds:
             return ()  # the exact accumulator leaves them out, and counts them
         return tuple(NanCounter(self._gpu, source.dtype) for source in sources)
 
@@ -129,7 +129,7 @@ class CudaBackend:
         if strategy in baselines():
             return BaselineMethod(self._gpu, baselines()[strategy], op, dtype, omit_nan=omit_nan)
         pieces = -(-source.count // piece_size(source))
-        if strategy == EXACT and op.terms is not Terms.NONE:
+        if strategy == EXACT and op.adds:
             return exact_method(self._gpu, op, taken, pieces=pieces, omit_nan=omit_nan)
         own = own_strategies()[FAST if strategy == EXACT else strategy]
         return OwnMethod(self._gpu, own, op, dtype, pieces=pieces, omit_nan=omit_nan)

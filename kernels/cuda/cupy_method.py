@@ -6,7 +6,7 @@ from typing import Any
 from warpfold.kernels.cuda.methods import Finished
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.ops import Op, Terms, Value
+from warpfold.kernels.ops import Op, Value
 
 
 class CupyMethod:
@@ -20,7 +20,7 @@ class CupyMethod:
         import cupy
 
         assert first == 0
-        if not self._dtype.is_float and self._op.terms is not Terms.NONE:
+        if not self._dtype.is_float and self._op.adds:
             low, high = self._dtype.bounds
             if array.size * max(-low, high) >= 1 << 63:
                 raise InvalidInput(
@@ -28,7 +28,7 @@ class CupyMethod:
                     "strategy",
                 )
         if self._omit_nan:
-            if self._op.name in ("argmin", "argmax"):
+            if self._op.places:
                 self._result = getattr(cupy, f"nan{self._op.name}")(array)
                 return
             array = array[~cupy.isnan(array)]
@@ -40,7 +40,7 @@ class CupyMethod:
         value: Value = self._result.item() if hasattr(self._result, "item") else self._result
         if self._dtype.is_float and self._op.result_dtype(self._dtype) == self._dtype.name:
             value = float(value)
-        return Finished(value, self._op.terms is Terms.NONE and self._op.name != "prod")  # these select and count
+        return Finished(value, not self._op.rounds)  # its integers wrap at 64 bits
 
 
 def cupy_calls() -> Mapping[str, Callable[[Any], Any]]:

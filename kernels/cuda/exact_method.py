@@ -15,7 +15,7 @@ from warpfold.kernels.dtypes import DTYPES, DType, common_float
 from warpfold.kernels.exact import ExactState, Flags, deviation, variance
 from warpfold.kernels.exact.finish import value_of
 from warpfold.kernels.operands import Operands, check_freedom, result_dtype
-from warpfold.kernels.ops import OPS, Op, Terms
+from warpfold.kernels.ops import OPS, Finish, Op, Terms
 
 
 def exact_method(gpu: Gpu, op: Op, taken: Operands, *, pieces: int, omit_nan: bool = False) -> "Method | ExactPairs":
@@ -64,7 +64,7 @@ class ExactSum(ExactMethod):
     def __init__(self, gpu: Gpu, op: Op, dtype: DType, *, omit_nan: bool = False) -> None:
         super().__init__(omit_nan=omit_nan)
         self._op, self._dtype = op, dtype
-        self._accumulator = ExactAccumulator(gpu, dtype, op.terms, magnitudes=op.name == "norm1")
+        self._accumulator = ExactAccumulator(gpu, dtype, op.terms, magnitudes=op.magnitudes)
 
     def add(self, array: Any, first: int) -> None:
         self._added += int(array.size)
@@ -158,5 +158,5 @@ def spread(op: Op, states: tuple[ExactState, ExactState], ddof: int, dtype: DTyp
     Raises InvalidInput where `ddof` leaves nothing to divide by. One state has not both sums: there is none.
     """
     check_freedom(op, states[0].count, ddof)
-    finish = variance if op.name == "var" else deviation
+    finish = variance if op.finish is Finish.VARIANCE else deviation
     return Finished(finish(*states, ddof, dtype), True)

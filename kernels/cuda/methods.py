@@ -13,7 +13,7 @@ from warpfold.kernels.cuda.tuning import suited
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.exact.state import ExactState, Flags
-from warpfold.kernels.ops import Op, Terms, Value
+from warpfold.kernels.ops import Op, Value
 
 PARTIAL_BYTES = 32
 """No accumulator is larger."""
@@ -119,8 +119,7 @@ class OwnMethod:
         return [Outcome(words[k], first) for k, first in enumerate(self._firsts)]
 
     def finish(self, count: int) -> Finished:
-        rounds = self._dtype.is_float and (self._op.terms is not Terms.NONE or self._op.name == "prod")
-        return Finished(value_of(self._op, self._dtype, self.outcomes(), count), not rounds)
+        return Finished(value_of(self._op, self._dtype, self.outcomes(), count), self._op.proved(self._dtype))
 
 
 class ExactIntegers:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from warpfold.kernels.cuda.reductions import reduction_of
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact.rounding import round_ratio, round_sqrt
-from warpfold.kernels.ops import Op, Value
+from warpfold.kernels.ops import Finish, Op, Value
 
 WORDS = 4
 NOWHERE = (1 << 64) - 1
@@ -69,9 +69,9 @@ def value_of(op: Op, dtype: DType, outcomes: Sequence[Outcome], count: int) -> V
 
 def of_integer(op: Op, total: int, count: int) -> Value:
     """Sum, mean, norm1, sum of squares or norm2 of integers, correctly rounded, from the exact total of its terms."""
-    if op.name == "mean":
+    if op.finish is Finish.MEAN:
         return round_ratio(total, count, 0, DTYPES["float64"])
-    if op.name == "norm2":
+    if op.finish is Finish.ROOT:
         return round_sqrt(total, 1, 0, DTYPES["float64"])
     return total
 
@@ -123,13 +123,15 @@ def _of_real(op: Op, parts: Sequence[float], count: int, dtype: DType) -> float:
     """Sum, mean, norm1, sum of squares or norm2 from totals and corrections."""
     if not all(map(math.isfinite, parts)):
         special = sum(part for part in parts if not math.isfinite(part))
-        return math.sqrt(special) if op.name == "norm2" and not math.isnan(special) else special
+        return math.sqrt(special) if op.finish is Finish.ROOT and not math.isnan(special) else special
     total = sum(map(Fraction, parts))
     if not total:
         # The totals, every other part, are −0 only if all elements are.
-        return -0.0 if all(math.copysign(1.0, part) < 0 for part in parts[::2]) and op.name != "norm2" else 0.0
-    if op.name == "norm2":
+        return (
+            -0.0 if all(math.copysign(1.0, part) < 0 for part in parts[::2]) and op.finish is not Finish.ROOT else 0.0
+        )
+    if op.finish is Finish.ROOT:
         return round_sqrt(total.numerator, total.denominator, 0, dtype)
-    divisor = count if op.name == "mean" else 1
+    divisor = count if op.finish is Finish.MEAN else 1
     rounded = round_ratio(total.numerator, total.denominator * divisor, 0, dtype)
     return rounded or math.copysign(0.0, total)

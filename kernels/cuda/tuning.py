@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from warpfold.kernels.dtypes import DType
-from warpfold.kernels.ops import Op, Terms
+from warpfold.kernels.ops import Op
 
 VECTOR_BYTES = 16
 """What one read of a vectorised strategy brings."""
@@ -98,6 +98,5 @@ def suited(launch: Launch, op: Op, dtype: DType) -> Launch:
     element with its index, and a sum of integers in 128 bits, take longer: on an H200, in rounds, argmin of int8 read
     at 0.70 of the ceiling and a sum of int32 at 0.94; in one wave 0.94 and 0.98.
     """
-    selects = op.name in ("argmin", "argmax")
-    wide = not dtype.is_float and op.terms is not Terms.NONE
-    return replace(launch, rounds=0) if selects or wide else launch
+    wide = not dtype.is_float and op.adds
+    return replace(launch, rounds=0) if op.places or wide else launch

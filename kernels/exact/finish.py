@@ -10,7 +10,7 @@ from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.rounding import round_ratio, round_sqrt
 from warpfold.kernels.exact.state import ORIGIN, ExactState, Flags, StateError
-from warpfold.kernels.ops import INTEGER, Op, Terms, Value
+from warpfold.kernels.ops import INTEGER, Finish, Op, Terms, Value
 
 
 def value_of(op: Op, state: ExactState, dtype: str) -> Value:
@@ -22,9 +22,9 @@ def value_of(op: Op, state: ExactState, dtype: str) -> Value:
     """
     if state.terms is not op.terms:
         raise StateError("terms", f"{op.name} adds {op.terms}, the state holds {state.terms}")
-    if op.name == "mean":
+    if op.finish is Finish.MEAN:
         return mean(state, DTYPES[dtype])
-    if op.name == "norm2":
+    if op.finish is Finish.ROOT:
         return root(state, DTYPES[dtype])
     return integer(state) if dtype == INTEGER else total(state, DTYPES[dtype])
 

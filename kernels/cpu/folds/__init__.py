@@ -53,7 +53,7 @@ def fold_for(op: Op, dtype: DType, nan_policy: NanPolicy, ddof: int = 0) -> Fold
         case "argmin" | "argmax":
             return extremes.Place(op, dtype, nan_policy)
         case "min" | "max" | "norm_inf":
-            return extremes.Extreme(op, dtype, nan_policy)
+            return extremes.Extremum(op, dtype, nan_policy)
         case "count_nonzero" | "any" | "all":
             return nonzero.Nonzero(op, dtype, nan_policy)
     raise NotImplementedError(op.name)

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.cpu.folds.nans import is_nan, refuse_nan, widened
 from warpfold.kernels.dtypes import DType
-from warpfold.kernels.ops import NanPolicy, Op, Result, Value
+from warpfold.kernels.ops import Extreme, NanPolicy, Op, Value
 
 
-class Extreme:
+class Extremum:
     """The smallest and largest element, as minimum and maximum of IEEE 754-2019, 9.6: NaN if one is NaN; −0 < +0."""
 
     def __init__(self, op: Op, dtype: DType, nan_policy: NanPolicy) -> None:
@@ -32,12 +32,12 @@ class Extreme:
             return
         self.count += part.size
         values = widened(part, self._dtype)
-        if self._op.name != "max":
+        if self._op.magnitudes or self._op.extreme is Extreme.LEAST:
             self._least = _smaller(self._least, _least(values))
-        if self._op.name != "min":
+        if self._op.magnitudes or self._op.extreme is Extreme.MOST:
             self._most = _larger(self._most, _most(values))
 
-    def merge(self, other: "Extreme") -> None:
+    def merge(self, other: "Extremum") -> None:
         self.count += other.count
         self._least = _smaller(self._least, other._least)
         self._most = _larger(self._most, other._most)
@@ -45,7 +45,7 @@ class Extreme:
     def value(self) -> Value:
         found = [value for value in (self._least, self._most) if value is not None]
         assert found, f"{self._op.name} of no elements"
-        if self._op.name == "norm_inf":
+        if self._op.magnitudes:
             least, most = found
             return math.nan if math.isnan(least) else max(abs(least), abs(most))
         return found[0]
@@ -58,8 +58,8 @@ class Place:
     """The index of the smallest or largest element, the lowest of equals (−0 equals +0); of the first NaN if any is."""
 
     def __init__(self, op: Op, dtype: DType, nan_policy: NanPolicy) -> None:
-        assert op.result is Result.INDEX
-        self._sign = 1 if op.name == "argmin" else -1
+        assert op.places
+        self._sign = 1 if op.extreme is Extreme.LEAST else -1
         self._dtype = dtype
         self._omit = dtype.is_float and nan_policy is NanPolicy.OMIT
         self._refuse = dtype.is_float and nan_policy is NanPolicy.RAISE

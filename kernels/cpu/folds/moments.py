@@ -9,7 +9,7 @@ from warpfold.kernels.cpu.folds.nans import is_nan, refuse_nan
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact import ExactState, Flags, deviation, variance
 from warpfold.kernels.operands import check_freedom
-from warpfold.kernels.ops import NanPolicy, Op, Terms, Value
+from warpfold.kernels.ops import Finish, NanPolicy, Op, Terms, Value
 
 PIECE = 1 << 17
 """Elements that the second accumulator finds in the cache where the first left them: at most 1 MiB. With fewer the
@@ -50,7 +50,7 @@ class Moments:
 
     def value(self) -> Value:
         check_freedom(self._op, self.count, self._ddof)
-        finish = variance if self._op.name == "var" else deviation
+        finish = variance if self._op.finish is Finish.VARIANCE else deviation
         return finish(*self.states(), self._ddof, DTYPES[self._op.result_dtype(self._dtype)])
 
     def states(self) -> tuple[ExactState, ExactState]:

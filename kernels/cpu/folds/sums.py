@@ -19,7 +19,7 @@ class Sum:
         self._dtype = dtype
         self._omit = dtype.is_float and nan_policy is NanPolicy.OMIT
         self._refuse = dtype.is_float and nan_policy is NanPolicy.RAISE
-        self._accumulator = accumulator(dtype, op.terms, magnitudes=op.name == "norm1")
+        self._accumulator = accumulator(dtype, op.terms, magnitudes=op.magnitudes)
         self._merged = ExactState.empty(op.terms)
 
     @property

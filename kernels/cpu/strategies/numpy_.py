@@ -14,7 +14,7 @@ from warpfold.kernels.cpu.folds.nans import is_nan, refuse_nan
 from warpfold.kernels.cpu.memory import require
 from warpfold.kernels.dtypes import DTYPES, Kind
 from warpfold.kernels.operands import Operands, check_freedom
-from warpfold.kernels.ops import OPS, NanPolicy, Op, Terms, Value, empty_value
+from warpfold.kernels.ops import OPS, Finish, NanPolicy, Op, Terms, Value, empty_value
 from warpfold.kernels.source import ArraySource, Source
 
 STRATEGY = Strategy(
@@ -56,7 +56,7 @@ def reduce(operands: Operands, op: Op, nan_policy: NanPolicy, progress: Progress
             value = _value(op, operands, array, other)
     else:
         value = empty_value(op, dtype)
-    if kept is not None and array.size and op.name in ("argmin", "argmax"):
+    if kept is not None and array.size and op.places:
         value = int(kept[int(value)])
     ended = time.perf_counter()
     if progress is not None:
@@ -67,7 +67,7 @@ def reduce(operands: Operands, op: Op, nan_policy: NanPolicy, progress: Progress
         count=array.size,
         op=op.name,
         strategy=STRATEGY.name,
-        correctly_rounded=op.terms is Terms.NONE and op.name != "prod",  # these select and count: nothing rounds
+        correctly_rounded=not op.rounds,  # integers wrap at 64 bits
         load_ms=(loaded - began) * 1e3,
         kernel_ms=(ended - loaded) * 1e3,
     )
@@ -78,7 +78,7 @@ def _bytes(source: Source, op: Op, nan_policy: NanPolicy) -> int:
     dtype = source.dtype
     own = 0 if isinstance(source, ArraySource) else 1
     widening = 1 if dtype.is_float else 8 // dtype.itemsize
-    temporary = widening if op.terms in (Terms.PRODUCTS, Terms.MOMENTS) or op.name == "norm1" else 0
+    temporary = widening if op.terms in (Terms.PRODUCTS, Terms.MOMENTS) or op.magnitudes else 0
     omitted = 1 + 8 // dtype.itemsize if dtype.is_float and nan_policy is NanPolicy.OMIT else 0
     return (own + temporary + omitted) * source.count * dtype.itemsize
 
@@ -131,7 +131,7 @@ def _value(op: Op, operands: Operands, x: NDArray[Any], y: NDArray[Any] | None) 
         wide = DTYPES[result].numpy if result in DTYPES else np.dtype(np.int64 if "i" in kinds else np.uint64)
         found = np.dot(x.astype(wide, copy=False), y.astype(wide, copy=False))
     elif op.ddof:
-        found = (np.var if op.name == "var" else np.std)(x, ddof=operands.ddof)
+        found = (np.var if op.finish is Finish.VARIANCE else np.std)(x, ddof=operands.ddof)
     else:
         found = _CALLS[op.name](x, _WIDE[dtype.kind])
     if result == "bool":

@@ -198,7 +198,7 @@ def _result_name(op: Op, dtype: DType) -> str:
 
 def _result_type(op: Op, dtype: DType) -> "np.dtype[Any]":
     """What lies at the result's address."""
-    if op.name in ("argmin", "argmax"):
+    if op.places:
         return np.dtype(np.int64)
     if op.name != "sum":
         return dtype.numpy

@@ -7,7 +7,7 @@ from warpfold.kernels.cuda.launch import Gpu
 from warpfold.kernels.cuda.methods import Finished
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.ops import Op, Terms
+from warpfold.kernels.ops import Op
 
 
 class BaselineMethod:
@@ -27,5 +27,5 @@ class BaselineMethod:
 
     def finish(self, count: int) -> Finished:
         assert self._bound is not None
-        selects = self._op.terms is Terms.NONE and self._op.name != "prod"
+        selects = not self._op.rounds
         return Finished(self._bound.value(), selects)  # of what a peer adds, in what width, nothing is proved here

@@ -20,7 +20,7 @@ from warpfold.kernels.cuda.feed import Feed
 from warpfold.kernels.cuda.launch import Gpu
 from warpfold.kernels.cuda.strategies import CUPY, FAST, own_strategies
 from warpfold.kernels.dtypes import DType
-from warpfold.kernels.ops import Terms, op_named
+from warpfold.kernels.ops import op_named
 from warpfold.kernels.source import Source
 
 
@@ -84,7 +84,7 @@ class DeviceArray:
             return CupySubject(row, self.elements)
         if name in baselines():
             return BaselineSubject(baselines()[name].bind(self.gpu, row, dtype, self.elements), self.elements)
-        if name == EXACT and row.terms is not Terms.NONE:
+        if name == EXACT and row.adds:
             return exact_subject(self.gpu, row, dtype, self.elements)
         own = own_strategies()[FAST if name == EXACT else name]
         return own_subject(self.gpu, own, row, dtype, self.elements)

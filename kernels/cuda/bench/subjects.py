@@ -104,7 +104,7 @@ class ExactSubject:
         if op.terms is Terms.MOMENTS:
             self._sum = ExactMoments(recorder, dtype)
         else:
-            self._sum = ExactAccumulator(recorder, dtype, op.terms, magnitudes=op.name == "norm1")
+            self._sum = ExactAccumulator(recorder, dtype, op.terms, magnitudes=op.magnitudes)
         with recorder.recording() as calls:
             self._sum.add(array)
         self._prepared = Prepared(gpu, calls)

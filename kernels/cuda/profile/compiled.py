@@ -42,7 +42,7 @@ def compiled_kernels(strategy: str, op: Op, dtype: DType, arch: str) -> tuple[Ke
 
 
 def _known(strategy: str, op: Op, dtype: DType, arch: str) -> Iterator[Known]:
-    if strategy == EXACT and op.terms is not Terms.NONE and dtype.is_float:
+    if strategy == EXACT and op.adds and dtype.is_float:
         kind = _kind(op)
         shape = SHAPES[dtype.name][kind].fitted(LARGEST_SHARED)
         yield Known(exact_unit(dtype), kernel_name(dtype, kind, shape), shape.threads, shape.threads * shape.shared)
@@ -64,7 +64,7 @@ def _kind(op: Op) -> Kind:
             return Kind.MOMENTS
         case Terms.PRODUCTS:
             return Kind.PRODUCTS if op.sources == 2 else Kind.SQUARES
-    return Kind.MAGNITUDES if op.name == "norm1" else Kind.VALUES
+    return Kind.MAGNITUDES if op.magnitudes else Kind.VALUES
 
 
 def _record(known: Known, binary: Binary) -> KernelRecord:

@@ -18,7 +18,7 @@ from warpfold.kernels.cuda.tuning import WARP
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import OutOfMemory
 from warpfold.kernels.operands import operands
-from warpfold.kernels.ops import Op, Terms
+from warpfold.kernels.ops import Op
 from warpfold.kernels.source import GeneratedSource
 
 
@@ -49,7 +49,7 @@ class _Watcher(RecordingGpu):
 def _calls(gpu: _Watcher, strategy: str, op: Op, dtype: DType, n: int) -> list[Call]:
     source = GeneratedSource("zeros", n, 0, dtype)
     arrays = list(_arrays(dtype, n, op.sources))
-    if strategy == EXACT and op.terms is not Terms.NONE:
+    if strategy == EXACT and op.adds:
         method: Any = exact_method(gpu, op, operands(op, source, source if op.sources == 2 else None, 0), pieces=1)
     else:
         method = OwnMethod(gpu, own_strategies()[FAST if strategy == EXACT else strategy], op, dtype)

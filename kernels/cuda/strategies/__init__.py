@@ -9,7 +9,7 @@ from warpfold.kernels.catalog import EXACT, Strategy, claims
 from warpfold.kernels.cuda.baselines import baselines
 from warpfold.kernels.cuda.strategies.own import OwnStrategy, parse
 from warpfold.kernels.dtypes import DTYPES
-from warpfold.kernels.ops import OPS, Terms
+from warpfold.kernels.ops import OPS
 
 FOLDER = Path(__file__).parent
 FAST = "single_pass"
@@ -34,9 +34,9 @@ def cuda_strategies() -> tuple[Strategy, ...]:
 
 
 def _exact() -> Strategy:
-    summed = claims((op.name for op in OPS.values() if op.terms is not Terms.NONE), DTYPES)
+    summed = claims((op.name for op in OPS.values() if op.adds), DTYPES)
     chosen = own_strategies()[FAST].row.claims
-    selected = frozenset(pair for pair in chosen if OPS[pair[0]].terms is Terms.NONE and pair[0] != "prod")
+    selected = frozenset(pair for pair in chosen if not OPS[pair[0]].rounds)
     return Strategy(
         name=EXACT,
         backend="cuda",
