@@ -65,14 +65,14 @@ check: $(DEV) ## Style, types, import rules, CUDA sources for every architecture
 	$(BIN)python -m ruff format --check .
 	$(BIN)python -m mypy
 	$(BIN)lint-imports
-	$(BIN)python -m warpfold.kernels.cuda.compile --arch $(ARCH) --quiet
+	$(BIN)python -m warpfold.kernels.cuda --arch $(ARCH) --quiet
 
 format: $(DEV) ## Rewrite the sources in the house style
 	$(BIN)python -m ruff check --fix .
 	$(BIN)python -m ruff format .
 
 compile-cuda: $(DEV) ## Compile the CUDA sources without a GPU, and say what each kernel takes; ARCH=all for all of them
-	$(BIN)python -m warpfold.kernels.cuda.compile --arch $(ARCH)
+	$(BIN)python -m warpfold.kernels.cuda --arch $(ARCH)
 
 gpu-test: $(DEV) ## The tests that need a GPU
 	$(BIN)python -m pytest tests/gpu

@@ -15,8 +15,8 @@ from typing import Any
 from benchmarks.provenance import of_script
 from warpfold.kernels.bench import Axes, Cache
 from warpfold.kernels.catalog import EXACT
-from warpfold.kernels.cuda.device import describe
-from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.gpu.device import describe
+from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.profile.run import profile
 from warpfold.kernels.cuda.strategies import FAST, own_strategies
 from warpfold.kernels.errors import Unavailable

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from warpfold.kernels.cuda.feed import carrier
-from warpfold.kernels.cuda.generator import fill
-from warpfold.kernels.cuda.launch import Gpu
-from warpfold.kernels.cuda.methods import OwnMethod
+from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.staging.feed import carrier
+from warpfold.kernels.cuda.staging.generator import fill
 from warpfold.kernels.cuda.strategies import own_strategies
+from warpfold.kernels.cuda.strategies.reducer import OwnMethod
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.generate import plan

@@ -74,7 +74,7 @@ def gpus_of(slot: str) -> tuple[int, ...]:
 def gpu_count() -> int:
     """How many GPUs CUDA shows this process, CUDA_VISIBLE_DEVICES applied; 0 where there is none that works."""
     # here, because the parent of a slot stays small
-    from warpfold.kernels.cuda.device import visible_devices
+    from warpfold.kernels.cuda.gpu.device import visible_devices
     from warpfold.kernels.errors import CudaError
 
     try:

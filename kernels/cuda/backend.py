@@ -10,17 +10,17 @@ import numpy as np
 from warpfold.kernels.backend import Device, Progress, Reduction
 from warpfold.kernels.catalog import EXACT, resolve
 from warpfold.kernels.cuda.baselines import baselines
-from warpfold.kernels.cuda.baselines.method import BaselineMethod
-from warpfold.kernels.cuda.cupy_method import CupyMethod
-from warpfold.kernels.cuda.device import describe
-from warpfold.kernels.cuda.exact_method import ExactMethod, ExactPairs, exact_method
-from warpfold.kernels.cuda.failures import cuda_errors
-from warpfold.kernels.cuda.feed import Feed, piece_size
-from warpfold.kernels.cuda.launch import Gpu
-from warpfold.kernels.cuda.methods import Method, OwnMethod
-from warpfold.kernels.cuda.nans import NanCounter
-from warpfold.kernels.cuda.stopwatch import Stopwatch
+from warpfold.kernels.cuda.baselines.reducer import BaselineMethod
+from warpfold.kernels.cuda.gpu.device import describe
+from warpfold.kernels.cuda.gpu.failures import cuda_errors
+from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.gpu.stopwatch import Stopwatch
+from warpfold.kernels.cuda.staging.feed import Feed, piece_size
+from warpfold.kernels.cuda.staging.nans import NanCounter
 from warpfold.kernels.cuda.strategies import CUPY, FAST, own_strategies
+from warpfold.kernels.cuda.strategies.cupy_ import CupyMethod
+from warpfold.kernels.cuda.strategies.exact import ExactMethod, ExactPairs, exact_method
+from warpfold.kernels.cuda.strategies.reducer import Method, OwnMethod
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.exact.state import ORIGIN, ExactState
 from warpfold.kernels.operands import Operands, operands

@@ -5,7 +5,7 @@ instantiates the templates and tells the symbol of each. Machine code is kept in
 everything that decides it: the text of the source and of every header it includes, the kernels, the options, the
 architecture and NVRTC's version. The headers are our own and use none of the toolkit's, so NVRTC is all it takes.
 
-`python -m warpfold.kernels.cuda.compile` compiles the whole matrix and prints what each kernel needs
+`python -m warpfold.kernels.cuda` compiles the whole matrix and prints what each kernel needs
 (`make compile-cuda`).
 """
 
@@ -14,7 +14,6 @@ import io
 import json
 import os
 import re
-import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -229,9 +228,3 @@ def parse_resources(log: str, symbols: Mapping[str, str]) -> tuple[Resources, ..
         static = 0 if shared is None else int(shared[1])
         rows.append(Resources(kernel, int(registers[1]), static, frame, stores, loads))
     return tuple(rows)
-
-
-if __name__ == "__main__":
-    from warpfold.kernels.cuda.compile_all import main
-
-    sys.exit(main(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""The command `python -m warpfold.kernels.cuda.compile`: compile the matrix without a GPU, and say what its kernels
+"""The command `python -m warpfold.kernels.cuda`: compile the matrix without a GPU, and say what its kernels
 take."""
 
 import argparse
@@ -42,7 +42,7 @@ def compile_cell(cell: Cell, cache: Path | None) -> Compiled:
 def main(arguments: Sequence[str]) -> int:
     """The command line: compiles in all processors, prints a table, and returns 1 if something did not compile or takes
     something else than the committed table says, 2 if the arguments are wrong or there is no compiler."""
-    parser = argparse.ArgumentParser(prog="python -m warpfold.kernels.cuda.compile", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m warpfold.kernels.cuda", description=__doc__)
     some = f"ci (all for sm_90, a part for each other), all, or some of {','.join(ARCHITECTURES)}"
     parser.add_argument("--arch", default="ci", help=some)
     parser.add_argument("--cache", type=Path, help="folder of compiled kernels (default: the user's cache)")
@@ -145,7 +145,7 @@ def _compare(path: Path, done: Sequence[Compiled]) -> int:
         print(f"  {change}")
     if any(change.spills for change in found):
         print("spills cost memory traffic: give these kernels fewer registers to need, or fewer threads to share them")
-    print("if that is meant: python -m warpfold.kernels.cuda.compile --arch all --quiet --update-table")
+    print("if that is meant: python -m warpfold.kernels.cuda --arch all --quiet --update-table")
     return 1
 
 

@@ -12,11 +12,11 @@ from warpfold.kernels.cuda.bench.gate import hold_unit
 from warpfold.kernels.cuda.bench.reader import read_unit
 from warpfold.kernels.cuda.compile import ARCHITECTURES, Unit
 from warpfold.kernels.cuda.exact import exact_units, integer_dot_units
-from warpfold.kernels.cuda.generator import generator_unit
-from warpfold.kernels.cuda.nans import nans_unit
 from warpfold.kernels.cuda.puzzles import CLUSTERS_SINCE, puzzle_unit
+from warpfold.kernels.cuda.staging.generator import generator_unit
+from warpfold.kernels.cuda.staging.nans import nans_unit
+from warpfold.kernels.cuda.staging.widening import widening_unit
 from warpfold.kernels.cuda.strategies import own_strategies
-from warpfold.kernels.cuda.widening import widening_unit
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.puzzles.puzzle import Puzzle
 

@@ -15,7 +15,7 @@ from benchmarks.strategies import pivot, write
 from benchmarks.suites import CPU_SUITES, GPU_SUITES, SUITES, Suite
 from warpfold.kernels.bench import Record
 from warpfold.kernels.catalog import strategies
-from warpfold.kernels.cuda.device import visible_devices
+from warpfold.kernels.cuda.gpu.device import visible_devices
 
 
 def record(strategy: str, ms: float | None, **more: object) -> Record:

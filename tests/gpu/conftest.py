@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from warpfold.kernels.cuda.backend import CudaBackend
-from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.errors import Unavailable
 
 

@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from warpfold.kernels.cuda.device import describe
-from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.gpu.device import describe
+from warpfold.kernels.cuda.gpu.launch import Gpu
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 _FOUND = 9  # exit code

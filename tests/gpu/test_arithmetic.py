@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.cuda.compile import Unit
-from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.gpu.launch import Gpu
 
 SOURCE = """
 extern "C" __global__ void product_sum(const float* a, const float* b, const float* c, float* out) {

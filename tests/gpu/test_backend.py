@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from tests.gpu.exactly import agrees, expected
 from warpfold.kernels.backend import Reduction
 from warpfold.kernels.catalog import strategies
-from warpfold.kernels.cuda import feed
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.baselines import baselines
-from warpfold.kernels.cuda.device import visible_devices
+from warpfold.kernels.cuda.gpu.device import visible_devices
+from warpfold.kernels.cuda.staging import feed
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput, OutOfMemory, Unavailable
 from warpfold.kernels.exact.state import ORIGIN, ExactState

@@ -16,8 +16,8 @@ from warpfold.kernels.cuda.bench.gate import Gate, Waited, hold_unit
 from warpfold.kernels.cuda.bench.reader import SHAPES, patternless, reading
 from warpfold.kernels.cuda.bench.reader import Shape as ReadShape
 from warpfold.kernels.cuda.bench.rig import CudaRig
-from warpfold.kernels.cuda.launch import Gpu
-from warpfold.kernels.cuda.prepared import Prepared
+from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.gpu.recorded import Prepared
 from warpfold.kernels.cuda.puzzles import CLUSTERS_SINCE
 from warpfold.kernels.cuda.strategies import own_strategies
 from warpfold.kernels.dtypes import DTYPES

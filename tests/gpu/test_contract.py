@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from tests.gpu.arrays import KINDS, LONGEST_PRODUCT, SIZES, data, numbers
 from tests.gpu.exactly import Expected, agrees, expected
-from warpfold.kernels.cuda.feed import carrier
-from warpfold.kernels.cuda.launch import Gpu
-from warpfold.kernels.cuda.methods import OwnMethod
+from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.staging.feed import carrier
 from warpfold.kernels.cuda.strategies import own_strategies
+from warpfold.kernels.cuda.strategies.reducer import OwnMethod
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.ops import OPS
 

@@ -11,8 +11,8 @@ from tests.gpu.adversarial import ADVERSARIAL, adversarial
 from tests.gpu.arrays import data
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.exact import SHAPES, ExactAccumulator, ExactDot, ExactMoments, Kind
-from warpfold.kernels.cuda.feed import carrier
-from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.staging.feed import carrier
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact.state import ORIGIN, ExactState, Flags
 from warpfold.kernels.ops import NanPolicy, Terms

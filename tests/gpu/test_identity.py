@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from tests.gpu.adversarial import ADVERSARIAL, adversarial
 from warpfold.kernels.backend import Backend
 from warpfold.kernels.cpu.backend import CpuBackend
-from warpfold.kernels.cuda.device import visible_devices
 from warpfold.kernels.cuda.exact import (
     SHAPES,
     ExactAccumulator,
@@ -23,9 +22,10 @@ from warpfold.kernels.cuda.exact import (
     limbs_of,
     states_of_limbs,
 )
-from warpfold.kernels.cuda.feed import carrier
-from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.gpu.device import visible_devices
+from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.scaling.nccl import Communicators
+from warpfold.kernels.cuda.staging.feed import carrier
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags

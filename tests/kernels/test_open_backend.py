@@ -3,7 +3,7 @@
 import pytest
 
 from warpfold.kernels import InvalidInput, Unavailable, open_backend
-from warpfold.kernels.cuda.device import visible_devices
+from warpfold.kernels.cuda.gpu.device import visible_devices
 
 
 def test_the_cpu_is_a_slot() -> None:

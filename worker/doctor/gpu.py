@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from warpfold.kernels.cuda.compile import nvrtc_version
-from warpfold.kernels.cuda.installation import look, nccl_version
+from warpfold.kernels.cuda.gpu.installation import look, nccl_version
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.extras import install
 from warpfold.worker.doctor.finding import Finding, absent, broken, poor, well

@@ -8,7 +8,7 @@ from warpfold.app.results.profile import ProfilePoint, ProfileResult
 from warpfold.kernels.backend import Backend
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.compile import nvrtc_version
-from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.profile.run import profile
 from warpfold.kernels.outcome import Outcome
 from warpfold.worker.kinds.attempt import Attempt

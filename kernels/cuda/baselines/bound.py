@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from warpfold.kernels.catalog import Strategy
-from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.ops import Op, Value
 
@@ -26,7 +26,7 @@ class Bound(Protocol):
 
 
 Bind = Callable[[Gpu, Op, DType, Any], Bound]
-"""Makes a Bound for a CuPy array (of `kernels.cuda.feed.carrier(dtype)`, one dimension, at least one element)."""
+"""Makes a Bound for a CuPy array of dtype `staging.feed.carrier(dtype)`, one dimension, at least one element."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from warpfold.kernels.catalog import Strategy, claims
 from warpfold.kernels.cuda.baselines.bound import Baseline
 from warpfold.kernels.cuda.baselines.build import build
 from warpfold.kernels.cuda.baselines.toolkit import find_toolkit
-from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.dtypes import DTYPES, DType, Kind
 from warpfold.kernels.errors import CudaError, KernelError, Unavailable
 from warpfold.kernels.ops import Op, Value, op_named

@@ -6,7 +6,7 @@ from typing import Any
 
 from warpfold.kernels.catalog import Strategy, claims
 from warpfold.kernels.cuda.baselines.bound import Baseline
-from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.ops import Op, Value

@@ -7,9 +7,9 @@ from typing import Any
 from warpfold.kernels.bench.ceiling import Ceiling
 from warpfold.kernels.cuda.bench.observer import NvmlObserver
 from warpfold.kernels.cuda.bench.reader import SHAPES, patternless, reading
-from warpfold.kernels.cuda.failures import cuda_errors
-from warpfold.kernels.cuda.launch import Gpu
-from warpfold.kernels.cuda.prepared import Prepared
+from warpfold.kernels.cuda.gpu.failures import cuda_errors
+from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.gpu.recorded import Prepared
 
 _SHARE = 4  # of the free memory, one part
 _MOST_BYTES = 8 << 30

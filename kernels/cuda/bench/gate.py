@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from warpfold.kernels.cuda.compile import Unit
-from warpfold.kernels.cuda.failures import cuda_errors
-from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.gpu.failures import cuda_errors
+from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.errors import KernelError
 
 SOURCE = Path(__file__).parent / "hold.cu"

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from warpfold.kernels.cuda.compile import Unit
-from warpfold.kernels.cuda.launch import Gpu
-from warpfold.kernels.cuda.prepared import Call, Prepared
+from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.gpu.recorded import Call, Prepared
 
 SOURCE = Path(__file__).parent / "read.cu"
 _SCRAMBLE = "scramble"

@@ -15,9 +15,9 @@ from warpfold.kernels.cuda.bench.ceiling import measure_ceiling
 from warpfold.kernels.cuda.bench.observer import NvmlObserver
 from warpfold.kernels.cuda.bench.subjects import BaselineSubject, CupySubject, exact_subject, own_subject
 from warpfold.kernels.cuda.bench.timer import CudaTimer
-from warpfold.kernels.cuda.failures import cuda_errors
-from warpfold.kernels.cuda.feed import Feed
-from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.gpu.failures import cuda_errors
+from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.staging.feed import Feed
 from warpfold.kernels.cuda.strategies import CUPY, FAST, own_strategies
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.ops import op_named
@@ -71,7 +71,7 @@ class CudaRig:
 
 @dataclass(frozen=True, eq=False)
 class DeviceArray:
-    """Elements in the GPU's memory, shape (n,), held as `kernels.cuda.feed.carrier(dtype)`."""
+    """Elements in the GPU's memory, shape (n,), held as `kernels.cuda.staging.feed.carrier(dtype)`."""
 
     gpu: Gpu
     elements: Any

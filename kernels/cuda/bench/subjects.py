@@ -5,14 +5,14 @@ from typing import Any
 
 from warpfold.kernels.bench.subject import Subject
 from warpfold.kernels.cuda.baselines import Bound
-from warpfold.kernels.cuda.cupy_method import cupy_calls
 from warpfold.kernels.cuda.exact import ExactAccumulator, ExactMoments, Kind, states_of_limbs
-from warpfold.kernels.cuda.exact_method import exact_integers, spread
-from warpfold.kernels.cuda.failures import cuda_errors
-from warpfold.kernels.cuda.launch import Gpu
-from warpfold.kernels.cuda.methods import Method, OwnMethod
-from warpfold.kernels.cuda.prepared import Prepared, RecordingGpu
+from warpfold.kernels.cuda.gpu.failures import cuda_errors
+from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.gpu.recorded import Prepared, RecordingGpu
+from warpfold.kernels.cuda.strategies.cupy_ import cupy_calls
+from warpfold.kernels.cuda.strategies.exact import exact_integers, spread
 from warpfold.kernels.cuda.strategies.own import OwnStrategy
+from warpfold.kernels.cuda.strategies.reducer import Method, OwnMethod
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact.finish import value_of
 from warpfold.kernels.ops import Op, Terms, Value

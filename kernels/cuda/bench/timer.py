@@ -10,8 +10,8 @@ from warpfold.kernels.bench.measurement import Replay
 from warpfold.kernels.bench.subject import Subject
 from warpfold.kernels.cuda.bench.gate import Gate
 from warpfold.kernels.cuda.bench.reader import SWEEP, patternless, reading
-from warpfold.kernels.cuda.failures import cuda_errors
-from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.gpu.failures import cuda_errors
+from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.errors import CudaError
 
 _WRITE = 2  # times the cache, written and then

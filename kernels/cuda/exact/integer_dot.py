@@ -9,8 +9,8 @@ from warpfold.kernels.cuda.compile import Unit
 from warpfold.kernels.cuda.exact.limbs import Limbs
 from warpfold.kernels.cuda.exact.shapes import Kind
 from warpfold.kernels.cuda.exact.total import states_of_limbs
-from warpfold.kernels.cuda.launch import Gpu
-from warpfold.kernels.cuda.reductions import element
+from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.strategies.reductions import element
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact.state import ExactState
 

@@ -1,4 +1,4 @@
-// What a reduction leaves for the host: four 64-bit words, read back by kernels/cuda/outcomes.py.
+// What a reduction leaves for the host: four 64-bit words, read back by kernels/cuda/strategies/outcomes.py.
 #pragma once
 #include "elements.cuh"
 

@@ -8,8 +8,8 @@ from warpfold.kernels.cuda.baselines import baselines
 from warpfold.kernels.cuda.compile import Binary, Unit, compile_unit
 from warpfold.kernels.cuda.exact.shapes import LARGEST_SHARED, SHAPES, Kind, exact_unit, kernel_name
 from warpfold.kernels.cuda.profile.records import KernelRecord
-from warpfold.kernels.cuda.reductions import reduction_of
 from warpfold.kernels.cuda.strategies import CUPY, FAST, own_strategies
+from warpfold.kernels.cuda.strategies.reductions import reduction_of
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.ops import OPS, Op, Terms

@@ -5,16 +5,16 @@ from typing import Any
 
 from warpfold.kernels.catalog import EXACT
 from warpfold.kernels.cuda.compile import Unit, compile_unit
-from warpfold.kernels.cuda.exact_method import ExactPairs, exact_method
-from warpfold.kernels.cuda.failures import cuda_errors
-from warpfold.kernels.cuda.feed import carrier
-from warpfold.kernels.cuda.launch import Gpu, Kernel
-from warpfold.kernels.cuda.methods import OwnMethod
-from warpfold.kernels.cuda.prepared import Call, RecordingGpu
+from warpfold.kernels.cuda.gpu.failures import cuda_errors
+from warpfold.kernels.cuda.gpu.launch import Gpu, Kernel
+from warpfold.kernels.cuda.gpu.recorded import Call, RecordingGpu
 from warpfold.kernels.cuda.profile.compiled import check_ours
 from warpfold.kernels.cuda.profile.records import KernelRecord
+from warpfold.kernels.cuda.staging.feed import carrier
 from warpfold.kernels.cuda.strategies import FAST, own_strategies
-from warpfold.kernels.cuda.tuning import WARP
+from warpfold.kernels.cuda.strategies.exact import ExactPairs, exact_method
+from warpfold.kernels.cuda.strategies.reducer import OwnMethod
+from warpfold.kernels.cuda.strategies.tuning import WARP
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import OutOfMemory
 from warpfold.kernels.operands import operands

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from warpfold.kernels.bench import Axes
-from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.profile.compiled import compiled_kernels
 from warpfold.kernels.cuda.profile.counters import count
 from warpfold.kernels.cuda.profile.launched import launched_kernels

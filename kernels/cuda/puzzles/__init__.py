@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 
 from warpfold.kernels.cuda.compile import Unit
-from warpfold.kernels.cuda.failures import cuda_errors
-from warpfold.kernels.cuda.launch import Gpu, Kernel
-from warpfold.kernels.cuda.stopwatch import Stopwatch
+from warpfold.kernels.cuda.gpu.failures import cuda_errors
+from warpfold.kernels.cuda.gpu.launch import Gpu, Kernel
+from warpfold.kernels.cuda.gpu.stopwatch import Stopwatch
 from warpfold.kernels.errors import CudaError, Unavailable
 from warpfold.kernels.puzzles.puzzle import MAX_CLUSTER, PORTABLE_CLUSTER, Puzzle, Shape, Solution, elements
 

@@ -1,7 +1,7 @@
 """All GPUs of a machine as one device, for jobs whose processes each open their own."""
 
 from warpfold.kernels.backend import Device, Progress, Reduction
-from warpfold.kernels.cuda.device import driver_release, visible_devices
+from warpfold.kernels.cuda.gpu.device import driver_release, visible_devices
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.ops import NanPolicy
 from warpfold.kernels.source import Source

@@ -7,13 +7,13 @@ import numpy as np
 from warpfold.kernels.cuda.bench.gate import Gate
 from warpfold.kernels.cuda.bench.timer import CudaTimer
 from warpfold.kernels.cuda.exact import ExactAccumulator, Kind, states_of_limbs
-from warpfold.kernels.cuda.failures import cuda_errors
-from warpfold.kernels.cuda.feed import carrier
-from warpfold.kernels.cuda.generator import fill
-from warpfold.kernels.cuda.launch import Gpu
-from warpfold.kernels.cuda.methods import OwnMethod
-from warpfold.kernels.cuda.prepared import Prepared, RecordingGpu
+from warpfold.kernels.cuda.gpu.failures import cuda_errors
+from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.gpu.recorded import Prepared, RecordingGpu
+from warpfold.kernels.cuda.staging.feed import carrier
+from warpfold.kernels.cuda.staging.generator import fill
 from warpfold.kernels.cuda.strategies import FAST, own_strategies
+from warpfold.kernels.cuda.strategies.reducer import OwnMethod
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import OutOfMemory
 from warpfold.kernels.generate import plan

@@ -2,7 +2,7 @@
 
 The leading comment of the file is the catalogue's summary. Its last lines are
 
-    // launch: threads=256 max_blocks=1024      the shape, see `kernels.cuda.tuning.Launch`
+    // launch: threads=256 max_blocks=1024      the shape, see `kernels.cuda.strategies.tuning.Launch`
     // needs: sm_90                             optional: the first architecture that can run it
     // ops: sum, mean                           with the line after: the pairs it claims; may be repeated
     // dtypes: float, int32                     names, kinds (float, int, uint, bool), or * for all
@@ -20,8 +20,8 @@ from pathlib import Path
 
 from warpfold.kernels.catalog import Strategy, claims
 from warpfold.kernels.cuda.compile import Unit
-from warpfold.kernels.cuda.reductions import element, reduction_of
-from warpfold.kernels.cuda.tuning import Launch
+from warpfold.kernels.cuda.strategies.reductions import element, reduction_of
+from warpfold.kernels.cuda.strategies.tuning import Launch
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.ops import OPS
 

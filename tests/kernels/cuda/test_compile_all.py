@@ -7,8 +7,8 @@ import pytest
 from warpfold.kernels.cuda import compile_all
 from warpfold.kernels.cuda.compile import Unit
 from warpfold.kernels.cuda.compile_all import compile_cell, main
-from warpfold.kernels.cuda.generator import generator_unit
 from warpfold.kernels.cuda.matrix import Cell
+from warpfold.kernels.cuda.staging.generator import generator_unit
 from warpfold.kernels.dtypes import DTYPES
 
 

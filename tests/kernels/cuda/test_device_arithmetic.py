@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from tests.gpu.arrays import KINDS, data, numbers
 from tests.gpu.exactly import agrees, expected
 from tests.kernels.cuda import on_host
-from warpfold.kernels.cuda.outcomes import Outcome, value_of
-from warpfold.kernels.cuda.reductions import element, reduction_of
 from warpfold.kernels.cuda.strategies import FAST, own_strategies
+from warpfold.kernels.cuda.strategies.outcomes import Outcome, value_of
+from warpfold.kernels.cuda.strategies.reductions import element, reduction_of
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.generate import DISTRIBUTIONS
 from warpfold.kernels.generate import generate as generate_on_cpu

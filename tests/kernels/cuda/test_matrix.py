@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from warpfold.kernels.cuda.compile import ARCHITECTURES, Unit, compile_unit
-from warpfold.kernels.cuda.generator import generator_unit
 from warpfold.kernels.cuda.matrix import cells, matrix
+from warpfold.kernels.cuda.staging.generator import generator_unit
 from warpfold.kernels.cuda.strategies import FOLDER, own_strategies
 from warpfold.kernels.dtypes import DTYPES
 

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from warpfold.kernels.cuda.device import visible_devices
-from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.gpu.device import visible_devices
+from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.errors import Unavailable
 
 NO_CUPY = importlib.util.find_spec("cupy") is None

@@ -13,7 +13,7 @@ from warpfold.kernels.cuda.bench.gate import hold_unit
 from warpfold.kernels.cuda.bench.observer import NvmlObserver
 from warpfold.kernels.cuda.bench.reader import SHAPES, read_unit
 from warpfold.kernels.cuda.compile import ARCHITECTURES, compile_unit
-from warpfold.kernels.cuda.prepared import _pack
+from warpfold.kernels.cuda.gpu.recorded import _pack
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.cuda.compile import INCLUDE
 from warpfold.kernels.cuda.exact import Kind
-from warpfold.kernels.cuda.outcomes import WORDS, Outcome
-from warpfold.kernels.cuda.reductions import element
+from warpfold.kernels.cuda.strategies.outcomes import WORDS, Outcome
+from warpfold.kernels.cuda.strategies.reductions import element
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.generate import Plan
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from warpfold.kernels.backend import Device
 from warpfold.kernels.cuda.compile import nvrtc_version
-from warpfold.kernels.cuda.failures import cuda_errors
-from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.gpu.failures import cuda_errors
+from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.errors import CudaError
 
 

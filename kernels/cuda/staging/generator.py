@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from warpfold.kernels.cuda.compile import Unit
-from warpfold.kernels.cuda.launch import Gpu
-from warpfold.kernels.cuda.reductions import element
+from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.strategies.reductions import element
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.generate import Method, Plan
 
-SOURCE = Path(__file__).parent / "sources" / "generate.cu"
+SOURCE = Path(__file__).parent.parent / "sources" / "generate.cu"
 THREADS = 256
 BLOCKS_PER_MULTIPROCESSOR = 8
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from warpfold.kernels.backend import Progress
-from warpfold.kernels.cuda.failures import cuda_errors
-from warpfold.kernels.cuda.generator import fill
-from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.gpu.failures import cuda_errors
+from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.staging.generator import fill
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import OutOfMemory
 from warpfold.kernels.generate import plan

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from warpfold.kernels.cuda.methods import Finished
+from warpfold.kernels.cuda.strategies.reducer import Finished
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import Op, Value

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from warpfold.kernels.cuda.compile import Binary, Unit, arch_of, compile_unit
-from warpfold.kernels.cuda.failures import cuda_errors
+from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.extras import install
 

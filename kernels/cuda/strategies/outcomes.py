@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cuda.reductions import reduction_of
+from warpfold.kernels.cuda.strategies.reductions import reduction_of
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact.rounding import round_ratio, round_sqrt
 from warpfold.kernels.ops import Finish, Op, Value

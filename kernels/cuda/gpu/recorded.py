@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from warpfold.kernels.cuda.launch import Gpu, Kernel
+from warpfold.kernels.cuda.gpu.launch import Gpu, Kernel
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from warpfold.kernels.cuda.launch import Gpu
-from warpfold.kernels.cuda.outcomes import WORDS, Outcome, of_integer, value_of
-from warpfold.kernels.cuda.reductions import reduction_of
+from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.strategies.outcomes import WORDS, Outcome, of_integer, value_of
 from warpfold.kernels.cuda.strategies.own import OwnStrategy
-from warpfold.kernels.cuda.tuning import suited
+from warpfold.kernels.cuda.strategies.reductions import reduction_of
+from warpfold.kernels.cuda.strategies.tuning import suited
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.exact.state import ExactState, Flags

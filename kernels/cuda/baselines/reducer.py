@@ -3,8 +3,8 @@
 from typing import Any
 
 from warpfold.kernels.cuda.baselines.bound import Baseline, Bound
-from warpfold.kernels.cuda.launch import Gpu
-from warpfold.kernels.cuda.methods import Finished
+from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.strategies.reducer import Finished
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import Op

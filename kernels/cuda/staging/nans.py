@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 
 from warpfold.kernels.cuda.compile import Unit
-from warpfold.kernels.cuda.launch import Gpu
-from warpfold.kernels.cuda.outcomes import NOWHERE
-from warpfold.kernels.cuda.reductions import element
+from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.strategies.outcomes import NOWHERE
+from warpfold.kernels.cuda.strategies.reductions import element
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
 
-SOURCE = Path(__file__).parent / "sources" / "nans.cu"
+SOURCE = Path(__file__).parent.parent / "sources" / "nans.cu"
 THREADS = 256
 BLOCKS_PER_MULTIPROCESSOR = 8
 

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from warpfold.kernels.cuda.compile import Unit
-from warpfold.kernels.cuda.launch import Gpu
+from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.dtypes import DTYPES, DType
 
-SOURCE = Path(__file__).parent / "sources" / "widen.cu"
+SOURCE = Path(__file__).parent.parent / "sources" / "widen.cu"
 THREADS = 256
 BLOCKS_PER_MULTIPROCESSOR = 8
 

@@ -7,10 +7,10 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from warpfold.kernels.cuda.exact import ExactAccumulator, ExactDot, ExactIntegerDot, ExactMoments
-from warpfold.kernels.cuda.launch import Gpu
-from warpfold.kernels.cuda.methods import ExactIntegers, Finished, Method, OwnMethod
+from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.staging.widening import widened
 from warpfold.kernels.cuda.strategies import FAST, own_strategies
-from warpfold.kernels.cuda.widening import widened
+from warpfold.kernels.cuda.strategies.reducer import ExactIntegers, Finished, Method, OwnMethod
 from warpfold.kernels.dtypes import DTYPES, DType, common_float
 from warpfold.kernels.exact import ExactState, Flags, deviation, variance
 from warpfold.kernels.exact.finish import value_of
