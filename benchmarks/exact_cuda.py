@@ -121,7 +121,7 @@ def speeds(gpu: Gpu, contenders: dict[str, tuple[int, Run]]) -> dict[str, float]
 def peer(gpu: Gpu, name: str, dtype: DType, array: Any) -> Run | None:
     """A run of a peer's sum; None where it is missing or does not take the dtype."""
     row = baselines()[name]
-    if ("sum", dtype.name) not in row.row.claims:
+    if ("sum", dtype.name) not in row.claims:
         return None
     try:
         return row.bind(gpu, OPS["sum"], dtype, array).run

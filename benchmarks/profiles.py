@@ -14,12 +14,12 @@ from typing import Any
 
 from benchmarks.provenance import of_script
 from warpfold.kernels.bench import Axes, Cache
-from warpfold.kernels.catalog import EXACT
 from warpfold.kernels.cuda.gpu.device import describe
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.profile.run import profile
-from warpfold.kernels.cuda.strategies import FAST, own_strategies
+from warpfold.kernels.cuda.strategies.registry import FAST, own_strategies
 from warpfold.kernels.errors import Unavailable
+from warpfold.kernels.strategy import EXACT
 
 SIZES = (1_000_000, 1 << 28)
 COLUMNS = (

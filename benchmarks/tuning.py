@@ -14,8 +14,7 @@ import numpy as np
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.staging.feed import carrier
 from warpfold.kernels.cuda.staging.generator import fill
-from warpfold.kernels.cuda.strategies import own_strategies
-from warpfold.kernels.cuda.strategies.reducer import OwnMethod
+from warpfold.kernels.cuda.strategies.registry import own_strategies
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.generate import plan
@@ -60,8 +59,8 @@ def buffers(gpu: Gpu, dtype: DType, size: int) -> list[Any]:
 
 def own(gpu: Gpu, strategy: str, op: str, dtype: DType, arrays: list[Any]) -> Callable[[int], None]:
     """A call of a strategy of ours on one of the arrays."""
-    method = OwnMethod(gpu, own_strategies()[strategy], OPS[op], dtype, pieces=1000)
-    return lambda number: method.add(arrays[number % len(arrays)], 0)
+    reducer = own_strategies()[strategy].reducer(gpu, OPS[op], dtype, pieces=1000)
+    return lambda number: reducer.add((arrays[number % len(arrays)],), 0)
 
 
 def print_sizes(gpu: Gpu) -> None:

@@ -3,11 +3,12 @@
 import re
 
 from warpfold.kernels.backend import GANG, Backend, Device, Progress, Reduction
-from warpfold.kernels.catalog import AUTO, EXACT, Strategy, backends_for, resolve, strategies, strategy_names
+from warpfold.kernels.catalog import backends_for, resolve, strategies, strategy_names
 from warpfold.kernels.dtypes import DTYPES, DType, dtype_named, dtype_of
 from warpfold.kernels.errors import CudaError, InvalidInput, KernelError, OutOfMemory, Unavailable
 from warpfold.kernels.ops import OPS, NanPolicy, Op, Value, empty_value, op_named
 from warpfold.kernels.source import ArraySource, GeneratedSource, Source
+from warpfold.kernels.strategy import AUTO, EXACT, Strategy
 
 __all__ = [
     "AUTO",

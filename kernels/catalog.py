@@ -1,47 +1,19 @@
 """Which strategy computes which op of which dtype on which backend. Imports no device library."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 
+from warpfold.kernels.cpu.strategies import cpu_strategies
+from warpfold.kernels.cuda.strategies.registry import cuda_strategies
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import Op
-
-AUTO = "auto"
-EXACT = "exact"
-
-
-@dataclass(frozen=True, slots=True)
-class Strategy:
-    """A way to reduce, on one backend.
-
-    `claims` lists every (op, dtype) pair of names that it computes; `summary` is its one idea; `error_bound` says in
-    words what may be lost ("correctly rounded", "γ_{n−1} Σ|x|", …). `missing` says why this machine cannot run it,
-    where that can be told without its device: a package or a compiler is not installed.
-    """
-
-    name: str
-    backend: str
-    summary: str
-    error_bound: str
-    claims: frozenset[tuple[str, str]]
-    missing: str | None = None
-
-
-def claims(ops: Iterable[str], dtypes: Iterable[str]) -> frozenset[tuple[str, str]]:
-    """Every pair of the two."""
-    kept = tuple(dtypes)
-    return frozenset((op, dtype) for op in ops for dtype in kept)
+from warpfold.kernels.strategy import AUTO, EXACT, Strategy
 
 
 @cache
 def strategies() -> tuple[Strategy, ...]:
     """All strategies of all backends, whether or not this machine can run them; found in their folders once."""
-    from warpfold.kernels.cpu.strategies import cpu_strategies
-    from warpfold.kernels.cuda.strategies import cuda_strategies
-
-    return cpu_strategies() + cuda_strategies()
+    return (*cpu_strategies().values(), *cuda_strategies().values())
 
 
 def strategy_names() -> tuple[str, ...]:
@@ -57,7 +29,7 @@ def backends_for(op: Op, dtype: DType, strategy: str, other: DType | None = None
     known = strategies()
     if strategy != AUTO and all(strategy != row.name for row in known):
         raise InvalidInput(f"unknown strategy {strategy!r}; known: {', '.join(strategy_names())}", "strategy")
-    able = (row for row in known if strategy in (AUTO, row.name) and _computes(row, op, dtype, other))
+    able = (row for row in known if strategy in (AUTO, row.name) and row.computes(op, dtype, other))
     found = tuple(dict.fromkeys(row.backend for row in able))
     if not found:
         raise InvalidInput(f"strategy {strategy!r} does not compute {_named(op, dtype, other)}", "strategy")
@@ -73,12 +45,8 @@ def resolve(op: Op, dtype: DType, strategy: str, backend: str, other: DType | No
         )
     if strategy != AUTO:
         return strategy
-    able = [row.name for row in strategies() if row.backend == backend and _computes(row, op, dtype, other)]
+    able = [row.name for row in strategies() if row.backend == backend and row.computes(op, dtype, other)]
     return EXACT if EXACT in able else able[0]
-
-
-def _computes(row: Strategy, op: Op, dtype: DType, other: DType | None) -> bool:
-    return all((op.name, kind.name) in row.claims for kind in (dtype, other) if kind is not None)
 
 
 def _named(op: Op, dtype: DType, other: DType | None) -> str:

@@ -7,10 +7,10 @@ from pydantic import BaseModel, Field
 
 from warpfold.app.jobs.reading import Reading
 from warpfold.app.results.provenance import DeviceView
-from warpfold.kernels.catalog import Strategy
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.generate import DISTRIBUTIONS, Distribution
 from warpfold.kernels.ops import OPS, NanPolicy, Op
+from warpfold.kernels.strategy import Strategy
 
 
 class OpView(BaseModel):

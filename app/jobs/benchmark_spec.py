@@ -19,9 +19,10 @@ from warpfold.app.jobs.fields import (
 from warpfold.kernels.bench import Axes, Cache, Rule
 from warpfold.kernels.bench.axes import check_axis
 from warpfold.kernels.bench.data import Data
-from warpfold.kernels.catalog import AUTO, strategies, strategy_names
+from warpfold.kernels.catalog import strategies, strategy_names
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import OPS, op_named
+from warpfold.kernels.strategy import AUTO
 
 MAX_VALUES = 1000
 """Of one axis; their product is bounded by `kernels.bench.MAX_CASES`."""

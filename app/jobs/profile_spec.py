@@ -6,8 +6,9 @@ from pydantic import ConfigDict, Field, model_validator
 
 from warpfold.app.jobs.fields import MAX_ELEMENTS, BackendName, DTypeName, JobOptions, Listed, OpName, StrategyName
 from warpfold.kernels.bench import Axes, Cache
-from warpfold.kernels.catalog import AUTO, strategies
+from warpfold.kernels.catalog import strategies
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.strategy import AUTO
 
 MAX_VALUES = 100
 """Of one list."""

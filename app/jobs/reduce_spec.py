@@ -6,10 +6,11 @@ from pydantic import ConfigDict, Field, model_validator
 
 from warpfold.app.jobs.fields import MAX_ELEMENTS, BackendName, JobOptions, OpName, StrategyName
 from warpfold.app.jobs.sources import Source, count_of_source, dtype_of_source
-from warpfold.kernels.catalog import AUTO, backends_for, strategies
+from warpfold.kernels.catalog import backends_for, strategies
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.operands import check, check_arity, check_counts, check_freedom
 from warpfold.kernels.ops import NanPolicy, op_named
+from warpfold.kernels.strategy import AUTO
 
 
 class ReduceSpec(JobOptions):

@@ -6,9 +6,10 @@ from enum import StrEnum
 from warpfold.kernels.accuracy.loops import BLOCK
 from warpfold.kernels.accuracy.methods import CUDA_PREFIX, method_named
 from warpfold.kernels.accuracy.point import Case
-from warpfold.kernels.catalog import EXACT
+from warpfold.kernels.cuda.strategies.registry import own_strategies
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.ops import Terms, op_named
+from warpfold.kernels.strategy import EXACT
 
 _FINISHED = ("mean", "norm2")
 """Ops that divide, or take a root, after the sum."""
@@ -89,8 +90,6 @@ def _numpy(case: Case) -> Arithmetic:
 
 
 def _own() -> frozenset[str]:
-    from warpfold.kernels.cuda.strategies import own_strategies
-
     return frozenset(own_strategies())
 
 

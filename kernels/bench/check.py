@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass
 
 from warpfold.kernels.bench.rig import Loaded
-from warpfold.kernels.catalog import EXACT
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput, KernelError
 from warpfold.kernels.ops import INTEGER, Op, Value
+from warpfold.kernels.strategy import EXACT
 
 _ROUNDINGS = 64
 """Errors are allowed to so many unit roundoffs of what was added up: far above any order of additions that a GPU

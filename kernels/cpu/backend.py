@@ -7,14 +7,15 @@ import numpy as np
 import psutil
 
 from warpfold.kernels.backend import Device, Progress, Reduction
-from warpfold.kernels.catalog import AUTO, resolve
+from warpfold.kernels.catalog import resolve
 from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.accumulator import accumulator
-from warpfold.kernels.cpu.strategies import cpu_strategy
+from warpfold.kernels.cpu.strategies import cpu_strategies
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.operands import operands
 from warpfold.kernels.ops import NanPolicy, Terms, op_named
 from warpfold.kernels.source import GeneratedSource, Source
+from warpfold.kernels.strategy import AUTO
 
 
 class CpuBackend:
@@ -50,7 +51,7 @@ class CpuBackend:
         row = op_named(op)
         taken = operands(row, source, other, ddof)
         chosen = resolve(row, source.dtype, strategy, "cpu", taken.other_dtype)
-        return cpu_strategy(chosen).reduce(taken, row, nan_policy, progress)
+        return cpu_strategies()[chosen].reduce(taken, row, nan_policy, progress)
 
     def close(self) -> None:
         """Nothing is held."""

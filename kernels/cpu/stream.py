@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.backend import Progress
 from warpfold.kernels.cores import usable_cores
-from warpfold.kernels.cpu.folds import Fold
+from warpfold.kernels.cpu.folds.fold import Fold
 from warpfold.kernels.source import ArraySource, Source
 
 ARRAY_PIECE = 1 << 20

@@ -2,12 +2,11 @@
 
 From sources to a value, a step a module:
 
-    compile     CUDA C++ → machine code, without a GPU; `compile_all` does it for the `matrix` of all kernels
-    launch      machine code → a kernel on a GPU; `tuning` and `exact.shapes` say with how many threads
-    feed        the elements of a source → pieces on the GPU; `generator` makes generated ones there
-    methods     one reduction under way, by a strategy of ours; also `exact_method`, `cupy_method`, `baselines.method`
-    outcomes    the words that kernels leave → the value of the op
-    backend     all of it, as the `Backend` that the rest of the project knows
-
-`prepared` records launches and starts them again with little of the host's time: for `bench`, `profile` and `scaling`.
+    compile      CUDA C++ → machine code, without a GPU; `compile_all` does it for the `matrix` of all kernels
+    gpu          machine code → a kernel on a GPU; launches that are recorded and started again with little of the
+                 host's time, for `bench`, `profile` and `scaling`
+    staging      the elements of a source → pieces on the GPU
+    strategies   pieces → words → the value of the op: ours, CuPy's; other peers in `baselines`
+    exact        fixed-point totals, which the exact strategy rounds once
+    backend      all of it, as the `Backend` that the rest of the project knows
 """

@@ -8,21 +8,16 @@ from typing import Any
 import numpy as np
 
 from warpfold.kernels.backend import Device, Progress, Reduction
-from warpfold.kernels.catalog import EXACT, resolve
-from warpfold.kernels.cuda.baselines import baselines
-from warpfold.kernels.cuda.baselines.reducer import BaselineMethod
+from warpfold.kernels.catalog import resolve
 from warpfold.kernels.cuda.gpu.device import describe
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.stopwatch import Stopwatch
 from warpfold.kernels.cuda.staging.feed import Feed, piece_size
 from warpfold.kernels.cuda.staging.nans import NanCounter
-from warpfold.kernels.cuda.strategies import CUPY, FAST, own_strategies
-from warpfold.kernels.cuda.strategies.cupy_ import CupyMethod
-from warpfold.kernels.cuda.strategies.exact import ExactMethod, ExactPairs, exact_method
-from warpfold.kernels.cuda.strategies.reducer import Method, OwnMethod
+from warpfold.kernels.cuda.strategies.registry import cuda_strategies
+from warpfold.kernels.cuda.strategies.strategy import CudaStrategy
 from warpfold.kernels.dtypes import DTYPES
-from warpfold.kernels.exact.state import ORIGIN, ExactState
 from warpfold.kernels.operands import Operands, operands
 from warpfold.kernels.ops import NanPolicy, Op, empty_value, op_named
 from warpfold.kernels.source import ArraySource, Source
@@ -70,84 +65,80 @@ class CudaBackend:
         """
         row, dtype = op_named(op), source.dtype
         taken = operands(row, source, other, ddof)
-        name = resolve(row, dtype, strategy, "cuda", taken.other_dtype)
+        chosen = cuda_strategies()[resolve(row, dtype, strategy, "cuda", taken.other_dtype)]
         if source.count == 0:
-            return self._empty(row, taken, name)
+            return self._empty(row, taken, chosen)
         began = time.perf_counter()
-        with self._gpu.active(), cuda_errors(f"{op} by {name}"):
+        with self._gpu.active(), cuda_errors(f"{op} by {chosen.name}"):
             stopwatch = Stopwatch(self._gpu.stream)
             sources = (source,) if other is None else (source, other)
-            nans = self._nan_counters(row, sources, name, nan_policy)
-            method = self._method(row, taken, name, omit_nan=nan_policy is NanPolicy.OMIT)
-            if name == CUPY or name in baselines():
-                pieces: Iterator[tuple[tuple[Any, ...], int]] = iter([((self._feed.whole(source, progress),), 0)])
-            else:
-                pieces = self._feed.pieces(*sources, progress=progress)
-            for arrays, first in pieces:
+            nans = self._nan_counters(row, sources, chosen, nan_policy)
+            reducer = chosen.start(
+                self._gpu,
+                row,
+                taken,
+                pieces=1 if chosen.needs_whole else -(-source.count // piece_size(source)),
+                omit_nan=nan_policy is NanPolicy.OMIT,
+            )
+            for arrays, first in self._arrays(sources, progress, whole=chosen.needs_whole):
                 with stopwatch:
                     for counter, array in zip(nans, arrays, strict=bool(nans)):
                         counter.add(array, first)
-                    if isinstance(method, ExactPairs):
-                        method.add_pairs(arrays[0], arrays[1])
-                    else:
-                        method.add(arrays[0], first)
+                    reducer.add(arrays, first)
             kernel_ms = stopwatch.total_ms()
             total_ms = (time.perf_counter() - began) * 1e3
             if nan_policy is NanPolicy.RAISE:
                 for counter, what in zip(nans, ("element", "other element"), strict=False):
                     counter.refuse(what)
-            missing = method.omitted if isinstance(method, ExactMethod) else sum(counter.count() for counter in nans)
+            omitted = reducer.omitted()
+            missing = sum(counter.count() for counter in nans) if omitted is None else omitted
             if missing == source.count:
-                return self._empty(row, taken, name)
-            finished = method.finish(source.count - missing)
+                return self._empty(row, taken, chosen)
+            finished = reducer.finish(source.count - missing)
         return Reduction(
             value=finished.value,
             dtype=taken.result_dtype(row),
             count=source.count - missing,
             op=row.name,
-            strategy=name,
+            strategy=chosen.name,
             correctly_rounded=finished.correctly_rounded,
             load_ms=max(0.0, total_ms - kernel_ms),
             kernel_ms=kernel_ms,
             state=None if finished.state is None else finished.state.to_bytes(),
         )
 
+    def _arrays(
+        self, sources: Sequence[Source], progress: Progress | None, *, whole: bool
+    ) -> Iterator[tuple[tuple[Any, ...], int]]:
+        """The elements on the GPU, a CuPy array of each source at a time, with the index of the first element."""
+        if whole:
+            (source,) = sources
+            yield (self._feed.whole(source, progress),), 0
+        else:
+            yield from self._feed.pieces(*sources, progress=progress)
+
     def _nan_counters(
-        self, op: Op, sources: Sequence[Source], strategy: str, policy: NanPolicy
+        self, op: Op, sources: Sequence[Source], strategy: CudaStrategy, policy: NanPolicy
     ) -> tuple[NanCounter, ...]:
-        """One a source, or none where none is needed."""
+        """One for each source, or none where no NaN has to be counted."""
         if policy is NanPolicy.PROPAGATE or not sources[0].dtype.is_float:
             return ()
-        if policy is NanPolicy.OMIT and strategy == EXACT and op.adds:
-            return ()  # the exact accumulator leaves them out, and counts them
+        if policy is NanPolicy.OMIT and strategy.omits(op):
+            return ()
         return tuple(NanCounter(self._gpu, source.dtype) for source in sources)
 
-    def _method(self, op: Op, taken: Operands, strategy: str, *, omit_nan: bool) -> Method | ExactPairs:
-        source, dtype = taken.source, taken.source.dtype
-        if strategy == CUPY:
-            return CupyMethod(op, dtype, omit_nan=omit_nan)
-        if strategy in baselines():
-            return BaselineMethod(self._gpu, baselines()[strategy], op, dtype, omit_nan=omit_nan)
-        pieces = -(-source.count // piece_size(source))
-        if strategy == EXACT and op.adds:
-            return exact_method(self._gpu, op, taken, pieces=pieces, omit_nan=omit_nan)
-        own = own_strategies()[FAST if strategy == EXACT else strategy]
-        return OwnMethod(self._gpu, own, op, dtype, pieces=pieces, omit_nan=omit_nan)
-
-    def _empty(self, op: Op, taken: Operands, strategy: str) -> Reduction:
-        state = None
-        if strategy == EXACT and op.terms in ORIGIN:
-            state = ExactState.empty(op.terms).to_bytes()
+    def _empty(self, op: Op, taken: Operands, strategy: CudaStrategy) -> Reduction:
+        state = strategy.state_of_nothing(op)
         return Reduction(
             value=empty_value(op, taken.source.dtype),
             dtype=taken.result_dtype(op),
             count=0,
             op=op.name,
-            strategy=strategy,
+            strategy=strategy.name,
             correctly_rounded=True,
             load_ms=0.0,
             kernel_ms=0.0,
-            state=state,
+            state=None if state is None else state.to_bytes(),
         )
 
     def close(self) -> None:

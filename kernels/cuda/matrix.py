@@ -16,7 +16,7 @@ from warpfold.kernels.cuda.puzzles import CLUSTERS_SINCE, puzzle_unit
 from warpfold.kernels.cuda.staging.generator import generator_unit
 from warpfold.kernels.cuda.staging.nans import nans_unit
 from warpfold.kernels.cuda.staging.widening import widening_unit
-from warpfold.kernels.cuda.strategies import own_strategies
+from warpfold.kernels.cuda.strategies.registry import own_strategies
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.puzzles.puzzle import Puzzle
 
@@ -39,10 +39,9 @@ def cells(arch: str, *, whole: bool) -> Iterator[Cell]:
     for number, strategy in enumerate(own_strategies().values()):
         if not strategy.runs_on(arch):
             continue
-        claimed = [row for row in DTYPES.values() if any(name == row.name for _, name in strategy.row.claims)]
-        for index, dtype in enumerate(claimed):
+        for index, (dtype, unit) in enumerate(strategy.units()):
             if whole or index % STRIDE == number % STRIDE:
-                yield Cell(strategy.unit(dtype), arch, f"{strategy.name} {dtype.name}")
+                yield Cell(unit, arch, f"{strategy.name} {dtype.name}")
     for dtype in DTYPES.values():
         yield from _services(dtype, arch)
     widening = [widening_unit(DTYPES[name]) for name in ("float32", "float64")]

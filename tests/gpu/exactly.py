@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from warpfold.kernels.catalog import EXACT
-from warpfold.kernels.cuda.strategies import own_strategies
+from warpfold.kernels.cuda.strategies.registry import own_strategies
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.ops import Op, Terms, Value
+from warpfold.kernels.strategy import EXACT
 
 Number = int | float
 

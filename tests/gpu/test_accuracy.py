@@ -6,7 +6,7 @@ import pytest
 from warpfold.kernels.accuracy import Axes, BoundVerdict, Measured, Point, methods_on
 from warpfold.kernels.accuracy.study import Repeats, run
 from warpfold.kernels.cuda.backend import CudaBackend
-from warpfold.kernels.cuda.strategies import cuda_strategies
+from warpfold.kernels.cuda.strategies.registry import cuda_strategies
 from warpfold.kernels.dtypes import dtype_named
 from warpfold.kernels.outcome import Outcome
 from warpfold.kernels.source import GeneratedSource
@@ -57,7 +57,7 @@ def test_methods_keep_their_bounds_in_other_dtypes_too(backend: CudaBackend, dty
 def test_every_strategy_of_the_gpu_that_claims_a_sum_is_measured_or_says_why_not(backend: CudaBackend) -> None:
     points = study(backend, methods_on("cuda"), distribution="normal", dtype="float32", n=10_000, repeats=ONCE)
     measured = figures(points)
-    for row in cuda_strategies():
+    for row in cuda_strategies().values():
         if ("sum", "float32") in row.claims and row.missing is None:
             assert {row.name, f"cuda_{row.name}"} & set(measured), row.name
     assert all(point.reason for point in points if point.measured is None)

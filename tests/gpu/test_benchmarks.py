@@ -19,7 +19,7 @@ from warpfold.kernels.cuda.bench.rig import CudaRig
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.recorded import Prepared
 from warpfold.kernels.cuda.puzzles import CLUSTERS_SINCE
-from warpfold.kernels.cuda.strategies import own_strategies
+from warpfold.kernels.cuda.strategies.registry import own_strategies
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.ops import OPS
 from warpfold.kernels.outcome import Outcome
@@ -133,8 +133,8 @@ def sees_top_bit(read: Prepared) -> bool:
 
 @pytest.mark.parametrize(("strategy", "launches"), [("single_pass", 1), ("two_pass", 2), ("cub", 2), ("torch", 1)])
 def test_launches_are_counted(rig: CudaRig, strategy: str, launches: int) -> None:
-    if strategy in baselines() and baselines()[strategy].row.missing:
-        pytest.skip(str(baselines()[strategy].row.missing))
+    if strategy in baselines() and baselines()[strategy].missing:
+        pytest.skip(str(baselines()[strategy].missing))
     replay = rig.timer.replay(subject(rig, strategy, 16 * MIB))
     assert replay is not None
     assert replay.launches == launches
@@ -189,15 +189,15 @@ def test_every_strategy_is_measured_with_a_right_value(rig: CudaRig, name: str) 
 
 def claims() -> Iterator[tuple[str, str, str]]:
     for name, baseline in baselines().items():
-        for op, dtype in sorted(baseline.row.claims):
+        for op, dtype in sorted(baseline.claims):
             if name == "torch" or dtype in ("float16", "float32", "int8", "int64"):
                 yield name, op, dtype
 
 
 @pytest.mark.parametrize(("name", "op", "dtype"), list(claims()))
 def test_peers_give_right_values_for_what_they_claim(rig: CudaRig, name: str, op: str, dtype: str) -> None:
-    if baselines()[name].row.missing:
-        pytest.skip(str(baselines()[name].row.missing))
+    if baselines()[name].missing:
+        pytest.skip(str(baselines()[name].missing))
     (point,) = run(rig, Axes((name,), (op,), (dtype,), (100_003,), (Cache.HOT,)), QUICK, Data().source)
     assert point.outcome is Outcome.MEASURED, point.reason
 
@@ -220,5 +220,5 @@ def test_puzzles_have_the_bits_of_their_model(backend: CudaBackend, puzzle: Puzz
 
 
 def test_nothing_is_left_out_of_these_lists() -> None:
-    assert set(OPS) >= {op for baseline in baselines().values() for op, _ in baseline.row.claims}
-    assert set(DTYPES) >= {dtype for baseline in baselines().values() for _, dtype in baseline.row.claims}
+    assert set(OPS) >= {op for baseline in baselines().values() for op, _ in baseline.claims}
+    assert set(DTYPES) >= {dtype for baseline in baselines().values() for _, dtype in baseline.claims}

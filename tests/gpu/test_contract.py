@@ -12,8 +12,7 @@ from tests.gpu.arrays import KINDS, LONGEST_PRODUCT, SIZES, data, numbers
 from tests.gpu.exactly import Expected, agrees, expected
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.staging.feed import carrier
-from warpfold.kernels.cuda.strategies import own_strategies
-from warpfold.kernels.cuda.strategies.reducer import OwnMethod
+from warpfold.kernels.cuda.strategies.registry import own_strategies
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.ops import OPS
 
@@ -26,17 +25,17 @@ def run(gpu: Gpu, strategy: str, op: str, array: NDArray[Any], start: int, *, om
     dtype = next(row for row in DTYPES.values() if row.numpy == array.dtype)
     room = cupy.empty(start + array.size, dtype=carrier(dtype))
     room[start:] = cupy.asarray(array.view(carrier(dtype)))
-    method = OwnMethod(gpu, own_strategies()[strategy], OPS[op], dtype, omit_nan=omit_nan)
-    method.add(room[start:], 0)
+    reducer = own_strategies()[strategy].reducer(gpu, OPS[op], dtype, omit_nan=omit_nan)
+    reducer.add((room[start:],), 0)
     nans = int(np.isnan(array.astype(np.float64)).sum()) if dtype.is_float and omit_nan else 0
-    return method.finish(array.size - nans).value
+    return reducer.finish(array.size - nans).value
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("strategy", own_strategies())
 def test_a_strategy_computes_what_it_claims(gpu: Gpu, strategy: str, dtype: str) -> None:
     own = own_strategies()[strategy]
-    ops = sorted(op for op, name in own.row.claims if name == dtype)
+    ops = sorted(op for op, name in own.claims if name == dtype)
     if not ops:
         pytest.skip("not claimed")
     if not own.runs_on(gpu.arch):
@@ -95,11 +94,11 @@ def test_more_than_two_to_the_32_elements_are_counted_and_found(gpu: Gpu, strate
     array = cupy.ones(size, dtype=np.int8)
     array[-1] = 2
     for op, want in (("sum", size + 1), ("argmax", size - 1)):
-        if (op, "int8") not in own.row.claims:
+        if (op, "int8") not in own.claims:
             continue
-        method = OwnMethod(gpu, own, OPS[op], row)
-        method.add(array, 0)
-        assert method.finish(size).value == want
+        reducer = own.reducer(gpu, OPS[op], row)
+        reducer.add((array,), 0)
+        assert reducer.finish(size).value == want
 
 
 @pytest.mark.parametrize("strategy", ["single_pass", "cooperative", "cluster", "two_pass"])
@@ -116,10 +115,10 @@ def test_every_shape_of_launch_reads_each_element_once(gpu: Gpu, strategy: str, 
     for size in sorted({count * reads * 4 + more for count in blocks for more in (-1, 0, 1)}):
         array = cupy.arange(start + size, dtype=np.int32)[start:]
         for op, want in (("sum", size * (size - 1) // 2 + start * size), ("argmax", size - 1)):
-            method = OwnMethod(gpu, own, OPS[op], row, pieces=2)
-            method.add(array, 0)
-            method.add(array, 0)  # finds what the first launch left behind
-            value = method.finish(2 * size).value
+            reducer = own.reducer(gpu, OPS[op], row, pieces=2)
+            reducer.add((array,), 0)
+            reducer.add((array,), 0)  # finds what the first launch left behind
+            value = reducer.finish(2 * size).value
             assert value == (2 * want if op == "sum" else want), (size, op)
 
 

@@ -5,17 +5,17 @@ from collections.abc import Sequence
 
 from tests.gpu.adversarial import adversarial
 from tests.gpu.test_identity import accumulator, on_device
-from warpfold.kernels.catalog import EXACT
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.bench.reader import SHAPES, patternless, reading
 from warpfold.kernels.cuda.bench.rig import CudaRig
 from warpfold.kernels.cuda.exact import SHAPES as SHAPES_OF_SUMS
 from warpfold.kernels.cuda.exact import Kind
-from warpfold.kernels.cuda.strategies import cuda_strategies, own_strategies
+from warpfold.kernels.cuda.strategies.registry import cuda_strategies, own_strategies
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.ops import OPS, NanPolicy
 from warpfold.kernels.puzzles import Puzzle, Shape, solve
 from warpfold.kernels.source import GeneratedSource
+from warpfold.kernels.strategy import EXACT
 
 COUNTS = (1003, 40_007)
 DTYPES_WATCHED = ("float32", "float64", "bfloat16", "int8", "int64")
@@ -25,8 +25,7 @@ PUZZLE_SHAPES = (Shape(), Shape(400, 64, 7))  # a full cluster, and an odd one w
 def reduce_all(backend: CudaBackend, name: str) -> int:
     """Every pair that a strategy claims of the watched dtypes, one block of it and several; how many reductions."""
     reduced = 0
-    (row,) = [row for row in cuda_strategies() if row.name == name]
-    for op, dtype in sorted(row.claims):
+    for op, dtype in sorted(cuda_strategies()[name].claims):
         if dtype not in DTYPES_WATCHED:
             continue
         for count in COUNTS:

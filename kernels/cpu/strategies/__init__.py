@@ -1,39 +1,17 @@
-"""The ways to reduce on a CPU, one module each with a `STRATEGY` row and a `reduce`. A file here is a strategy."""
+"""The strategies on a CPU. A file in this folder is one, and makes it with its function `strategy()`."""
 
 import importlib
 import pkgutil
+from collections.abc import Mapping
 from functools import cache
-from typing import Protocol
+from types import MappingProxyType
 
-from warpfold.kernels.backend import Progress, Reduction
-from warpfold.kernels.catalog import Strategy
-from warpfold.kernels.operands import Operands
-from warpfold.kernels.ops import NanPolicy, Op
-
-
-class CpuStrategy(Protocol):
-    """What a module of this folder holds. Importing one compiles nothing."""
-
-    STRATEGY: Strategy
-
-    def reduce(self, operands: Operands, op: Op, nan_policy: NanPolicy, progress: Progress | None) -> Reduction:
-        """Reduce operands that fit `op`. Raises a KernelError."""
-        ...
+from warpfold.kernels.cpu.strategy import CpuStrategy
 
 
 @cache
-def cpu_modules() -> tuple[CpuStrategy, ...]:
-    """The modules of this folder, by name."""
+def cpu_strategies() -> Mapping[str, CpuStrategy]:
+    """All of them by name, in the order of the files' names."""
     names = sorted(found.name for found in pkgutil.iter_modules(__path__))
-    modules: list[CpuStrategy] = [importlib.import_module(f"{__name__}.{name}") for name in names]
-    return tuple(modules)
-
-
-def cpu_strategies() -> tuple[Strategy, ...]:
-    """The catalogue rows of all CPU strategies."""
-    return tuple(module.STRATEGY for module in cpu_modules())
-
-
-def cpu_strategy(name: str) -> CpuStrategy:
-    """The module of the strategy called `name`, which the catalogue has."""
-    return next(module for module in cpu_modules() if module.STRATEGY.name == name)
+    found: list[CpuStrategy] = [importlib.import_module(f"{__name__}.{name}").strategy() for name in names]
+    return MappingProxyType({strategy.name: strategy for strategy in found})

@@ -9,68 +9,61 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.backend import Progress, Reduction
-from warpfold.kernels.catalog import Strategy, claims
 from warpfold.kernels.cpu.folds.nans import is_nan, refuse_nan
 from warpfold.kernels.cpu.memory import require
+from warpfold.kernels.cpu.strategy import CpuStrategy
 from warpfold.kernels.dtypes import DTYPES, Kind
 from warpfold.kernels.operands import Operands, check_freedom
-from warpfold.kernels.ops import OPS, Finish, NanPolicy, Op, Terms, Value, empty_value
+from warpfold.kernels.ops import Finish, NanPolicy, Op, Terms, Value, empty_value
 from warpfold.kernels.source import ArraySource, Source
-
-STRATEGY = Strategy(
-    name="numpy",
-    backend="cpu",
-    summary="One NumPy call over the whole array in memory",
-    error_bound=(
-        "γ_{log₂ n + 16} Σ|x| in the element dtype for float sums (pairwise by blocks); dot γ_n Σ|xy| in the result's "
-        "dtype; var and std from deviations from the rounded mean; sums and products of integers wrap at 64 bits"
-    ),
-    claims=claims(OPS, DTYPES),
-)
+from warpfold.kernels.strategy import claims
 
 
-def reduce(operands: Operands, op: Op, nan_policy: NanPolicy, progress: Progress | None) -> Reduction:
-    """Reduce in memory.
+class NumpyStrategy(CpuStrategy):
+    """Reduces an array in memory as a whole."""
 
-    Raises OutOfMemory, with both numbers, before it reads an array that does not fit; InvalidInput for a NaN where the
-    policy is RAISE, and where OMIT leaves nothing of an op that is undefined on nothing.
-    """
-    source, dtype = operands.source, operands.source.dtype
-    needed = sum(_bytes(one, op, nan_policy) for one in (source, operands.other) if one is not None)
-    require(needed, f"strategy numpy on {source.count:,} elements")
-    began = time.perf_counter()
-    array = source.read(0, source.count)
-    other = None if operands.other is None else operands.other.read(0, source.count)
-    loaded = time.perf_counter()
-    if other is not None:
-        array, other = _pairs(array, other, operands, nan_policy)
-    if other is None and dtype.is_float and nan_policy is NanPolicy.RAISE:
-        refuse_nan(0, array, dtype)
-    kept = None
-    if other is None and dtype.is_float and nan_policy is NanPolicy.OMIT:
-        kept = np.flatnonzero(~is_nan(array, dtype))
-        array = array[kept]
-    if array.size:
-        check_freedom(op, array.size, operands.ddof)
-        with np.errstate(all="ignore"):
-            value = _value(op, operands, array, other)
-    else:
-        value = empty_value(op, dtype)
-    if kept is not None and array.size and op.places:
-        value = int(kept[int(value)])
-    ended = time.perf_counter()
-    if progress is not None:
-        progress(source.count, source.count)
-    return Reduction(
-        value=value,
-        dtype=operands.result_dtype(op),
-        count=array.size,
-        op=op.name,
-        strategy=STRATEGY.name,
-        correctly_rounded=not op.rounds,  # integers wrap at 64 bits
-        load_ms=(loaded - began) * 1e3,
-        kernel_ms=(ended - loaded) * 1e3,
-    )
+    def reduce(self, operands: Operands, op: Op, nan_policy: NanPolicy, progress: Progress | None) -> Reduction:
+        """Reduce in memory.
+
+        Raises OutOfMemory, with both numbers, before it reads an array that does not fit; InvalidInput for a NaN where
+        the policy is RAISE, and where OMIT leaves nothing of an op that is undefined on nothing.
+        """
+        source, dtype = operands.source, operands.source.dtype
+        needed = sum(_bytes(one, op, nan_policy) for one in (source, operands.other) if one is not None)
+        require(needed, f"strategy numpy on {source.count:,} elements")
+        began = time.perf_counter()
+        array = source.read(0, source.count)
+        other = None if operands.other is None else operands.other.read(0, source.count)
+        loaded = time.perf_counter()
+        if other is not None:
+            array, other = _pairs(array, other, operands, nan_policy)
+        if other is None and dtype.is_float and nan_policy is NanPolicy.RAISE:
+            refuse_nan(0, array, dtype)
+        kept = None
+        if other is None and dtype.is_float and nan_policy is NanPolicy.OMIT:
+            kept = np.flatnonzero(~is_nan(array, dtype))
+            array = array[kept]
+        if array.size:
+            check_freedom(op, array.size, operands.ddof)
+            with np.errstate(all="ignore"):
+                value = _value(op, operands, array, other)
+        else:
+            value = empty_value(op, dtype)
+        if kept is not None and array.size and op.places:
+            value = int(kept[int(value)])
+        ended = time.perf_counter()
+        if progress is not None:
+            progress(source.count, source.count)
+        return Reduction(
+            value=value,
+            dtype=operands.result_dtype(op),
+            count=array.size,
+            op=op.name,
+            strategy=self.name,
+            correctly_rounded=not op.rounds,  # integers wrap at 64 bits
+            load_ms=(loaded - began) * 1e3,
+            kernel_ms=(ended - loaded) * 1e3,
+        )
 
 
 def _bytes(source: Source, op: Op, nan_policy: NanPolicy) -> int:
@@ -137,3 +130,17 @@ def _value(op: Op, operands: Operands, x: NDArray[Any], y: NDArray[Any] | None) 
     if result == "bool":
         return bool(found)
     return float(found) if result in DTYPES and DTYPES[result].is_float else int(found)
+
+
+def strategy() -> NumpyStrategy:
+    """The row of the catalogue: every op that has a call of NumPy's."""
+    return NumpyStrategy(
+        name="numpy",
+        summary="One NumPy call over the whole array in memory",
+        error_bound=(
+            "γ_{log₂ n + 16} Σ|x| in the element dtype for float sums (pairwise by blocks); dot γ_n Σ|xy| in the "
+            "result's dtype; var and std from deviations from the rounded mean; sums and products of integers wrap at "
+            "64 bits"
+        ),
+        claims=claims((*_CALLS, "dot", "var", "std"), DTYPES),
+    )

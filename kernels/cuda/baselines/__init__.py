@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
-from warpfold.kernels.cuda.baselines.bound import Baseline, Bound
 from warpfold.kernels.cuda.baselines.cccl import cccl_baselines
+from warpfold.kernels.cuda.baselines.peer import Baseline, Bound
 from warpfold.kernels.cuda.baselines.torch_ import torch_baseline
 
 __all__ = ["Baseline", "Bound", "baselines"]
@@ -15,4 +15,4 @@ __all__ = ["Baseline", "Bound", "baselines"]
 def baselines() -> Mapping[str, Baseline]:
     """By name. Looks for compilers and packages at its first call; loads none of them."""
     found = (*cccl_baselines(), torch_baseline())
-    return MappingProxyType({baseline.row.name: baseline for baseline in found})
+    return MappingProxyType({baseline.name: baseline for baseline in found})

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from warpfold.kernels.catalog import Strategy, claims
-from warpfold.kernels.cuda.baselines.bound import Baseline
 from warpfold.kernels.cuda.baselines.build import build
+from warpfold.kernels.cuda.baselines.peer import Baseline
 from warpfold.kernels.cuda.baselines.toolkit import find_toolkit
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.dtypes import DTYPES, DType, Kind
 from warpfold.kernels.errors import CudaError, KernelError, Unavailable
 from warpfold.kernels.ops import Op, Value, op_named
+from warpfold.kernels.strategy import claims
 
 _ELEMENTS: Mapping[str, str] = MappingProxyType(
     {
@@ -95,8 +95,14 @@ def _baseline(peer: _Peer) -> Baseline:
     def bind(gpu: Gpu, op: Op, dtype: DType, array: Any) -> "CcclReduction":
         return CcclReduction(gpu, peer, op, dtype, array)
 
-    row = Strategy(peer.name, "cuda", peer.summary, peer.error_bound, peer.claims, missing=_missing(peer))
-    return Baseline(row, bind)
+    return Baseline(
+        name=peer.name,
+        summary=peer.summary,
+        error_bound=peer.error_bound,
+        claims=peer.claims,
+        missing=_missing(peer),
+        bind=bind,
+    )
 
 
 def _missing(peer: _Peer) -> str | None:

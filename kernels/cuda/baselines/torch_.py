@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import Any
 
-from warpfold.kernels.catalog import Strategy, claims
-from warpfold.kernels.cuda.baselines.bound import Baseline
+from warpfold.kernels.cuda.baselines.peer import Baseline
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.ops import Op, Value
+from warpfold.kernels.strategy import claims
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8")
@@ -28,10 +28,9 @@ _CALLS: Mapping[str, str] = {
 
 
 def torch_baseline() -> Baseline:
-    """PyTorch; without it the row says so."""
-    row = Strategy(
+    """PyTorch; without it the row says that it is missing."""
+    return Baseline(
         name="torch",
-        backend="cuda",
         summary="What PyTorch's own reductions give, on the array as a whole.",
         error_bound="PyTorch promises none; any order of additions keeps γ_n Σ|x| in the accumulator's precision "
         "(float32 for 16-bit floats); integers wrap at 64 bits",
@@ -40,8 +39,8 @@ def torch_baseline() -> Baseline:
         | claims(("sum", "min", "max", "argmin", "argmax", "count_nonzero", "any", "all"), _INTEGERS)
         | claims(("count_nonzero", "any", "all"), ("bool",)),
         missing=_missing(),
+        bind=TorchReduction,
     )
-    return Baseline(row, TorchReduction)
 
 
 def _missing() -> str | None:

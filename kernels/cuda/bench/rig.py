@@ -8,17 +8,15 @@ from typing import Any
 from warpfold.kernels.backend import Device
 from warpfold.kernels.bench.ceiling import Ceiling
 from warpfold.kernels.bench.subject import Subject
-from warpfold.kernels.catalog import EXACT, resolve
+from warpfold.kernels.catalog import resolve
 from warpfold.kernels.cuda.backend import CudaBackend
-from warpfold.kernels.cuda.baselines import baselines
 from warpfold.kernels.cuda.bench.ceiling import measure_ceiling
 from warpfold.kernels.cuda.bench.observer import NvmlObserver
-from warpfold.kernels.cuda.bench.subjects import BaselineSubject, CupySubject, exact_subject, own_subject
 from warpfold.kernels.cuda.bench.timer import CudaTimer
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.staging.feed import Feed
-from warpfold.kernels.cuda.strategies import CUPY, FAST, own_strategies
+from warpfold.kernels.cuda.strategies.registry import cuda_strategies
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.ops import op_named
 from warpfold.kernels.source import Source
@@ -78,13 +76,6 @@ class DeviceArray:
     dtype: DType
 
     def subject(self, op: str, strategy: str) -> Subject:
-        row, dtype = op_named(op), self.dtype
-        name = resolve(row, dtype, strategy, "cuda")
-        if name == CUPY:
-            return CupySubject(row, self.elements)
-        if name in baselines():
-            return BaselineSubject(baselines()[name].bind(self.gpu, row, dtype, self.elements), self.elements)
-        if name == EXACT and row.adds:
-            return exact_subject(self.gpu, row, dtype, self.elements)
-        own = own_strategies()[FAST if name == EXACT else name]
-        return own_subject(self.gpu, own, row, dtype, self.elements)
+        row = op_named(op)
+        chosen = cuda_strategies()[resolve(row, self.dtype, strategy, "cuda")]
+        return chosen.subject(self.gpu, row, self.dtype, self.elements)

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from warpfold.kernels.cuda.compile import Unit
+from warpfold.kernels.cuda.elements import element
 from warpfold.kernels.cuda.exact.limbs import Limbs
 from warpfold.kernels.cuda.exact.shapes import Kind
 from warpfold.kernels.cuda.exact.total import states_of_limbs
 from warpfold.kernels.cuda.gpu.launch import Gpu
-from warpfold.kernels.cuda.strategies.reductions import element
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact.state import ExactState
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from warpfold.kernels.cuda.compile import Unit
-from warpfold.kernels.cuda.strategies.reductions import element
+from warpfold.kernels.cuda.elements import element
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.ops import Terms
 

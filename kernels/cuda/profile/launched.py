@@ -3,17 +3,14 @@
 from collections.abc import Iterator
 from typing import Any
 
-from warpfold.kernels.catalog import EXACT
 from warpfold.kernels.cuda.compile import Unit, compile_unit
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu, Kernel
 from warpfold.kernels.cuda.gpu.recorded import Call, RecordingGpu
-from warpfold.kernels.cuda.profile.compiled import check_ours
+from warpfold.kernels.cuda.profile.compiled import claimed
 from warpfold.kernels.cuda.profile.records import KernelRecord
 from warpfold.kernels.cuda.staging.feed import carrier
-from warpfold.kernels.cuda.strategies import FAST, own_strategies
-from warpfold.kernels.cuda.strategies.exact import ExactPairs, exact_method
-from warpfold.kernels.cuda.strategies.reducer import OwnMethod
+from warpfold.kernels.cuda.strategies.strategy import CudaStrategy
 from warpfold.kernels.cuda.strategies.tuning import WARP
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import OutOfMemory
@@ -27,10 +24,12 @@ def launched_kernels(gpu: Gpu, strategy: str, op: Op, dtype: DType, n: int) -> t
 
     Raises InvalidInput or Unavailable saying why there are none, OutOfMemory where the array has no room.
     """
-    check_ours(strategy, op, dtype)
+    chosen = claimed(strategy, op, dtype)
+    if chosen.needs_whole:
+        chosen.planned(op, dtype, gpu.arch)  # says why a peer's launches are not written down
     watcher = _Watcher(gpu)
     with gpu.active(), cuda_errors(f"{op.name} by {strategy}"):
-        calls = _calls(watcher, strategy, op, dtype, n)
+        calls = _calls(watcher, chosen, op, dtype, n)
         return tuple(_record(gpu, call, watcher.units[call.kernel.name]) for call in calls)
 
 
@@ -46,18 +45,12 @@ class _Watcher(RecordingGpu):
         return super().kernel(unit, name, cooperative=cooperative)
 
 
-def _calls(gpu: _Watcher, strategy: str, op: Op, dtype: DType, n: int) -> list[Call]:
+def _calls(gpu: _Watcher, strategy: CudaStrategy, op: Op, dtype: DType, n: int) -> list[Call]:
     source = GeneratedSource("zeros", n, 0, dtype)
     arrays = list(_arrays(dtype, n, op.sources))
-    if strategy == EXACT and op.adds:
-        method: Any = exact_method(gpu, op, operands(op, source, source if op.sources == 2 else None, 0), pieces=1)
-    else:
-        method = OwnMethod(gpu, own_strategies()[FAST if strategy == EXACT else strategy], op, dtype)
+    reducer = strategy.start(gpu, op, operands(op, source, source if op.sources == 2 else None, 0))
     with gpu.recording() as calls:
-        if isinstance(method, ExactPairs):
-            method.add_pairs(*arrays)
-        else:
-            method.add(arrays[0], 0)
+        reducer.add(arrays, 0)
     return calls
 
 

@@ -12,8 +12,7 @@ from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.recorded import Prepared, RecordingGpu
 from warpfold.kernels.cuda.staging.feed import carrier
 from warpfold.kernels.cuda.staging.generator import fill
-from warpfold.kernels.cuda.strategies import FAST, own_strategies
-from warpfold.kernels.cuda.strategies.reducer import OwnMethod
+from warpfold.kernels.cuda.strategies.registry import FAST, own_strategies
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import OutOfMemory
 from warpfold.kernels.generate import plan
@@ -62,10 +61,10 @@ class _Float:
 
     def __init__(self, gpu: Gpu, dtype: DType, array: Any) -> None:
         recorder = RecordingGpu(gpu)
-        method = OwnMethod(recorder, own_strategies()[FAST], OPS["sum"], dtype)
+        reducer = own_strategies()[FAST].reducer(recorder, OPS["sum"], dtype)
         with recorder.recording() as calls:
-            method.add(array, 0)
-        self._method = method  # whose arrays the launch writes to
+            reducer.add((array,), 0)
+        self._reducer = reducer  # whose arrays the launch writes to
         self.sent = calls[-1].args[-1][:1].view(np.float64)
         self._prepared = Prepared(gpu, calls)
 

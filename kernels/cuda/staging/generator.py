@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from warpfold.kernels.cuda.compile import Unit
+from warpfold.kernels.cuda.elements import element
 from warpfold.kernels.cuda.gpu.launch import Gpu
-from warpfold.kernels.cuda.strategies.reductions import element
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.generate import Method, Plan
 

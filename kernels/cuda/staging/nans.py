@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from warpfold.kernels.cuda.compile import Unit
+from warpfold.kernels.cuda.elements import element
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.strategies.outcomes import NOWHERE
-from warpfold.kernels.cuda.strategies.reductions import element
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
 

@@ -1,24 +1,58 @@
 """What CuPy's own reductions give, called as its users call them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from warpfold.kernels.cuda.strategies.reducer import Finished
-from warpfold.kernels.dtypes import DType
+from warpfold.kernels.cuda.gpu.failures import cuda_errors
+from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.strategies.strategy import Finished, PeerStrategy
+from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.operands import Operands
 from warpfold.kernels.ops import Op, Value
+from warpfold.kernels.strategy import claims
+
+CUPY = "cupy"
 
 
-class CupyMethod:
+class CupyStrategy(PeerStrategy):
+    """CuPy, on an array that lies in the GPU's memory as a whole."""
+
+    def start(self, gpu: Gpu, op: Op, taken: Operands, *, pieces: int = 1, omit_nan: bool = False) -> "CupyReducer":
+        return CupyReducer(op, taken.source.dtype, omit_nan=omit_nan)
+
+    def subject(self, gpu: Gpu, op: Op, dtype: DType, array: Any) -> "CupySubject":
+        return CupySubject(op, array)
+
+
+def cupy_strategy() -> CupyStrategy:
+    """CuPy as a row of the catalogue; whether it is installed is seen when a GPU is opened."""
+    # Not claimed: bfloat16, which CuPy does not reduce; what its 64-bit integers could overflow in.
+    floats = ("float16", "float32", "float64")
+    narrow = [name for name, row in DTYPES.items() if not row.is_float and row.itemsize <= 4]
+    values = [name for name in DTYPES if name != "bfloat16"]
+    selections = ("min", "max", "argmin", "argmax", "count_nonzero", "any", "all")
+    return CupyStrategy(
+        name=CUPY,
+        summary="What CuPy's own reductions give, on an array that lies in the GPU's memory as a whole.",
+        error_bound="CuPy promises none; any order of additions keeps γ_n Σ|x| in the dtype (float16 adds in float32)",
+        claims=claims(("sum", "mean", "prod", "norm1", "sum_squares", "norm2", "norm_inf"), floats)
+        | claims(("sum",), narrow)
+        | claims(selections, values),
+    )
+
+
+class CupyReducer:
     """A reduction by CuPy of one array that holds all elements."""
 
     def __init__(self, op: Op, dtype: DType, *, omit_nan: bool = False) -> None:
         self._op, self._dtype, self._omit_nan = op, dtype, omit_nan
         self._result: Any = None
 
-    def add(self, array: Any, first: int) -> None:
+    def add(self, arrays: Sequence[Any], first: int) -> None:
         import cupy
 
+        (array,) = arrays
         assert first == 0
         if not self._dtype.is_float and self._op.adds:
             low, high = self._dtype.bounds
@@ -36,11 +70,33 @@ class CupyMethod:
                 return
         self._result = cupy_calls()[self._op.name](array)
 
+    def omitted(self) -> None:
+        """None: CuPy does not count what it leaves out."""
+
     def finish(self, count: int) -> Finished:
         value: Value = self._result.item() if hasattr(self._result, "item") else self._result
         if self._dtype.is_float and self._op.result_dtype(self._dtype) == self._dtype.name:
             value = float(value)
-        return Finished(value, not self._op.rounds)  # its integers wrap at 64 bits
+        return Finished(value, not self._op.rounds)  # integers wrap at 64 bits
+
+
+class CupySubject:
+    """CuPy, called as its users call it: the result is a new array on the device."""
+
+    waits = False
+
+    def __init__(self, op: Op, array: Any) -> None:
+        self._call, self._array = cupy_calls()[op.name], array
+        self._result: Any = None
+        self.read_bytes = int(array.nbytes)
+
+    def run(self) -> None:
+        self._result = self._call(self._array)
+
+    def value(self) -> Value:
+        with cuda_errors("reading the value"):
+            value: Value = self._result.item()
+            return value
 
 
 def cupy_calls() -> Mapping[str, Callable[[Any], Any]]:

@@ -1,49 +1,50 @@
-"""A strategy of our own, as its CUDA source describes it.
-
-The leading comment of the file is the catalogue's summary. Its last lines are
-
-    // launch: threads=256 max_blocks=1024      the shape, see `kernels.cuda.strategies.tuning.Launch`
-    // needs: sm_90                             optional: the first architecture that can run it
-    // ops: sum, mean                           with the line after: the pairs it claims; may be repeated
-    // dtypes: float, int32                     names, kinds (float, int, uint, bool), or * for all
-    // error: γ_n Σ|x|                          what may be lost
-
-The kernel bears the name of the file, as a template over a reduction (`include/reductions.cuh`), and takes (data,
-count, first index, omit NaN, partials, state, outcome); the state is 48 bytes a block, all 0, to be left 0. A kernel
-NAME_begin prepares the first partial before it, a kernel NAME_fold (partials, count, folded, outcome) folds partials
-after it until one is left.
-"""
+"""Strategies written here: a .cu file in this folder each, whose leading comment is the row of the catalogue."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from warpfold.kernels.catalog import Strategy, claims
+import numpy as np
+
 from warpfold.kernels.cuda.compile import Unit
-from warpfold.kernels.cuda.strategies.reductions import element, reduction_of
-from warpfold.kernels.cuda.strategies.tuning import Launch
+from warpfold.kernels.cuda.elements import element
+from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.gpu.recorded import RecordingGpu
+from warpfold.kernels.cuda.strategies.comment import parse_comment
+from warpfold.kernels.cuda.strategies.outcomes import WORDS, Outcome, value_of
+from warpfold.kernels.cuda.strategies.reductions import reduction_of
+from warpfold.kernels.cuda.strategies.strategy import CudaStrategy, Finished, PlannedKernel
+from warpfold.kernels.cuda.strategies.subjects import RecordedSubject
+from warpfold.kernels.cuda.strategies.tuning import Launch, suited
 from warpfold.kernels.dtypes import DTYPES, DType
-from warpfold.kernels.ops import OPS
+from warpfold.kernels.errors import Unavailable
+from warpfold.kernels.operands import Operands
+from warpfold.kernels.ops import OPS, Op
+
+PARTIAL_BYTES = 32
+"""No accumulator is larger."""
+
+STATE_BYTES = 48
+"""Of a block: the largest accumulator that blocks send each other, of 24 bytes, with its flags."""
 
 
-class SourceError(ValueError):
-    """A strategy's leading comment does not say what it must."""
+@dataclass(frozen=True, kw_only=True)
+class OwnStrategy(CudaStrategy):
+    """A strategy in CUDA C++. `needs` is the first architecture that can run it, 0 for any: 90 for sm_90.
 
+    The kernel bears the name of the file, as a template over a reduction (`include/reductions.cuh`), and takes (data,
+    count, first index, omit NaN, partials, state, outcome); the state is 48 bytes a block, all 0, to be left 0. A
+    kernel NAME_begin prepares the first partial before it, a kernel NAME_fold (partials, count, folded, outcome) folds
+    partials after it until one is left.
+    """
 
-@dataclass(frozen=True, slots=True)
-class OwnStrategy:
-    """A catalogue row with its source. `needs` is the first architecture that can run it, 0 for any: 90 for sm_90."""
-
-    row: Strategy
     source: Path
     launch: Launch
     needs: int
     begins: bool
     folds: bool
-
-    @property
-    def name(self) -> str:
-        return self.row.name
 
     def runs_on(self, arch: str) -> bool:
         """Whether chips of `arch` ("sm_90") have what it needs."""
@@ -56,59 +57,131 @@ class OwnStrategy:
 
     def unit(self, dtype: DType) -> Unit:
         """Everything it claims of `dtype`, to be compiled together."""
-        ops = (OPS[op] for op, name in sorted(self.row.claims) if name == dtype.name)
+        ops = (OPS[op] for op, name in sorted(self.claims) if name == dtype.name)
         reductions = dict.fromkeys(reduction_of(op, dtype) for op in ops)
         return Unit(self.source, tuple(name for reduction in reductions for name in self.kernels(reduction, dtype)))
 
+    def units(self) -> tuple[tuple[DType, Unit], ...]:
+        """All of its units, each with its dtype."""
+        claimed = {name for _, name in self.claims}
+        return tuple((dtype, self.unit(dtype)) for dtype in DTYPES.values() if dtype.name in claimed)
 
-def parse(path: Path) -> OwnStrategy:
+    def start(self, gpu: Gpu, op: Op, taken: Operands, *, pieces: int = 1, omit_nan: bool = False) -> "OwnReducer":
+        return self.reducer(gpu, op, taken.source.dtype, pieces=pieces, omit_nan=omit_nan)
+
+    def reducer(self, gpu: Gpu, op: Op, dtype: DType, *, pieces: int = 1, omit_nan: bool = False) -> "OwnReducer":
+        """The same as `start`, where there is no source yet."""
+        return OwnReducer(gpu, self, op, dtype, pieces=pieces, omit_nan=omit_nan)
+
+    def subject(self, gpu: Gpu, op: Op, dtype: DType, array: Any) -> RecordedSubject:
+        recorder = RecordingGpu(gpu)
+        return RecordedSubject(gpu, recorder, self.reducer(recorder, op, dtype), array)
+
+    def planned(self, op: Op, dtype: DType, arch: str) -> tuple[PlannedKernel, ...]:
+        if not self.runs_on(arch):
+            raise Unavailable(f"strategy {self.name} needs sm_{self.needs} or newer, not {arch}")
+        unit = self.unit(dtype)
+        names = self.kernels(reduction_of(op, dtype), dtype)
+        return tuple(PlannedKernel(unit, name, self.launch.threads, 0) for name in names)
+
+
+def own_strategy(path: Path) -> OwnStrategy:
     """The strategy in `path`. Raises SourceError naming the file and what is wrong with its comment."""
     text = path.read_text(encoding="utf-8")
-    lines = []
-    for line in text.splitlines():
-        if not line.startswith("//"):
-            break
-        lines.append(line.removeprefix("//").strip())
-    fields = [(name, value) for name, value in map(_field, lines) if name]
-    try:
-        summary = " ".join(lines[: lines.index("")])
-        launch = Launch.parse(_only(fields, "launch"))
-        needs = dict(fields).get("needs", "sm_0")
-        row = Strategy(path.stem, "cuda", summary, _only(fields, "error"), _claims(fields))
-    except ValueError as error:
-        raise SourceError(f"{path.name}: {error}") from error
+    comment = parse_comment(path.name, text)
     begins, folds = (bool(re.search(rf"\b{path.stem}_{stage}\(", text)) for stage in ("begin", "fold"))
-    return OwnStrategy(row, path, launch, int(needs.removeprefix("sm_")), begins, folds)
+    return OwnStrategy(
+        name=path.stem,
+        summary=comment.summary,
+        error_bound=comment.error_bound,
+        claims=comment.claims,
+        source=path,
+        launch=comment.launch,
+        needs=comment.needs,
+        begins=begins,
+        folds=folds,
+    )
 
 
-def _field(line: str) -> tuple[str, str]:
-    match = re.fullmatch(r"(launch|needs|ops|dtypes|error): (.+)", line)
-    return (match[1], match[2]) if match else ("", "")
+class OwnReducer:
+    """A reduction by kernels of our own. `pieces` is the most arrays that will be added."""
 
+    def __init__(
+        self, gpu: Gpu, strategy: OwnStrategy, op: Op, dtype: DType, *, pieces: int = 1, omit_nan: bool = False
+    ) -> None:
+        import cupy
 
-def _only(fields: list[tuple[str, str]], name: str) -> str:
-    values = [value for field, value in fields if field == name]
-    if len(values) != 1:
-        raise ValueError(f"{len(values)} lines begin with '// {name}:', not one")
-    return values[0]
+        if not strategy.runs_on(gpu.arch):
+            raise Unavailable(f"strategy {strategy.name} needs sm_{strategy.needs} or newer; {gpu.name} is {gpu.arch}")
+        self._gpu, self._strategy, self._op, self._dtype = gpu, strategy, op, dtype
+        self._omit_nan = np.uint32(omit_nan)
+        self._launch = suited(strategy.launch, op, dtype)
+        unit = strategy.unit(dtype)
+        names = list(strategy.kernels(reduction_of(op, dtype), dtype))
+        kernels = [gpu.kernel(unit, name, cooperative=self._launch.cooperative) for name in names]
+        self._begin = kernels.pop(0) if strategy.begins else None
+        self._fold = kernels.pop() if strategy.folds else None
+        (self._main,) = kernels
+        self._resident = self._main.blocks_per_multiprocessor(self._launch.threads) * gpu.multiprocessors
+        self._outcomes = cupy.zeros((pieces, WORDS), dtype=np.uint64)
+        self._partials = self._folded = self._state = cupy.empty(0, dtype=np.uint8)
+        self._firsts: list[int] = []
 
+    def add(self, arrays: Sequence[Any], first: int) -> None:
+        (array,) = arrays
+        blocks, threads = self._launch.shape(array.size, self._dtype.itemsize, self._gpu.multiprocessors)
+        # Blocks come in one wave, or in many: a second would start when the first is all but done.
+        if blocks <= self._launch.blocks_per_multiprocessor * self._gpu.multiprocessors:
+            blocks = min(blocks, self._resident // self._launch.cluster * self._launch.cluster)
+        self._make_room(blocks)
+        outcome = self._outcomes[len(self._firsts)]
+        self._firsts.append(first)
+        if self._begin is not None:
+            self._begin(1, 1, (self._partials,))
+        self._main(
+            blocks,
+            threads,
+            (
+                array,
+                np.uint64(array.size),
+                np.uint64(first),
+                self._omit_nan,
+                self._partials,
+                self._state,
+                outcome,
+            ),
+        )
+        if self._fold is not None:
+            self._fold_partials(blocks, outcome)
 
-def _claims(fields: list[tuple[str, str]]) -> frozenset[tuple[str, str]]:
-    pairs = [(name, value) for name, value in fields if name in ("ops", "dtypes")]
-    if not pairs or [name for name, _ in pairs] != ["ops", "dtypes"] * (len(pairs) // 2):
-        raise ValueError("each '// ops:' line must be followed by its '// dtypes:' line")
-    found: frozenset[tuple[str, str]] = frozenset()
-    for (_, ops), (_, dtypes) in zip(pairs[::2], pairs[1::2], strict=True):
-        names = [word.strip() for word in ops.split(",")]
-        for name in names:
-            if name not in OPS:
-                raise ValueError(f"there is no op {name!r}")
-        found |= claims(names, [row for word in dtypes.split(",") for row in _dtypes(word.strip())])
-    return found
+    def _fold_partials(self, count: int, outcome: Any) -> None:
+        tile = self._launch.tile or count
+        source, target = self._partials, self._folded
+        while True:
+            blocks = -(-count // tile)
+            assert self._fold is not None
+            self._fold(blocks, self._launch.threads, (source, np.uint64(count), target, outcome))
+            if blocks == 1:
+                return
+            source, target, count = target, source, blocks
 
+    def _make_room(self, blocks: int) -> None:
+        import cupy
 
-def _dtypes(word: str) -> list[str]:
-    rows = [name for name, row in DTYPES.items() if word in ("*", name, row.kind)]
-    if not rows:
-        raise ValueError(f"there is no dtype or kind {word!r}")
-    return rows
+        nbytes = blocks * PARTIAL_BYTES
+        if self._partials.size < nbytes:
+            self._partials = cupy.empty(nbytes, dtype=np.uint8)
+            self._state = cupy.zeros(blocks * STATE_BYTES, dtype=np.uint8)
+            self._folded = cupy.empty(nbytes if self._fold is not None else 1, dtype=np.uint8)
+
+    def outcomes(self) -> list[Outcome]:
+        """What was left of each array so far; waits for the work."""
+        words = self._outcomes.get()
+        return [Outcome(words[k], first) for k, first in enumerate(self._firsts)]
+
+    def omitted(self) -> None:
+        """None: the kernels leave NaN elements out and do not count them."""
+
+    def finish(self, count: int) -> Finished:
+        value = value_of(self._op, self._dtype, self.outcomes(), count)
+        return Finished(value, self._op.proved(self._dtype))

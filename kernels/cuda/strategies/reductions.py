@@ -35,8 +35,3 @@ def reduction_of(op: Op, dtype: DType) -> str:
     if dtype.kind is Kind.BOOL and op.name in _OF_BOOL:
         return _OF_BOOL[op.name]
     return _REDUCTIONS[op.name]
-
-
-def element(dtype: DType) -> str:
-    """The name of the element type in `include/elements.cuh`."""
-    return "boolean" if dtype.kind is Kind.BOOL else dtype.name

@@ -16,6 +16,7 @@ from warpfold.kernels.accuracy.bounds import bound_of, gamma
 from warpfold.kernels.accuracy.exactly import Truth, truth
 from warpfold.kernels.accuracy.looped import looped
 from warpfold.kernels.accuracy.point import Case
+from warpfold.kernels.cpu.strategies import cpu_strategies
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.operands import operands
@@ -28,7 +29,7 @@ FLOAT32 = DTYPES["float32"]
 
 
 def by_numpy(op: str, x: NDArray[Any], y: NDArray[Any] | None) -> float:
-    from warpfold.kernels.cpu.strategies.numpy_ import reduce
+    reduce = cpu_strategies()["numpy"].reduce
 
     other = None if y is None else ArraySource(y)
     row_of_op = op_named(op)

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from tests.gpu.arrays import KINDS, data, numbers
 from tests.gpu.exactly import agrees, expected
 from tests.kernels.cuda import on_host
-from warpfold.kernels.cuda.strategies import FAST, own_strategies
+from warpfold.kernels.cuda.elements import element
 from warpfold.kernels.cuda.strategies.outcomes import Outcome, value_of
-from warpfold.kernels.cuda.strategies.reductions import element, reduction_of
+from warpfold.kernels.cuda.strategies.reductions import reduction_of
+from warpfold.kernels.cuda.strategies.registry import FAST, own_strategies
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.generate import DISTRIBUTIONS
 from warpfold.kernels.generate import generate as generate_on_cpu
@@ -61,7 +62,7 @@ def wrong(library: ctypes.CDLL, op: Op, dtype: DType, strategy: str) -> list[Any
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("op", sorted({op for op, _ in own_strategies()[FAST].row.claims}))
+@pytest.mark.parametrize("op", sorted({op for op, _ in own_strategies()[FAST].claims}))
 def test_a_reduction_gives_what_exact_arithmetic_allows(library: ctypes.CDLL, op: str, dtype: str) -> None:
     row = DTYPES[dtype]
     if op == "prod" and row.kind in ("int", "uint"):

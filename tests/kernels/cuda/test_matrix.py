@@ -7,7 +7,7 @@ import pytest
 from warpfold.kernels.cuda.compile import ARCHITECTURES, Unit, compile_unit
 from warpfold.kernels.cuda.matrix import cells, matrix
 from warpfold.kernels.cuda.staging.generator import generator_unit
-from warpfold.kernels.cuda.strategies import FOLDER, own_strategies
+from warpfold.kernels.cuda.strategies.registry import FOLDER, own_strategies
 from warpfold.kernels.dtypes import DTYPES
 
 SINCE = {name: own.needs for name, own in own_strategies().items()}
@@ -19,12 +19,12 @@ def pairs(arch: str, *, whole: bool) -> set[tuple[str, str, str]]:
     for cell in cells(arch, whole=whole):
         name, _, dtype = cell.label.partition(" ")
         if name in own_strategies():
-            found |= {(name, op, of) for op, of in own_strategies()[name].row.claims if of == dtype}
+            found |= {(name, op, of) for op, of in own_strategies()[name].claims if of == dtype}
     return found
 
 
 def test_everything_claimed_is_compiled_for_the_main_architecture() -> None:
-    claimed = {(name, *pair) for name, own in own_strategies().items() for pair in own.row.claims}
+    claimed = {(name, *pair) for name, own in own_strategies().items() for pair in own.claims}
     assert pairs("sm_90", whole=True) == claimed
 
 
@@ -32,7 +32,7 @@ def test_everything_claimed_is_compiled_for_the_main_architecture() -> None:
 def test_every_strategy_op_and_dtype_is_in_the_part_of_each_architecture(arch: str) -> None:
     part = pairs(arch, whole=False)
     assert {name for name, _, _ in part} == {name for name, own in own_strategies().items() if own.runs_on(arch)}
-    assert {op for _, op, _ in part} == {op for row in own_strategies().values() for op, _ in row.row.claims}
+    assert {op for _, op, _ in part} == {op for row in own_strategies().values() for op, _ in row.claims}
     assert {dtype for _, _, dtype in part} == set(DTYPES)
     assert len(part) < len(pairs(arch, whole=True)) / 2
 

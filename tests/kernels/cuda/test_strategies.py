@@ -5,13 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from warpfold.kernels.catalog import EXACT, Strategy, backends_for, resolve
+from warpfold.kernels.catalog import backends_for, resolve
 from warpfold.kernels.cuda.baselines import baselines
-from warpfold.kernels.cuda.strategies import CUPY, FAST, FOLDER, cuda_strategies, own_strategies
-from warpfold.kernels.cuda.strategies.own import SourceError, parse
+from warpfold.kernels.cuda.strategies.comment import SourceError
+from warpfold.kernels.cuda.strategies.cupy_ import CUPY
+from warpfold.kernels.cuda.strategies.own import own_strategy
+from warpfold.kernels.cuda.strategies.registry import FAST, FOLDER, cuda_strategies, own_strategies
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import OPS
+from warpfold.kernels.strategy import EXACT
 
 GOOD = """// Adds things
 // up.
@@ -36,22 +39,19 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_a_source_describes_its_strategy(tmp_path: Path) -> None:
-    strategy = parse(written(tmp_path, GOOD))
+    strategy = own_strategy(written(tmp_path, GOOD))
     floats = {"float16", "bfloat16", "float32", "float64"}
-    assert strategy.row == Strategy(
-        "adding",
-        "cuda",
-        "Adds things up.",
-        "none",
-        frozenset({(op, dtype) for op in ("sum", "mean") for dtype in floats} | {("all", "uint8"), ("all", "bool")}),
-    )
+    assert (strategy.name, strategy.backend, strategy.summary) == ("adding", "cuda", "Adds things up.")
+    assert strategy.error_bound == "none"
+    sums = {(op, dtype) for op in ("sum", "mean") for dtype in floats}
+    assert strategy.claims == sums | {("all", "uint8"), ("all", "bool")}
     assert (strategy.launch.threads, strategy.launch.max_blocks, strategy.needs) == (64, 8, 90)
     assert (strategy.begins, strategy.folds) == (False, True)
     assert [strategy.runs_on(arch) for arch in ("sm_89", "sm_90", "sm_120")] == [False, True, True]
 
 
 def test_its_kernels_are_named_by_reduction_and_element(tmp_path: Path) -> None:
-    strategy = parse(written(tmp_path, GOOD))
+    strategy = own_strategy(written(tmp_path, GOOD))
     assert strategy.kernels("Sum", DTYPES["float16"]) == ("adding<Sum<float16>>", "adding_fold<Sum<float16>>")
     # sum and mean share one reduction
     assert strategy.unit(DTYPES["float16"]).kernels == strategy.kernels("Sum", DTYPES["float16"])
@@ -74,20 +74,19 @@ def test_its_kernels_are_named_by_reduction_and_element(tmp_path: Path) -> None:
 )
 def test_a_source_that_does_not_say_all_is_refused(tmp_path: Path, old: str, new: str, fault: str) -> None:
     with pytest.raises(SourceError, match=r"adding\.cu: ") as caught:
-        parse(written(tmp_path, GOOD.replace(old, new)))
+        own_strategy(written(tmp_path, GOOD.replace(old, new)))
     assert fault in str(caught.value)
 
 
 def test_every_source_of_the_folder_is_in_the_catalogue() -> None:
-    names = {path.stem for path in FOLDER.glob("*.cu") if not path.stem.startswith(EXACT)}
+    names = {path.stem for path in FOLDER.glob("*.cu")}
     assert names == set(own_strategies())
-    assert names | {EXACT, CUPY, *baselines()} == {row.name for row in cuda_strategies()}
+    assert names | {EXACT, CUPY, *baselines()} == set(cuda_strategies())
 
 
 def test_names_are_unique_and_texts_are_there() -> None:
-    rows = cuda_strategies()
-    assert len({row.name for row in rows}) == len(rows)
-    for row in rows:
+    for name, row in cuda_strategies().items():
+        assert row.name == name
         assert row.backend == "cuda"
         assert len(row.summary) > 40
         assert row.error_bound
@@ -96,13 +95,13 @@ def test_names_are_unique_and_texts_are_there() -> None:
 
 
 def test_every_pair_that_can_be_reduced_without_unbounded_integers_is_claimed() -> None:
-    claimed = {pair for row in cuda_strategies() for pair in row.claims}
+    claimed = {pair for row in cuda_strategies().values() for pair in row.claims}
     missing = {(op, dtype) for op in OPS for dtype in DTYPES} - claimed
     assert missing == {("prod", name) for name, row in DTYPES.items() if row.kind in ("int", "uint")}
 
 
 def test_ops_of_two_sources_or_two_accumulators_are_exact_or_nothing() -> None:
-    claimed = {row.name for row in cuda_strategies() for op, _ in row.claims if op in ("dot", "var", "std")}
+    claimed = {row.name for row in cuda_strategies().values() for op, _ in row.claims if op in ("dot", "var", "std")}
     assert claimed == {EXACT}
     for op in ("dot", "var", "std"):
         assert backends_for(OPS[op], DTYPES["float32"], "auto") == ("cpu", "cuda")

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.kernels.patterns import array_of_bits, patterns
-from warpfold.kernels.cpu.folds import fold_for
 from warpfold.kernels.cpu.folds.products import MAX_BITS, Product
+from warpfold.kernels.cpu.folds.registry import fold_for
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import OPS, NanPolicy, Op

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.cuda.compile import INCLUDE
+from warpfold.kernels.cuda.elements import element
 from warpfold.kernels.cuda.exact import Kind
 from warpfold.kernels.cuda.strategies.outcomes import WORDS, Outcome
-from warpfold.kernels.cuda.strategies.reductions import element
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.generate import Plan
 

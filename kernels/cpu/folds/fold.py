@@ -1,0 +1,36 @@
+"""A reduction that reads an array piece by piece, in any order, and merges."""
+
+from typing import Protocol, Self, TypeVar
+
+from warpfold.kernels.exact import ExactState
+from warpfold.kernels.ops import Value
+
+P_contra = TypeVar("P_contra", contravariant=True)
+
+
+class Fold(Protocol[P_contra]):
+    """A reduction under way. One serves one thread; the order of pieces and merges does not change its value."""
+
+    @property
+    def count(self) -> int:
+        """Elements that entered: all that were added but, with NanPolicy.OMIT, the NaNs."""
+        ...
+
+    def add(self, start: int, part: P_contra) -> None:
+        """Take in elements start … start + len − 1 of the array, or of both as a pair, native byte order.
+
+        Raises InvalidInput naming the first NaN's index where the policy is RAISE.
+        """
+        ...
+
+    def merge(self, other: Self) -> None:
+        """Take in all that `other`, a fold of the same op, dtype and policy, took in."""
+        ...
+
+    def value(self) -> Value:
+        """The value over the elements so far, at least one; InvalidInput where it has none."""
+        ...
+
+    def state(self) -> ExactState | None:
+        """The exact accumulator, where the op has one."""
+        ...

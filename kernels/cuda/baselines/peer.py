@@ -1,0 +1,83 @@
+"""What every baseline comes to: one reduction of one array on the GPU, to be run again and again."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from warpfold.kernels.cuda.gpu.failures import cuda_errors
+from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.strategies.strategy import Finished, PeerStrategy
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.operands import Operands
+from warpfold.kernels.ops import Op, Value
+
+
+class Bound(Protocol):
+    """A reduction of an array, with its workspace. `waits`: `run` returns only when the result is there."""
+
+    @property
+    def waits(self) -> bool: ...
+
+    def run(self) -> None:
+        """Put one reduction on the GPU's stream; to be called while `gpu.active()`."""
+        ...
+
+    def value(self) -> Value:
+        """Of the latest run."""
+        ...
+
+
+Bind = Callable[[Gpu, Op, DType, Any], Bound]
+"""Makes a Bound for a CuPy array of dtype `staging.feed.carrier(dtype)`, one dimension, at least one element."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baseline(PeerStrategy):
+    """A peer that we measure ourselves against. Binding raises Unavailable where `missing` says why."""
+
+    bind: Bind
+
+    def start(self, gpu: Gpu, op: Op, taken: Operands, *, pieces: int = 1, omit_nan: bool = False) -> "BaselineReducer":
+        if omit_nan:
+            raise InvalidInput(f"strategy {self.name} cannot leave NaN out", "nan_policy")
+        return BaselineReducer(gpu, self, op, taken.source.dtype)
+
+    def subject(self, gpu: Gpu, op: Op, dtype: DType, array: Any) -> "BaselineSubject":
+        return BaselineSubject(self.bind(gpu, op, dtype, array), array)
+
+
+class BaselineReducer:
+    """One reduction by a peer of one array that holds all elements."""
+
+    def __init__(self, gpu: Gpu, baseline: Baseline, op: Op, dtype: DType) -> None:
+        self._gpu, self._baseline, self._op, self._dtype = gpu, baseline, op, dtype
+        self._bound: Bound | None = None
+
+    def add(self, arrays: Sequence[Any], first: int) -> None:
+        (array,) = arrays
+        assert first == 0
+        assert self._bound is None
+        self._bound = self._baseline.bind(self._gpu, self._op, self._dtype, array)
+        self._bound.run()
+
+    def omitted(self) -> None:
+        """None: a peer leaves nothing out."""
+
+    def finish(self, count: int) -> Finished:
+        assert self._bound is not None
+        return Finished(self._bound.value(), not self._op.rounds)  # nothing is proved of what a peer adds
+
+
+class BaselineSubject:
+    """A peer as the subject of a benchmark."""
+
+    def __init__(self, bound: Bound, array: Any) -> None:
+        self._bound = bound
+        self.waits = bound.waits
+        self.read_bytes = int(array.nbytes)
+        self.run: Callable[[], None] = bound.run
+
+    def value(self) -> Value:
+        with cuda_errors("reading the value"):
+            return self._bound.value()

@@ -1,0 +1,86 @@
+"""The leading comment of a strategy's CUDA source, as the row of the catalogue that it is.
+
+Its text is the summary. Its last lines are
+
+    // launch: threads=256 max_blocks=1024      the shape, see `tuning.Launch`
+    // needs: sm_90                             optional: the first architecture that can run it
+    // ops: sum, mean                           with the line after: the pairs it claims; may be repeated
+    // dtypes: float, int32                     names, kinds (float, int, uint, bool), or * for all
+    // error: γ_n Σ|x|                          what may be lost
+"""
+
+import re
+from dataclasses import dataclass
+
+from warpfold.kernels.cuda.strategies.tuning import Launch
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.ops import OPS
+from warpfold.kernels.strategy import claims
+
+
+class SourceError(ValueError):
+    """A strategy's leading comment does not say what it must."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """What the comment says; the fields are those of `own.OwnStrategy`."""
+
+    summary: str
+    error_bound: str
+    claims: frozenset[tuple[str, str]]
+    launch: Launch
+    needs: int
+
+
+def parse_comment(name: str, text: str) -> Comment:
+    """The comment that `text`, the source in the file `name`, begins with. Raises SourceError naming the file."""
+    lines = []
+    for line in text.splitlines():
+        if not line.startswith("//"):
+            break
+        lines.append(line.removeprefix("//").strip())
+    fields = [(field, value) for field, value in map(_field, lines) if field]
+    try:
+        return Comment(
+            summary=" ".join(lines[: lines.index("")]),
+            error_bound=_only(fields, "error"),
+            claims=_claims(fields),
+            launch=Launch.parse(_only(fields, "launch")),
+            needs=int(dict(fields).get("needs", "sm_0").removeprefix("sm_")),
+        )
+    except ValueError as error:
+        raise SourceError(f"{name}: {error}") from error
+
+
+def _field(line: str) -> tuple[str, str]:
+    match = re.fullmatch(r"(launch|needs|ops|dtypes|error): (.+)", line)
+    return (match[1], match[2]) if match else ("", "")
+
+
+def _only(fields: list[tuple[str, str]], name: str) -> str:
+    values = [value for field, value in fields if field == name]
+    if len(values) != 1:
+        raise ValueError(f"{len(values)} lines begin with '// {name}:', not one")
+    return values[0]
+
+
+def _claims(fields: list[tuple[str, str]]) -> frozenset[tuple[str, str]]:
+    pairs = [(name, value) for name, value in fields if name in ("ops", "dtypes")]
+    if not pairs or [name for name, _ in pairs] != ["ops", "dtypes"] * (len(pairs) // 2):
+        raise ValueError("each '// ops:' line must be followed by its '// dtypes:' line")
+    found: frozenset[tuple[str, str]] = frozenset()
+    for (_, ops), (_, dtypes) in zip(pairs[::2], pairs[1::2], strict=True):
+        names = [word.strip() for word in ops.split(",")]
+        for name in names:
+            if name not in OPS:
+                raise ValueError(f"there is no op {name!r}")
+        found |= claims(names, [row for word in dtypes.split(",") for row in _dtypes(word.strip())])
+    return found
+
+
+def _dtypes(word: str) -> list[str]:
+    rows = [name for name, row in DTYPES.items() if word in ("*", name, row.kind)]
+    if not rows:
+        raise ValueError(f"there is no dtype or kind {word!r}")
+    return rows

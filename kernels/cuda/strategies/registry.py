@@ -1,0 +1,31 @@
+"""The strategies on a GPU by name, whether or not this machine has one."""
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+
+from warpfold.kernels.cuda.baselines import baselines
+from warpfold.kernels.cuda.strategies.cupy_ import cupy_strategy
+from warpfold.kernels.cuda.strategies.exact import exact_strategy
+from warpfold.kernels.cuda.strategies.own import OwnStrategy, own_strategy
+from warpfold.kernels.cuda.strategies.strategy import CudaStrategy
+
+FOLDER = Path(__file__).parent
+FAST = "single_pass"
+"""The strategy of our own that "auto" prefers where nothing is summed exactly, and that selects under "exact"."""
+
+
+@cache
+def own_strategies() -> Mapping[str, OwnStrategy]:
+    """Those written in CUDA C++ here, by name."""
+    found = (own_strategy(path) for path in sorted(FOLDER.glob("*.cu")))
+    return MappingProxyType({strategy.name: strategy for strategy in found})
+
+
+@cache
+def cuda_strategies() -> Mapping[str, CudaStrategy]:
+    """All of them by name, `exact` first, then the fast one, peers last. Needs neither CuPy nor a GPU."""
+    own = sorted(own_strategies().values(), key=lambda strategy: (strategy.name != FAST, strategy.name))
+    found = (exact_strategy(own_strategies()[FAST]), *own, cupy_strategy(), *baselines().values())
+    return MappingProxyType({strategy.name: strategy for strategy in found})
