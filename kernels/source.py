@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.dtypes import DType, Kind, dtype_of
+from warpfold.kernels.generate import generate
 
 
 class Source(Protocol):
@@ -59,6 +60,4 @@ class GeneratedSource:
     parameters: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
-        from warpfold.kernels.generate import generate  # generate needs this module's types
-
         return generate(self, start, stop)

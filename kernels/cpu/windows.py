@@ -30,7 +30,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from warpfold.kernels.exact.state import Flags
+from warpfold.kernels.exact.terms import Flags
 
 TILE32 = 4096  # 16 KiB of float32, 8 of the 16-bit formats
 TILE64 = 2048  # 16 KiB of float64

@@ -2,7 +2,8 @@
 
 from warpfold.kernels.exact.finish import deviation, integer, mean, root, total, value_of, variance
 from warpfold.kernels.exact.rounding import round_ratio, round_sqrt
-from warpfold.kernels.exact.state import ORIGIN, ExactState, Flags, StateError
+from warpfold.kernels.exact.state import ExactState
+from warpfold.kernels.exact.terms import ORIGIN, Flags, StateError
 
 __all__ = [
     "ORIGIN",

@@ -4,7 +4,7 @@ import struct
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from warpfold.kernels.exact.state import DIGIT_BITS, ExactState, Flags, StateError, digits_needed
+from warpfold.kernels.exact.terms import DIGIT_BITS, Fields, Flags, StateError, digits_needed
 from warpfold.kernels.ops import Terms
 
 MAGIC = b"WFXS"
@@ -19,7 +19,7 @@ MAX_DIGITS: Mapping[Terms, int] = MappingProxyType({Terms.VALUES: 68, Terms.PROD
 """Digits for 2**64 − 1 of the largest terms and a sign: 2098 + 64 + 1 bits of values, 4196 + 64 + 1 of products."""
 
 
-def encode(state: ExactState) -> bytes:
+def encode(state: Fields) -> bytes:
     """The canonical bytes of `state`: a header of 24 bytes and 4 bytes a digit."""
     digits = digits_needed(state.units)
     first = ((state.units & -state.units).bit_length() - 1) // DIGIT_BITS if state.units else 0
@@ -29,11 +29,11 @@ def encode(state: ExactState) -> bytes:
     return header + body
 
 
-def decode(data: bytes) -> ExactState:
-    """The state that `encode` turned into `data`.
+def decode(data: bytes) -> Fields:
+    """What `encode` turned into `data`.
 
-    Raises StateError naming magic, version, length, terms, flags, count, reserved or limbs: bytes that are not the
-    canonical ones of some state are refused, so that a damaged state never becomes a wrong sum.
+    Raises StateError naming magic, version, length, terms, flags, reserved or limbs. Whether the fields fit each other,
+    and whether `data` are their canonical bytes, is left to `ExactState.from_bytes`.
     """
     if data[:4] != MAGIC:
         raise StateError("magic", f"an exact state begins with {MAGIC!r}")
@@ -52,10 +52,7 @@ def decode(data: bytes) -> ExactState:
     if first + stored > MAX_DIGITS[terms]:
         raise StateError("limbs", f"digits {first} … {first + stored - 1} exceed the {MAX_DIGITS[terms]} of {terms}")
     units = int.from_bytes(data[HEADER.size :], "little", signed=True) << (first * DIGIT_BITS)
-    state = ExactState(terms, units, count, _flags(flags))
-    if encode(state) != data:
-        raise StateError("limbs", "the digits are not trimmed: a low zero digit or a redundant sign digit")
-    return state
+    return Fields(terms, units, count, _flags(flags))
 
 
 def _flags(code: int) -> Flags:

@@ -1,7 +1,6 @@
 """From exact states to values: the one rounding of an exact reduction.
 
-What is not finite follows IEEE 754: a NaN, or infinities of both signs, give NaN; else an infinity wins. An exact zero
-is −0 only where there are terms and every one is −0.
+Specials and the sign of zero are those of `ExactState.round_to`.
 """
 
 import math
@@ -9,7 +8,8 @@ import math
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.rounding import round_ratio, round_sqrt
-from warpfold.kernels.exact.state import ORIGIN, ExactState, Flags, StateError
+from warpfold.kernels.exact.state import ExactState
+from warpfold.kernels.exact.terms import ORIGIN, StateError
 from warpfold.kernels.ops import INTEGER, Finish, Op, Terms, Value
 
 
@@ -31,14 +31,13 @@ def value_of(op: Op, state: ExactState, dtype: str) -> Value:
 
 def total(state: ExactState, dtype: DType) -> float:
     """The sum of the terms rounded to a float dtype: sum and norm1 of values, sum of squares and dot of products."""
-    special = _special(state)
-    return _quotient(state, 1, dtype) if special is None else special
+    return state.round_to(dtype)
 
 
 def integer(state: ExactState) -> int:
     """The sum of integer terms; StateError if it is not a whole number."""
     scale = -ORIGIN[state.terms]
-    if _special(state) is not None or state.units & ((1 << scale) - 1):
+    if state.special() is not None or state.units & ((1 << scale) - 1):
         raise StateError("limbs", "the sum is not a whole number")
     return state.units >> scale
 
@@ -47,13 +46,12 @@ def mean(state: ExactState, dtype: DType) -> float:
     """The sum ÷ the count, rounded once."""
     if not state.count:
         raise InvalidInput("the mean of no elements is undefined")
-    special = _special(state)
-    return _quotient(state, state.count, dtype) if special is None else special
+    return state.round_to(dtype, state.count)
 
 
 def root(state: ExactState, dtype: DType) -> float:
     """√ of the sum of squares, rounded once; StateError for a negative sum."""
-    special = _special(state)
+    special = state.special()
     if special is not None:
         return math.sqrt(special) if special > 0 else math.nan
     if state.units < 0:
@@ -83,26 +81,10 @@ def _spread(values: ExactState, squares: ExactState, ddof: int) -> tuple[int, in
     count = values.count
     if not 0 <= ddof < count:
         raise InvalidInput(f"the variance of {count} elements with ddof {ddof} is undefined")
-    if _special(values) is not None or _special(squares) is not None:
+    if values.special() is not None or squares.special() is not None:
         return None
     # Both are in units of 2**−2148: the unit of a product is the square of the unit of a value.
     numerator = count * squares.units - values.units**2
     if numerator < 0:
         raise StateError("limbs", "these are not the values and the squares of the same elements")
     return numerator, count * (count - ddof), ORIGIN[Terms.PRODUCTS]
-
-
-def _special(state: ExactState) -> float | None:
-    """The sum where a term was not finite, else None."""
-    flags = state.flags
-    if flags & Flags.NAN or (flags & Flags.POS_INF and flags & Flags.NEG_INF):
-        return math.nan
-    if flags & Flags.POS_INF:
-        return math.inf
-    return -math.inf if flags & Flags.NEG_INF else None
-
-
-def _quotient(state: ExactState, denominator: int, dtype: DType) -> float:
-    if not state.units:
-        return -0.0 if state.count and not state.flags & Flags.NOT_NEGATIVE_ZERO else 0.0
-    return round_ratio(state.units, denominator, ORIGIN[state.terms], dtype)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.dtypes import DType, Kind, common_float, dtype_of
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.exact.state import ORIGIN, ExactState, Flags
+from warpfold.kernels.exact.terms import ORIGIN, Fields, Flags
 from warpfold.kernels.ops import Terms
 
 CHUNK = 1 << 16
@@ -23,8 +23,8 @@ _DIGIT = 27
 _DIGIT_MASK = (1 << _DIGIT) - 1
 
 
-def values(array: NDArray[Any], *, magnitudes: bool = False) -> ExactState:
-    """The state of the elements of `array`, or of their absolute values."""
+def values(array: NDArray[Any], *, magnitudes: bool = False) -> Fields:
+    """The fields of the state of the elements of `array`, or of their absolute values."""
     dtype = dtype_of(array.dtype)
     flat = np.ascontiguousarray(array, dtype=dtype.numpy).reshape(-1)
     if not dtype.is_float:
@@ -37,11 +37,11 @@ def values(array: NDArray[Any], *, magnitudes: bool = False) -> ExactState:
         digits = (x.significand & _DIGIT_MASK, x.significand >> _DIGIT)
         units += _gather(negative, x.exponent, digits if dtype.precision > _DIGIT else digits[:1])
     # exponent 0 counts units of the dtype's smallest subnormal
-    return ExactState(Terms.VALUES, units << (dtype.min_exponent - ORIGIN[Terms.VALUES]), flat.size, flags)
+    return Fields(Terms.VALUES, units << (dtype.min_exponent - ORIGIN[Terms.VALUES]), flat.size, flags)
 
 
-def products(left: NDArray[Any], right: NDArray[Any]) -> ExactState:
-    """The state of the products of the elements of two arrays of one shape, both of floats or neither."""
+def products(left: NDArray[Any], right: NDArray[Any]) -> Fields:
+    """The fields of the state of the products of the elements of two arrays of one shape, both of floats or neither."""
     kinds = dtype_of(left.dtype), dtype_of(right.dtype)
     if kinds[0].is_float != kinds[1].is_float or left.shape != right.shape:
         raise InvalidInput(f"products of {left.dtype}{left.shape} with {right.dtype}{right.shape} are undefined")
@@ -68,7 +68,7 @@ def products(left: NDArray[Any], right: NDArray[Any]) -> ExactState:
         last = (x.significand >> _DIGIT) * (y.significand >> _DIGIT) + (middle >> _DIGIT)
         digits = (first & _DIGIT_MASK, middle & _DIGIT_MASK, last & _DIGIT_MASK, last >> _DIGIT)
         units += _gather(negative, x.exponent + y.exponent, digits if dtype.precision > _DIGIT else digits[:2])
-    return ExactState(Terms.PRODUCTS, units << (2 * dtype.min_exponent - ORIGIN[Terms.PRODUCTS]), a.size, flags)
+    return Fields(Terms.PRODUCTS, units << (2 * dtype.min_exponent - ORIGIN[Terms.PRODUCTS]), a.size, flags)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +121,9 @@ def _gather(negative: NDArray[np.bool_], exponent: NDArray[np.int64], digits: tu
     return total
 
 
-def _of_integer(terms: Terms, total: int, count: int) -> ExactState:
+def _of_integer(terms: Terms, total: int, count: int) -> Fields:
     flags = Flags.NOT_NEGATIVE_ZERO if count else Flags.NONE
-    return ExactState(terms, total << -ORIGIN[terms], count, flags)
+    return Fields(terms, total << -ORIGIN[terms], count, flags)
 
 
 def _halves(array: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

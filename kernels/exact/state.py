@@ -6,47 +6,28 @@ state and, rounded once, the same bits (Demmel and Nguyen 2013; Collange, Defour
 Neal 2015 describe such superaccumulators). `docs/exact-state.md` has its bytes.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntFlag
-from types import MappingProxyType
 from typing import Any
 
 from numpy.typing import NDArray
 
 from warpfold.kernels.dtypes import DType
-from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.exact import encoding, portable
+from warpfold.kernels.exact.rounding import round_ratio
+from warpfold.kernels.exact.terms import (
+    DIGIT_BITS,
+    DIGIT_MASK,
+    LARGEST,
+    MAX_COUNT,
+    ORIGIN,
+    Fields,
+    Flags,
+    StateError,
+    digits_needed,
+)
 from warpfold.kernels.ops import Terms
-
-DIGIT_BITS = 32
-DIGIT_MASK = (1 << DIGIT_BITS) - 1
-MAX_COUNT = (1 << 64) - 1
-
-
-class Flags(IntFlag):
-    """What the finite sum does not say about the terms."""
-
-    NONE = 0
-    NAN = 1
-    POS_INF = 2
-    NEG_INF = 4
-    NOT_NEGATIVE_ZERO = 8  # some term was not −0
-
-
-ORIGIN: Mapping[Terms, int] = MappingProxyType({Terms.VALUES: -1074, Terms.PRODUCTS: -2148})
-"""Exponent of the unit: every finite float64 is a multiple of 2**−1074, every product of two a multiple of 2**−2148."""
-
-_LARGEST_VALUE = ((1 << 53) - 1) << (971 + 1074)
-LARGEST: Mapping[Terms, int] = MappingProxyType({Terms.VALUES: _LARGEST_VALUE, Terms.PRODUCTS: _LARGEST_VALUE**2})
-"""Units of the largest finite term; integers of 64 bits and their products are far smaller."""
-
-
-class StateError(InvalidInput):
-    """Bytes or numbers that are no exact state; `part` names what is wrong: magic, version, length, terms, limbs, …"""
-
-    def __init__(self, part: str, message: str) -> None:
-        super().__init__(f"{part}: {message}", "state")
-        self.part = part
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,43 +121,48 @@ class ExactState:
 
         NumPy alone; the definition that the compiled accumulators are tested against.
         """
-        from warpfold.kernels.exact import portable
-
         if self.terms is Terms.PRODUCTS:
-            return self.merge(portable.products(array, array))
-        return self.merge(portable.values(array, magnitudes=magnitudes))
+            return self.add_products(array, array)
+        return self.merge(_checked(portable.values(array, magnitudes=magnitudes)))
 
     def add_products(self, left: NDArray[Any], right: NDArray[Any]) -> "ExactState":
         """With the products left[i] · right[i] added to a state of products. Both arrays have one shape;
         their dtypes may differ if both are floats or neither is."""
-        from warpfold.kernels.exact import portable
+        return self.merge(_checked(portable.products(left, right)))
 
-        return self.merge(portable.products(left, right))
+    def special(self) -> float | None:
+        """The sum where a term was not finite, as IEEE 754 has it: NaN if one is NaN or there are infinities of both
+        signs, else the infinity. None where all terms are finite."""
+        if self.flags & Flags.NAN or (self.flags & Flags.POS_INF and self.flags & Flags.NEG_INF):
+            return math.nan
+        if self.flags & Flags.POS_INF:
+            return math.inf
+        return -math.inf if self.flags & Flags.NEG_INF else None
 
-    def round_to(self, dtype: DType) -> float:
-        """The sum rounded once to a float dtype, to nearest, ties to even, specials as IEEE 754 (`kernels.exact.finish`
-        has the other values of a state)."""
-        from warpfold.kernels.exact import finish
-
-        return finish.total(self, dtype)
+    def round_to(self, dtype: DType, divisor: int = 1) -> float:
+        """The sum ÷ `divisor` ≥ 1 rounded once to a float dtype, to nearest, ties to even. An exact zero is −0 only
+        where there are terms and every one is −0. `kernels.exact.finish` has the other values of a state."""
+        special = self.special()
+        if special is not None:
+            return special
+        if not self.units:
+            return -0.0 if self.count and not self.flags & Flags.NOT_NEGATIVE_ZERO else 0.0
+        return round_ratio(self.units, divisor, ORIGIN[self.terms], dtype)
 
     def to_bytes(self) -> bytes:
         """The canonical bytes, version 1 (`kernels.exact.encoding`)."""
-        from warpfold.kernels.exact import encoding
-
-        return encoding.encode(self)
+        return encoding.encode(Fields(self.terms, self.units, self.count, self.flags))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "ExactState":
-        """The state of canonical bytes; StateError naming the part that is wrong."""
-        from warpfold.kernels.exact import encoding
+        """The state of canonical bytes; StateError naming the part that is wrong: a damaged state never becomes a wrong
+        sum."""
+        state = _checked(encoding.decode(data))
+        if state.to_bytes() != data:
+            raise StateError("limbs", "the digits are not trimmed: a low zero digit or a redundant sign digit")
+        return state
 
-        return encoding.decode(data)
 
-
-def digits_needed(units: int) -> int:
-    """How many two's-complement digits hold `units`; 0 for zero."""
-    if units == 0:
-        return 0
-    # A negative number needs the bits of its complement and, like a positive one, a sign bit.
-    return (units if units > 0 else ~units).bit_length() // DIGIT_BITS + 1
+def _checked(fields: Fields) -> ExactState:
+    """The state of these fields; StateError where they do not fit each other."""
+    return ExactState(fields.terms, fields.units, fields.count, fields.flags)

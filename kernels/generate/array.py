@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.cores import usable_cores
-from warpfold.kernels.generate.plan import Method, Plan, plan
+from warpfold.kernels.generate.plan import Generated, Method, Plan, plan
 from warpfold.kernels.narrow import narrow_into
-from warpfold.kernels.source import GeneratedSource
 
 TILE = 1 << 13
 """Elements made at a time: 64 KiB of float64 stay in the cache until they are rounded into the result."""
@@ -19,7 +18,7 @@ PARALLEL = 1 << 18
 """Elements from which threads pay."""
 
 
-def generate(source: GeneratedSource, start: int, stop: int) -> NDArray[Any]:
+def generate(source: Generated, start: int, stop: int) -> NDArray[Any]:
     """Elements start … stop−1 of `source`, shape (stop − start,), in its dtype; 0 ≤ start ≤ stop ≤ count.
 
     Any split into ranges gives the same elements. Raises InvalidInput as `kernels.generate.plan` does.

@@ -29,12 +29,32 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from types import MappingProxyType
+from typing import Protocol
 
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.generate.distributions import Distribution, distribution_named
 from warpfold.kernels.narrow import narrowed_number
-from warpfold.kernels.source import GeneratedSource
+
+
+class Generated(Protocol):
+    """An array of `count` elements that a distribution, its parameters and a seed name: `kernels.source` has it."""
+
+    @property
+    def distribution(self) -> str: ...
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def seed(self) -> int: ...
+
+    @property
+    def dtype(self) -> DType: ...
+
+    @property
+    def parameters(self) -> Mapping[str, float]: ...
+
 
 MAX_COUNT = 1 << 53
 """Indices up to here are exact in float64."""
@@ -74,7 +94,7 @@ class Plan:
     third: int = 0
 
 
-def plan(source: GeneratedSource) -> Plan:
+def plan(source: Generated) -> Plan:
     """The plan of `source`.
 
     Raises InvalidInput naming the field: an unknown distribution, a dtype it cannot fill, an unknown, NaN, infinite or
@@ -134,7 +154,7 @@ def largest(dtype: DType) -> float:
     return math.ldexp(2.0 - math.ldexp(1.0, 1 - dtype.precision), dtype.max_exponent - 1)
 
 
-def _constant(source: GeneratedSource, numbers: _Numbers) -> Plan:
+def _constant(source: Generated, numbers: _Numbers) -> Plan:
     dtype = source.dtype
     if dtype.is_float:
         top = largest(dtype)
@@ -142,11 +162,11 @@ def _constant(source: GeneratedSource, numbers: _Numbers) -> Plan:
     return Plan(Method.CONSTANT, dtype, source.seed, low=numbers.whole("value", *dtype.bounds))
 
 
-def _zeros(source: GeneratedSource, numbers: _Numbers) -> Plan:
+def _zeros(source: Generated, numbers: _Numbers) -> Plan:
     return Plan(Method.CONSTANT, source.dtype, source.seed)
 
 
-def _arange(source: GeneratedSource, numbers: _Numbers) -> Plan:
+def _arange(source: Generated, numbers: _Numbers) -> Plan:
     dtype = source.dtype
     top = largest(dtype) if dtype.is_float else dtype.bounds[1]
     if source.count - 1 > top:
@@ -156,7 +176,7 @@ def _arange(source: GeneratedSource, numbers: _Numbers) -> Plan:
     return Plan(Method.ARANGE, dtype, source.seed)
 
 
-def _modulo(source: GeneratedSource, numbers: _Numbers) -> Plan:
+def _modulo(source: Generated, numbers: _Numbers) -> Plan:
     dtype = source.dtype
     period = numbers.whole("m", 1, MAX_COUNT)
     if dtype.is_float:
@@ -173,7 +193,7 @@ def _modulo(source: GeneratedSource, numbers: _Numbers) -> Plan:
     return Plan(Method.MODULO, dtype, source.seed, low=whole, period=period)
 
 
-def _uniform(source: GeneratedSource, numbers: _Numbers) -> Plan:
+def _uniform(source: Generated, numbers: _Numbers) -> Plan:
     dtype = source.dtype
     if not dtype.is_float:
         least = numbers.whole("low", *dtype.bounds)
@@ -187,34 +207,34 @@ def _uniform(source: GeneratedSource, numbers: _Numbers) -> Plan:
     return Plan(Method.UNIFORM, dtype, source.seed, a=low, b=high - low, c=high)
 
 
-def _normal(source: GeneratedSource, numbers: _Numbers) -> Plan:
+def _normal(source: Generated, numbers: _Numbers) -> Plan:
     top = largest(source.dtype) * (1 - 2.0**-6)
     mean = numbers.real("mean", -top, top)
     std = numbers.real("std", 0.0, (top - abs(mean)) / MAX_NORMAL)
     return Plan(Method.NORMAL, source.dtype, source.seed, a=mean, b=std)
 
 
-def _lognormal(source: GeneratedSource, numbers: _Numbers) -> Plan:
+def _lognormal(source: Generated, numbers: _Numbers) -> Plan:
     top = math.log(largest(source.dtype)) - 2.0**-6
     mean = numbers.real("mean", -1000.0, top)
     sigma = numbers.real("sigma", 0.0, (top - mean) / MAX_NORMAL)
     return Plan(Method.LOGNORMAL, source.dtype, source.seed, a=mean, b=sigma)
 
 
-def _mixed(source: GeneratedSource, numbers: _Numbers) -> Plan:
+def _mixed(source: Generated, numbers: _Numbers) -> Plan:
     return Plan(Method.MIXED, source.dtype, source.seed, a=1e8 - 1e6, b=1e-1 - 1e-3)
 
 
-def _pathological(source: GeneratedSource, numbers: _Numbers) -> Plan:
+def _pathological(source: Generated, numbers: _Numbers) -> Plan:
     return Plan(Method.PATHOLOGICAL, source.dtype, source.seed)
 
 
-def _all_exponents(source: GeneratedSource, numbers: _Numbers) -> Plan:
+def _all_exponents(source: Generated, numbers: _Numbers) -> Plan:
     # Biased exponents 0 (subnormals) … 2·bias, and max_exponent = bias + 1.
     return Plan(Method.ALL_EXPONENTS, source.dtype, source.seed, span=2 * source.dtype.max_exponent - 1)
 
 
-def _ill_conditioned(source: GeneratedSource, numbers: _Numbers) -> Plan:
+def _ill_conditioned(source: Generated, numbers: _Numbers) -> Plan:
     third = source.count // 3
     # Σ|x| / |Σx| = (2·third·a + rest) / rest in the mean, whatever the common mean of 1 + u.
     rest = source.count - 2 * third
@@ -225,7 +245,7 @@ def _ill_conditioned(source: GeneratedSource, numbers: _Numbers) -> Plan:
     return Plan(Method.ILL_CONDITIONED, source.dtype, source.seed, a=scale, third=third)
 
 
-_PLANNERS: Mapping[str, Callable[[GeneratedSource, _Numbers], Plan]] = MappingProxyType(
+_PLANNERS: Mapping[str, Callable[[Generated, _Numbers], Plan]] = MappingProxyType(
     {
         "constant": _constant,
         "zeros": _zeros,

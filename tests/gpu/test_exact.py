@@ -14,7 +14,8 @@ from warpfold.kernels.cuda.exact import SHAPES, ExactAccumulator, ExactDot, Exac
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.staging.feed import carrier
 from warpfold.kernels.dtypes import DTYPES, DType
-from warpfold.kernels.exact.state import ORIGIN, ExactState, Flags
+from warpfold.kernels.exact.state import ExactState
+from warpfold.kernels.exact.terms import ORIGIN, Flags
 from warpfold.kernels.ops import NanPolicy, Terms
 from warpfold.kernels.source import ArraySource
 

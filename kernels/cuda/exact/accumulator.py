@@ -14,7 +14,8 @@ from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.strategies.tuning import VECTOR_BYTES
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.exact.state import ORIGIN, ExactState
+from warpfold.kernels.exact.state import ExactState
+from warpfold.kernels.exact.terms import ORIGIN
 from warpfold.kernels.ops import Terms
 
 

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.exact.encoding import MAX_DIGITS
-from warpfold.kernels.exact.state import DIGIT_BITS, DIGIT_MASK, ORIGIN, ExactState, Flags
+from warpfold.kernels.exact.state import ExactState
+from warpfold.kernels.exact.terms import DIGIT_BITS, DIGIT_MASK, ORIGIN, Flags
 from warpfold.kernels.ops import Terms
 
 _COUNT, _FLAGS, _DIGITS = 0, 1, 5
