@@ -1,0 +1,120 @@
+"""Every op, dtype, strategy and distribution answers the questions that all must answer.
+
+A failure names what is missing: this file is the list of what a new row needs.
+"""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from warpfold import kernels
+from warpfold.kernels import reference
+from warpfold.kernels.catalog import strategies
+from warpfold.kernels.cpu.folds.registry import FOLDS
+from warpfold.kernels.cpu.strategies import cpu_strategies
+from warpfold.kernels.cuda.elements import element
+from warpfold.kernels.cuda.strategies.reductions import reduction_of
+from warpfold.kernels.cuda.strategies.registry import FAST, cuda_strategies, own_strategies
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.errors import Unavailable
+from warpfold.kernels.generate import DISTRIBUTIONS, Distribution, generate
+from warpfold.kernels.operands import Operands
+from warpfold.kernels.ops import OPS, Finish, NanPolicy, Terms
+from warpfold.kernels.source import ArraySource, GeneratedSource
+from warpfold.kernels.strategy import EXACT
+
+INCLUDE = Path(kernels.__file__).parent / "cuda" / "include"
+REDUCTIONS = (INCLUDE / "reductions.cuh").read_text(encoding="utf-8")
+ELEMENTS = (INCLUDE / "elements.cuh").read_text(encoding="utf-8")
+
+
+def lacking(what: str, missing: object) -> str:
+    return f"no {what} for {missing}"
+
+
+@pytest.mark.parametrize("op", OPS.values(), ids=OPS)
+class TestAnOp:
+    def test_says_how_its_total_is_finished(self, op: kernels.Op) -> None:
+        two_totals = op.finish in (Finish.VARIANCE, Finish.DEVIATION)
+        assert two_totals == (op.terms is Terms.MOMENTS) == op.ddof
+        assert op.finish is Finish.ITSELF or op.adds, "only a total is divided or has its root taken"
+        assert not op.adds or op.rounds, "a total of floats is rounded"
+
+    def test_has_a_definition(self, op: kernels.Op) -> None:
+        one = (DTYPES["int8"], [3])
+        if op.sources == 2:
+            answer = reference.dot(op, one, one, NanPolicy.PROPAGATE)
+        else:
+            answer = reference.reduce(op, *one, NanPolicy.PROPAGATE)
+        assert isinstance(answer, reference.Answer), lacking("definition in kernels/reference.py", op.name)
+
+    def test_is_computed_by_every_strategy_of_a_cpu_that_could(self, op: kernels.Op) -> None:
+        assert op.name in FOLDS or op.sources == 2, lacking("row in kernels/cpu/folds/registry.py", op.name)
+        for strategy in cpu_strategies().values():
+            claimed = {name for name, _ in strategy.claims}
+            assert op.name in claimed, lacking(f"claim of strategy {strategy.name} on a CPU", op.name)
+
+    def test_is_computed_on_a_gpu(self, op: kernels.Op) -> None:
+        claimed = {name for name, _ in cuda_strategies()[EXACT].claims | own_strategies()[FAST].claims}
+        assert op.name in claimed, lacking("claim of a strategy of ours on a GPU", op.name)
+
+    def test_has_a_reduction_of_every_dtype_that_a_strategy_of_ours_claims_it_for(self, op: kernels.Op) -> None:
+        for strategy in own_strategies().values():
+            for dtype in (dtype for name, dtype in strategy.claims if name == op.name):
+                template = reduction_of(op, DTYPES[dtype])
+                assert re.search(rf"struct {template}\b", REDUCTIONS), lacking(f"{template} in reductions.cuh", op.name)
+
+
+@pytest.mark.parametrize("dtype", DTYPES.values(), ids=DTYPES)
+class TestADtype:
+    def test_has_an_element_type_in_cuda(self, dtype: kernels.DType) -> None:
+        found = re.search(rf"(using|struct) {element(dtype)}\b", ELEMENTS)
+        assert found, lacking("element type in cuda/include/elements.cuh", dtype.name)
+
+    def test_is_summed_exactly_on_every_backend(self, dtype: kernels.DType) -> None:
+        for backend, rows in (("cpu", cpu_strategies()), ("cuda", cuda_strategies())):
+            assert ("sum", dtype.name) in rows[EXACT].claims, lacking(f"exact sum on {backend}", dtype.name)
+
+    def test_is_generated(self, dtype: kernels.DType) -> None:
+        able = [row.name for row in DISTRIBUTIONS.values() if dtype.name in row.dtypes]
+        assert {"constant", "zeros", "arange", "uniform"} <= set(able), lacking("distribution", dtype.name)
+
+
+class TestAStrategy:
+    def test_says_what_it_is_and_what_may_be_lost(self) -> None:
+        for row in strategies():
+            assert row.backend in ("cpu", "cuda")
+            assert len(row.summary) > 20, lacking("summary", row.name)
+            assert row.error_bound, lacking("error bound", row.name)
+            assert row.claims, lacking("claim", row.name)
+
+    @pytest.mark.parametrize("name", cpu_strategies())
+    def test_of_a_cpu_computes_what_it_claims(self, name: str) -> None:
+        row = cpu_strategies()[name]
+        for op, dtype in sorted(row.claims):
+            source = ArraySource(np.ones(3, dtype=DTYPES[dtype].numpy))
+            other = source if OPS[op].sources == 2 else None
+            found = row.reduce(Operands(source, other), OPS[op], NanPolicy.PROPAGATE, None)
+            assert (found.op, found.count, found.strategy) == (op, 3, row.name)
+
+    @pytest.mark.parametrize("name", cuda_strategies())
+    def test_of_a_gpu_plans_its_kernels_or_says_why_not(self, name: str) -> None:
+        strategy = cuda_strategies()[name]
+        for op, dtype in sorted(strategy.claims):
+            if strategy.needs_whole or (OPS[op].sources == 2 and not DTYPES[dtype].is_float):
+                with pytest.raises(Unavailable):
+                    strategy.planned(OPS[op], DTYPES[dtype], "sm_90")
+                continue
+            planned = strategy.planned(OPS[op], DTYPES[dtype], "sm_90")
+            assert planned, lacking("kernel", f"{op} of {dtype} by {name}")
+            assert all(kernel.name in kernel.unit.kernels for kernel in planned)
+
+
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS.values(), ids=DISTRIBUTIONS)
+def test_a_distribution_fills_every_dtype_that_it_names(distribution: Distribution) -> None:
+    for dtype in distribution.dtypes:
+        period = {"m": 2.0} if any(one.name == "m" for one in distribution.parameters) else {}  # of two truth values
+        source = GeneratedSource(distribution.name, 2, 1, DTYPES[dtype], period)
+        assert generate(source, 0, 2).dtype == DTYPES[dtype].numpy, lacking("formula", distribution.name)
