@@ -1,7 +1,9 @@
 """Settings of every Warpfold process. This is the only module that reads the environment."""
 
 import os
+import re
 import sys
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +22,8 @@ _SCHEMES = {
     "database_url": ("postgresql://", "postgres://", "postgresql+psycopg://"),
     "redis_url": ("redis://", "rediss://", "unix://"),
 }
+_OTHERS = ("URL", "TOKEN", "HOST", "PORT", "VERSION")  # of the client, and of docker-compose.yml
+_OF_KUBERNETES = re.compile(r"(^|_)(SERVICE_(HOST|PORT)\w*|PORT(_\d+_\w+)?)$")  # of a service called warpfold
 DATABASE_NOTE = "database_url"
 """File in `data_dir` where `warpfold serve` notes which database it uses, for the other commands."""
 
@@ -152,12 +156,30 @@ class Settings(BaseSettings):
 
 def load_settings() -> Settings:
     """Reads the environment now. Call it once, where a process starts, and hand the value on: variables that are wrong
-    end the process, with a line for each."""
+    end the process, with a line for each; one that is no setting is told of, and has no effect."""
     try:
-        return Settings()
+        settings = Settings()
     except (ValidationError, SettingsError) as error:
         print(*(f"warpfold: {said}" for said in wrong_settings(error)), sep="\n", file=sys.stderr)
         raise SystemExit(2) from None
+    for said in unknown_settings():
+        print(f"warpfold: warning: {said}", file=sys.stderr)
+    return settings
+
+
+def unknown_settings() -> list[str]:
+    """Of the names of this process's variables, those that look like settings and are none, each in a sentence."""
+    known = [name.upper() for name in Settings.model_fields]
+    known = [*known, *(f"{name}_FILE" for name in known), *_OTHERS]
+    found = []
+    for variable in sorted(os.environ):
+        name = variable.upper().removeprefix(_PREFIX)
+        if not variable.upper().startswith(_PREFIX) or name in known or _OF_KUBERNETES.search(name):
+            continue
+        near = get_close_matches(name, known, n=1)
+        meant = f"; is {_PREFIX}{near[0]} meant?" if near else ""
+        found.append(f"{variable} is no setting, and has no effect{meant}")
+    return found
 
 
 def wrong_settings(error: ValidationError | SettingsError) -> list[str]:

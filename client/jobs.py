@@ -58,7 +58,8 @@ def wait(job: Job, timeout_s: float | None = None, follow: Follow | None = None)
     while not job.ended or (job.succeeded and job.result is None):  # of a list, which leaves long results out
         left = _LONG_POLL_S if give_up is None else min(_LONG_POLL_S, give_up - time.monotonic())
         if left <= 0 and not job.ended:
-            raise WaitedTooLong(f"job {job.id} is still {job.status} after {timeout_s:g} s")
+            why = f": {job.waiting.detail}" if job.waiting else ""
+            raise WaitedTooLong(f"job {job.id} is still {job.status} after {timeout_s:g} s{why}")
         headers = {"Prefer": f"wait={max(1, int(left))}"}  # whole seconds
         if tag is not None and follow is not None:
             headers["If-None-Match"] = tag

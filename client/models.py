@@ -185,13 +185,27 @@ class Hold(Answer):
     until: datetime | None
 
 
+class Waiting(Answer):
+    """Why no slot takes a job: `reason` is no_slot, slots_drained or slots_starting, `detail` a sentence about it."""
+
+    reason: str
+    detail: str
+
+
 class Child(Answer):
-    """A part of a preset's job."""
+    """A part of a preset's job; `reason` and `error` say why it failed."""
 
     id: str
     name: str
     kind: str
     status: str
+    reason: str | None = None
+    error: str | None = None
+
+    @property
+    def skipped(self) -> bool:
+        """Whether it was not run because nothing there can run it."""
+        return self.status == "failed" and self.reason == "unavailable"
 
 
 class Job(Answer):
@@ -212,6 +226,7 @@ class Job(Answer):
     queue_position: int | None
     estimated_start_at: datetime | None = None
     hold: Hold | None = None
+    waiting: Waiting | None = None
     parent: str | None = None
     name: str | None = None
     children: tuple[Child, ...] | None = None
@@ -255,6 +270,7 @@ class Job(Answer):
                 ("id", self.id),
                 ("status", self.status),
                 ("queue position", self.queue_position),
+                ("waits for", None if self.waiting is None else self.waiting.detail),
                 ("progress", shown),
                 ("value", value),
                 ("why", why),

@@ -45,7 +45,13 @@ def bar(wanted: bool | None) -> Iterator[Follow | None]:
 def state_of(job: Job) -> str:
     """Where a job is, in a few words."""
     if job.status == "queued" and job.queue_position is not None:
-        return f"queued, number {job.queue_position}"
+        return f"queued, number {job.queue_position}" + (f", {_why(job)}" if job.waiting else "")
     if job.status == "running" and job.progress.total:
-        return f"running, {job.progress.done:,} of {job.progress.total:,} {job.progress.unit}"
+        done = f"running, {job.progress.done:,} of {job.progress.total:,} {job.progress.unit}"
+        return done + (f", {_why(job)}" if job.waiting else "")
     return f"{job.status} ({job.reason})" if job.reason else job.status
+
+
+def _why(job: Job) -> str:
+    """Why no slot takes a job or a part of it."""
+    return "" if job.waiting is None else job.waiting.reason.replace("_", " ")

@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 import httpx
@@ -70,8 +71,25 @@ def find_target(url: str | None = None, token: str | None = None, where: Surroun
     if not url:
         raise NotConfigured(
             f"no service is known: run `warpfold login URL`, set {URL} and {TOKEN}, or `warpfold serve`"
+            f"{_mistyped(environment)}"
         )
-    raise NotConfigured(f"no token for {url} is known: run `warpfold login {url}`, or set {TOKEN}")
+    raise NotConfigured(
+        f"no token for {url} is known: run `warpfold login {url}`, or set {TOKEN}{_mistyped(environment)}"
+    )
+
+
+def _mistyped(environment: Mapping[str, str]) -> str:
+    """What to say of variables whose names are nearly right."""
+    prefix = "WARPFOLD_"
+    wanted = [name.removeprefix(prefix) for name in (URL, TOKEN)]
+    told = (
+        f" ({name} means nothing: is {prefix}{near[0]} meant?)"
+        for name in sorted(environment)
+        if name.startswith(prefix)
+        and name.removeprefix(prefix) not in wanted
+        and (near := get_close_matches(name.removeprefix(prefix), wanted, n=1, cutoff=0.65))
+    )
+    return "".join(told)
 
 
 def _kept(where: Surroundings) -> list[Target]:

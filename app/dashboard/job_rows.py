@@ -10,6 +10,7 @@ from warpfold.app.auth.repository import Principal
 from warpfold.app.jobs.repository import Job
 from warpfold.app.jobs.states import Status
 from warpfold.app.jobs.summary import summary_of
+from warpfold.app.jobs.waiting import Waiting
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class JobRow:
     error: str | None
     percent: int | None
     queue_position: int | None
+    waiting: Waiting | None
     created_at: datetime
     started_at: datetime | None
     took_ms: float | None
@@ -48,6 +50,7 @@ class JobRow:
             error=job.error,
             percent=min(100, 100 * job.progress_done // job.progress_total) if running and job.progress_total else None,
             queue_position=job.queue_position,
+            waiting=job.waiting,
             created_at=job.created_at,
             started_at=job.started_at if running else None,
             took_ms=(job.finished_at - job.started_at).total_seconds() * 1e3

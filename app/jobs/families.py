@@ -19,6 +19,7 @@ from sqlalchemy import (
     bindparam,
     case,
     cast,
+    false,
     func,
     literal_column,
     or_,
@@ -30,7 +31,7 @@ from warpfold.app.channels import JOB
 from warpfold.app.jobs.changes import Change, durably, wake_dispatcher
 from warpfold.app.jobs.models import NONE, is_, jobs
 from warpfold.app.jobs.states import EventType, Reason, Status
-from warpfold.app.results.preset import ChildOutcome, PresetResult
+from warpfold.app.results.preset import ChildOutcome, PresetResult, SkippedChild
 
 UNIT = "jobs"
 
@@ -44,13 +45,25 @@ class Child:
     kind: str
     status: Status
     version: int
+    needs: str
+    handed_over: bool
+    reason: str | None
+    error: str | None
+
+    @property
+    def skipped(self) -> bool:
+        """Whether it was not run because nothing here can run it."""
+        return self.status is Status.FAILED and self.reason == Reason.UNAVAILABLE
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A preset that has not ended, and how many of its children are where. `done` is what its row says has ended."""
+    """A preset that has not ended, and how many of its children are where. `done` is what its row says has ended;
+    `skipped` are those of the failed that nothing here can run: a preset does without, a benchmark on named devices
+    does not."""
 
     id: UUID
+    kind: str
     status: Status
     done: int
     cancel_requested: bool
@@ -59,6 +72,7 @@ class Family:
     succeeded: int
     failed: int
     cancelled: int
+    skipped: int
 
     @property
     def ended(self) -> int:
@@ -75,7 +89,8 @@ class Family:
         late for all of its children; otherwise it is as good as the worst of them."""
         if self.ended < self.total:
             return None
-        if self.succeeded == self.total:
+        missing = self.skipped if self.kind == "preset" else 0
+        if self.succeeded and self.succeeded + missing == self.total:
             return Status.SUCCEEDED
         return Status.FAILED if self.failed and not self.cancel_requested else Status.CANCELLED
 
@@ -93,19 +108,33 @@ def _count(status: Status) -> ColumnElement[int]:
 _FAMILIES = (
     select(
         jobs.c.id,
+        jobs.c.kind,
         jobs.c.status,
         jobs.c.progress_done,
         jobs.c.cancel_requested_at.is_not(None).label("cancel_requested"),
         func.count().label("total"),
         func.count().filter(or_(_child.c.started_at.is_not(None), _child.c.finished_at.is_not(None))).label("begun"),
         *(_count(status) for status in (Status.SUCCEEDED, Status.FAILED, Status.CANCELLED)),
+        func.count()
+        .filter(is_(Status.FAILED, _child), _child.c.reason == literal_column(f"'{Reason.UNAVAILABLE.value}'"))
+        .label("skipped"),
     )
     .join(_child, _child.c.parent_id == jobs.c.id)
     .where(_active)
     .group_by(jobs.c.id)
 )
 _CHILDREN = (
-    select(jobs.c.id, jobs.c.name, jobs.c.kind, jobs.c.status, jobs.c.version)
+    select(
+        jobs.c.id,
+        jobs.c.name,
+        jobs.c.kind,
+        jobs.c.status,
+        jobs.c.version,
+        jobs.c.needs,
+        jobs.c.dispatched_at.is_not(None).label("handed_over"),
+        jobs.c.reason,
+        jobs.c.error,
+    )
     .where(jobs.c.parent_id == bindparam("the_preset"))
     .order_by(jobs.c.seq)
 )
@@ -188,11 +217,20 @@ versions = case(
 )
 """Of a preset's children, added up: changes with each of them. 0 for any other job."""
 
+waiting = case(
+    (
+        and_(_parent, is_(Status.RUNNING)),
+        select(_child.c.id).where(_child.c.parent_id == jobs.c.id, is_(Status.QUEUED, _child)).exists(),
+    ),
+    else_=false(),
+).label("children_wait")
+"""Whether a child of a running preset is queued."""
+
 
 def children(connection: Connection, preset: UUID) -> tuple[Child, ...]:
     """The jobs of a preset, in their order."""
     rows = connection.execute(_CHILDREN, {"the_preset": preset})
-    return tuple(Child(row.id, row.name, row.kind, Status(row.status), row.version) for row in rows)
+    return tuple(Child(**{**row, "status": Status(row["status"])}) for row in rows.mappings())
 
 
 def news(connection: Connection) -> list[Family]:
@@ -229,23 +267,43 @@ def _end(connection: Connection, family: Family, outcome: Status) -> None:
     if outcome is Status.SUCCEEDED:
         told["outcome"] = _result(connection, family.id).model_dump(mode="json")
     if outcome is Status.FAILED:
-        failed = [child.name for child in children(connection, family.id) if child.status is Status.FAILED]
-        told["why"] = data["reason"] = Reason.CHILDREN_FAILED.value
-        told["sentence"] = f"{len(failed)} of {family.total} jobs failed: {', '.join(failed)}."
+        failed = [child for child in children(connection, family.id) if child.status is Status.FAILED]
+        none_could = family.skipped == family.total
+        told["why"] = data["reason"] = (Reason.UNAVAILABLE if none_could else Reason.CHILDREN_FAILED).value
+        told["sentence"] = _sentence(failed, family.total)
     _END[outcome].run(connection, told, data)
+
+
+def _sentence(failed: Sequence[Child], total: int) -> str:
+    """How many failed, and for each cause which: those of one cause stand together."""
+    causes: dict[str, list[str]] = {}
+    for child in failed:
+        causes.setdefault(f"{child.reason}: {child.error}", []).append(child.name)
+    told = "; ".join(f"{', '.join(names)} ({cause.rstrip('.')})" for cause, names in causes.items())
+    return f"{len(failed)} of {total} jobs failed: {told}."
 
 
 def _result(connection: Connection, preset: UUID) -> PresetResult:
     queued_ms, total_ms = connection.execute(_TIMES, {"the_preset": preset}).one()
-    outcomes = tuple(
-        ChildOutcome(job_id=child.id, name=child.name, kind=child.kind) for child in children(connection, preset)
+    found = children(connection, preset)
+    return PresetResult(
+        jobs=tuple(
+            ChildOutcome(job_id=child.id, name=child.name, kind=child.kind) for child in found if not child.skipped
+        ),
+        skipped=tuple(
+            SkippedChild(job_id=child.id, name=child.name, kind=child.kind, why=child.error or "")
+            for child in found
+            if child.skipped
+        ),
+        queued_ms=max(0.0, float(queued_ms)),
+        total_ms=float(total_ms),
     )
-    return PresetResult(jobs=outcomes, queued_ms=max(0.0, float(queued_ms)), total_ms=float(total_ms))
 
 
 def _family(row: Row[Any]) -> Family:
     return Family(
         id=row.id,
+        kind=row.kind,
         status=Status(row.status),
         done=row.progress_done,
         cancel_requested=row.cancel_requested,
@@ -254,4 +312,5 @@ def _family(row: Row[Any]) -> Family:
         succeeded=row.succeeded,
         failed=row.failed,
         cancelled=row.cancelled,
+        skipped=row.skipped,
     )

@@ -249,10 +249,13 @@ def requeued_values() -> dict[str, object]:
 
 
 def fail_unservable(connection: Connection, after_s: float) -> Sequence[UUID]:
-    """Fail jobs that have waited `after_s` seconds while no worker that could take them was seen for as long."""
+    """Fail jobs that have waited `after_s` seconds while no worker that could take them was seen for as long. The jobs
+    of a preset, which does without those that nothing here can run, do not wait first."""
     since = func.now() - timedelta(seconds=after_s)
     offered = select(workers.c.backend).where(workers.c.expires_at > since)
-    waited = jobs.c.created_at < since
+    preset = jobs.alias("preset")
+    of_preset = select(preset.c.id).where(preset.c.id == jobs.c.parent_id, preset.c.kind == "preset").exists()
+    waited = or_(jobs.c.created_at < since, of_preset)
     rows = change(
         connection,
         update(jobs)

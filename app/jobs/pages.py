@@ -11,6 +11,7 @@ from warpfold.app.jobs.models import is_, jobs, waits
 from warpfold.app.jobs.repository import COLUMNS, OWNED, Job, job_of
 from warpfold.app.jobs.spec import Kind
 from warpfold.app.jobs.states import Status
+from warpfold.app.jobs.waiting import places
 
 _SPEC = cast(func.coalesce(jobs.c.spec_brief, jobs.c.spec), Text).label("spec")
 # A study's result has up to megabytes of points: a page of fifty would be as heavy as all of them.
@@ -73,4 +74,6 @@ def page(connection: Connection, chosen: Filter, limit: int, before_seq: int | N
         # One pass over the queue, not one for each job of the page.
         found = connection.execute(_POSITIONS.where(_queue.c.id.in_(waiting)))
         positions = {row.id: row.position for row in found}
-    return [job_of({**row, "queue_position": positions.get(row["id"])}) for row in rows]
+    slots = places(connection) if waiting else ()
+    listed = [job_of({**row, "queue_position": positions.get(row["id"])}) for row in rows]
+    return [job.seeing(slots) if job.status is Status.QUEUED else job for job in listed]

@@ -3,7 +3,7 @@
 Statements are built once, here, with bound parameters: SQLAlchemy then finds their compiled form at once.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -36,6 +36,7 @@ from warpfold.app.jobs.changes import change, wake_dispatcher
 from warpfold.app.jobs.families import Child, versions
 from warpfold.app.jobs.models import NONE, events, idempotency_keys, is_, jobs, waits
 from warpfold.app.jobs.states import EventType, Status
+from warpfold.app.jobs.waiting import Place, Waiting, fingerprint, places, waiting_for
 from warpfold.app.quotas.holds import HOLDING, holding
 from warpfold.app.quotas.models import quotas
 from warpfold.app.quotas.quota import Hold, QuotaName
@@ -81,13 +82,15 @@ class Accepted:
 @dataclass(frozen=True, slots=True)
 class Stamp:
     """Enough of a job to say whether an answer about it is still current. `children` is the sum of its children's
-    versions, `hold` the quota that it waits for."""
+    versions, `hold` the quota that it waits for; `slots` tells, while it or a child of it waits, which slots there
+    are."""
 
     version: int
     status: Status
     queue_position: int | None
     children: int = 0
     hold: str | None = None
+    slots: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +127,11 @@ class Job:
     parent_id: UUID | None
     name: str | None
     children: tuple[Child, ...] | None = None
+    needs: str = NONE
+    dispatched_at: datetime | None = None
     hold: Hold | None = None
+    waiting: Waiting | None = None
+    slots: str = ""
     estimated_start_at: datetime | None = None
 
     @classmethod
@@ -156,6 +163,7 @@ class Job:
             queue_position=None if new.needs == NONE else accepted.queue_position,
             parent_id=new.parent_id,
             name=new.name,
+            needs=new.needs,
         )
 
     @property
@@ -166,7 +174,22 @@ class Job:
             self.queue_position,
             sum(child.version for child in self.children or ()),
             None if self.hold is None else self.hold.quota,
+            self.slots,
         )
+
+    def seeing(self, found: Sequence[Place]) -> "Job":
+        """The job with what it waits for, given the slots that there are; unchanged if nothing of it waits."""
+        waiting = [one for one in self.children or () if one.status is Status.QUEUED]
+        if not waiting and self.status is not Status.QUEUED:
+            return self
+        seen = replace(self, slots=fingerprint(found))
+        if self.needs != NONE:
+            return seen if self.dispatched_at else replace(seen, waiting=waiting_for(self.needs, found))
+        for one in waiting:
+            why = None if one.handed_over else waiting_for(one.needs, found)
+            if why is not None:
+                return replace(seen, waiting=Waiting(why.reason, f"Its job {one.name} waits: {why.detail}"))
+        return seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +223,8 @@ COLUMNS = (
     jobs.c.finished_at,
     jobs.c.parent_id,
     jobs.c.name,
+    jobs.c.needs,
+    jobs.c.dispatched_at,
     cast(jobs.c.result, Text).label("result"),
 )
 OWNED = jobs.join(users, users.c.id == jobs.c.owner_id)
@@ -229,7 +254,7 @@ _GET = (
     .where(_ONE)
 )
 _STAMP = (
-    select(jobs.c.version, jobs.c.status, _POSITION, versions, holding.c.quota)
+    select(jobs.c.version, jobs.c.status, _POSITION, versions, holding.c.quota, families.waiting)
     .select_from(jobs.outerjoin(holding, true()))
     .where(_ONE)
 )
@@ -319,19 +344,21 @@ def get(connection: Connection, job_id: UUID) -> Job | None:
     if row is None:
         return None
     job = job_of(row)
-    if job.kind in ("preset", "benchmark"):
-        children = families.children(connection, job.id)
-        if children:
-            return replace(job, children=children)
-    if job.status is Status.QUEUED:
-        return replace(job, estimated_start_at=estimates.start_of(connection, job.id, job.hold))
-    return job
+    if job.needs == NONE:
+        job = replace(job, children=families.children(connection, job.id))
+    elif job.status is Status.QUEUED:
+        job = replace(job, estimated_start_at=estimates.start_of(connection, job.id, job.hold))
+    return job if job.status.terminal else job.seeing(places(connection))
 
 
 def stamp(connection: Connection, job_id: UUID) -> Stamp | None:
     """One job's version, for polls: one row by primary key, and its place in the queue if it waits."""
     row = connection.execute(_STAMP, {"job_id": job_id}).one_or_none()
-    return None if row is None else Stamp(row[0], Status(row[1]), row[2], int(row[3]), row[4])
+    if row is None:
+        return None
+    waits_for_slots = row.status == Status.QUEUED or row.children_wait
+    slots = fingerprint(places(connection)) if waits_for_slots else ""
+    return Stamp(row[0], Status(row[1]), row[2], int(row[3]), row[4], slots)
 
 
 def request_cancel(connection: Connection, job_id: UUID) -> None:

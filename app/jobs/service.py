@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath, PurePosixPath
 from uuid import UUID, uuid4
@@ -29,6 +29,7 @@ from warpfold.app.jobs.sources import DatasetSource, PathSource, Source, ValuesS
 from warpfold.app.jobs.spec import JobSpec
 from warpfold.app.jobs.states import PRIORITIES, Status
 from warpfold.app.jobs.task_spec import TaskSpec, needs
+from warpfold.app.jobs.waiting import Waiting, places, waiting_for
 from warpfold.app.jobs.webhook import Webhook
 from warpfold.app.quotas import repository as quotas
 from warpfold.app.quotas.quota import Limits, QuotaName
@@ -89,6 +90,24 @@ def _check_path(given: str, roots: tuple[Path, ...], field: str) -> None:
 
 def _below(path: PurePath, roots: tuple[Path, ...]) -> bool:
     return any(path.is_relative_to(root) for root in roots)
+
+
+@dataclass(frozen=True, slots=True)
+class Unable:
+    """A job that no slot takes as things are, and why; `name` is what its preset calls it."""
+
+    name: str | None
+    waiting: Waiting
+
+
+async def unable(context: Context, spec: JobSpec) -> tuple[Unable, ...]:
+    """Of the jobs that `spec` comes to, those that would wait because no slot takes them."""
+    parts: Sequence[tuple[str | None, TaskSpec]] = _parts(spec)
+    if not parts and not isinstance(spec, PresetSpec):
+        parts = [(None, spec)]
+    found = await context.database.read(places)
+    told = [(name, waiting_for(needs(part), found)) for name, part in parts]
+    return tuple(Unable(name, why) for name, why in told if why is not None)
 
 
 async def submit(context: Context, user: Principal, spec: JobSpec, key: Key | None) -> Submitted:

@@ -21,6 +21,7 @@ from warpfold.app.jobs.history import Event, Standing
 from warpfold.app.jobs.repository import Job
 from warpfold.app.jobs.spec import JobSpec
 from warpfold.app.jobs.states import PRIORITIES, EventType, Reason, Status
+from warpfold.app.jobs.waiting import Obstacle, Waiting
 from warpfold.app.quotas.quota import Hold, QuotaName
 from warpfold.app.results.result import JobResult
 
@@ -43,13 +44,22 @@ class HoldView(BaseModel):
     until: datetime | None = Field(description="null: until another job of the owner ends")
 
 
+class WaitingView(BaseModel):
+    """What is the matter with the slots that could run a job, or a job of it."""
+
+    reason: Obstacle
+    detail: str = Field(description="the same for people")
+
+
 class ChildView(BaseModel):
-    """A job of a preset, in brief."""
+    """A job of a preset, in brief. One that failed as `unavailable` was skipped: the preset does without."""
 
     id: UUID
     name: str = Field(description="what the preset calls it")
     kind: str
     status: Status
+    reason: Reason | None = Field(description="why it failed")
+    error: str | None = Field(description="the same for people")
 
 
 class JobView(BaseModel):
@@ -96,6 +106,7 @@ class JobView(BaseModel):
                     "progress": {"done": 2097152, "total": 10000000, "unit": "elements"},
                     "queue_position": None,
                     "hold": None,
+                    "waiting": None,
                     "estimated_start_at": None,
                     "created_at": "2026-11-21T03:59:25.977248+00:00",
                     "started_at": "2026-11-21T03:59:26.005583+00:00",
@@ -126,6 +137,10 @@ class JobView(BaseModel):
     progress: ProgressView
     queue_position: int | None = Field(description="1 is next by priority and age; null unless queued")
     hold: HoldView | None = Field(description="why it waits though its turn may have come; null in lists")
+    waiting: WaitingView | None = Field(
+        description="why no slot takes it: there is none that could run it, or all of these are drained or starting; "
+        "null in the answer to a submission"
+    )
     estimated_start_at: datetime | None = Field(
         description="at the pace of the latest jobs of each kind; null where unknown, unless queued, in lists and in "
         "the answer to a submission"
@@ -174,6 +189,7 @@ def job_json(job: Job) -> str:
             "progress": {"done": job.progress_done, "total": job.progress_total, "unit": job.progress_unit},
             "queue_position": job.queue_position,
             "hold": None if job.hold is None else _hold(job.hold),
+            "waiting": None if job.waiting is None else _waiting(job.waiting),
             "estimated_start_at": None if job.estimated_start_at is None else job.estimated_start_at.isoformat(),
             "created_at": job.created_at.isoformat(),
             "started_at": None if job.started_at is None else job.started_at.isoformat(),
@@ -185,12 +201,17 @@ def job_json(job: Job) -> str:
 
 
 def _child(child: Child) -> Mapping[str, object]:
-    return {"id": str(child.id), "name": child.name, "kind": child.kind, "status": child.status.value}
+    told = {"id": str(child.id), "name": child.name, "kind": child.kind, "status": child.status.value}
+    return {**told, "reason": child.reason, "error": child.error}
 
 
 def _hold(hold: Hold) -> Mapping[str, object]:
     until = None if hold.until is None else hold.until.isoformat()
     return {"quota": hold.quota.value, "limit": hold.limit, "until": until}
+
+
+def _waiting(waiting: Waiting) -> Mapping[str, object]:
+    return {"reason": waiting.reason.value, "detail": waiting.detail}
 
 
 def page_json(jobs: Iterable[Job], next_cursor: str | None) -> str:

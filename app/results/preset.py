@@ -15,9 +15,20 @@ class ChildOutcome(Frozen):
     kind: str
 
 
+class SkippedChild(Frozen):
+    """A job of the preset that nothing here can run."""
+
+    job_id: UUID
+    name: str
+    kind: str
+    why: str = Field(description="no slot of the service has what it needs, or what it found there is too little")
+
+
 class PresetResult(Frozen):
-    """All jobs of the preset succeeded. `/v1/reports/{id}` puts their figures beside the published ones."""
+    """All jobs of the preset that can run here succeeded. `/v1/reports/{id}` puts their figures beside the published
+    ones."""
 
     jobs: tuple[ChildOutcome, ...]
+    skipped: tuple[SkippedChild, ...] = ()
     queued_ms: float = Field(description="from acceptance to the start of the first job")
     total_ms: float = Field(description="from there to the end of the last")

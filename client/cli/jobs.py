@@ -1,6 +1,7 @@
 """Commands about jobs that are there: jobs, show, watch, wait, cancel."""
 
 import time
+from collections.abc import Sequence
 from typing import Annotated, Any, get_args
 
 import typer
@@ -21,7 +22,7 @@ from warpfold.client.cli.session import (
 )
 from warpfold.client.errors import Refused, WaitedTooLong
 from warpfold.client.jobs import Status
-from warpfold.client.models import Job, ReduceResult
+from warpfold.client.models import Child, Job, ReduceResult
 from warpfold.client.progress import state_of
 
 _PANEL = "Jobs"
@@ -141,17 +142,28 @@ def show_job(job: Job, *, as_json: bool) -> None:
             ("submitted", job.created_at),
             ("finished", job.finished_at),
             ("worker", job.worker),
-            *((f"part {child.name}", f"{child.status}, {child.kind} {child.id}") for child in job.children or ()),
+            ("skipped", _skipped(job.children or ())),
+            *((f"part {child.name}", _part(child)) for child in job.children or ()),
         ]
     )
 
 
 def _waits_for(job: Job) -> str | None:
     if job.hold is None:
-        return None
+        return None if job.waiting is None else job.waiting.detail
     then = job.hold.until
     until = "another of the owner's jobs ends" if then is None else f"{then.astimezone():%Y-%m-%d %H:%M}"
     return f"the owner's quota ({job.hold.quota}, {job.hold.limit:g}), until {until}"
+
+
+def _skipped(children: Sequence[Child]) -> str | None:
+    skipped = sum(child.skipped for child in children)
+    return f"{skipped} of {len(children)} jobs, which nothing there can run" if skipped else None
+
+
+def _part(child: Child) -> str:
+    state = "skipped" if child.skipped else child.status
+    return f"{state}, {child.kind} {child.id}" + (f": {child.error}" if child.error else "")
 
 
 def _how(result: ReduceResult) -> str:
@@ -183,7 +195,9 @@ def wait(context: typer.Context, job_ids: JobIds, timeout: Timeout = None, as_js
                 left = None if give_up is None else max(0.0, give_up - time.monotonic())
                 wait_for(job, left, show_progress=False)
             except WaitedTooLong:
-                raise fail(f"job {job.id} is still not done after {timeout:g} s", Exit.TIMED_OUT) from None
+                waiting = job.refresh().waiting
+                why = "" if waiting is None else f": {waiting.detail}"
+                raise fail(f"job {job.id} is still not done after {timeout:g} s{why}", Exit.TIMED_OUT) from None
             if as_json:
                 output.lines([job])
         check_ended_well(*ended)

@@ -85,8 +85,12 @@ def find(client: Client, job_id: str) -> LiveJob:
 
 
 def wait_for(job: LiveJob, timeout_s: float | None, *, show_progress: bool | None = None) -> LiveJob:
-    """Wait for a job's end, with a bar where there is a terminal."""
+    """Wait for a job's end, with a bar where there is a terminal; unless that is unwanted, what keeps the job from
+    starting is said first."""
     with leaving_it_running(job):
+        waiting = None if show_progress is False or job.ended else job.refresh().waiting
+        if waiting is not None:
+            say(f"job {job.id} waits: {waiting.detail}")
         return job.wait(timeout_s=timeout_s, show_progress=show_progress)
 
 

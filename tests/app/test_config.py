@@ -59,3 +59,39 @@ def test_a_file_that_is_not_there_is_named(
     with pytest.raises(SystemExit):
         load_settings()
     assert "warpfold: WARPFOLD_REDIS_URL_FILE names a file that cannot be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("WARPFOLD_MAX_VALUS", "WARPFOLD_MAX_VALUES"),
+        ("WARPFOLD_DATABASE_URL_FIEL", "WARPFOLD_DATABASE_URL_FILE"),
+        ("warpfold_lease", "WARPFOLD_LEASE_S"),
+        ("WARPFOLD_ZZZ", None),
+    ],
+)
+def test_a_variable_that_is_no_setting_is_told_of(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], variable: str, meant: str | None
+) -> None:
+    monkeypatch.setenv(variable, "7")
+    load_settings()
+    said = capsys.readouterr().err
+    assert f"warpfold: warning: {variable} is no setting, and has no effect" in said
+    assert ("meant?" in said) == (meant is not None)
+    assert meant is None or f"is {meant} meant?" in said
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        *("WARPFOLD_MAX_VALUES", "warpfold_max_values", "WARPFOLD_URL", "WARPFOLD_TOKEN", "WARPFOLD_VERSION"),
+        *("WARPFOLD_SERVICE_HOST", "WARPFOLD_PORT", "WARPFOLD_PORT_8080_TCP_ADDR", "WARPFOLD_API_SERVICE_PORT_HTTP"),
+        *("NUMBA_CACHE_DIR", "_WARPFOLD_COMPLETE"),
+    ],
+)
+def test_variables_of_others_are_left_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], variable: str
+) -> None:
+    monkeypatch.setenv(variable, "7")
+    load_settings()
+    assert "no setting" not in capsys.readouterr().err

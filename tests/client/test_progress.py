@@ -26,6 +26,12 @@ def test_a_state_is_told_in_a_few_words() -> None:
     assert state_of(job("failed", reason="timeout")) == "failed (timeout)"
 
 
+def test_a_state_tells_why_no_slot_takes_the_job() -> None:
+    waiting = {"reason": "slots_drained", "detail": "Every slot that could run it is drained."}
+    waits = Job.model_validate({**JOB, "status": "queued", "queue_position": 2, "waiting": waiting})
+    assert state_of(waits) == "queued, number 2, slots drained"
+
+
 def test_without_a_terminal_nothing_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     for wanted in (None, False):
         with bar(wanted) as follow:

@@ -66,6 +66,16 @@ def test_nothing_known_says_what_to_do(nowhere: Surroundings) -> None:
         find_target(where=nowhere)
 
 
+def test_a_mistyped_variable_is_named_where_nothing_was_found(nowhere: Surroundings) -> None:
+    mistyped = with_variables(
+        nowhere, WARPFOLD_TOKN="wf_1", WARPFOLD_URI="http://there", WARPFOLD_REDIS_URL="redis://x"
+    )
+    with pytest.raises(NotConfigured, match="WARPFOLD_TOKN means nothing: is WARPFOLD_TOKEN meant") as error:
+        find_target(where=mistyped)
+    assert "is WARPFOLD_URL meant" in str(error.value)
+    assert "WARPFOLD_REDIS_URL means" not in str(error.value)
+
+
 def test_logins_are_for_their_owner_alone(nowhere: Surroundings) -> None:
     path = nowhere.config_file
     keep_login(path, "http://one", "wf_1")

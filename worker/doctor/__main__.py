@@ -8,8 +8,8 @@ from dataclasses import asdict
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
-from warpfold.app.config import Settings, wrong_settings
-from warpfold.worker.doctor.finding import Finding, Verdict, broken
+from warpfold.app.config import Settings, unknown_settings, wrong_settings
+from warpfold.worker.doctor.finding import Finding, Verdict, broken, poor
 from warpfold.worker.doctor.gpu import look_at_gpus
 from warpfold.worker.doctor.machine import look_at_machine
 from warpfold.worker.doctor.servers import look_at_servers
@@ -38,6 +38,8 @@ def _findings() -> Iterator[Finding]:
         for said in wrong_settings(error):
             yield broken("settings", said, "correct it; app/config.py lists all settings")
         return
+    for said in unknown_settings():
+        yield poor("settings", said, "correct its name, or remove it")
     yield from examine(settings)
 
 

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from warpfold.app.auth.repository import Principal
-from warpfold.app.context import Using
+from warpfold.app.context import Context, Using
 from warpfold.app.dashboard.forms import equivalents
 from warpfold.app.dashboard.forms.fields import Form
 from warpfold.app.dashboard.forms.reading import blank, form_for, spec_of, texts_in, typed_from
@@ -45,7 +45,7 @@ async def show(
         typed = typed_from(json.loads((await service.get(context, source)).spec))
     else:
         typed = blank(kind if kind in kinds() else kinds()[0])
-    return _page(request, visitor, typed)
+    return await _page(request, context, visitor, typed)
 
 
 @router.post("/jobs/new/fields")
@@ -58,10 +58,10 @@ async def fields(request: Request, visitor: Contributor) -> Response:
 
 
 @router.post("/jobs/new/preview")
-async def preview(request: Request, visitor: Contributor) -> Response:
-    """The same submission in curl and Python, and what is wrong with it so far."""
+async def preview(request: Request, visitor: Contributor, context: Using) -> Response:
+    """The same submission in curl and Python, what is wrong with it so far, and what no slot could run of it."""
     typed = await _typed(request)
-    return part("new_job_preview", **_preview(request, _form(typed), typed)).response(request)
+    return part("new_job_preview", **await _preview(request, context, _form(typed), typed)).response(request)
 
 
 @router.post("/jobs/new")
@@ -73,9 +73,9 @@ async def submit(request: Request, visitor: Contributor, context: Using) -> Resp
         spec = _validated(body)
         submitted = await service.submit(context, visitor, spec, _key(typed, body))
     except InvalidInput as error:
-        return _page(request, visitor, typed, as_api_error(error))
+        return await _page(request, context, visitor, typed, as_api_error(error))
     except ApiError as error:
-        return _page(request, visitor, typed, error)
+        return await _page(request, context, visitor, typed, error)
     return RedirectResponse(f"/jobs/{submitted.job.id}", 303)
 
 
@@ -105,7 +105,9 @@ def _form(typed: Typed) -> Form:
     return form_for(typed.get("kind", [""])[0], typed)
 
 
-def _page(request: Request, visitor: Principal, typed: Typed, error: ApiError | None = None) -> Response:
+async def _page(
+    request: Request, context: Context, visitor: Principal, typed: Typed, error: ApiError | None = None
+) -> Response:
     form = _form(typed)
     return page(
         request,
@@ -116,7 +118,7 @@ def _page(request: Request, visitor: Principal, typed: Typed, error: ApiError | 
         nonce=typed.get("nonce", [uuid4().hex])[0],
         error=error,
         **_fields(form, typed, () if error is None else error.errors),
-        **_preview(request, form, typed),
+        **await _preview(request, context, form, typed),
     )
 
 
@@ -143,12 +145,24 @@ def _more(form: Form) -> Sequence[Any]:
     return Form(form.kind, "", (), form.more).flat()
 
 
-def _preview(request: Request, form: Form, typed: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+async def _preview(
+    request: Request, context: Context, form: Form, typed: Mapping[str, Sequence[str]]
+) -> dict[str, Any]:
     spec = spec_of(form, typed)
     address = str(request.base_url).rstrip("/")
     wrong: ApiError | None = None
+    unable: tuple[service.Unable, ...] = ()
     try:
-        _validated(json.dumps(spec))
+        valid = _validated(json.dumps(spec))
+        service.check(valid, context.settings)
+        unable = await service.unable(context, valid)
+    except InvalidInput as error:
+        wrong = as_api_error(error)
     except ApiError as error:
         wrong = error
-    return {"curl": equivalents.curl_of(address, spec), "python": equivalents.python_of(address, spec), "wrong": wrong}
+    return {
+        "curl": equivalents.curl_of(address, spec),
+        "python": equivalents.python_of(address, spec),
+        "wrong": wrong,
+        "unable": unable,
+    }

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from warpfold.app.charts.chart import Chart
+from warpfold.app.jobs.states import Reason
 from warpfold.app.reports.finished import Finished
 from warpfold.app.reports.parts import Compared, Finding, Verdict
 from warpfold.app.results.provenance import DeviceView
@@ -37,7 +38,8 @@ class Study:
             return f"left out: {self.left_out[name]}" if name in self.left_out else f"{name} was not run"
         if job.result is not None:
             return f"not among the points of {name}"
-        return f"{name} {job.job.status.value}" + (f": {job.job.error}" if job.job.error else "")
+        became = "was skipped" if job.job.reason == Reason.UNAVAILABLE else job.job.status.value
+        return f"{name} {became}" + (f": {job.job.error}" if job.job.error else "")
 
 
 @dataclass(frozen=True, slots=True)

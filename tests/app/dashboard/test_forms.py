@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.app.api import Api
+from tests.app.api import WORKER, Api
 from tests.app.dashboard.conftest import Window
 from warpfold.app.dashboard.forms.reading import blank, form_for, integer, spec_of, typed_from
 from warpfold.app.dashboard.forms.schema import kinds
+from warpfold.app.jobs import leases
 from warpfold.app.jobs.spec import KINDS, job_spec
 
 SPECS: list[Mapping[str, Any]] = [
@@ -153,4 +154,11 @@ def test_the_preview_is_what_would_be_sent(ann: Window, api: Api) -> None:
     assert job.headers["Location"] == again.headers["Location"] != other.headers["Location"]
     text = ann.post("/jobs/new/preview", data={"kind": "cluster", "puzzle": "reduction"}).text
     assert "&#34;kind&#34;: &#34;cluster&#34;" in text
-    assert "The server would accept this." in text
+    assert "The server would accept this, but no slot takes it now." in text
+    api.database.run(leases.report, WORKER, "idle", None, 60.0)
+    typed = {"kind": "cluster", "puzzle": "reduction"}
+    text = ann.post("/jobs/new/preview", data=typed).text
+    assert "The server would accept this, and has a slot that can run it." in text
+    text = ann.post("/jobs/new/preview", data={**typed, "backend": "cuda"}).text
+    assert "but no slot takes it now." in text
+    assert "No live worker serves a GPU" in text

@@ -106,7 +106,59 @@ def test_it_fails_if_a_child_does_and_names_it(api: Api, http: httpx.Client) -> 
     settle(api)
     ended = look(http, job)
     assert (ended["status"], ended["reason"]) == ("failed", "children_failed")
-    assert ended["error"] == "1 of 2 jobs failed: first."
+    assert ended["error"] == "1 of 2 jobs failed: first (timeout: It took too long)."
+
+
+def test_it_does_without_what_nothing_here_can_run_and_says_why(api: Api, http: httpx.Client) -> None:
+    job = submit(http)
+    first, second = ids(job)
+    api.database.run(leases.fail, api.claim(first), Reason.UNAVAILABLE, "No worker with a GPU serves this queue.")
+    api.finish(api.claim(second))
+    settle(api)
+    ended = look(http, job)
+    assert (ended["status"], ended["reason"]) == ("succeeded", None)
+    assert [one["job_id"] for one in ended["result"]["jobs"]] == [second]
+    (skipped,) = ended["result"]["skipped"]
+    assert (skipped["name"], skipped["why"]) == ("first", "No worker with a GPU serves this queue.")
+    assert [(one["status"], one["reason"]) for one in ended["children"]] == [
+        ("failed", "unavailable"),
+        ("succeeded", None),
+    ]
+
+
+def test_it_fails_if_nothing_of_it_can_run_here(api: Api, http: httpx.Client) -> None:
+    job = submit(http)
+    for child in ids(job):
+        api.database.run(leases.fail, api.claim(child), Reason.UNAVAILABLE, "No worker with a GPU serves this queue.")
+    settle(api)
+    ended = look(http, job)
+    assert (ended["status"], ended["reason"]) == ("failed", "unavailable")
+    cause = "unavailable: No worker with a GPU serves this queue"
+    assert ended["error"] == f"2 of 2 jobs failed: first, second ({cause})."
+
+
+def test_what_fails_otherwise_is_not_forgiven_for_what_is_skipped(api: Api, http: httpx.Client) -> None:
+    job = submit(http, children=[{"name": name, "spec": dict(THREE_VALUES)} for name in ("a", "b", "c")])
+    first, second, third = ids(job)
+    api.database.run(leases.fail, api.claim(first), Reason.UNAVAILABLE, "No worker.")
+    api.database.run(leases.fail, api.claim(second), Reason.TIMEOUT, "Too long.")
+    api.finish(api.claim(third))
+    settle(api)
+    ended = look(http, job)
+    assert (ended["status"], ended["reason"]) == ("failed", "children_failed")
+    assert ended["error"] == "2 of 3 jobs failed: a (unavailable: No worker); b (timeout: Too long)."
+
+
+def test_its_jobs_do_not_wait_for_a_slot_that_was_not_there_for_long(api: Api, http: httpx.Client) -> None:
+    spec = {**THREE_VALUES, "backend": "cuda"}
+    job = submit(http, children=[{"name": "gpu", "spec": spec}, {"name": "cpu", "spec": dict(THREE_VALUES)}])
+    alone = api.submit(backend="cuda")
+    (failed,) = api.database.run(outbox.fail_unservable, 60.0)
+    assert str(failed) == ids(job)[0]
+    assert http.get(f"/v1/jobs/{alone}").json()["status"] == "queued"  # whose user asked for a GPU gets a minute
+    api.finish(api.claim(ids(job)[1]))
+    settle(api)
+    assert look(http, job)["status"] == "succeeded"
 
 
 def test_a_preset_whose_children_all_ended_between_two_looks_still_passes_through_running(
@@ -215,7 +267,8 @@ def test_a_preset_that_nobody_can_serve_fails_by_its_children(api: Api, http: ht
     job = submit(http, children=[{"name": "gpu", "spec": spec}])
     assert [str(one) for one in api.database.run(outbox.fail_unservable, 0.0)] == ids(job)
     settle(api)
-    assert look(http, job)["error"] == "1 of 1 jobs failed: gpu."
+    said = "1 of 1 jobs failed: gpu (unavailable: No worker with a GPU serves this queue)."
+    assert look(http, job)["error"] == said
 
 
 BENCHMARK = {"strategies": ["exact"], "sizes": [10], "devices": ["cpu", "cuda"]}
