@@ -104,7 +104,10 @@ class Settings(BaseSettings):
 
     session_days: float = Field(7.0, gt=0, description="age at which a sign-in to the dashboard is over")
 
-    lease_s: float = Field(15.0, gt=0, description="a running job whose worker is silent for so long is taken back")
+    lease_s: float = Field(
+        15.0, gt=0, description="a running job whose worker, or whose child, is silent for so long is taken back"
+    )
+    lead_s: float = Field(10.0, gt=0, description="a leading dispatcher that is silent for so long is replaced")
     heartbeat_s: float = Field(0.5, gt=0, description="how often a busy worker renews its lease and looks for a cancel")
     max_losses: int = Field(3, ge=1, description="a job whose worker was lost so often fails with worker_lost")
     prefetch: int = Field(2, ge=1, description="most jobs handed to one slot at a time, the running one included")

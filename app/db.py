@@ -160,6 +160,8 @@ class BlockingDatabase:
     """
 
     def __init__(self, url: str, *, application: str, pool_size: int = 2, durable: bool = True) -> None:
+        self.application = application
+        """The name of its sessions in Postgres."""
         options = "" if durable else "-c synchronous_commit=off"
         self._engine = create_engine(
             database_url(url), pool_size=pool_size, max_overflow=2, connect_args=_connect_args(application, options)

@@ -13,6 +13,7 @@ from warpfold.app.auth.bearer import User
 from warpfold.app.context import Context, Using
 from warpfold.app.db import DATABASE_LOST
 from warpfold.app.errors import Unavailable
+from warpfold.app.lead.repository import somebody_leads
 from warpfold.app.metrics.metrics import CONTENT_TYPE
 from warpfold.app.monitoring import live_workers
 from warpfold.app.openapi import answers, open_answers
@@ -32,6 +33,7 @@ class Ready(BaseModel):
     postgres: Literal["ok"]
     redis: Literal["ok"]
     workers: int
+    dispatcher: Literal["leads"]
 
 
 router = APIRouter(tags=["health"])
@@ -45,22 +47,27 @@ async def healthz() -> Alive:
 
 @router.get("/readyz", summary="Would a job run", responses=open_answers(Unavailable))
 async def readyz(context: Using) -> Ready:
-    """200 if Postgres and Redis answer and a live worker is there, else a 503 problem with `checks`. Jobs are accepted
-    without Redis or workers, too: they wait."""
-    (postgres, workers), redis_state = await asyncio.gather(_postgres(context), _redis(context.settings.redis_url))
-    if postgres == "ok" and redis_state == "ok" and workers:
-        return Ready(postgres="ok", redis="ok", workers=workers)
-    checks = {"postgres": postgres, "redis": redis_state, "workers": workers}
-    missing = [name for name, state in checks.items() if state in ("unreachable", 0)]
+    """200 if Postgres and Redis answer, a live worker is there and a dispatcher leads, else a 503 problem with
+    `checks`. Jobs are accepted without Redis, workers or a dispatcher, too: they wait."""
+    (postgres, workers, leads), redis_state = await asyncio.gather(
+        _postgres(context), _redis(context.settings.redis_url)
+    )
+    if postgres == "ok" and redis_state == "ok" and workers and leads:
+        return Ready(postgres="ok", redis="ok", workers=workers, dispatcher="leads")
+    dispatcher = "leads" if leads else "none leads" if postgres == "ok" else "unknown"
+    checks = {"postgres": postgres, "redis": redis_state, "workers": workers, "dispatcher": dispatcher}
+    missing = [name for name, state in checks.items() if state in ("unreachable", 0, "none leads")]
     raise Unavailable(f"Not ready: {', '.join(missing)}.", extension={"checks": checks})
 
 
-async def _postgres(context: Context) -> tuple[str, int]:
+async def _postgres(context: Context) -> tuple[str, int, bool]:
+    """Whether it answers, how many workers live, and whether a dispatcher leads."""
     try:
         async with asyncio.timeout(_PATIENCE_S):
-            return "ok", await context.database.read(live_workers)
+            workers = await context.database.read(live_workers)
+            return "ok", workers, await context.database.read(somebody_leads)
     except (*DATABASE_LOST, TimeoutError):
-        return "unreachable", 0
+        return "unreachable", 0, False
 
 
 async def _redis(url: str) -> str:

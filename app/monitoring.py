@@ -7,8 +7,9 @@ from datetime import datetime
 from sqlalchemy import Connection, case, func, select, text
 
 from warpfold.app.auth.models import users
-from warpfold.app.jobs.models import NONE, is_, jobs, waits, workers
+from warpfold.app.jobs.models import NONE, is_, jobs, lives, waits, workers
 from warpfold.app.jobs.states import PRIORITIES, Status
+from warpfold.app.lead.repository import somebody_leads
 from warpfold.app.quotas.models import quota_holds
 from warpfold.app.webhooks.models import webhooks
 
@@ -34,7 +35,8 @@ class WorkerCount:
 @dataclass(frozen=True, slots=True)
 class QueueState:
     """The service at a moment. `depth` counts waiting jobs by the name of their priority, `held` users by the quota
-    that their jobs wait for, `webhooks_due` messages of ended jobs that are not delivered."""
+    that their jobs wait for, `webhooks_due` messages of ended jobs that are not delivered, `led` whether a dispatcher
+    leads."""
 
     depth: Mapping[str, int]
     oldest_s: float
@@ -42,6 +44,7 @@ class QueueState:
     workers: Sequence[WorkerCount]
     held: Mapping[str, int]
     webhooks_due: int
+    led: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ class Share:
     oldest: datetime | None
 
 
-_ALIVE = workers.c.expires_at > func.now()
+_ALIVE = lives()
 _READY = _ALIVE & workers.c.state.in_(("idle", "running")) & ~workers.c.draining
 
 _DEPTH = (
@@ -122,6 +125,7 @@ def queue_state(connection: Connection) -> QueueState:
         workers=[WorkerCount(*row) for row in connection.execute(_WORKERS)],
         held={row.quota: row[1] for row in connection.execute(_HELD)},
         webhooks_due=int(connection.execute(_WEBHOOKS_DUE).scalar_one()),
+        led=somebody_leads(connection),
     )
 
 

@@ -4,6 +4,7 @@ from warpfold.app.auth.models import sessions, tokens, users
 from warpfold.app.counters.models import counters, uncounted_jobs
 from warpfold.app.datasets.models import datasets
 from warpfold.app.jobs.models import events, idempotency_keys, jobs, workers
+from warpfold.app.lead.models import lead
 from warpfold.app.quotas.models import quota_holds, quotas
 from warpfold.app.results.models import measurements
 from warpfold.app.schema import metadata
@@ -15,6 +16,7 @@ __all__ = [
     "events",
     "idempotency_keys",
     "jobs",
+    "lead",
     "measurements",
     "metadata",
     "quota_holds",

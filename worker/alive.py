@@ -12,12 +12,12 @@ from typing import Annotated
 
 import httpx
 import typer
-from sqlalchemy import Connection, func, select, text
+from sqlalchemy import Connection, select
 
 from warpfold.app.config import Settings, load_settings
 from warpfold.app.db import DATABASE_LOST, BlockingDatabase
-from warpfold.app.jobs.models import workers
-from warpfold.worker.leadership import KEY
+from warpfold.app.jobs.models import lives, workers
+from warpfold.app.lead.repository import somebody_leads
 
 _WITHIN_S = 3.0
 
@@ -38,7 +38,8 @@ def alive(
     part: Annotated[Part, typer.Argument(help="Which part of the service.")],
     url: Annotated[str, typer.Option(help="Where the api listens.")] = "http://127.0.0.1:8080",
 ) -> None:
-    """Exit with 0 if the api here answers, some dispatcher leads, or a worker of this host beats; with 1 if not."""
+    """Exit with 0 if the api here answers, some dispatcher leads (a hung one does not), or a worker of this host beats;
+    with 1 if not."""
     trouble = _trouble_of_api(url) if part is Part.API else _trouble_in_database(load_settings(), part)
     if trouble:
         typer.echo(f"warpfold alive: {trouble}", err=True)
@@ -60,7 +61,7 @@ def _trouble_in_database(settings: Settings, part: Part) -> str | None:
     database = BlockingDatabase(settings.database_url, application="warpfold-alive")
     try:
         if part is Part.DISPATCHER:
-            return None if database.step(_somebody_leads) else "no dispatcher leads"
+            return None if database.step(somebody_leads) else "no dispatcher leads"
         host = socket.gethostname()[:64]
         return None if database.step(_beats, host) else f"no worker of {host} has reported in time"
     except DATABASE_LOST:
@@ -69,17 +70,8 @@ def _trouble_in_database(settings: Settings, part: Part) -> str | None:
         database.close()
 
 
-def _somebody_leads(connection: Connection) -> bool:
-    # The halves of the lock's number are shown as two; ours fits into the lower one.
-    held = text(
-        "select exists (select from pg_locks join pg_database on pg_database.oid = database"
-        " where locktype = 'advisory' and objid = :key and classid = 0 and granted and datname = current_database())"
-    )
-    return bool(connection.execute(held, {"key": KEY}).scalar_one())
-
-
 def _beats(connection: Connection, host: str) -> bool:
-    alive = select(workers.c.id).where(workers.c.host == host, workers.c.expires_at > func.now())
+    alive = select(workers.c.id).where(workers.c.host == host, lives())
     return bool(connection.execute(select(alive.exists())).scalar_one())
 
 

@@ -6,6 +6,7 @@ again, and what is delivered twice is claimed once.
 
 import argparse
 import math
+import secrets
 import sys
 import time
 from collections import defaultdict
@@ -30,9 +31,11 @@ from warpfold.app.quotas.quota import Limits
 from warpfold.app.tracing.start import start_tracing
 from warpfold.app.tracing.tracing import NoTracing, Tracing
 from warpfold.worker.backoff import Backoff
-from warpfold.worker.leadership import Leadership
+from warpfold.worker.leadership import Leadership, LeadLost
 from warpfold.worker.queue import Mail, connect, rq_id
+from warpfold.worker.silence import Clock
 from warpfold.worker.stop import Stop
+from warpfold.worker.watch import Watch
 from warpfold.worker.webhooks.sender import Sender
 
 log: FilteringBoundLogger = structlog.get_logger()
@@ -44,7 +47,10 @@ _TIDY_AT_MOST = 1000  # rows a transaction
 
 
 class Dispatcher:
-    """The loop of the leader. Other dispatchers stand by, and one of them takes over when its session ends."""
+    """The loop of the leader. Other dispatchers stand by, and one of them takes over when it ends or falls silent.
+
+    `clock` is what losses and delays are judged by.
+    """
 
     def __init__(
         self,
@@ -53,6 +59,8 @@ class Dispatcher:
         mail: Mail,
         stop: Stop,
         tracing: Tracing | None = None,
+        *,
+        clock: Clock = time.monotonic,
     ) -> None:
         self._settings = settings
         self._tracing = tracing or NoTracing()
@@ -60,10 +68,10 @@ class Dispatcher:
         self._mail = mail
         self._stop = stop
         self._grace_s = max(1.0, 4 * settings.dispatch_interval_s)  # within which a message counts as on its way
+        self._clock = clock
+        self._watch = Watch(settings, database, clock)
         self._redis = Backoff()
         self._redis_again = 0.0
-        self._quiet_until = 0.0
-        self._serving_since = time.monotonic()
         self._next_tidy = 0.0
         self._next_holds = 0.0
         self._limits = Limits.of(settings)
@@ -74,31 +82,40 @@ class Dispatcher:
         postgres = Backoff()
         while not self._stop.requested:
             try:
-                with Leadership(self._settings.database_url) as session:
+                with Leadership(
+                    self._settings.database_url, self._database.application, self._settings.lead_s
+                ) as session:
                     postgres.reset()
                     self._stand_by(session)
                     self._lead(session)
+            except LeadLost:
+                log.warning("another dispatcher has taken the lead")
             except (psycopg.OperationalError, *DATABASE_LOST) as error:
                 if not postgres.failing:
-                    log.warning("Postgres is lost", error=str(error).strip())
-                # Nobody could renew anything meanwhile: workers get the time to, before they count as lost.
-                self._quiet_until = time.monotonic() + self._settings.lease_s
+                    log.warning("Postgres is lost, or the lead", error=str(error).strip())
                 self._stop.wait(postgres.next())
 
     def _stand_by(self, session: Leadership) -> None:
         if not session.won():
             log.info("standing by: another dispatcher leads")
-            while not self._stop.wait(self._settings.dispatch_interval_s) and not session.won():
+            pause_s = min(self._settings.dispatch_interval_s, self._settings.lead_s / 10)
+            while not self._stop.wait(pause_s) and not session.won():
                 pass
 
     def _lead(self, session: Leadership) -> None:
+        if self._stop.requested:
+            return
         log.info("leading")
+        self._watch = Watch(self._settings, self._database, self._clock)
         next_round = 0.0
         while not self._stop.requested:
+            session.renew()
             if time.monotonic() >= next_round:
                 self.look_around()
                 next_round = time.monotonic() + self._settings.dispatch_interval_s
+                session.renew()
             self.deliver()
+            session.renew()
             self.settle()
             session.wait(next_round - time.monotonic(), self._stop)
 
@@ -113,13 +130,8 @@ class Dispatcher:
                     log.info("held by a quota", user=held.user_id, quota=held.quota, until=held.until.isoformat())
             while self._database.run(count_ended, _COUNT_AT_MOST) == _COUNT_AT_MOST:
                 pass
-        if now < self._quiet_until:
-            return
-        for job_id in self._database.run(outbox.take_back_expired, self._settings.max_losses):
-            log.warning("taken back: lease expired", job=str(job_id))
-        if now - self._serving_since >= self._settings.unavailable_after_s:
-            for job_id in self._database.run(outbox.fail_unservable, self._settings.unavailable_after_s):
-                log.warning("failed: no worker can take it", job=str(job_id))
+        self._watch.take_back_lost()
+        self._watch.fail_unservable()
         self._reconcile()
         if now >= self._next_tidy:
             self._next_tidy = now + _TIDY_EVERY_S
@@ -155,7 +167,7 @@ class Dispatcher:
 
     def _reconcile(self) -> None:
         """Make available again what was handed over a while ago and did not arrive."""
-        handed = self._database.step(outbox.handed_over, self._grace_s)
+        handed = self._watch.overdue(self._grace_s)
         if not handed:
             return
         slots = self._database.step(outbox.live_slots, self._settings.prefetch)
@@ -182,7 +194,7 @@ class Dispatcher:
         """Let idle slots have jobs that wait behind a long one elsewhere."""
         if idle == 0:
             return
-        stuck = self._database.step(outbox.stuck, self._grace_s, idle)
+        stuck = self._watch.stuck(self._grace_s, idle)
         if not stuck:
             return
         try:
@@ -262,7 +274,9 @@ def main() -> int:
     stop = Stop()
     stop.listen()
     # If Postgres crashes, a forgotten hand-over or recovery is simply due again: the letter in Redis stays valid.
-    database = BlockingDatabase(settings.database_url, application="warpfold-dispatcher", durable=False)
+    # The name is this process's alone: whoever takes the lead from it, should it hang, ends its sessions by that name.
+    name = f"warpfold-dispatcher {secrets.token_hex(4)}"
+    database = BlockingDatabase(settings.database_url, application=name, durable=False)
     mail = Mail(connect(settings.redis_url, answer_within_s=5.0))
     sender = Sender(settings)
     sender.start()

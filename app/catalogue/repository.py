@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, select
 
-from warpfold.app.jobs.models import workers
+from warpfold.app.jobs.models import lives, workers
 from warpfold.app.jobs.reading import Reading
 
 LOST = "lost"
@@ -50,7 +50,7 @@ _WORKERS = select(
     workers.c.started_at,
     workers.c.heartbeat_at,
     workers.c.draining,
-    (workers.c.expires_at > func.now()).label("alive"),
+    lives().label("alive"),
 ).order_by(workers.c.host, workers.c.slot)
 
 

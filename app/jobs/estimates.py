@@ -10,7 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Uuid, and_, bindparam, func, or_, select
 
-from warpfold.app.jobs.models import is_, jobs, waits, workers
+from warpfold.app.jobs.models import is_, jobs, lives, waits, workers
 from warpfold.app.jobs.states import Status
 from warpfold.app.quotas.quota import Hold
 
@@ -47,7 +47,7 @@ _SLOTS = (
     )
     .select_from(workers)
     .outerjoin(jobs, and_(jobs.c.slot == workers.c.id, is_(Status.RUNNING)))
-    .where(workers.c.expires_at > func.now(), workers.c.state.in_(("idle", "running")), ~workers.c.draining)
+    .where(lives(), workers.c.state.in_(("idle", "running")), ~workers.c.draining)
 )
 _mine = jobs.alias("mine")
 _AHEAD = (

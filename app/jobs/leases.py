@@ -26,7 +26,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from warpfold.app.channels import JOB
 from warpfold.app.jobs.changes import Change, wake_dispatcher
-from warpfold.app.jobs.models import is_, jobs, waits, workers
+from warpfold.app.jobs.models import is_, jobs, lives, waits, workers
 from warpfold.app.jobs.origin import UNKNOWN, Origin
 from warpfold.app.jobs.outbox import requeued_values, take_back
 from warpfold.app.jobs.reading import Reading
@@ -223,9 +223,9 @@ def put_back(connection: Connection, lease: Lease, why: str, points: Sequence[Me
     return bool(_PUT_BACK.run(connection, _guarded(lease), {"detail": why}))
 
 
-def lost(connection: Connection, lease: Lease, max_losses: int) -> None:
-    """The process that computed the attempt died: requeue it, or fail it after `max_losses` such ends."""
-    take_back(connection, _held(lease), max_losses, Loss.CHILD_DIED)
+def lost(connection: Connection, lease: Lease, max_losses: int, why: Loss = Loss.CHILD_DIED) -> None:
+    """The process that computed the attempt died or hung: requeue it, or fail it after `max_losses` such ends."""
+    take_back(connection, _held(lease), max_losses, why)
     wake_dispatcher(connection)
 
 
@@ -239,9 +239,7 @@ def take_back_from(connection: Connection, worker: str, max_losses: int) -> Sequ
 
 def live_pid(connection: Connection, worker: str) -> int | None:
     """The process that reported itself as `worker` and was not silent for too long since."""
-    return connection.execute(
-        select(workers.c.pid).where(workers.c.id == worker, workers.c.expires_at > func.now())
-    ).scalar_one_or_none()
+    return connection.execute(select(workers.c.pid).where(workers.c.id == worker, lives())).scalar_one_or_none()
 
 
 def report(

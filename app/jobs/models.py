@@ -144,6 +144,16 @@ def is_(status: Status, table: FromClause = jobs) -> ColumnElement[bool]:
     return table.c.status == literal_column(f"'{status.value}'", String)
 
 
+def lives(table: FromClause = workers) -> ColumnElement[bool]:
+    """Whether the worker has reported itself in time: now is within the time of its last report, either way.
+
+    A report from the future tells that the server's clock was set back, and is no sign of life. A worker that lives
+    reports itself within seconds, so after any step of the clock the answer is soon true again.
+    """
+    lasts = table.c.expires_at - table.c.heartbeat_at
+    return (table.c.expires_at > func.now()) & (table.c.heartbeat_at - lasts < func.now())
+
+
 NONE = "none"
 """What a preset `needs`: no slot, for its children run in its place."""
 

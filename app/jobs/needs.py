@@ -12,6 +12,9 @@ GANG = "gang"
 GANG_FIRST = "gang_first"
 GPU_FIRST = "gpu_first"
 
+KINDS = ("cpu", "cuda", GANG)
+"""The kinds of slots."""
+
 ORDERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {GANG_FIRST: ("gang", "cuda", "cpu"), GPU_FIRST: ("cuda", "cpu")}
 )

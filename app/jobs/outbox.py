@@ -11,6 +11,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Integer,
+    Row,
     String,
     Subquery,
     and_,
@@ -20,14 +21,15 @@ from sqlalchemy import (
     func,
     or_,
     select,
+    tuple_,
     update,
 )
 
 from warpfold.app.counters import repository as counters
 from warpfold.app.counters.repository import Name
 from warpfold.app.jobs.changes import change, durably
-from warpfold.app.jobs.models import NONE, idempotency_keys, is_, jobs, workers
-from warpfold.app.jobs.needs import ANY, GANG, ORDERS
+from warpfold.app.jobs.models import idempotency_keys, is_, jobs, lives, workers
+from warpfold.app.jobs.needs import GANG
 from warpfold.app.jobs.origin import UNKNOWN, Origin
 from warpfold.app.jobs.states import EventType, Loss, Reason, Status
 from warpfold.app.jobs.suitable import suits
@@ -60,6 +62,18 @@ class HandOver:
     origin: Origin = UNKNOWN
     waited: tuple[datetime, datetime] | None = None
     """From acceptance to this hand-over, if it has only just been made."""
+    at: datetime | None = None
+    """When it was made, if it was read back: a mark of this hand-over, by Postgres' clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A running attempt. `renewed_until` changes whenever its worker renews the lease: by Postgres' clock, so it may
+    serve as a mark, and not to tell the time."""
+
+    job_id: UUID
+    token: UUID
+    renewed_until: datetime
 
 
 def _dispatched() -> ColumnElement[bool]:
@@ -73,7 +87,7 @@ def _in_hand(by: Column[Any]) -> Subquery:
 
 
 _waits = and_(is_(Status.QUEUED), jobs.c.dispatched_at.is_(None))
-_open = and_(workers.c.expires_at > func.now(), workers.c.state.in_(("idle", "running")), ~workers.c.draining)
+_open = and_(lives(), workers.c.state.in_(("idle", "running")), ~workers.c.draining)
 _held = _in_hand(jobs.c.slot)
 # Nobody has room for more than a few, so there is no need to count all.
 _some_waiting = (
@@ -139,17 +153,19 @@ def hand_over_next(connection: Connection, slot: Slot, max_running: int = ANY_NU
     return HandOver(row.id, row.attempt, slot.worker, origin, (row.created_at, row.dispatched_at))
 
 
-def handed_over(connection: Connection, older_than_s: float) -> list[HandOver]:
-    """Jobs that were sent to a slot and have not been claimed for `older_than_s` seconds."""
-    rows = connection.execute(
-        select(jobs.c.id, jobs.c.attempt, jobs.c.slot, jobs.c.request_id).where(
-            _dispatched(), jobs.c.dispatched_at < func.now() - timedelta(seconds=older_than_s)
-        )
-    )
-    return [HandOver(row.id, row.attempt, row.slot, Origin(row.request_id)) for row in rows]
+_HANDED_OVER = select(jobs.c.id, jobs.c.attempt, jobs.c.slot, jobs.c.request_id, jobs.c.dispatched_at)
 
 
-def stuck(connection: Connection, older_than_s: float, at_most: int) -> list[HandOver]:
+def _read_back(row: Row[*tuple[Any, ...]]) -> HandOver:
+    return HandOver(row.id, row.attempt, row.slot, Origin(row.request_id), at=row.dispatched_at)
+
+
+def handed_over(connection: Connection) -> list[HandOver]:
+    """Jobs that were sent to a slot and have not been claimed: a few for each slot."""
+    return [_read_back(row) for row in connection.execute(_HANDED_OVER.where(_dispatched()))]
+
+
+def stuck(connection: Connection) -> list[HandOver]:
     """Jobs that wait behind a running one, although a live slot with nothing in hand could take them."""
     running, held = jobs.alias(), jobs.alias()
     in_hand = or_(is_(Status.RUNNING, held), and_(is_(Status.QUEUED, held), held.c.dispatched_at.is_not(None)))
@@ -164,12 +180,9 @@ def stuck(connection: Connection, older_than_s: float, at_most: int) -> list[Han
         .exists()
     )
     rows = connection.execute(
-        select(jobs.c.id, jobs.c.attempt, jobs.c.slot, jobs.c.request_id)
-        .where(_dispatched(), jobs.c.dispatched_at < func.now() - timedelta(seconds=older_than_s), behind, idle)
-        .order_by(jobs.c.priority.desc(), jobs.c.seq)
-        .limit(at_most)
+        _HANDED_OVER.where(_dispatched(), behind, idle).order_by(jobs.c.priority.desc(), jobs.c.seq)
     )
-    return [HandOver(row.id, row.attempt, row.slot, Origin(row.request_id)) for row in rows]
+    return [_read_back(row) for row in rows]
 
 
 def withdraw(connection: Connection, lost: Collection[HandOver]) -> int:
@@ -183,13 +196,29 @@ def withdraw(connection: Connection, lost: Collection[HandOver]) -> int:
     ).rowcount
 
 
-def take_back_expired(connection: Connection, max_losses: int) -> Sequence[UUID]:
-    """End every running attempt whose lease expired: requeue it, or fail it after `max_losses` lost workers."""
-    return take_back(connection, jobs.c.lease_expires_at < func.now(), max_losses, Loss.LEASE_EXPIRED)
+def running_attempts(connection: Connection) -> list[Running]:
+    """Every running attempt: one for each slot at most."""
+    held = select(jobs.c.id, jobs.c.lease_token, jobs.c.lease_expires_at).where(
+        is_(Status.RUNNING), jobs.c.lease_token.is_not(None)
+    )
+    return [Running(*row) for row in connection.execute(held)]
+
+
+def take_back_silent(
+    connection: Connection, silent: Collection[Running], max_losses: int, why: Loss = Loss.LEASE_EXPIRED
+) -> Sequence[UUID]:
+    """End the attempts whose workers fell silent: requeue them, or fail them after `max_losses` lost workers.
+
+    An attempt whose lease was renewed since it was found silent is left alone.
+    """
+    mark = tuple_(jobs.c.id, jobs.c.lease_token, jobs.c.lease_expires_at)
+    still = mark.in_([(one.job_id, one.token, one.renewed_until) for one in silent])
+    return take_back(connection, still, max_losses, why)
 
 
 def take_back(connection: Connection, which: ColumnElement[bool], max_losses: int, why: Loss) -> Sequence[UUID]:
     """End the running attempts that match `which` as lost. Returns the ids of the jobs."""
+    losses = jobs.c.losses + (1 if why.counts else 0)
     # Locked before anything is decided: a cancel that is asked for meanwhile waits, and finds what became of the job.
     matching = select(jobs.c.id).where(is_(Status.RUNNING), which).order_by(jobs.c.id)
     lost = connection.execute(matching.with_for_update(key_share=True)).scalars().all()
@@ -209,12 +238,12 @@ def take_back(connection: Connection, which: ColumnElement[bool], max_losses: in
     change(
         connection,
         update(jobs)
-        .where(running, jobs.c.losses + 1 >= max_losses)
+        .where(running, losses >= max_losses)
         .values(
             status=Status.FAILED,
             reason=Reason.WORKER_LOST,
             error=f"The worker was lost {max_losses} times while running this job; the last time {why}.",
-            losses=jobs.c.losses + 1,
+            losses=losses,
             finished_at=func.now(),
             **ended,
         ),
@@ -223,7 +252,7 @@ def take_back(connection: Connection, which: ColumnElement[bool], max_losses: in
     )
     change(
         connection,
-        update(jobs).where(running).values(losses=jobs.c.losses + 1, **requeued_values()),
+        update(jobs).where(running).values(losses=losses, **requeued_values()),
         EventType.REQUEUED,
         {"detail": why.value},
     )
@@ -248,21 +277,23 @@ def requeued_values() -> dict[str, object]:
     }
 
 
-def fail_unservable(connection: Connection, after_s: float) -> Sequence[UUID]:
-    """Fail jobs that have waited `after_s` seconds while no worker that could take them was seen for as long. The jobs
-    of a preset, which does without those that nothing here can run, do not wait first."""
-    since = func.now() - timedelta(seconds=after_s)
-    offered = select(workers.c.backend).where(workers.c.expires_at > since)
+def offered(connection: Connection) -> frozenset[str]:
+    """The kinds of slots that a live worker serves."""
+    return frozenset(connection.execute(select(workers.c.backend).where(lives()).distinct()).scalars())
+
+
+def fail_unservable(connection: Connection, kinds: Collection[str], after_s: float) -> Sequence[UUID]:
+    """Fail jobs that have waited `after_s` seconds for a slot of one of `kinds`, which no worker has served so long. The
+    jobs of a preset, which does without those that nothing here can run, do not wait first."""
     preset = jobs.alias("preset")
     of_preset = select(preset.c.id).where(preset.c.id == jobs.c.parent_id, preset.c.kind == "preset").exists()
-    waited = or_(jobs.c.created_at < since, of_preset)
+    waited = or_(jobs.c.created_at < func.now() - timedelta(seconds=after_s), of_preset)
     rows = change(
         connection,
         update(jobs)
         .where(
             is_(Status.QUEUED),
-            jobs.c.needs.not_in((ANY, NONE, *ORDERS)),
-            jobs.c.needs.not_in(offered),
+            jobs.c.needs.in_(kinds),
             waited,
         )
         .values(

@@ -40,8 +40,16 @@ class Loss(StrEnum):
     """How an attempt was lost, in the words of the job's history."""
 
     LEASE_EXPIRED = "its worker fell silent"
+    INTERRUPTED = "its worker fell silent while Postgres or the dispatcher stood still"
     WORKER_DIED = "its worker process died"
     CHILD_DIED = "its process died"
+    CHILD_SILENT = "its process fell silent"
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is one of the few losses after which a job fails. The worker need not be at fault where
+        nobody could hear it."""
+        return self is not Loss.INTERRUPTED
 
 
 class EventType(StrEnum):

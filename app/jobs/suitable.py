@@ -1,8 +1,8 @@
 """SQL of which slots can run a job: `app.jobs.needs` says what its words mean."""
 
-from sqlalchemy import ColumnElement, and_, case, func, or_, select
+from sqlalchemy import ColumnElement, and_, case, or_, select
 
-from warpfold.app.jobs.models import jobs, workers
+from warpfold.app.jobs.models import jobs, lives, workers
 from warpfold.app.jobs.needs import ANY, GANG, ORDERS
 
 
@@ -18,7 +18,7 @@ def _best(order: tuple[str, ...]) -> ColumnElement[str]:
     rank = case({backend: place for place, backend in enumerate(order)}, value=live.c.backend)
     return (
         select(live.c.backend)
-        .where(live.c.expires_at > func.now(), live.c.state != "stopped", ~live.c.draining, live.c.backend.in_(order))
+        .where(lives(live), live.c.state != "stopped", ~live.c.draining, live.c.backend.in_(order))
         .order_by(rank)
         .limit(1)
         .scalar_subquery()

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, select
 
-from warpfold.app.jobs.models import workers
+from warpfold.app.jobs.models import lives, workers
 from warpfold.app.jobs.reading import Reading
 
 _READINGS = (
     select(workers.c.host, workers.c.slot, workers.c.device, workers.c.reading)
-    .where(workers.c.expires_at > func.now(), workers.c.reading.is_not(None))
+    .where(lives(), workers.c.reading.is_not(None))
     .order_by(workers.c.host, workers.c.slot)
 )
 

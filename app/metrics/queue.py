@@ -1,4 +1,4 @@
-"""The queue, the jobs on record, workers, quotas and webhooks at a moment."""
+"""The queue, the jobs on record, workers, quotas, webhooks and the lead at a moment."""
 
 from collections.abc import Iterator
 
@@ -32,3 +32,4 @@ def queue_families(queue: QueueState) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "warpfold_webhooks_due", "Messages of ended jobs that are not delivered", value=queue.webhooks_due
     )
+    yield GaugeMetricFamily("warpfold_dispatcher_leads", "1 if a dispatcher leads, 0 if none does", value=queue.led)

@@ -22,7 +22,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from warpfold.app.auth.models import users
-from warpfold.app.jobs.models import jobs, waits, workers
+from warpfold.app.jobs.models import jobs, lives, waits, workers
 from warpfold.app.quotas.models import quota_holds, quotas
 from warpfold.app.quotas.quota import Limits, QuotaName
 from warpfold.app.quotas.repository import MIDNIGHT, gpu_seconds, in_hand
@@ -101,11 +101,7 @@ def kept_from_gpus() -> ColumnElement[bool]:
     )
 
 
-_cpu_takes = (
-    select(workers.c.id)
-    .where(workers.c.backend == "cpu", workers.c.expires_at > func.now(), ~workers.c.draining)
-    .exists()
-)
+_cpu_takes = select(workers.c.id).where(workers.c.backend == "cpu", lives(), ~workers.c.draining).exists()
 holding = (
     select(quota_holds.c.quota, quota_holds.c.limit, quota_holds.c.until)
     .where(

@@ -1,12 +1,19 @@
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 
 import httpx
 import pytest
+from sqlalchemy import Connection, update
 
 from tests.app.api import WORKER, Api, running_api
 from tests.servers import Servers
 from warpfold.app.config import Settings
 from warpfold.app.jobs import leases
+from warpfold.app.jobs.models import workers
+from warpfold.app.lead.models import lead
+from warpfold.worker.leadership import Leadership
 
 
 @pytest.fixture
@@ -27,31 +34,75 @@ def report(api: Api, state: str, lease_s: float = 60.0) -> None:
     api.database.run(leases.report, WORKER, state, None, lease_s)
 
 
+@contextmanager
+def leading(api: Api, lasts_s: float = 60.0) -> Iterator[Leadership]:
+    with Leadership(api.settings.database_url, "test dispatcher", lasts_s) as session:
+        assert session.won()
+        yield session
+
+
+def _set_back(connection: Connection, seconds: float) -> None:
+    """As if the server's clock had been set back: what it wrote lies in the future."""
+    ahead = timedelta(seconds=seconds)
+    connection.execute(update(lead).values(renewed_at=lead.c.renewed_at + ahead))
+    connection.execute(
+        update(workers).values(heartbeat_at=workers.c.heartbeat_at + ahead, expires_at=workers.c.expires_at + ahead)
+    )
+
+
 def test_an_api_is_alive_whatever_else_is(fragile: Api, servers: Servers) -> None:
     servers.postgres.stop()
     servers.redis.stop()
     assert httpx.get(f"{fragile.url}/healthz").json() == {"status": "ok"}
 
 
-def test_it_is_ready_with_postgres_redis_and_a_live_worker(api: Api) -> None:
+def test_it_is_ready_with_postgres_redis_a_live_worker_and_a_leader(api: Api) -> None:
     report(api, "idle")
-    response = httpx.get(f"{api.url}/readyz")
-    assert (response.status_code, response.json()) == (200, {"postgres": "ok", "redis": "ok", "workers": 1})
+    with leading(api):
+        response = httpx.get(f"{api.url}/readyz")
+    assert (response.status_code, response.json()) == (
+        200,
+        {"postgres": "ok", "redis": "ok", "workers": 1, "dispatcher": "leads"},
+    )
+
+
+def test_it_is_not_ready_where_nobody_leads_or_the_leader_hangs(api: Api) -> None:
+    report(api, "idle")
+    nobody = {"postgres": "ok", "redis": "ok", "workers": 1, "dispatcher": "none leads"}
+    assert checks(api) == nobody
+    with leading(api, lasts_s=0.01) as session:
+        time.sleep(0.02)
+        assert checks(api) == nobody, "it has not renewed its lead"
+        assert httpx.get(f"{api.url}/readyz").json()["detail"] == "Not ready: dispatcher."
+        session.close()
+
+
+@pytest.mark.parametrize("seconds", [600.0, -600.0])
+def test_after_a_step_of_the_servers_clock_nobody_is_believed_who_has_not_reported_again(
+    api: Api, seconds: float
+) -> None:
+    report(api, "idle")
+    with leading(api):
+        api.database.run(_set_back, seconds)
+        assert checks(api) == {"postgres": "ok", "redis": "ok", "workers": 0, "dispatcher": "none leads"}
+        report(api, "idle")
+        assert checks(api)["workers"] == 1
 
 
 @pytest.mark.parametrize(("state", "lease_s"), [("starting", 60.0), ("stopped", 60.0), ("idle", -1.0)])
 def test_a_worker_that_could_take_nothing_does_not_count(api: Api, state: str, lease_s: float) -> None:
     report(api, state, lease_s)
-    assert checks(api) == {"postgres": "ok", "redis": "ok", "workers": 0}
+    assert checks(api)["workers"] == 0
 
 
 def test_it_is_not_ready_without_redis(fragile: Api, servers: Servers) -> None:
     report(fragile, "idle")
     servers.redis.stop()
-    assert checks(fragile) == {"postgres": "ok", "redis": "unreachable", "workers": 1}
+    with leading(fragile):
+        assert checks(fragile) == {"postgres": "ok", "redis": "unreachable", "workers": 1, "dispatcher": "leads"}
 
 
 def test_it_is_not_ready_without_postgres(fragile: Api, servers: Servers) -> None:
     report(fragile, "idle")
     servers.postgres.stop()
-    assert checks(fragile) == {"postgres": "unreachable", "redis": "ok", "workers": 0}
+    assert checks(fragile) == {"postgres": "unreachable", "redis": "ok", "workers": 0, "dispatcher": "unknown"}

@@ -1,6 +1,7 @@
 """The service's processes under a supervisor of the tests' own: what dies is started again at once."""
 
 import os
+import signal
 import subprocess
 import tempfile
 import threading
@@ -36,6 +37,16 @@ class Fleet:
         with self._lock:
             self._running[name].kill()
 
+    def stop(self, name: str) -> None:
+        """SIGSTOP: it is there, and does nothing."""
+        with self._lock:
+            self._running[name].send_signal(signal.SIGSTOP)
+
+    def wake(self, name: str) -> None:
+        """SIGCONT."""
+        with self._lock:
+            self._running[name].send_signal(signal.SIGCONT)
+
     def child(self, name: str) -> psutil.Process:
         """A worker's computing child, once there is one."""
         give_up = time.monotonic() + 60
@@ -63,6 +74,8 @@ class Fleet:
             self._start(name)
 
     def end(self) -> None:
+        for process in self._running.values():
+            process.send_signal(signal.SIGCONT)  # what is stopped hears no SIGTERM
         processes.end(list(self._running.values()))
 
     def _start(self, name: str) -> None:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Text, cast, func, insert, select, update
 
 from warpfold.app.auth.models import users
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import history, leases, repository
+from warpfold.app.jobs import history, leases, outbox, repository
 from warpfold.app.jobs.leases import WorkerInfo
 from warpfold.app.jobs.models import events, jobs
 from warpfold.app.jobs.repository import Job, NewJob
@@ -82,8 +82,11 @@ class Ledger:
     def cancel(self, job_id: UUID) -> None:
         self.database.run(repository.request_cancel, job_id)
 
-    def expire_lease(self, job_id: UUID) -> None:
-        self.set(job_id, lease_expires_at=func.now() - func.make_interval(0, 0, 0, 0, 0, 0, 1))
+    def lose(self, job_id: UUID, max_losses: int = 3) -> None:
+        """What the dispatcher does with a running job when its worker has fallen silent."""
+        running = self.database.run(outbox.running_attempts)
+        silent = [one for one in running if one.job_id == job_id]
+        assert self.database.run(outbox.take_back_silent, silent, max_losses) == [job_id]
 
     def age(self, job_id: UUID, seconds: float) -> None:
         """As if the job had been accepted, and handed over if it was, so much earlier."""

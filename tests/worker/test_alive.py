@@ -42,7 +42,7 @@ def test_an_api_that_answers_is_alive(settings: Settings) -> None:
 
 def test_a_dispatcher_is_alive_where_one_leads(settings: Settings) -> None:
     assert alive(settings, "dispatcher") == (1, "warpfold alive: no dispatcher leads\n")
-    with Leadership(settings.database_url) as session:
+    with Leadership(settings.database_url, "test dispatcher", 10.0) as session:
         assert session.won()
         assert alive(settings, "dispatcher") == (0, "")
 

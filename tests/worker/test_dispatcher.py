@@ -4,31 +4,48 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
 
 import psycopg
 import pytest
 from redis import Redis
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, text, update
 
+from tests.clock import HandClock
 from tests.worker.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.datasets.store import Store
-from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import leases
+from warpfold.app.db import BlockingDatabase, conninfo
+from warpfold.app.jobs import leases, outbox
 from warpfold.app.jobs.leases import Lease
+from warpfold.app.jobs.models import jobs
 from warpfold.app.jobs.states import Reason, Status
+from warpfold.app.lead.models import lead
 from warpfold.worker.dispatcher import Dispatcher, choose
-from warpfold.worker.leadership import Leadership
+from warpfold.worker.leadership import Leadership, LeadLost
 from warpfold.worker.queue import Mail, connect, rq_id
 from warpfold.worker.stop import Stop
 
 
 @pytest.fixture
-def dispatcher(settings: Settings, database: BlockingDatabase, redis: Redis, stop: Stop) -> Dispatcher:
-    """One to whom a message counts as on its way for twenty seconds, longer than a test takes between two steps."""
-    return Dispatcher(settings.model_copy(update={"dispatch_interval_s": 5.0}), database, Mail(redis), stop)
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+def dispatcher(
+    settings: Settings, database: BlockingDatabase, redis: Redis, stop: Stop, clock: HandClock
+) -> Dispatcher:
+    """One for whom time passes only as the test has it pass."""
+    return Dispatcher(settings, database, Mail(redis), stop, clock=clock)
+
+
+def look_for(dispatcher: Dispatcher, clock: HandClock, seconds: float) -> None:
+    """Have the dispatcher look around for so long."""
+    dispatcher.look_around()
+    clock.pass_slowly(seconds, dispatcher.look_around)
 
 
 def handed(database: BlockingDatabase, prefetch: int = 2) -> list[tuple[UUID, str]]:
@@ -179,42 +196,62 @@ def test_a_dispatcher_does_not_hammer_a_redis_that_is_away(
     assert taken_s >= 0.05 + 0.1 + 0.2
 
 
-def test_what_redis_forgot_is_sent_again(ledger: Ledger, dispatcher: Dispatcher, redis: Redis) -> None:
+def test_what_redis_forgot_is_sent_again(
+    ledger: Ledger, dispatcher: Dispatcher, redis: Redis, clock: HandClock
+) -> None:
     cpu, job_id = ledger.worker("cpu"), ledger.submit()
     dispatcher.deliver()
     redis.flushall()
     dispatcher.look_around()
     dispatcher.deliver()
     assert Mail(redis).waiting(cpu) == frozenset(), "too early to call it lost"
-    ledger.age(job_id, 60)
-    dispatcher.look_around()
+    look_for(dispatcher, clock, 3)
     dispatcher.deliver()
     assert Mail(redis).waiting(cpu) == {rq_id(job_id, 1)}
 
 
-def test_what_waits_in_its_queue_is_left_there(ledger: Ledger, dispatcher: Dispatcher, redis: Redis) -> None:
+@pytest.mark.parametrize("seconds", [600, -600])
+def test_a_step_of_the_servers_clock_does_not_change_when_it_is_sent_again(
+    ledger: Ledger, dispatcher: Dispatcher, redis: Redis, clock: HandClock, seconds: float
+) -> None:
     cpu, job_id = ledger.worker("cpu"), ledger.submit()
     dispatcher.deliver()
-    ledger.age(job_id, 60)
-    dispatcher.look_around()
+    ledger.age(job_id, seconds)  # of a clock that was set forward, or back
+    redis.flushall()
+    look_for(dispatcher, clock, 1)
+    dispatcher.deliver()
+    assert Mail(redis).waiting(cpu) == frozenset(), "too early to call it lost"
+    look_for(dispatcher, clock, 2)
+    dispatcher.deliver()
+    assert Mail(redis).waiting(cpu) == {rq_id(job_id, 1)}
+
+
+def test_what_waits_in_its_queue_is_left_there(
+    ledger: Ledger, dispatcher: Dispatcher, redis: Redis, clock: HandClock
+) -> None:
+    cpu = ledger.worker("cpu")
+    ledger.submit()
+    dispatcher.deliver()
+    look_for(dispatcher, clock, 60)
     dispatcher.deliver()
     assert redis.llen(f"rq:queue:{cpu}") == 1
 
 
-def test_jobs_of_a_worker_that_is_gone_go_to_another(ledger: Ledger, dispatcher: Dispatcher, redis: Redis) -> None:
+def test_jobs_of_a_worker_that_is_gone_go_to_another(
+    ledger: Ledger, dispatcher: Dispatcher, redis: Redis, clock: HandClock
+) -> None:
     gone, job_id = ledger.worker("cpu", host="there"), ledger.submit()
     dispatcher.deliver()
     ledger.worker("cpu", host="there", lease_s=0.0)
     here = ledger.worker("cpu")
-    ledger.age(job_id, 60)
-    dispatcher.look_around()
+    look_for(dispatcher, clock, 3)
     dispatcher.deliver()
     assert Mail(redis).waiting(here) == {rq_id(job_id, 1)}
     assert not redis.exists(f"rq:queue:{gone}")
 
 
 def test_an_idle_slot_gets_what_waits_behind_a_long_job_elsewhere(
-    ledger: Ledger, dispatcher: Dispatcher, database: BlockingDatabase, redis: Redis
+    ledger: Ledger, dispatcher: Dispatcher, database: BlockingDatabase, redis: Redis, clock: HandClock
 ) -> None:
     busy = ledger.worker("cuda:0")
     long, waiting = ledger.submit(needs="cuda"), ledger.submit()
@@ -224,64 +261,132 @@ def test_an_idle_slot_gets_what_waits_behind_a_long_job_elsewhere(
     idle = ledger.worker("cpu")
     dispatcher.deliver()
     assert ledger.column(waiting, "slot") == busy
-    ledger.age(waiting, 60)
-    dispatcher.look_around()
+    look_for(dispatcher, clock, 3)
     dispatcher.deliver()
     assert Mail(redis).waiting(idle) == {rq_id(waiting, 1)}
     assert rq_id(waiting, 1) not in Mail(redis).waiting(busy)
     assert ledger.column(only_there, "slot") == busy
 
 
-def test_a_silent_worker_loses_its_job(ledger: Ledger, dispatcher: Dispatcher, database: BlockingDatabase) -> None:
+def test_a_silent_worker_loses_its_job(
+    ledger: Ledger, dispatcher: Dispatcher, database: BlockingDatabase, clock: HandClock
+) -> None:
     cpu, job_id = ledger.worker("cpu"), ledger.submit()
     lease = claim(database, job_id, cpu)
-    dispatcher.look_around()
+    look_for(dispatcher, clock, 14.9)
     assert ledger.job(job_id).status is Status.RUNNING
-    ledger.expire_lease(job_id)
-    dispatcher.look_around()
+    look_for(dispatcher, clock, 0.2)
     job = ledger.job(job_id)
     assert (job.status, job.attempt) == (Status.QUEUED, 2)
     assert not database.run(leases.succeed, lease, {}, ()), "the old lease is worth nothing"
     assert ledger.history(job_id) == ["submitted", "started", "requeued"]
 
 
-def test_a_job_that_loses_its_worker_three_times_fails(
-    ledger: Ledger, dispatcher: Dispatcher, database: BlockingDatabase
+def test_a_worker_that_renews_its_lease_keeps_its_job(
+    ledger: Ledger, dispatcher: Dispatcher, database: BlockingDatabase, clock: HandClock
 ) -> None:
+    lease = claim(database, ledger.submit(), ledger.worker("cpu"))
+    for _ in range(5):
+        look_for(dispatcher, clock, 14)
+        assert database.run(leases.renew, lease, 15.0).held
+
+
+@pytest.mark.parametrize("seconds", [86_400, -86_400])
+def test_a_step_of_the_servers_clock_takes_no_job_from_a_worker_that_lives(
+    ledger: Ledger, dispatcher: Dispatcher, database: BlockingDatabase, clock: HandClock, seconds: float
+) -> None:
+    job_id = ledger.submit()
+    lease = claim(database, job_id, ledger.worker("cpu"))
+    look_for(dispatcher, clock, 10)
+    ledger.set(job_id, lease_expires_at=jobs.c.lease_expires_at + timedelta(seconds=seconds))
+    look_for(dispatcher, clock, 10)
+    assert database.run(leases.renew, lease, 15.0).held
+    look_for(dispatcher, clock, 16)
+    assert ledger.job(job_id).attempt == 2, "and one that does not live loses its job no later"
+
+
+def test_after_a_stall_workers_get_the_time_to_renew_their_leases(
+    ledger: Ledger, dispatcher: Dispatcher, database: BlockingDatabase, clock: HandClock
+) -> None:
+    """Of Postgres, or of the dispatcher: it cannot tell, and need not."""
+    job_id = ledger.submit()
+    lease = claim(database, job_id, ledger.worker("cpu"))
+    look_for(dispatcher, clock, 5)
+    clock.pass_over(3600)
+    look_for(dispatcher, clock, 6)
+    assert database.run(leases.renew, lease, 15.0).held
+
+
+def test_a_worker_that_stays_silent_after_a_stall_loses_its_job_which_does_not_count(
+    ledger: Ledger, dispatcher: Dispatcher, database: BlockingDatabase, clock: HandClock
+) -> None:
+    cpu, job_id = ledger.worker("cpu"), ledger.submit()
+    for attempt in (1, 2, 3, 4):
+        assert database.run(leases.claim, job_id, attempt, cpu, 60.0) is not None
+        look_for(dispatcher, clock, 1)
+        clock.pass_over(3600)
+        look_for(dispatcher, clock, 20)
+        assert (ledger.job(job_id).attempt, ledger.column(job_id, "losses")) == (attempt + 1, 0)
+
+
+def test_what_a_dispatcher_wants_to_take_back_after_it_was_stopped_is_left_to_who_renewed_it(
+    ledger: Ledger, database: BlockingDatabase
+) -> None:
+    job_id = ledger.submit()
+    lease = claim(database, job_id, ledger.worker("cpu"))
+    silent = database.run(outbox.running_attempts)
+    assert database.run(leases.renew, lease, 60.0).held
+    assert database.run(outbox.take_back_silent, silent, 3) == []
+    assert ledger.job(job_id).status is Status.RUNNING
+
+
+def test_a_hand_over_that_a_stopped_dispatcher_takes_for_lost_is_claimed_once_all_the_same(
+    ledger: Ledger, database: BlockingDatabase, redis: Redis, dispatcher: Dispatcher
+) -> None:
+    """It was stopped between its look and its deed. The next one has sent the job elsewhere meanwhile."""
+    first, job_id = ledger.worker("cpu"), ledger.submit()
+    stale = database.run(choose, 2)
+    database.run(outbox.withdraw, stale)
+    ledger.worker("cpu", state="stopped", lease_s=0.0)
+    second = ledger.worker("cpu", host="there")
+    dispatcher.deliver()
+    Mail(redis).send(stale)
+    database.run(outbox.withdraw, stale)
+    assert Mail(redis).waiting(first) == Mail(redis).waiting(second) == {rq_id(job_id, 1)}
+    claims = [database.run(leases.claim, job_id, 1, worker, 60.0) for worker in (first, second)]
+    assert [lease is not None for lease in claims] == [True, False]
+
+
+def test_a_job_that_loses_its_worker_three_times_fails(ledger: Ledger, database: BlockingDatabase) -> None:
     cpu, job_id = ledger.worker("cpu"), ledger.submit()
     for attempt in (1, 2, 3):
         assert database.run(leases.claim, job_id, attempt, cpu, 60.0) is not None
-        ledger.expire_lease(job_id)
-        dispatcher.look_around()
+        ledger.lose(job_id)
     job = ledger.job(job_id)
     assert (job.status, job.reason) == (Status.FAILED, Reason.WORKER_LOST)
     assert job.error is not None
     assert "3 times" in job.error
 
 
-def test_a_cancelled_job_of_a_lost_worker_is_not_run_again(
-    ledger: Ledger, dispatcher: Dispatcher, database: BlockingDatabase
-) -> None:
+def test_a_cancelled_job_of_a_lost_worker_is_not_run_again(ledger: Ledger, database: BlockingDatabase) -> None:
     cpu, job_id = ledger.worker("cpu"), ledger.submit()
     claim(database, job_id, cpu)
     ledger.cancel(job_id)
-    ledger.expire_lease(job_id)
-    dispatcher.look_around()
+    ledger.lose(job_id)
     assert ledger.job(job_id).status is Status.CANCELLED
 
 
 def test_a_job_that_no_worker_can_take_fails_in_the_end(
-    ledger: Ledger, settings: Settings, database: BlockingDatabase, redis: Redis, stop: Stop
+    ledger: Ledger, dispatcher: Dispatcher, clock: HandClock
 ) -> None:
+    """A step of the server's clock ages jobs, and makes them fail no earlier."""
     ledger.worker("cpu")
     on_gpu, on_any = ledger.submit(needs="cuda"), ledger.submit()
-    dispatcher = Dispatcher(settings, database, Mail(redis), stop)
     ledger.age(on_gpu, 1000)
     ledger.age(on_any, 1000)
-    dispatcher.look_around()
+    look_for(dispatcher, clock, 59)
     assert ledger.job(on_gpu).status is Status.QUEUED, "workers get time to start after the dispatcher"
-    dispatcher._serving_since -= 1000
-    dispatcher.look_around()
+    look_for(dispatcher, clock, 2)
     job = ledger.job(on_gpu)
     assert (job.status, job.reason, job.error) == (
         Status.FAILED,
@@ -291,15 +396,14 @@ def test_a_job_that_no_worker_can_take_fails_in_the_end(
     assert ledger.job(on_any).status is Status.QUEUED
 
 
-def test_a_worker_that_only_restarts_fails_no_job(
-    ledger: Ledger, settings: Settings, database: BlockingDatabase, redis: Redis, stop: Stop
-) -> None:
-    ledger.worker("cuda:0", state="stopped", lease_s=0.0)
+def test_a_worker_that_only_restarts_fails_no_job(ledger: Ledger, dispatcher: Dispatcher, clock: HandClock) -> None:
     job_id = ledger.submit(needs="cuda")
     ledger.age(job_id, 100)
-    dispatcher = Dispatcher(settings, database, Mail(redis), stop)
-    dispatcher._serving_since -= 100
-    dispatcher.look_around()
+    look_for(dispatcher, clock, 50)
+    ledger.worker("cuda:0")
+    look_for(dispatcher, clock, 20)
+    ledger.worker("cuda:0", state="stopped", lease_s=0.0)
+    look_for(dispatcher, clock, 50)
     assert ledger.job(job_id).status is Status.QUEUED
 
 
@@ -317,19 +421,81 @@ def test_old_jobs_are_removed_and_young_ones_stay(
 
 @pytest.fixture
 def leader(settings: Settings) -> Iterator[Leadership]:
-    with Leadership(settings.database_url) as session:
+    with Leadership(settings.database_url, "first dispatcher", 10.0) as session:
         assert session.won()
         yield session
 
 
+def until_won(session: Leadership) -> None:
+    give_up = time.monotonic() + 60
+    while not session.won():
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+
+
 def test_there_is_one_leader_and_the_next_takes_over(settings: Settings, leader: Leadership) -> None:
-    with Leadership(settings.database_url) as other:
+    with Leadership(settings.database_url, "second dispatcher", 10.0) as other:
         assert not other.won()
         leader.close()
-        give_up = time.monotonic() + 60
-        while not other.won():
-            assert time.monotonic() < give_up
-            time.sleep(0.01)
+        assert other.won(), "it was given back"
+
+
+def test_the_next_takes_over_at_once_when_the_leaders_session_ends(
+    settings: Settings, leader: Leadership, database: BlockingDatabase
+) -> None:
+    with Leadership(settings.database_url, "second dispatcher", 3600.0) as other:
+        assert not other.won()
+        database.run(_end_sessions, "first dispatcher")
+        until_won(other)
+
+
+def test_a_leader_that_renews_its_lead_keeps_it_and_a_silent_one_is_replaced(
+    settings: Settings, database: BlockingDatabase, clock: HandClock
+) -> None:
+    url = settings.database_url
+    with (
+        Leadership(url, "first dispatcher", 10.0, clock) as silent,
+        Leadership(url, "second dispatcher", 10.0, clock) as other,
+        psycopg.connect(conninfo(url), application_name="first dispatcher", autocommit=True) as working,
+    ):
+        assert silent.won()
+
+        def stand_by() -> None:
+            assert not other.won()
+
+        def lead_on() -> None:
+            silent.renew()
+            stand_by()
+
+        clock.pass_slowly(60, lead_on)
+        clock.pass_over(3600)  # all are stopped, or the server stalls
+        clock.pass_slowly(6, stand_by)
+        lead_on()
+        clock.pass_slowly(9.5, stand_by)
+        clock.pass_over(1)
+        working.execute("select 1")
+        until_won(other)
+        with pytest.raises(psycopg.OperationalError):
+            working.execute("select 1")
+        with pytest.raises(psycopg.OperationalError):
+            silent.renew()
+
+
+def test_a_leader_that_lost_its_lead_hears_so_before_its_next_piece_of_work(
+    settings: Settings, leader: Leadership, database: BlockingDatabase, clock: HandClock
+) -> None:
+    with Leadership(settings.database_url, "one dispatcher", 10.0, clock) as before:
+        leader.close()
+        assert before.won()
+        database.run(_pass_on)
+        before.renew()  # too early to ask
+        clock.pass_over(2)
+        with pytest.raises(LeadLost):
+            before.renew()
+
+
+def _pass_on(connection: Connection) -> None:
+    connection.execute(update(lead).values(epoch=lead.c.epoch + 1))
 
 
 def test_a_submitted_job_wakes_the_leader(leader: Leadership, ledger: Ledger, stop: Stop) -> None:
@@ -347,16 +513,13 @@ def test_a_stop_wakes_the_leader(leader: Leadership, stop: Stop) -> None:
     assert time.monotonic() - started < 30.0
 
 
-def _end_sessions(connection: Connection) -> None:
-    connection.execute(
-        text(
-            "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'warpfold-dispatcher%'"
-        )
-    )
+def _end_sessions(connection: Connection, holder: str) -> None:
+    end = text("select pg_terminate_backend(pid) from pg_stat_activity where application_name = :holder")
+    connection.execute(end, {"holder": holder})
 
 
 def test_a_leader_hears_that_its_session_ended(leader: Leadership, database: BlockingDatabase, stop: Stop) -> None:
-    database.run(_end_sessions)
+    database.run(_end_sessions, "first dispatcher")
     with pytest.raises(psycopg.OperationalError):
         _keep_waiting(leader, stop)
 

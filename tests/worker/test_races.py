@@ -67,9 +67,9 @@ def test_a_cancel_that_meets_a_job_on_its_way_back_to_the_queue_ends_it(
 def test_a_cancel_that_comes_while_a_lost_job_is_taken_back_ends_it(ledger: Ledger, other: BlockingDatabase) -> None:
     job_id = ledger.submit()
     claim(ledger, job_id)
-    ledger.expire_lease(job_id)
+    silent = ledger.database.run(outbox.running_attempts)
     with in_between(other, lambda: ledger.cancel(job_id)):
-        other.run(outbox.take_back_expired, 3)
+        other.run(outbox.take_back_silent, silent, 3)
     assert ledger.job(job_id).status is Status.CANCELLED
     assert ledger.history(job_id) == ["submitted", "started", "requeued", "cancelled"]
 
@@ -91,10 +91,9 @@ def test_an_end_that_the_dispatcher_wrote_outlasts_a_crash_of_postgres(servers: 
     ledger = Ledger(database)
     lost, unservable = ledger.submit(), ledger.submit(needs="cuda")
     claim(ledger, lost)
-    ledger.expire_lease(lost)
     ledger.age(unservable, 1000)
-    assert hasty.run(outbox.take_back_expired, 1) == [lost]
-    assert hasty.run(outbox.fail_unservable, 60.0) == [unservable]
+    assert hasty.run(outbox.take_back_silent, hasty.run(outbox.running_attempts), 1) == [lost]
+    assert hasty.run(outbox.fail_unservable, ["cuda"], 60.0) == [unservable]
     kill(servers.postgres)
     servers.postgres.start()
     assert {ledger.column(job_id, "status") for job_id in (lost, unservable)} == {"failed"}

@@ -153,7 +153,7 @@ def test_its_jobs_do_not_wait_for_a_slot_that_was_not_there_for_long(api: Api, h
     spec = {**THREE_VALUES, "backend": "cuda"}
     job = submit(http, children=[{"name": "gpu", "spec": spec}, {"name": "cpu", "spec": dict(THREE_VALUES)}])
     alone = api.submit(backend="cuda")
-    (failed,) = api.database.run(outbox.fail_unservable, 60.0)
+    (failed,) = api.database.run(outbox.fail_unservable, ["cuda"], 60.0)
     assert str(failed) == ids(job)[0]
     assert http.get(f"/v1/jobs/{alone}").json()["status"] == "queued"  # whose user asked for a GPU gets a minute
     api.finish(api.claim(ids(job)[1]))
@@ -265,7 +265,7 @@ def test_a_family_is_removed_together_when_the_time_of_the_preset_is_over(api: A
 def test_a_preset_that_nobody_can_serve_fails_by_its_children(api: Api, http: httpx.Client) -> None:
     spec = {**THREE_VALUES, "backend": "cuda"}
     job = submit(http, children=[{"name": "gpu", "spec": spec}])
-    assert [str(one) for one in api.database.run(outbox.fail_unservable, 0.0)] == ids(job)
+    assert [str(one) for one in api.database.run(outbox.fail_unservable, ["cuda"], 0.0)] == ids(job)
     settle(api)
     said = "1 of 1 jobs failed: gpu (unavailable: No worker with a GPU serves this queue)."
     assert look(http, job)["error"] == said

@@ -1,0 +1,1 @@
+"""Which dispatcher leads: a lease in Postgres that its holder renews."""

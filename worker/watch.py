@@ -1,0 +1,82 @@
+"""What the leader sees of the running and waiting jobs, and since when: what is overdue, and who is lost.
+
+All of it is judged by the leader's own clock, and only over time in which Postgres answered (`worker.silence`). A clock
+that steps, or a server that stalls, takes no job from a worker that lives.
+"""
+
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+import structlog
+from structlog.typing import FilteringBoundLogger
+
+from warpfold.app.config import Settings
+from warpfold.app.db import BlockingDatabase
+from warpfold.app.jobs import outbox
+from warpfold.app.jobs.needs import KINDS
+from warpfold.app.jobs.outbox import HandOver, Running
+from warpfold.app.jobs.states import Loss
+from warpfold.worker.silence import Clock, Silence
+
+log: FilteringBoundLogger = structlog.get_logger()
+
+_Delivery = tuple[UUID, int, str, datetime | None]
+_Attempt = tuple[UUID, UUID]
+
+
+class Watch:
+    """To be made anew by each new leader, who begins to look when it begins to lead."""
+
+    def __init__(self, settings: Settings, database: BlockingDatabase, clock: Clock = time.monotonic) -> None:
+        self._settings = settings
+        self._database = database
+        # Workers report themselves five times in the time of a lease.
+        longest_s = max(settings.lease_s / 5, 2 * settings.dispatch_interval_s)
+        self._workers = Silence[_Attempt](longest_s, clock)
+        self._letters = Silence[_Delivery](longest_s, clock)
+        self._kinds = Silence[str](longest_s, clock)
+
+    def take_back_lost(self) -> None:
+        """End the attempts whose workers have not renewed their leases for `lease_s`."""
+        running = self._database.step(outbox.running_attempts)
+        self._workers.look({(one.job_id, one.token): one.renewed_until for one in running})
+        silent = self._workers.lasting(self._settings.lease_s)
+        if not silent:
+            return
+        self._take_back([one for one in running if silent.get((one.job_id, one.token)) is False], Loss.LEASE_EXPIRED)
+        self._take_back([one for one in running if silent.get((one.job_id, one.token))], Loss.INTERRUPTED)
+
+    def fail_unservable(self) -> None:
+        """Fail the jobs that wait for a kind of slot that nobody has served for `unavailable_after_s`."""
+        after_s = self._settings.unavailable_after_s
+        offered = self._database.step(outbox.offered)
+        self._kinds.look({kind: None for kind in KINDS if kind not in offered})
+        missing = self._kinds.lasting(after_s)
+        if missing:
+            for job_id in self._database.run(outbox.fail_unservable, sorted(missing), after_s):
+                log.warning("failed: no worker can take it", job=str(job_id))
+
+    def overdue(self, within_s: float) -> list[HandOver]:
+        """The jobs that were handed over and have not been claimed for so long."""
+        handed = self._database.step(outbox.handed_over)
+        self._letters.look(dict.fromkeys(map(_delivery, handed)))
+        return self._old(handed, within_s)
+
+    def stuck(self, within_s: float, at_most: int) -> list[HandOver]:
+        """Those of them that wait behind a running job, although another slot is idle. To be asked after `overdue`."""
+        return self._old(self._database.step(outbox.stuck), within_s)[:at_most]
+
+    def _old(self, handed: Sequence[HandOver], within_s: float) -> list[HandOver]:
+        old = self._letters.lasting(within_s)
+        return [one for one in handed if _delivery(one) in old]
+
+    def _take_back(self, silent: list[Running], why: Loss) -> None:
+        if silent:
+            for job_id in self._database.run(outbox.take_back_silent, silent, self._settings.max_losses, why):
+                log.warning("taken back", job=str(job_id), why=why.value)
+
+
+def _delivery(one: HandOver) -> _Delivery:
+    return one.job_id, one.attempt, one.worker, one.at
