@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from warpfold.app.jobs.leases import Lease
 from warpfold.app.tracing.tracing import Span, Tracing
 from warpfold.worker.messages import Begun, Failure, Measured, Success
-from warpfold.worker.slot import Ending
+from warpfold.worker.slot import Ending, Hung
 
 
 @contextmanager
@@ -57,5 +57,7 @@ class AttemptSpan:
                 self._span.note(ending="success")
             case Failure(reason, error):
                 self._span.note(ending="failure", reason=reason.value, error=error)
+            case Hung():
+                self._span.note(ending="hung")
             case _:
                 self._span.note(ending=getattr(ending, "name", "died").lower())

@@ -56,7 +56,7 @@ def describe(slot_name: str) -> WorkerInfo:
 
 def _serve(settings: Settings, info: WorkerInfo, opener: Opener, stop: Stop) -> int:
     database = BlockingDatabase(settings.database_url, application=f"warpfold-{info.slot}")
-    slot = Slot(info.slot, opener, stop)
+    slot = Slot(info.slot, opener, stop, silent_s=settings.lease_s)
     tracing = start_tracing(settings, "worker", id=info.id, slot=info.slot)
     try:
         _take_over(database, settings, info, stop)

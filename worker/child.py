@@ -1,23 +1,28 @@
 """The child of a slot: opens the device once, then runs one request after another until its parent goes away."""
 
 import signal
+import socket
+import threading
 import time
-from multiprocessing.connection import Connection
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import structlog
 from structlog.contextvars import bound_contextvars
 from structlog.typing import FilteringBoundLogger
 
 from warpfold.app import logs
-from warpfold.worker.messages import Broken, Failure, News, Opener, Progress, Ready, Request, Success, Work
+from warpfold.worker.messages import Broken, Failure, News, Opener, Progress, Pulse, Ready, Request, Success, Work
+from warpfold.worker.pipe import ChildEnd, PipeClosed
 
 log: FilteringBoundLogger = structlog.get_logger()
 
 _PROGRESS_EVERY_S = 0.1
 
 
-def child_main(connection: Connection, opener: Opener, slot: str, parent: int) -> None:
-    """Body of the child. `parent` is the process id of whoever started it."""
+def child_main(end: socket.socket, opener: Opener, slot: str, parent: int, pulse_s: float) -> None:
+    """Body of the child. `parent` is the process id of whoever started it. While a job runs, the child says every
+    `pulse_s` seconds that it lives."""
     # here, because the parent imports this module and must stay small
     from warpfold.kernels.errors import KernelError
     from warpfold.kernels.lifeline import end_with
@@ -25,6 +30,7 @@ def child_main(connection: Connection, opener: Opener, slot: str, parent: int) -
     end_with(parent)  # elsewhere than on Linux the end of the pipe ends it, after the job that it runs
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal; the parent decides
     logs.configure(role="child", slot=slot)
+    connection = ChildEnd(end)
     try:
         work = opener()
     except Exception as error:
@@ -35,12 +41,31 @@ def child_main(connection: Connection, opener: Opener, slot: str, parent: int) -
     connection.send(Ready(work.device))
     while True:
         try:
-            request = connection.recv()
-        except EOFError:
+            request = connection.receive()
+        except PipeClosed:
             return
         facts = {"job": str(request.job_id), "attempt": request.attempt, "request_id": request.request_id}
         with bound_contextvars(**facts):
-            connection.send(_answer(work, request, _Teller(connection)))
+            with _beating(connection, pulse_s):
+                answer = _answer(work, request, _Teller(connection))
+            connection.send(answer)
+
+
+@contextmanager
+def _beating(connection: ChildEnd, every_s: float) -> Iterator[None]:
+    """Have a thread send a pulse every so often: a process that is stopped, or frozen, sends none."""
+    over = threading.Event()
+
+    def beat() -> None:
+        with suppress(OSError):  # the parent is gone, and so are we soon
+            while not over.wait(every_s):
+                connection.send(Pulse())
+
+    threading.Thread(target=beat, name="pulse", daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
 
 
 def _answer(work: Work, request: Request, tell: "_Teller") -> Success | Failure:
@@ -55,7 +80,7 @@ def _answer(work: Work, request: Request, tell: "_Teller") -> Success | Failure:
 class _Teller:
     """Sends news to the parent, of progress at most every 100 ms."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ChildEnd) -> None:
         self._connection = connection
         self._next = time.monotonic() + _PROGRESS_EVERY_S
 

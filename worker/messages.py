@@ -61,6 +61,11 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
+class Pulse:
+    """The child lives, though it has nothing to tell of the running job."""
+
+
+@dataclass(frozen=True, slots=True)
 class Success:
     """A result as JSON values, and what was measured on the way."""
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from warpfold.app.jobs.states import Reason
 from warpfold.app.results.measurement import Measurement
 from warpfold.worker.messages import Begun, Failure, Measured, Request
-from warpfold.worker.slot import Died, Ending
+from warpfold.worker.slot import Died, Ending, Hung
 
 
 class Points:
@@ -32,14 +32,14 @@ class Points:
     def rest(self, request: Request, ending: Ending) -> Request | None:
         """What is left for another child to do after this `ending`; None if the ending stands.
 
-        Only a benchmark's child that died, or is not to be trusted after a CUDA error, leaves something to do, and
-        only if it got at least one point further: this point, failed if it died of it, is not tried again.
+        Only a benchmark's child that died or hung, or is not to be trusted after a CUDA error, leaves something to do,
+        and only if it got at least one point further: this point, failed if it died of it, is not tried again.
         """
         match ending:
             case Died(exit_code):
-                if self._begun is not None:
-                    reason = f"the process that measured it died ({_how(exit_code)})"
-                    self._done.append(replace(self._begun, reason=reason))
+                self._give_up(f"the process that measured it died ({_how(exit_code)})")
+            case Hung(seconds):
+                self._give_up(f"the process that measured it hung for {seconds:g} s")
             case Failure(Reason.CUDA_ERROR, _, replace=True):
                 pass
             case _:
@@ -47,6 +47,10 @@ class Points:
         self._begun = None
         further = len(self._done) > len(request.done)
         return replace(request, done=tuple(self._done)) if further else None
+
+    def _give_up(self, reason: str) -> None:
+        if self._begun is not None:
+            self._done.append(replace(self._begun, reason=reason))
 
 
 def _how(exit_code: int | None) -> str:

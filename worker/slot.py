@@ -6,14 +6,28 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from multiprocessing import get_context
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
 
+import psutil
 import structlog
 from structlog.typing import FilteringBoundLogger
 
 from warpfold.worker.child import child_main
-from warpfold.worker.messages import Begun, Broken, Failure, Measured, News, Opener, Progress, Ready, Request, Success
+from warpfold.worker.messages import (
+    Begun,
+    Broken,
+    Failure,
+    Measured,
+    News,
+    Opener,
+    Progress,
+    Pulse,
+    Ready,
+    Request,
+    Success,
+)
+from warpfold.worker.pipe import ParentEnd, PipeClosed, pipe
 from warpfold.worker.stop import GaveUp, Stop, StopRequested
 
 log: FilteringBoundLogger = structlog.get_logger()
@@ -47,7 +61,15 @@ class Died:
     exit_code: int | None
 
 
-Ending = Success | Failure | Halt | Died
+@dataclass(frozen=True, slots=True)
+class Hung:
+    """The child neither answered nor used its processor for so long in the middle of a job: it is stopped, or as good
+    as stopped."""
+
+    seconds: float
+
+
+Ending = Success | Failure | Halt | Died | Hung
 Beat = Callable[[Progress | None], Verdict]
 Keep = Callable[[Begun | Measured], None]
 
@@ -66,7 +88,7 @@ def _keep_nothing(news: Begun | Measured) -> None:
 @dataclass(frozen=True, slots=True)
 class _Child:
     process: SpawnProcess
-    connection: Connection
+    pipe: ParentEnd
     device: Mapping[str, object]
 
 
@@ -78,13 +100,23 @@ class Slot:
     """
 
     def __init__(
-        self, name: str, opener: Opener, stop: Stop, *, start_within_s: float = 120.0, grace_s: float = 2.0
+        self,
+        name: str,
+        opener: Opener,
+        stop: Stop,
+        *,
+        start_within_s: float = 120.0,
+        grace_s: float = 2.0,
+        silent_s: float = 15.0,
     ) -> None:
+        """A child that says nothing for `silent_s` in the middle of a job, and does nothing in the second half of that
+        time, is taken for hung."""
         self._name = name
         self._opener = opener
         self._stop = stop
         self._start_within_s = start_within_s
         self._grace_s = grace_s
+        self._silent_s = silent_s
         self._child: _Child | None = None
 
     @property
@@ -100,6 +132,9 @@ class Slot:
         """
         if self._child is not None and wait([self._child.process.sentinel], 0):
             log.warning("child died while idle", exit_code=self._died(self._child).exit_code)
+            self.close()
+        if self._child is not None and _is_stopped(self._child.process):
+            log.warning("child was stopped while idle", pid=self.pid)
             self.close()
         if self._child is None:
             self._child = self._start(give_up)
@@ -126,7 +161,7 @@ class Slot:
         """End the child."""
         if self._child is not None:
             self._end(self._child.process)
-            self._child.connection.close()
+            self._child.pipe.close()
             self._child = None
 
     def _watch(self, request: Request, timeout_s: float, beat_s: float, beat: Beat, keep: Keep) -> Ending:
@@ -135,8 +170,9 @@ class Slot:
         deadline = time.monotonic() + timeout_s
         next_beat = time.monotonic() + beat_s
         progress: Progress | None = None
+        quiet = _Quiet(child.process, self._silent_s)
         try:
-            child.connection.send(request)
+            child.pipe.send(request)
         except OSError:
             return self._died(child)
         while (now := time.monotonic()) < deadline:
@@ -145,20 +181,27 @@ class Slot:
                 if verdict is not Verdict.GO_ON:
                     return Halt.CANCELLED if verdict is Verdict.CANCEL else Halt.ABANDONED
                 progress, next_beat = None, time.monotonic() + beat_s
-            heard = self._listen(child, min(deadline, next_beat) - now)
+            listening_s = max(0.0, min(deadline, next_beat) - now)
+            heard = self._listen(child, listening_s)
+            # However long it took: if we were stopped meanwhile, the child may not have been.
+            quiet.note(heard is not None, min(listening_s, time.monotonic() - now))
             if isinstance(heard, Progress):
                 progress = heard
             elif isinstance(heard, Begun | Measured):
                 keep(heard)
-            elif heard is not None:
+            elif heard is not None and not isinstance(heard, Pulse):
                 return heard
+            elif quiet.too_long:
+                return Hung(self._silent_s)
         return Halt.TIMEOUT
 
     def _start(self, give_up: Callable[[], bool]) -> _Child:
         context = get_context("spawn")
-        ours, theirs = context.Pipe()
+        ours, theirs = pipe()
         process = context.Process(
-            target=child_main, args=(theirs, self._opener, self._name, os.getpid()), name=f"warpfold-{self._name}"
+            target=child_main,
+            args=(theirs, self._opener, self._name, os.getpid(), self._silent_s / 10),
+            name=f"warpfold-{self._name}",
         )
         started = time.monotonic()
         process.start()
@@ -177,35 +220,40 @@ class Slot:
         log.info("child ready", pid=process.pid, seconds=round(time.monotonic() - started, 3))
         return _Child(process, ours, message.device)
 
-    def _first_word(self, connection: Connection, process: SpawnProcess, give_up: Callable[[], bool]) -> Ready | Broken:
+    def _first_word(self, ours: ParentEnd, process: SpawnProcess, give_up: Callable[[], bool]) -> Ready | Broken:
         stop, give_up_at = self._stop.fileno(), time.monotonic() + self._start_within_s
-        while not (found := wait([connection, process.sentinel, stop], _LOOK_EVERY_S)):
-            if give_up():
+        while True:
+            found = ours.wait(_LOOK_EVERY_S, process.sentinel, stop)
+            if ours.fileno() in found:
+                try:
+                    message: Ready | Broken | None = ours.receive()
+                except PipeClosed:
+                    break
+                if message is not None:
+                    return message
+            elif stop in found:
+                raise StopRequested
+            elif found:
+                break
+            elif give_up():
                 raise GaveUp
             if time.monotonic() >= give_up_at:
                 raise BrokenSlot(f"the device did not open within {self._start_within_s:g} s")
-        if connection in found:
-            try:
-                message: Ready | Broken = connection.recv()
-            except EOFError:
-                pass
-            else:
-                return message
-        elif stop in found:
-            raise StopRequested
         process.join(self._grace_s)  # its files are closed before its exit code is known
         raise BrokenSlot(f"the child ended with code {process.exitcode} before its device was open")
 
-    def _listen(self, child: _Child, seconds: float) -> News | Ending | None:
-        """What comes first: a message of the child, its death, a request to stop, or None when the time is over."""
+    def _listen(self, child: _Child, seconds: float) -> News | Pulse | Ending | None:
+        """What comes first: a message of the child, its death, a request to stop, or None when the time is over or a
+        part of a message came. A request that the child has not taken yet is sent on meanwhile."""
         sentinel, stop = child.process.sentinel, self._stop.fileno()
-        found = wait([child.connection, sentinel, stop], max(0.0, seconds))
-        if child.connection in found:  # first, for the last message of a dead child still counts
-            try:
-                message: News | Success | Failure = child.connection.recv()
-            except (EOFError, OSError):
-                return self._died(child)
-            return message
+        found = child.pipe.wait(seconds, sentinel, stop)
+        try:
+            child.pipe.flush()
+            if child.pipe.fileno() in found:  # first, for the last message of a dead child still counts
+                message: News | Pulse | Success | Failure | None = child.pipe.receive()
+                return Halt.STOPPING if message is None and stop in found else message
+        except (PipeClosed, OSError):
+            return self._died(child)
         if sentinel in found:
             return self._died(child)
         return Halt.STOPPING if stop in found else None
@@ -215,10 +263,56 @@ class Slot:
         return Died(child.process.exitcode)
 
     def _end(self, process: SpawnProcess) -> None:
-        """SIGTERM, and SIGKILL if it has no effect in time."""
-        if process.is_alive():
+        """SIGTERM, and SIGKILL if it has no effect in time, or cannot have one."""
+        if process.is_alive() and not _is_stopped(process):
             process.terminate()
             process.join(self._grace_s)
         if process.is_alive():
             process.kill()
             process.join(self._grace_s)
+
+
+class _Quiet:
+    """How long a child has said nothing while we listened, and whether it did anything in the later half of that."""
+
+    def __init__(self, process: SpawnProcess, allowed_s: float) -> None:
+        self._process = process
+        self._allowed_s = allowed_s
+        self._quiet_s = 0.0
+        self._used_by_half: float | None = None
+
+    def note(self, heard: bool, seconds: float) -> None:
+        """We listened for so long, and heard something or nothing."""
+        if heard:
+            self._quiet_s, self._used_by_half = 0.0, None
+            return
+        self._quiet_s += seconds
+        if self._used_by_half is None and self._quiet_s >= self._allowed_s / 2:
+            self._used_by_half = _cpu_s(self._process)
+
+    @property
+    def too_long(self) -> bool:
+        """Whether it has. One that computes, and whose pulse cannot be heard for it, gets half of the time again."""
+        if self._quiet_s < self._allowed_s:
+            return False
+        used = _cpu_s(self._process)
+        if used == self._used_by_half:
+            return True
+        self._quiet_s, self._used_by_half = self._allowed_s / 2, used
+        return False
+
+
+def _cpu_s(process: SpawnProcess) -> float:
+    """What the process and its threads have had of the processor, in seconds; 0 if it is gone."""
+    try:
+        times = psutil.Process(process.pid).cpu_times()
+    except psutil.Error:
+        return 0.0
+    return float(times.user + times.system)
+
+
+def _is_stopped(process: SpawnProcess) -> bool:
+    try:
+        return bool(psutil.Process(process.pid).status() == psutil.STATUS_STOPPED)
+    except psutil.Error:
+        return False

@@ -17,7 +17,7 @@ from warpfold.app.config import Settings
 from warpfold.app.db import DATABASE_LOST, BlockingDatabase
 from warpfold.app.jobs import leases
 from warpfold.app.jobs.leases import Lease
-from warpfold.app.jobs.states import Reason
+from warpfold.app.jobs.states import Loss, Reason
 from warpfold.app.results.measurement import Measurement
 from warpfold.app.tracing.tracing import NoTracing, Tracing
 from warpfold.worker.attempt_span import AttemptSpan, attempt_span
@@ -25,7 +25,7 @@ from warpfold.worker.gpu_lock import GpuTurn
 from warpfold.worker.incidents import incident
 from warpfold.worker.messages import Begun, Failure, Measured, Progress, Request, Success
 from warpfold.worker.points import Points
-from warpfold.worker.slot import Died, Ending, Halt, Slot, Verdict
+from warpfold.worker.slot import Died, Ending, Halt, Hung, Slot, Verdict
 from warpfold.worker.stop import GaveUp, Stop, StopRequested
 
 log: FilteringBoundLogger = structlog.get_logger()
@@ -133,6 +133,9 @@ def _store(place: Place, lease: Lease, ending: Ending, measured: Sequence[Measur
             sentence = "The file was cut short while it was read."
             _patiently(place, leases.fail, lease, Reason.INVALID_INPUT, sentence)
             log.warning("bus error")
+        case Hung(seconds):
+            _patiently(place, leases.lost, lease, losses, Loss.CHILD_SILENT)
+            log.error("child hung", seconds=seconds)
         case Died(exit_code):
             _patiently(place, leases.lost, lease, losses)
             log.error("child died", exit_code=exit_code)

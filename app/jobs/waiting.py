@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, select
 
-from warpfold.app.jobs.models import NONE, workers
+from warpfold.app.jobs.models import NONE, lives, workers
 from warpfold.app.jobs.needs import ANY, ORDERS
 
 
@@ -42,7 +42,7 @@ class Place:
 
 _PLACES = (
     select(workers.c.id, workers.c.backend, workers.c.state == "starting", workers.c.draining)
-    .where(workers.c.expires_at > func.now(), workers.c.state != "stopped")
+    .where(lives(), workers.c.state != "stopped")
     .order_by(workers.c.id)
 )
 _CALLED = {"cpu": "a CPU", "cuda": "a GPU", "gang": "all GPUs of a machine"}

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.drills.figures import Figures, wanted
 from tests.worker.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
@@ -13,6 +14,11 @@ from warpfold.app.db import BlockingDatabase
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
     return tmp_path / "log"
+
+
+@pytest.fixture
+def figures() -> Figures:
+    return wanted()
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """What a child can be told to do in tests: real work of real processes, without a device."""
 
+import ctypes
 import json
 import math
 import os
@@ -63,6 +64,20 @@ def _deafly_sleep(rest: str, tell: Tell) -> None:
     time.sleep(float(rest))
 
 
+def _compute(rest: str, tell: Tell) -> None:
+    """In one step of the interpreter, during which no other thread of the process can run."""
+    3 ** int(rest)
+
+
+def _stop(rest: str, tell: Tell) -> None:
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def _freeze(rest: str, tell: Tell) -> None:
+    """Wait in machine code that keeps the interpreter's lock."""
+    ctypes.PyDLL(None).sleep(int(rest))
+
+
 def _count(rest: str, tell: Tell) -> None:
     for step in range(int(rest)):
         tell(Progress(step, int(rest), "steps"))
@@ -93,6 +108,9 @@ _PARTS: dict[str, Callable[[str, Tell], None]] = {
     "say": _say,
     "sleep": _sleep,
     "deafly-sleep": _deafly_sleep,
+    "compute": _compute,
+    "stop": _stop,
+    "freeze": _freeze,
     "count": _count,
     "exit": _exit,
     "signal": _signal,

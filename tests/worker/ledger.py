@@ -105,6 +105,13 @@ class Ledger:
     def points(self, job_id: UUID) -> int:
         return self.database.run(_points, job_id)
 
+    def until(self, job_id: UUID, column: str, value: object, within_s: float = 120.0) -> None:
+        """Until the job's row says so."""
+        give_up = time.monotonic() + within_s
+        while (found := self.column(job_id, column)) != value:
+            assert time.monotonic() < give_up, f"{column} is {found}, not {value}"
+            time.sleep(0.005)
+
     def wait(self, job_ids: Sequence[UUID], within_s: float) -> None:
         """Until all of the jobs have ended. Postgres may have been restarted before."""
         give_up = time.monotonic() + within_s

@@ -17,7 +17,7 @@ from tests.worker import processes
 from tests.worker.children import actor, open_and_exit, open_slowly, open_without_gpu
 from warpfold.app.jobs.states import Reason
 from warpfold.worker.messages import Failure, Opener, Progress, Request, Success
-from warpfold.worker.slot import BrokenSlot, Died, Ending, Halt, Slot, Verdict
+from warpfold.worker.slot import BrokenSlot, Died, Ending, Halt, Hung, Slot, Verdict
 from warpfold.worker.stop import GaveUp, Stop, StopRequested
 
 
@@ -112,6 +112,88 @@ def test_an_error_in_the_beat_leaves_no_child_that_would_answer_late(slot: Slot)
     ending = run(slot, "say fresh")
     assert isinstance(ending, Success)
     assert ending.result["said"] == "fresh"
+
+
+@pytest.fixture
+def impatient(stop: Stop) -> Iterator[Slot]:
+    """One that takes a child for hung that is silent for a second."""
+    slot = Slot("cpu", actor(), stop, grace_s=0.3, silent_s=1.0)
+    slot.ready()
+    yield slot
+    slot.close()
+
+
+@pytest.mark.parametrize("spec", ["stop", "freeze 60"])
+def test_a_child_that_says_and_does_nothing_is_hung_and_replaced(impatient: Slot, spec: str) -> None:
+    child = psutil.Process(impatient.pid)
+    assert run(impatient, spec, timeout_s=600.0) == Hung(1.0)
+    processes.wait_for_ends([child])
+    impatient.ready()
+    assert isinstance(run(impatient, "say again"), Success)
+
+
+@pytest.mark.parametrize("spec", ["sleep 3", "compute 3000000"])
+def test_a_child_that_is_silent_over_its_work_is_not_hung(impatient: Slot, spec: str) -> None:
+    assert isinstance(run(impatient, spec), Success)
+
+
+def test_time_in_which_nobody_listened_does_not_count(impatient: Slot) -> None:
+    """A beat that waits for a Postgres that stalls, say."""
+
+    def stall(progress: Progress | None) -> Verdict:
+        time.sleep(1.5)
+        return Verdict.GO_ON
+
+    ending = impatient.run(asked("sleep 4"), timeout_s=60.0, beat_s=0.05, beat=stall)
+    assert isinstance(ending, Success)
+
+
+BEYOND_THE_PIPE = "say " + "x" * 5_000_000
+
+
+def test_a_stopped_child_that_takes_no_request_is_hung(impatient: Slot) -> None:
+    psutil.Process(impatient.pid).suspend()
+    assert run(impatient, BEYOND_THE_PIPE, timeout_s=600.0) == Hung(1.0)
+
+
+def test_a_job_whose_stopped_child_takes_no_request_keeps_its_time(slot: Slot) -> None:
+    psutil.Process(slot.pid).suspend()
+    assert run(slot, BEYOND_THE_PIPE, timeout_s=0.2) is Halt.TIMEOUT
+
+
+def test_a_job_whose_stopped_child_takes_no_request_can_be_cancelled(slot: Slot) -> None:
+    psutil.Process(slot.pid).suspend()
+    ending = slot.run(asked(BEYOND_THE_PIPE), timeout_s=600.0, beat_s=0.05, beat=lambda progress: Verdict.CANCEL)
+    assert ending is Halt.CANCELLED
+
+
+def test_a_worker_whose_stopped_child_takes_no_request_can_be_stopped(slot: Slot, stop: Stop) -> None:
+    psutil.Process(slot.pid).suspend()
+    stop.request()
+    assert run(slot, BEYOND_THE_PIPE, timeout_s=600.0) is Halt.STOPPING
+
+
+def test_a_child_that_was_slow_to_take_its_request_gets_all_of_it(slot: Slot) -> None:
+    child = psutil.Process(slot.pid)
+    child.suspend()
+
+    def wake(progress: Progress | None) -> Verdict:
+        child.resume()
+        return Verdict.GO_ON
+
+    ending = slot.run(asked(BEYOND_THE_PIPE), timeout_s=60.0, beat_s=0.05, beat=wake)
+    assert isinstance(ending, Success)
+    assert len(str(ending.result["said"])) == 5_000_000
+
+
+def test_a_child_stopped_while_idle_is_replaced_before_the_next_job(slot: Slot) -> None:
+    before = psutil.Process(slot.pid)
+    before.suspend()
+    give_up = time.monotonic() + 60
+    while slot.pid == before.pid:  # a signal takes a moment
+        slot.ready()
+        assert time.monotonic() < give_up
+    assert isinstance(run(slot, "say alive"), Success)
 
 
 def test_a_request_to_stop_ends_the_job_at_once(slot: Slot, stop: Stop) -> None:

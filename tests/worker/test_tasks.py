@@ -15,7 +15,7 @@ from tests.worker.children import actor
 from tests.worker.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import leases, outbox
+from warpfold.app.jobs import history, leases, outbox
 from warpfold.app.jobs.states import Reason, Status
 from warpfold.worker.gpu_lock import GpuTurn
 from warpfold.worker.slot import Slot
@@ -180,6 +180,17 @@ def test_a_file_cut_short_while_it_is_read_is_the_owners_to_mend(place: Place, l
     run_job(place, job_id, 1)
     job = ledger.job(job_id)
     assert (job.status, job.reason) == (Status.FAILED, Reason.INVALID_INPUT)
+
+
+def test_a_job_whose_child_hangs_is_lost_and_goes_back_to_the_queue(
+    place: Place, ledger: Ledger, database: BlockingDatabase
+) -> None:
+    job_id = ledger.submit("stop")
+    place.slot._silent_s = 0.5
+    run_job(place, job_id, 1)
+    assert (ledger.job(job_id).attempt, ledger.column(job_id, "losses")) == (2, 1)
+    requeued = database.run(history.events_after, job_id, 0)[-1]
+    assert (requeued.type.value, requeued.data) == ("requeued", {"detail": "its process fell silent"})
 
 
 def test_work_on_a_lost_lease_is_ended_and_leaves_no_trace(
