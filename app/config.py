@@ -104,6 +104,12 @@ class Settings(BaseSettings):
 
     session_days: float = Field(7.0, gt=0, description="age at which a sign-in to the dashboard is over")
 
+    log_max_bytes: int = Field(
+        16 << 20,
+        ge=1 << 16,
+        description="size at which `warpfold serve` begins a process's log anew; the three before it are kept",
+    )
+
     lease_s: float = Field(
         15.0, gt=0, description="a running job whose worker, or whose child, is silent for so long is taken back"
     )

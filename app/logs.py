@@ -1,11 +1,18 @@
-"""Logs of every process: one JSON object a line on stderr; where that is a terminal, lines for people."""
+"""Logs of every process: one JSON object a line on stderr; where that is a terminal, lines for people.
 
+A call to a logger never raises: what is logged has happened, a job accepted or a result stored, and stays so.
+"""
+
+import json
 import logging
-import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TextIO, cast
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
+
+from warpfold.app.lines import Lines, standard_error
 
 _FIRST = ("timestamp", "level", "role", "event")
 _OTHERS = "uvicorn"
@@ -24,13 +31,16 @@ def configure(**process: str) -> None:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,
     )
-    shown: Sequence[Processor] = (_line,) if sys.stderr.isatty() else (_ordered, structlog.processors.JSONRenderer())
+    stream = standard_error()
+    on_terminal = stream is not None and not stream.closed and stream.isatty()
+    shown: Sequence[Processor] = (_line,) if on_terminal else (_ordered, structlog.processors.JSONRenderer())
+    lines = Lines(stream, lambda count: _plain(process, "lines of the log were dropped", dropped=count))
     structlog.configure(
-        processors=[*stamped, *shown],
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        processors=[_Careful([*stamped, *shown], process)],
+        logger_factory=structlog.WriteLoggerFactory(cast(TextIO, lines)),
         cache_logger_on_first_use=True,
     )
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _Handler(lines, process)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[structlog.stdlib.add_logger_name, *stamped],
@@ -39,6 +49,55 @@ def configure(**process: str) -> None:
     )
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logging.getLogger(_OTHERS).setLevel(logging.INFO)
+
+
+def dropped_lines() -> int:
+    """How many lines of this process could not be written since `configure`."""
+    return sum(handler.stream.dropped for handler in logging.getLogger().handlers if isinstance(handler, _Handler))
+
+
+class _Handler(logging.StreamHandler[Lines]):
+    """What libraries log. A call that cannot be worded becomes a line that says so; logging would print a traceback."""
+
+    def __init__(self, lines: Lines, process: dict[str, str]) -> None:
+        super().__init__(lines)
+        self._process = process
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 (logging's)
+        where = f"{record.pathname}:{record.lineno}"
+        self.stream.write(_plain(self._process, _UNREADABLE, logger=record.name, where=where) + "\n")
+
+
+class _Careful:
+    """Runs the processors of a line; what cannot be worded becomes a line that says so."""
+
+    def __init__(self, processors: Sequence[Processor], process: dict[str, str]) -> None:
+        self._processors = processors
+        self._process = process
+
+    def __call__(self, logger: WrappedLogger, name: str, event: EventDict) -> str:
+        said = event.get("event")
+        result: object = event
+        try:
+            for processor in self._processors:
+                result = processor(logger, name, result)  # type: ignore[arg-type]
+            return str(result)
+        except Exception as error:
+            return _plain(
+                self._process,
+                _UNREADABLE,
+                said=said[:200] if isinstance(said, str) else type(said).__name__,
+                error=type(error).__name__,
+            )
+
+
+_UNREADABLE = "a line of the log cannot be worded"
+
+
+def _plain(process: dict[str, str], event: str, **facts: object) -> str:
+    """A line about the log itself, made of nothing that could fail."""
+    now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+    return json.dumps({"timestamp": now, "level": "warning", **process, "event": event, **facts})
 
 
 def _told_of(process: dict[str, str]) -> Processor:

@@ -20,6 +20,7 @@ from structlog.typing import FilteringBoundLogger
 
 from warpfold.app import logs
 from warpfold.app.config import Settings, load_settings
+from warpfold.app.counters.dropped import DroppedLines
 from warpfold.app.counters.ended import count_ended
 from warpfold.app.datasets.store import Store
 from warpfold.app.datasets.sweep import tidy
@@ -74,6 +75,7 @@ class Dispatcher:
         self._redis_again = 0.0
         self._next_tidy = 0.0
         self._next_holds = 0.0
+        self._dropped = DroppedLines("dispatcher")
         self._limits = Limits.of(settings)
         self._max_running = outbox.ANY_NUMBER if self._limits.running is None else self._limits.running
 
@@ -128,6 +130,9 @@ class Dispatcher:
             for held in self._database.run(holds.refresh, self._limits):
                 if held.until is not None:  # others come and go with every job
                     log.info("held by a quota", user=held.user_id, quota=held.quota, until=held.until.isoformat())
+            if lines := self._dropped.uncounted():
+                self._database.run(self._dropped.count, lines)
+                self._dropped.counted(lines)
             while self._database.run(count_ended, _COUNT_AT_MOST) == _COUNT_AT_MOST:
                 pass
         self._watch.take_back_lost()

@@ -10,6 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.config import Settings
+from warpfold.app.counters.dropped import DroppedLines
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases
 from warpfold.app.jobs.leases import WorkerInfo
@@ -33,6 +34,7 @@ class Heartbeat:
         self._job_id: UUID | None = None
         self._ready = False
         self._gauges: Gauges | None = None
+        self._dropped = DroppedLines("worker")
         self._changed = Event()
         self._stopping = False
         self._thread = Thread(target=self._beat, name="heartbeat", daemon=True)
@@ -93,3 +95,6 @@ class Heartbeat:
             state = "idle" if job_id is None else "running"
         reading = None if stopped or gauges is None else gauges.latest()
         self._database.step(leases.report, info, state, job_id, 0.0 if stopped else self._lease_s, reading=reading)
+        if lines := self._dropped.uncounted():
+            self._database.run(self._dropped.count, lines)
+            self._dropped.counted(lines)

@@ -20,6 +20,7 @@ class Name(StrEnum):
     JOB_RUN_SECONDS = "job_run_seconds"  # kind
     KERNEL_SECONDS = "kernel_seconds"  # host, device, uuid
     ATTEMPTS_LOST = "attempts_lost"  # cause
+    LOG_LINES_DROPPED = "log_lines_dropped"  # role
 
 
 Labels = tuple[tuple[str, str], ...]

@@ -1,4 +1,4 @@
-"""Ended jobs, lost attempts and the use of devices: counters that Postgres keeps."""
+"""Ended jobs, lost attempts, the use of devices, dropped lines of logs: counters that Postgres keeps."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -7,6 +7,7 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 
 from warpfold.app.counters.buckets import BOUNDS_S
+from warpfold.app.counters.dropped import ROLES
 from warpfold.app.counters.repository import Count, Name
 from warpfold.app.jobs.states import Loss
 
@@ -25,6 +26,13 @@ def ended_families(counts: Sequence[Count]) -> Iterator[Metric]:
     for cause in Loss:  # all of them from the beginning: an increase from nothing is none to Prometheus
         lost.add_metric((cause.name.lower(),), causes.get(cause.name.lower(), 0.0))
     yield lost
+    dropped = CounterMetricFamily(
+        "warpfold_log_lines_dropped", "Lines of logs that could not be written", labels=("role",)
+    )
+    lines = {one.labels["role"]: one.value for one in by_name[Name.LOG_LINES_DROPPED]}
+    for role in ROLES:
+        dropped.add_metric((role,), lines.get(role, 0.0))
+    yield dropped
     kernels = CounterMetricFamily(
         "warpfold_kernel_seconds", "Measured time of kernels", labels=("host", "device", "uuid")
     )

@@ -9,6 +9,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
 from warpfold.app.counters import repository as counters
+from warpfold.app.counters.dropped import DroppedLines
 from warpfold.app.db import Database
 from warpfold.app.metrics.connections import ConnectionCounts
 from warpfold.app.metrics.devices import device_families, device_states
@@ -32,15 +33,22 @@ class Metrics:
         self._state = b""
         self._state_until = 0.0
         self._reading = asyncio.Lock()
+        self._dropped = DroppedLines("api")
 
     async def exposition(self, database: Database) -> bytes:
         """Everything, in Prometheus' text format."""
         async with self._reading:
             if time.monotonic() > self._state_until:
+                await self._count_dropped(database)
                 self._state = await _state(database)
                 self._state_until = time.monotonic() + _KEPT_S
             state = self._state
         return generate_latest(self._own) + state
+
+    async def _count_dropped(self, database: Database) -> None:
+        if lines := self._dropped.uncounted():
+            await database.run(self._dropped.count, lines)
+            self._dropped.counted(lines)
 
 
 class _Found(Collector):

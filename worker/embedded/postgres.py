@@ -57,11 +57,11 @@ class EmbeddedPostgres:
         while not self._answers():
             if not self.is_running():
                 if launched:
-                    raise RuntimeError(f"Postgres did not start; see {self._log()}")
+                    raise RuntimeError(f"Postgres did not start; see {self.log}")
                 self._launch()
                 launched = True
             if time.monotonic() > give_up:
-                raise RuntimeError(f"Postgres does not answer; see {self._log()}")
+                raise RuntimeError(f"Postgres does not answer; see {self.log}")
             time.sleep(0.02)
         return self.url
 
@@ -81,7 +81,7 @@ class EmbeddedPostgres:
         make_private(sockets, owner)
         self._configure()
         self._clear_after_kill()
-        with self._log().open("ab") as log:
+        with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [str(wheel.bin_path / "postgres"), "-D", str(self._data_dir), "-h", "", "-k", str(sockets)],
                 stdin=subprocess.DEVNULL,
@@ -120,7 +120,9 @@ class EmbeddedPostgres:
             return False
         return True
 
-    def _log(self) -> Path:
+    @property
+    def log(self) -> Path:
+        """What the server has to say; it appends."""
         return self._data_dir / "log"
 
 

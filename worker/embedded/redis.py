@@ -62,11 +62,11 @@ class EmbeddedRedis:
         while not self._answers():
             if not self.is_running():
                 if launched:
-                    raise RuntimeError(f"Redis did not start; see {self._log()}")
+                    raise RuntimeError(f"Redis did not start; see {self.log}")
                 self._launch()
                 launched = True
             if time.monotonic() > give_up:
-                raise RuntimeError(f"Redis does not answer; see {self._log()}")
+                raise RuntimeError(f"Redis does not answer; see {self.log}")
             time.sleep(0.01)
         return self.url
 
@@ -86,7 +86,7 @@ class EmbeddedRedis:
                 *("--unixsocket", str(self._socket())),
                 *("--unixsocketperm", "700"),
                 *("--dir", str(self._data_dir)),
-                *("--logfile", str(self._log())),
+                *("--logfile", str(self.log)),
                 *("--appendonly", "yes"),
                 *("--save", ""),
                 *("--maxmemory-policy", "noeviction"),
@@ -109,5 +109,7 @@ class EmbeddedRedis:
     def _pid_file(self) -> Path:
         return self._data_dir / "server.pid"
 
-    def _log(self) -> Path:
+    @property
+    def log(self) -> Path:
+        """What the server has to say; it appends."""
         return self._data_dir / "redis.log"

@@ -100,14 +100,21 @@ def _run(settings: Settings, root: Path, host: str, port: int, slots: tuple[str,
         if wait_until_ready(processes, url, stop):
             write_secret(root / URL_FILE, url)
             # Programs wait for exactly this line.
-            print(f"Warpfold ready at {url}", flush=True)
-            keep_alive(processes, servers, stop)
+            _say(f"Warpfold ready at {url}")
+            keep_alive(processes, servers, stop, settings.log_max_bytes)
     except NotReady as error:
         _fail(str(error))
     except OperationalError as error:
         _fail(f"the database cannot be used: {first_line(error)}")
     finally:
         shut_down(processes, servers)
+
+
+def _say(line: str) -> None:
+    try:
+        print(line, flush=True)
+    except (OSError, ValueError):  # nobody listens, or the disk is full
+        sys.stdout = None  # else Python fails over it once more at its end
 
 
 def _fail(message: str) -> NoReturn:

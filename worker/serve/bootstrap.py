@@ -33,6 +33,10 @@ class Servers:
                 revived.append(name)
         return revived
 
+    def logs(self) -> list[Path]:
+        """Where the embedded servers write what they have to say."""
+        return [server.log for server in (self.postgres, self.redis) if server is not None]
+
     def stop(self) -> None:
         """Redis first: it has nothing that Postgres does not know better."""
         for server in (self.redis, self.postgres):

@@ -1,6 +1,7 @@
 """One supervised process: started, watched, restarted when it dies, stopped when told."""
 
 import ctypes
+import os
 import signal
 import subprocess
 import sys
@@ -8,6 +9,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
+
+import structlog
 
 _PR_SET_PDEATHSIG = 1
 _QUICK_DEATH_S = 10.0
@@ -43,7 +47,7 @@ class Process:
         return None if self._popen is None else self._popen.pid
 
     def start(self) -> None:
-        with self.log.open("ab") as output:
+        with self._output() as output:
             self._popen = subprocess.Popen(
                 [sys.executable, "-P", "-m", *self.arguments],
                 env=dict(self.environment),
@@ -55,6 +59,14 @@ class Process:
                 preexec_fn=_end_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509 (no threads yet)
             )
         self._started = time.monotonic()
+
+    def _output(self) -> IO[bytes]:
+        """The log, to be appended to: whoever cuts it off leaves no hole. Without room for a file, nothing is kept."""
+        try:
+            return self.log.open("ab")
+        except OSError as error:
+            structlog.get_logger().error("there will be no log", process=self.name, error=str(error))
+            return Path(os.devnull).open("ab")
 
     def exit_code(self) -> int | None:
         """None while it runs."""

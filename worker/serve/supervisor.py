@@ -14,9 +14,11 @@ from structlog.typing import FilteringBoundLogger
 from warpfold.worker.backoff import Backoff
 from warpfold.worker.serve.bootstrap import Servers
 from warpfold.worker.serve.process import Process, stop_all
+from warpfold.worker.serve.rotation import rotate
 from warpfold.worker.stop import Stop
 
 _READY_WITHIN_S = 120.0  # a first start may compile kernels
+_ROTATE_EVERY_S = 5.0
 _STOP_WITHIN_S = 3.0  # leaves 2 s of the 5 that we promise for the servers
 
 log: FilteringBoundLogger = structlog.get_logger()
@@ -82,8 +84,11 @@ def _last_words(path: Path) -> str:
     return f"{path} ends with: {lines[-1]}" if lines else f"{path} is empty"
 
 
-def keep_alive(processes: Sequence[Process], servers: Servers, stop: Stop) -> None:
-    """Watch until the user asks for the end: what dies is started again, and the log says so."""
+def keep_alive(processes: Sequence[Process], servers: Servers, stop: Stop, most_log_bytes: int) -> None:
+    """Watch until the user asks for the end: what dies is started again, and the log says so. No log grows beyond
+    `most_log_bytes` by much."""
+    logs = [*(process.log for process in processes), *servers.logs()]
+    next_rotation = 0.0
     pause = Backoff(longest=10.0)
     next_revival = 0.0
     while not stop.requested:
@@ -95,6 +100,9 @@ def keep_alive(processes: Sequence[Process], servers: Servers, stop: Stop) -> No
             except RuntimeError as error:  # a full disk, say: all that needs no such server goes on
                 log.error("cannot be restarted; trying on", error=str(error))
                 next_revival = time.monotonic() + pause.next()
+        if time.monotonic() >= next_rotation:
+            rotate(logs, most_log_bytes)
+            next_rotation = time.monotonic() + _ROTATE_EVERY_S
         for process in processes:
             before = process.restarts
             code = process.watch()

@@ -1,0 +1,97 @@
+"""Where lines of the log go: to standard error, whatever has become of it.
+
+A disk may be full, a pipe closed or never read. Nothing of that is a reason to fail what a line tells of: one that
+cannot be written is dropped and counted, and the first that can be again follows one that says how many were not.
+"""
+
+import io
+import os
+import select
+import stat
+import sys
+from collections.abc import Callable
+from threading import RLock
+from typing import TextIO
+
+_STANDARD_ERROR = 2
+_PATIENCE_MS = 100
+"""How long a line waits for a reader that is slow. While lines are dropped none waits."""
+_PIECE = select.PIPE_BUF
+"""What can be written without waiting wherever anything can."""
+
+
+class Lines(io.TextIOBase):
+    """A stream of lines for structlog and logging, whose writes never raise. They wait for no reader longer than 0.1 s,
+    and for a disk as long as it takes. May be used by several threads.
+
+    `told` words the line about those that were dropped.
+    """
+
+    def __init__(self, stream: TextIO | None, told: Callable[[int], str]) -> None:
+        """`stream` is standard error; None where it was closed before this process began."""
+        self._stream = stream
+        self._told = told
+        self._direct = _writes_to(stream, _STANDARD_ERROR)
+        self._waits = self._direct and not stat.S_ISREG(os.fstat(_STANDARD_ERROR).st_mode)
+        self._lock = RLock()
+        self._torn = False
+        self._untold = 0
+        self.dropped = 0
+
+    def write(self, text: str) -> int:
+        """Write whole lines, or count them as dropped."""
+        with self._lock:
+            if self._untold and self._put(f"{self._told(self._untold)}\n"):
+                self._untold = 0
+            if self._untold or not self._put(text):
+                self._untold += 1
+                self.dropped += 1
+        return len(text)
+
+    def _put(self, text: str) -> bool:
+        try:
+            return self._put_direct(text) if self._direct else self._put_on_stream(text)
+        except (OSError, ValueError):  # a ValueError is a stream that was closed
+            return False
+
+    def _put_on_stream(self, text: str) -> bool:
+        if self._stream is None:
+            return False
+        self._stream.write(text)
+        self._stream.flush()
+        return True
+
+    def _put_direct(self, text: str) -> bool:
+        """By the descriptor: a stream would keep what it could not write, and fail over it again and again."""
+        rest = text.encode(errors="backslashreplace")
+        if self._torn:
+            rest = b"\n" + rest
+        while rest and (not self._waits or self._is_writable()):
+            # A file takes a line in one piece, so that those of several processes do not mix.
+            written = os.write(_STANDARD_ERROR, rest[:_PIECE] if self._waits else rest)
+            rest = rest[written:]
+            self._torn = bool(rest)
+        return not rest
+
+    def _is_writable(self) -> bool:
+        waiting = select.poll()
+        waiting.register(_STANDARD_ERROR, select.POLLOUT)
+        return bool(waiting.poll(0 if self._untold else _PATIENCE_MS))
+
+
+def standard_error() -> TextIO | None:
+    """`sys.stderr`. Where it was closed before this process began, its descriptor is taken, lest the next file or
+    connection be opened in its place and get what libraries print."""
+    for descriptor in range(_STANDARD_ERROR + 1):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest that is free
+    return sys.stderr
+
+
+def _writes_to(stream: TextIO | None, descriptor: int) -> bool:
+    try:
+        return stream is not None and stream.fileno() == descriptor
+    except (OSError, ValueError):
+        return False
