@@ -283,8 +283,8 @@ def offered(connection: Connection) -> frozenset[str]:
 
 
 def fail_unservable(connection: Connection, kinds: Collection[str], after_s: float) -> Sequence[UUID]:
-    """Fail jobs that have waited `after_s` seconds for a slot of one of `kinds`, which no worker has served so long. The
-    jobs of a preset, which does without those that nothing here can run, do not wait first."""
+    """Fail jobs that have waited `after_s` seconds for a slot of one of `kinds`, which no worker has served so long.
+    The jobs of a preset, which does without those that nothing here can run, do not wait first."""
     preset = jobs.alias("preset")
     of_preset = select(preset.c.id).where(preset.c.id == jobs.c.parent_id, preset.c.kind == "preset").exists()
     waited = or_(jobs.c.created_at < func.now() - timedelta(seconds=after_s), of_preset)
