@@ -156,8 +156,13 @@ class AsyncClient:
         return await self._do(results.compare(baseline, candidate, across=across))
 
     async def report(self, job_id: str, media_type: str = "text/markdown") -> str:
-        """The report of a job that has ended, as text/markdown, text/html or application/json."""
+        """The report of a job that has ended, as text/markdown, text/html or application/json. Markdown names its
+        pictures by addresses of the service, for `picture`."""
         return await self._do(results.report(job_id, media_type))
+
+    async def picture(self, address: str) -> bytes:
+        """A picture that a report in Markdown names, as SVG."""
+        return await self._do(results.picture(address))
 
     async def export(self, how: Literal["csv", "parquet"], *, limit: int = 10_000, **wanted: Unpack[Filter]) -> bytes:
         """Measurements as a CSV or Parquet file, 10,000 at most."""

@@ -1,6 +1,7 @@
 """Measurements across jobs: rows, and the same as a data frame."""
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import UnionType
@@ -170,6 +171,28 @@ def compare(baseline: str, candidate: str, *, across: bool) -> Steps[dict[str, A
 def report(job_id: str, media_type: str) -> Steps[str]:
     """The report of a job that has ended."""
     return one(Call("GET", f"/v1/reports/{job_id}", lambda answer: answer.text, headers={"Accept": media_type}))
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture that a report in Markdown names by an address of the service."""
+
+    words: str
+    address: str
+    name: str
+
+
+_PICTURE = re.compile(r"!\[((?:[^\]\\]|\\.)*)\]\((/v1/reports/[^()\s]+/charts/([\w.-]+))\)")
+
+
+def with_pictures(markdown: str, shown: Callable[[Picture], str]) -> str:
+    """A report in Markdown with each picture of the service replaced by what is `shown` of it."""
+    return _PICTURE.sub(lambda found: shown(Picture(found[1], found[2], found[3])), markdown)
+
+
+def picture(address: str) -> Steps[bytes]:
+    """A picture of a report."""
+    return one(Call("GET", address, lambda answer: answer.content))
 
 
 def _given(wanted: Filter) -> dict[str, Any]:

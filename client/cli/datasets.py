@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from warpfold.client.cli import output
+from warpfold.client.cli.files import seekable
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import service
 
@@ -51,16 +52,14 @@ def show_all(
 
 def upload(
     context: typer.Context,
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, readable=True, help="A .npy file.")
-    ],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A .npy file; - is standard input.")],
     *,
     name: Annotated[str | None, typer.Option(help="For people.", show_default="the file's name")] = None,
     as_json: Json = False,
 ) -> None:
     """Upload a .npy file, and print its id. What is there already is not sent again."""
-    with service(context) as client:
-        kept = client.upload(file, (file.name if name is None else name)[:128])
+    with service(context) as client, seekable(file, "FILE") as found:
+        kept = client.upload(found, (found.name if name is None else name)[:128])
     if as_json:
         output.document(kept)
     else:

@@ -1,5 +1,8 @@
 """The command that reduces a file: reduce."""
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +15,7 @@ from warpfold.client import local
 from warpfold.client.cli import output
 from warpfold.client.cli.completion import complete_op
 from warpfold.client.cli.exits import Exit
+from warpfold.client.cli.files import DASH, seekable
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import Timeout, check_ended_well, fail, service, wait_for
 from warpfold.client.jobs import reduction_of
@@ -28,6 +32,8 @@ warpfold reduce samples.npy --op std --ddof 1 --json
 
 warpfold reduce left.npy --op dot --other right.npy --backend cuda
 
+cat samples.npy | warpfold reduce -
+
 warpfold reduce samples.npy --local"""
 
 
@@ -38,14 +44,10 @@ def register(app: typer.Typer) -> None:
 
 def reduce(
     context: typer.Context,
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, readable=True, help="A .npy file of yours.")
-    ],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A .npy file of yours; - is standard input.")],
     *,
     op: Annotated[str, typer.Option(help="`warpfold ops` lists them.", autocompletion=complete_op)] = "sum",
-    other: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, readable=True, help="The second array of dot.")
-    ] = None,
+    other: Annotated[Path | None, typer.Option(help="The second array of dot.")] = None,
     strategy: Annotated[str | None, typer.Option(help="`warpfold strategies` lists them.")] = None,
     backend: Annotated[str | None, typer.Option(help="cpu, cuda or auto.")] = None,
     nan_policy: Annotated[str | None, typer.Option(help="propagate, omit or raise.")] = None,
@@ -61,27 +63,48 @@ def reduce(
     """
     options: dict[str, Any] = {"strategy": strategy, "nan_policy": nan_policy, "ddof": ddof}
     given = {name: value for name, value in options.items() if value is not None}
-    array, second = _opened(file, "FILE"), None if other is None else _opened(other, "--other")
-    if locally:
-        if backend not in (None, "auto", "cpu"):
-            raise typer.BadParameter("--local computes on the CPU", param_hint="--backend")
-        _reduce_locally(array, op, second, given, as_json=as_json)
-        return
-    if backend is not None:
-        given["backend"] = backend
-    with service(context) as client:
-        job = client.submit_reduce(
-            _sent(array, file), op, other=None if second is None else _sent(second, other), **given
-        )
-        ended = wait_for(job, timeout)
-        if as_json:
-            output.document(ended)
-            check_ended_well(ended)
+    if locally and backend not in (None, "auto", "cpu"):
+        raise typer.BadParameter("--local computes on the CPU", param_hint="--backend")
+    if str(file) == str(other) == DASH:
+        raise typer.BadParameter("standard input is one array, not two", param_hint="--other")
+    with ExitStack() as files:
+        first = files.enter_context(_read(file, "FILE"))
+        second = None if other is None else files.enter_context(_read(other, "--other"))
+        if locally:
+            _reduce_locally(first.array, op, None if second is None else second.array, given, as_json=as_json)
             return
-        _print(reduction_of(ended))
+        if backend is not None:
+            given["backend"] = backend
+        with service(context) as client:
+            sent = None if second is None else second.sent
+            ended = wait_for(client.submit_reduce(first.sent, op, other=sent, **given), timeout)
+            if as_json:
+                output.document(ended)
+                check_ended_well(ended)
+                return
+            _print(reduction_of(ended))
 
 
-def _opened(path: Path, parameter: str) -> NDArray[Any]:
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """An array, mapped into memory, and the file that it is in."""
+
+    array: NDArray[Any]
+    path: Path
+
+    @property
+    def sent(self) -> object:
+        """What is handed to the client: the array where it fits into a request, else its file as it is."""
+        return self.array if self.array.size <= MOST_VALUES else self.path
+
+
+@contextmanager
+def _read(path: Path, parameter: str) -> Iterator[_Read]:
+    with seekable(path, parameter) as file:
+        yield _Read(_opened(file, "standard input" if str(path) == DASH else str(path), parameter), file)
+
+
+def _opened(path: Path, called: str, parameter: str) -> NDArray[Any]:
     """The array in a .npy file, mapped into memory."""
     try:
         with path.open("rb") as file:
@@ -89,7 +112,7 @@ def _opened(path: Path, parameter: str) -> NDArray[Any]:
             there = path.stat().st_size - head.offset
         if there < head.data_bytes:
             raise typer.BadParameter(
-                f"{path} is truncated: {head.data_bytes} bytes of data are promised, {there} are there",
+                f"{called} is truncated: {head.data_bytes} bytes of data are promised, {there} are there",
                 param_hint=parameter,
             )
         if head.data_bytes == 0:
@@ -97,12 +120,7 @@ def _opened(path: Path, parameter: str) -> NDArray[Any]:
         order: Any = "F" if head.fortran_order else "C"
         return np.asarray(np.memmap(path, head.dtype, mode="r", offset=head.offset, shape=head.shape, order=order))
     except KernelError as error:
-        raise typer.BadParameter(f"{path} {error}", param_hint=parameter) from None
-
-
-def _sent(array: NDArray[Any], path: Path | None) -> object:
-    """What is handed to the client: the array where it fits into a request, else its file as it is."""
-    return array if array.size <= MOST_VALUES else path
+        raise typer.BadParameter(f"{called} {error}", param_hint=parameter) from None
 
 
 def _print(result: ReduceResult) -> None:

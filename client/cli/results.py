@@ -7,9 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
+from warpfold.client.api import Client
 from warpfold.client.cli import output
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import JobId, find, service
+from warpfold.client.results import Picture, with_pictures
 
 _PANEL = "Results"
 _REPORTS = {"md": "text/markdown", "html": "text/html", "json": "application/json"}
@@ -166,10 +168,40 @@ def report(
     how: Annotated[ReportFormat, typer.Option("--format", help="Of the report.")] = ReportFormat.MD,
     to: Output = None,
 ) -> None:
-    """Write the report of a job that has ended."""
+    """Write the report of a job that has ended. With --output its pictures go into the folder `figures` beside it."""
     with service(context) as client:
         text = client.report(find(client, job_id).id, _REPORTS[how])
+        if how is ReportFormat.MD:
+            text = _with_figures(client, text, to) if to is not None else _without_figures(text)
     _write(text.encode(), to)
+
+
+def _with_figures(client: Client, text: str, to: Path) -> str:
+    """The report with its pictures in files of ours, in place of the service's, which want a token."""
+    figures = to.parent / "figures"
+
+    def kept(picture: Picture) -> str:
+        figures.mkdir(exist_ok=True)
+        file = figures / f"{to.stem}-{picture.name}"
+        file.write_bytes(client.picture(picture.address))
+        return f"![{picture.words}](<figures/{file.name}>)"
+
+    return with_pictures(text, kept)
+
+
+def _without_figures(text: str) -> str:
+    """The report with each picture's words in its place."""
+    left_out: list[str] = []
+
+    def told(picture: Picture) -> str:
+        left_out.append(picture.name)
+        return f"*Picture: {picture.words}*"
+
+    text = with_pictures(text, told)
+    if left_out:
+        several = f"{len(left_out)} pictures are" if len(left_out) > 1 else "a picture is"
+        output.say(f"{several} left out: --output FILE writes them beside the report, --format html holds them")
+    return text
 
 
 def _write(content: bytes, to: Path | None) -> None:

@@ -90,6 +90,6 @@ class Runner:
             stderr=subprocess.STDOUT,
             text=True,
             check=False,
-            timeout=280,
+            timeout=1700,
         )
         return done.stdout

@@ -15,6 +15,7 @@ PAGES = (
 )
 
 
+@pytest.mark.timeout(1800)  # a page has up to forty commands, each a process that begins with its imports
 @pytest.mark.parametrize("name", PAGES)
 def test_the_examples_of_a_page_print_what_it_says(service: Service, tmp_path: Path, name: str) -> None:
     assert Runner.at(service, tmp_path).run(DOCS / name) >= 1

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import chdir, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TextIO
 from unittest import mock
 
 from typer.testing import CliRunner
@@ -82,13 +83,19 @@ class Shell:
         out, err = process.communicate()
         return Said(process.returncode, out, err)
 
-    def start(self, *words: str) -> "subprocess.Popen[str]":
+    def spawn_with(self, stdin: TextIO, *words: str) -> "subprocess.CompletedProcess[str]":
+        """The same with a standard input of its own."""
+        process = self.start(*words, stdin=stdin)
+        out, err = process.communicate()
+        return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+    def start(self, *words: str, stdin: TextIO | None = None) -> "subprocess.Popen[str]":
         """The same without waiting for its end."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
         code = "import sys; sys.argv[0] = 'warpfold'; from warpfold.client.cli import main; main()"
         return subprocess.Popen(
             [sys.executable, "-c", code, *words],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL if stdin is None else stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
