@@ -12,8 +12,9 @@ not notice a change in another.
 
 from typing import Any
 
-import numba
 import numpy as np
+
+from warpfold.kernels.jit import jit
 
 BLOCK = 128
 """Elements that `pairwise` adds first to last before its tree begins, as many as NumPy."""
@@ -27,10 +28,8 @@ _FLOAT16_OVERFLOW = np.uint32(0x47800000)  # 2**16
 _FLOAT16_NORMAL = np.uint32(0x38800000)  # 2**-14
 _FLOAT16_ANCHOR = np.float32(0.75)  # float32 is spaced 2**-24 here, as subnormals of float16 are
 
-_jit = numba.njit(nogil=True, cache=True, error_model="numpy")
 
-
-@_jit
+@jit
 def _rounded(x: Any, grain: Any) -> Any:
     """x to nearest, ties to even, with `grain` fewer significand bits, and float16's narrower range of exponents."""
     if grain is None:
@@ -49,14 +48,14 @@ def _rounded(x: Any, grain: Any) -> Any:
     return np.uint32(kept | (bits & _SIGN)).view(np.float32)
 
 
-@_jit
+@jit
 def _joined(a: Any, b: Any, grain: Any, product: Any) -> Any:
     if product is None:
         return _rounded(a + b, grain)
     return _rounded(a * b, grain)
 
 
-@_jit
+@jit
 def chain(t: Any, grain: Any, product: Any) -> Any:
     """((t[0] + t[1]) + t[2]) + …, or the same of products."""
     total = t[0]
@@ -65,7 +64,7 @@ def chain(t: Any, grain: Any, product: Any) -> Any:
     return total
 
 
-@_jit
+@jit
 def tree(t: Any, grain: Any, product: Any) -> Any:
     """Neighbours in pairs, level by level; an odd one at the end waits for the next level."""
     size = t.size
@@ -84,7 +83,7 @@ def tree(t: Any, grain: Any, product: Any) -> Any:
     return level[0]
 
 
-@_jit
+@jit
 def pairwise(t: Any, grain: Any, product: Any) -> Any:
     """Blocks of BLOCK by `chain`, then `tree` over what the blocks gave."""
     blocks = np.empty((t.size + BLOCK - 1) // BLOCK, dtype=t.dtype)
@@ -93,7 +92,7 @@ def pairwise(t: Any, grain: Any, product: Any) -> Any:
     return tree(blocks, grain, product)
 
 
-@_jit
+@jit
 def kahan(t: Any, grain: Any) -> Any:
     """Compensated summation (Kahan 1965): what an addition lost is taken from the next element."""
     total = t[0]
@@ -106,7 +105,7 @@ def kahan(t: Any, grain: Any) -> Any:
     return total
 
 
-@_jit
+@jit
 def neumaier(t: Any, grain: Any) -> Any:
     """Kahan and Babuška's summation as Neumaier (1974) mended it: the larger of the two is what an addition keeps."""
     total = t[0]
@@ -123,7 +122,7 @@ def neumaier(t: Any, grain: Any) -> Any:
     return _rounded(total + lost, grain)
 
 
-@_jit
+@jit
 def wide_chain(t: Any, product: Any) -> Any:
     """`chain` in float64, whatever the elements are."""
     total = np.float64(t[0])
@@ -137,12 +136,12 @@ _BUCKETS = 1 << _DIGIT
 _LAST_DIGIT = np.uint64(_BUCKETS - 1)
 
 
-@_jit
+@jit
 def _digit(bits: Any, magnitude: Any, flip: Any, shift: Any) -> Any:
     return np.int64((((np.uint64(bits) & magnitude) ^ flip) >> shift) & _LAST_DIGIT)
 
 
-@_jit
+@jit
 def by_magnitude(bits: Any, magnitude: Any, flip: Any) -> Any:
     """A stable sort of float patterns (uint32 or uint64) by `(bits & magnitude) ^ flip`: flip = 0 is ascending,
     flip = magnitude descending, both uint64. A radix sort, last digit first (Knuth 5.2.5)."""
@@ -166,7 +165,7 @@ def by_magnitude(bits: Any, magnitude: Any, flip: Any) -> Any:
     return source
 
 
-@_jit
+@jit
 def deal(t: Any, hands: Any, count: Any, out: Any) -> Any:
     """Copy t to out, the elements of hand 0 first, then those of hand 1, …; where each of `count` hands starts."""
     starts = np.zeros(count + 1, dtype=np.int64)
@@ -181,7 +180,7 @@ def deal(t: Any, hands: Any, count: Any, out: Any) -> Any:
     return starts
 
 
-@_jit
+@jit
 def shuffle(part: Any, words: Any) -> None:
     """Permute `part` in place by the random 32-bit `words`, one an element (Fisher and Yates; Knuth 3.4.2 P)."""
     for i in range(part.size - 1, 0, -1):

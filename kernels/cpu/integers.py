@@ -7,8 +7,9 @@ are at most MAX_ELEMENTS = 2**28 elements: no partial sum passes 2**61. Of produ
 
 from typing import Any
 
-import numba
 import numpy as np
+
+from warpfold.kernels.jit import jit
 
 MAX_ELEMENTS = 1 << 28
 
@@ -16,10 +17,8 @@ _LOW = np.int64(0xFFFFFFFF)
 _LOWU = np.uint64(0xFFFFFFFF)
 _32U = np.uint64(32)
 
-_jit = numba.njit(nogil=True, cache=True, error_model="numpy")
 
-
-@_jit
+@jit
 def add_signed(x: Any) -> Any:
     """Σ x of signed integers."""
     middle, low = np.int64(0), np.int64(0)
@@ -30,7 +29,7 @@ def add_signed(x: Any) -> Any:
     return low, middle
 
 
-@_jit
+@jit
 def add_unsigned(x: Any) -> Any:
     """Σ x of unsigned integers."""
     middle, low = np.uint64(0), np.uint64(0)
@@ -41,7 +40,7 @@ def add_unsigned(x: Any) -> Any:
     return low, middle
 
 
-@_jit
+@jit
 def add_magnitudes(x: Any) -> Any:
     """Σ |x| of signed integers; |−2**63| is 2**63 as an unsigned integer."""
     middle, low = np.uint64(0), np.uint64(0)
@@ -54,7 +53,7 @@ def add_magnitudes(x: Any) -> Any:
     return low, middle
 
 
-@_jit
+@jit
 def _square(m: Any) -> Any:
     """Digits of m² in base 2**32, not carried: m = h·2**32 + l, m² = h²·2**64 + 2hl·2**32 + l²."""
     h, l = m >> _32U, m & _LOWU  # noqa: E741 - high and low
@@ -66,7 +65,7 @@ def _square(m: Any) -> Any:
     return ll & _LOWU, middle, high, (hl >> np.uint64(63)) + (hh >> _32U)
 
 
-@_jit
+@jit
 def add_unsigned_squares(x: Any) -> Any:
     """Σ x² of unsigned integers."""
     a, b, c, d = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
@@ -76,7 +75,7 @@ def add_unsigned_squares(x: Any) -> Any:
     return a, b, c, d
 
 
-@_jit
+@jit
 def add_signed_squares(x: Any) -> Any:
     """Σ x² of signed integers: the squares of their magnitudes."""
     a, b, c, d = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
@@ -88,7 +87,7 @@ def add_signed_squares(x: Any) -> Any:
     return a, b, c, d
 
 
-@_jit
+@jit
 def add_products(x: Any, y: Any, x_signed: Any, y_signed: Any) -> Any:
     """Σ x·y of 64-bit patterns (int64), each array signed or unsigned: products of magnitudes, with signs."""
     a, b, c, d = np.int64(0), np.int64(0), np.int64(0), np.int64(0)

@@ -27,10 +27,10 @@ All in one file, which makes it long, because Numba's cache of a function does n
 
 from typing import Any
 
-import numba
 import numpy as np
 
 from warpfold.kernels.exact.terms import Flags
+from warpfold.kernels.jit import jit
 
 TILE32 = 4096  # 16 KiB of float32, 8 of the 16-bit formats
 TILE64 = 2048  # 16 KiB of float64
@@ -52,10 +52,8 @@ _FRACTION64 = np.int64(0x000FFFFFFFFFFFFF)
 _HIDDEN64 = np.int64(0x0010000000000000)
 _SPLITTER = 2.0**27 + 1.0
 
-_jit = numba.njit(nogil=True, cache=True, error_model="numpy")
 
-
-@_jit
+@jit
 def resolve(limbs: Any) -> None:
     """Carry, so that every limb but the last is in 0 … 2**32 − 1; the last takes the sign."""
     for k in range(limbs.size - 1):
@@ -64,7 +62,7 @@ def resolve(limbs: Any) -> None:
         limbs[k + 1] += carry
 
 
-@_jit
+@jit
 def _deposit(limbs: Any, value: Any, place: Any) -> None:
     """limbs += value · 2**place, for any int64 value and place ≥ 0."""
     at = place >> 5
@@ -76,25 +74,25 @@ def _deposit(limbs: Any, value: Any, place: Any) -> None:
     limbs[at + 2] += high >> 32
 
 
-@_jit
+@jit
 def _field(exponent: Any) -> Any:
     """A biased exponent, where that of the subnormals counts as 1: they are spaced as the smallest normals are."""
     return exponent if exponent > 1 else np.int64(1)
 
 
-@_jit
+@jit
 def _anchor(b: Any) -> float:
     """M = 1.5·2**(52+b)."""
     return np.int64(((np.int64(b) + 1075) << 52) | 0x0008000000000000).view(np.float64)
 
 
-@_jit
+@jit
 def _counted(patterns: Any, count: Any, anchor: Any) -> Any:
     """Σ k from Σ bits(t): the anchors' own bits taken away, modulo 2**64."""
     return np.int64(patterns - np.uint64(count) * np.float64(anchor).view(np.uint64))
 
 
-@_jit
+@jit
 def _levels(rest: Any, count: Any, top: Any, unit: Any, origin: Any, limbs: Any) -> None:
     """Deposit Σ rest[:count], multiples of 2**unit below 2**top, level by level; spoils `rest`."""
     b = max(top - _HELD, unit)
@@ -117,13 +115,13 @@ def _levels(rest: Any, count: Any, top: Any, unit: Any, origin: Any, limbs: Any)
 # patterns of any width, as signed integers -------------------------------------------------------------------------
 
 
-@_jit
+@jit
 def _infinity(tile: Any, fraction: Any) -> Any:
     """The pattern of infinity in a format whose significand has `fraction` bits behind the point."""
     return np.iinfo(tile.dtype).max >> fraction << fraction
 
 
-@_jit
+@jit
 def _bounds(tile: Any) -> Any:
     """Largest magnitude's bits, and the smallest non-zero one's less 1 (that of a zero is the largest there is)."""
     word = tile.dtype.type  # Numba computes in 64 bits unless told, and a vector would hold fewer
@@ -138,7 +136,7 @@ def _bounds(tile: Any) -> Any:
     return np.int64(most), np.int64(least)
 
 
-@_jit
+@jit
 def _clean(tile: Any, infinity: Any, out: Any) -> Any:
     """Copy with NaN and infinities as +0; returns the flags they raise."""
     magnitude = np.iinfo(tile.dtype).max
@@ -156,7 +154,7 @@ def _clean(tile: Any, infinity: Any, out: Any) -> Any:
 # float32, and the 16-bit formats, whose fields a shift brings into a float32's place --------------------------------
 
 
-@_jit
+@jit
 def _term(word: Any, shift: Any, keep: Any, squares: Any) -> Any:
     """A pattern, shifted and masked to one of float32, as a float64, or its square."""
     # With the 31 the compiler sees that 32 bits are enough.
@@ -165,7 +163,7 @@ def _term(word: Any, shift: Any, keep: Any, squares: Any) -> Any:
     return d * d if squares else d
 
 
-@_jit
+@jit
 def _one32(tile: Any, shift: Any, keep: Any, squares: Any, anchor: Any) -> Any:
     patterns = np.uint64(0)
     for i in range(tile.size):
@@ -173,7 +171,7 @@ def _one32(tile: Any, shift: Any, keep: Any, squares: Any, anchor: Any) -> Any:
     return patterns
 
 
-@_jit
+@jit
 def _two32(tile: Any, shift: Any, keep: Any, squares: Any, anchor: Any, second: Any) -> Any:
     patterns = np.uint64(0)
     others = np.uint64(0)
@@ -185,7 +183,7 @@ def _two32(tile: Any, shift: Any, keep: Any, squares: Any, anchor: Any, second: 
     return patterns, others
 
 
-@_jit
+@jit
 def _tile32(tile: Any, layout: Any, squares: Any, origin: Any, limbs: Any, rest: Any, spare: Any) -> Any:
     flags = 0
     shift, keep, fraction = layout
@@ -218,7 +216,7 @@ def _tile32(tile: Any, layout: Any, squares: Any, origin: Any, limbs: Any, rest:
     return flags | NOT_NEGATIVE_ZERO
 
 
-@_jit
+@jit
 def add_float32(bits: Any, layout: Any, squares: Any, origin: Any, limbs: Any, rest: Any, spare: Any) -> Any:
     """limbs (int64, of 2**origin, resolved) += Σ of the elements `bits`, or of their squares; returns their Flags as an
     integer. `bits` are at most MAX_ELEMENTS patterns of float32 (int32) or of a 16-bit format (int16), read as `layout`
@@ -234,7 +232,7 @@ def add_float32(bits: Any, layout: Any, squares: Any, origin: Any, limbs: Any, r
 # float64 ---------------------------------------------------------------------------------------------------------
 
 
-@_jit
+@jit
 def _two64(tile: Any, keep: Any, anchor: Any, second: Any) -> Any:
     patterns = np.uint64(0)
     others = np.uint64(0)
@@ -246,7 +244,7 @@ def _two64(tile: Any, keep: Any, anchor: Any, second: Any) -> Any:
     return patterns, others
 
 
-@_jit
+@jit
 def _empty(k: Any, sums: Any, counts: Any, origin: Any, limbs: Any) -> None:
     """Deposit Σ of the significands whose patterns are in sums[k]: without their sign and exponent field, which are k,
     and with their hidden bits."""
@@ -258,7 +256,7 @@ def _empty(k: Any, sums: Any, counts: Any, origin: Any, limbs: Any) -> None:
     sums[k], counts[k] = 0, 0
 
 
-@_jit
+@jit
 def _each64(tile: Any, keep: Any, origin: Any, limbs: Any, fields: Any) -> None:
     """Element by element, each pattern to the sum of its sign and exponent field: Neal's large superaccumulator (2015).
     The fractions of 2**11 patterns are together below 2**63."""
@@ -272,7 +270,7 @@ def _each64(tile: Any, keep: Any, origin: Any, limbs: Any, fields: Any) -> None:
         counts[k] += 1
 
 
-@_jit
+@jit
 def _each64_squared(tile: Any, origin: Any, limbs: Any) -> None:
     for i in range(tile.size):
         field = (tile[i] & _INFINITY64) >> 52
@@ -286,7 +284,7 @@ def _each64_squared(tile: Any, origin: Any, limbs: Any) -> None:
         _deposit(limbs, high * high, place + 64)
 
 
-@_jit
+@jit
 def _tile64(
     tile: Any, keep: Any, squares: Any, origin: Any, limbs: Any, rest: Any, other: Any, spare: Any, fields: Any
 ) -> Any:
@@ -334,7 +332,7 @@ def _tile64(
     return flags | NOT_NEGATIVE_ZERO
 
 
-@_jit
+@jit
 def add_float64(
     bits: Any, keep: Any, squares: Any, origin: Any, limbs: Any, rest: Any, other: Any, spare: Any, fields: Any
 ) -> Any:
@@ -355,7 +353,7 @@ def add_float64(
 # products of two arrays ------------------------------------------------------------------------------------------
 
 
-@_jit
+@jit
 def _special_pairs(x: Any, y: Any, infinity_x: Any, infinity_y: Any, out_x: Any, out_y: Any) -> Any:
     """Copy pairs, those with NaN or ∞ as zeros; returns the flags these raise. NaN · y and ∞ · 0 are NaN."""
     flags = 0
@@ -372,7 +370,7 @@ def _special_pairs(x: Any, y: Any, infinity_x: Any, infinity_y: Any, out_x: Any,
     return flags
 
 
-@_jit
+@jit
 def _none_but_negative_zeros(x: Any, y: Any) -> bool:
     """Whether every product is −0; the first that is not ends the search."""
     for i in range(x.size):
@@ -382,7 +380,7 @@ def _none_but_negative_zeros(x: Any, y: Any) -> bool:
     return True
 
 
-@_jit
+@jit
 def _tile32_products(
     x: Any, y: Any, layout_x: Any, layout_y: Any, origin: Any, limbs: Any, rest: Any, spare_x: Any, spare_y: Any
 ) -> Any:
@@ -411,7 +409,7 @@ def _tile32_products(
     return flags
 
 
-@_jit
+@jit
 def add_float32_products(
     x: Any, y: Any, layout_x: Any, layout_y: Any, origin: Any, limbs: Any, rest: Any, spare_x: Any, spare_y: Any
 ) -> Any:
@@ -426,7 +424,7 @@ def add_float32_products(
     return flags
 
 
-@_jit
+@jit
 def _each64_products(x: Any, y: Any, origin: Any, limbs: Any) -> None:
     """Element by element, in integers: significands in a low half of 32 bits and a high one of 21."""
     for i in range(x.size):
@@ -444,7 +442,7 @@ def _each64_products(x: Any, y: Any, origin: Any, limbs: Any) -> None:
         _deposit(limbs, sign * (m_high * n_high), place + 64)
 
 
-@_jit
+@jit
 def _tile64_products(x: Any, y: Any, origin: Any, limbs: Any, rest: Any, other: Any, spare: Any, spare_y: Any) -> Any:
     flags = 0
     most_x, least_x = _bounds(x)
@@ -480,7 +478,7 @@ def _tile64_products(x: Any, y: Any, origin: Any, limbs: Any, rest: Any, other: 
     return flags
 
 
-@_jit
+@jit
 def add_float64_products(
     x: Any, y: Any, origin: Any, limbs: Any, rest: Any, other: Any, spare: Any, spare_y: Any
 ) -> Any:

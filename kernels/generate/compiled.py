@@ -16,6 +16,8 @@ from typing import Any
 import numba
 import numpy as np
 
+from warpfold.kernels.jit import jit
+
 _WORD = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
 _11 = np.uint64(11)
@@ -42,7 +44,6 @@ _S3, _S5, _S7, _S9, _S11, _S13, _S15, _S17, _S19, _S21 = (
 _L3, _L5, _L7, _L9, _L11, _L13, _L15, _L17, _L19, _L21 = (1.0 / k for k in range(3, 22, 2))
 _E2, _E3, _E4, _E5, _E6, _E7, _E8, _E9, _E10, _E11, _E12, _E13, _E14 = (1.0 / math.factorial(k) for k in range(2, 15))
 
-_jit = numba.njit(nogil=True, cache=True, error_model="numpy")
 _inline = numba.njit(nogil=True, inline="always", error_model="numpy")
 
 
@@ -149,7 +150,7 @@ def _gauss(index: Any, key0: Any, key1: Any) -> Any:
     return math.sqrt(-2.0 * _log(v)) * _cos_turn(_unit(w0, w1))
 
 
-@_jit
+@jit
 def fill_words(out: Any, start: Any, key0: Any, key1: Any) -> None:
     """out, shape (n, 4), uint32: the Philox words themselves."""
     for k in range(out.shape[0]):
@@ -157,7 +158,7 @@ def fill_words(out: Any, start: Any, key0: Any, key1: Any) -> None:
         out[k, 0], out[k, 1], out[k, 2], out[k, 3] = w0, w1, w2, w3
 
 
-@_jit
+@jit
 def fill_uniform(out: Any, start: Any, key0: Any, key1: Any, a: float, b: float, c: float) -> None:
     for k in range(out.size):
         w0, w1, _w2, _w3 = _words(start + np.uint64(k), key0, key1)
@@ -165,19 +166,19 @@ def fill_uniform(out: Any, start: Any, key0: Any, key1: Any, a: float, b: float,
         out[k] = x if x < c else c
 
 
-@_jit
+@jit
 def fill_normal(out: Any, start: Any, key0: Any, key1: Any, a: float, b: float) -> None:
     for k in range(out.size):
         out[k] = a + b * _gauss(start + np.uint64(k), key0, key1)
 
 
-@_jit
+@jit
 def fill_lognormal(out: Any, start: Any, key0: Any, key1: Any, a: float, b: float) -> None:
     for k in range(out.size):
         out[k] = _exp(a + b * _gauss(start + np.uint64(k), key0, key1))
 
 
-@_jit
+@jit
 def fill_mixed(out: Any, start: Any, key0: Any, key1: Any, a: float, b: float) -> None:
     for k in range(out.size):
         w0, w1, _w2, w3 = _words(start + np.uint64(k), key0, key1)
@@ -187,7 +188,7 @@ def fill_mixed(out: Any, start: Any, key0: Any, key1: Any, a: float, b: float) -
         out[k] = large if w3 & _ONE else small
 
 
-@_jit
+@jit
 def fill_ill_conditioned(out: Any, start: Any, key0: Any, key1: Any, a: float, third: Any) -> None:
     for k in range(out.size):
         index = start + np.uint64(k)
@@ -200,7 +201,7 @@ def fill_ill_conditioned(out: Any, start: Any, key0: Any, key1: Any, a: float, t
         out[k] = scaled if plus else (-scaled if minus else x)
 
 
-@_jit
+@jit
 def fill_integers(out: Any, start: Any, key0: Any, key1: Any, low: Any, span: Any) -> None:
     """out, uint64: low + ⌊word·span / 2⁶⁴⌋ mod 2⁶⁴, the 128-bit product from four 32-bit ones; span 0 means 2⁶⁴.
 
@@ -216,7 +217,7 @@ def fill_integers(out: Any, start: Any, key0: Any, key1: Any, low: Any, span: An
         out[k] = low + (((w0 << _32) | w1) if whole else high)
 
 
-@_jit
+@jit
 def fill_bits(out: Any, start: Any, key0: Any, key1: Any, width: Any, fraction: Any, span: Any) -> None:
     """out, uint64: the bits of a float of `width` bits with `fraction` significand bits, exponent field below span."""
     mask = (_ONE << fraction) - _ONE

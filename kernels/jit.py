@@ -1,0 +1,46 @@
+"""Functions that Numba compiles, and what was compiled kept on disk for all processes of a machine.
+
+Numba's own cache numbers the files of a function. Two processes that compile two signatures of it at the same time may
+take the same number, and the index of the one then names the machine code of the other: a sum of int16 would be read as
+one of int32. Here the name of a file is made of what the file holds, so that the worst that a race costs is that
+something is compiled again.
+"""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+
+def jit(function: Callable[..., Any]) -> Any:
+    """`function` compiled when it is first called with arguments of some types, or loaded where that was done before.
+
+    It releases the interpreter's lock, divides as IEEE 754 says, and never reorders or contracts operations on floats.
+    """
+    compiled: Any = numba.njit(nogil=True, error_model="numpy")(function)
+    compiled._cache = _Cache(function)  # what `cache=True` does, with our files
+    return compiled
+
+
+class _Files(IndexDataCacheFile):
+    """The index and the machine code of one function."""
+
+    def save(self, key: Any, data: Any) -> None:
+        """Keep `data` under `key`: the types of the arguments, the processor, and the function's bytecode."""
+        stem = Path(self._index_name).stem
+        name = f"{stem}.{hashlib.sha256(repr((self._source_stamp, key)).encode()).hexdigest()[:24]}.nbc"
+        self._save_data(name, data)  # type: ignore[no-untyped-call]  # first: the index never names what is not there
+        known = self._load_index()  # type: ignore[no-untyped-call]
+        self._save_index({**known, key: name})  # type: ignore[no-untyped-call]
+
+
+class _Cache(FunctionCache):
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)  # type: ignore[no-untyped-call]
+        files = self._cache_file
+        self._cache_file = _Files(  # type: ignore[no-untyped-call]
+            files._cache_path, self._impl.filename_base, files._source_stamp
+        )
