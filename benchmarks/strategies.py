@@ -36,7 +36,7 @@ def measure(rig: Rig, parts: Iterable[Axes], rule: Rule, console: Console) -> li
     for axes in parts:
         try:
             for point in run(rig, axes, rule, Data().source):
-                records.append(record_of(point, rig.ceiling))
+                records.append(record_of(point))
                 _say(records[-1], console)
         except KernelError as error:
             console.print(f"[red]the device is lost, and with it the rest of these axes: {error}")

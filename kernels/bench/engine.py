@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from warpfold.kernels.bench.axes import Axes, Cache, Case
+from warpfold.kernels.bench.ceiling import Ceiling
 from warpfold.kernels.bench.check import Reference, reference_of, relative_error
 from warpfold.kernels.bench.flags import Flag, flags_of
 from warpfold.kernels.bench.measurement import Measured, measure
@@ -31,6 +32,7 @@ class Point:
 
     `reason` says why it was skipped or failed. `relative_error` compares `value` with the exact one, where there is
     one; `distinct_values` counts the different results of 8 runs on the same data: 1 where it is deterministic.
+    `ceiling` is the one that its flags were judged by.
     """
 
     case: Case
@@ -41,6 +43,7 @@ class Point:
     value: Value | None = None
     relative_error: float | None = None
     distinct_values: int | None = None
+    ceiling: Ceiling | None = None
 
 
 SourceOf = Callable[[str, int], Source]
@@ -109,13 +112,14 @@ class _Bench:
         values = _values(subject)
         error = None if reference is None else relative_error(op_named(case.op), dtype, values[0], reference)
         measured = measure(rig.timer, rig.observer, subject, case.cache, self._rule)
+        ceiling = rig.ceiling
         flags = flags_of(
             summary=measured.device,
             ending=measured.ending,
             read_bytes=measured.read_bytes,
             cold=case.cache is Cache.COLD,
             resolution_s=rig.timer.resolution_s,
-            ceiling=rig.ceiling,
+            ceiling=ceiling,
             looks=measured.looks,
             max_clock_mhz=rig.observer.max_clock_mhz,
         )
@@ -127,6 +131,7 @@ class _Bench:
             value=values[0],
             relative_error=error,
             distinct_values=len({repr(value) for value in values}),
+            ceiling=ceiling,
         )
 
     def _data(self, case: Case) -> Loaded:

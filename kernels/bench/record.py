@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from warpfold.kernels.bench.axes import Cache, Case
-from warpfold.kernels.bench.ceiling import Ceiling
 from warpfold.kernels.bench.engine import Point
 from warpfold.kernels.bench.flags import Flag
 from warpfold.kernels.outcome import Outcome
@@ -14,7 +13,8 @@ class Record:
     """Times in milliseconds, ceilings in GB/s (10⁹ bytes a second), clocks in MHz, temperature in °C, power in W.
 
     `kernel_ms` is the median of device time, `low_ms` … `high_ms` its confidence interval (`kernels.bench.summary`).
-    Bytes are declared by what is reduced; throughput is derived from them. `value` is written by repr.
+    Bytes are declared by what is reduced; throughput is derived from them. `ceiling_gbps` is None where no share of it
+    means anything: others disturbed its measurement, or hot data came from a cache. `value` is written by repr.
     """
 
     strategy: str
@@ -74,9 +74,9 @@ def percent(part: float | None, whole: float | None) -> float | None:
     return 100 * part / whole if part is not None and whole else None
 
 
-def record_of(point: Point, ceiling: Ceiling | None) -> Record:
-    """The row of a point that was measured under `ceiling`."""
-    case = point.case
+def record_of(point: Point) -> Record:
+    """The row of a point."""
+    case, ceiling = point.case, point.ceiling
     if point.measured is None:
         return Record(case.strategy, case.op, case.dtype, case.n, case.cache.value, point.outcome.value, point.reason)
     measured = point.measured
@@ -103,7 +103,7 @@ def record_of(point: Point, ceiling: Ceiling | None) -> Record:
         replay_ms=measured.replay.seconds * 1e3 if measured.replay else None,
         launches=measured.replay.launches if measured.replay else None,
         clock=measured.method,
-        ceiling_gbps=ceiling.measured / 1e9 if ceiling else None,
+        ceiling_gbps=_ceiling(point, measured.read_bytes),
         peak_gbps=ceiling.peak / 1e9 if ceiling and ceiling.peak else None,
         clock_before_mhz=before.clock_mhz,
         clock_after_mhz=after.clock_mhz,
@@ -122,6 +122,13 @@ def record_of(point: Point, ceiling: Ceiling | None) -> Record:
 def case_of(record: Record) -> Case:
     """The case that a row is of."""
     return Case(record.strategy, record.op, record.dtype, record.n, Cache(record.cache))
+
+
+def _ceiling(point: Point, read_bytes: int) -> float | None:
+    ceiling = point.ceiling
+    if ceiling is None or not ceiling.trusted or not ceiling.bounds(read_bytes, cold=point.case.cache is Cache.COLD):
+        return None
+    return ceiling.measured / 1e9
 
 
 def _most(*counts: float | None) -> float | None:

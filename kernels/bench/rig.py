@@ -40,7 +40,7 @@ class Rig(Protocol):
 
     @property
     def ceiling(self) -> Ceiling:
-        """Measured at the first call."""
+        """Measured at the first call; at the next ones again, while other work disturbs it (`CeilingGauge`)."""
         ...
 
     def load(self, source: Source) -> Loaded:

@@ -7,6 +7,7 @@ from warpfold.app.jobs.benchmark_spec import BenchmarkSpec
 from warpfold.app.results.benchmark import BenchmarkResult
 from warpfold.app.results.measurement import Measurement
 from warpfold.kernels.bench import Cache, Case, Flag, Point, Record, open_rig, record_of, run
+from warpfold.kernels.bench.ceiling import Ceiling
 from warpfold.kernels.outcome import Outcome
 from warpfold.worker.kinds.attempt import Attempt
 from warpfold.worker.messages import Begun, Measured, Progress, Success, Tell
@@ -19,19 +20,20 @@ def measure(attempt: Attempt, spec: BenchmarkSpec, done: tuple[Measurement, ...]
     """Measure all cases of `spec` but those already `done`. Raises CudaError after the point that met it."""
     axes, rows = spec.axes(), list(done)
     rig = open_rig(attempt.backend)
-    ceiling = rig.ceiling if len(rows) < len(axes) else None
 
     def begin(case: Case) -> None:
         tell(Progress(len(rows), len(axes), _UNIT))
-        lost = record_of(Point(case, Outcome.FAILED, _DIED), None)
+        lost = record_of(Point(case, Outcome.FAILED, _DIED))
         tell(Begun(_row(attempt, spec, lost)))
 
     known = {_case(row) for row in rows}
+    ceiling: Ceiling | None = None
     for point in run(rig, axes, spec.rule(), spec.data().source, done=known, begin=begin):
-        rows.append(_row(attempt, spec, record_of(point, ceiling)))
+        ceiling = point.ceiling or ceiling
+        rows.append(_row(attempt, spec, record_of(point)))
         tell(Measured(rows[-1]))
     tell(Progress(len(rows), len(axes), _UNIT))
-    return Success(_result(attempt, rows).model_dump(mode="json"), tuple(rows))
+    return Success(_result(attempt, rows, ceiling).model_dump(mode="json"), tuple(rows))
 
 
 def _row(attempt: Attempt, spec: BenchmarkSpec, record: Record) -> Measurement:
@@ -55,15 +57,19 @@ def _case(row: Measurement) -> Case:
     return Case(row.strategy, row.op, row.dtype, row.n, Cache(row.cache))
 
 
-def _result(attempt: Attempt, rows: Sequence[Measurement]) -> BenchmarkResult:
+def _result(attempt: Attempt, rows: Sequence[Measurement], ceiling: Ceiling | None) -> BenchmarkResult:
     outcomes = [row.outcome for row in rows]
+    # Rows of hot data have none.
+    gbps = next((row.ceiling_gbps for row in rows if row.ceiling_gbps), None)
+    if gbps is None and ceiling is not None and ceiling.trusted:
+        gbps = ceiling.measured / 1e9
     return BenchmarkResult(
         cases=len(rows),
         measured=outcomes.count(Outcome.MEASURED),
         skipped=outcomes.count(Outcome.SKIPPED),
         failed=outcomes.count(Outcome.FAILED),
         suspect=sum(Flag.SUSPECT in row.flags for row in rows),
-        ceiling_gbps=next((row.ceiling_gbps for row in rows if row.ceiling_gbps), None),
+        ceiling_gbps=gbps,
         peak_gbps=next((row.peak_gbps for row in rows if row.peak_gbps), None),
         backend=attempt.device.backend,
         device=attempt.device,

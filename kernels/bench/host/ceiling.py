@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.bench.ceiling import Ceiling
+from warpfold.kernels.bench.conditions import Observer
+from warpfold.kernels.bench.flags import contended
 from warpfold.kernels.bench.host.system import cache_bytes
 from warpfold.kernels.cores import usable_cores
 
@@ -16,22 +18,26 @@ _CLOCK_HZ = 8e9  # which none of them reaches
 _MEASURE_S = 0.3
 
 
-def measure_ceiling() -> Ceiling:
-    """What all cores together read from memory: the best of many passes of a plain maximum over integers.
+def measure_ceiling(observer: Observer) -> Ceiling:
+    """What all cores together read from memory: the best of many passes of a plain maximum over integers. It is trusted
+    if `observer` saw no other process at work meanwhile.
 
-    The system does not tell how fast its memory is, so `peak` is None and only the cores' load units bound a figure.
+    The system does not tell how fast its memory is, so `peak` is None.
     """
     cores, cache = usable_cores(), cache_bytes()
     data = np.ones(max(4 * cache, 64 << 20) // 8, dtype=np.int64)
     parts = np.array_split(data, cores)
     passes: list[float] = []
     with ThreadPoolExecutor(cores) as pool:
+        list(pool.map(_read, parts))  # the first pass meets the memory's pages
+        observer.before()
         give_up = time.monotonic() + _MEASURE_S
         while time.monotonic() < give_up or len(passes) < 3:
             started = time.perf_counter_ns()
             list(pool.map(_read, parts))
             passes.append((time.perf_counter_ns() - started) / 1e9)
-    return Ceiling(data.nbytes / min(passes), None, cores * _LOAD_BYTES * _CLOCK_HZ, cache)
+        quiet = not contended(observer.after())
+    return Ceiling(data.nbytes / min(passes), None, cores * _LOAD_BYTES * _CLOCK_HZ, cache, quiet)
 
 
 def _read(part: NDArray[Any]) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from warpfold.kernels.backend import Backend, Device, Reduction
-from warpfold.kernels.bench.ceiling import Ceiling
+from warpfold.kernels.bench.ceiling import Ceiling, CeilingGauge
 from warpfold.kernels.bench.host.ceiling import measure_ceiling
 from warpfold.kernels.bench.host.observer import HostObserver
 from warpfold.kernels.bench.host.system import cache_bytes
@@ -25,6 +25,7 @@ class HostRig:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
+        self._gauge = CeilingGauge(lambda: measure_ceiling(HostObserver()))
 
     @property
     def device(self) -> Device:
@@ -41,9 +42,9 @@ class HostRig:
     def observer(self) -> HostObserver:
         return HostObserver()
 
-    @cached_property
+    @property
     def ceiling(self) -> Ceiling:
-        return measure_ceiling()
+        return self._gauge.read()
 
     def load(self, source: Source) -> "HostArray":
         import psutil

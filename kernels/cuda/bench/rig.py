@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from warpfold.kernels.backend import Device
-from warpfold.kernels.bench.ceiling import Ceiling
+from warpfold.kernels.bench.ceiling import Ceiling, CeilingGauge
 from warpfold.kernels.bench.subject import Subject
 from warpfold.kernels.catalog import resolve
 from warpfold.kernels.cuda.backend import CudaBackend
@@ -30,6 +30,7 @@ class CudaRig:
 
         self._backend, self._gpu = backend, backend.gpu
         self._feed = Feed(self._gpu)
+        self._gauge = CeilingGauge(lambda: measure_ceiling(self._gpu, self.observer, self._cache_bytes))
         with cuda_errors("device facts"):
             facts = cupy.cuda.runtime.getDeviceProperties(self._gpu.index)
             self._cache_bytes = int(facts["l2CacheSize"])
@@ -51,10 +52,10 @@ class CudaRig:
     def observer(self) -> NvmlObserver:
         return NvmlObserver(self._pci_bus_id)
 
-    @cached_property
+    @property
     def ceiling(self) -> Ceiling:
         with self._gpu.active():
-            return measure_ceiling(self._gpu, self.observer, self._cache_bytes)
+            return self._gauge.read()
 
     def load(self, source: Source) -> "DeviceArray":
         import cupy

@@ -77,8 +77,20 @@ def test_hot_data_far_larger_than_the_cache_comes_from_memory() -> None:
 
 def test_without_a_known_memory_peak_the_cores_bound_it() -> None:
     cpu = Ceiling(measured=30e9, peak=None, cached=2e12, cache_bytes=32 << 20)
-    assert flags(seconds=1.0, read_bytes=10**12, ceiling=cpu) == frozenset()
-    assert flags(seconds=0.1, read_bytes=10**12, ceiling=cpu) == {Flag.SUSPECT}
+    assert flags(seconds=1e-4, read_bytes=10**8, cold=False, ceiling=cpu) == frozenset()
+    assert flags(seconds=1e-5, read_bytes=10**8, cold=False, ceiling=cpu) == {Flag.SUSPECT}
+
+
+def test_more_than_the_measured_ceiling_is_suspect_even_where_physics_would_allow_it() -> None:
+    cpu = Ceiling(measured=30e9, peak=None, cached=2e12, cache_bytes=32 << 20)
+    assert flags(seconds=1.0, read_bytes=32_000_000_000, ceiling=cpu) == frozenset()
+    assert flags(seconds=1.0, read_bytes=34_000_000_000, ceiling=cpu) == {Flag.SUSPECT}
+
+
+def test_a_ceiling_that_others_disturbed_judges_nothing() -> None:
+    low = Ceiling(measured=12e9, peak=None, cached=2e12, cache_bytes=32 << 20, trusted=False)
+    assert flags(seconds=1.0, read_bytes=30_000_000_000, ceiling=low) == {Flag.NO_CEILING}
+    assert flags(seconds=1e-4, read_bytes=10**8, cold=False, ceiling=low) == frozenset()  # from a cache
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

@@ -51,7 +51,7 @@ def source_of(dtype: str, n: int) -> Source:
 
 def test_a_reduction_is_measured_and_its_value_checked(rig: HostRig) -> None:
     axes = Axes(("exact", "numpy"), ("sum", "argmax"), ("float32",), (100_000,), (Cache.HOT,))
-    rows = [record_of(point, rig.ceiling) for point in run(rig, axes, QUICK, source_of)]
+    rows = [record_of(point) for point in run(rig, axes, QUICK, source_of)]
     assert [row.outcome for row in rows] == ["measured"] * 4
     for row in rows:
         assert row.bytes == 400_000
@@ -76,7 +76,7 @@ def test_a_cold_cache_is_slower_than_a_hot_one() -> None:
 
 def test_what_a_strategy_does_not_claim_is_skipped(rig: HostRig) -> None:
     axes = Axes(("single_pass", "exact"), ("sum",), ("float32",), (1000,), (Cache.HOT,))
-    skipped, measured = (record_of(point, rig.ceiling) for point in run(rig, axes, QUICK, source_of))
+    skipped, measured = (record_of(point) for point in run(rig, axes, QUICK, source_of))
     assert (skipped.outcome, measured.outcome) == (Outcome.SKIPPED, Outcome.MEASURED)
     assert skipped.reason is not None
     assert "on backend 'cpu'" in skipped.reason
@@ -121,5 +121,5 @@ def test_a_look_too_short_to_count_counts_nothing() -> None:
 def test_a_record_is_flat_enough_to_be_stored(rig: HostRig) -> None:
     axes = Axes(("numpy",), ("min",), ("int8",), (1000,), (Cache.HOT,))
     (point,) = run(rig, axes, QUICK, source_of)
-    assert isinstance(record_of(point, rig.ceiling), Record)
+    assert isinstance(record_of(point), Record)
     assert threading.active_count() < 20

@@ -1,9 +1,10 @@
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
-from tests.kernels.bench.scripted import ScriptedRig, ScriptedTimer
+from tests.kernels.bench.scripted import CEILING, ScriptedRig, ScriptedTimer
 from warpfold.kernels.bench.axes import Axes, Cache
+from warpfold.kernels.bench.ceiling import Ceiling
 from warpfold.kernels.bench.engine import Point, run
 from warpfold.kernels.bench.record import Record, case_of, record_of
 from warpfold.kernels.bench.stopping import Rule
@@ -24,7 +25,7 @@ def rig(value: float | Unavailable = 5e5, seconds: float = 1e-5) -> ScriptedRig:
 
 
 def test_throughput_is_derived_from_the_declared_bytes() -> None:
-    record = record_of(point(rig()), rig().ceiling)
+    record = record_of(point(rig()))
     assert record.bytes == 4_000_000
     assert record.kernel_ms == pytest.approx(0.01, rel=1e-15)
     assert record.gbps == pytest.approx(400.0, rel=1e-12)
@@ -34,7 +35,7 @@ def test_throughput_is_derived_from_the_declared_bytes() -> None:
 
 
 def test_a_row_is_made_of_plain_values() -> None:
-    row = asdict(record_of(point(rig()), rig().ceiling))
+    row = asdict(record_of(point(rig())))
     kept = (str, int, float, tuple, type(None))
     assert all(type(value) in kept for value in row.values())
     assert row["value"] == "500000.0"
@@ -43,7 +44,7 @@ def test_a_row_is_made_of_plain_values() -> None:
 
 
 def test_a_skipped_case_has_a_reason_and_no_figures() -> None:
-    record = record_of(point(rig(Unavailable("no compiler"))), None)
+    record = record_of(point(rig(Unavailable("no compiler"))))
     assert (record.outcome, record.reason) == ("skipped", "no compiler")
     assert record.kernel_ms is None
     assert record.gbps is None
@@ -51,16 +52,37 @@ def test_a_skipped_case_has_a_reason_and_no_figures() -> None:
 
 
 def test_a_suspect_row_does_not_count() -> None:
-    record = record_of(point(rig(seconds=1e-7)), rig().ceiling)
+    record = record_of(point(rig(seconds=1e-7)))
     assert record.flags == ("suspect",)
     assert not record.counts
 
 
 def test_the_case_of_a_row_is_the_one_measured() -> None:
     found = point(rig())
-    assert case_of(record_of(found, None)) == found.case
+    assert case_of(record_of(found)) == found.case
 
 
 def test_a_row_reads_back_from_its_values() -> None:
-    record = record_of(point(rig()), rig().ceiling)
+    record = record_of(point(rig()))
     assert Record(**asdict(record)) == record
+
+
+@pytest.mark.parametrize(
+    ("ceiling", "caches", "share"),
+    [
+        (CEILING, Cache.COLD, 40.0),
+        (replace(CEILING, trusted=False), Cache.COLD, None),
+        (replace(CEILING, cache_bytes=1 << 20), Cache.HOT, None),
+        (replace(CEILING, cache_bytes=1 << 18), Cache.HOT, 40.0),
+    ],
+)
+def test_there_is_a_share_only_of_a_ceiling_that_others_did_not_disturb_and_that_bounds_the_reading(
+    ceiling: Ceiling, caches: Cache, share: float | None
+) -> None:
+    axes = Axes(("fast",), ("sum",), ("float32",), (1_000_000,), (caches,))
+    at = replace(rig(), ceiling=ceiling)
+    (found,) = run(at, axes, Rule(), lambda dtype, n: GeneratedSource("uniform", n, 0, dtype_named(dtype)))
+    record = record_of(found)
+    assert record.percent_of_ceiling == (None if share is None else pytest.approx(share))
+    assert (record.ceiling_gbps is None) == (share is None)
+    assert ("no_ceiling" in record.flags) == (not ceiling.trusted)

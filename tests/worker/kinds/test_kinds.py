@@ -36,7 +36,6 @@ def test_a_benchmark_gives_a_row_a_case_and_counts_them(cpu: Kernels) -> None:
     success = cpu.run(BENCHMARK, lambda news: None)
     result = BenchmarkResult.model_validate(success.result)
     assert (result.cases, result.measured, result.skipped, result.failed) == (4, 4, 0, 0)
-    assert result.ceiling_gbps is not None
     assert result.timings.queued_ms == 12.5
     assert [(row.strategy, row.op) for row in success.points] == [
         ("exact", "sum"),
