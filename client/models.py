@@ -25,9 +25,11 @@ class Progress(Answer):
 
 
 class Timings(Answer):
-    """Milliseconds: waiting in the queue, loading or making the data, the reduction itself, and the job in all."""
+    """Milliseconds: waiting in the queue, compiling and loading kernels (0 where the slot had run them before), loading
+    or making the data, the reduction itself, and the job in all."""
 
     queued_ms: float
+    prepare_ms: float = 0.0
     load_ms: float
     kernel_ms: float
     total_ms: float
@@ -63,6 +65,7 @@ class ReduceResult(Answer):
                 ("dtype", self.dtype),
                 ("strategy", f"{self.strategy}, {rounded}"),
                 ("device", self.device.get("name")),
+                ("prepare", f"{self.timings.prepare_ms:.3f} ms" if self.timings.prepare_ms else None),
                 ("kernel", f"{self.timings.kernel_ms:.3f} ms"),
             ],
         )

@@ -34,7 +34,7 @@ class Filter(TypedDict, total=False):
     host: str | None
     cache: Literal["cold", "hot"] | None
     outcome: Literal["measured", "skipped", "failed"] | None
-    flag: Literal["throttled", "contended", "unconverged", "suspect"] | None
+    flag: Literal["throttled", "contended", "unconverged", "suspect", "no_ceiling", "first_run"] | None
     job_id: str | None
     n_min: int | None
     n_max: int | None
@@ -91,6 +91,7 @@ class Measurement(Answer):
     relative_error: float | None
     distinct_values: int | None
     correctly_rounded: bool | None
+    prepare_ms: float | None = None
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,8 @@ class Reduction:
     `value` is a float for float dtypes (every float dtype fits a Python float), else an int or bool. `count` is how
     many elements entered it. `correctly_rounded` is True only where the method proves it. `state` holds the
     canonical bytes of the exact accumulator (`kernels.exact`), where there was one. `load_ms` covers reading or
-    generating and moving the data, `kernel_ms` the reduction itself (device time by events on a GPU).
+    generating and moving the data, `kernel_ms` the reduction itself (device time by events on a GPU). `prepare_ms` is
+    in neither of them: compiling and loading kernels that the backend had not run before, 0 where it had run all.
     """
 
     value: Value
@@ -51,6 +52,7 @@ class Reduction:
     load_ms: float
     kernel_ms: float
     state: bytes | None = None
+    prepare_ms: float = 0.0
 
 
 class Backend(Protocol):

@@ -1,4 +1,4 @@
-"""What a trace shows of an attempt: its run, and within it the loading, the kernels and the points of a benchmark."""
+"""What a trace shows of an attempt: its run, and in it preparing, loading, kernels, and the points of a benchmark."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,13 +42,16 @@ class AttemptSpan:
         self._since = now
 
     def ended(self, ending: Ending) -> None:
-        """How it ended. A reduction may load and add up by turns: its two spans are the sums, one after the other."""
+        """How it ended. A reduction may load and add up by turns: its spans are the sums, one after the other."""
         match ending:
             case Success(_, [point]) if point.kind == "reduce":
-                loaded = self._since + timedelta(milliseconds=point.load_ms or 0.0)
+                prepared = self._since + timedelta(milliseconds=point.prepare_ms or 0.0)
+                loaded = prepared + timedelta(milliseconds=point.load_ms or 0.0)
                 added = loaded + timedelta(milliseconds=point.kernel_ms or 0.0)
                 parent = self._span.traceparent
-                self._tracing.past("load", self._since, loaded, parent=parent, bytes=point.bytes)
+                if point.prepare_ms:
+                    self._tracing.past("prepare", self._since, prepared, parent=parent, strategy=point.strategy)
+                self._tracing.past("load", prepared, loaded, parent=parent, bytes=point.bytes)
                 self._tracing.past(
                     "kernel", loaded, added, parent=parent, strategy=point.strategy, device=point.device, n=point.n
                 )

@@ -29,6 +29,7 @@ from warpfold.app.results.reduce import ReduceResult
 from warpfold.app.results.timings import Timings
 from warpfold.kernels import open_backend
 from warpfold.kernels.backend import Reduction
+from warpfold.kernels.bench import Flag
 from warpfold.kernels.errors import InvalidInput
 from warpfold.worker.folders import Folders
 from warpfold.worker.kinds.accuracy import add_three_numbers, compare
@@ -125,6 +126,7 @@ class Kernels:
             device=self._device,
             timings=Timings(
                 queued_ms=request.queued_ms,
+                prepare_ms=reduction.prepare_ms,
                 load_ms=reduction.load_ms,
                 kernel_ms=reduction.kernel_ms,
                 total_ms=total_ms,
@@ -154,6 +156,8 @@ class Kernels:
             driver=self._device.versions.get("driver"),
             host=self._origin.host[:64],
             value=repr(reduction.value),
+            prepare_ms=reduction.prepare_ms,
+            flags=(Flag.FIRST_RUN.value,) if reduction.prepare_ms else (),
         )
 
     def _provenance(self, spec: TaskSpec, request: Request) -> Provenance:

@@ -20,16 +20,19 @@ class Part:
 
 
 def parts_of(timings: Mapping[str, Any]) -> Sequence[Part]:
-    """The parts of a result's `timings`: waiting, loading, the kernel, and what is left of the total."""
-    queued, load, kernel, total = (_ms(timings, name) for name in ("queued_ms", "load_ms", "kernel_ms", "total_ms"))
-    rest = max(0.0, total - load - kernel)
+    """The parts of a result's `timings`: waiting, preparing kernels, loading, the kernel, and the rest of the total."""
+    names = ("queued_ms", "prepare_ms", "load_ms", "kernel_ms", "total_ms")
+    queued, prepare, load, kernel, total = (_ms(timings, name) for name in names)
+    known = prepare + load + kernel
+    rest = max(0.0, total - known)
     told = (
         ("waiting", "queued", queued),
+        ("preparing", "prepare", prepare),
         ("loading", "load", load),
         ("kernel", "kernel", kernel),
         ("other" if load or kernel else "running", "rest", rest),
     )
-    whole = queued + max(total, load + kernel)
+    whole = queued + max(total, known)
     parts: list[Part] = []
     start = 0.0
     for name, style, ms in told:

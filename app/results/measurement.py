@@ -9,9 +9,10 @@ class Measurement:
     """A row of the table of measurements, less what the database adds.
 
     `n` counts elements, `bytes` what was read of them, `samples` how many runs the times stand for; times are in
-    milliseconds. The fields from `cache` on are those of a benchmark's `kernels.bench.Record`, where they are
-    described; a reduction has its value and leaves the others at their defaults. `value` is written by repr. `outcome`
-    is measured, skipped or failed, `reason` why; only a measured point has times.
+    milliseconds. `prepare_ms` is of a reduction: compiling and loading kernels, in no other time; the run that it was
+    not 0 for has the flag `first_run`. The fields from `cache` on are those of a benchmark's `kernels.bench.Record`,
+    where they are described; a reduction has its value and leaves the others at their defaults. `value` is written by
+    repr. `outcome` is measured, skipped or failed, `reason` why; only a measured point has times.
     """
 
     kind: str
@@ -29,6 +30,7 @@ class Measurement:
     device_uuid: str | None = None
     driver: str | None = None
     host: str | None = None
+    prepare_ms: float | None = None
     distribution: str | None = None
     cache: str | None = None
     outcome: str = "measured"

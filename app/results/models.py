@@ -42,6 +42,7 @@ measurements = Table(
     Column("device_uuid", String(64)),
     Column("driver", String(32)),
     Column("host", String(64)),
+    Column("prepare_ms", Double),  # of a reduction: none of the other times holds it
     # A benchmark's point (kernels.bench.Record).
     Column("distribution", String(32)),
     Column("cache", String(8)),

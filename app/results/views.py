@@ -34,7 +34,7 @@ class MeasurementView(BaseModel):
     load_ms: float | None
     kernel_ms: float | None = Field(description="median time on the device")
     gb_per_s: float | None = Field(description="bytes ÷ kernel time, in 10⁹ bytes a second; null for no time")
-    percent_of_ceiling: float | None = Field(description="of the read ceiling measured on the device")
+    percent_of_ceiling: float | None = Field(description="of ceiling_gbps, the read speed measured on the device")
     percent_of_peak: float | None = Field(description="of memory clock × bus width")
     min_ms: float | None
     p95_ms: float | None
@@ -46,7 +46,9 @@ class MeasurementView(BaseModel):
     replay_ms: float | None = Field(description="time a run when the device replays a graph of runs by itself")
     launches: int | None = Field(description="kernels a run, counted in the graph")
     clock: str | None = Field(description="how device time was taken")
-    ceiling_gbps: float | None
+    ceiling_gbps: float | None = Field(
+        description="null if other processes disturbed its measurement, or hot data came from a cache"
+    )
     peak_gbps: float | None
     clock_before_mhz: float | None
     clock_after_mhz: float | None
@@ -55,11 +57,14 @@ class MeasurementView(BaseModel):
     power_w: float | None
     throttle: list[str] = Field(description="what held clocks down")
     others: float | None = Field(description="other processes on the GPU; on a CPU, logical cores kept busy by others")
-    flags: list[str] = Field(description="throttled, contended, unconverged, suspect")
+    flags: list[str] = Field(description="throttled, contended, unconverged, suspect, no_ceiling, first_run")
     value: str | None = Field(description="that the strategy gave, exactly, as Python writes it: 1e+16, nan, inf, True")
     relative_error: float | None = Field(description="against the exact value")
     distinct_values: int | None = Field(description="results of 8 runs: 1 where it is deterministic")
     correctly_rounded: bool | None
+    prepare_ms: float | None = Field(
+        description="compiling and loading kernels for a reduction, in no other time; 0 if all were loaded"
+    )
 
     @classmethod
     def of(cls, row: Measured) -> "MeasurementView":

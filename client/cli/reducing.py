@@ -127,9 +127,12 @@ def _print(result: ReduceResult) -> None:
     typer.echo(repr(result.value))
     rounded = "correctly rounded" if result.correctly_rounded else "not correctly rounded"
     where = result.device.get("name", result.backend)
+    prepare_ms = result.timings.prepare_ms
     output.say(
         f"{result.op} of {result.count:,} elements as {result.dtype}, {result.strategy}, {rounded}; {where}, "
-        f"{result.timings.kernel_ms:.3f} ms" + (f"; {result.hex}" if result.hex else "")
+        f"{result.timings.kernel_ms:.3f} ms"
+        + (f" after {prepare_ms:.0f} ms for a first run's kernels" if prepare_ms else "")
+        + (f"; {result.hex}" if result.hex else "")
     )
 
 

@@ -61,7 +61,9 @@ def results(
     host: Annotated[str | None, typer.Option()] = None,
     cache: Annotated[str | None, typer.Option(help="cold or hot.")] = None,
     outcome: Annotated[str | None, typer.Option(help="measured, skipped or failed.")] = None,
-    flag: Annotated[str | None, typer.Option(help="throttled, contended, unconverged or suspect.")] = None,
+    flag: Annotated[
+        str | None, typer.Option(help="throttled, contended, unconverged, suspect, no_ceiling or first_run.")
+    ] = None,
     n_min: Annotated[int | None, typer.Option(min=0, help="Fewest elements.")] = None,
     n_max: Annotated[int | None, typer.Option(min=0, help="Most elements.")] = None,
     limit: Annotated[

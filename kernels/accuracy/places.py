@@ -94,6 +94,8 @@ class _Device:
 
     def computing(self, case: Case, operands: tuple[NDArray[Any], ...]) -> Compute:
         strategy, sources = _strategy(case), [ArraySource(array) for array in operands]
+        few = [ArraySource(array[:1]) for array in operands]
+        self.backend.reduce(few[0], case.op, strategy=strategy, other=few[1] if len(few) == 2 else None)  # compiles it
         if len(sources) == 2:
             first, other = sources
             return lambda: float(self.backend.reduce(first, case.op, strategy=strategy, other=other).value)

@@ -1,6 +1,8 @@
 """The CPU as a backend."""
 
 import platform
+from collections.abc import Hashable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,12 +11,12 @@ import psutil
 from warpfold.kernels.backend import Device, Progress, Reduction
 from warpfold.kernels.catalog import resolve
 from warpfold.kernels.cores import usable_cores
-from warpfold.kernels.cpu.accumulator import accumulator
 from warpfold.kernels.cpu.strategies import cpu_strategies
 from warpfold.kernels.dtypes import DTYPES
-from warpfold.kernels.operands import operands
-from warpfold.kernels.ops import NanPolicy, Terms, op_named
-from warpfold.kernels.source import GeneratedSource, Source
+from warpfold.kernels.operands import Operands, operands
+from warpfold.kernels.ops import NanPolicy, Op, op_named
+from warpfold.kernels.preparation import Preparation
+from warpfold.kernels.source import ArraySource, GeneratedSource, Source
 from warpfold.kernels.strategy import AUTO
 
 
@@ -24,9 +26,9 @@ class CpuBackend:
 
     def __init__(self) -> None:
         self._device = _this_machine()
+        self._preparation = Preparation()
         for name in ("float32", "float64"):
-            one = GeneratedSource("normal", count=1, seed=0, dtype=DTYPES[name]).read(0, 1)
-            accumulator(DTYPES[name], Terms.VALUES).add(one)
+            self.reduce(GeneratedSource("normal", count=1, seed=0, dtype=DTYPES[name]), "sum")
 
     @property
     def device(self) -> Device:
@@ -51,10 +53,37 @@ class CpuBackend:
         row = op_named(op)
         taken = operands(row, source, other, ddof)
         chosen = resolve(row, source.dtype, strategy, "cpu", taken.other_dtype)
-        return cpu_strategies()[chosen].reduce(taken, row, nan_policy, progress)
+        before_ms = self._preparation.total_ms
+        self._prepare(chosen, row, taken)
+        reduction = cpu_strategies()[chosen].reduce(taken, row, nan_policy, progress)
+        return replace(reduction, prepare_ms=self._preparation.total_ms - before_ms)
+
+    def _prepare(self, strategy: str, op: Op, taken: Operands) -> None:
+        """Have everything compiled or loaded that this reduction calls, unless one like it was prepared before.
+
+        One element goes the whole way, which compiles for the same types of arguments as all of them would.
+        """
+        key = (strategy, op.name, *(_way(source) for source in (taken.source, taken.other) if source is not None))
+        if key in self._preparation.ready or not taken.source.count:
+            return
+        with self._preparation:
+            one = Operands(_first(taken.source), None if taken.other is None else _first(taken.other))
+            cpu_strategies()[strategy].reduce(one, op, NanPolicy.PROPAGATE, None)
+        self._preparation.ready.add(key)
 
     def close(self) -> None:
         """Nothing is held."""
+
+
+def _way(source: Source) -> Hashable:
+    """What decides which compiled functions read `source`."""
+    made = (source.distribution, *sorted(source.parameters)) if isinstance(source, GeneratedSource) else ()
+    return (source.dtype, *made)
+
+
+def _first(source: Source) -> Source:
+    """The first element of `source`, read as all of it will be."""
+    return ArraySource(source.read(0, 1))
 
 
 def _this_machine() -> Device:

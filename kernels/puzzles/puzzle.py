@@ -73,7 +73,8 @@ class Check:
 @dataclass(frozen=True, slots=True)
 class Solution:
     """The answer: a float32 for each block, or the one sum. `model`: no cluster was there, the CPU did the same
-    additions in the same order. `kernel_ms` is the time of the kernel, or of the model."""
+    additions in the same order. `kernel_ms` is the time of the kernel, or of the model; `prepare_ms` that of compiling
+    and loading the kernel, 0 where it was loaded."""
 
     puzzle: Puzzle
     shape: Shape
@@ -82,6 +83,7 @@ class Solution:
     device: str
     kernel_ms: float
     why_model: str | None = None
+    prepare_ms: float = 0.0
 
 
 def elements(puzzle: Puzzle, shape: Shape) -> NDArray[np.float32]:

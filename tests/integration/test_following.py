@@ -104,7 +104,7 @@ def test_a_trace_goes_from_the_caller_to_the_kernel(
     assert (wait.service, wait.parent) == ("warpfold-dispatcher", submit.id)
     assert (ran.service, ran.parent, ran.attributes["warpfold.ending"]) == ("warpfold-worker", submit.id, "success")
     within = {one.name: one for one in spans if one.parent == ran.id}
-    assert set(within) == {"load", "kernel"}
+    assert set(within) - {"prepare"} == {"load", "kernel"}
     kernel_ms = job["result"]["timings"]["kernel_ms"]
     assert within["kernel"].end - within["kernel"].start == pytest.approx(kernel_ms / 1000, abs=2e-6)
     assert within["kernel"].attributes["warpfold.n"] == 100_000

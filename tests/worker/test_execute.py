@@ -114,6 +114,16 @@ def test_a_measurement_counts_what_was_read(kernels: Kernels) -> None:
     assert point.kernel_ms >= 0
 
 
+def test_only_a_first_run_prepares_and_its_measurement_says_so(kernels: Kernels) -> None:
+    first, second = (run(kernels, op="var", source=values(1, 2, dtype="int16")) for _ in range(2))
+    timings = [ReduceResult.model_validate(one.result).timings for one in (first, second)]
+    assert timings[0].prepare_ms > 0
+    assert timings[0].prepare_ms + timings[0].load_ms + timings[0].kernel_ms <= timings[0].total_ms
+    assert timings[1].prepare_ms == 0.0
+    assert [one.points[0].prepare_ms for one in (first, second)] == [one.prepare_ms for one in timings]
+    assert [one.points[0].flags for one in (first, second)] == [("first_run",), ()]
+
+
 def test_a_file_is_reduced(kernels: Kernels, data_root: Path) -> None:
     array = np.random.default_rng(1).normal(size=(300, 7))
     np.save(data_root / "a.npy", array)

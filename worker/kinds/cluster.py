@@ -32,7 +32,8 @@ def solve_puzzle(attempt: Attempt, spec: ClusterSpec) -> Success:
         device=attempt.device,
         timings=Timings(
             queued_ms=attempt.queued_ms,
-            load_ms=max(0.0, attempt.elapsed_ms() - solution.kernel_ms),
+            prepare_ms=solution.prepare_ms,
+            load_ms=max(0.0, attempt.elapsed_ms() - solution.prepare_ms - solution.kernel_ms),
             kernel_ms=solution.kernel_ms,
             total_ms=attempt.elapsed_ms(),
         ),

@@ -16,6 +16,7 @@ from warpfold.kernels.cuda.compile import Binary, Unit, arch_of, compile_unit
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.extras import install
+from warpfold.kernels.preparation import Preparation
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,8 @@ class Gpu:
 
     `arch` is "sm_90" for an H200; `multiprocessors` counts its streaming multiprocessors; `memory` and
     `shared_per_block` are in bytes, the latter the most that a block may ask for. Compiled code is kept in `cache`.
-    Work goes to `stream`; use `with gpu.active():` around it. Raises Unavailable if there is no CuPy, driver or such
-    device.
+    Work goes to `stream`; use `with gpu.active():` around it. `preparation` counts the time of compiling and loading.
+    Raises Unavailable if there is no CuPy, driver or such device.
     """
 
     def __init__(self, index: int = 0, cache: Path | None = None) -> None:
@@ -65,6 +66,7 @@ class Gpu:
             raise Unavailable(f"there is no CUDA device {index}; CUDA shows {count}")
         self.index = index
         self.cache = cache
+        self.preparation = Preparation()
         self._modules: dict[tuple[Unit, bool], tuple[Binary, Any]] = {}
         self._kernels: dict[tuple[Unit, str, bool], Kernel] = {}
         with cuda_errors(f"device {index}"):
@@ -89,10 +91,11 @@ class Gpu:
         or CudaError."""
         key = (unit, name, cooperative)
         if key not in self._kernels:
-            binary, module = self._module(unit, cooperative)
-            with cuda_errors(name), self.active():
-                function = module.get_function(binary.symbols[name])
-                self._kernels[key] = Kernel(name, function, self.shared_per_block)
+            with self.preparation:
+                binary, module = self._module(unit, cooperative)
+                with cuda_errors(name), self.active():
+                    function = module.get_function(binary.symbols[name])
+            self._kernels[key] = Kernel(name, function, self.shared_per_block)
         return self._kernels[key]
 
     def _module(self, unit: Unit, cooperative: bool) -> tuple[Binary, Any]:

@@ -10,6 +10,12 @@ def test_the_parts_of_a_bar_fill_it_and_are_as_wide_as_they_took() -> None:
     assert [one.start for one in parts] == pytest.approx([0, 10, 30, 60])
 
 
+def test_a_first_run_shows_how_long_its_kernels_were_prepared() -> None:
+    parts = parts_of({"queued_ms": 10.0, "prepare_ms": 50.0, "load_ms": 10.0, "kernel_ms": 10.0, "total_ms": 90.0})
+    named = [("waiting", 10), ("preparing", 50), ("loading", 10), ("kernel", 10), ("other", 20)]
+    assert [(one.name, one.ms) for one in parts] == named
+
+
 def test_a_short_part_can_still_be_seen_and_no_timings_are_no_bar() -> None:
     parts = parts_of({"queued_ms": 0.001, "total_ms": 1e6})
     assert parts[0].width > 0.3
