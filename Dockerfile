@@ -19,7 +19,7 @@ RUN python -m venv /opt/warpfold
 WORKDIR /src
 COPY requirements.lock ./
 RUN /opt/warpfold/bin/pip install --require-hashes -r requirements.lock
-COPY pyproject.toml README.md ./
+COPY pyproject.toml README.md LICENSE ./
 COPY src src
 COPY app app
 COPY client client
@@ -66,7 +66,7 @@ RUN python3.12 -m venv /opt/warpfold
 WORKDIR /src
 COPY ${LOCK} requirements.lock
 RUN /opt/warpfold/bin/pip install --require-hashes -r requirements.lock
-COPY pyproject.toml README.md ./
+COPY pyproject.toml README.md LICENSE ./
 COPY src src
 COPY app app
 COPY client client

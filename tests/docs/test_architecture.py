@@ -1,0 +1,53 @@
+"""The page of the architecture names places that are there, and passes every one of the house's folders.
+
+A file that was moved is named with where its name is found now: the page is then mended by hand, in a minute.
+"""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "architecture.md"
+FOLDERS = ("app", "client", "kernels", "migrations", "worker")
+_PLACE = re.compile(rf"`((?:{'|'.join((*FOLDERS, 'docs', 'src', 'tests'))})/[^`\s]*)`")
+
+
+def missing(text: str) -> list[str]:
+    """Each place of `text` that is not there, with the places of the same name that are."""
+    wrong = []
+    for place in dict.fromkeys(_PLACE.findall(text)):
+        if (ROOT / place).exists():
+            continue
+        name = Path(place).name
+        now = sorted(
+            str(path.relative_to(ROOT)) for folder in FOLDERS for path in (ROOT / folder).rglob(name) if name != ""
+        )
+        wrong.append(f"{place} is not there; of its name: {', '.join(now) or 'none'}")
+    return wrong
+
+
+def walk(title: str) -> str:
+    """A section of the page."""
+    return PAGE.read_text(encoding="utf-8").split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+def test_every_place_of_the_page_exists() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert len(_PLACE.findall(text)) > 40
+    assert missing(text) == []
+
+
+def test_a_file_that_moved_is_named_with_its_new_place() -> None:
+    assert missing("`kernels/gone/dispatcher.py` and `app/config.py`") == [
+        "kernels/gone/dispatcher.py is not there; of its name: worker/dispatcher.py"
+    ]
+    assert missing("`app/never_was.py`") == ["app/never_was.py is not there; of its name: none"]
+
+
+def test_the_walks_pass_the_folders_that_a_job_and_a_kernel_pass() -> None:
+    job, kernel = _PLACE.findall(walk("The walk of a job")), _PLACE.findall(walk("The walk of a kernel"))
+    assert {place.split("/")[0] for place in job} == {"app", "client", "worker"}
+    assert {place.split("/")[0] for place in kernel} == {"kernels"}
+    assert min(len(job), len(kernel)) >= 15
+    whole = PAGE.read_text(encoding="utf-8")
+    assert [folder for folder in FOLDERS if f"`{folder}/" not in whole] == []
