@@ -1,16 +1,46 @@
 #!/usr/bin/env bash
-# Makes the secrets that docker-compose.yml reads, where they are not there yet: deploy/secrets.sh [FOLDER]
+# Makes the secrets that docker-compose.yml and the units of systemd read, those that are not there yet:
+#
+#   deploy/secrets.sh [FOLDER]
+#
+#   POSTGRES   where the database is, HOST:PORT (postgres:5432, the name in docker-compose.yml)
+#   REDIS      where Redis is, HOST:PORT (redis:6379)
+#
+# FOLDER (deploy/secrets) then holds
+#
+#   postgres_password                      of the superuser; no process of Warpfold reads it
+#   {migrate,api,dispatcher,worker}_database_url   an address a role, each with a password of its own (postgres/roles.sql)
+#   redis_password, redis_url, redis.acl   Redis's one user: its password, the address, what it may do
+#
+# A secret that is there stays as it is: Postgres would know no other.
 set -euo pipefail
 folder=${1:-"$(dirname "$0")/secrets"}
+postgres=${POSTGRES:-postgres:5432}
+redis=${REDIS:-redis:6379}
 
 mkdir -p "$folder"
-if [ -e "$folder/postgres_password" ]; then
-    echo "$folder has a password already: the database knows no other" >&2
-    exit 1
-fi
-password=$(head -c 24 /dev/urandom | od -An -tx1 | tr -d ' \n')
-printf '%s' "$password" > "$folder/postgres_password"
-printf 'postgresql://warpfold:%s@postgres:5432/warpfold' "$password" > "$folder/database_url"
-# The folder keeps others on this machine away; in the container another user must be able to read the file.
+# The folder keeps others on this machine away; in the containers another user must be able to read the files.
 chmod 700 "$folder"
-chmod 644 "$folder"/*
+
+password() {
+    head -c 24 /dev/urandom | od -An -tx1 | tr -d ' \n'
+}
+
+make() {
+    if [ ! -e "$folder/$1" ]; then
+        printf '%s' "$2" > "$folder/$1"
+        chmod 644 "$folder/$1"
+        echo "made $folder/$1"
+    fi
+}
+
+make postgres_password "$(password)"
+for role in migrate api dispatcher worker; do
+    make "${role}_database_url" "postgresql://warpfold_$role:$(password)@$postgres/warpfold"
+done
+make redis_password "$(password)"
+make redis_url "redis://:$(cat "$folder/redis_password")@$redis/0"
+# All but what manages the server or wipes it. RQ and `warpfold doctor` ask who is connected, for the version and for a setting.
+hash=$(printf '%s' "$(cat "$folder/redis_password")" | sha256sum | cut -d ' ' -f 1)
+make redis.acl "user default on #$hash ~* &* +@all -@admin -@dangerous +client +info +config|get
+"

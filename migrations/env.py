@@ -7,6 +7,7 @@ from sqlalchemy.pool import NullPool
 from warpfold.app.config import load_settings
 from warpfold.app.db import database_url
 from warpfold.app.tables import metadata
+from warpfold.migrations.rights import grant
 
 # Rather fail and be run again than queue behind a long query and stop everybody else with the lock asked for.
 _LOCK_TIMEOUT = "5s"
@@ -25,6 +26,8 @@ def _migrate(connection: Connection) -> None:
     )
     with context.begin_transaction():
         context.run_migrations()
+    connection.commit()
+    grant(connection)
     connection.commit()
 
 

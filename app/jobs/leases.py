@@ -145,7 +145,9 @@ _ENDED_BY = select(jobs.c.id).where(
     jobs.c.status == bindparam("ending"),
     jobs.c.lease_token == bindparam("the_token"),
 )
-_MEASURED = insert(measurements)
+# Inline: the new row's id is of no use here, and to be given it back a worker would need the right to read
+# measurements.
+_MEASURED = insert(measurements).inline()
 
 
 def claim(connection: Connection, job_id: UUID, attempt: int, worker: str, lease_s: float) -> Lease | None:

@@ -1,0 +1,96 @@
+"""What each database role may do with each table: `warpfold migrate` grants it, after every change of the schema.
+
+`deploy/postgres/roles.sql` makes the roles. Where they are not there, one role owns everything and nothing is granted.
+The owner of the tables, `warpfold_migrate`, is the only role that can create, alter, truncate or drop one.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from sqlalchemy import Connection, inspect, text
+
+READ = "select"
+ADD = "select, insert"
+CHANGE = "select, update"
+WRITE = "select, insert, update"
+KEEP = "select, insert, update, delete"
+NOTHING = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """The privileges of the three roles at work, as SQL lists them."""
+
+    api: str
+    dispatcher: str
+    worker: str
+
+    def of(self, role: str) -> str:
+        """The privileges of one role, by its name in Postgres."""
+        return {"warpfold_api": self.api, "warpfold_dispatcher": self.dispatcher, "warpfold_worker": self.worker}[role]
+
+
+ROLES = ("warpfold_api", "warpfold_dispatcher", "warpfold_worker")
+OWNER = "warpfold_migrate"
+
+RIGHTS: Mapping[str, Rights] = MappingProxyType(
+    {
+        # Who may do what. A worker, which runs what users ask for, sees none of it.
+        "users": Rights(api=WRITE, dispatcher=READ, worker=NOTHING),
+        "tokens": Rights(api=WRITE, dispatcher=NOTHING, worker=NOTHING),
+        "sessions": Rights(api=KEEP, dispatcher=NOTHING, worker=NOTHING),
+        "quotas": Rights(api=KEEP, dispatcher=READ, worker=NOTHING),
+        "quota_holds": Rights(api=READ, dispatcher=KEEP, worker=NOTHING),
+        "webhook_secrets": Rights(api=WRITE, dispatcher=READ, worker=NOTHING),
+        # Jobs. Only retention deletes, and the dispatcher does that.
+        "jobs": Rights(api=WRITE, dispatcher="select, update, delete", worker=CHANGE),
+        "job_events": Rights(api=ADD, dispatcher=ADD, worker="insert"),
+        "idempotency_keys": Rights(api=ADD, dispatcher="select, delete", worker=NOTHING),
+        "measurements": Rights(api=READ, dispatcher=READ, worker="insert"),
+        "workers": Rights(api=CHANGE, dispatcher=READ, worker=WRITE),
+        "datasets": Rights(api=KEEP, dispatcher="select, delete", worker=NOTHING),
+        "webhooks": Rights(api=ADD, dispatcher=CHANGE, worker=NOTHING),
+        "webhook_attempts": Rights(api=READ, dispatcher=WRITE, worker=NOTHING),
+        "counters": Rights(api=READ, dispatcher=WRITE, worker=WRITE),
+        "uncounted_jobs": Rights(api="insert", dispatcher=KEEP, worker="insert"),
+        "alembic_version": Rights(api=READ, dispatcher=READ, worker=READ),
+    }
+)
+"""A row for every table."""
+
+FIXED: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "jobs": frozenset(
+            {
+                *("id", "seq", "owner_id", "kind", "parent_id", "name", "spec", "spec_brief", "tags"),
+                *("request_id", "traceparent", "created_at"),
+            }
+        )
+    }
+)
+"""Columns that no role may update: whose a job is and what it was asked to do stay as they were accepted."""
+
+
+def grant(connection: Connection) -> None:
+    """Give the roles that are there exactly the rights above, on the tables and columns that are there."""
+    names = connection.execute(text("select rolname from pg_roles where rolname = any(:roles)"), {"roles": [*ROLES]})
+    roles = sorted(names.scalars())
+    if not roles:
+        return
+    found = inspect(connection)
+    for table in sorted(set(found.get_table_names()) & set(RIGHTS)):
+        columns = [column["name"] for column in found.get_columns(table)]
+        for role in roles:
+            for statement in _statements(table, role, columns):
+                connection.execute(text(statement))
+
+
+def _statements(table: str, role: str, columns: Iterable[str]) -> Iterable[str]:
+    # Every name is one of ours: those of roles and tables stand above, those of columns in the schema.
+    yield f'revoke all on table "{table}" from {role}'
+    for right in filter(None, RIGHTS[table].of(role).split(", ")):
+        free = [column for column in columns if column not in FIXED.get(table, ())]
+        listed = ", ".join(f'"{column}"' for column in free)
+        some = f" ({listed})" if right == "update" and table in FIXED else ""
+        yield f'grant {right}{some} on table "{table}" to {role}'
