@@ -1,19 +1,22 @@
-"""The files of the images and of the units of systemd: what can be known of them without building or starting."""
+"""The files of the images: what can be known of them without building or starting. `tests.deploy.images` does both."""
 
+import os
 import re
 import shutil
 import subprocess
+import sys
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from tests.deploy.images import build
 from warpfold.app.config import Settings
 from warpfold.client.cli.server import COMMANDS
 
 ROOT = Path(__file__).parents[2]
-UNITS = ROOT / "deploy" / "systemd"
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 OURS = ("migrate", "api", "dispatcher", "worker-cpu", "worker-gpu0", "worker-gpu1")
 
@@ -46,25 +49,62 @@ def test_every_target_ends_as_an_ordinary_user_with_a_health_check() -> None:
 
 
 def test_what_is_copied_into_the_images_is_there_and_is_not_ignored() -> None:
-    wanted = set(re.findall(r"^COPY (?!--from|\$)(\S+)", (ROOT / "Dockerfile").read_text(), re.MULTILINE))
+    lines = re.findall(r"^COPY (?!--from|\$)(.+) \S+$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    wanted = {name for line in lines for name in line.split()}
     kept = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     assert all((ROOT / name).exists() for name in wanted)
     assert wanted - kept - {"requirements.lock"} == set()
-    assert {"app", "client", "kernels", "migrations", "src", "worker"} <= wanted
+    assert {"LICENSE", "app", "client", "kernels", "migrations", "src", "worker"} <= wanted
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_our_containers_run_known_commands_with_few_rights(name: str) -> None:
+def test_our_containers_run_known_commands_with_settings_that_exist(name: str) -> None:
     one = service(name)
     assert one["command"][0] in COMMANDS
-    assert one["read_only"] is True
-    assert one["cap_drop"] == ["ALL"]
-    assert one["security_opt"] == ["no-new-privileges:true"]
-    assert one["secrets"] == ["database_url"]
+    assert one["user"] == "10001:10001"
     settings = {f"WARPFOLD_{field.upper()}" for field in Settings.model_fields}
     assert {variable.removesuffix("_FILE") for variable in one["environment"]} <= settings
     check = one.get("healthcheck", {}).get("test", ["CMD", "warpfold", "alive"])
     assert check[1:3] == ["warpfold", "alive"]
+
+
+@pytest.mark.parametrize("name", sorted(COMPOSE["services"]))
+def test_every_container_is_confined_and_has_its_share(name: str) -> None:
+    one = service(name)
+    assert one["read_only"] is True
+    assert one["cap_drop"] == ["ALL"]
+    assert one["security_opt"] == ["no-new-privileges:true"]
+    assert any(place.startswith("/tmp:size=") for place in one["tmpfs"])  # noqa: S108 (of the container)
+    assert one["pids_limit"] <= 1024
+    assert re.fullmatch(r"\d+[gm]|\$\{WARPFOLD_[A-Z]+_MEMORY:-\d+g\}", one["mem_limit"])
+    assert one["logging"]["options"]["max-size"] == "10m"
+    if name == "caddy":  # it takes ports 80 and 443, as the root of its container
+        assert one["cap_add"] == ["NET_BIND_SERVICE"]
+    else:
+        assert "cap_add" not in one
+        assert int(one["user"].split(":")[0]) > 0
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_every_container_has_the_address_of_its_own_role_and_no_other_secret(name: str) -> None:
+    one = service(name)
+    role = name.split("-", maxsplit=1)[0]
+    assert one["environment"]["WARPFOLD_DATABASE_URL_FILE"] == f"/run/secrets/{role}_database_url"
+    redis = [] if name == "migrate" else ["redis_url"]
+    assert one["secrets"] == [f"{role}_database_url", *redis]
+    assert ("WARPFOLD_REDIS_URL_FILE" in one["environment"]) == bool(redis)
+    assert not {"WARPFOLD_DATABASE_URL", "WARPFOLD_REDIS_URL"} & set(one["environment"])
+
+
+def test_only_the_proxy_is_believed_for_whom_it_asks() -> None:
+    words = service("api")["command"]
+    believed = words[words.index("--forwarded-allow-ips") + 1]
+    address = service("caddy")["networks"]["front"]["ipv4_address"]
+    assert believed == f"${{WARPFOLD_PROXY:-{address}}}"
+    (front,) = COMPOSE["networks"]["front"]["ipam"]["config"]
+    assert ip_address(address) in ip_network(front["subnet"])
+    members = [name for name, one in COMPOSE["services"].items() if "front" in one["networks"]]
+    assert sorted(members) == ["api", "caddy"]
 
 
 def test_they_start_in_the_order_in_which_they_need_each_other() -> None:
@@ -101,13 +141,21 @@ def test_redis_drops_nothing_and_no_server_is_reachable_from_elsewhere() -> None
         assert service(name)["networks"] == ["inside"]
         assert "ports" not in service(name)
     assert service("api")["ports"] == ["127.0.0.1:${WARPFOLD_PORT:-8080}:8080"]
-    assert service("postgres")["image"] == "postgres:18"
+    assert not {"postgres", "redis"} & {network for network in COMPOSE["networks"] if network != "inside"}
+
+
+def test_redis_asks_for_a_password_and_its_health_check_has_it() -> None:
+    one = service("redis")
+    assert one["command"][-2:] == ["--aclfile", "/run/secrets/redis.acl"]
+    assert one["secrets"] == ["redis.acl", "redis_password"]
+    assert "/run/secrets/redis_password" in one["healthcheck"]["test"][1]
 
 
 def test_every_volume_network_and_secret_is_declared() -> None:
     for name, one in COMPOSE["services"].items():
         for volume in one.get("volumes", ()):
             source = volume.split(":")[0]
+            assert not source.startswith("./") or (ROOT / source).exists(), (name, source)
             assert source.startswith("./") or source in COMPOSE["volumes"], (name, source)
         assert set(one.get("networks", ())) <= set(COMPOSE["networks"])
         assert set(one.get("secrets", ())) <= set(COMPOSE["secrets"])
@@ -117,34 +165,37 @@ def test_every_volume_network_and_secret_is_declared() -> None:
     assert "deploy/secrets/" in ignored
 
 
-def test_the_script_makes_the_secrets_once(tmp_path: Path) -> None:
-    make = [str(ROOT / "deploy" / "secrets.sh"), str(tmp_path / "secrets")]
-    subprocess.run(make, check=True)
-    password = (tmp_path / "secrets" / "postgres_password").read_text()
-    assert re.fullmatch(r"[0-9a-f]{48}", password)
-    url = (tmp_path / "secrets" / "database_url").read_text()
-    assert url == f"postgresql://warpfold:{password}@postgres:5432/warpfold"
-    assert (tmp_path / "secrets").stat().st_mode & 0o777 == 0o700
-    again = subprocess.run(make, check=False, capture_output=True, text=True)
-    assert (again.returncode, "has a password already" in again.stderr) == (1, True)
-    assert (tmp_path / "secrets" / "postgres_password").read_text() == password
+def declared() -> dict[str, str]:
+    """The images of others, by the names of deploy/images.env."""
+    lines = (ROOT / "deploy" / "images.env").read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed here")
-def test_the_units_are_what_systemd_understands(tmp_path: Path) -> None:
-    for unit in UNITS.iterdir():
-        text = re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", unit.read_text(), flags=re.MULTILINE)
-        (tmp_path / unit.name).write_text(text)
-    (tmp_path / "warpfold-worker@.service").rename(tmp_path / "warpfold-worker@cpu.service")
-    units = [str(path) for path in sorted(tmp_path.iterdir()) if path.suffix != ".example"]
-    done = subprocess.run(["systemd-analyze", "verify", *units], capture_output=True, text=True, check=False)
-    assert [line for line in done.stderr.splitlines() if "warpfold" in line] == []
+def test_every_image_of_others_is_asked_for_by_its_name_in_one_file() -> None:
+    compose, dockerfile = (ROOT / "docker-compose.yml").read_text(), (ROOT / "Dockerfile").read_text()
+    named = dict(re.findall(r"\$\{(\w+_IMAGE):-([^}]+)\}", compose))
+    assert named == declared()
+    assert set(re.findall(r"^ARG (\w+_IMAGE=.+)$", dockerfile, re.MULTILINE)) == {
+        f"{name}={declared()[name]}" for name in ("PYTHON_IMAGE", "CUDA_IMAGE")
+    }
+    others = [one["image"] for one in COMPOSE["services"].values() if "build" not in one]
+    assert all(re.fullmatch(r"\$\{\w+_IMAGE:-.+\}", image) for image in others)
 
 
-def test_the_units_run_known_commands() -> None:
-    for unit in UNITS.glob("*.service"):
-        for words in re.findall(r"^ExecStart=/opt/warpfold/bin/warpfold (.*)$", unit.read_text(), re.MULTILINE):
-            assert words.split()[0] in COMMANDS, unit.name
-    settings = {f"WARPFOLD_{field.upper()}" for field in Settings.model_fields}
-    example = (UNITS / "environment.example").read_text()
-    assert set(re.findall(r"^(\w+)=", example, re.MULTILINE)) <= settings
+@pytest.mark.parametrize("why", ["no root", "no buildah", "not asked for"])
+def test_the_images_are_built_where_that_is_asked_for(why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Building takes a quarter of an hour and a gigabyte, so `make try-images` does it, and no ordinary run of the
+    tests."""
+    if why == "no root":
+        monkeypatch.setattr(os, "geteuid", lambda: 1000)
+        assert build.missing() == "building images needs root"
+    elif why == "no buildah":
+        monkeypatch.setattr(os, "geteuid", lambda: 0)
+        monkeypatch.setenv("PATH", "/nowhere")
+        assert "buildah" in str(build.missing())
+    elif "WARPFOLD_TRY_IMAGES" not in os.environ:
+        pytest.skip("set WARPFOLD_TRY_IMAGES=1, or run `make try-images`: it takes a quarter of an hour")
+    elif reason := build.missing():
+        pytest.skip(reason)
+    else:
+        subprocess.run([sys.executable, "-m", "tests.deploy.images"], check=True, cwd=ROOT)
