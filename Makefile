@@ -20,7 +20,8 @@ RUN := .venv/.run-$(LOCK)
 DEV := .venv/.dev
 endif
 
-.PHONY: help demo serve test check format lock migrate compile-cuda gpu-test bench reports docs try-images clean
+.PHONY: help demo serve test check format lock migrate compile-cuda gpu-test bench reports docs try-images pin-images release-images \
+	audit licences clean
 .DEFAULT_GOAL := help
 
 help: ## This list
@@ -86,8 +87,30 @@ reports: $(DEV) ## Every preset on this machine, published figures beside measur
 docs: $(DEV) ## The documentation's site, into build/site; needs no network
 	NO_MKDOCS_2_WARNING=1 $(BIN)python -m mkdocs build --strict
 
-try-images: $(DEV) ## Everything that the containers run, in bare environments; downloads a gigabyte
-	$(BIN)python -m tests.deploy.bare
+# --- ship it
+
+try-images: $(DEV) ## Both images built and everything in them started, without Docker: as root, with buildah and debootstrap
+	$(BIN)python -m tests.deploy.images
+
+pin-images: ## The digests of the images of others, from their registries, into deploy/images.lock; needs skopeo or crane
+	deploy/pin-images.sh
+
+release-images: ## Both images for a release, WARPFOLD_VERSION; refused while any image of others has no digest
+	deploy/check-images.sh
+	docker compose --env-file deploy/images.lock build --pull
+
+audit: .venv-audit/.installed ## An SBOM (CycloneDX) of each lock into build/sbom, and each lock held to the published advisories
+	.venv-audit/bin/python deploy/audit.py
+
+.venv-audit/.installed: requirements-audit.lock
+	$(PYTHON) -m venv .venv-audit
+	.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-audit.lock
+	touch $@
+
+licences: $(DEV) ## docs/operations/licences.md from the packages of requirements-cuda13.lock; downloads a gigabyte
+	$(PYTHON) -m venv --clear build/licences
+	build/licences/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-cuda13.lock
+	$(BIN)python deploy/licences.py --path build/licences/lib/python3*/site-packages
 
 COMPILE = $(BIN)uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header pyproject.toml
@@ -97,6 +120,7 @@ lock: $(DEV) ## Resolve the pinned dependencies anew
 	$(COMPILE) --extra build --extra embedded --extra tracing -c requirements-dev.lock --output-file requirements.lock
 	$(COMPILE) --extra build --extra embedded --extra tracing --extra cuda13 -c requirements-dev.lock --output-file requirements-cuda13.lock
 	$(COMPILE) --extra build --extra embedded --extra tracing --extra cuda12 --output-file requirements-cuda12.lock
+	$(filter-out pyproject.toml,$(COMPILE)) --group audit --output-file requirements-audit.lock
 
 clean: ## Forget the environment and every cache
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-audit .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

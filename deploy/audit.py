@@ -1,0 +1,126 @@
+"""`make audit`: what the service is made of, and whether anything of it has a published vulnerability.
+
+Runs in an environment of its own (requirements-audit.lock). For each lock it writes a CycloneDX SBOM and holds every
+pinned version to the advisories of PyPI, by pip-audit. An answer is believed only if the service also knows an old
+vulnerability that everybody knows, and only for packages that it did not pass over.
+
+Exit code 0: no advisory applies. 1: some do; they are listed. 3: the service of advisories cannot be reached or does
+not know all packages, so nothing is known; the SBOMs are written all the same.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+LOCKS = ("requirements.lock", "requirements-cuda13.lock", "requirements-cuda12.lock", "requirements-dev.lock")
+CANARY = "jinja2==2.10"
+"""PYSEC-2019-217 and others. Whoever knows no advisory of it knows none at all."""
+
+CLEAN, VULNERABLE, UNKNOWN = 0, 1, 3
+_BIN = Path(sys.executable).parent
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What a service of advisories said of a list of packages."""
+
+    asked: int
+    passed_over: tuple[str, ...]
+    found: tuple[str, ...]
+
+    @classmethod
+    def of(cls, report: dict[str, Any]) -> "Audit":
+        """From pip-audit's JSON."""
+        rows = report["dependencies"]
+        found = [
+            f"{row['name']} {row['version']}: {one['id']}, fixed in {', '.join(one['fix_versions']) or 'none yet'}"
+            for row in rows
+            for one in row.get("vulns", ())
+        ]
+        return cls(len(rows), tuple(row["name"] for row in rows if "skip_reason" in row), tuple(found))
+
+
+def judge(canary: Audit | None, audits: dict[str, Audit | None]) -> tuple[int, list[str]]:
+    """The exit code, and a line for each thing to say. None stands for a service that did not answer."""
+    said = []
+    for lock, audit in audits.items():
+        if audit is not None:
+            said += [f"{lock}: {line}" for line in audit.found]
+    if said:
+        return VULNERABLE, said
+    if canary is None or None in audits.values():
+        return UNKNOWN, ["the service of advisories cannot be reached from here: nothing is known"]
+    if not canary.found:
+        return UNKNOWN, [f"the service knows no advisory of {CANARY}, which has several: it cannot be believed"]
+    for lock, audit in audits.items():
+        assert audit is not None
+        if audit.passed_over:
+            some = ", ".join(audit.passed_over[:5])
+            said.append(
+                f"{lock}: the service passed over {len(audit.passed_over)} of {audit.asked} packages: {some}, …"
+            )
+    if said:
+        return UNKNOWN, said
+    return CLEAN, [
+        f"{lock}: {audit.asked} packages, no advisory" for lock, audit in audits.items() if audit is not None
+    ]
+
+
+def bill_of_materials(root: Path, lock: str, folder: Path) -> Path:
+    """A CycloneDX document of a lock, the same bytes for the same lock."""
+    file = folder / f"{lock.removesuffix('.lock')}.cdx.json"
+    words = ["--pyproject", str(root / "pyproject.toml"), "--output-format", "JSON", "--output-reproducible"]
+    command = [str(_BIN / "cyclonedx-py"), "requirements", *words, "--output-file", str(file), str(root / lock)]
+    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+    return file
+
+
+def audit(requirements: Path, *options: str) -> Audit | None:
+    """What PyPI knows of pinned requirements; None if it did not answer."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.json"
+        words = [
+            "--disable-pip",
+            *options,
+            "--requirement",
+            str(requirements),
+            "--format",
+            "json",
+            "--output",
+            str(report),
+        ]
+        command = [str(_BIN / "pip-audit"), *words, "--progress-spinner", "off", "--timeout", "15"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if not report.exists():
+            print(done.stderr.strip().splitlines()[-1][:200] if done.stderr.strip() else "no answer", file=sys.stderr)
+            return None
+        return Audit.of(json.loads(report.read_text()))
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Write the SBOMs, ask, and say what was found."""
+    parser = argparse.ArgumentParser(prog="deploy/audit.py", description=__doc__.split("\n\n")[0])
+    parser.add_argument("--to", type=Path, default=Path("build/sbom"), help="folder for the SBOMs")
+    folder: Path = parser.parse_args(given).to
+    root = Path(__file__).parents[1]
+    folder.mkdir(parents=True, exist_ok=True)
+    for lock in LOCKS:
+        print(bill_of_materials(root, lock, folder))
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.write(f"{CANARY}\n")
+        file.flush()
+        canary = audit(Path(file.name), "--no-deps")
+    audits = {lock: None if canary is None else audit(root / lock, "--require-hashes") for lock in LOCKS}
+    code, said = judge(canary, audits)
+    print(*said, sep="\n", file=sys.stdout if code == CLEAN else sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
