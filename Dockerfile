@@ -82,10 +82,13 @@ RUN useradd --uid 10001 --create-home --shell /usr/sbin/nologin warpfold \
     && install -d -o warpfold -g warpfold /var/lib/warpfold /datasets
 COPY --from=worker-build /opt/warpfold /opt/warpfold
 # NVIDIA's container runtime gives the container the driver's libraries: compute for CUDA, utility for NVML.
+# The root is read only when it runs, so every library's cache is in the volume. CuPy does not even start without its own.
 ENV PATH=/opt/warpfold/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility \
     NUMBA_CACHE_DIR=/var/lib/warpfold/cache/numba \
+    CUPY_CACHE_DIR=/var/lib/warpfold/cache/cupy \
+    CUDA_CACHE_PATH=/var/lib/warpfold/cache/cuda \
     WARPFOLD_DATA_DIR=/var/lib/warpfold \
     WARPFOLD_DATASET_DIR=/datasets
 WORKDIR /var/lib/warpfold

@@ -48,6 +48,13 @@ def test_every_target_ends_as_an_ordinary_user_with_a_health_check() -> None:
             assert "--require-hashes" in install or "--no-deps" in install
 
 
+def test_the_libraries_of_a_worker_keep_their_caches_in_its_volume() -> None:
+    """Its root is read only: CuPy, which would make a folder in the home, ended every worker of a GPU at its start."""
+    worker = (ROOT / "Dockerfile").read_text().split(" AS worker\n")[1]
+    for variable in ("NUMBA_CACHE_DIR", "CUPY_CACHE_DIR", "CUDA_CACHE_PATH"):
+        assert f"{variable}=/var/lib/warpfold/cache/" in worker
+
+
 def test_what_is_copied_into_the_images_is_there_and_is_not_ignored() -> None:
     lines = re.findall(r"^COPY (?!--from|\$)(.+) \S+$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
     wanted = {name for line in lines for name in line.split()}

@@ -122,8 +122,10 @@ def run(work: Path, *roots: Path) -> None:
         assert refused == [], refused
         gpu = container("worker-gpu0")
         done = gpu.run(*services["worker-gpu0"]["command"])
+        errors = [line for line in (done.stdout + done.stderr).splitlines() if '"error"' in line]
         assert done.returncode != 0
-        say(f"worker-gpu0: not started, for want of a GPU; it says: {(done.stdout + done.stderr).strip()[-160:]}")
+        assert "Read-only file system" not in "".join(errors), errors
+        say(f"worker-gpu0: not started, for want of a GPU; it says: {errors[-1][-160:]}")
     say("not tried: caddy (its image needs a registry), the file's networks, limits of memory and of processes")
 
 
