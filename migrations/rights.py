@@ -52,8 +52,9 @@ RIGHTS: Mapping[str, Rights] = MappingProxyType(
         "datasets": Rights(api=KEEP, dispatcher="select, delete", worker=NOTHING),
         "webhooks": Rights(api=ADD, dispatcher=CHANGE, worker=NOTHING),
         "webhook_attempts": Rights(api=READ, dispatcher=WRITE, worker=NOTHING),
-        "counters": Rights(api=READ, dispatcher=WRITE, worker=WRITE),
+        "counters": Rights(api=WRITE, dispatcher=WRITE, worker=WRITE),
         "uncounted_jobs": Rights(api="insert", dispatcher=KEEP, worker="insert"),
+        "lead": Rights(api=READ, dispatcher=WRITE, worker=NOTHING),
         "alembic_version": Rights(api=READ, dispatcher=READ, worker=READ),
     }
 )
