@@ -5,7 +5,7 @@ from typing import Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from warpfold.app.jobs.fields import MAX_ELEMENTS, BackendName, JobOptions, OpName, StrategyName
-from warpfold.app.jobs.sources import Source, count_of_source, dtype_of_source
+from warpfold.app.jobs.sources import Source, ValuesSource, count_of_source, dtype_of_source
 from warpfold.kernels.catalog import backends_for, strategies
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.operands import check, check_arity, check_counts, check_freedom
@@ -74,6 +74,7 @@ class ReduceSpec(JobOptions):
         """What the op takes; of files dtype and length are known only where they are, and the worker checks them."""
         op = op_named(self.op)
         check_arity(op, other=self.other is not None, ddof=self.ddof)
+        self._be_alike()
         dtype, count = dtype_of_source(self.source), count_of_source(self.source)
         other = None if self.other is None else dtype_of_source(self.other)
         if dtype is not None and other is not None:
@@ -84,6 +85,16 @@ class ReduceSpec(JobOptions):
         if count:
             check_freedom(op, count, self.ddof)
         return self
+
+    def _be_alike(self) -> None:
+        """Integers that were written without a dtype are float64 beside an array of floats."""
+        for one, beside, field in ((self.source, self.other, "source"), (self.other, self.source, "other")):
+            dtype = None if beside is None else dtype_of_source(beside)
+            if isinstance(one, ValuesSource) and dtype is not None and dtype.is_float:
+                try:
+                    object.__setattr__(self, field, one.beside_floats())  # frozen for everybody else
+                except InvalidInput as error:
+                    raise InvalidInput(str(error), (error.field or "").replace("source", field, 1)) from None
 
     @model_validator(mode="after")
     def _claimed(self) -> Self:

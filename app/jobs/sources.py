@@ -2,30 +2,62 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import ConfigDict, Field, StringConstraints, model_validator
+from pydantic.config import JsonDict
 
 from warpfold.app.frozen import Frozen
 from warpfold.app.jobs.fields import MAX_ELEMENTS, DistributionName, DTypeName, Listed, Number, Parameter
-from warpfold.kernels.dtypes import DType, dtype_named
+from warpfold.kernels.dtypes import DTYPES, DType, dtype_named
 from warpfold.kernels.generate import plan
 from warpfold.kernels.source import GeneratedSource
-from warpfold.kernels.values import array_of
+from warpfold.kernels.values import array_of, dtype_for
 
 TAGGED_FIELDS = frozenset({"source", "other"})
 """Fields that hold a source: in the location of an error the tag follows them."""
 
 
+def _without_default(schema: JsonDict) -> None:
+    """What stands for "none was given" is no dtype that anybody could write."""
+    properties = schema["properties"]
+    assert isinstance(properties, dict)
+    dtype = properties["dtype"]
+    assert isinstance(dtype, dict)
+    del dtype["default"]
+
+
 class ValuesSource(Frozen):
-    """Elements in the request itself: numbers, or strings for what JSON cannot say ("0x1.8p+1", "nan", "inf")."""
+    """Elements in the request itself: numbers, or strings for what JSON cannot say ("0x1.8p+1", "nan", "inf").
+
+    An integer, which is a number without a point and exponent, is never rounded: one that `dtype` does not hold is an
+    error. A float is read as a float64 and rounded once to `dtype`.
+    """
+
+    model_config = ConfigDict(json_schema_extra=_without_default)
 
     type: Literal["values"]
-    values: Listed[Number] = Field(description="the elements; each is rounded once to `dtype`")
-    dtype: DTypeName = "float64"
+    values: Listed[Number] = Field(
+        description="the elements; floats are rounded once to `dtype`, and an integer that it does not hold is an error"
+    )
+    dtype: DTypeName = Field(
+        "",
+        description="left out: int64 for integers alone, or uint64 where they need it; bool for true and false alone; "
+        "float64 where an element is written as a float (1.0, 1e3), and, in `dot`, beside an array of floats",
+    )
 
     @model_validator(mode="after")
     def _representable(self) -> Self:
+        if not self.dtype:
+            found = dtype_for(self.values, "source.values")
+            object.__setattr__(self, "dtype", found.name)  # frozen for everybody else
         array_of(self.values, dtype_named(self.dtype), "source.values")
         return self
+
+    def beside_floats(self) -> Self:
+        """The same elements as float64 if no dtype was given. Raises InvalidInput where that does not hold them."""
+        if "dtype" in self.model_fields_set:
+            return self
+        array_of(self.values, DTYPES["float64"], "source.values")
+        return self.model_copy(update={"dtype": "float64"})
 
 
 class GenerateSource(Frozen):
