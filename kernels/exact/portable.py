@@ -25,6 +25,7 @@ _DIGIT_MASK = (1 << _DIGIT) - 1
 
 def values(array: NDArray[Any], *, magnitudes: bool = False) -> Fields:
     """The fields of the state of the elements of `array`, or of their absolute values."""
+    _check_unmasked(array)
     dtype = dtype_of(array.dtype)
     flat = np.ascontiguousarray(array, dtype=dtype.numpy).reshape(-1)
     if not dtype.is_float:
@@ -42,6 +43,7 @@ def values(array: NDArray[Any], *, magnitudes: bool = False) -> Fields:
 
 def products(left: NDArray[Any], right: NDArray[Any]) -> Fields:
     """The fields of the state of the products of the elements of two arrays of one shape, both of floats or neither."""
+    _check_unmasked(left, right)
     kinds = dtype_of(left.dtype), dtype_of(right.dtype)
     if kinds[0].is_float != kinds[1].is_float or left.shape != right.shape:
         raise InvalidInput(f"products of {left.dtype}{left.shape} with {right.dtype}{right.shape} are undefined")
@@ -69,6 +71,11 @@ def products(left: NDArray[Any], right: NDArray[Any]) -> Fields:
         digits = (first & _DIGIT_MASK, middle & _DIGIT_MASK, last & _DIGIT_MASK, last >> _DIGIT)
         units += _gather(negative, x.exponent + y.exponent, digits if dtype.precision > _DIGIT else digits[:2])
     return Fields(Terms.PRODUCTS, units << (2 * dtype.min_exponent - ORIGIN[Terms.PRODUCTS]), a.size, flags)
+
+
+def _check_unmasked(*arrays: NDArray[Any]) -> None:
+    if any(isinstance(array, np.ma.MaskedArray) for array in arrays):  # what the mask hides would be added
+        raise InvalidInput("a masked array is added as its `.compressed()` elements, or `.filled(value)`: say which")
 
 
 @dataclass(frozen=True, slots=True)
