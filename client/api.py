@@ -107,14 +107,15 @@ class Client:
     ) -> ReduceResult:
         """Reduce an array to one value, by default its correctly rounded sum, and wait for it.
 
-        `data` is anything that holds numbers: a NumPy, CuPy, PyTorch or JAX array on any device, a column of pandas or
-        Polars, a list; or a Path to a .npy file. Up to 10,000 elements go along with the request, more are uploaded
-        (once, however often they are reduced). `dtype` converts the elements first; `other` is the second array of
-        `dot`. A progress bar shows where standard error is a terminal. Raises JobFailed, and TypeError for no numbers.
+        `data` is anything that holds numbers: a NumPy, CuPy, PyTorch or JAX array on any device, a column or a frame of
+        pandas, Polars or Arrow, a list; or a Path to a .npy file. Up to 10,000 elements go along with the request, more
+        are uploaded (once, however often they are reduced). No integer is rounded: columns that no dtype holds together
+        are reduced apart and added exactly. `dtype` converts the elements first; `other` is the second array of `dot`.
+        A progress bar shows where standard error is a terminal. Raises JobFailed, and TypeError for no numbers, and
+        for elements that no dtype, or not the one that is asked for, holds.
         """
-        steps = reductions.submit(data, op, other=other, dtype=dtype, options=options)
         with bar(show_progress) as follow:
-            return jobs.reduction_of(self.wait(self._do(steps), progress=follow))
+            return self._do(reductions.reduce(data, op, other=other, dtype=dtype, options=options, follow=follow))
 
     def submit_reduce(
         self,
@@ -125,7 +126,8 @@ class Client:
         dtype: str | None = None,
         **options: Unpack[Options],
     ) -> "LiveJob":
-        """Like `reduce`, without waiting."""
+        """Like `reduce`, without waiting. Raises TypeError for columns that no dtype holds together: they are several
+        jobs."""
         return self._live(reductions.submit(data, op, other=other, dtype=dtype, options=options))
 
     def merge(self, states: Iterable[ExactState | bytes | str], op: str = "sum", dtype: str = "float64") -> Merged:

@@ -1,64 +1,240 @@
-"""Arrays of every library as NumPy arrays: through what they offer to each other, so that none of them is imported."""
+"""Arrays of every library as NumPy arrays: through what they offer to each other, so that none of them is imported.
+
+Nothing but a float is rounded on the way, and that only where a dtype is asked for.
+"""
 
 import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.dtypes import DTYPES, dtype_named, dtype_of
-from warpfold.kernels.narrow import narrowed
+from warpfold.client.columns import columns_of, numbers_in
+from warpfold.kernels.conversion import common_dtype, converted
+from warpfold.kernels.dtypes import DTYPES, DType, dtype_named, dtype_of
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.exact import round_ratio
+from warpfold.kernels.values import array_of, dtype_for
+
+Array = NDArray[Any]
+
+_EXACT = 2.0**53
+"""Below this NumPy makes each integer the float64 of the same value."""
+_INTEGERS = (bool, int, np.integer, np.bool_)
+_FLOATS = (float, np.float16, np.float32, ml_dtypes.bfloat16)
+_RATIOS = (Decimal, Fraction)
 
 
-def as_numpy(data: object, dtype: str | None = None) -> NDArray[Any]:
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some of the elements of `data`, as an array that Warpfold reduces; `name` says which, where they are not all."""
+
+    array: Array
+    name: str = ""
+
+
+def as_numpy(data: object, dtype: str | None = None) -> Array:
     """`data` as a NumPy array of a dtype that Warpfold reduces, copied only where it must be.
 
-    Takes NumPy arrays and scalars, lists of numbers, columns of pandas and Polars (`to_numpy`), and arrays of CuPy,
-    PyTorch, JAX and others on any device (`__array_interface__`, `__dlpack__`). With `dtype` the elements are
-    converted to it as NumPy does, to bfloat16 as float64 rounded once. Raises TypeError for what is no array of
-    numbers.
+    Takes NumPy arrays and scalars, numbers and lists of them, columns and frames of pandas, Polars and Arrow, and
+    arrays of CuPy, PyTorch, JAX and others on any device (`__array_interface__`, `__dlpack__`). Without `dtype`
+    elements keep theirs; columns of several have the one that holds all of their elements, and a list is read as
+    `kernels.values.dtype_for` says. With `dtype` a float, Decimal or Fraction is rounded to it once. Raises TypeError
+    for what is no array of numbers, and where a dtype does not hold an element that is no float.
     """
-    array = _found(data)
-    if dtype is None:
-        _check_integers(data, array)
-    else:
-        to = dtype_named(dtype)
-        with np.errstate(over="ignore", invalid="ignore"):  # what is too large becomes infinite
-            if to.name == "bfloat16" and array.dtype != to.numpy:  # ml_dtypes rounds twice, by way of float32
-                return narrowed(array.astype(np.float64), to)
-            return np.asarray(array, dtype=to.numpy)
+    parts = parts_of(data, dtype)
+    if len(parts) > 1:
+        told = " and ".join(f"{part.name} of {part.array.dtype}" for part in parts)
+        raise TypeError(f"no dtype holds the elements of {told} together; reduce them apart, or convert them first")
+    return parts[0].array
+
+
+def alike(data: object, other: object, dtype: str | None = None) -> tuple[Array, Array]:
+    """The two arrays of a dot product, as `as_numpy` has each: integers beside floats as float64. Raises TypeError
+    where that does not hold one of them."""
+    both = as_numpy(data, dtype), as_numpy(other, dtype)
+    floats = [dtype_of(array.dtype).is_float for array in both]
+    if floats[0] == floats[1]:
+        return both
+    one, two = (array if real else as_numpy(array, "float64") for array, real in zip(both, floats, strict=True))
+    return one, two
+
+
+def parts_of(data: object, dtype: str | None = None) -> list[Part]:
+    """`data` as one array, as for `as_numpy`; columns that no dtype holds together as one array for each of their
+    dtypes, at least two then."""
+    to = None if dtype is None else dtype_named(dtype)
+    columns = columns_of(data)
+    try:
+        if columns is None:
+            return [Part(_found(data, to))]
+        if not columns:
+            raise TypeError(f"this {type(data).__name__} has no columns")
+        return _together([Part(_of_column(name, column, to), f"column {name!r}") for name, column in columns])
+    except InvalidInput as error:
+        raise TypeError(str(error)) from None
+
+
+def _of_column(name: str, column: object, to: DType | None) -> Array:
+    try:
+        return _found(column, to)
+    except (TypeError, InvalidInput) as error:
+        raise TypeError(f"column {name!r}: {error}") from None
+
+
+def _together(parts: Sequence[Part]) -> list[Part]:
+    """Columns of equal lengths beside each other, row after row: in one array where a dtype holds them all, else in one
+    for each of their dtypes."""
+    if len({part.array.shape for part in parts}) > 1:
+        raise TypeError("columns of different shapes are no array; reduce them apart")
+    dtype = common_dtype([part.array for part in parts])
+    if dtype is not None:
+        if len(parts) == 1:
+            return [Part(parts[0].array)]
+        return [Part(np.stack([converted(part.array, dtype) for part in parts], axis=1))]
+    kinds = dict.fromkeys(part.array.dtype for part in parts)
+    groups = [[part for part in parts if part.array.dtype == kind] for kind in kinds]
+    return [
+        Part(np.stack([part.array for part in group], axis=1), ", ".join(part.name for part in group))
+        for group in groups
+    ]
+
+
+def _found(data: object, to: DType | None) -> Array:
+    """One array of `data`, of the dtype `to` if there is one."""
+    if isinstance(data, list | tuple):
+        return _of_list(data, to)
+    if isinstance(data, _INTEGERS + _FLOATS + _RATIOS):
+        return _of_list([data], to)
+    array = np.asarray(data) if isinstance(data, range) else _offered(data)
+    if isinstance(array, list):
+        return _of_list(array, to)
+    if isinstance(array, np.ma.MaskedArray):  # NumPy would reduce what the mask hides
+        raise TypeError("a masked array is reduced as its `.compressed()` elements, or `.filled(value)`: say which")
+    array = np.atleast_1d(array)
+    if array.dtype.kind == "O":
+        return _of_list(array.reshape(-1).tolist(), to).reshape(array.shape)
+    return _checked(data, array, to)
+
+
+def _checked(data: object, array: Array, to: DType | None) -> Array:
     try:
         dtype_of(array.dtype)
     except ValueError:
         known = ", ".join(DTYPES)
         raise TypeError(f"a {type(data).__name__} of {array.dtype} cannot be reduced; known dtypes: {known}") from None
+    return array if to is None else converted(array, to)
+
+
+def _of_list(data: Sequence[object], to: DType | None) -> Array:
+    """The numbers of a list, or of lists in it, or the arrays in it. NumPy reads it, where it makes nothing up."""
+    flat, nested = data, False
+    while flat and isinstance(flat[0], list | tuple):
+        if not all(isinstance(one, list | tuple) for one in flat):
+            raise TypeError("a list of lists and numbers is no array")
+        flat, nested = list(chain.from_iterable(flat)), True  # type: ignore[arg-type]
+    kinds = set(map(type, flat))
+    whole, real, ratio = (_all_of(kinds, group) for group in (_INTEGERS, _FLOATS, _RATIOS))
+    if kinds - whole - real - ratio:
+        return _of_arrays(flat, kinds - whole - real - ratio, to)
+    shape = _shape(data) if nested else (len(flat),)
+    if not ratio and not (whole and real and to is not None):
+        array = np.asarray(flat)
+        if array.dtype.kind in "iub" or (array.dtype.kind != "O" and (not whole or (real and _kept(array)))):
+            return _checked(data, array.reshape(shape), to)
+    numbers = [_plain(one) for one in flat]
+    if to is None and not ratio:
+        return array_of(numbers, dtype_for(numbers)).reshape(shape)
+    if to is None:
+        raise TypeError("no dtype holds a Decimal or a Fraction; say which dtype to round them to")
+    return _mixed(numbers, to).reshape(shape)
+
+
+def _all_of(kinds: Iterable[type], group: tuple[type, ...]) -> set[type]:
+    return {kind for kind in kinds if issubclass(kind, group)}
+
+
+def _kept(array: Array) -> bool:
+    """Whether NumPy rounded none of the integers that it made floats, because all are small."""
+    return array.dtype.kind == "f" and not (np.abs(array[np.isfinite(array)]) >= _EXACT).any()
+
+
+def _shape(data: Any) -> tuple[int, ...]:
+    """The shape of lists of lists. Raises TypeError where their lengths differ."""
+    shape = []
+    level = [data]
+    while level and isinstance(level[0], list | tuple):
+        lengths = {len(one) for one in level}
+        if len(lengths) > 1:
+            raise TypeError("lists of different lengths are no array")
+        shape.append(lengths.pop())
+        level = list(chain.from_iterable(level))
+    return tuple(shape)
+
+
+def _plain(number: Any) -> Any:
+    """A number as Python's own."""
+    if isinstance(number, np.bool_ | np.integer):
+        return number.item()
+    return number if isinstance(number, int | Decimal | Fraction) else float(number)
+
+
+def _mixed(numbers: Sequence[bool | int | float | Decimal | Fraction], to: DType) -> Array:
+    """Numbers of several kinds as `to`, each rounded once, the integers not at all."""
+    array = np.empty(len(numbers), to.numpy)
+    for kind in (int, float, Decimal, Fraction):
+        places = [at for at, one in enumerate(numbers) if isinstance(one, kind)]
+        some: list[Any] = [numbers[at] for at in places]
+        if kind is int:
+            array[places] = array_of(some, to)
+        elif kind is float:
+            array[places] = converted(np.array(some, np.float64), to)
+        else:
+            array[places] = [_of_ratio(one, to) for one in some]
     return array
 
 
-def _check_integers(data: object, array: NDArray[Any]) -> None:
-    """Integers of a list that fit into no integer dtype together: NumPy takes the nearest floats, and says nothing."""
-    if isinstance(data, list | tuple) and array.dtype.kind == "f":
-        for said, kept in zip(np.asarray(data, dtype=object).flat, array.flat, strict=True):
-            if isinstance(said, int) and said != int(kept):
-                raise TypeError(
-                    f"{said} is no float64, and no integer dtype holds the whole list; say which dtype to take"
-                )
+def _of_ratio(number: Decimal | Fraction, to: DType) -> bool | int | float:
+    if isinstance(number, Decimal) and not number.is_finite():
+        return float(number)
+    above, below = number.as_integer_ratio()
+    if not to.is_float:
+        if below > 1:
+            raise InvalidInput(f"{number} is not a whole number, and the dtype is {to.name}")
+        return array_of([above], to)[0].item()  # type: ignore[no-any-return]
+    rounded = round_ratio(above, below, 0, to)
+    if not np.isfinite(rounded):
+        raise InvalidInput(f"{number} is beyond the range of {to.name}")
+    return rounded
 
 
-def _found(data: object) -> NDArray[Any]:
-    if isinstance(data, np.ma.MaskedArray):  # NumPy would reduce what the mask hides
-        raise TypeError("a masked array is reduced as its `.compressed()` elements, or `.filled(value)`: say which")
-    if isinstance(data, np.ndarray | np.generic | list | tuple | range | int | float):
-        return np.atleast_1d(np.asarray(data))
-    offered = _offered(data)
-    if offered is None:
-        raise TypeError(f"a {type(data).__name__} is no array: it offers none of the array protocols")
-    return np.atleast_1d(np.asarray(offered))
+def _of_arrays(items: Sequence[object], kinds: Iterable[type], to: DType | None) -> Array:
+    """Arrays in a list, of one shape each, as one array."""
+    other = next((one for one in kinds if not _offers(one)), None)
+    if other is not None:
+        raise TypeError(f"elements of type {other.__name__} cannot be reduced")
+    parts = [_found(item, to) for item in items]
+    if len({part.shape for part in parts}) > 1:
+        raise TypeError("arrays of different shapes are no array")
+    dtype = common_dtype(parts)
+    if dtype is None:
+        raise TypeError("no dtype holds the arrays of this list together; reduce them apart, or convert them first")
+    return np.stack([converted(part, dtype) for part in parts])
 
 
-def _offered(data: Any) -> object:
-    """What NumPy can take of `data`, on the host; None for nothing."""
+def _offers(kind: type) -> bool:
+    names = ("to_numpy", "__array_interface__", "__array__", "__dlpack__", "__cuda_array_interface__")
+    return any(hasattr(kind, name) for name in names) and not issubclass(kind, np.generic)
+
+
+def _offered(data: Any) -> Any:
+    """What NumPy can take of `data`, on the host: an array, or a list of Python objects."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(data, torch.Tensor):
         return _of_torch(torch, data)
@@ -68,26 +244,19 @@ def _offered(data: Any) -> object:
         if move is not None:
             return move()
     if hasattr(data, "to_numpy"):
-        return _of_column(data)
+        return numbers_in(data)
     if hasattr(data, "__array_interface__") or hasattr(data, "__array__"):
-        return data
-    # `device="cpu"` has the producer copy what is elsewhere.
-    return np.from_dlpack(data, device="cpu") if hasattr(data, "__dlpack__") else None
+        return np.asanyarray(data)  # a masked array stays one
+    if hasattr(data, "__dlpack__"):
+        # `device="cpu"` has the producer copy what is elsewhere.
+        return np.from_dlpack(data, device="cpu")
+    raise TypeError(f"a {type(data).__name__} is no array: it offers none of the array protocols")
 
 
-def _of_column(data: Any) -> object:
-    array = data.to_numpy()
-    # Columns write a null among integers as NaN among floats, which do not hold all of the integers.
-    own = str(getattr(data, "dtype", "")).lower()
-    if own.startswith(("int", "uint")) and array.dtype.kind == "f":
-        raise TypeError(f"a column of {own} with nulls is reduced without them, or with a value for them: say which")
-    return array
-
-
-def _of_torch(torch: Any, data: Any) -> NDArray[Any]:
+def _of_torch(torch: Any, data: Any) -> Array:
     tensor = data.detach().cpu().contiguous()
     if tensor.dtype == torch.bfloat16:  # NumPy has no name for it
-        bits: NDArray[Any] = tensor.view(torch.int16).numpy()
+        bits: Array = tensor.view(torch.int16).numpy()
         return bits.view(ml_dtypes.bfloat16)
-    array: NDArray[Any] = tensor.numpy()
+    array: Array = tensor.numpy()
     return array

@@ -5,6 +5,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from warpfold.client.arrays import alike, as_numpy
 from warpfold.client.packages import installed
 from warpfold.kernels import AUTO, EXACT, ArraySource, InvalidInput, Reduction, Unavailable, empty_value, open_backend
 from warpfold.kernels.exact import ORIGIN, ExactState, value_of
@@ -14,21 +15,23 @@ from warpfold.kernels.ops import NanPolicy, Op, op_named
 
 
 def reduce(
-    array: NDArray[Any],
+    data: object,
     op: str = "sum",
     *,
-    other: NDArray[Any] | None = None,
+    other: object = None,
     strategy: str = "auto",
     nan_policy: str = "propagate",
     ddof: int = 0,
 ) -> Reduction:
-    """Reduce an array, or two, here and now.
+    """Reduce an array, or two, here and now: whatever `client.arrays.as_numpy` takes for one.
 
     With the server's packages every op and every CPU strategy is there, at the speed of a CPU slot; with the base
     installation the exact strategy of sums and products, in NumPy, much slower and with the same bits. Raises
-    InvalidInput, and Unavailable for what only the server's packages compute.
+    InvalidInput, TypeError for what is no array of numbers, and Unavailable for what only the server's packages
+    compute.
     """
-    first, second = ArraySource(array), None if other is None else ArraySource(other)
+    array, with_it = (as_numpy(data), None) if other is None else alike(data, other)
+    first, second = ArraySource(array), None if with_it is None else ArraySource(with_it)
     policy = _policy(nan_policy)
     if installed("numba"):
         backend = open_backend("cpu")
@@ -37,7 +40,7 @@ def reduce(
     taken = operands(row, first, second, ddof)
     if row.terms not in ORIGIN or strategy not in (AUTO, EXACT) or policy is not NanPolicy.PROPAGATE:
         raise Unavailable(f"{op} needs the server's packages here: {install('server')}")
-    return _portable(row, taken, array.reshape(-1), None if other is None else other.reshape(-1))
+    return _portable(row, taken, array.reshape(-1), None if with_it is None else with_it.reshape(-1))
 
 
 def _portable(row: Op, taken: Operands, array: NDArray[Any], other: NDArray[Any] | None) -> Reduction:

@@ -2,7 +2,7 @@
 
 import base64
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -10,13 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.app.jobs.fields import BackendName, Priority
+from warpfold.app.results.json_value import hex_of
 from warpfold.client import datasets, jobs
-from warpfold.client.arrays import as_numpy
+from warpfold.client.arrays import Part, alike, as_numpy, parts_of
 from warpfold.client.datasets import ArrayContent
 from warpfold.client.exchange import Call, Steps, one
-from warpfold.client.models import Job, Merged
-from warpfold.kernels.dtypes import dtype_of
-from warpfold.kernels.exact import ExactState
+from warpfold.client.jobs import Follow
+from warpfold.client.models import Job, Merged, ReduceResult
+from warpfold.kernels import AUTO, EXACT
+from warpfold.kernels.dtypes import DTYPES, dtype_of
+from warpfold.kernels.exact import ORIGIN, ExactState, value_of
+from warpfold.kernels.ops import Op, op_named
 
 MOST_VALUES = 10_000
 """Elements up to which an array travels in the request itself."""
@@ -34,10 +38,77 @@ class Options(TypedDict, total=False):
     tags: Mapping[str, str]
 
 
+def reduce(
+    data: object, op: str, *, other: object, dtype: str | None, options: Options, follow: Follow | None
+) -> Steps[ReduceResult]:
+    """Hand in the reduction of an array, or of two, and wait for it.
+
+    Columns that no dtype holds together are reduced apart, where `op` has an exact state; their states are added, and
+    the sum is rounded once.
+    """
+    parts = [] if isinstance(data, Path) or other is not None else parts_of(data, dtype)
+    if len(parts) < 2:
+        whole = parts[0].array if parts else data
+        job = yield from submit(whole, op, other=other, dtype=None if parts else dtype, options=options)
+        return jobs.reduction_of((yield from jobs.wait(job, None, follow)))
+    row = _addable(op, parts, options)
+    handed_in: list[Job] = []
+    for part in parts:
+        handed_in.append((yield from submit(part.array, op, other=None, dtype=None, options=options)))
+    results: list[ReduceResult] = []
+    for job in handed_in:
+        results.append(jobs.reduction_of((yield from jobs.wait(job, None, follow))))
+    real = any(dtype_of(part.array.dtype).is_float for part in parts)
+    return _added(row, results, row.result_dtype(DTYPES["float64" if real else "int64"]))
+
+
+def _addable(op: str, parts: Sequence[Part], options: Options) -> Op:
+    """The row of `op`, where results of it can be put together from exact states. Raises TypeError."""
+    row = op_named(op)
+    if row.terms in ORIGIN and row.sources == 1 and options.get("strategy") in (None, AUTO, EXACT):
+        return row
+    told = " and ".join(f"{part.name} of {part.array.dtype}" for part in parts)
+    raise TypeError(
+        f"no dtype holds the elements of {told} together, and only an exact sum, mean or norm of them can be added up; "
+        "reduce them apart, or convert them first"
+    )
+
+
+def _added(row: Op, results: Sequence[ReduceResult], dtype: str) -> ReduceResult:
+    """The results of parts as that of the whole, as `dtype`; device and provenance are those of the first part."""
+    first, state = results[0], ExactState.empty(row.terms)
+    for result in results:
+        assert result.state is not None, "an exact result has a state"
+        state = state.merge(ExactState.from_bytes(base64.b64decode(result.state)))
+    value = value_of(row, state, dtype)
+    spent = [result.timings for result in results]
+    timings = first.timings.model_copy(
+        update={
+            "queued_ms": max(one.queued_ms for one in spent),
+            "load_ms": sum(one.load_ms for one in spent),
+            "kernel_ms": sum(one.kernel_ms for one in spent),
+            "total_ms": sum(one.total_ms for one in spent),
+        }
+    )
+    return first.model_copy(
+        update={
+            "value": value,
+            "hex": hex_of(value),
+            "dtype": dtype,
+            "count": state.count,
+            "timings": timings,
+            "state": base64.b64encode(state.to_bytes()).decode(),
+        }
+    )
+
+
 def submit(
     data: object, op: str, *, other: object, dtype: str | None, options: Options, key: str | None = None
 ) -> Steps[Job]:
-    """Hand in the reduction of an array, or of two."""
+    """Hand in the reduction of an array, or of two. Raises TypeError for columns that no dtype holds together."""
+    if other is not None and not isinstance(data, Path) and not isinstance(other, Path):
+        data, other = alike(data, other, dtype)
+        dtype = None
     spec: dict[str, Any] = {"kind": "reduce", "op": op, "source": (yield from source(data, dtype))}
     if other is not None:
         spec["other"] = yield from source(other, dtype)

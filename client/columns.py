@@ -1,0 +1,88 @@
+"""Columns of data frames as NumPy arrays: of pandas, Polars and Arrow and what is made like them, none of which is
+imported. What `to_numpy` of these would round or make up, such as floats for integers beside a null, is refused."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+_PLAIN = frozenset(
+    {"bool", "boolean", "halffloat", "float", "double"}
+    | {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
+    | {f"float{bits}" for bits in (16, 32, 64)}
+)
+"""dtypes of Polars and types of Arrow, in small letters, that NumPy has."""
+
+_FLOATS = frozenset({"halffloat", "float", "double", "float16", "float32", "float64"})
+
+
+def columns_of(data: Any) -> Sequence[tuple[str, Any]] | None:
+    """The columns of a frame with their names; None where `data` is no frame."""
+    kind = type(data)  # a pandas Series itself has its labels as attributes
+    if hasattr(kind, "iloc") and hasattr(kind, "columns"):
+        return [(str(name), data.iloc[:, at]) for at, name in enumerate(data.columns)]
+    if hasattr(kind, "get_columns"):
+        return [(str(column.name), column) for column in data.get_columns()]
+    if hasattr(kind, "column_names") and hasattr(kind, "schema"):
+        return list(zip(map(str, data.column_names), data.columns, strict=True))
+    return None
+
+
+def numbers_in(column: Any) -> object:
+    """The elements of a column with a `to_numpy`: a NumPy array or, of what NumPy has no dtype for, a list of Python
+    objects. A null among floats is NaN. Raises TypeError for a null among others, and for what holds no numbers."""
+    if hasattr(column, "isna") and hasattr(column, "dtype"):
+        return _of_pandas(column)
+    if callable(getattr(column, "null_count", None)) and hasattr(column, "to_list"):
+        return _of_polars(column)
+    if hasattr(column, "null_count") and hasattr(column, "to_pylist"):
+        return _of_arrow(column)
+    return column.to_numpy()
+
+
+def _of_pandas(column: Any) -> object:
+    dtype = column.dtype
+    kind = getattr(dtype, "kind", "O")
+    if kind in "iub" and column.isna().any():
+        raise _nulls(dtype)
+    if str(dtype) == "category" or str(dtype).startswith("dictionary"):
+        raise TypeError("categories are no numbers; reduce what they stand for, by `.astype` of their dtype")
+    array = column.to_numpy()
+    if kind == "f" and array.dtype.kind == "O":  # pandas 2, of a null
+        array = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    if array.dtype.kind == "O":
+        return list(array)
+    if array.dtype.kind != kind:
+        raise TypeError(f"{dtype} cannot be reduced: NumPy takes it for {array.dtype}")
+    return array
+
+
+def _of_polars(column: Any) -> object:
+    name = str(column.dtype).lower()
+    if name.startswith("array("):
+        if column.null_count():
+            raise _nulls(column.dtype)
+        return np.asarray(numbers_in(column.reshape((-1,)))).reshape(-1, *column.dtype.shape)
+    if name in _PLAIN:
+        if name not in _FLOATS and column.null_count():
+            raise _nulls(name)
+        return column.to_numpy()
+    if name.startswith(("int", "uint", "decimal", "object")):
+        return column.to_list()
+    raise TypeError(f"{column.dtype} cannot be reduced")
+
+
+def _of_arrow(column: Any) -> object:
+    name = str(column.type)
+    if name in _PLAIN:
+        if name not in _FLOATS and column.null_count:
+            raise _nulls(name)
+        return column.to_numpy(zero_copy_only=False)
+    if name.startswith("decimal"):
+        return column.to_pylist()
+    raise TypeError(f"{name} cannot be reduced")
+
+
+def _nulls(dtype: object) -> TypeError:
+    name = str(dtype).lower()
+    return TypeError(f"{name} with nulls is reduced without them, or with a value for them: say which")
