@@ -121,7 +121,7 @@ def hand_in(
 def _read(file: str) -> dict[str, Any]:
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text()
-        spec = yaml.safe_load(text)  # JSON is YAML
+        spec = _loaded(text)
     except OSError as error:
         raise typer.BadParameter(f"{file}: {error.strerror}", param_hint="FILE") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -129,6 +129,25 @@ def _read(file: str) -> dict[str, Any]:
     if not isinstance(spec, dict):
         raise typer.BadParameter(f"{file} holds no spec: that is an object with a `kind`", param_hint="FILE")
     return spec
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads YAML, of which JSON is a part; what JSON cannot say of floats it leaves for the service to read."""
+
+
+def _real(loader: _Loader, node: yaml.ScalarNode) -> float | str:
+    number = loader.construct_yaml_float(node)
+    if math.isfinite(number):
+        return number
+    named = str(node.value).lower().lstrip("+-") in (".inf", ".nan")
+    return str(number) if named else str(node.value)  # too large a number is no infinity
+
+
+_Loader.add_constructor("tag:yaml.org,2002:float", _real)
+
+
+def _loaded(text: str) -> Any:
+    return yaml.load(text, _Loader)  # noqa: S506 - it is a safe loader
 
 
 def _source(*, values: str | None, generate: str | None, path: str | None, dataset: str | None, **rest: Any) -> Any:
@@ -176,6 +195,6 @@ def _complete(spec: dict[str, Any], tags: list[str] | None, assign: list[str] | 
             if not isinstance(inner, dict):
                 raise typer.BadParameter(f"{parent!r} is no object", param_hint="--set")
         try:
-            inner[last] = yaml.safe_load(text)
+            inner[last] = _loaded(text)
         except yaml.YAMLError as error:
             raise typer.BadParameter(f"{one!r}: {error}", param_hint="--set") from None

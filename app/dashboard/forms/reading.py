@@ -109,10 +109,14 @@ def integer(text: str) -> int | str:
     return text
 
 
-def _number(text: str) -> int | float | str:
+def _number(text: str) -> bool | int | float | str:
+    if text in ("true", "false"):
+        return text == "true"
     whole = integer(text)
     if isinstance(whole, int) and not re.search(r"[.eE]", text):
-        return -0.0 if whole == 0 and text.startswith("-") else whole
+        return whole
+    if not re.search(r"[.a-zA-Z]", text):  # an integer of so many digits that no dtype holds it
+        return text
     try:
         number = float(text)
     except ValueError:
@@ -145,8 +149,14 @@ def _texts(field: Field, value: Any) -> list[str]:
         case Shape.JSON, _:
             return [json.dumps(value)]
         case _, [*several]:
-            return [", ".join(_text(one) for one in several)]
+            return [", ".join(_element(one) for one in several)]
     return [_text(value)]
+
+
+def _element(value: Any) -> str:
+    """An element of an array, a float as one that is read back as a float."""
+    text = _text(value)
+    return f"{text}.0" if isinstance(value, float) and re.fullmatch(r"-?\d+", text) else text
 
 
 def _text(value: Any) -> str:
