@@ -1,5 +1,9 @@
 """What other libraries' arrays become. PyTorch and CuPy themselves are met in tests/gpu/test_client_arrays.py."""
 
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import ml_dtypes
@@ -10,7 +14,8 @@ import pyarrow
 import pytest
 from numpy.typing import NDArray
 
-from warpfold.client.arrays import as_numpy
+from warpfold.client.arrays import alike, as_numpy, parts_of
+from warpfold.kernels.exact import ExactState
 
 
 class OnlyDLPack:
@@ -82,10 +87,40 @@ def test_a_number_is_an_array_of_one() -> None:
 
 
 def test_a_dtype_converts_each_element_once() -> None:
-    assert as_numpy([0.1, 1e40], "bfloat16").dtype == ml_dtypes.bfloat16
+    assert as_numpy([0.1, 1e30], "bfloat16").dtype == ml_dtypes.bfloat16
     assert as_numpy([1, 2], "float16").dtype == np.float16
     above_a_tie = 1.0 + 2.0**-8 + 2.0**-40  # which ml_dtypes' own conversion, by way of float32, takes for the tie
     assert as_numpy([[above_a_tie]], "bfloat16").astype(float).tolist() == [[1.0 + 2.0**-7]]
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype", "said"),
+    [
+        (np.array([300]), "uint8", "uint8 does not hold 300"),
+        ([300], "uint8", "uint8 does not hold 300"),
+        ([0.1], "int64", "int64 does not hold 0.1"),
+        (np.array([math.nan]), "int64", "int64 does not hold nan"),
+        ([2], "bool", "bool does not hold 2"),
+        ([1e40], "float32", "float32 does not hold 1e\\+40"),
+        ([2**24 + 1], "float32", "float32 does not hold 16777217"),
+        ([0.5, 2**24 + 1], "float32", "float32 does not hold 16777217"),
+        (np.array([2**53 + 1, 0]), "float64", "float64 does not hold 9007199254740993"),
+        ([Decimal("1e400")], "float64", "beyond the range of float64"),
+        ([Fraction(1, 2)], "int8", "1/2 is not a whole number"),
+        (["1.5"], "float64", "elements of type str cannot be reduced"),
+    ],
+)
+def test_a_dtype_that_does_not_hold_an_element_is_refused(data: object, dtype: str, said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        as_numpy(data, dtype)
+
+
+def test_a_ratio_is_rounded_once_and_only_where_a_dtype_is_asked_for() -> None:
+    above_a_tie = Fraction(2**24 + 1) + Fraction(1, 2**60)  # which a float64 takes for the tie
+    assert as_numpy([above_a_tie, Decimal("0.1"), 2], "float32").tolist() == [2.0**24 + 2, float(np.float32(0.1)), 2.0]
+    assert as_numpy([Decimal(5), 2.0], "int8").tolist() == [5, 2]
+    with pytest.raises(TypeError, match="say which dtype to round them to"):
+        as_numpy([Decimal("0.5")])
 
 
 @pytest.mark.parametrize("data", [["a"], [1j], [{"x": 1}], np.array(["2026-01-01"], dtype="M8[D]")])
@@ -95,17 +130,90 @@ def test_what_is_no_number_is_refused(data: object) -> None:
 
 
 def test_a_mask_is_not_passed_over() -> None:
-    with pytest.raises(TypeError, match=r"masked array .* `\.compressed\(\)`"):
-        as_numpy(np.ma.array([1.0, 2.0], mask=[False, True]))
+    masked = np.ma.array([1.0, 2.0], mask=[False, True])
+    for data in (masked, [masked], [1, np.ma.masked]):
+        with pytest.raises(TypeError, match=r"masked array .* `\.compressed\(\)`"):
+            as_numpy(data)
+    with pytest.raises(ValueError, match="masked array"):
+        ExactState.of(masked)
 
 
-@pytest.mark.parametrize("data", [[2**63 + 1, -1], [[2**63], [-(2**63)], [2**63 + 1]], [2**53 + 1, 0.5]])
-def test_integers_that_no_dtype_holds_together_are_not_rounded_in_silence(data: list[object]) -> None:
-    with pytest.raises(TypeError, match=r"\d+ is no float64"):
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ([2**63 + 1, -1], "neither int64 nor uint64 holds 9223372036854775809 beside -1"),
+        ([[2**63], [-(2**63)], [2**63 + 1]], "neither int64 nor uint64 holds"),
+        ([np.uint64(2**63 + 1), np.int64(-(2**63))], "neither int64 nor uint64 holds"),
+        ([2**64], "neither int64 nor uint64 holds 18446744073709551616"),
+        ([2**53 + 1, 0.5], "float64 does not hold 9007199254740993"),
+        ([np.int64(2**53 + 1), np.float64(0.5)], "float64 does not hold 9007199254740993"),
+        ([np.array([2**53 + 1]), np.array([0.5])], "no dtype holds the arrays of this list together"),
+        (np.array([2**53 + 1, 0.5], dtype=object), "float64 does not hold 9007199254740993"),
+    ],
+)
+def test_integers_that_no_dtype_holds_together_are_not_rounded_in_silence(data: object, said: str) -> None:
+    with pytest.raises(TypeError, match=said):
         as_numpy(data)
-    assert as_numpy(data, "float64").dtype == np.float64
+
+
+def test_integers_of_a_list_stay_integers_where_a_dtype_holds_them() -> None:
+    assert as_numpy([np.uint64(5), np.int64(-1)]).dtype == np.int64
+    assert as_numpy([np.uint64(2**63 + 1), 1]).tolist() == [2**63 + 1, 1]
+    assert as_numpy(np.array([[1, 2**63]], dtype=object)).tolist() == [[1, 2**63]]
     assert as_numpy([2**63, 2**53, -1, 0.5]).tolist() == [2.0**63, 2.0**53, -1.0, 0.5]
     assert as_numpy([float("nan"), float("inf"), 1]).shape == (3,)
+    assert as_numpy([True, 2]).tolist() == [1, 2]
+    assert as_numpy([[], []]).shape == (2, 0)
+
+
+MIXED = {"n": [2**53 + 1, -(2**53)], "x": [0.0, 0.5]}
+SMALL = {"n": [1, 2], "x": [0.0, 0.5]}
+
+
+@pytest.mark.parametrize("frame", [pandas.DataFrame, polars.DataFrame, pyarrow.table, pyarrow.RecordBatch.from_pydict])
+def test_columns_of_a_frame_have_the_dtype_that_holds_them_all_or_are_named(frame: Callable[[Any], object]) -> None:
+    assert as_numpy(frame(SMALL)).tolist() == [[1.0, 0.0], [2.0, 0.5]]
+    with pytest.raises(TypeError, match="column 'n' of int64 and column 'x' of float64"):
+        as_numpy(frame(MIXED))
+    parts = parts_of(frame(MIXED))
+    assert [part.name for part in parts] == ["column 'n'", "column 'x'"]
+    assert [part.array.dtype for part in parts] == [np.int64, np.float64]
+    assert parts[0].array.ravel().tolist() == MIXED["n"]
+
+
+@pytest.mark.parametrize(
+    ("frame", "said"),
+    [
+        (pandas.DataFrame({"n": pandas.Series([2**53 + 1, None], dtype="Int64")}), "column 'n': int64 with nulls"),
+        (pandas.DataFrame({"s": ["a"]}), "column 's': elements of type str"),
+        (pandas.DataFrame({"c": pandas.Categorical([1, None])}), "column 'c': categories are no numbers"),
+        (pandas.DataFrame({"t": pandas.to_datetime(["2026-01-01"])}), "column 't': .*datetime64"),
+        (pandas.DataFrame(), "has no columns"),
+        (polars.DataFrame({"n": [2**53 + 1, None]}), "column 'n': int64 with nulls"),
+        (polars.DataFrame({"d": [Decimal("0.1")]}), "column 'd': no dtype holds a Decimal"),
+        (polars.DataFrame({"l": [[1, 2], [3]]}), "column 'l': List"),
+        (pyarrow.table({"n": pyarrow.chunked_array([[2**53 + 1], [None]], pyarrow.int64())}), "column 'n': int64 with"),
+        (pyarrow.table({"d": pyarrow.array([1, 2]).dictionary_encode()}), "column 'd': dictionary"),
+    ],
+)
+def test_a_column_that_cannot_be_reduced_is_named(frame: object, said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        as_numpy(frame)
+
+
+def test_what_numpy_has_no_dtype_for_is_read_as_python_reads_it() -> None:
+    assert as_numpy(polars.Series([2**53 + 1, -5], dtype=polars.Int128)).tolist() == [2**53 + 1, -5]
+    assert as_numpy(polars.Series([[1, 2], [3, 4]], dtype=polars.Array(polars.Int64, 2))).tolist() == [[1, 2], [3, 4]]
+    assert as_numpy(pyarrow.array([True, False])).tolist() == [True, False]
+    assert np.isnan(as_numpy(pyarrow.array([1.5, None]))).tolist() == [False, True]
+    assert as_numpy(pandas.Series([1, 2], index=["columns", "iloc"])).tolist() == [1, 2]  # labels, not attributes
+
+
+def test_the_two_arrays_of_a_product_are_alike() -> None:
+    one, two = alike([0.5, 1.5], [1, 2])
+    assert [one.dtype.name, two.dtype.name] == ["float64", "float64"]
+    with pytest.raises(TypeError, match="float64 does not hold 9007199254740993"):
+        alike([2**53 + 1], [0.5])
 
 
 WITH_NULL = [2**53 + 1, None]
@@ -113,12 +221,20 @@ WITH_NULL = [2**53 + 1, None]
 
 @pytest.mark.parametrize(
     "column",
-    [pandas.Series(WITH_NULL, dtype="Int64"), pandas.Series(WITH_NULL, dtype="UInt64"), polars.Series(WITH_NULL)],
+    [
+        pandas.Series(WITH_NULL, dtype="Int64"),
+        pandas.Series(WITH_NULL, dtype="UInt64"),
+        pandas.Series(WITH_NULL, dtype="int64[pyarrow]"),
+        polars.Series(WITH_NULL),
+        pyarrow.array(WITH_NULL),
+        pyarrow.chunked_array([WITH_NULL[:1], WITH_NULL[1:]]),
+    ],
 )
 def test_integers_beside_a_null_are_not_rounded_in_silence(column: Any) -> None:
-    with pytest.raises(TypeError, match="int64 with nulls is reduced without them"):
+    with pytest.raises(TypeError, match=r"int64.* with nulls is reduced without them"):
         as_numpy(column)
-    kept = column.dropna() if isinstance(column, pandas.Series) else column.drop_nulls()
+    drop = next(name for name in ("dropna", "drop_nulls", "drop_null") if hasattr(column, name))
+    kept = getattr(column, drop)()
     assert as_numpy(kept).tolist() == [2**53 + 1]
 
 

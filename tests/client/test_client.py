@@ -4,11 +4,13 @@ import hashlib
 import io
 import math
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas
 import polars
+import pyarrow
 import pyarrow.parquet
 import pytest
 
@@ -50,6 +52,38 @@ def test_a_list_is_reduced_exactly(client: Client) -> None:
 )
 def test_whatever_holds_numbers_is_reduced(client: Client, data: object, expected: float) -> None:
     assert client.reduce(data).value == expected
+
+
+EDGE = {"n": [2**53 + 1, -(2**53)], "x": [0.0, 0.25]}
+
+
+@pytest.mark.parametrize("frame", [pandas.DataFrame, polars.DataFrame, pyarrow.table])
+@pytest.mark.parametrize(("op", "expected"), [("sum", 1.25), ("mean", 0.3125), ("norm1", 2.0**54 + 1.25)])
+def test_columns_that_no_dtype_holds_together_are_added_exactly(
+    client: Client, frame: Callable[[object], object], op: str, expected: float
+) -> None:
+    result = client.reduce(frame(EDGE), op)
+    assert (result.value, result.count, result.dtype, result.correctly_rounded) == (expected, 4, "float64", True)
+    assert result.hex == expected.hex()
+
+
+def test_integers_of_64_bits_of_both_kinds_are_added_as_integers(client: Client) -> None:
+    frame = pandas.DataFrame({"u": np.array([2**64 - 1], dtype=np.uint64), "n": [-(2**63)]})
+    result = client.reduce(frame)
+    assert (result.value, result.dtype) == (2**63 - 1, "integer")
+    assert client.merge([result.state or ""], dtype="int64").value == result.value
+    for ask in (client.submit_reduce, client.upload, lambda data: client.reduce(data, "max")):
+        with pytest.raises(TypeError, match="column 'u' of uint64 and column 'n' of int64"):
+            ask(frame)
+
+
+def test_integers_without_a_dtype_stay_integers(client: Client) -> None:
+    values = [2**53 + 1, -(2**53)]
+    job = client.submit({"kind": "reduce", "source": {"type": "values", "values": values}})
+    result = job.get()
+    assert isinstance(result, ReduceResult)
+    assert (result.value, result.dtype, job.spec["source"]["dtype"]) == (1, "integer", "int64")
+    assert client.reduce([0.5, 1.5], "dot", other=[1, 2]).value == 3.5
 
 
 def test_values_that_json_cannot_say_arrive(client: Client) -> None:
@@ -226,7 +260,7 @@ def test_notebooks_show_tables(client: Client) -> None:
     assert isinstance(job.result, ReduceResult)
     for shown in (job._repr_html_(), job.result._repr_html_(), client.results(limit=3)._repr_html_()):
         assert shown.startswith("<table>")
-    assert "<td>3.0</td>" in job._repr_html_()
+    assert "<td>3</td>" in job._repr_html_()
 
 
 def test_the_catalogue_says_what_there_is(client: Client, service: Service) -> None:
