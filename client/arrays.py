@@ -119,7 +119,8 @@ def _found(data: object, to: DType | None) -> Array:
         raise TypeError("a masked array is reduced as its `.compressed()` elements, or `.filled(value)`: say which")
     array = np.atleast_1d(array)
     if array.dtype.kind == "O":
-        return _of_list(array.reshape(-1).tolist(), to).reshape(array.shape)
+        made = _of_list(array.reshape(-1).tolist(), to)
+        return made.reshape(array.shape) if made.size == array.size else made  # each object may be a list itself
     return _checked(data, array, to)
 
 

@@ -22,7 +22,7 @@ def python_of(address: str, spec: Mapping[str, Any]) -> str:
     """A program on the project's own client, which takes the token from WARPFOLD_TOKEN."""
     shown = pprint.pformat(dict(spec), width=76, sort_dicts=False, compact=True)
     return (
-        "from client import Client\n\n"
+        "from warpfold import Client\n\n"
         f"spec = {shown.replace(chr(10), chr(10) + '       ')}\n\n"
         f'with Client("{address}") as warpfold:\n'
         "    print(warpfold.submit(spec).get())"

@@ -64,6 +64,22 @@ def test_values_survive_the_form_to_the_last_bit(values: list[float]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("values", "dtype"),
+    [([1.0, 2.0], "float64"), ([-0.0], "float64"), ([2**53 + 1], "int64"), ([2**64 - 1], "uint64"), ([True], "bool")],
+)
+def test_values_keep_their_kind_in_the_form(values: list[float], dtype: str) -> None:
+    typed = typed_from({"kind": "reduce", "op": "sum", "source": {"type": "values", "values": values}})
+    spec = spec_of(form_for("reduce", typed), typed)
+    assert repr(spec["source"]["values"]) == repr(values)
+    assert json.loads(job_spec.dump_json(job_spec.validate_python(spec)))["source"]["dtype"] == dtype
+
+
+def test_an_integer_of_many_digits_is_no_float() -> None:
+    typed = {"kind": ["reduce"], "op": ["sum"], "source.type": ["values"], "source.values": [f"{10**40} 0.5"]}
+    assert spec_of(form_for("reduce", typed), typed)["source"]["values"] == [str(10**40), 0.5]
+
+
+@pytest.mark.parametrize(
     ("text", "value"),
     [
         ("1000", 1000),
@@ -154,6 +170,7 @@ def test_the_preview_is_what_would_be_sent(ann: Window, api: Api) -> None:
     assert job.headers["Location"] == again.headers["Location"] != other.headers["Location"]
     text = ann.post("/jobs/new/preview", data={"kind": "cluster", "puzzle": "reduction"}).text
     assert "&#34;kind&#34;: &#34;cluster&#34;" in text
+    assert "from warpfold import Client" in text
     assert "The server would accept this, but no slot takes it now." in text
     api.database.run(leases.report, WORKER, "idle", None, 60.0)
     typed = {"kind": "cluster", "puzzle": "reduction"}

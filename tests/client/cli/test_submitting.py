@@ -43,6 +43,16 @@ time_limit_s: 0.05
             {"kind": "benchmark", "sizes": [1, 2], "data": {"seed": 3}, "tags": {"a": "b:c"}},
         ),
         (
+            ("--set", "source={type: values, values: [1.0e+400, .inf, -.inf, .nan, 9007199254740993, 1e3]}"),
+            {
+                "kind": "reduce",
+                "source": {
+                    "type": "values",
+                    "values": ["1.0e+400", "inf", "-inf", "nan", 9007199254740993, "1e3"],
+                },
+            },
+        ),
+        (
             ("-", "--n", "9", "--op", "sum"),
             {"kind": "reduce", "op": "sum", "source": {"type": "generate", "distribution": "normal", "n": 9}},
         ),
