@@ -18,9 +18,11 @@ SHORT = {"backend": "cpu", "max_n": 2000, "time_limit_s": 0.02}
 
 @pytest.fixture(scope="module")
 def service() -> Iterator[Service]:
-    """`warpfold serve` with the CPU as its only slot."""
-    with folder() as root, running_service(root, "--slots", "cpu") as running:
-        yield running
+    """`warpfold serve` with the CPU as its only slot, and little patience with slots that are not there."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WARPFOLD_UNAVAILABLE_AFTER_S", "1")
+        with folder() as root, running_service(root, "--slots", "cpu") as running:
+            yield running
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +35,21 @@ def run(client: Client, **spec: Any) -> Report:
     job = client.wait(client.submit({"kind": "preset", **spec}), timeout_s=270)
     assert job.status == "succeeded", job.error
     return Report.model_validate_json(client.report(job.id, "application/json"))
+
+
+def test_a_machine_without_a_gpu_runs_what_it_can_and_skips_the_rest_with_the_reason(client: Client) -> None:
+    spec = {"kind": "preset", "preset": "p05-task1", "max_n": 2000, "time_limit_s": 0.02}
+    job = client.wait(client.submit(spec), timeout_s=270)
+    assert job.status == "succeeded", job.error
+    skipped = {child.name: child.error for child in job.children or () if child.skipped}
+    assert set(skipped.values()) == {"No worker with a GPU serves this queue."}
+    assert all(name.endswith(("/custom", "/thrust", ":gpu")) for name in skipped)
+    assert len(skipped) == 8
+    assert len(job.children or ()) == 16
+    report = Report.model_validate_json(client.report(job.id, "application/json"))
+    missing = [row for part in report.parts for row in part.compared if row.verdict is Verdict.MISSING]
+    assert missing
+    assert any("was skipped: No worker with a GPU" in (row.why or "") for row in missing)
 
 
 @pytest.fixture(scope="module")

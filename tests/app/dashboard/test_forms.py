@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from tests.app.api import WORKER, Api
 from tests.app.dashboard.conftest import Window
+from warpfold import Client
+from warpfold.app.dashboard.forms.equivalents import python_of
 from warpfold.app.dashboard.forms.reading import blank, form_for, integer, spec_of, typed_from
 from warpfold.app.dashboard.forms.schema import kinds
 from warpfold.app.jobs import leases
@@ -179,3 +181,11 @@ def test_the_preview_is_what_would_be_sent(ann: Window, api: Api) -> None:
     text = ann.post("/jobs/new/preview", data={**typed, "backend": "cuda"}).text
     assert "but no slot takes it now." in text
     assert "No live worker serves a GPU" in text
+
+
+def test_the_python_of_a_form_imports_what_there_is() -> None:
+    script = python_of("http://here", {"kind": "three_numbers"})
+    before, _, _ = script.partition("with Client")
+    names: dict[str, Any] = {}
+    exec(before, names)  # noqa: S102 - our own script, as far as it needs no service
+    assert (names["Client"], names["spec"]) == (Client, {"kind": "three_numbers"})
