@@ -1,5 +1,6 @@
 """The api, as an ASGI app: `warpfold api` serves it, with the limits of `app.server` on heads, time and connections."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -17,6 +18,8 @@ from warpfold.app.config import Settings, load_settings
 from warpfold.app.context import Context
 from warpfold.app.dashboard import install as dashboard
 from warpfold.app.datasets import endpoints as datasets
+from warpfold.app.datasets.store import Store
+from warpfold.app.datasets.sweep import ABANDONED_S
 from warpfold.app.db import Database
 from warpfold.app.exact_states import endpoints as exact_states
 from warpfold.app.fairness.failures import Failures
@@ -56,6 +59,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         notifications.start()
+        # What an api that was killed was taking in: its successor is the first to know.
+        await asyncio.to_thread(Store(settings.datasets_dir()).remove_abandoned, ABANDONED_S)
         yield
         press.close()
         await notifications.close()

@@ -56,8 +56,21 @@ class Mail:
             pipeline.execute()
 
     def waiting(self, worker: str) -> frozenset[str]:
-        """RQ's names of the attempts that wait in a worker's queue."""
-        return frozenset(queue_of(worker, self._redis).job_ids)
+        """RQ's names of the attempts that wait in a worker's queue.
+
+        A name whose letter is lost is removed: the worker would skip it, and the job must be sent again.
+        """
+        queue = queue_of(worker, self._redis)
+        names = queue.job_ids
+        with self._redis.pipeline() as pipeline:
+            for name in names:
+                pipeline.exists(Job.key_for(name))
+            there = dict(zip(names, pipeline.execute(), strict=True))
+            for name in names:
+                if not there[name]:
+                    pipeline.lrem(queue.key, 0, name)
+            pipeline.execute()
+        return frozenset(name for name in names if there[name])
 
     def discard(self, lost: Sequence[HandOver]) -> None:
         """Remove these attempts from the queues of workers that are gone."""

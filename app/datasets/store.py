@@ -4,11 +4,12 @@ A file gets its name only once all of it is on the disk, in one step; before, it
 for arrays. What a crash leaves there, or leaves without an owner, the dispatcher sweeps up.
 """
 
+import fcntl
 import os
-import tempfile
+import secrets
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -30,9 +31,9 @@ class Store:
     def incoming(self) -> Iterator[IO[bytes]]:
         """A new file to be written; gone at the end of the block unless it was put in place. Raises OSError."""
         self._incoming.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=self._incoming, delete=False) as file:
+        with _locked_file(self._incoming) as file:
             try:
-                yield file.file
+                yield file
             finally:
                 Path(file.name).unlink(missing_ok=True)
 
@@ -56,11 +57,35 @@ class Store:
                 yield path.name.removesuffix(_SUFFIX)
 
     def remove_abandoned(self, older_than_s: float) -> int:
-        """Remove what came in and was not written to for so long; how many files."""
-        abandoned = [path for path in self._incoming.glob("*") if _age_s(path) >= older_than_s]
-        for path in abandoned:
-            path.unlink(missing_ok=True)
-        return len(abandoned)
+        """Remove what was coming in when its process died, and what was not written to for so long; how many files."""
+        return sum(_removed(path, older_than_s) for path in self._incoming.glob("*"))
+
+
+def _locked_file(folder: Path) -> IO[bytes]:
+    """A new file that its process holds a lock on: the kernel releases it with the process, however that ends."""
+    while True:
+        name = folder / f"upload-{secrets.token_hex(8)}"
+        file = open(name, "x+b", opener=_privately)  # noqa: SIM115 (the caller closes it)
+        with suppress(OSError):  # a file system without locks: there the file's age has to do
+            fcntl.flock(file, fcntl.LOCK_EX)
+        if os.fstat(file.fileno()).st_nlink > 0:
+            return file
+        file.close()  # somebody swept it up before it was locked
+
+
+def _privately(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _removed(path: Path, older_than_s: float) -> bool:
+    try:
+        with path.open("rb") as file:
+            if _age_s(path) < older_than_s:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
+    except OSError:  # it is being written, it is gone, or its file system has no locks
+        return False
+    return True
 
 
 def _age_s(path: Path) -> float:

@@ -8,7 +8,7 @@ from warpfold.app.datasets import repository
 from warpfold.app.datasets.store import Store
 from warpfold.app.db import BlockingDatabase
 
-_ABANDONED_S = 3600.0
+ABANDONED_S = 3600.0
 
 
 def sweep(connection: Connection, store: Store, dataset_id: str) -> bool:
@@ -23,5 +23,5 @@ def sweep(connection: Connection, store: Store, dataset_id: str) -> bool:
 def tidy(database: BlockingDatabase, store: Store, unused_for: timedelta) -> int:
     """End holds on what no job needed for so long, and remove all that nobody holds; how many arrays went."""
     database.run(repository.release_unused, unused_for)
-    store.remove_abandoned(_ABANDONED_S)
-    return sum(database.run(sweep, store, dataset_id) for dataset_id in store.ids(_ABANDONED_S))
+    store.remove_abandoned(ABANDONED_S)
+    return sum(database.run(sweep, store, dataset_id) for dataset_id in store.ids(ABANDONED_S))

@@ -5,32 +5,18 @@ from pathlib import Path
 import pytest
 
 from tests.drills.figures import Figures
-from tests.integration.fleet import DISPATCHER, fleet
-from tests.integration.gated import Gates
+from tests.drills.gated_service import LEASE_S, N, gated_service
 from tests.worker.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.jobs.states import Status
-
-LEASE_S = 3.0
-N = 1000
-SPEC = {
-    "kind": "reduce",
-    "op": "sum",
-    "source": {"type": "generate", "distribution": "arange", "n": N, "dtype": "float64"},
-}
 
 
 @pytest.mark.parametrize("cancelled", [False, True], ids=["left alone", "cancelled"])
 def test_a_job_whose_child_is_stopped(
     settings: Settings, log: Path, ledger: Ledger, figures: Figures, cancelled: bool
 ) -> None:
-    gates = Gates(log.parent / "gates")
-    gates.close(N)
-    quick = settings.model_copy(update={"lease_s": LEASE_S, "heartbeat_s": 0.1, "dispatch_interval_s": 0.1})
-    worker = ("tests.integration.gated", str(gates.folder))
-    with fleet(quick, log, worker=worker, dispatcher=DISPATCHER) as service:
-        service.wait_until_logged("child ready")
-        job_id = ledger.submit(spec=SPEC, timeout_s=600.0)
+    with gated_service(settings, log) as (service, gates):
+        job_id = gates.submit(ledger, N)
         ledger.until(job_id, "status", Status.RUNNING)
         child = service.child("worker")
         child.suspend()

@@ -53,6 +53,16 @@ def test_attempts_are_run_in_the_order_they_were_sent(
     assert took == sent
 
 
+def test_a_name_whose_letter_is_lost_is_forgotten(
+    consumer: Consumer, send: Callable[[int], UUID], redis: Redis
+) -> None:
+    """Whoever looks first: the dispatcher, or the worker, which takes it out and finds nothing."""
+    for look in (lambda: Mail(redis).waiting(WORKER), consumer.take):
+        redis.delete(f"rq:job:{rq_id(send(1), 1)}")
+        assert not look()
+        assert redis.llen(f"rq:queue:{WORKER}") == redis.llen(f"rq:queue:{WORKER}:intermediate") == 0
+
+
 def test_nothing_of_an_attempt_stays_in_redis(consumer: Consumer, send: Callable[[int], UUID], redis: Redis) -> None:
     job_id = send(1)
     work_off(consumer, 1)

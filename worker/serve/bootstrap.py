@@ -3,11 +3,16 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+import structlog
+from structlog.typing import FilteringBoundLogger
+
 from warpfold.app.auth.repository import Role, any_admin, create_token
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.worker.embedded.postgres import EmbeddedPostgres
 from warpfold.worker.embedded.redis import EmbeddedRedis
+
+log: FilteringBoundLogger = structlog.get_logger()
 
 LOCK_FILE = "serve.lock"
 TOKEN_FILE = "token"  # noqa: S105 (a file name)
@@ -54,10 +59,15 @@ def prepare_data_dir(settings: Settings) -> Path:
 
 
 def start_servers(settings: Settings, root: Path) -> Servers:
-    """The configured servers, or embedded ones under `root`."""
+    """The configured servers, or embedded ones under `root`: those that a killed `warpfold serve` left running there
+    are adopted, and stopped in the end like our own."""
     postgres = None if settings.database_url else EmbeddedPostgres(root / "postgres")
+    found = None if postgres is None else postgres.pid
     database_url = settings.database_url if postgres is None else postgres.start()
     redis = None if settings.redis_url else EmbeddedRedis(root / "redis")
+    for name, left in (("postgres", found), ("redis", None if redis is None else redis.pid)):
+        if left is not None:
+            log.warning("adopted: an earlier serve was killed and left it running", process=name, pid=left)
     redis_url = settings.redis_url if redis is None else redis.start()
     return Servers(database_url, redis_url, postgres, redis)
 

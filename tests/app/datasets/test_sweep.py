@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from datetime import timedelta
@@ -127,14 +129,30 @@ def test_a_job_that_needs_it_makes_it_young_again(database: BlockingDatabase, st
     assert tidy(database, store, timedelta(days=2)) == 0
 
 
-def test_what_a_killed_api_left_half_written_is_removed_later(database: BlockingDatabase, store: Store) -> None:
+def test_what_is_coming_in_stays_unless_nothing_came_for_long(database: BlockingDatabase, store: Store) -> None:
     with store.incoming() as file:
         half = Path(file.name)
-    half.write_bytes(b"ha")
-    tidy(database, store, EVER)
-    assert half.exists(), "it may still be coming in"
-    age(half)
-    tidy(database, store, EVER)
+        tidy(database, store, EVER)
+        assert half.exists()
+        age(half)
+        tidy(database, store, EVER)
+        assert not half.exists()
+
+
+def test_what_a_killed_process_left_half_written_is_removed_at_once(store: Store, tmp_path: Path) -> None:
+    script = (
+        "import sys, time; from pathlib import Path; from warpfold.app.datasets.store import Store\n"
+        "with Store(Path(sys.argv[1])).incoming() as file: print(file.name, flush=True); time.sleep(600)"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "datasets")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        half = Path(writer.stdout.readline().strip())
+        assert store.remove_abandoned(LONG_AGO_S) == 0, "it may still be coming in"
+        writer.kill()
+        writer.wait()
+    assert half.exists()
+    assert store.remove_abandoned(LONG_AGO_S) == 1
     assert not half.exists()
 
 
