@@ -23,6 +23,7 @@ from warpfold.worker.serve.bootstrap import (
     start_servers,
     write_secret,
 )
+from warpfold.worker.serve.hangs import Hangs
 from warpfold.worker.serve.slots import default_slots, parse_slots
 from warpfold.worker.serve.supervisor import (
     NotReady,
@@ -101,7 +102,7 @@ def _run(settings: Settings, root: Path, host: str, port: int, slots: tuple[str,
             write_secret(root / URL_FILE, url)
             # Programs wait for exactly this line.
             _say(f"Warpfold ready at {url}")
-            keep_alive(processes, servers, stop, settings.log_max_bytes)
+            keep_alive(processes, servers, stop, Hangs(url), settings.log_max_bytes)
     except NotReady as error:
         _fail(str(error))
     except OperationalError as error:

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import signal
 import socket
 import time
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ from structlog.typing import FilteringBoundLogger
 
 from warpfold.worker.backoff import Backoff
 from warpfold.worker.serve.bootstrap import Servers
+from warpfold.worker.serve.hangs import Hangs
 from warpfold.worker.serve.process import Process, stop_all
 from warpfold.worker.serve.rotation import rotate
 from warpfold.worker.stop import Stop
@@ -84,9 +86,9 @@ def _last_words(path: Path) -> str:
     return f"{path} ends with: {lines[-1]}" if lines else f"{path} is empty"
 
 
-def keep_alive(processes: Sequence[Process], servers: Servers, stop: Stop, most_log_bytes: int) -> None:
-    """Watch until the user asks for the end: what dies is started again, and the log says so. No log grows beyond
-    `most_log_bytes` by much."""
+def keep_alive(processes: Sequence[Process], servers: Servers, stop: Stop, hangs: Hangs, most_log_bytes: int) -> None:
+    """Watch until the user asks for the end: what dies or hangs is started again, and the log says so. No log grows
+    beyond `most_log_bytes` by much."""
     logs = [*(process.log for process in processes), *servers.logs()]
     next_rotation = 0.0
     pause = Backoff(longest=10.0)
@@ -103,6 +105,9 @@ def keep_alive(processes: Sequence[Process], servers: Servers, stop: Stop, most_
         if time.monotonic() >= next_rotation:
             rotate(logs, most_log_bytes)
             next_rotation = time.monotonic() + _ROTATE_EVERY_S
+        for process in hangs.find(processes):
+            log.warning("hangs: killed", process=process.name, pid=process.pid)
+            process.signal(signal.SIGKILL)  # which one that is stopped hears, too
         for process in processes:
             before = process.restarts
             code = process.watch()

@@ -9,6 +9,7 @@ import redis
 from tests.servers import kill
 from warpfold.worker.embedded import EmbeddedRedis
 from warpfold.worker.serve.bootstrap import Servers
+from warpfold.worker.serve.hangs import Hangs
 from warpfold.worker.serve.supervisor import keep_alive
 from warpfold.worker.stop import Stop
 
@@ -37,7 +38,9 @@ def test_a_server_that_cannot_be_started_is_tried_again_until_it_can(server: Emb
     kept.write_bytes(b"?" + whole)
     before = log.stat().st_size
     stop = Stop()
-    keeper = threading.Thread(target=keep_alive, args=([], Servers("", server.url, None, server), stop))
+    keeper = threading.Thread(
+        target=keep_alive, args=([], Servers("", server.url, None, server), stop, Hangs("http://127.0.0.1:9"), 1 << 20)
+    )
     keeper.start()
     try:
         until(lambda: log.read_bytes()[before:].count(b"Bad file format") >= 2)
