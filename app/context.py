@@ -10,6 +10,7 @@ from warpfold.app.charts.press import Press
 from warpfold.app.config import Settings
 from warpfold.app.db import Database
 from warpfold.app.fairness.failures import Failures
+from warpfold.app.large_bodies import LargeBodies
 from warpfold.app.metrics.metrics import Metrics
 from warpfold.app.notifications import Notifications
 from warpfold.app.tracing.tracing import Tracing
@@ -24,6 +25,7 @@ class Context:
     notifications: Notifications
     access: Access
     failures: Failures
+    large_bodies: LargeBodies
     metrics: Metrics
     press: Press
     tracing: Tracing

@@ -25,6 +25,7 @@ from warpfold.app.exact_states import endpoints as exact_states
 from warpfold.app.fairness.failures import Failures
 from warpfold.app.fairness.guard import Guard
 from warpfold.app.jobs import endpoints as jobs
+from warpfold.app.large_bodies import LargeBodies
 from warpfold.app.methods import Methods
 from warpfold.app.metrics.metrics import Metrics
 from warpfold.app.metrics.requests import Measured
@@ -53,6 +54,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     access = Access(database)
     metrics = Metrics()
     press = Press()
+    large_bodies = LargeBodies()
     tracing = start_tracing(settings, "api")
     notifications = Notifications(settings.database_url, on_access=access.forget)
 
@@ -63,6 +65,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         await asyncio.to_thread(Store(settings.datasets_dir()).remove_abandoned, ABANDONED_S)
         yield
         press.close()
+        large_bodies.close()
         await notifications.close()
         await database.close()
         tracing.close()
@@ -76,7 +79,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         openapi_url=None,  # served below, with a token
         redirect_slashes=False,
     )
-    app.state.context = Context(settings, database, notifications, access, Failures(), metrics, press, tracing)
+    app.state.context = Context(
+        settings, database, notifications, access, Failures(), large_bodies, metrics, press, tracing
+    )
     app.add_middleware(
         BodyLimit, max_bytes=settings.max_body_bytes, others={datasets.PREFIX: settings.max_dataset_bytes}
     )

@@ -13,7 +13,10 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from warpfold.app.auth.bearer import User, authenticate
+from warpfold.app.auth.repository import Principal
+from warpfold.app.context import context_of
 from warpfold.app.errors import BadRequest, FieldProblem, Invalid, TooLarge, UnsupportedMedia, problem_response
+from warpfold.app.large_bodies import LARGE_BYTES, Parameter
 
 _JSON = re.compile(r"application/([!-.0-~]+\+)?json")
 _MOST_TOLD = 20
@@ -78,14 +81,23 @@ async def known_parameters(user: User, request: Request) -> None:
 class JsonRequest(Request):
     """A request whose body must be JSON as RFC 8259 has it: no NaN, no Infinity."""
 
-    async def json(self) -> Any:
-        body = await self.body()
+    checked: Any = None
+    """What a large body was found to be."""
+
+    @staticmethod
+    def read(body: bytes, max_values: int) -> Any:
+        """`body` as JSON. Raises BadRequest or TooLarge."""
         if body.count(b":") > _MOST_FIELDS:
             raise TooLarge(f"A body may have at most {_MOST_FIELDS} fields.")
         try:
             return from_json(body, allow_inf_nan=False)
         except ValueError as error:
             raise BadRequest(f"The body is not JSON: {error}.") from None
+
+    async def json(self) -> Any:
+        if self.checked is not None:
+            return self.checked
+        return self.read(await self.body(), (await context_of(self)).settings.max_values)
 
 
 class JsonRoute(APIRoute):
@@ -97,13 +109,28 @@ class JsonRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def strict(request: Request) -> Response:
+            asked = self.request_class(request.scope, request.receive)
             if self.body_field is not None:
-                await authenticate(request)
+                principal = await authenticate(request)
                 media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
                 if not _JSON.fullmatch(media_type):
                     raise UnsupportedMedia(
                         f"The body must be application/json, not {media_type[:100] or 'of no declared type'}."
                     )
-            return await handle(self.request_class(request.scope, request.receive))
+                declared = declared_bytes(request.headers)
+                if (LARGE_BYTES + 1 if declared is None else declared) > LARGE_BYTES:
+                    await self._check_apart(asked, principal)
+            return await handle(asked)
 
         return strict
+
+    async def _check_apart(self, request: JsonRequest, principal: Principal) -> None:
+        context = await context_of(request)
+        assert self.body_field is not None
+        takes = Parameter(self.endpoint.__module__, self.endpoint.__qualname__, self.body_field.name)
+        async with context.large_bodies.place(principal.id):
+            body = await request.body()
+            if len(body) > LARGE_BYTES:
+                request.checked = await context.large_bodies.checked(
+                    takes, request.read, body, context.settings.max_values
+                )

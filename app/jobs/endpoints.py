@@ -38,13 +38,14 @@ Text = Annotated[str, Query(max_length=321, pattern=r"^[^\x00]*$")]
 class JobRequest(JsonRequest):
     """A submission. Far too many values are refused before each of them is looked at."""
 
-    async def json(self) -> Any:
-        value = await super().json()
-        limit = self.app.state.context.settings.max_values
+    @staticmethod
+    def read(body: bytes, max_values: int) -> Any:
+        """`body` as JSON. Raises Invalid as well."""
+        value = JsonRequest.read(body, max_values)
         for field in sorted(TAGGED_FIELDS):
             match value.get(field) if isinstance(value, dict) else None:
-                case {"values": [*values]} if len(values) > limit:
-                    raise Invalid.of(f"{field}.values", f"{len(values)} values are more than the {limit} allowed")
+                case {"values": [*values]} if len(values) > max_values:
+                    raise Invalid.of(f"{field}.values", f"{len(values)} values are more than the {max_values} allowed")
         return value
 
 

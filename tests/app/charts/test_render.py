@@ -48,8 +48,8 @@ def test_the_press_draws_the_same_and_survives_the_death_of_its_process(chart: C
         press = Press()
         try:
             first = await press.svg([chart, chart])
-            assert press._pool is not None
-            for process in list(press._pool._processes.values()):
+            assert press._helper._pool is not None
+            for process in list(press._helper._pool._processes.values()):
                 process.kill()
                 process.join()
             return first, await press.svg([chart])

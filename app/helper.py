@@ -1,0 +1,45 @@
+"""A warm process beside a server, for what would hold the interpreter's lock for long."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from typing import ParamSpec, TypeVar
+
+from warpfold.kernels.lifeline import end_with
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Helper:
+    """One process, which starts when it is first needed, and again should it die."""
+
+    def __init__(self) -> None:
+        self._pool: ProcessPoolExecutor | None = None
+
+    async def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """What `function` returns there; all of it must be picklable. Calls are made in the order they came."""
+        pool = self._started()
+        try:
+            return await asyncio.wrap_future(pool.submit(function, *args, **kwargs))
+        except BrokenProcessPool:
+            if pool is self._pool:  # of several calls that met this, one replaces it
+                self.close()
+            return await asyncio.wrap_future(self._started().submit(function, *args, **kwargs))
+
+    def close(self) -> None:
+        """End the process."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool = None
+
+    def _started(self) -> ProcessPoolExecutor:
+        if self._pool is None:
+            # A pool's process holds both ends of its own pipe: it would never see that its server was killed.
+            self._pool = ProcessPoolExecutor(
+                1, mp_context=get_context("spawn"), initializer=end_with, initargs=(os.getpid(),)
+            )
+        return self._pool
