@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse
 
 from warpfold.app import error_handlers, health, openapi
 from warpfold.app.admin import endpoints as administration
+from warpfold.app.auth import endpoints as access_of_users
 from warpfold.app.auth.access import Access
 from warpfold.app.auth.bearer import User
 from warpfold.app.catalogue import endpoints as catalogue
@@ -98,6 +99,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         exact_states,
         catalogue,
         presets,
+        access_of_users,
         administration,
         webhooks,
         datasets,

@@ -98,7 +98,7 @@ class Notifications:
 
     def _tell(self, channel: str, payload: str) -> None:
         if channel == ACCESS:
-            self._on_access()
+            self._tell_all()  # who is held may no longer be allowed to
         for watch in self._watches.get(payload, ()):
             watch.tell()
 

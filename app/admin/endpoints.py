@@ -61,7 +61,7 @@ async def show_tokens(admin: Admin, context: Using) -> Tokens:
 @router.post("/tokens", status_code=201, summary="Make a token", responses=answers(*_BODY, Conflict))
 async def make_token(body: TokenRequest, admin: Admin, context: Using, response: Response) -> NewToken:
     """A token for a user, who is created if new. Its secret is in this answer and nowhere else. For admins."""
-    made = await service.issue_token(context, body.user, body.role, body.label)
+    made = await service.issue_token(context, body.user, body.role, body.label, body.expires_in_days)
     response.headers["Cache-Control"] = "no-store"
     return NewToken(**TokenView.of(made.info).model_dump(), token=made.token)
 

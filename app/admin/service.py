@@ -22,10 +22,10 @@ async def put_user(context: Context, admin: Principal, name: str, role: Role) ->
     return await context.database.run(users.put_user, name, role)
 
 
-async def issue_token(context: Context, user: str, role: Role | None, label: str) -> Issued:
-    """Make a token. Raises Conflict if the user has another role than the one given."""
+async def issue_token(context: Context, user: str, role: Role | None, label: str, days: float | None = None) -> Issued:
+    """Make a token that expires after `days`, None: never. Raises Conflict if the user has another role than the one given."""
     try:
-        return await context.database.run(tokens.issue_token, user, role, label)
+        return await context.database.run(tokens.issue_token, user, role, label, days)
     except RoleMismatch as error:
         raise Conflict(f"{error}; change it first, with PUT /v1/users/{{name}}.") from None
 

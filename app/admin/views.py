@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from warpfold.app.auth.names import Label, UserName
 from warpfold.app.auth.repository import Role, TokenInfo
+from warpfold.app.auth.tokens import MOST_DAYS
 from warpfold.app.auth.users import UserInfo
 from warpfold.app.quotas.quota import Limits, UserQuota
 
@@ -51,6 +52,7 @@ class TokenView(BaseModel):
     hint: str = Field(description="its first characters")
     created_at: datetime
     revoked_at: datetime | None
+    expires_at: datetime | None = Field(description="null: never")
 
     @classmethod
     def of(cls, token: TokenInfo) -> "TokenView":
@@ -62,11 +64,12 @@ class TokenView(BaseModel):
             hint=token.hint,
             created_at=token.created_at,
             revoked_at=token.revoked_at,
+            expires_at=token.expires_at,
         )
 
 
 class Tokens(BaseModel):
-    """All tokens, oldest first, the revoked among them."""
+    """Tokens, oldest first, the revoked among them."""
 
     items: list[TokenView]
 
@@ -81,6 +84,9 @@ class TokenRequest(Strict):
     user: UserName = Field(description="created if new")
     role: Role | None = Field(None, description="of a new user; user if not given")
     label: Label = Field("", description="what it is for")
+    expires_in_days: float | None = Field(
+        None, gt=0, le=MOST_DAYS, allow_inf_nan=False, strict=True, description="null: it never expires"
+    )
 
 
 class NewToken(TokenView):

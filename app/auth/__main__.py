@@ -1,22 +1,31 @@
-"""`warpfold token`: create, list and revoke access tokens, in the database that WARPFOLD_DATABASE_URL names, or
+"""`warpfold token`: create, list, rotate and revoke access tokens, in the database that WARPFOLD_DATABASE_URL names, or
 of the service that runs on WARPFOLD_DATA_DIR (.warpfold by default)."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from sqlalchemy.exc import OperationalError
 
 from warpfold.app.auth.names import checked_label, checked_name
-from warpfold.app.auth.repository import Role, RoleMismatch, create_token, list_tokens, revoke_token
+from warpfold.app.auth.repository import (
+    Role,
+    RoleMismatch,
+    create_token,
+    list_tokens,
+    revoke_token,
+    rotate_token,
+)
+from warpfold.app.auth.tokens import MOST_DAYS, hash_of
 from warpfold.app.config import load_settings
 from warpfold.app.db import BlockingDatabase, first_line
 from warpfold.app.terminal import table
 
 cli = typer.Typer(
-    help="Create, list and revoke access tokens.",
+    help="Create, list, rotate and revoke access tokens.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -29,6 +38,9 @@ def create(
     user: Annotated[str, typer.Argument(help="Whose token; the user is created if new.")],
     role: Annotated[Role | None, typer.Option(help="Of a new user.", show_default="user")] = None,
     label: Annotated[str, typer.Option(help="What it is for, to recognise it in the list.")] = "",
+    days: Annotated[
+        float | None, typer.Option(help="Days until it expires.", min=1e-5, max=MOST_DAYS, show_default="never")
+    ] = None,
 ) -> None:
     """Print a new token. It is shown this once: only its hash is kept."""
     try:
@@ -38,7 +50,7 @@ def create(
         _fail(str(error))
     with _database() as database:
         try:
-            typer.echo(database.run(create_token, user, role, label))
+            typer.echo(database.run(create_token, user, role, label, days))
         except RoleMismatch as error:
             _fail(str(error))
 
@@ -56,11 +68,24 @@ def show() -> None:
             f"{one.hint}…",
             one.label,
             _minute(one.created_at),
+            _minute(one.expires_at) or "never",
             _minute(one.revoked_at),
         )
         for one in found
     )
-    table(("id", "user", "role", "token", "label", "created", "revoked"), rows, right=("id",), fold="label")
+    table(("id", "user", "role", "token", "label", "created", "expires", "revoked"), rows, right=("id",), fold="label")
+
+
+@cli.command()
+def rotate() -> None:
+    """Replace the token that standard input holds by a new one of the same user, label and lifetime, and print that.
+    The old one is useless at once."""
+    old = sys.stdin.readline().strip()
+    with _database() as database:
+        issued = database.run(rotate_token, hash_of(old))
+        if issued is None:
+            _fail("this token is unknown, expired or was revoked")
+        typer.echo(issued.token)
 
 
 @cli.command()
@@ -90,7 +115,7 @@ def _database() -> Iterator[BlockingDatabase]:
         database.close()
 
 
-def _fail(message: str) -> None:
+def _fail(message: str) -> NoReturn:
     typer.echo(f"warpfold token: {message}", err=True)
     raise typer.Exit(1)
 

@@ -6,7 +6,7 @@ from fastapi import Depends, Request
 from fastapi.openapi.models import HTTPBearer
 from fastapi.security.base import SecurityBase
 
-from warpfold.app.auth.presented import SESSION_COOKIE
+from warpfold.app.auth.presented import SESSION_COOKIE, presented
 from warpfold.app.auth.repository import Principal
 from warpfold.app.context import context_of
 from warpfold.app.errors import Forbidden, Unauthorized
@@ -15,9 +15,11 @@ _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class BearerToken(SecurityBase):
-    """Dependency that gives the request's user, or answers 401; a viewer who does more than read gets a 403."""
+    """Dependency that gives the request's user, or answers 401; a viewer who does more than read gets a 403, unless
+    what is changed is their own access (`viewers`)."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, viewers: bool = False) -> None:
+        self._viewers = viewers
         self.model = HTTPBearer(
             bearerFormat="wf_…", description="`Authorization: Bearer wf_…`; made with `warpfold token create`"
         )
@@ -41,7 +43,8 @@ class BearerToken(SecurityBase):
         if principal is None:
             await context.failures.note(request)
             raise Unauthorized("The token is unknown or was revoked.")
-        permit(principal, request.method)
+        if not self._viewers:
+            permit(principal, request.method)
         return principal
 
 
@@ -52,7 +55,18 @@ def permit(principal: Principal, method: str) -> None:
 
 
 authenticate = BearerToken()
+of_themselves = BearerToken(viewers=True)
+Themselves = Annotated[Principal, Depends(of_themselves)]
+"""The request's user, viewers included, about to change their own access."""
+
 User = Annotated[Principal, Depends(authenticate)]
+
+
+async def still_allowed(request: Request) -> bool:
+    """Whether the token or session of a request that was let in is still good: asked again while it is held."""
+    secret = presented(request)
+    access = (await context_of(request)).access
+    return await access.principal(secret) is not None or await access.of_session(secret) is not None
 
 
 async def _administrator(user: User) -> Principal:

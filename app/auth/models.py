@@ -37,7 +37,11 @@ tokens = Table(
     Column("hash", LargeBinary(32), nullable=False, unique=True),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=_NOW),
     Column("revoked_at", DateTime(timezone=True)),
+    Column("expires_at", DateTime(timezone=True)),
 )
+
+IN_FORCE = tokens.c.revoked_at.is_(None) & (tokens.c.expires_at.is_(None) | (tokens.c.expires_at > func.now()))
+"""Of a token: neither revoked nor expired."""
 
 sessions = Table(
     "sessions",

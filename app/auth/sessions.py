@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from sqlalchemy import Connection, Interval, bindparam, delete, func, insert, select
 
-from warpfold.app.auth.models import sessions, tokens, users
+from warpfold.app.auth.models import IN_FORCE, sessions, tokens, users
 from warpfold.app.auth.repository import Principal, Role
 from warpfold.app.auth.tokens import hash_of
 from warpfold.app.channels import ACCESS
@@ -17,12 +17,11 @@ from warpfold.app.channels import ACCESS
 PREFIX = "ws_"
 _RANDOM_BYTES = 32
 
-_IN_FORCE = tokens.c.revoked_at.is_(None)
 _OF_SESSION = (
     select(users.c.id, users.c.name, users.c.role)
     .join(tokens, tokens.c.user_id == users.c.id)
     .join(sessions, sessions.c.token_id == tokens.c.id)
-    .where(sessions.c.hash == bindparam("hash"), sessions.c.expires_at > func.now(), _IN_FORCE)
+    .where(sessions.c.hash == bindparam("hash"), sessions.c.expires_at > func.now(), IN_FORCE)
 )
 _OPEN = (
     insert(sessions)
@@ -32,26 +31,39 @@ _OPEN = (
             bindparam("session_hash", type_=sessions.c.hash.type),
             tokens.c.id,
             func.now() + bindparam("lifetime", type_=Interval),
-        ).where(tokens.c.hash == bindparam("token_hash"), _IN_FORCE),
+        ).where(tokens.c.hash == bindparam("token_hash"), IN_FORCE),
     )
     .returning(sessions.c.token_id)
 )
 
 
-def open_session(connection: Connection, token: str, days: float) -> str | None:
-    """A new session for the user of `token`, None if that is unknown or revoked. Clears expired sessions away."""
+def open_session(connection: Connection, token: str, days: float, instead_of: str | None = None) -> str | None:
+    """A new session for the user of `token`, None if that is unknown or revoked. It takes the place of the session that
+    the browser had, which ends. Clears expired sessions away."""
     connection.execute(delete(sessions).where(sessions.c.expires_at < func.now()))
     secret = PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
     opened = connection.execute(
         _OPEN, {"session_hash": hash_of(secret), "token_hash": hash_of(token), "lifetime": timedelta(days=days)}
     ).one_or_none()
-    return secret if opened is not None else None
+    if opened is None:
+        return None
+    if instead_of is not None:
+        close_session(connection, instead_of)
+    return secret
 
 
 def close_session(connection: Connection, secret: str) -> None:
     """Make a session useless, in every api process."""
     connection.execute(delete(sessions).where(sessions.c.hash == hash_of(secret)))
     connection.execute(select(func.pg_notify(ACCESS, "")))
+
+
+def close_sessions_of(connection: Connection, user_id: int) -> int:
+    """End all sessions of a user, whichever of their tokens they were opened with; how many there were."""
+    of_user = select(tokens.c.id).where(tokens.c.user_id == user_id)
+    closed = connection.execute(delete(sessions).where(sessions.c.token_id.in_(of_user))).rowcount
+    connection.execute(select(func.pg_notify(ACCESS, "")))
+    return closed
 
 
 def principal_of_session(connection: Connection, session_hash: bytes) -> Principal | None:

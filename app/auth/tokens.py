@@ -5,6 +5,9 @@ import secrets
 from dataclasses import dataclass
 
 PREFIX = "wf_"
+MOST_DAYS = 36500.0
+"""Longest lifetime of a token that expires."""
+
 _RANDOM_BYTES = 32
 _HINT_LENGTH = len(PREFIX) + 6
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy import Connection, func, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from warpfold.app.auth.models import tokens, users
+from warpfold.app.auth.models import IN_FORCE, tokens, users
 from warpfold.app.auth.repository import Role
 from warpfold.app.channels import ACCESS
 
@@ -24,7 +24,7 @@ class UserInfo:
 
 _USERS = (
     select(users.c.name, users.c.role, func.count(tokens.c.id).label("tokens"), users.c.created_at)
-    .outerjoin(tokens, (tokens.c.user_id == users.c.id) & tokens.c.revoked_at.is_(None))
+    .outerjoin(tokens, (tokens.c.user_id == users.c.id) & IN_FORCE)
     .group_by(users.c.id)
     .order_by(users.c.name)
 )

@@ -1,6 +1,7 @@
 """HTTP of jobs."""
 
 import hashlib
+from functools import partial
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -8,10 +9,20 @@ from fastapi import APIRouter, Header, Query, Request
 from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 
-from warpfold.app.auth.bearer import User
+from warpfold.app.auth.bearer import User, still_allowed
 from warpfold.app.context import Using
 from warpfold.app.cursors import cursor_of, key_of
-from warpfold.app.errors import BadRequest, Conflict, Forbidden, Invalid, NotFound, TooLarge, TooMany, UnsupportedMedia
+from warpfold.app.errors import (
+    BadRequest,
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    TooLarge,
+    TooMany,
+    Unauthorized,
+    UnsupportedMedia,
+)
 from warpfold.app.jobs import pages, service
 from warpfold.app.jobs.etags import etag_of, matches
 from warpfold.app.jobs.fields import said_as
@@ -100,7 +111,7 @@ async def create(
     job = submitted.job
     wait = seconds_to_wait(prefer)
     if wait is not None and not job.status.terminal:
-        await service.hold(context, job.id, wait, _ended, request.is_disconnected)
+        await service.hold(context, job.id, wait, _ended, partial(_gone, request))
         job = await service.get(context, job.id)
     headers = {"Location": f"/v1/jobs/{job.id}", "Retry-After": "1", **applied(wait)}
     return Response(job_json(job), 202 if submitted.new else 200, headers, _JSON)
@@ -176,7 +187,7 @@ async def _held(context: Using, job_id: UUID, request: Request, if_none_match: s
         return seen.status is not first.status
 
     return await service.hold(
-        context, job_id, wait, lambda seen: seen.status.terminal or enough(seen), request.is_disconnected
+        context, job_id, wait, lambda seen: seen.status.terminal or enough(seen), partial(_gone, request)
     )
 
 
@@ -195,7 +206,9 @@ async def _held(context: Using, job_id: UUID, request: Request, if_none_match: s
     },
 )
 async def events(
+    *,
     job_id: UUID,
+    request: Request,
     user: User,
     context: Using,
     last_event_id: Annotated[
@@ -207,7 +220,11 @@ async def events(
     after = last_event_id or 0
     if seen.status.terminal and after >= seen.version:
         return Response(status_code=204)
-    return EventSourceResponse(stream(context, job_id, after), ping=KEEP_ALIVE_S, headers={"Cache-Control": "no-store"})
+    return EventSourceResponse(
+        stream(context, job_id, after, partial(still_allowed, request)),
+        ping=KEEP_ALIVE_S,
+        headers={"Cache-Control": "no-store"},
+    )
 
 
 @router.post(
@@ -234,6 +251,13 @@ async def result(job_id: UUID, user: User, context: Using) -> Response:
     """The result. Before the job's end, and for a job without one, a 409 problem with `job_status`, `job_reason` and
     `job_error`."""
     return Response(await service.result(context, job_id), media_type=_JSON)
+
+
+async def _gone(request: Request) -> bool:
+    """Whether who asked hung up. Raises Unauthorized if their token was revoked meanwhile."""
+    if not await still_allowed(request):
+        raise Unauthorized("The token expired or was revoked meanwhile.")
+    return await request.is_disconnected()
 
 
 def _ended(seen: Stamp) -> bool:

@@ -1,6 +1,6 @@
 """A job's events as server-sent events."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 from uuid import UUID
@@ -36,8 +36,11 @@ ITEM_SCHEMA: Mapping[str, Any] = MappingProxyType(
 """One event, as OpenAPI 3.2 describes streams (`itemSchema`); earlier versions leave the keyword aside."""
 
 
-async def stream(context: Context, job_id: UUID, after: int) -> AsyncIterator[ServerSentEvent]:
-    """Events numbered above `after`: the recorded ones, then new ones and progress as they come; ends with the job.
+async def stream(
+    context: Context, job_id: UUID, after: int, allowed: Callable[[], Awaitable[bool]]
+) -> AsyncIterator[ServerSentEvent]:
+    """Events numbered above `after`: the recorded ones, then new ones and progress as they come; ends with the job, or
+    when who follows it is no longer `allowed`.
 
     A progress event has the number of the job's row, which counts on from the last event; it is not recorded, so a
     client that connects again gets what matters and no event twice.
@@ -45,6 +48,8 @@ async def stream(context: Context, job_id: UUID, after: int) -> AsyncIterator[Se
     with context.notifications.watch(job_id) as watch:
         while True:
             try:
+                if not await allowed():
+                    return
                 # In this order, so that an event between the two reads is not overtaken by progress after it.
                 standing = await context.database.read(history.standing, job_id)
                 events = await context.database.read(history.events_after, job_id, after)

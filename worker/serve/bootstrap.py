@@ -1,5 +1,7 @@
 """What must stand before the processes start: the data folder, the servers, the schema, the first token."""
 
+import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +18,7 @@ log: FilteringBoundLogger = structlog.get_logger()
 
 LOCK_FILE = "serve.lock"
 TOKEN_FILE = "token"  # noqa: S105 (a file name)
+_THROUGH = stat.S_IXGRP | stat.S_IXOTH
 URL_FILE = "url"
 """Where the command line finds the address of a service that runs in the folder it is started in."""
 
@@ -50,12 +53,28 @@ class Servers:
 
 
 def prepare_data_dir(settings: Settings) -> Path:
-    """Make the folders of `settings.data_dir`, readable by their owner alone."""
+    """Make the folders of `settings.data_dir`, readable by their owner alone; what others could read of a folder that
+    is there already, they can no more."""
     root = settings.data_dir.expanduser().resolve()
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for folder in ("logs", "locks", "cache"):
-        (root / folder).mkdir(exist_ok=True)
+    _close_to_others(root)
+    for name in ("logs", "locks", "cache"):
+        folder = root / name
+        folder.mkdir(mode=0o700, exist_ok=True)
+        _close_to_others(folder)
+    for log in (root / "logs").iterdir():
+        _close_to_others(log)
     return root
+
+
+def _close_to_others(path: Path) -> None:
+    """Take reading and writing from all but the owner. Passing through a folder stays with root: an embedded Postgres
+    that root starts runs as another user, whose own folder lies within."""
+    found = path.stat()
+    mode = stat.S_IMODE(found.st_mode)
+    through = mode & _THROUGH if os.getuid() == 0 and path.is_dir() else 0
+    if found.st_uid == os.getuid() and mode != (mode & stat.S_IRWXU) | through:
+        path.chmod((mode & stat.S_IRWXU) | through)
 
 
 def start_servers(settings: Settings, root: Path) -> Servers:

@@ -33,7 +33,9 @@ async def sign_in(
 ) -> Response:
     """Exchange a token for a session, and go where the visitor was going."""
     given = token.strip()
-    secret = await context.database.run(sessions.open_session, given, context.settings.session_days) if given else None
+    before = request.cookies.get(SESSION_COOKIE)
+    days = context.settings.session_days
+    secret = await context.database.run(sessions.open_session, given, days, before) if given else None
     if secret is None:
         await context.failures.note(request)
         error = "This token is unknown or was revoked." if given else "Enter a token."
@@ -51,10 +53,13 @@ async def sign_in(
 
 
 @router.post("/sign-out")
-async def sign_out(request: Request, context: Using) -> Response:
-    """End the session, here and in the database."""
+async def sign_out(request: Request, context: Using, everywhere: Annotated[bool, Form()] = False) -> Response:
+    """End the session, here and in the database; or all sessions of the user, in whichever browser."""
     secret = request.cookies.get(SESSION_COOKIE)
     if secret is not None:
+        visitor = await context.access.of_session(secret) if everywhere else None
+        if visitor is not None:
+            await context.database.run(sessions.close_sessions_of, visitor.id)
         await context.database.run(sessions.close_session, secret)
         context.access.forget()
     answer = RedirectResponse("/sign-in", 303, {"Cache-Control": "no-store", "Clear-Site-Data": '"cache"'})
