@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse
 
 from warpfold.app import error_handlers, health, openapi
 from warpfold.app.admin import endpoints as administration
-from warpfold.app.auth import endpoints as access_of_users
+from warpfold.app.auth import endpoints as own_access
 from warpfold.app.auth.access import Access
 from warpfold.app.auth.bearer import User
 from warpfold.app.catalogue import endpoints as catalogue
@@ -34,7 +34,7 @@ from warpfold.app.notifications import Notifications
 from warpfold.app.presets import endpoints as presets
 from warpfold.app.reports import endpoints as reports
 from warpfold.app.request_ids import RequestIds
-from warpfold.app.requests import BodyLimit, known_parameters
+from warpfold.app.requests import BodyLimit, known_parameters, known_parameters_of_own_access
 from warpfold.app.response_headers import ResponseHeaders
 from warpfold.app.results import comparison_endpoints as comparisons
 from warpfold.app.results import endpoints as results
@@ -99,12 +99,12 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         exact_states,
         catalogue,
         presets,
-        access_of_users,
         administration,
         webhooks,
         datasets,
     ):
         app.include_router(part.router, dependencies=[Depends(known_parameters)])
+    app.include_router(own_access.router, dependencies=[Depends(known_parameters_of_own_access)])
     app.include_router(health.router)
     app.include_router(_document())
     error_handlers.install(app)

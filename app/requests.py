@@ -12,7 +12,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from warpfold.app.auth.bearer import User, authenticate
+from warpfold.app.auth.bearer import Themselves, User, authenticate
 from warpfold.app.auth.repository import Principal
 from warpfold.app.context import context_of
 from warpfold.app.errors import BadRequest, FieldProblem, Invalid, TooLarge, UnsupportedMedia, problem_response
@@ -68,7 +68,17 @@ def declared_bytes(headers: Headers) -> int | None:
 
 
 async def known_parameters(user: User, request: Request) -> None:
-    """Dependency that refuses parameters which the route does not have: a misspelt filter would list everything."""
+    """Dependency that refuses parameters which the route does not have: a misspelt filter would list everything. It
+    also holds viewers to reading, on every route that it guards."""
+    _refuse_unknown(request)
+
+
+async def known_parameters_of_own_access(user: Themselves, request: Request) -> None:
+    """The same for routes on which viewers may change what is theirs."""
+    _refuse_unknown(request)
+
+
+def _refuse_unknown(request: Request) -> None:
     if not request.query_params:
         return
     known = [field.alias for field in request.scope["route"].dependant.query_params]

@@ -201,6 +201,10 @@ class Client:
         """Whom the token belongs to."""
         return self._do(catalogue.whoami())
 
+    def rotate_token(self) -> str:
+        """Replace the token by a new one, which is returned this once. This client's own is useless from then on."""
+        return self._do(catalogue.rotate_token())
+
     # --- the connection
 
     def close(self) -> None:

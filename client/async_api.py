@@ -196,6 +196,10 @@ class AsyncClient:
         """Whom the token belongs to."""
         return await self._do(catalogue.whoami())
 
+    async def rotate_token(self) -> str:
+        """Replace the token by a new one, which is returned this once. This client's own is useless from then on."""
+        return await self._do(catalogue.rotate_token())
+
     # --- the connection
 
     async def close(self) -> None:

@@ -86,6 +86,10 @@ def whoami() -> Steps[User]:
     return one(Call("GET", "/v1/users/me", lambda answer: User.model_validate_json(answer.content)))
 
 
+def rotate_token() -> Steps[str]:
+    return one(Call("POST", "/v1/users/me/tokens/rotate", lambda answer: str(answer.json()["token"])))
+
+
 def _items(answer: httpx.Response) -> list[Any]:
     items: list[Any] = answer.json()["items"]
     return items

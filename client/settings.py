@@ -118,6 +118,22 @@ def keep_login(path: Path, url: str, token: str) -> None:
     _write(path, Logins(url=_tidy(url), tokens={**logins.tokens, _tidy(url): token}))
 
 
+def replace_token(where: Surroundings, old: Target, token: str) -> Path | None:
+    """Keep `token` where that of `old` was kept; None if it was kept nowhere (a variable cannot be changed)."""
+    if read_logins(where.config_file).tokens.get(old.url) == old.token:
+        keep_login(where.config_file, old.url, token)
+        return where.config_file
+    note = where.data_dir / _TOKEN_NOTE
+    if _read(note) == old.token:
+        new = note.with_suffix(".new")
+        new.unlink(missing_ok=True)
+        new.touch(mode=0o600)
+        new.write_text(f"{token}\n")
+        new.replace(note)
+        return note
+    return None
+
+
 def forget_login(path: Path, url: str) -> bool:
     """Remove a login; whether there was one."""
     logins = read_logins(path)

@@ -23,7 +23,7 @@ async def put_user(context: Context, admin: Principal, name: str, role: Role) ->
 
 
 async def issue_token(context: Context, user: str, role: Role | None, label: str, days: float | None = None) -> Issued:
-    """Make a token that expires after `days`, None: never. Raises Conflict if the user has another role than the one given."""
+    """Make a token that expires after `days`, None: never. Raises Conflict if the user has another role."""
     try:
         return await context.database.run(tokens.issue_token, user, role, label, days)
     except RoleMismatch as error:

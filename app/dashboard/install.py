@@ -6,7 +6,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from warpfold.app.config import Settings
-from warpfold.app.dashboard.pages import admin, assets, compare, job, jobs, new_job, now, presets, results, sign_in
+from warpfold.app.dashboard.pages import (
+    account,
+    admin,
+    assets,
+    compare,
+    job,
+    jobs,
+    new_job,
+    now,
+    presets,
+    results,
+    sign_in,
+)
 from warpfold.app.dashboard.recent import Recent
 from warpfold.app.dashboard.routes import error_page
 from warpfold.app.dashboard.shared import Shared
@@ -21,7 +33,7 @@ def install(app: FastAPI, settings: Settings) -> None:
     browsers that ask for a page that there is none of."""
     app.state.dashboard = Shared(Recent(), VegaBundle(settings.data_dir / "cache"))
     # `/jobs/new` before `/jobs/{id}`.
-    for one in (assets, sign_in, now, jobs, new_job, job, compare, results, presets, admin):
+    for one in (assets, sign_in, now, jobs, new_job, job, compare, results, presets, admin, account):
         app.include_router(one.router)
     others, problems = app.exception_handlers[HTTPException], app.exception_handlers[ApiError]
 

@@ -1,4 +1,4 @@
-"""Commands about whom the service takes you for: login, logout, whoami."""
+"""Commands about whom the service takes you for: login, logout, whoami, rotate-token."""
 
 import sys
 from typing import Annotated
@@ -11,7 +11,7 @@ from warpfold.client.cli import output
 from warpfold.client.cli.exits import Exit
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import Session, ending_well, fail, service
-from warpfold.client.settings import Surroundings, find_target, forget_login, keep_login, read_logins
+from warpfold.client.settings import Surroundings, find_target, forget_login, keep_login, read_logins, replace_token
 
 _PANEL = "Account"
 
@@ -22,6 +22,7 @@ def register(app: typer.Typer) -> None:
     app.command(rich_help_panel=_PANEL, epilog=login_example)(login)
     app.command(rich_help_panel=_PANEL)(logout)
     app.command(rich_help_panel=_PANEL)(whoami)
+    app.command(rich_help_panel=_PANEL)(rotate_token)
 
 
 def login(
@@ -62,3 +63,18 @@ def whoami(context: typer.Context, as_json: Json = False) -> None:
         output.document({"url": target.url, "origin": target.origin, "name": user.name, "role": user.role})
     else:
         output.facts([("user", user.name), ("role", user.role), ("service", target.url), ("known from", target.origin)])
+
+
+def rotate_token(context: typer.Context) -> None:
+    """Replace the token by a new one; the old one is useless at once. The new one is kept where the old one was, or
+    printed where that was given by a variable."""
+    session: Session = context.obj
+    with service(context) as client:
+        old = find_target(session.url)
+        token = client.rotate_token()
+    place = replace_token(Surroundings.of_process(), old, token)
+    if place is None:
+        output.say("the old token was not kept in a file; this is the new one:")
+        print(token)
+    else:
+        output.say(f"the new token for {old.url} is in {place}")

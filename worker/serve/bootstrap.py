@@ -57,7 +57,7 @@ def prepare_data_dir(settings: Settings) -> Path:
     is there already, they can no more."""
     root = settings.data_dir.expanduser().resolve()
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _close_to_others(root)
+    _close_to_others(root, but_for_passing=os.getuid() == 0 and not settings.database_url)
     for name in ("logs", "locks", "cache"):
         folder = root / name
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -67,12 +67,12 @@ def prepare_data_dir(settings: Settings) -> Path:
     return root
 
 
-def _close_to_others(path: Path) -> None:
-    """Take reading and writing from all but the owner. Passing through a folder stays with root: an embedded Postgres
-    that root starts runs as another user, whose own folder lies within."""
+def _close_to_others(path: Path, *, but_for_passing: bool = False) -> None:
+    """Take all from everybody but the owner. An embedded Postgres that root starts runs as another user, who must pass
+    through to a folder of its own."""
     found = path.stat()
     mode = stat.S_IMODE(found.st_mode)
-    through = mode & _THROUGH if os.getuid() == 0 and path.is_dir() else 0
+    through = mode & _THROUGH if but_for_passing else 0
     if found.st_uid == os.getuid() and mode != (mode & stat.S_IRWXU) | through:
         path.chmod((mode & stat.S_IRWXU) | through)
 

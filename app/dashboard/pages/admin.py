@@ -33,13 +33,25 @@ async def show(request: Request, visitor: Administrator, context: Using) -> Resp
 
 @router.post("/admin/tokens")
 async def issue(
-    *, request: Request, visitor: Administrator, context: Using, user: Text = "", role: Text = "", label: Text = ""
+    *,
+    request: Request,
+    visitor: Administrator,
+    context: Using,
+    user: Text = "",
+    role: Text = "",
+    label: Text = "",
+    days: Text = "",
 ) -> Response:
     """Make a token, and show it: this once."""
-    given = {"user": user.strip(), "role": role or None, "label": label.strip()}
+    given = {
+        "user": user.strip(),
+        "role": role or None,
+        "label": label.strip(),
+        "expires_in_days": _number(days),
+    }
     try:
         wanted = TokenRequest.model_validate(given)
-        issued = await service.issue_token(context, wanted.user, wanted.role, wanted.label)
+        issued = await service.issue_token(context, wanted.user, wanted.role, wanted.label, wanted.expires_in_days)
     except ValidationError as error:
         return await _page(request, visitor, context, error=as_api_error(error), given=given)
     except ApiError as error:

@@ -3,6 +3,8 @@ import stat
 
 from tests.client.cli.shell import Shell
 from tests.client.service import Service
+from warpfold.app.auth.repository import create_token
+from warpfold.app.db import BlockingDatabase
 
 
 def test_a_login_is_kept_and_forgotten(service: Service, shell: Shell) -> None:
@@ -43,3 +45,23 @@ def test_a_service_of_this_folder_needs_no_login(service: Service, shell: Shell)
     (notes / "token").write_text(f"{service.token}\n")
     said = Shell(shell.folder).run("whoami")
     assert said.transcript == f"user  ada\nrole  admin\nservice  URL\nknown from  {notes}\n"
+
+
+def test_a_token_is_rotated_where_it_is_kept(service: Service, shell: Shell) -> None:
+    bare = Shell(shell.folder)
+    database = BlockingDatabase(service.settings.database_url, application="test")
+    own = database.run(create_token, "rotating")
+    database.close()
+    bare.run("login", service.url, stdin=f"{own}\n")
+    kept = shell.folder / "warpfold" / "login.json"
+    done = bare.run("rotate-token")
+    assert done.code == 0
+    new = json.loads(kept.read_text())["tokens"][service.url]
+    assert new != own
+    assert new not in done.out
+    assert bare.run("whoami").code == 0
+    bare.run("login", service.url, stdin=f"{own}\n")
+    given = Shell(shell.folder, {"WARPFOLD_URL": service.url, "WARPFOLD_TOKEN": new})
+    printed = given.run("rotate-token").out.strip()
+    assert printed.startswith("wf_")
+    assert given.run("whoami").code == 4
