@@ -122,7 +122,7 @@ def test_a_stream_ends_with_its_token(own_api: Api) -> None:
     http = as_bearer(own_api, token)
     with http.stream("GET", f"/v1/jobs/{job}/events") as response:
         came = events(response)
-        assert next(came).event == "queued"
+        assert next(came).event == "submitted"
         own_api.until_watched(job)
         assert own_api.database.run(rotate_token, hash_of(token)) is not None
         assert list(came) == []
