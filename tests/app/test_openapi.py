@@ -28,7 +28,7 @@ _CHECKS = (
     "allow_header_conformance",
     "ignored_auth",
 )
-_REVOKE = "revoke_token_v1_tokens__token_id__delete"
+_REVOKE = "^(revoke|rotate)_"
 _CONFIG = """
 [checks.negative_data_rejection]
 expected-statuses = ["400", "401", "404", "405", "406", "409", "413", "415", "422", "429"]
@@ -67,7 +67,7 @@ def test_schemathesis_finds_no_server_error_and_no_answer_beside_the_document(ow
             [
                 *(str(Path(sys.executable).parent / "schemathesis"), "--config-file", "schemathesis.toml"),
                 *("run", f"{api.url}/openapi.json", "--header", f"Authorization: Bearer {api.tokens['root']}"),
-                *("--exclude-operation-id", _REVOKE),  # it would soon find the token that it comes with
+                *("--exclude-operation-id-regex", _REVOKE),  # they would soon find the token that they come with
                 *("--checks", ",".join(_CHECKS), "--max-examples", "10", "--seed", "1"),
                 *("--request-timeout", "20", "--suppress-health-check", "all", "--warnings", "off"),
             ],
