@@ -1,0 +1,222 @@
+"""What floods of one user or address cost the others: `python -m benchmarks.drills`.
+
+Starts one api on servers of its own, floods it over loopback for a few seconds each time, and asks as another user
+meanwhile. Prints a row a flood: the others' p95 beside the quiet one, and the memory of the api beside the quiet one.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import repeat
+from pathlib import Path
+
+import psutil
+
+from benchmarks.figures import Figure, measured_service, report
+from benchmarks.http_load import Connection, Exchange, percentile, request
+from warpfold.app.auth.repository import create_token
+from warpfold.app.db import BlockingDatabase
+
+_SECONDS = 5.0
+_P95_AT_MOST = 5.0
+_MEMORY_AT_MOST = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The api under attack, the token of the attacker, and a job that can be asked for."""
+
+    host: str
+    port: int
+    token: str
+    job: str
+
+
+Flood = Callable[[Stage, float], Awaitable[None]]
+
+
+async def _repeated(stage: Stage, message: bytes, connections: int, until: float) -> None:
+    """`message` again and again over each of `connections`, which are opened again when the api closes them."""
+
+    async def one() -> None:
+        while time.monotonic() < until:
+            connection = Connection(stage.host, stage.port)
+            try:
+                await connection.open()
+                while time.monotonic() < until:
+                    await connection.send(message)
+            except (OSError, asyncio.IncompleteReadError):
+                await asyncio.sleep(0.01)
+            else:
+                connection.close()
+
+    tasks = [asyncio.create_task(one()) for _ in range(connections)]
+    await asyncio.wait(tasks, timeout=max(0.0, until - time.monotonic()) + 1)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def polls(stage: Stage, until: float) -> None:
+    """64 connections ask for a job"""
+    await _repeated(stage, request("GET", f"/v1/jobs/{stage.job}", stage.token), 64, until)
+
+
+async def pages(stage: Stage, until: float) -> None:
+    """16 connections ask for pages of 200 jobs"""
+    await _repeated(stage, request("GET", "/v1/jobs?limit=200", stage.token), 16, until)
+
+
+async def large_bodies(stage: Stage, until: float) -> None:
+    """16 connections post refused bodies of 1.1 MB"""
+    values = [0.123456789] * 90_000
+    spec = {"kind": "reduce", "op": "sum", "source": {"type": "values", "values": [*values, "x"]}}
+    await _repeated(stage, request("POST", "/v1/jobs", stage.token, json.dumps(spec).encode()), 16, until)
+
+
+async def guesses(stage: Stage, until: float) -> None:
+    """64 connections guess tokens"""
+    await _repeated(stage, request("GET", "/v1/jobs", "wf_guessed"), 64, until)
+
+
+async def heads(stage: Stage, until: float) -> None:
+    """4 connections send headers without end"""
+    await _repeated(stage, b"GET /healthz HTTP/1.1\r\nHost: a\r\n" + b"a: b\r\n" * 200_000, 4, until)
+
+
+async def half_heads(stage: Stage, until: float) -> None:
+    """1,100 connections send half a head"""
+    writers = []
+    for _ in range(1100):
+        _, writer = await asyncio.open_connection(stage.host, stage.port)
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\n")
+        writers.append(writer)
+    await asyncio.sleep(max(0.0, until - time.monotonic()))
+    for writer in writers:
+        writer.close()
+
+
+FLOODS: Sequence[Flood] = (polls, pages, large_bodies, guesses, heads, half_heads)
+
+
+@contextmanager
+def _attacking(flood: Flood, stage: Stage, until: float) -> Iterator[None]:
+    """`flood` in a process of its own, so that this one measures the api and not itself."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            asyncio.run(flood(stage, until))
+        finally:
+            os._exit(0)
+    try:
+        yield
+    finally:
+        os.waitpid(pid, 0)
+
+
+async def _asked(stage: Stage, token: str, until: float) -> list[Exchange]:
+    """What another user meets, who asks for a job twenty times a second over one connection."""
+    message = request("GET", f"/v1/jobs/{stage.job}", token)
+    connection = Connection(stage.host, stage.port)
+    await connection.open()
+    found = []
+    while time.monotonic() < until:
+        found.append(await connection.send(message))
+        await asyncio.sleep(0.05)
+    connection.close()
+    return found
+
+
+def _api(data_dir: Path) -> psutil.Process:
+    for process in psutil.process_iter(["cmdline", "environ"]):
+        line, environment = process.info["cmdline"] or [], process.info["environ"] or {}
+        if "warpfold.app" in line and environment.get("WARPFOLD_DATA_DIR") == str(data_dir):
+            return process
+    raise LookupError("the api's process was not found")
+
+
+def _under(flood: Flood | None, stage: Stage, token: str, api: psutil.Process, seconds: float) -> tuple[float, float]:
+    """The other user's p95 in milliseconds, and the largest memory of the api in MiB."""
+    peak = api.memory_info().rss
+
+    async def watched(until: float) -> list[Exchange]:
+        nonlocal peak
+        asking = asyncio.create_task(_asked(stage, token, until))
+        while not asking.done():
+            peak = max(peak, api.memory_info().rss)
+            await asyncio.sleep(0.1)
+        return await asking
+
+    if flood is None:
+        exchanges = asyncio.run(watched(time.monotonic() + seconds))
+    else:
+        with _attacking(flood, stage, time.monotonic() + seconds + 1):
+            time.sleep(0.5)
+            exchanges = asyncio.run(watched(time.monotonic() + seconds))
+    assert all(one.status == 200 for one in exchanges), {one.status for one in exchanges}
+    return percentile(exchanges, 95), peak / 2**20
+
+
+def measure(stage: Stage, token: str, api: psutil.Process, seconds: float, floods: Sequence[Flood]) -> list[Figure]:
+    """All figures, in order."""
+    _under(None, stage, token, api, 1.0)
+    quiet_ms, quiet_mib = _under(None, stage, token, api, seconds)
+    figures = [
+        Figure("quiet: another user's p95, memory of the api", f"{quiet_ms:.1f} ms, {quiet_mib:.0f} MiB", "", True)
+    ]
+    for flood in floods:
+        ms, mib = _under(flood, stage, token, api, seconds)
+        met = ms <= _P95_AT_MOST * quiet_ms and mib <= _MEMORY_AT_MOST * quiet_mib
+        measured = f"{ms:.1f} ms ({ms / quiet_ms:.1f}×), {mib:.0f} MiB ({mib / quiet_mib:.2f}×)"
+        figures.append(Figure(str(flood.__doc__), measured, "≤ 5×, ≤ 2×", met))
+        time.sleep(1.0)
+    return figures
+
+
+def main() -> int:
+    """Measure and print; 0 if every figure is met."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, help="write the figures with their provenance as JSON")
+    parser.add_argument("--seconds", type=float, default=_SECONDS, help="of each flood (%(default)s)")
+    names = [flood.__name__ for flood in FLOODS]
+    parser.add_argument("floods", nargs="*", metavar="FLOOD", help=f"{', '.join(names)}; by default all")
+    options = parser.parse_args()
+    chosen = [flood for flood in FLOODS if flood.__name__ in (options.floods or names)]
+    with measured_service() as (service, data_dir):
+        from warpfold.worker.embedded import EmbeddedPostgres
+
+        database = BlockingDatabase(EmbeddedPostgres(data_dir / "postgres").url, application="drills")
+        attacker, other = (database.run(create_token, name) for name in ("attacker", "other"))
+        database.close()
+        host, port = service.url.removeprefix("http://").split(":")
+        stage = Stage(host, int(port), attacker, _job(host, int(port), attacker))
+        figures = measure(stage, other, _api(data_dir), options.seconds, chosen)
+    return report("Floods of one user or address", figures, options.out)
+
+
+def _job(host: str, port: int, token: str) -> str:
+    """The last of some jobs that fill a page."""
+    spec = {"kind": "reduce", "op": "sum", "source": {"type": "values", "values": [1.0, 2.0]}}
+
+    async def submitted() -> str:
+        connection = Connection(host, port)
+        await connection.open()
+        last = ""
+        for message in repeat(request("POST", "/v1/jobs", token, json.dumps(spec).encode()), 200):
+            answer = await connection.send(message)
+            last = json.loads(answer.body)["id"]
+        await connection.send(request("GET", f"/v1/jobs/{last}", token, Prefer="wait=30"))
+        connection.close()
+        return last
+
+    return asyncio.run(submitted())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
