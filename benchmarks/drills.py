@@ -10,7 +10,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import repeat
@@ -38,7 +38,7 @@ class Stage:
     job: str
 
 
-Flood = Callable[[Stage, float], Awaitable[None]]
+Flood = Callable[[Stage, float], Coroutine[None, None, None]]
 
 
 async def _repeated(stage: Stage, message: bytes, connections: int, until: float) -> None:

@@ -1,6 +1,7 @@
 """Failed sign-ins: slowed, so that guessing and looking up what is unknown costs little."""
 
 import asyncio
+import random
 
 from starlette.requests import HTTPConnection
 
@@ -14,7 +15,7 @@ _SLOWED_BY_S = 1.0
 
 
 class Failures:
-    """Failed sign-ins by address: each beyond a few a second is answered a second later. Right ones are not touched,
+    """Failed sign-ins by address: each beyond a few a second is answered one to two seconds later. Right ones are not touched,
     for many share an address."""
 
     def __init__(self) -> None:
@@ -25,4 +26,5 @@ class Failures:
         host = request.client.host if request.client is not None else ""
         if self._buckets.take(address_of(host)):
             give_up_turn()
-            await asyncio.sleep(_SLOWED_BY_S)
+            # Not all at the same moment: those who guess over many connections would come back as one.
+            await asyncio.sleep(_SLOWED_BY_S * (1 + random.random()))  # noqa: S311 (not a secret)
