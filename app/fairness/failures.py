@@ -15,8 +15,8 @@ _SLOWED_BY_S = 1.0
 
 
 class Failures:
-    """Failed sign-ins by address: each beyond a few a second is answered one to two seconds later. Right ones are not touched,
-    for many share an address."""
+    """Failed sign-ins by address: each beyond a few a second is answered one to two seconds later. Right ones are not
+    touched, for many share an address."""
 
     def __init__(self) -> None:
         self._buckets = Buckets(_A_SECOND, _BURST)
