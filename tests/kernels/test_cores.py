@@ -17,7 +17,7 @@ def test_there_is_a_core_and_no_more_than_the_machine_has() -> None:
 def test_a_pinned_process_counts_only_its_own_cores() -> None:
     code = (
         "import os; os.sched_setaffinity(0, [min(os.sched_getaffinity(0))]);"
-        "from kernels.cores import usable_cores; print(usable_cores())"
+        "from warpfold.kernels.cores import usable_cores; print(usable_cores())"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "1"

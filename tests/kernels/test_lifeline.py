@@ -41,6 +41,6 @@ def test_a_process_ends_with_the_one_that_started_it() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks the Linux kernel")
 def test_a_process_whose_parent_is_gone_already_ends_at_once() -> None:
-    script = "from kernels.lifeline import end_with; end_with(1 << 22); print('still here')"
+    script = "from warpfold.kernels.lifeline import end_with; end_with(1 << 22); print('still here')"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")

@@ -38,7 +38,7 @@ def test_slots_do_not_disturb_each_other(tmp_path: Path) -> None:
 
 def test_a_killed_process_leaves_its_slot_free(tmp_path: Path) -> None:
     script = (
-        "import sys, time; from pathlib import Path; from worker.gpu_lock import slot_lock\n"
+        "import sys, time; from pathlib import Path; from warpfold.worker.gpu_lock import slot_lock\n"
         "with slot_lock(Path(sys.argv[1]), 'cpu'): print('held', flush=True); time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE) as holder:

@@ -62,7 +62,7 @@ def test_a_signal_interrupts_a_blocking_call_only_where_that_was_allowed(stop: S
 
 def test_a_blocking_call_is_interrupted() -> None:
     script = (
-        "import socket; from worker.stop import Stop, StopRequested\n"
+        "import socket; from warpfold.worker.stop import Stop, StopRequested\n"
         "stop = Stop(); stop.listen(); one, other = socket.socketpair(); print('waiting', flush=True)\n"
         "try:\n"
         "    with stop.interrupting(): one.recv(1)\n"

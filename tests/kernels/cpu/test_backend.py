@@ -125,7 +125,7 @@ def test_the_device_is_this_machine(backend: CpuBackend) -> None:
 
 def test_the_catalogue_is_read_without_compilers_or_the_servers_packages() -> None:
     code = (
-        "import sys; from kernels.catalog import strategies; assert strategies();"
+        "import sys; from warpfold.kernels.catalog import strategies; assert strategies();"
         "print(sorted({'numba', 'psutil', 'cupy'} & set(sys.modules)))"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -14,7 +14,7 @@ NO_CUPY = importlib.util.find_spec("cupy") is None
 
 def test_without_cupy_the_backend_is_unavailable_and_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy", None)  # as if it were not installed
-    with pytest.raises(Unavailable, match=r"CuPy is not installed .* install warpfold\[cuda13\]"):
+    with pytest.raises(Unavailable, match=r"CuPy is not installed .*pip install '\.\[cuda13\]'"):
         Gpu(0)
 
 
@@ -32,8 +32,8 @@ def test_without_a_driver_the_backend_is_unavailable() -> None:
 def test_the_catalogue_and_the_compiler_need_no_gpu_library() -> None:
     code = (
         "import sys; sys.modules['cupy'] = None\n"
-        "from kernels.catalog import strategies\n"
-        "import kernels.cuda.compile, kernels.cuda.backend\n"
+        "from warpfold.kernels.catalog import strategies\n"
+        "import warpfold.kernels.cuda.compile, warpfold.kernels.cuda.backend\n"
         "assert any(row.backend == 'cuda' for row in strategies())\n"
         "assert 'cuda.bindings' not in sys.modules and 'cuda.core' not in sys.modules\n"
     )

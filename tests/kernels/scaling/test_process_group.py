@@ -93,7 +93,7 @@ def test_a_process_that_dies_at_its_start_is_reported() -> None:
 def test_ranks_die_with_whoever_started_them() -> None:
     script = (
         "import time\n"
-        "from kernels.scaling.process_group import ProcessGroup\n"
+        "from warpfold.kernels.scaling.process_group import ProcessGroup\n"
         "from tests.kernels.scaling.actors import actors\n"
         "if __name__ == '__main__':\n"
         "    group = ProcessGroup(actors(2), {})\n"
