@@ -20,11 +20,11 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.provenance import of_host
-from warpfold.kernels import open_backend
 from warpfold.kernels.accuracy import Axes, Point, methods_on
 from warpfold.kernels.accuracy.study import Repeats, run
 from warpfold.kernels.backend import Backend
 from warpfold.kernels.dtypes import dtype_named
+from warpfold.kernels.open import open_backend
 from warpfold.kernels.source import GeneratedSource
 
 N = 50_000_000

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.provenance import of_script
-from warpfold.kernels import GANG, open_backend
-from warpfold.kernels.backend import Backend
+from warpfold.kernels.backend import GANG, Backend
 from warpfold.kernels.bench.printer import duration
 from warpfold.kernels.errors import Unavailable
+from warpfold.kernels.open import open_backend
 from warpfold.kernels.scaling.axes import Algorithm
 from warpfold.kernels.scaling.placement import Placement, placement_on
 from warpfold.kernels.scaling.records import Libraries

@@ -19,13 +19,13 @@ from rich.table import Table
 
 from benchmarks.provenance import provenance
 from benchmarks.suites import CPU_SUITES, GPU_SUITES, SUITES, Suite
-from warpfold.kernels import open_backend
 from warpfold.kernels.backend import Backend
 from warpfold.kernels.bench import Axes, Record, Rig, Rule, open_rig, record_of, run
 from warpfold.kernels.bench.data import Data
 from warpfold.kernels.bench.printer import duration, figure, table
 from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.errors import KernelError, Unavailable
+from warpfold.kernels.open import open_backend
 
 RESULTS = Path(__file__).parent / "results"
 

@@ -7,11 +7,15 @@ from numpy.typing import NDArray
 
 from warpfold.client.arrays import alike, as_numpy
 from warpfold.client.packages import installed
-from warpfold.kernels import AUTO, EXACT, ArraySource, InvalidInput, Reduction, Unavailable, empty_value, open_backend
+from warpfold.kernels.backend import Reduction
+from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.exact import ORIGIN, ExactState, value_of
 from warpfold.kernels.extras import install
+from warpfold.kernels.open import open_backend
 from warpfold.kernels.operands import Operands, operands
-from warpfold.kernels.ops import NanPolicy, Op, op_named
+from warpfold.kernels.ops import NanPolicy, Op, empty_value, op_named
+from warpfold.kernels.source import ArraySource
+from warpfold.kernels.strategy import AUTO, EXACT
 
 
 def reduce(

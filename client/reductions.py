@@ -17,10 +17,10 @@ from warpfold.client.datasets import ArrayContent
 from warpfold.client.exchange import Call, Steps, one
 from warpfold.client.jobs import Follow
 from warpfold.client.models import Job, Merged, ReduceResult
-from warpfold.kernels import AUTO, EXACT
 from warpfold.kernels.dtypes import DTYPES, dtype_of
 from warpfold.kernels.exact import ORIGIN, ExactState, value_of
 from warpfold.kernels.ops import Op, op_named
+from warpfold.kernels.strategy import AUTO, EXACT
 
 MOST_VALUES = 10_000
 """Elements up to which an array travels in the request itself."""

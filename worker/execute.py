@@ -27,10 +27,10 @@ from warpfold.app.results.measurement import Measurement
 from warpfold.app.results.provenance import DeviceView, Provenance
 from warpfold.app.results.reduce import ReduceResult
 from warpfold.app.results.timings import Timings
-from warpfold.kernels import open_backend
 from warpfold.kernels.backend import Reduction
 from warpfold.kernels.bench import Flag
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.open import open_backend
 from warpfold.worker.folders import Folders
 from warpfold.worker.kinds.accuracy import add_three_numbers, compare
 from warpfold.worker.kinds.attempt import Attempt

@@ -12,12 +12,12 @@ import pytest
 from tests.servers import folder
 from warpfold.client.api import Client
 from warpfold.client.demo.service import running_service
-from warpfold.kernels import open_backend
 from warpfold.kernels.backend import Backend
 from warpfold.kernels.bench.data import Data
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import RankLost, Unavailable
 from warpfold.kernels.exact import ExactState
+from warpfold.kernels.open import open_backend
 from warpfold.kernels.outcome import Outcome
 from warpfold.kernels.scaling.axes import Algorithm, Method, Mode
 from warpfold.kernels.scaling.commands import Collect, Load, Sample

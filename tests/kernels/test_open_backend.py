@@ -2,8 +2,9 @@
 
 import pytest
 
-from warpfold.kernels import InvalidInput, Unavailable, open_backend
 from warpfold.kernels.cuda.gpu.device import visible_devices
+from warpfold.kernels.errors import InvalidInput, Unavailable
+from warpfold.kernels.open import open_backend
 
 
 def test_the_cpu_is_a_slot() -> None:

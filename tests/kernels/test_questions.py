@@ -9,23 +9,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from warpfold import kernels
-from warpfold.kernels import reference
+from warpfold.kernels import cuda, reference
 from warpfold.kernels.catalog import strategies
 from warpfold.kernels.cpu.folds.registry import FOLDS
 from warpfold.kernels.cpu.strategies import cpu_strategies
 from warpfold.kernels.cuda.elements import element
 from warpfold.kernels.cuda.strategies.reductions import reduction_of
 from warpfold.kernels.cuda.strategies.registry import FAST, cuda_strategies, own_strategies
-from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.generate import DISTRIBUTIONS, Distribution, generate
 from warpfold.kernels.operands import Operands
-from warpfold.kernels.ops import OPS, Finish, NanPolicy, Terms
+from warpfold.kernels.ops import OPS, Finish, NanPolicy, Op, Terms
 from warpfold.kernels.source import ArraySource, GeneratedSource
 from warpfold.kernels.strategy import EXACT
 
-INCLUDE = Path(kernels.__file__).parent / "cuda" / "include"
+INCLUDE = Path(cuda.__file__).parent / "include"
 REDUCTIONS = (INCLUDE / "reductions.cuh").read_text(encoding="utf-8")
 ELEMENTS = (INCLUDE / "elements.cuh").read_text(encoding="utf-8")
 
@@ -36,13 +35,13 @@ def lacking(what: str, missing: object) -> str:
 
 @pytest.mark.parametrize("op", OPS.values(), ids=OPS)
 class TestAnOp:
-    def test_says_how_its_total_is_finished(self, op: kernels.Op) -> None:
+    def test_says_how_its_total_is_finished(self, op: Op) -> None:
         two_totals = op.finish in (Finish.VARIANCE, Finish.DEVIATION)
         assert two_totals == (op.terms is Terms.MOMENTS) == op.ddof
         assert op.finish is Finish.ITSELF or op.adds, "only a total is divided or has its root taken"
         assert not op.adds or op.rounds, "a total of floats is rounded"
 
-    def test_has_a_definition(self, op: kernels.Op) -> None:
+    def test_has_a_definition(self, op: Op) -> None:
         one = (DTYPES["int8"], [3])
         if op.sources == 2:
             answer = reference.dot(op, one, one, NanPolicy.PROPAGATE)
@@ -50,17 +49,17 @@ class TestAnOp:
             answer = reference.reduce(op, *one, NanPolicy.PROPAGATE)
         assert isinstance(answer, reference.Answer), lacking("definition in kernels/reference.py", op.name)
 
-    def test_is_computed_by_every_strategy_of_a_cpu_that_could(self, op: kernels.Op) -> None:
+    def test_is_computed_by_every_strategy_of_a_cpu_that_could(self, op: Op) -> None:
         assert op.name in FOLDS or op.sources == 2, lacking("row in kernels/cpu/folds/registry.py", op.name)
         for strategy in cpu_strategies().values():
             claimed = {name for name, _ in strategy.claims}
             assert op.name in claimed, lacking(f"claim of strategy {strategy.name} on a CPU", op.name)
 
-    def test_is_computed_on_a_gpu(self, op: kernels.Op) -> None:
+    def test_is_computed_on_a_gpu(self, op: Op) -> None:
         claimed = {name for name, _ in cuda_strategies()[EXACT].claims | own_strategies()[FAST].claims}
         assert op.name in claimed, lacking("claim of a strategy of ours on a GPU", op.name)
 
-    def test_has_a_reduction_of_every_dtype_that_a_strategy_of_ours_claims_it_for(self, op: kernels.Op) -> None:
+    def test_has_a_reduction_of_every_dtype_that_a_strategy_of_ours_claims_it_for(self, op: Op) -> None:
         for strategy in own_strategies().values():
             for dtype in (dtype for name, dtype in strategy.claims if name == op.name):
                 template = reduction_of(op, DTYPES[dtype])
@@ -69,15 +68,15 @@ class TestAnOp:
 
 @pytest.mark.parametrize("dtype", DTYPES.values(), ids=DTYPES)
 class TestADtype:
-    def test_has_an_element_type_in_cuda(self, dtype: kernels.DType) -> None:
+    def test_has_an_element_type_in_cuda(self, dtype: DType) -> None:
         found = re.search(rf"(using|struct) {element(dtype)}\b", ELEMENTS)
         assert found, lacking("element type in cuda/include/elements.cuh", dtype.name)
 
-    def test_is_summed_exactly_on_every_backend(self, dtype: kernels.DType) -> None:
+    def test_is_summed_exactly_on_every_backend(self, dtype: DType) -> None:
         for backend, rows in (("cpu", cpu_strategies()), ("cuda", cuda_strategies())):
             assert ("sum", dtype.name) in rows[EXACT].claims, lacking(f"exact sum on {backend}", dtype.name)
 
-    def test_is_generated(self, dtype: kernels.DType) -> None:
+    def test_is_generated(self, dtype: DType) -> None:
         able = [row.name for row in DISTRIBUTIONS.values() if dtype.name in row.dtypes]
         assert {"constant", "zeros", "arange", "uniform"} <= set(able), lacking("distribution", dtype.name)
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from warpfold.kernels import ArraySource
+from warpfold.kernels.source import ArraySource
 
 
 @pytest.mark.parametrize("dtype", ["<f4", ">f4", ">i8", "?"])

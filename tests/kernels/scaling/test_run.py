@@ -6,11 +6,11 @@ import psutil
 import pytest
 
 from tests.kernels.scaling.actors import actors
-from warpfold.kernels import open_backend
 from warpfold.kernels.backend import Backend, Device
 from warpfold.kernels.bench.data import Data
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import RankLost
+from warpfold.kernels.open import open_backend
 from warpfold.kernels.outcome import Outcome
 from warpfold.kernels.scaling.axes import Algorithm, Method, Mode
 from warpfold.kernels.scaling.cpu.placement import CpuPlacement
