@@ -90,6 +90,9 @@ class Settings(BaseSettings):
     )
     max_dataset_bytes: int = Field(4 << 30, ge=1024, description="largest uploaded array")
     dataset_quota_bytes: int = Field(64 << 30, ge=0, description="most bytes of uploaded arrays of one user")
+    keep_free_bytes: int = Field(
+        2 << 30, ge=0, description="free space that uploads leave on their disk, which Postgres and the logs may need"
+    )
     dataset_retention_days: float = Field(
         30.0, gt=0, description="an uploaded array that no job has needed for so long is removed"
     )

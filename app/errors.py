@@ -202,6 +202,14 @@ class Unavailable(ApiError):
         super().__init__(detail, headers={"Retry-After": str(retry_after_s)}, extension=extension)
 
 
+class NoRoom(ApiError):
+    """The service has no room for this."""
+
+    status = 507
+    type = "insufficient-storage"
+    title = "The service has no room for this"
+
+
 def problem_response(error: ApiError) -> Response:
     """The answer to an error."""
     return problem(

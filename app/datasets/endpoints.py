@@ -11,7 +11,7 @@ from warpfold.app.cursors import cursor_of, key_of
 from warpfold.app.datasets import repository, service
 from warpfold.app.datasets.service import Upload
 from warpfold.app.datasets.views import DatasetPage, DatasetView
-from warpfold.app.errors import Forbidden, Invalid, NotFound, TooLarge
+from warpfold.app.errors import Forbidden, Invalid, NoRoom, NotFound, TimedOut, TooLarge
 from warpfold.app.jobs.fields import DTypeName
 from warpfold.app.openapi import answers
 from warpfold.app.requests import declared_bytes
@@ -35,7 +35,7 @@ router = APIRouter(prefix=PREFIX, tags=["datasets"])
     responses={
         200: {"model": DatasetView, "description": "You held it already"},
         201: {"headers": {"Location": {"description": "of the dataset", "schema": {"type": "string"}}}},
-        **answers(TooLarge, Invalid),
+        **answers(TooLarge, Invalid, TimedOut, NoRoom),
     },
     openapi_extra={
         "requestBody": {
@@ -56,7 +56,8 @@ async def upload(
 ) -> Response:
     """Keep an array for `dataset` sources. The body is a .npy file, or with `dtype` the bare elements, which are kept
     as a .npy file of one dimension. An array is kept once however often it is uploaded; its id is the SHA-256 of the
-    file. What does not come whole is not kept."""
+    file. What does not come whole is not kept; what is on its way counts towards your quota as soon as its length is
+    known."""
     raw = None if dtype is None else dtype_named(dtype)
     asked = Upload(name=name, raw=raw, declared=declared_bytes(request.headers))
     kept, new = await service.upload(context, user, asked, request.stream())

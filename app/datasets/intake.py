@@ -31,6 +31,13 @@ class Intake:
         if raw is not None:
             self._begin_raw(raw)
 
+    def begin(self, piece: bytes | bytearray) -> int:
+        """Look at the first bytes, FIRST_BYTES of them if there are so many, and write none: how many bytes the file is
+        to have. They are fed afterwards."""
+        if self._head is None:
+            self._head = self._begin_npy(bytes(piece[:FIRST_BYTES]))
+        return self._promised(self._head)
+
     @property
     def path(self) -> Path:
         return Path(self._file.name)
@@ -38,11 +45,11 @@ class Intake:
     def feed(self, piece: bytes | bytearray) -> None:
         """Take the next bytes: of a .npy file at first FIRST_BYTES of them, if there are so many."""
         if self._head is None:
-            self._head = self._begin_npy(bytes(piece[:FIRST_BYTES]))
+            self.begin(piece)
         elif self._raw is not None and self._written == self._head.offset and is_npy(piece):
             raise Invalid.of("dtype", "is of bare elements, and the body is a .npy file with its own: leave it out")
         self._write(piece)
-        if self._written > self._promised(self._head):
+        if self._written > self.begin(piece):
             raise Invalid.of("", "there are more bytes than the head of the .npy file promises")
 
     def finish(self) -> Contents:

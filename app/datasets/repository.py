@@ -75,6 +75,23 @@ def bytes_held(connection: Connection, owner_id: int) -> int:
     return int(connection.execute(total).scalar_one())
 
 
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """The bytes of all arrays of an owner, and whether one of them is as long as one that arrives."""
+
+    bytes: int
+    as_long: bool
+
+
+def holdings(connection: Connection, owner_id: int, length: int) -> Holdings:
+    """What an owner holds when an array of `length` bytes arrives. Nothing is locked."""
+    own = select(
+        func.coalesce(func.sum(datasets.c.bytes), 0), func.coalesce(func.bool_or(datasets.c.bytes == length), False)
+    ).where(datasets.c.owner_id == owner_id)
+    total, as_long = connection.execute(own).one()
+    return Holdings(int(total), as_long)
+
+
 def get(connection: Connection, dataset_id: str, owner_id: int) -> Dataset | None:
     """The owner's hold on an array, or else the oldest of the others'."""
     own_first = (datasets.c.owner_id != owner_id, datasets.c.seq)

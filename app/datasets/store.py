@@ -1,7 +1,8 @@
 """The folder of uploaded arrays: whole files under their SHA-256, and those that are still coming in.
 
-A file gets its name only once all of it is on the disk, in one step; before, it lies in `incoming/`, where nobody looks
-for arrays. What a crash leaves there, or leaves without an owner, the dispatcher sweeps up.
+A file gets its name only once all of it is on the disk, in one step; before, it lies in `incoming/` under its owner's
+id, where nobody looks for arrays, as long as it is to become, and locked by the process that writes it. So the folder
+itself tells every api process what is on its way, whose it is, and what a crash left there: that has no lock any more.
 """
 
 import fcntl
@@ -10,10 +11,22 @@ import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 _SUFFIX = ".npy"
+_LONG_S = 3600.0
+_BLOCK = 512  # of st_blocks, whatever the disk's own are
+
+
+@dataclass(frozen=True, slots=True)
+class Arriving:
+    """What is on its way: bytes of one owner's uploads, arrived or not, and what all uploads are yet to take of the
+    disk."""
+
+    owned: int
+    unwritten: int
 
 
 class Store:
@@ -28,20 +41,36 @@ class Store:
         return self._folder / dataset_id[:2] / f"{dataset_id}{_SUFFIX}"
 
     @contextmanager
-    def incoming(self) -> Iterator[IO[bytes]]:
+    def incoming(self, owner_id: int) -> Iterator[IO[bytes]]:
         """A new file to be written; gone at the end of the block unless it was put in place. Raises OSError."""
         self._incoming.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _locked_file(self._incoming) as file:
+        with _locked_file(self._incoming, owner_id) as file:
             try:
                 yield file
             finally:
                 Path(file.name).unlink(missing_ok=True)
 
+    def arriving(self, owner_id: int) -> Arriving:
+        """What is on its way now. What was abandoned is removed and does not count."""
+        self.remove_abandoned(_LONG_S)
+        owned = unwritten = 0
+        for path in self._incoming.glob("*"):
+            with suppress(FileNotFoundError):
+                status = path.stat()
+                owned += status.st_size if path.name.startswith(f"{owner_id}-") else 0
+                unwritten += max(0, status.st_size - status.st_blocks * _BLOCK)
+        return Arriving(owned, unwritten)
+
+    def free_bytes(self) -> int:
+        """What the disk has left for who is not root. Raises OSError."""
+        disk = os.statvfs(self._incoming)
+        return disk.f_bavail * disk.f_frsize
+
     def place(self, incoming: Path, dataset_id: str) -> None:
         """Give a whole file its name. Doing it again changes nothing. Raises OSError."""
-        if not incoming.exists():
-            return
         target = self.path(dataset_id)
+        if not incoming.exists() and target.exists():
+            return
         target.parent.mkdir(mode=0o700, exist_ok=True)
         incoming.replace(target)
         _flush_folder(target.parent)
@@ -61,10 +90,10 @@ class Store:
         return sum(_removed(path, older_than_s) for path in self._incoming.glob("*"))
 
 
-def _locked_file(folder: Path) -> IO[bytes]:
+def _locked_file(folder: Path, owner_id: int) -> IO[bytes]:
     """A new file that its process holds a lock on: the kernel releases it with the process, however that ends."""
     while True:
-        name = folder / f"upload-{secrets.token_hex(8)}"
+        name = folder / f"{owner_id}-{secrets.token_hex(8)}"
         file = open(name, "x+b", opener=_privately)  # noqa: SIM115 (the caller closes it)
         with suppress(OSError):  # a file system without locks: there the file's age has to do
             fcntl.flock(file, fcntl.LOCK_EX)

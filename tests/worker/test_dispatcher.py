@@ -532,7 +532,7 @@ def _keep_waiting(leader: Leadership, stop: Stop) -> None:
 
 def test_datasets_that_nobody_holds_are_removed(dispatcher: Dispatcher, settings: Settings) -> None:
     store = Store(settings.datasets_dir())
-    with store.incoming() as file:
+    with store.incoming(1) as file:
         store.place(Path(file.name), "ab" * 32)
     long_ago = time.time() - 7200
     os.utime(store.path("ab" * 32), (long_ago, long_ago))

@@ -53,7 +53,7 @@ def age(path: Path, seconds: float = LONG_AGO_S) -> None:
 
 
 def put(store: Store, dataset_id: str = ID) -> Path:
-    with store.incoming() as file:
+    with store.incoming(1) as file:
         file.write(b"elements")
         file.flush()
         store.place(Path(file.name), dataset_id)
@@ -130,7 +130,7 @@ def test_a_job_that_needs_it_makes_it_young_again(database: BlockingDatabase, st
 
 
 def test_what_is_coming_in_stays_unless_nothing_came_for_long(database: BlockingDatabase, store: Store) -> None:
-    with store.incoming() as file:
+    with store.incoming(1) as file:
         half = Path(file.name)
         tidy(database, store, EVER)
         assert half.exists()
@@ -142,7 +142,7 @@ def test_what_is_coming_in_stays_unless_nothing_came_for_long(database: Blocking
 def test_what_a_killed_process_left_half_written_is_removed_at_once(store: Store, tmp_path: Path) -> None:
     script = (
         "import sys, time; from pathlib import Path; from warpfold.app.datasets.store import Store\n"
-        "with Store(Path(sys.argv[1])).incoming() as file: print(file.name, flush=True); time.sleep(600)"
+        "with Store(Path(sys.argv[1])).incoming(1) as file: print(file.name, flush=True); time.sleep(600)"
     )
     command = [sys.executable, "-c", script, str(tmp_path / "datasets")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
