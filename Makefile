@@ -5,6 +5,7 @@
 # PORT     where `make serve` listens
 # ARCH     what `check` and `compile-cuda` compile for: ci (all for sm_90, a part for each other), all, sm_90, …
 # NAME     folder below docs/reports that `make reports` writes to
+# WORKERS  processes that `make test` spreads the tests over; each has servers of its own
 # BIN      set it to use an environment of your own instead of .venv, e.g. BIN="$$(dirname $$(which python3))/"
 
 PYTHON ?= $(firstword $(foreach p,python3.12 python3.11 python3,$(shell $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
@@ -13,6 +14,8 @@ LOCK   := requirements$(if $(CUDA),-cuda$(CUDA)).lock
 PORT   ?= 8080
 NAME   ?= here
 ARCH   ?= ci
+# Twice the cores of a small machine: many tests wait for processes, and the waits of one are the work of another.
+WORKERS ?= 4
 
 ifndef BIN
 BIN := .venv/bin/
@@ -59,7 +62,7 @@ migrate: $(RUN) ## Bring the schema of WARPFOLD_DATABASE_URL up to date
 # --- work on it
 
 test: $(DEV) ## All tests but those that need a GPU
-	$(BIN)python -m pytest
+	$(BIN)python -m pytest -n $(WORKERS) --dist worksteal
 
 check: $(DEV) ## Style, types, import rules, CUDA sources for every architecture
 	$(BIN)python -m ruff check .
