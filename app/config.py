@@ -105,6 +105,11 @@ class Settings(BaseSettings):
         "", description="base url of an OpenTelemetry collector (OTLP over HTTP) that gets traces; empty: none"
     )
 
+    compile_ahead: bool = Field(
+        True,
+        description="a CPU slot compiles its kernels in the background, while it has no job, ahead of need",
+    )
+
     session_days: float = Field(7.0, gt=0, description="age at which a sign-in to the dashboard is over")
 
     log_max_bytes: int = Field(

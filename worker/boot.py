@@ -16,6 +16,7 @@ from warpfold.app.jobs import leases
 from warpfold.app.jobs.leases import WorkerInfo
 from warpfold.app.tracing.start import start_tracing
 from warpfold.worker.backoff import Backoff
+from warpfold.worker.compile_ahead import CompileAhead
 from warpfold.worker.consumer import Consumer
 from warpfold.worker.gpu_lock import GpuTurn, SlotTaken, gpus_of, slot_lock
 from warpfold.worker.heartbeat import Heartbeat
@@ -62,11 +63,13 @@ def _serve(settings: Settings, info: WorkerInfo, opener: Opener, stop: Stop) -> 
         _take_over(database, settings, info, stop)
         heartbeat = Heartbeat(database, settings, info)
         heartbeat.start()
+        ahead = CompileAhead(wanted=settings.compile_ahead and info.backend == "cpu")
         try:
             turn = GpuTurn(settings.lock_dir(), gpus_of(info.slot))
             place = Place(info.id, slot, turn, database, settings, stop, heartbeat.show, tracing)
-            _work(place, heartbeat)
+            _work(place, heartbeat, ahead)
         finally:
+            ahead.close()
             slot.close()
             heartbeat.stop()
     except StopRequested:
@@ -108,11 +111,12 @@ def _is_worker(pid: int, slot: str) -> bool:
     return any("worker" in word for word in words) and slot in words
 
 
-def _work(place: Place, heartbeat: Heartbeat) -> None:
+def _work(place: Place, heartbeat: Heartbeat, ahead: CompileAhead) -> None:
     """Take attempts and run them, as long as Redis and Postgres let us; wait while they do not."""
     pause = Backoff()
     run = partial(run_job, place)
     heartbeat.ready(place.slot.ready())
+    ahead.start()
     redis = connect(place.settings.redis_url, answer_within_s=5.0)
     while not place.stop.requested:
         try:
@@ -122,7 +126,7 @@ def _work(place: Place, heartbeat: Heartbeat) -> None:
                 log.info("back at work")
             pause.reset()
             try:
-                _consume(place, heartbeat, consumer)
+                _consume(place, heartbeat, consumer, ahead)
             finally:
                 if place.stop.requested:
                     consumer.leave()
@@ -132,11 +136,12 @@ def _work(place: Place, heartbeat: Heartbeat) -> None:
             place.stop.wait(pause.next())
 
 
-def _consume(place: Place, heartbeat: Heartbeat, consumer: Consumer) -> None:
+def _consume(place: Place, heartbeat: Heartbeat, consumer: Consumer, ahead: CompileAhead) -> None:
     queue = consumer.queues[0]
     while not place.stop.requested:
         heartbeat.ready(place.slot.ready())
         job = consumer.take()
         if job is not None:
             heartbeat.ready(place.slot.ready())  # again, for it may have died during the wait
-            consumer.execute_job(job, queue)
+            with ahead.paused():
+                consumer.execute_job(job, queue)

@@ -1,0 +1,60 @@
+"""`python -m warpfold.kernels.cpu.ahead`: compiles all that exact reductions on a CPU call, into Numba's cache.
+
+A worker runs it in the background (`worker/compile_ahead.py`), so that a first run loads in milliseconds what takes up
+to seconds to compile.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+
+from warpfold.kernels.backend import Backend
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.generate import DISTRIBUTIONS
+from warpfold.kernels.ops import OPS
+from warpfold.kernels.source import ArraySource, GeneratedSource, Source
+from warpfold.kernels.strategy import EXACT
+
+_LOWEST = 19
+
+
+def compile_all(backend: Backend) -> int:
+    """Reduce an element by every op of every dtype, and one of every distribution; how many there were."""
+    done = 0
+    for op, source, other in _reductions():
+        try:
+            backend.reduce(source, op, strategy=EXACT, other=other)
+            done += 1
+        except InvalidInput:  # no exact strategy, or parameters without which there is no such array
+            continue
+    return done
+
+
+def _reductions() -> Iterator[tuple[str, Source, Source | None]]:
+    ones = [ArraySource(np.ones(1, dtype=np.int8).astype(row.numpy)) for row in DTYPES.values()]
+    for op in OPS.values():
+        for one in ones:
+            if op.sources == 1:
+                yield op.name, one, None
+            else:
+                yield from ((op.name, one, other) for other in ones if other.dtype.is_float == one.dtype.is_float)
+    for row in DISTRIBUTIONS.values():
+        for dtype in row.dtypes:
+            yield "sum", GeneratedSource(row.name, 1, 0, DTYPES[dtype]), None
+
+
+def main() -> int:
+    from warpfold.kernels.cpu.backend import CpuBackend
+    from warpfold.kernels.lifeline import end_with
+
+    end_with(int(sys.argv[1]))
+    os.nice(_LOWEST)  # before anything is imported that compiles
+    compile_all(CpuBackend())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
