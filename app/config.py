@@ -81,6 +81,11 @@ class Settings(BaseSettings):
     max_queued_per_user: int = Field(
         1000, ge=0, description="most queued jobs of one user who has no quota of their own"
     )
+    max_high_per_hour: int = Field(
+        5,
+        ge=0,
+        description="most jobs of one such user in an hour that wait as `high`, others as normal ones",
+    )
     max_running_per_user: int | None = Field(None, ge=0, description="most running jobs of one such user; unset: any")
     gpu_seconds_per_day: float | None = Field(
         None, ge=0, description="GPU time of one such user in a day (UTC), after which jobs wait; unset: any"
@@ -126,6 +131,9 @@ class Settings(BaseSettings):
     max_losses: int = Field(3, ge=1, description="a job whose worker was lost so often fails with worker_lost")
     prefetch: int = Field(2, ge=1, description="most jobs handed to one slot at a time, the running one included")
     dispatch_interval_s: float = Field(0.5, gt=0, description="how often the dispatcher looks without being woken")
+    raise_priority_after_s: float = Field(
+        600.0, gt=0, description="a job that waited so long waits as a normal one at least, after twice as long as high"
+    )
     unavailable_after_s: float = Field(
         60.0, ge=0, description="a queued job that no live slot could ever run fails after so long"
     )

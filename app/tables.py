@@ -3,7 +3,7 @@
 from warpfold.app.auth.models import sessions, tokens, users
 from warpfold.app.counters.models import counters, uncounted_jobs
 from warpfold.app.datasets.models import datasets
-from warpfold.app.jobs.models import events, idempotency_keys, jobs, workers
+from warpfold.app.jobs.models import events, idempotency_keys, jobs, turns, workers
 from warpfold.app.lead.models import lead
 from warpfold.app.quotas.models import quota_holds, quotas
 from warpfold.app.results.models import measurements
@@ -23,6 +23,7 @@ __all__ = [
     "quotas",
     "sessions",
     "tokens",
+    "turns",
     "uncounted_jobs",
     "users",
     "webhook_attempts",

@@ -226,6 +226,7 @@ class Job(Answer):
     reason: str | None
     error: str | None
     progress: Progress
+    waits_as: str | None = None
     queue_position: int | None
     estimated_start_at: datetime | None = None
     hold: Hold | None = None

@@ -5,12 +5,11 @@ again, and what is delivered twice is claimed once.
 """
 
 import argparse
-import math
 import secrets
 import sys
 import time
 from collections import defaultdict
-from datetime import timedelta
+from uuid import UUID
 
 import psycopg
 import structlog
@@ -21,17 +20,15 @@ from structlog.typing import FilteringBoundLogger
 from warpfold.app import logs
 from warpfold.app.config import Settings, load_settings
 from warpfold.app.counters.dropped import DroppedLines
-from warpfold.app.counters.ended import count_ended
-from warpfold.app.datasets.store import Store
-from warpfold.app.datasets.sweep import tidy
 from warpfold.app.db import DATABASE_LOST, BlockingDatabase
-from warpfold.app.jobs import families, outbox
+from warpfold.app.jobs import families, outbox, turns
 from warpfold.app.jobs.outbox import HandOver
 from warpfold.app.quotas import holds
 from warpfold.app.quotas.quota import Limits
 from warpfold.app.tracing.start import start_tracing
 from warpfold.app.tracing.tracing import NoTracing, Tracing
 from warpfold.worker.backoff import Backoff
+from warpfold.worker.housekeeping import Housekeeping
 from warpfold.worker.leadership import Leadership, LeadLost
 from warpfold.worker.queue import Mail, connect, rq_id
 from warpfold.worker.silence import Clock
@@ -42,9 +39,6 @@ from warpfold.worker.webhooks.sender import Sender
 log: FilteringBoundLogger = structlog.get_logger()
 
 _HOLDS_EVERY_S = 2.0
-_COUNT_AT_MOST = 1000  # jobs a transaction
-_TIDY_EVERY_S = 3600.0
-_TIDY_AT_MOST = 1000  # rows a transaction
 
 
 class Dispatcher:
@@ -73,11 +67,10 @@ class Dispatcher:
         self._watch = Watch(settings, database, clock)
         self._redis = Backoff()
         self._redis_again = 0.0
-        self._next_tidy = 0.0
         self._next_holds = 0.0
         self._dropped = DroppedLines("dispatcher")
         self._limits = Limits.of(settings)
-        self._max_running = outbox.ANY_NUMBER if self._limits.running is None else self._limits.running
+        self._max_running = turns.ANY_NUMBER if self._limits.running is None else self._limits.running
 
     def run(self) -> None:
         """Lead, or stand by, until asked to stop. Survives the absence of Postgres and of Redis."""
@@ -122,8 +115,8 @@ class Dispatcher:
             session.wait(next_round - time.monotonic(), self._stop)
 
     def look_around(self) -> None:
-        """Everything that time brings about: spent quotas, ended jobs to count, lost workers and messages, unservable
-        jobs, old rows."""
+        """Everything that time brings about and a hand-over depends on: spent quotas, lost workers and messages,
+        unservable jobs. `worker.housekeeping` has the rest."""
         now = time.monotonic()
         if now >= self._next_holds:
             self._next_holds = now + _HOLDS_EVERY_S
@@ -133,14 +126,9 @@ class Dispatcher:
             if lines := self._dropped.uncounted():
                 self._database.run(self._dropped.count, lines)
                 self._dropped.counted(lines)
-            while self._database.run(count_ended, _COUNT_AT_MOST) == _COUNT_AT_MOST:
-                pass
         self._watch.take_back_lost()
         self._watch.fail_unservable()
         self._reconcile()
-        if now >= self._next_tidy:
-            self._next_tidy = now + _TIDY_EVERY_S
-            self._tidy()
 
     def deliver(self) -> None:
         """Hand queued jobs to slots with room, and send them there once that is committed."""
@@ -175,7 +163,7 @@ class Dispatcher:
         handed = self._watch.overdue(self._grace_s)
         if not handed:
             return
-        slots = self._database.step(outbox.live_slots, self._settings.prefetch)
+        slots = self._database.step(turns.live_slots, self._settings.prefetch)
         live = {slot.worker for slot in slots}
         by_worker: defaultdict[str, list[HandOver]] = defaultdict(list)
         for one in handed:
@@ -214,17 +202,6 @@ class Dispatcher:
             for one in lost:
                 log.warning("withdrawn", why=why, **_facts(one))
 
-    def _tidy(self) -> None:
-        older_than = timedelta(days=self._settings.retention_days)
-        while count := self._database.run(outbox.remove_old, older_than, _TIDY_AT_MOST):
-            log.info("removed old jobs", count=count)
-        try:
-            unused_for = timedelta(days=self._settings.dataset_retention_days)
-            if count := tidy(self._database, Store(self._settings.datasets_dir()), unused_for):
-                log.info("removed datasets that nobody holds", count=count)
-        except OSError as error:
-            log.warning("datasets cannot be tidied", error=str(error))
-
     def _redis_failed(self, error: RedisError) -> None:
         if not self._redis.failing:
             log.warning("Redis is lost", error=str(error))
@@ -236,26 +213,17 @@ class Dispatcher:
         self._redis.reset()
 
 
-def choose(connection: Connection, prefetch: int, max_running: int = outbox.ANY_NUMBER) -> list[HandOver]:
-    """Mark queued jobs as handed over, as many as the live slots have room for. Each is a step of its own.
-
-    The slot with the most room gets the next job, a GPU before a CPU: jobs that either can run go to the faster.
-    """
-    slots = outbox.live_slots(connection, prefetch)
-    room = {slot.worker: slot.room for slot in slots}
-    # The count stops at `prefetch`: there may be more, and only an empty hand tells that there are not.
-    left = {slot.backend: slot.waiting if slot.waiting < prefetch else math.inf for slot in slots}
-    handed = []
-    while open_ := [slot for slot in slots if room[slot.worker] > 0 and left[slot.backend] > 0]:
-        slot = max(open_, key=lambda slot: (room[slot.worker], slot.backend == "cuda"))
-        one = outbox.hand_over_next(connection, slot, max_running)
-        if one is None:
-            left[slot.backend] = 0
-        else:
-            room[slot.worker] -= 1
-            left[slot.backend] -= 1
-            handed.append(one)
-    return handed
+def choose(connection: Connection, prefetch: int, max_running: int = turns.ANY_NUMBER) -> list[HandOver]:
+    """Mark queued jobs as handed over, as many as the live slots have room for, several a statement. Each statement is
+    a step of its own."""
+    handed: list[HandOver] = []
+    locked: set[UUID] = set()
+    while True:
+        some, missed = turns.hand_over_some(connection, prefetch, max_running, locked)
+        if not some and not missed:
+            return handed
+        handed.extend(some)
+        locked.update(missed)
 
 
 def _facts(one: HandOver) -> dict[str, str | int]:
@@ -285,9 +253,14 @@ def main() -> int:
     mail = Mail(connect(settings.redis_url, answer_within_s=5.0))
     sender = Sender(settings)
     sender.start()
+    kept = BlockingDatabase(settings.database_url, application="warpfold-housekeeping", pool_size=1, durable=False)
+    housekeeping = Housekeeping(settings, kept)
+    housekeeping.start()
     tracing = start_tracing(settings, "dispatcher")
     Dispatcher(settings, database, mail, stop, tracing).run()
     sender.stop()
+    housekeeping.stop()
+    kept.close()
     tracing.close()
     database.close()
     log.info("stopped")

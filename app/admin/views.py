@@ -1,5 +1,6 @@
 """What the administration says and takes."""
 
+from dataclasses import asdict
 from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -112,13 +113,20 @@ class LimitsView(Strict):
         strict=True,
         description="after which jobs for GPUs wait for midnight UTC",
     )
+    high_per_hour: int | None = Field(
+        None,
+        ge=0,
+        le=MOST_JOBS,
+        strict=True,
+        description="jobs of an hour that wait as `high`, others as normal ones",
+    )
 
     @classmethod
     def of(cls, limits: Limits) -> "LimitsView":
-        return cls(running=limits.running, queued=limits.queued, gpu_seconds_per_day=limits.gpu_seconds_per_day)
+        return cls(**asdict(limits))
 
     def limits(self) -> Limits:
-        return Limits(self.running, self.queued, self.gpu_seconds_per_day)
+        return Limits(self.running, self.queued, self.gpu_seconds_per_day, self.high_per_hour)
 
 
 class UsageView(BaseModel):

@@ -3,7 +3,7 @@
 from sqlalchemy import Connection, update
 
 from warpfold.app.jobs.changes import wake_dispatcher
-from warpfold.app.jobs.models import is_, jobs, workers
+from warpfold.app.jobs.models import in_hand, jobs, still, workers
 from warpfold.app.jobs.states import Status
 
 
@@ -15,9 +15,7 @@ def drain(connection: Connection, worker: str) -> bool:
     if not _set(connection, worker, draining=True):
         return False
     connection.execute(
-        update(jobs)
-        .where(jobs.c.slot == worker, is_(Status.QUEUED), jobs.c.dispatched_at.is_not(None))
-        .values(slot=None, dispatched_at=None)
+        update(jobs).where(in_hand(), jobs.c.slot == worker, still(Status.QUEUED)).values(slot=None, dispatched_at=None)
     )
     return True
 

@@ -56,7 +56,7 @@ _AHEAD = (
     .join(_mine, _mine.c.id == bindparam("job_id", type_=Uuid))
     .where(
         waits(),
-        or_(jobs.c.priority > _mine.c.priority, and_(jobs.c.priority == _mine.c.priority, jobs.c.seq < _mine.c.seq)),
+        or_(jobs.c.rank > _mine.c.rank, and_(jobs.c.rank == _mine.c.rank, jobs.c.seq < _mine.c.seq)),
     )
     .group_by(jobs.c.kind, jobs.c.needs)
 )

@@ -26,7 +26,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from warpfold.app.channels import JOB
 from warpfold.app.jobs.changes import Change, wake_dispatcher
-from warpfold.app.jobs.models import is_, jobs, lives, waits, workers
+from warpfold.app.jobs.models import is_, jobs, lives, still_waits, workers
 from warpfold.app.jobs.origin import UNKNOWN, Origin
 from warpfold.app.jobs.outbox import requeued_values, take_back
 from warpfold.app.jobs.reading import Reading
@@ -97,7 +97,7 @@ _CLAIM = Change(
     .where(
         jobs.c.id == bindparam("the_job"),
         jobs.c.attempt == bindparam("the_attempt"),
-        waits(),
+        still_waits(),
         # A letter that was on its way when an admin began to drain the slot.
         ~select(workers.c.id).where(workers.c.id == bindparam("the_worker"), workers.c.draining).exists(),
     )

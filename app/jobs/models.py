@@ -4,6 +4,8 @@
 exact service must return (docs/decisions/0005).
 """
 
+from collections.abc import Iterable
+
 from sqlalchemy import (
     JSON,
     BigInteger,
@@ -30,7 +32,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-from warpfold.app.jobs.states import Status
+from warpfold.app.jobs.states import PRIORITIES, Status
 from warpfold.app.schema import metadata
 
 _NOW = func.now()
@@ -45,7 +47,9 @@ jobs = Table(
     Column("owner_id", ForeignKey("users.id"), nullable=False),
     Column("kind", String(32), nullable=False),
     Column("status", String(16), nullable=False, server_default="queued"),
-    Column("priority", SmallInteger, nullable=False),  # larger runs first
+    Column("priority", SmallInteger, nullable=False),  # as it was asked for
+    # As what it waits, larger first: its priority, less a high one beyond the owner's budget; waiting raises it.
+    Column("rank", SmallInteger, nullable=False, server_default=text("1")),
     Column("needs", String(16), nullable=False),  # the slots that can run it: any, cpu, cuda; none: it has children
     Column("parent_id", ForeignKey("jobs.id", ondelete="CASCADE")),  # the preset that it is part of
     Column("name", String(128)),  # of a child: what its preset calls it
@@ -81,10 +85,21 @@ jobs = Table(
 # The queue and the running jobs are few among many finished ones: partial indexes keep them at hand.
 Index(
     "ix_jobs_queue",
-    jobs.c.priority.desc(),
+    jobs.c.rank.desc(),
     jobs.c.seq,
-    postgresql_where=text("status = 'queued'"),
+    postgresql_where=text("status = 'queued' and needs <> 'none'"),
 )
+# Who is next (app.jobs.turns): one probe finds the next owner of a lane, or the oldest job of an owner.
+Index(
+    "ix_jobs_waiting",
+    jobs.c.rank,
+    jobs.c.needs,
+    jobs.c.owner_id,
+    jobs.c.seq,
+    postgresql_where=text("status = 'queued' and dispatched_at is null and needs <> 'none'"),
+)
+Index("ix_jobs_in_hand", jobs.c.slot, postgresql_where=text("slot is not null and finished_at is null"))
+Index("ix_jobs_high", jobs.c.owner_id, jobs.c.created_at, postgresql_where=text("priority = 2 and rank = 2"))
 Index("ix_jobs_running", jobs.c.lease_expires_at, postgresql_where=text("status = 'running'"))
 Index("ix_jobs_owner_active", jobs.c.owner_id, postgresql_where=text("status in ('queued', 'running')"))
 Index("ix_jobs_status_seq", jobs.c.status, jobs.c.seq)
@@ -112,7 +127,15 @@ idempotency_keys = Table(
     Column("key", String(255), primary_key=True),
     Column("body_hash", LargeBinary(32), nullable=False),
     Column("job_id", ForeignKey("jobs.id", ondelete="CASCADE"), nullable=False, index=True),
-    Column("created_at", DateTime(timezone=True), nullable=False, server_default=_NOW),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=_NOW, index=True),
+)
+
+turns = Table(
+    "turns",
+    metadata,
+    Column("backend", String(16), primary_key=True),
+    Column("rank", SmallInteger, primary_key=True),
+    Column("owner_id", BigInteger, nullable=False),  # who had the last turn there; the next larger one is next
 )
 
 workers = Table(
@@ -154,6 +177,18 @@ def lives(table: FromClause = workers) -> ColumnElement[bool]:
     return (table.c.expires_at > func.now()) & (table.c.heartbeat_at - lasts < func.now())
 
 
+def in_hand(table: FromClause = jobs) -> ColumnElement[bool]:
+    """Runs, or was handed to a slot and may run at any moment. A preset has no slot: its children count."""
+    # In the words of the one index that holds these rows: were the status asked for, a plan could take another.
+    return table.c.slot.is_not(None) & table.c.finished_at.is_(None)
+
+
+def still(status: Status, table: FromClause = jobs) -> ColumnElement[bool]:
+    """The same for a row that is found by its id or otherwise, in words that no index answers: by the index of what
+    waits, a plan that was made while the table was empty would read the whole queue."""
+    return table.c.status.concat(literal_column("''", String)) == literal_column(f"'{status.value}'", String)
+
+
 NONE = "none"
 """What a preset `needs`: no slot, for its children run in its place."""
 
@@ -161,3 +196,19 @@ NONE = "none"
 def waits(table: FromClause = jobs) -> ColumnElement[bool]:
     """Queued and to be run: a preset only waits for its children."""
     return is_(Status.QUEUED, table) & (table.c.needs != literal_column(f"'{NONE}'", String))
+
+
+def still_waits() -> ColumnElement[bool]:
+    """The same for a job that is found by its id."""
+    return still(Status.QUEUED) & (jobs.c.needs != literal_column(f"'{NONE}'", String))
+
+
+def in_lanes(needs: Iterable[str], table: FromClause = jobs) -> ColumnElement[bool]:
+    """Waits for a slot and was not handed over, with one of `needs`: in the words of `ix_jobs_waiting`."""
+    ranks = [literal_column(str(rank), SmallInteger) for rank in sorted(PRIORITIES.values())]
+    words = [literal_column(f"'{word}'", String) for word in needs]
+    return waits(table) & table.c.dispatched_at.is_(None) & table.c.rank.in_(ranks) & table.c.needs.in_(words)
+
+
+OPEN = lives() & workers.c.state.in_(("idle", "running")) & ~workers.c.draining
+"""Of a worker: it takes jobs."""

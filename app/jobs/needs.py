@@ -18,3 +18,6 @@ KINDS = ("cpu", "cuda", GANG)
 ORDERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {GANG_FIRST: ("gang", "cuda", "cpu"), GPU_FIRST: ("cuda", "cpu")}
 )
+
+ALL = (*KINDS, ANY, *ORDERS)
+"""What a job that is to be run may need."""

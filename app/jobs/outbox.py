@@ -1,4 +1,4 @@
-"""SQL of the dispatcher: from queued rows to slots, and back from workers that were lost."""
+"""SQL of the dispatcher for what it has handed over: sent again, given to others, taken back from lost workers."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -6,50 +6,18 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    Connection,
-    Integer,
-    Row,
-    String,
-    Subquery,
-    and_,
-    bindparam,
-    case,
-    delete,
-    func,
-    or_,
-    select,
-    tuple_,
-    update,
-)
+from sqlalchemy import ColumnElement, Connection, Row, Text, and_, case, cast, func, or_, select, tuple_, update
 
 from warpfold.app.counters import repository as counters
 from warpfold.app.counters.repository import Name
 from warpfold.app.jobs.changes import change, durably
-from warpfold.app.jobs.models import idempotency_keys, is_, jobs, lives, workers
+from warpfold.app.jobs.models import OPEN, in_hand, in_lanes, is_, jobs, lives, still, workers
 from warpfold.app.jobs.needs import GANG
 from warpfold.app.jobs.origin import UNKNOWN, Origin
 from warpfold.app.jobs.states import EventType, Loss, Reason, Status
 from warpfold.app.jobs.suitable import suits
-from warpfold.app.quotas.holds import kept_from_gpus
-from warpfold.app.quotas.models import quotas
 
-ANY_NUMBER = (1 << 31) - 1
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """A live worker, how many more jobs it has room for, and how many wait that it could run.
-
-    `waiting` is the same for all slots of a backend, and counted only up to the number of jobs of a full slot.
-    """
-
-    worker: str
-    backend: str
-    room: int
-    waiting: int
+_FAILED_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,80 +45,7 @@ class Running:
 
 
 def _dispatched() -> ColumnElement[bool]:
-    return and_(is_(Status.QUEUED), jobs.c.dispatched_at.is_not(None))
-
-
-def _in_hand(by: Column[Any]) -> Subquery:
-    """How many jobs run or were handed over, for each value of `by`."""
-    taken = and_(or_(is_(Status.RUNNING), _dispatched()), jobs.c.slot.is_not(None))  # a preset has none
-    return select(by, func.count().label("count")).where(taken).group_by(by).subquery()
-
-
-_waits = and_(is_(Status.QUEUED), jobs.c.dispatched_at.is_(None))
-_open = and_(lives(), workers.c.state.in_(("idle", "running")), ~workers.c.draining)
-_held = _in_hand(jobs.c.slot)
-# Nobody has room for more than a few, so there is no need to count all.
-_some_waiting = (
-    select(jobs.c.id).where(_waits, suits(workers.c.backend)).limit(bindparam("prefetch")).correlate(workers).lateral()
-)
-_LIVE = (
-    select(
-        workers.c.id,
-        workers.c.backend,
-        func.coalesce(_held.c.count, 0),
-        select(func.count()).select_from(_some_waiting).scalar_subquery(),
-    )
-    .outerjoin(_held, _held.c.slot == workers.c.id)
-    .where(_open)
-)
-
-_active = _in_hand(jobs.c.owner_id)
-_next = (
-    select(jobs.c.id)
-    .outerjoin(_active, _active.c.owner_id == jobs.c.owner_id)
-    .outerjoin(quotas, quotas.c.user_id == jobs.c.owner_id)
-    .where(
-        _waits,
-        suits(bindparam("backend", type_=String)),
-        func.coalesce(_active.c.count, 0) < func.coalesce(quotas.c.running, bindparam("max_running", type_=Integer)),
-        or_(bindparam("backend", type_=String) == "cpu", ~kept_from_gpus()),
-    )
-    .order_by(jobs.c.priority.desc(), func.coalesce(_active.c.count, 0), jobs.c.seq)
-    .limit(1)
-    .with_for_update(of=jobs, skip_locked=True)
-    .scalar_subquery()
-)
-_HAND_OVER = (
-    update(jobs)
-    .where(jobs.c.id == _next)
-    .values(slot=bindparam("to"), dispatched_at=func.now())
-    .returning(
-        jobs.c.id, jobs.c.attempt, jobs.c.request_id, jobs.c.traceparent, jobs.c.created_at, jobs.c.dispatched_at
-    )
-)
-
-
-def live_slots(connection: Connection, prefetch: int) -> list[Slot]:
-    """Every worker with an unexpired heartbeat that takes jobs: one that drains gets none."""
-    return [
-        Slot(worker, backend, max(0, prefetch - held), waiting)
-        for worker, backend, held, waiting in connection.execute(_LIVE, {"prefetch": prefetch})
-    ]
-
-
-def hand_over_next(connection: Connection, slot: Slot, max_running: int = ANY_NUMBER) -> HandOver | None:
-    """Mark the job that `slot` should get next as dispatched to it; None when no queued job suits the slot.
-
-    Order: priority, then the owner with the fewest jobs running or handed out, then age. Owners with as many of those
-    as their quota allows (`max_running` where none was set for them) are passed over, and at a GPU those who have used
-    up its seconds of the day.
-    """
-    asked = {"backend": slot.backend, "to": slot.worker, "max_running": max_running}
-    row = connection.execute(_HAND_OVER, asked).one_or_none()
-    if row is None:
-        return None
-    origin = Origin(row.request_id, row.traceparent)
-    return HandOver(row.id, row.attempt, slot.worker, origin, (row.created_at, row.dispatched_at))
+    return and_(still(Status.QUEUED), jobs.c.dispatched_at.is_not(None), in_hand())
 
 
 _HANDED_OVER = select(jobs.c.id, jobs.c.attempt, jobs.c.slot, jobs.c.request_id, jobs.c.dispatched_at)
@@ -168,20 +63,21 @@ def handed_over(connection: Connection) -> list[HandOver]:
 def stuck(connection: Connection) -> list[HandOver]:
     """Jobs that wait behind a running one, although a live slot with nothing in hand could take them."""
     running, held = jobs.alias(), jobs.alias()
-    in_hand = or_(is_(Status.RUNNING, held), and_(is_(Status.QUEUED, held), held.c.dispatched_at.is_not(None)))
-    behind = select(running.c.id).where(running.c.slot == jobs.c.slot, is_(Status.RUNNING, running)).exists()
+    behind = (
+        select(running.c.id)
+        .where(running.c.slot == jobs.c.slot, is_(Status.RUNNING, running), in_hand(running))
+        .exists()
+    )
     idle = (
         select(workers.c.id)
         .where(
-            _open,
+            OPEN,
             suits(workers.c.backend),
-            ~select(held.c.id).where(held.c.slot == workers.c.id, in_hand).exists(),
+            ~select(held.c.id).where(held.c.slot == workers.c.id, in_hand(held)).exists(),
         )
         .exists()
     )
-    rows = connection.execute(
-        _HANDED_OVER.where(_dispatched(), behind, idle).order_by(jobs.c.priority.desc(), jobs.c.seq)
-    )
+    rows = connection.execute(_HANDED_OVER.where(_dispatched(), behind, idle).order_by(jobs.c.rank.desc(), jobs.c.seq))
     return [_read_back(row) for row in rows]
 
 
@@ -199,7 +95,7 @@ def withdraw(connection: Connection, lost: Collection[HandOver]) -> int:
 def running_attempts(connection: Connection) -> list[Running]:
     """Every running attempt: one for each slot at most."""
     held = select(jobs.c.id, jobs.c.lease_token, jobs.c.lease_expires_at).where(
-        is_(Status.RUNNING), jobs.c.lease_token.is_not(None)
+        in_hand(), still(Status.RUNNING), jobs.c.lease_token.is_not(None)
     )
     return [Running(*row) for row in connection.execute(held)]
 
@@ -212,15 +108,16 @@ def take_back_silent(
     An attempt whose lease was renewed since it was found silent is left alone.
     """
     mark = tuple_(jobs.c.id, jobs.c.lease_token, jobs.c.lease_expires_at)
-    still = mark.in_([(one.job_id, one.token, one.renewed_until) for one in silent])
-    return take_back(connection, still, max_losses, why)
+    unrenewed = mark.in_([(one.job_id, one.token, one.renewed_until) for one in silent])
+    return take_back(connection, unrenewed, max_losses, why)
 
 
 def take_back(connection: Connection, which: ColumnElement[bool], max_losses: int, why: Loss) -> Sequence[UUID]:
     """End the running attempts that match `which` as lost. Returns the ids of the jobs."""
     losses = jobs.c.losses + (1 if why.counts else 0)
     # Locked before anything is decided: a cancel that is asked for meanwhile waits, and finds what became of the job.
-    matching = select(jobs.c.id).where(is_(Status.RUNNING), which).order_by(jobs.c.id)
+    # In the order of their ids, for all alike, but not by the index of ids: that has the whole history.
+    matching = select(jobs.c.id).where(in_hand(), still(Status.RUNNING), which).order_by(cast(jobs.c.id, Text))
     lost = connection.execute(matching.with_for_update(key_share=True)).scalars().all()
     if not lost:
         return lost
@@ -283,19 +180,21 @@ def offered(connection: Connection) -> frozenset[str]:
 
 
 def fail_unservable(connection: Connection, kinds: Collection[str], after_s: float) -> Sequence[UUID]:
-    """Fail jobs that have waited `after_s` seconds for a slot of one of `kinds`, which no worker has served so long.
-    The jobs of a preset, which does without those that nothing here can run, do not wait first."""
+    """Fail jobs that have waited `after_s` seconds for a slot of one of `kinds`, which no worker has served so long, up
+    to 500 a call. The jobs of a preset, which does without those that nothing here can run, do not wait first."""
+    if not kinds:
+        return []
     preset = jobs.alias("preset")
     of_preset = select(preset.c.id).where(preset.c.id == jobs.c.parent_id, preset.c.kind == "preset").exists()
     waited = or_(jobs.c.created_at < func.now() - timedelta(seconds=after_s), of_preset)
+    found = select(jobs.c.id).where(in_lanes(sorted(kinds)), waited).limit(_FAILED_AT_ONCE)
+    ids = connection.execute(found).scalars().all()
+    if not ids:
+        return []
     rows = change(
         connection,
         update(jobs)
-        .where(
-            is_(Status.QUEUED),
-            jobs.c.needs.in_(kinds),
-            waited,
-        )
+        .where(jobs.c.id.in_(ids), still(Status.QUEUED), jobs.c.dispatched_at.is_(None))
         .values(
             status=Status.FAILED,
             reason=Reason.UNAVAILABLE,
@@ -312,12 +211,3 @@ def fail_unservable(connection: Connection, kinds: Collection[str], after_s: flo
     if rows:
         durably(connection)
     return [row.id for row in rows]
-
-
-def remove_old(connection: Connection, older_than: timedelta, at_most: int = 1000) -> int:
-    """Delete finished jobs (with events, measurements and keys) and idempotency keys past their time. The jobs of a
-    preset go with it, not before it."""
-    connection.execute(delete(idempotency_keys).where(idempotency_keys.c.created_at < func.now() - older_than))
-    aged = jobs.c.finished_at < func.now() - older_than
-    old = select(jobs.c.id).where(aged, jobs.c.parent_id.is_(None)).limit(at_most)
-    return connection.execute(delete(jobs).where(jobs.c.id.in_(old))).rowcount

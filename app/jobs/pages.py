@@ -26,7 +26,7 @@ _PAGE = (
 _OWNER = select(users.c.id).where(users.c.name == bindparam("name"))
 
 _queue = (
-    select(jobs.c.id, func.row_number().over(order_by=(jobs.c.priority.desc(), jobs.c.seq)).label("position"))
+    select(jobs.c.id, func.row_number().over(order_by=(jobs.c.rank.desc(), jobs.c.seq)).label("position"))
     .where(waits())
     .subquery("queue")
 )

@@ -11,9 +11,12 @@ from uuid import UUID
 
 from sqlalchemy import (
     BigInteger,
+    ColumnElement,
     Connection,
     Integer,
     Select,
+    SmallInteger,
+    String,
     Text,
     and_,
     bindparam,
@@ -22,6 +25,7 @@ from sqlalchemy import (
     func,
     insert,
     literal,
+    literal_column,
     or_,
     select,
     true,
@@ -34,8 +38,20 @@ from warpfold.app.channels import QUEUE
 from warpfold.app.jobs import estimates, families
 from warpfold.app.jobs.changes import change, wake_dispatcher
 from warpfold.app.jobs.families import Child, versions
-from warpfold.app.jobs.models import NONE, events, idempotency_keys, is_, jobs, waits
-from warpfold.app.jobs.states import EventType, Status
+from warpfold.app.jobs.models import (
+    NONE,
+    events,
+    idempotency_keys,
+    in_hand,
+    in_lanes,
+    is_,
+    jobs,
+    still,
+    still_waits,
+    waits,
+)
+from warpfold.app.jobs.needs import ALL
+from warpfold.app.jobs.states import PRIORITIES, EventType, Status
 from warpfold.app.jobs.waiting import Place, Waiting, fingerprint, places, waiting_for
 from warpfold.app.quotas.holds import HOLDING, holding
 from warpfold.app.quotas.models import quotas
@@ -77,6 +93,7 @@ class Accepted:
     seq: int
     created_at: datetime
     queue_position: int
+    rank: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +114,9 @@ class Stamp:
 class Job:
     """A job's row. `spec` and `result` are JSON as text: they are passed on, not read.
 
-    `queue_position` is 1 for the queued job that is next by priority and age (fair share may let another owner's
-    pass), None unless queued and to be run. `children` are those of a preset that is read alone, in their order.
+    `rank` is the priority as which it waits. `queue_position` is 1 for the queued job that is next by rank and age
+    (fair share may let another owner's pass), None unless queued and to be run. `children` are those of a preset that
+    is read alone, in their order.
     """
 
     id: UUID
@@ -110,6 +128,7 @@ class Job:
     owner: str
     owner_id: int
     priority: int
+    rank: int
     tags: Mapping[str, str]
     attempt: int
     worker: str | None
@@ -147,6 +166,7 @@ class Job:
             owner=owner,
             owner_id=new.owner_id,
             priority=new.priority,
+            rank=accepted.rank,
             tags=new.tags,
             attempt=1,
             worker=None,
@@ -209,6 +229,7 @@ COLUMNS = (
     users.c.name.label("owner"),
     jobs.c.owner_id,
     jobs.c.priority,
+    jobs.c.rank,
     jobs.c.tags,
     jobs.c.attempt,
     jobs.c.worker,
@@ -238,8 +259,8 @@ _POSITION = case(
         .where(
             waits(_ahead),
             or_(
-                _ahead.c.priority > jobs.c.priority,
-                and_(_ahead.c.priority == jobs.c.priority, _ahead.c.seq < jobs.c.seq),
+                _ahead.c.rank > jobs.c.rank,
+                and_(_ahead.c.rank == jobs.c.rank, _ahead.c.seq < jobs.c.seq),
             ),
         )
         .correlate(jobs)
@@ -258,7 +279,33 @@ _STAMP = (
     .select_from(jobs.outerjoin(holding, true()))
     .where(_ONE)
 )
-_QUEUED_OF = select(func.count()).where(jobs.c.owner_id == bindparam("owner_id"), waits())
+# Both by an index that holds what waits or is in hand, and nothing of the owner's history.
+_WAITING_OF = select(func.count()).where(in_lanes(ALL), jobs.c.owner_id == bindparam("owner_id"))
+_AT_HAND_OF = select(func.count()).where(
+    in_hand(), still(Status.QUEUED), jobs.c.owner_id + literal_column("0") == bindparam("owner_id")
+)
+_HOUR = func.make_interval(0, 0, 0, 0, 1)
+_HIGH = PRIORITIES["high"]
+
+
+def _rank() -> ColumnElement[int]:
+    """As what a new job is to wait: a high one beyond its owner's budget of the hour as a normal one. A preset takes
+    nothing of the budget: its children do."""
+    high = literal_column(str(_HIGH), SmallInteger)
+    of_the_hour = select(func.count()).where(
+        jobs.c.owner_id == bindparam("owner_id"),
+        jobs.c.priority == high,
+        jobs.c.rank == high,
+        jobs.c.created_at > func.now() - _HOUR,
+        jobs.c.needs != NONE,
+    )
+    own_budget = select(quotas.c.high_per_hour).where(quotas.c.user_id == bindparam("owner_id")).scalar_subquery()
+    budget = func.coalesce(own_budget, bindparam("high_per_hour", type_=Integer))
+    asked = bindparam("priority", type_=SmallInteger)
+    beyond = and_(asked == high, bindparam("needs", type_=String) != NONE, of_the_hour.scalar_subquery() >= budget)
+    return case((beyond, literal_column(str(PRIORITIES["normal"]), SmallInteger)), else_=asked)
+
+
 _KEY = select(idempotency_keys.c.body_hash, idempotency_keys.c.job_id).where(
     idempotency_keys.c.owner_id == bindparam("owner_id"), idempotency_keys.c.key == bindparam("key")
 )
@@ -275,10 +322,12 @@ def _acceptance(*, keyed: bool) -> Select[Any]:
         else bindparam(name, type_=jobs.c[name].type)
         for name in names
     ]
-    source = select(*new)
+    source = select(*new, _rank().label("rank"))
     own_limit = select(quotas.c.queued).where(quotas.c.user_id == bindparam("owner_id")).scalar_subquery()
     places = bindparam("places", type_=Integer)
-    room = _QUEUED_OF.scalar_subquery() + places <= func.coalesce(own_limit, bindparam("limit"))
+    room = _WAITING_OF.scalar_subquery() + _AT_HAND_OF.scalar_subquery() + places <= func.coalesce(
+        own_limit, bindparam("limit")
+    )
     if keyed:
         key = [bindparam(name, type_=idempotency_keys.c[name].type) for name in ("owner_id", "key", "body_hash")]
         job_id = bindparam("id", type_=jobs.c.id.type)
@@ -293,15 +342,19 @@ def _acceptance(*, keyed: bool) -> Select[Any]:
     else:
         source = source.where(room)
     accepted = (
-        insert(jobs).from_select(names, source).returning(jobs.c.id, jobs.c.seq, jobs.c.created_at).cte("accepted")
+        insert(jobs)
+        .from_select([*names, "rank"], source)
+        .returning(jobs.c.id, jobs.c.seq, jobs.c.created_at, jobs.c.rank)
+        .cte("accepted")
     )
     event = select(accepted.c.id, literal(1), literal(EventType.SUBMITTED.value), literal({}, events.c.data.type))
     submitted = insert(events).from_select(["job_id", "seq", "type", "data"], event).cte("submitted")
-    # The statement does not see its own insertion: all that it sees of the same priority is ahead.
-    position = select(1 + func.count()).where(waits(), jobs.c.priority >= bindparam("priority"))
+    # The statement does not see its own insertion: all that it sees of the same rank is ahead.
+    position = select(1 + func.count()).where(waits(), jobs.c.rank >= select(accepted.c.rank).scalar_subquery())
     return select(
         accepted.c.seq,
         accepted.c.created_at,
+        accepted.c.rank,
         position.scalar_subquery().label("queue_position"),
         func.pg_notify(QUEUE, ""),
     ).add_cte(submitted)
@@ -315,21 +368,28 @@ _ACCEPT_KEYED = _acceptance(keyed=True)
 
 
 def accept(
-    connection: Connection, new: NewJob, limit: int = _NO_LIMIT, key: Key | None = None, *, places: int = 1
+    connection: Connection,
+    new: NewJob,
+    limit: int = _NO_LIMIT,
+    key: Key | None = None,
+    *,
+    places: int = 1,
+    high_per_hour: int = _NO_LIMIT,
 ) -> Accepted | None:
     """Store a queued job; None if its owner has fewer than `places` left in the queue by their quota (`limit` where
-    none was set for them), or has used the key before. A preset takes none itself, but needs one for each child.
+    none was set for them), or has used the key before. A preset takes none itself, but needs one for each child. High
+    jobs beyond the owner's quota of an hour (`high_per_hour` where none was set) are to wait as normal ones.
 
     Submissions of one owner take turns until they commit: else several could each see the last place free.
     """
     connection.execute(_TURN, {"turn": _TURNS + new.owner_id})
     given = {name: getattr(new, name) for name in NewJob.__dataclass_fields__}
-    given |= {"limit": limit, "places": places}
+    given |= {"limit": limit, "places": places, "high_per_hour": high_per_hour}
     if key is None:
         row = connection.execute(_ACCEPT, given).one_or_none()
     else:
         row = connection.execute(_ACCEPT_KEYED, given | {"key": key.name, "body_hash": key.body_hash}).one_or_none()
-    return None if row is None else Accepted(row.seq, row.created_at, row.queue_position)
+    return None if row is None else Accepted(row.seq, row.created_at, row.queue_position, row.rank)
 
 
 def find_key(connection: Connection, owner_id: int, key: str) -> Kept | None:
@@ -369,7 +429,7 @@ def request_cancel(connection: Connection, job_id: UUID) -> None:
     ended = change(
         connection,
         update(jobs)
-        .where(jobs.c.id == job_id, waits())
+        .where(jobs.c.id == job_id, still_waits())
         .values(status=Status.CANCELLED, cancel_requested_at=func.now(), finished_at=func.now()),
         EventType.CANCELLED,
     )

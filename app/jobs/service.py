@@ -116,9 +116,9 @@ async def submit(context: Context, user: Principal, spec: JobSpec, key: Key | No
     with context.tracing.span("submit", kind=spec.kind) as span:
         new = _new(user.id, spec, Origin(request_ids.current(), span.traceparent))
         children = _children(new, spec)
-        limit = context.settings.max_queued_per_user
+        limits = Limits.of(context.settings)
         wanted = _Wanted(new, children, _datasets(spec), spec.webhook)
-        submitted = await context.database.run(_submit, wanted, user.name, key, limit=limit)
+        submitted = await context.database.run(_submit, wanted, user.name, key, limits)
         span.note(job=str(submitted.job.id), new=submitted.new)
     if submitted.new:
         log.info("submitted", job=str(new.id), kind=new.kind, owner=user.name, children=len(children))
@@ -177,22 +177,26 @@ def _datasets(spec: JobSpec) -> Mapping[str, str]:
     return {source.id: f"{field}.id" for field, source in _sources(spec) if isinstance(source, DatasetSource)}
 
 
-def _submit(connection: Connection, wanted: _Wanted, owner: str, key: Key | None, *, limit: int) -> Submitted:
+def _submit(connection: Connection, wanted: _Wanted, owner: str, key: Key | None, limits: Limits) -> Submitted:
     new, needed = wanted.job, wanted.datasets
-    accepted = repository.accept(connection, new, limit, key, places=len(wanted.children) or 1)
+    assert limits.queued is not None, "the settings always say"
+    assert limits.high_per_hour is not None, "the settings always say"
+    high = limits.high_per_hour
+    places = len(wanted.children) or 1
+    accepted = repository.accept(connection, new, limits.queued, key, places=places, high_per_hour=high)
     if accepted is not None:
         if needed:
             for missing in datasets.use(connection, needed.keys()):
                 raise Invalid.of(needed[missing], "there is no dataset with this id, or it was deleted")
         for child in wanted.children:
-            repository.accept(connection, child)
+            repository.accept(connection, child, high_per_hour=high)
         if wanted.webhook is not None:
             _register(connection, new, wanted.webhook)
         job = Job.queued(new, owner, accepted)
         return Submitted(_found(repository.get(connection, job.id)) if wanted.children else job, new=True)
     kept = None if key is None else repository.find_key(connection, new.owner_id, key.name)
     if kept is None:
-        raise _queue_full(connection, new.owner_id, limit, len(wanted.children))
+        raise _queue_full(connection, new.owner_id, limits, len(wanted.children))
     if key is not None and kept.body_hash != key.body_hash:
         raise Invalid.of("Idempotency-Key", "was used before with another body")
     return Submitted(_found(repository.get(connection, kept.job_id)), new=False)
@@ -203,8 +207,8 @@ def _register(connection: Connection, new: NewJob, webhook: Webhook) -> None:
         raise Invalid.of("webhook.secret", "give one, or make one of your own with POST /v1/webhooks/secret")
 
 
-def _queue_full(connection: Connection, owner_id: int, limit: int, children: int) -> TooMany:
-    in_force = quotas.limits_of(connection, owner_id, Limits(queued=limit)).queued
+def _queue_full(connection: Connection, owner_id: int, limits: Limits, children: int) -> TooMany:
+    in_force = quotas.limits_of(connection, owner_id, limits).queued
     told = f"{in_force} of your jobs are in the queue already; your quota allows no more."
     if children:
         told = f"The job comes to {children} jobs; your quota of {in_force} in the queue leaves no room."

@@ -1,9 +1,17 @@
-"""SQL of which slots can run a job: `app.jobs.needs` says what its words mean."""
+"""Which slots can run a job, asked of words and in SQL: `app.jobs.needs` says what the words mean."""
+
+from collections.abc import Collection
 
 from sqlalchemy import ColumnElement, and_, case, or_, select
 
 from warpfold.app.jobs.models import jobs, lives, workers
 from warpfold.app.jobs.needs import ANY, GANG, ORDERS
+
+
+def taken_by(backend: str, live: Collection[str]) -> list[str]:
+    """What the jobs need that a worker of `backend` may take, where workers of the backends `live` are there."""
+    preferred = [name for name, order in ORDERS.items() if backend == next((one for one in order if one in live), None)]
+    return [backend, *preferred] if backend == GANG else [backend, ANY, *preferred]
 
 
 def suits(backend: ColumnElement[str]) -> ColumnElement[bool]:

@@ -104,6 +104,7 @@ class JobView(BaseModel):
                     "reason": None,
                     "error": None,
                     "progress": {"done": 2097152, "total": 10000000, "unit": "elements"},
+                    "waits_as": None,
                     "queue_position": None,
                     "hold": None,
                     "waiting": None,
@@ -135,7 +136,11 @@ class JobView(BaseModel):
     reason: Reason | None = Field(description="why it failed")
     error: str | None = Field(description="the same for people")
     progress: ProgressView
-    queue_position: int | None = Field(description="1 is next by priority and age; null unless queued")
+    waits_as: Priority | None = Field(
+        description="less than `priority` for a high job beyond its owner's quota of the hour, more after a long "
+        "wait; null unless queued"
+    )
+    queue_position: int | None = Field(description="1 is next by what it waits as, and age; null unless queued")
     hold: HoldView | None = Field(description="why it waits though its turn may have come; null in lists")
     waiting: WaitingView | None = Field(
         description="why no slot takes it: there is none that could run it, or all of these are drained or starting; "
@@ -187,6 +192,7 @@ def job_json(job: Job) -> str:
             "reason": job.reason,
             "error": job.error,
             "progress": {"done": job.progress_done, "total": job.progress_total, "unit": job.progress_unit},
+            "waits_as": _PRIORITY_NAMES[job.rank] if job.status is Status.QUEUED else None,
             "queue_position": job.queue_position,
             "hold": None if job.hold is None else _hold(job.hold),
             "waiting": None if job.waiting is None else _waiting(job.waiting),

@@ -5,24 +5,26 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import (
-    ColumnElement,
+    ARRAY,
+    BigInteger,
     Connection,
     Double,
-    Integer,
+    String,
+    TextClause,
     bindparam,
-    cast,
     delete,
     func,
     literal,
-    null,
     or_,
     select,
+    text,
     tuple_,
 )
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from warpfold.app.auth.models import users
 from warpfold.app.jobs.models import jobs, lives, waits, workers
+from warpfold.app.jobs.needs import ALL
 from warpfold.app.quotas.models import quota_holds, quotas
 from warpfold.app.quotas.quota import Limits, QuotaName
 from warpfold.app.quotas.repository import MIDNIGHT, gpu_seconds, in_hand
@@ -38,15 +40,26 @@ class Held:
     until: datetime | None
 
 
-_running = func.coalesce(quotas.c.running, bindparam("running", type_=Integer))
 _seconds = func.coalesce(quotas.c.gpu_seconds_per_day, bindparam("gpu_seconds_per_day", type_=Double))
-_has_waiting = select(jobs.c.id).where(jobs.c.owner_id == users.c.id, waits(), jobs.c.dispatched_at.is_(None)).exists()
-_AT_ONCE = (
-    select(users.c.id, literal(QuotaName.RUNNING.value), cast(_running, Double), null())
-    .outerjoin(quotas, quotas.c.user_id == users.c.id)
-    .outerjoin(in_hand, in_hand.c.owner_id == users.c.id)
-    .where(func.coalesce(in_hand.c.count, 0) >= _running, _has_waiting)
-)
+_IN_HAND = select(in_hand.c.owner_id, in_hand.c.count)
+_OWN = select(quotas.c.user_id, quotas.c.running).where(quotas.c.running.is_not(None))
+_EVERYBODY = select(users.c.id)
+# A probe of the index of what waits for each user, rank and need, and no more.
+_WAIT: TextClause = text("""
+    select asked.id
+    from unnest(:users) as asked(id) cross join lateral (
+        select 1
+        from unnest(array[0, 1, 2]::smallint[]) as ranks(rank)
+        cross join unnest(:needs) as lane(needs)
+        cross join lateral (
+            select 1 from jobs
+            where status = 'queued' and dispatched_at is null and needs <> 'none'
+              and rank = ranks.rank and needs = lane.needs and owner_id = asked.id
+            limit 1
+        ) as one
+        limit 1
+    ) as found
+""").bindparams(bindparam("users", type_=ARRAY(BigInteger)), bindparam("needs", list(ALL), type_=ARRAY(String)))
 # Whether or not anything waits: the next job may come before we look again.
 _A_DAY = (
     select(
@@ -68,7 +81,7 @@ def refresh(connection: Connection, defaults: Limits) -> Sequence[Held]:
     own_running, own_seconds = connection.execute(_SET).one()
     found: set[Held] = set()
     if own_running or defaults.running is not None:
-        found |= {Held(*row) for row in connection.execute(_AT_ONCE, {"running": defaults.running})}
+        found |= _at_once(connection, defaults.running)
     if own_seconds or defaults.gpu_seconds_per_day is not None:
         default = {"gpu_seconds_per_day": defaults.gpu_seconds_per_day}
         found |= {Held(*row) for row in connection.execute(_A_DAY, default)}
@@ -88,17 +101,18 @@ def refresh(connection: Connection, defaults: Limits) -> Sequence[Held]:
     return new
 
 
-def kept_from_gpus() -> ColumnElement[bool]:
-    """Whether a job's owner has used up the GPU-seconds of the day."""
-    return (
-        select(quota_holds.c.user_id)
-        .where(
-            quota_holds.c.user_id == jobs.c.owner_id,
-            quota_holds.c.quota == QuotaName.GPU_SECONDS_PER_DAY.value,
-            quota_holds.c.until > func.now(),
-        )
-        .exists()
-    )
+def _at_once(connection: Connection, most: int | None) -> set[Held]:
+    """Users who have as many jobs in hand as they may have, and others that wait; `most` where nothing else is set."""
+    now: dict[int, int] = {row[0]: row[1] for row in connection.execute(_IN_HAND)}
+    limits: dict[int, int] = {}
+    if most is not None:
+        limits = dict.fromkeys(connection.execute(_EVERYBODY).scalars() if most == 0 else now, most)
+    limits |= {row[0]: row[1] for row in connection.execute(_OWN)}
+    full = [user for user, limit in limits.items() if now.get(user, 0) >= limit]
+    if not full:
+        return set()
+    waiting = connection.execute(_WAIT, {"users": full}).scalars()
+    return {Held(user, QuotaName.RUNNING.value, float(limits[user]), None) for user in waiting}
 
 
 _cpu_takes = select(workers.c.id).where(workers.c.backend == "cpu", lives(), ~workers.c.draining).exists()

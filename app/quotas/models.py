@@ -12,9 +12,11 @@ quotas = Table(
     Column("running", Integer),
     Column("queued", Integer),
     Column("gpu_seconds_per_day", Double),
+    Column("high_per_hour", Integer),
     CheckConstraint("running >= 0", name="running"),
     CheckConstraint("queued >= 0", name="queued"),
     CheckConstraint("gpu_seconds_per_day >= 0", name="gpu_seconds_per_day"),
+    CheckConstraint("high_per_hour >= 0", name="high_per_hour"),
 )
 
 # Written by the dispatcher, read by the api, which so can say why a job waits without working it out for each poll.

@@ -17,16 +17,23 @@ class QuotaName(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Jobs that run at once, jobs in the queue, GPU-seconds a day (UTC). None: no limit, or not set for this user."""
+    """Jobs that run at once, jobs in the queue, GPU-seconds a day (UTC), jobs of an hour that wait as high. None: no
+    limit, or not set for this user."""
 
     running: int | None = None
     queued: int | None = None
     gpu_seconds_per_day: float | None = None
+    high_per_hour: int | None = None
 
     @classmethod
     def of(cls, settings: Settings) -> "Limits":
         """What holds for users for whom nothing else was set."""
-        return cls(settings.max_running_per_user, settings.max_queued_per_user, settings.gpu_seconds_per_day)
+        return cls(
+            settings.max_running_per_user,
+            settings.max_queued_per_user,
+            settings.gpu_seconds_per_day,
+            settings.max_high_per_hour,
+        )
 
     def over(self, defaults: "Limits") -> "Limits":
         """These, and where they say nothing the defaults."""
@@ -34,6 +41,7 @@ class Limits:
             defaults.running if self.running is None else self.running,
             defaults.queued if self.queued is None else self.queued,
             defaults.gpu_seconds_per_day if self.gpu_seconds_per_day is None else self.gpu_seconds_per_day,
+            defaults.high_per_hour if self.high_per_hour is None else self.high_per_hour,
         )
 
 

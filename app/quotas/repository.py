@@ -1,12 +1,14 @@
 """SQL of quotas: what is set, and what of it is used."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, and_, bindparam, func, or_, select, union_all
+from sqlalchemy import Connection, Row, Select, and_, bindparam, func, select, union_all
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from warpfold.app.auth.models import users
+from warpfold.app.jobs import models
 from warpfold.app.jobs.models import is_, jobs, waits, workers
 from warpfold.app.jobs.states import Status
 from warpfold.app.quotas.models import quotas
@@ -33,17 +35,12 @@ gpu_seconds = (
 """GPU-seconds since midnight by owner: of the latest attempt of each job that ran on a GPU. What an attempt used whose
 worker was lost is not charged."""
 
-in_hand = (
-    select(jobs.c.owner_id, func.count().label("count"))
-    # A preset has no slot: its children count.
-    .where(
-        or_(is_(Status.RUNNING), and_(is_(Status.QUEUED), jobs.c.dispatched_at.is_not(None))), jobs.c.slot.is_not(None)
-    )
-    .group_by(jobs.c.owner_id)
-).subquery("in_hand")
+# First these few, and then their owners: an index in the order of the owners has the whole history.
+_in_hand = select(jobs.c.owner_id).where(models.in_hand()).offset(0).subquery("jobs_in_hand")
+in_hand = (select(_in_hand.c.owner_id, func.count().label("count")).group_by(_in_hand.c.owner_id)).subquery("in_hand")
 """Jobs by owner that run or were handed to a slot, and so may run at any moment."""
 
-_OWN = (quotas.c.running, quotas.c.queued, quotas.c.gpu_seconds_per_day)
+_OWN = (quotas.c.running, quotas.c.queued, quotas.c.gpu_seconds_per_day, quotas.c.high_per_hour)
 _LIMITS = select(*_OWN).where(quotas.c.user_id == bindparam("user_id"))
 _queued = (select(jobs.c.owner_id, func.count().label("count")).where(waits()).group_by(jobs.c.owner_id)).subquery(
     "queued_by_owner"
@@ -86,7 +83,7 @@ def put_limits(connection: Connection, user: str, own: Limits) -> bool:
     user_id = connection.execute(select(users.c.id).where(users.c.name == user)).scalar_one_or_none()
     if user_id is None:
         return False
-    values = {"running": own.running, "queued": own.queued, "gpu_seconds_per_day": own.gpu_seconds_per_day}
+    values = asdict(own)
     connection.execute(
         upsert(quotas).values(user_id=user_id, **values).on_conflict_do_update(index_elements=["user_id"], set_=values)
     )
@@ -94,6 +91,6 @@ def put_limits(connection: Connection, user: str, own: Limits) -> bool:
 
 
 def _quota(row: Row[*tuple[Any, ...]], defaults: Limits) -> UserQuota:
-    own = Limits(row.running, row.queued, row.gpu_seconds_per_day)
+    own = Limits(row.running, row.queued, row.gpu_seconds_per_day, row.high_per_hour)
     usage = Usage(row.running_now, row.queued_now, float(row.gpu_seconds_now))
     return UserQuota(row.name, own.over(defaults), own, usage)

@@ -1,11 +1,9 @@
 import contextlib
-import os
 import socket
 import threading
 import time
 from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from uuid import UUID
 
 import psycopg
@@ -16,7 +14,6 @@ from sqlalchemy import Connection, text, update
 from tests.clock import HandClock
 from tests.worker.ledger import Ledger
 from warpfold.app.config import Settings
-from warpfold.app.datasets.store import Store
 from warpfold.app.db import BlockingDatabase, conninfo
 from warpfold.app.jobs import leases, outbox
 from warpfold.app.jobs.leases import Lease
@@ -407,18 +404,6 @@ def test_a_worker_that_only_restarts_fails_no_job(ledger: Ledger, dispatcher: Di
     assert ledger.job(job_id).status is Status.QUEUED
 
 
-def test_old_jobs_are_removed_and_young_ones_stay(
-    ledger: Ledger, dispatcher: Dispatcher, database: BlockingDatabase
-) -> None:
-    old, young = ledger.submit(), ledger.submit()
-    ledger.cancel(old)
-    ledger.cancel(young)
-    ledger.set(old, finished_at=text("now() - interval '91 days'"))
-    dispatcher.look_around()
-    assert ledger.history(old) == []
-    assert ledger.history(young) == ["submitted", "cancelled"]
-
-
 @pytest.fixture
 def leader(settings: Settings) -> Iterator[Leadership]:
     with Leadership(settings.database_url, "first dispatcher", 10.0) as session:
@@ -528,22 +513,3 @@ def _keep_waiting(leader: Leadership, stop: Stop) -> None:
     """A minute of looks: the server's farewell and the end of the connection may arrive one after the other."""
     for _ in range(600):
         leader.wait(0.1, stop)
-
-
-def test_datasets_that_nobody_holds_are_removed(dispatcher: Dispatcher, settings: Settings) -> None:
-    store = Store(settings.datasets_dir())
-    with store.incoming(1) as file:
-        store.place(Path(file.name), "ab" * 32)
-    long_ago = time.time() - 7200
-    os.utime(store.path("ab" * 32), (long_ago, long_ago))
-    dispatcher.look_around()
-    assert not store.path("ab" * 32).exists()
-
-
-def test_a_folder_of_datasets_that_fails_stops_nothing(dispatcher: Dispatcher, settings: Settings) -> None:
-    folder = settings.datasets_dir() / "ab" / f"{'ab' * 32}.npy"
-    folder.mkdir(parents=True)  # where a file should be: it cannot be removed
-    long_ago = time.time() - 7200
-    os.utime(folder, (long_ago, long_ago))
-    dispatcher.look_around()
-    assert folder.exists()

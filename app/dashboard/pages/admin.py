@@ -77,6 +77,7 @@ async def put_user(
     running: Text = "",
     queued: Text = "",
     gpu_seconds_per_day: Text = "",
+    high_per_hour: Text = "",
 ) -> Response:
     """Give a user a role and limits; an empty limit follows the service's settings."""
     try:
@@ -86,6 +87,7 @@ async def put_user(
                 "running": _number(running),
                 "queued": _number(queued),
                 "gpu_seconds_per_day": _number(gpu_seconds_per_day),
+                "high_per_hour": _number(high_per_hour),
             }
         )
         await service.put_user(context, visitor, user, TypeAdapter(Role).validate_python(role))

@@ -83,11 +83,21 @@ def test_what_cannot_be_is_422_and_named(root: httpx.Client, path: str, body: di
 def test_quotas_are_set_for_a_user_and_otherwise_follow_the_settings(own_api: Api, root: httpx.Client) -> None:
     own_api.submit("ann")
     before = root.get("/v1/quotas/ann").json()
-    assert before["own"] == {"running": None, "queued": None, "gpu_seconds_per_day": None}
-    assert before["limits"] == {"running": None, "queued": 1000, "gpu_seconds_per_day": None}
+    assert before["own"] == {"running": None, "queued": None, "gpu_seconds_per_day": None, "high_per_hour": None}
+    assert before["limits"] == {
+        "running": None,
+        "queued": 1000,
+        "gpu_seconds_per_day": None,
+        "high_per_hour": 5,
+    }
     assert before["used"] == {"running": 0, "queued": 1, "gpu_seconds_today": 0.0}
     set_ = root.put("/v1/quotas/ann", json={"running": 2, "gpu_seconds_per_day": 3600})
-    assert set_.json()["limits"] == {"running": 2, "queued": 1000, "gpu_seconds_per_day": 3600}
+    assert set_.json()["limits"] == {
+        "running": 2,
+        "queued": 1000,
+        "gpu_seconds_per_day": 3600,
+        "high_per_hour": 5,
+    }
     assert root.put("/v1/quotas/ann", json={}).json()["limits"] == before["limits"]
     assert root.put("/v1/quotas/nobody", json={}).status_code == 404
     assert root.get("/v1/quotas/nobody").status_code == 404

@@ -40,13 +40,13 @@ def test_a_token_that_cannot_be_made_is_told_and_what_was_typed_stays(root: Wind
 
 
 def test_limits_are_set_and_taken_back(root: Window, api: Api) -> None:
-    given = {"role": "user", "running": "2", "queued": "", "gpu_seconds_per_day": "3600"}
+    given = {"role": "user", "running": "2", "queued": "", "gpu_seconds_per_day": "3600", "high_per_hour": "7"}
     assert root.post("/admin/users/bob", data=given).status_code == 303
     quota = api.client("root").get("/v1/quotas/bob").json()
-    assert quota["own"] == {"running": 2, "queued": None, "gpu_seconds_per_day": 3600.0}
+    assert quota["own"] == {"running": 2, "queued": None, "gpu_seconds_per_day": 3600.0, "high_per_hour": 7}
     assert root.post("/admin/users/bob", data={"role": "user"}).status_code == 303
     quota = api.client("root").get("/v1/quotas/bob").json()
-    assert quota["own"] == {"running": None, "queued": None, "gpu_seconds_per_day": None}
+    assert quota["own"] == {"running": None, "queued": None, "gpu_seconds_per_day": None, "high_per_hour": None}
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ import httpx
 import pytest
 
 from tests.app.api import Api
-from warpfold.app.jobs import families, outbox
+from warpfold.app.jobs import families, leases, turns
+from warpfold.app.jobs.leases import WorkerInfo
 
 BOTH = {
     "kind": "benchmark",
@@ -38,11 +39,10 @@ def test_each_device_gets_the_strategies_that_it_knows(http: httpx.Client) -> No
 def test_each_goes_to_its_own_slot_and_the_whole_to_none(api: Api, http: httpx.Client) -> None:
     job = submitted(http)
     for device, child in zip(("cuda", "cpu"), job["children"], strict=True):
-        slot = outbox.Slot(f"here:{device}", device, 8, 8)
-        handed = api.database.run(outbox.hand_over_next, slot)
-        assert handed is not None
-        assert str(handed.job_id) == child["id"]
-        assert api.database.run(outbox.hand_over_next, slot) is None
+        slot = WorkerInfo(f"here:{device}", device, device, "here", 1, "0", None)
+        api.database.run(leases.report, slot, "idle", None, 60.0)
+        [handed], _ = api.database.run(turns.hand_over_some, 8)
+        assert (str(handed.job_id), handed.worker) == (child["id"], slot.id)
 
 
 def test_it_is_cancelled_as_a_whole(http: httpx.Client) -> None:

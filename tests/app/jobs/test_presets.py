@@ -7,8 +7,8 @@ from uuid import UUID
 import httpx
 import pytest
 
-from tests.app.api import RESULT, THREE_VALUES, Api
-from warpfold.app.jobs import families, leases, outbox
+from tests.app.api import RESULT, THREE_VALUES, WORKER, Api
+from warpfold.app.jobs import families, leases, outbox, retention, turns
 from warpfold.app.jobs.states import Reason
 from warpfold.app.jobs.views import JobView
 
@@ -70,9 +70,9 @@ def test_lists_name_given_jobs_and_the_preset_itself_shows_them(http: httpx.Clie
 
 def test_no_slot_ever_gets_the_preset_itself(api: Api, http: httpx.Client) -> None:
     job = submit(http)
-    slot = outbox.Slot("gpu1:cpu", "cpu", 8, 8)
-    handed = [api.database.run(outbox.hand_over_next, slot) for _ in range(3)]
-    assert [str(one.job_id) for one in handed if one] == ids(job)
+    api.database.run(leases.report, WORKER, "idle", None, 60.0)
+    handed, _ = api.database.run(turns.hand_over_some, 8)
+    assert [str(one.job_id) for one in handed] == ids(job)
     assert api.database.run(leases.claim, UUID(job["id"]), 1, "gpu1:cpu", 60.0) is None
 
 
@@ -255,10 +255,10 @@ def test_a_family_is_removed_together_when_the_time_of_the_preset_is_over(api: A
     first, second = ids(job)
     api.finish(api.claim(first))
     settle(api)
-    assert api.database.run(outbox.remove_old, timedelta(0)) == 0  # a part of what still runs
+    assert api.database.run(retention.remove_old, timedelta(0)) == 0  # a part of what still runs
     api.finish(api.claim(second))
     settle(api)
-    assert api.database.run(outbox.remove_old, timedelta(0)) == 1
+    assert api.database.run(retention.remove_old, timedelta(0)) == 1
     assert http.get("/v1/jobs").json()["items"] == []
 
 

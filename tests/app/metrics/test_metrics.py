@@ -5,7 +5,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.app.api import WORKER, Api
 from warpfold.app.counters.ended import count_ended
-from warpfold.app.jobs import leases, outbox
+from warpfold.app.jobs import leases, outbox, retention
 from warpfold.app.jobs.leases import WorkerInfo
 from warpfold.app.jobs.reading import Reading
 from warpfold.app.jobs.states import Reason
@@ -119,7 +119,7 @@ def test_ended_jobs_and_their_times_are_counted_and_stay_when_the_jobs_are_remov
     http.post(f"/v1/jobs/{own_api.submit()}/cancel")
     assert own_api.database.run(count_ended, 1000) == 4
     assert own_api.database.run(count_ended, 1000) == 0
-    own_api.database.run(outbox.remove_old, timedelta(0))
+    own_api.database.run(retention.remove_old, timedelta(0))
     samples = scrape(http)
     ended = {"kind": "reduce", "reason": ""}
     assert value(samples, "warpfold_jobs_ended_total", status="succeeded", **ended) == 2

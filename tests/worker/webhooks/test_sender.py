@@ -12,7 +12,7 @@ from tests.worker.ledger import Ledger
 from tests.worker.webhooks.receivers import Behaviour, answer, closed_port, drip, hang, receiver
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import leases, outbox
+from warpfold.app.jobs import leases, retention
 from warpfold.app.jobs.leases import WorkerInfo
 from warpfold.app.jobs.states import Reason
 from warpfold.app.webhooks import repository
@@ -231,5 +231,5 @@ def test_an_attempt_is_claimed_once_and_due_again_if_its_sender_is_lost(
 def test_webhooks_go_with_their_jobs(ledger: Ledger, database: BlockingDatabase) -> None:
     job_id = hooked(ledger, "http://example.org/")
     end(ledger, job_id)
-    assert database.run(outbox.remove_old, timedelta(seconds=-60)) == 1
+    assert database.run(retention.remove_old, timedelta(seconds=-60)) == 1
     assert database.run(repository.deliveries, job_id) is None

@@ -1,0 +1,237 @@
+"""Jobs a second at any depth of the queue and any history: `python -m benchmarks.depth`.
+
+Starts Postgres and Redis in a temporary folder, as `warpfold serve` does, and drives the dispatcher's own loop and the
+workers' own statements in one process: hand-over, letter, claim, end. The jobs compute nothing, so the figures are
+those of the queue alone; `benchmarks.service` has those of whole jobs.
+"""
+
+import argparse
+import json
+import logging
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from uuid import UUID
+
+import psutil
+import psycopg
+import structlog
+from redis import Redis
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.figures import provenance
+from warpfold import migrations
+from warpfold.app.config import Settings
+from warpfold.app.db import BlockingDatabase
+from warpfold.app.jobs import leases
+from warpfold.app.jobs.leases import WorkerInfo
+from warpfold.worker.dispatcher import Dispatcher
+from warpfold.worker.embedded import EmbeddedPostgres, EmbeddedRedis
+from warpfold.worker.queue import Mail, connect, queue_of
+from warpfold.worker.stop import Stop
+
+_OWNERS = 100
+_SLOT = WorkerInfo("bench:cpu", "cpu", "cpu", "bench", 1, "0", None)
+_LEASE_S = 600.0
+_ROUNDS = 5
+_GOAL = 0.9
+
+_COUNT = "select count(*) filter (where finished_at is not null), count(*) filter (where status = 'queued') from jobs"
+_LESS = "delete from jobs where id in (select id from jobs where status = 'queued' order by seq desc limit %s)"
+_USERS = "insert into users (name, role) select 'user' || i, 'user' from generate_series(1, %s) i"
+_WAITING = """
+    insert into jobs (id, owner_id, kind, priority, needs, timeout_s, spec)
+    select gen_random_uuid(), (select min(id) from users) + i %% %s, 'reduce', 1, 'any', 60, '{}'::json
+    from generate_series(1, %s) i
+"""
+_FINISHED = """
+    insert into jobs (id, owner_id, kind, priority, needs, timeout_s, spec, status, slot, worker, created_at,
+                      dispatched_at, started_at, finished_at, result, version)
+    select gen_random_uuid(), (select min(id) from users) + i %% %s, 'reduce', 1, 'any', 60, '{}'::json, 'succeeded',
+           'bench:cpu', 'bench:cpu', now() - i * interval '1 second', now() - i * interval '1 second',
+           now() - i * interval '1 second', now() - i * interval '1 second' + interval '10 ms', '{}'::json, 3
+    from generate_series(1, %s) i
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What was measured at one depth and one history. `jobs_per_second` is the median of `rounds`, `busy_ms` the CPU
+    time that Postgres took for a job, over all rounds."""
+
+    depth: int
+    history: int
+    jobs: int
+    jobs_per_second: float
+    rounds: tuple[float, ...]
+    busy_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A database of its own, and the dispatcher and the slot that drain it."""
+
+    url: str
+    postgres: psutil.Process
+    dispatcher: Dispatcher
+    database: BlockingDatabase
+    redis: Redis
+    settings: Settings
+
+    def fill(self, depth: int, history: int) -> None:
+        """Bring the table to `history` finished and `depth` waiting rows."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            found = connection.execute(_COUNT).fetchone()
+            assert found is not None
+            finished, waiting = found
+            connection.execute(_FINISHED, (_OWNERS, max(0, history - finished)))
+            if waiting > depth:
+                connection.execute(_LESS, (waiting - depth,))
+            connection.execute(_WAITING, (_OWNERS, max(0, depth - waiting)))
+
+    def settle_down(self) -> None:
+        """Fresh statistics, and nothing left to write: what a service has that was filled slowly."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute("vacuum analyze jobs")
+            connection.execute("checkpoint")
+
+    def measure(self, depth: int, history: int, jobs: int, budget_s: float) -> Cell:
+        """Drain `jobs` a round, at most half of the queue, or as many as `budget_s` seconds allow; the queue is filled
+        up again in between."""
+        self.fill(depth, history)
+        self.settle_down()
+        rounds, done, busy_s = [], 0, 0.0
+        for _ in range(_ROUNDS):
+            self.drain(6, budget_s)  # so that connections are open and statements are prepared
+            self.fill(depth, history)
+            before = _cpu_s(self.postgres)
+            started = time.perf_counter()
+            ended = self.drain(min(jobs, depth // 2), budget_s / _ROUNDS)
+            rounds.append(ended / (time.perf_counter() - started))
+            busy_s += _cpu_s(self.postgres) - before
+            done += ended
+        return Cell(depth, history, done, statistics.median(rounds), tuple(rounds), busy_s / done * 1e3)
+
+    def drain(self, jobs: int, budget_s: float) -> int:
+        """Hand over, claim and end up to `jobs` jobs as the processes do, one hand-over an end; how many ended."""
+        queue = queue_of(_SLOT.id, self.redis)
+        give_up = time.perf_counter() + budget_s
+        next_round = next_report = 0.0
+        for ended in range(jobs):
+            now = time.perf_counter()
+            if now > give_up:
+                return ended
+            if now >= next_report:
+                self.database.step(leases.report, _SLOT, "idle", None, _LEASE_S)
+                next_report = now + 5.0
+            if now >= next_round:
+                self.dispatcher.look_around()
+                next_round = now + self.settings.dispatch_interval_s
+            self.dispatcher.deliver()
+            self.dispatcher.settle()
+            letter = self.redis.lpop(queue.key)
+            assert isinstance(letter, bytes), "nothing was handed over"
+            name = letter.decode()
+            job_id, _, attempt = name.rpartition("-")
+            lease = self.database.step(leases.claim, UUID(job_id), int(attempt), _SLOT.id, _LEASE_S)
+            assert lease is not None, f"{name} could not be claimed"
+            assert self.database.run(leases.succeed, lease, {}, ())
+            self.redis.delete(f"rq:job:{name}")
+        return jobs
+
+
+def _cpu_s(postmaster: psutil.Process) -> float:
+    """CPU seconds of the server's processes that live."""
+    total = 0.0
+    for one in postmaster.children(recursive=True):
+        try:
+            times = one.cpu_times()
+        except psutil.NoSuchProcess:
+            continue
+        total += times.user + times.system
+    return total
+
+
+@contextmanager
+def bench() -> Iterator[Bench]:
+    """Servers, tables, users and a slot, in a temporary folder."""
+    with tempfile.TemporaryDirectory(prefix="warpfold-depth-", dir="/tmp") as name:
+        root = Path(name)
+        root.chmod(0o711)
+        postgres, redis_server = EmbeddedPostgres(root / "postgres"), EmbeddedRedis(root / "redis")
+        postgres.start()
+        redis_server.start()
+        try:
+            migrations.upgrade(postgres.url)
+            with psycopg.connect(postgres.url, autocommit=True) as connection:
+                connection.execute(_USERS, (_OWNERS,))
+            settings = Settings(database_url=postgres.url, redis_url=redis_server.url, data_dir=root / "warpfold")
+            database = BlockingDatabase(postgres.url, application="warpfold-dispatcher", durable=False)
+            redis = connect(redis_server.url, answer_within_s=5.0)
+            stop = Stop()
+            dispatcher = Dispatcher(settings, database, Mail(redis), stop)
+            assert postgres.pid is not None
+            yield Bench(postgres.url, psutil.Process(postgres.pid), dispatcher, database, redis, settings)
+            database.close()
+            redis.close()
+            stop.close()
+        finally:
+            redis_server.stop()
+            postgres.stop()
+
+
+def table(cells: Sequence[Cell]) -> Table:
+    """Jobs a second, a row for each history and a column for each depth."""
+    depths = list(dict.fromkeys(cell.depth for cell in cells))
+    histories = list(dict.fromkeys(cell.history for cell in cells))
+    shown = Table(title="Jobs a second (CPU time of Postgres for a job)")
+    shown.add_column("finished rows", justify="right")
+    for depth in depths:
+        shown.add_column(f"{depth:,} waiting", justify="right")
+    found = {(cell.depth, cell.history): cell for cell in cells}
+    for history in histories:
+        row = [found.get((depth, history)) for depth in depths]
+        shown.add_row(
+            f"{history:,}",
+            *("–" if one is None else f"{one.jobs_per_second:.1f} ({one.busy_ms:.1f} ms)" for one in row),
+        )
+    return shown
+
+
+def main() -> int:
+    """Measure and print; 0 if the deepest cell reaches 0.9 of the shallowest."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--depths", type=int, nargs="+", default=[10**2, 10**3, 10**4, 10**5], metavar="N")
+    parser.add_argument("--histories", type=int, nargs="+", default=[10**3, 10**4, 10**5, 10**6], metavar="N")
+    parser.add_argument("--jobs", type=int, default=300, help="most jobs to drain in each of five rounds of a cell")
+    parser.add_argument("--budget", type=float, default=30.0, metavar="S", help="most seconds of a cell")
+    parser.add_argument("--out", type=Path, help="write the cells with their provenance as JSON")
+    arguments = parser.parse_args()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    cells = []
+    with bench() as service:
+        for history in sorted(arguments.histories):
+            for depth in sorted(arguments.depths):
+                cell = service.measure(depth, history, arguments.jobs, arguments.budget)
+                print(f"{cell.depth:,} waiting, {cell.history:,} finished: {cell.jobs_per_second:.1f}/s", flush=True)
+                cells.append(cell)
+    facts = provenance()
+    shown = table(cells)
+    ratio = cells[-1].jobs_per_second / cells[0].jobs_per_second
+    shown.caption = ", ".join(f"{key} {value}" for key, value in facts.items())
+    Console().print(shown)
+    print(f"deepest over shallowest: {ratio:.2f} (goal: at least {_GOAL})")
+    if arguments.out is not None:
+        written = {"provenance": facts, "ratio": ratio, "cells": [asdict(cell) for cell in cells]}
+        arguments.out.write_text(json.dumps(written, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return 0 if ratio >= _GOAL else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

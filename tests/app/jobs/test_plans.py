@@ -1,0 +1,170 @@
+"""What a statement of the queue reads depends neither on how many jobs wait nor on how many have ended.
+
+Each statement is planned as the processes have it planned: once a connection, for any values. At 10⁵ waiting and 10⁶
+finished jobs it must read few rows by a plan that was made without statistics, and by one that was made with them; with
+fewer jobs also by a plan that was made while the tables were empty.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import psycopg
+import pytest
+from sqlalchemy import Connection, text
+
+from tests.app.jobs.explained import Explained
+from tests.servers import fresh_database
+from warpfold.app.counters.ended import count_ended
+from warpfold.app.db import BlockingDatabase
+from warpfold.app.jobs import draining, families, leases, outbox, ranks, repository, turns
+from warpfold.app.jobs.leases import Lease, WorkerInfo
+from warpfold.app.jobs.outbox import Running
+from warpfold.app.jobs.repository import NewJob
+from warpfold.app.jobs.states import Reason
+from warpfold.app.quotas import holds
+from warpfold.app.quotas.quota import Limits
+from warpfold.worker.embedded import EmbeddedPostgres
+
+WAITING, FINISHED, OWNERS = 100_000, 1_000_000, 100
+MOST_ROWS = 2_000
+"""What a statement may read: a hundred users' worth, and sixteen places."""
+
+_CPU = WorkerInfo("here:cpu", "cpu", "cpu", "here", 1, "0", None)
+_GPU = WorkerInfo("here:cuda:0", "cuda:0", "cuda", "here", 2, "0", None)
+_FINISHED = """
+    insert into jobs (id, owner_id, kind, priority, needs, timeout_s, spec, status, slot, worker, dispatched_at,
+                      created_at, started_at, finished_at, result)
+    select lpad(to_hex(i), 32, '0')::uuid, 1 + i %% %s, 'reduce', 1, 'any', 60, '{}', 'succeeded', 'here:cpu',
+           'here:cpu', now(), now() - interval '1 hour', now() - interval '59 minutes',
+           now() - i * interval '1 ms', '{}'
+    from generate_series(1, %s) i
+"""
+_WAITING = """
+    insert into jobs (id, owner_id, kind, priority, needs, timeout_s, spec, rank)
+    select gen_random_uuid(), 1 + i %% %s, 'reduce', i %% 3, (array['any', 'cpu', 'cuda'])[1 + i / 3 %% 3], 60, '{}',
+           i %% 3
+    from generate_series(1, %s) i
+"""
+_USERS = "insert into users (name, role) select 'user' || i, 'user' from generate_series(1, %s) i"
+# Indexes that are made after the rows cost a fifth of those that are kept up row by row.
+_WITHOUT_INDEXES = """
+    create table definitions as
+        select indexname, indexdef from pg_indexes where tablename = 'jobs' and indexname like 'ix%';
+    do $$ declare one record; begin
+        for one in select indexname from definitions loop execute 'drop index ' || one.indexname; end loop;
+    end $$
+"""
+_WITH_INDEXES = """
+    do $$ declare one record; begin
+        for one in select indexdef from definitions loop execute one.indexdef; end loop;
+    end $$;
+    drop table definitions
+"""
+
+
+Works = Mapping[str, Callable[[Connection], object]]
+
+
+def _works(lease: Lease) -> Works:
+    """Units of work of dispatcher, workers and api, by name."""
+    running = Running(lease.job_id, lease.token, datetime.now(UTC))
+    return {
+        "hand over": lambda connection: turns.hand_over_some(connection, 2),
+        "live slots": lambda connection: turns.live_slots(connection, 2),
+        "messages that were lost": outbox.handed_over,
+        "jobs behind others": outbox.stuck,
+        "what runs": outbox.running_attempts,
+        "leases that expired": lambda connection: outbox.take_back_silent(connection, [running], 3),
+        "jobs that nobody can take": lambda connection: outbox.fail_unservable(connection, ["gang"], 3600.0),
+        "quotas that hold": lambda connection: holds.refresh(connection, Limits(running=1)),
+        "news of presets": families.news,
+        "counting ends": lambda connection: count_ended(connection, 100),
+        "raising": lambda connection: ranks.raise_waiting(connection, 3600.0, 100),
+        "claim": lambda connection: leases.claim(connection, lease.job_id, 1, _CPU.id, 60.0),
+        "renew": lambda connection: leases.renew(connection, lease, 60.0, (1, 2, "jobs")),
+        "succeed": lambda connection: leases.succeed(connection, lease, {}, ()),
+        "fail": lambda connection: leases.fail(connection, lease, Reason.INTERNAL, "a sentence"),
+        "put back": lambda connection: leases.put_back(connection, lease, "stopped"),
+        "take back from a worker": lambda connection: leases.take_back_from(connection, _CPU.id, 3),
+        "drain": lambda connection: draining.drain(connection, _CPU.id),
+        "cancel": lambda connection: repository.request_cancel(connection, lease.job_id),
+    }
+
+
+def _fill(url: str, waiting: int, finished: int) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("set session_replication_role = replica")  # no look at each row's owner
+        connection.execute(_FINISHED, (OWNERS, finished))
+        connection.execute(_WAITING, (OWNERS, waiting))
+
+
+def _lease(url: str) -> Lease:
+    """A live slot that runs a job, of the first of a hundred users."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(_USERS, (OWNERS,))
+    database = BlockingDatabase(url, application="test")
+    job_id = uuid4()
+    database.run(repository.accept, NewJob(job_id, 1, "reduce", 1, "any", 60.0, "{}", None, {}))
+    for one in (_CPU, _GPU):
+        database.run(leases.report, one, "idle", None, 3600.0)
+    lease = database.run(leases.claim, job_id, 1, _CPU.id, 3600.0)
+    database.close()
+    assert lease is not None
+    return lease
+
+
+def _too_much(explained: Explained, works: Works) -> list[str]:
+    """What reads more than it may, in words."""
+    return [
+        f"{name}: {read.rows:,} rows by {', '.join(read.nodes)} for {read.statement[:300]}"
+        for name, work in works.items()
+        for read in explained.reads(work)
+        if read.rows > MOST_ROWS
+    ]
+
+
+@pytest.fixture(scope="module")
+def full(shared_postgres: EmbeddedPostgres) -> Iterator[tuple[str, Lease]]:
+    """A million finished and a hundred thousand waiting jobs, and no statistics."""
+    with fresh_database(shared_postgres) as url:
+        lease = _lease(url)
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(_WITHOUT_INDEXES)
+        _fill(url, WAITING, FINISHED)
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(_WITH_INDEXES)
+        yield url, lease
+
+
+@pytest.mark.parametrize("statistics", ["without", "with"])
+def test_a_plan_reads_few_of_a_million_rows(full: tuple[str, Lease], statistics: str) -> None:
+    url, lease = full
+    if statistics == "with":
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("analyze")
+    with closing(Explained(url)) as explained:
+        assert _too_much(explained, _works(lease)) == []
+
+
+@pytest.mark.parametrize("before", ["", "analyze", "vacuum analyze"])
+def test_a_plan_that_was_made_while_the_tables_were_empty_reads_few_rows_later(database_url: str, before: str) -> None:
+    lease = _lease(database_url)
+    if before:
+        with psycopg.connect(database_url, autocommit=True) as connection:
+            connection.execute(before)
+    works = _works(lease)
+    with closing(Explained(database_url)) as explained:
+        assert _too_much(explained, works) == []
+        _fill(database_url, 10_000, 20_000)
+        assert _too_much(explained, works) == []
+
+
+def test_a_statement_that_reads_the_whole_queue_is_found_out(database_url: str) -> None:
+    _lease(database_url)
+    _fill(database_url, 3000, 10)
+    whole = {"all": lambda connection: connection.execute(text("select count(*) from jobs where status = 'queued'"))}
+    with closing(Explained(database_url)) as explained:
+        [said] = _too_much(explained, whole)
+    assert said.startswith("all: 3,00")

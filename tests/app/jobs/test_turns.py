@@ -1,0 +1,145 @@
+"""Who is next: between users by rank, jobs in hand and turn, among a user's own jobs by rank and age."""
+
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from uuid import UUID
+
+import pytest
+from sqlalchemy import Connection, select
+
+from tests.worker.ledger import Ledger
+from warpfold.app.config import Settings
+from warpfold.app.db import BlockingDatabase
+from warpfold.app.jobs import leases
+from warpfold.app.jobs.models import jobs
+from warpfold.app.quotas import repository as quotas
+from warpfold.app.quotas.quota import Limits
+from warpfold.worker.dispatcher import choose
+
+USERS = tuple(f"user{number}" for number in range(10))
+
+
+@pytest.fixture
+def database(settings: Settings) -> Iterator[BlockingDatabase]:
+    database = BlockingDatabase(settings.database_url, application="test", pool_size=4)
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def ledger(database: BlockingDatabase) -> Ledger:
+    ledger = Ledger(database)
+    for user in USERS:
+        ledger.owner(user)
+    return ledger
+
+
+def serve(ledger: Ledger, worker: str, number: int, prefetch: int = 2) -> list[str]:
+    """Hand over and run `number` jobs, one after the other as a slot does; whose they were, in that order."""
+    names = {owner_id: name for name, owner_id in ledger._owners.items()}
+    waiting: list[UUID] = []
+    served: list[str] = []
+    while len(served) < number:
+        waiting += [one.job_id for one in ledger.database.step(choose, prefetch)]
+        job_id = waiting.pop(0)
+        lease = ledger.database.run(leases.claim, job_id, 1, worker, 60.0)
+        assert lease is not None
+        assert ledger.database.run(leases.succeed, lease, {}, ())
+        served.append(names[ledger.job(job_id).owner_id])
+    return served
+
+
+def test_one_slot_serves_ten_users_in_turn_however_many_jobs_the_first_has(ledger: Ledger) -> None:
+    cpu = ledger.worker("cpu")
+    for _ in range(30):
+        ledger.submit(owner=USERS[0])
+    for user in USERS[1:]:
+        for _ in range(3):
+            ledger.submit(owner=user)
+    served = serve(ledger, cpu, 30)
+    assert Counter(served) == dict.fromkeys(USERS, 3)
+    assert set(served[:11]) == set(USERS), "all had a turn before anybody had a third"
+
+
+@pytest.mark.parametrize("priority", ["low", "normal", "high"])
+def test_users_take_turns_at_every_priority(ledger: Ledger, priority: str) -> None:
+    cpu = ledger.worker("cpu")
+    for _ in range(12):
+        ledger.submit(owner="user0", priority=priority)
+    for user in ("user1", "user2"):
+        for _ in range(4):
+            ledger.submit(owner=user, priority=priority)
+    assert Counter(serve(ledger, cpu, 12)) == {"user0": 4, "user1": 4, "user2": 4}
+
+
+def test_turns_outlast_the_dispatcher_that_gave_them(ledger: Ledger, settings: Settings) -> None:
+    cpu = ledger.worker("cpu")
+    for user in USERS[:3]:
+        for _ in range(2):
+            ledger.submit(owner=user)
+    first = serve(ledger, cpu, 2, prefetch=1)
+    other = BlockingDatabase(settings.database_url, application="the next")
+    ledger.database = other
+    assert [*first, *serve(ledger, cpu, 4, prefetch=1)] == [*USERS[:3], *USERS[:3]]
+    other.close()
+
+
+def test_who_has_least_in_hand_goes_before_whose_turn_it_is(ledger: Ledger) -> None:
+    busy, free = ledger.worker("cpu", host="a"), ledger.worker("cpu", host="b")
+    running = ledger.submit(owner="user1")
+    assert ledger.database.run(leases.claim, running, 1, busy, 60.0) is not None
+    for user in ("user1", "user0"):
+        for _ in range(3):
+            ledger.submit(owner=user)
+    assert serve(ledger, free, 3, prefetch=1) == ["user0", "user0", "user0"]
+
+
+def test_cpus_and_gpus_each_go_round_on_their_own(ledger: Ledger) -> None:
+    ledger.worker("cpu")
+    ledger.worker("cuda:0")
+    for user in USERS[:4]:
+        for needs in ("cpu", "cuda"):
+            ledger.submit(owner=user, needs=needs)
+    handed = ledger.database.step(choose, 4)
+    assert Counter(one.worker for one in handed) == {"here:cpu": 4, "here:cuda:0": 4}
+
+
+def test_many_users_who_may_run_nothing_hold_up_nobody(ledger: Ledger) -> None:
+    cpu = ledger.worker("cpu")
+    for user in USERS[:9]:
+        ledger.database.run(quotas.put_limits, user, Limits(running=0))
+        ledger.submit(owner=user)
+    mine = ledger.submit(owner=USERS[9])
+    assert [(one.job_id, one.worker) for one in ledger.database.step(choose, 1)] == [(mine, cpu)]
+
+
+def test_where_nobody_may_run_anything_only_those_who_may_do(ledger: Ledger) -> None:
+    ledger.worker("cpu")
+    ledger.database.run(quotas.put_limits, USERS[9], Limits(running=2))
+    for user in USERS:
+        for _ in range(3):
+            ledger.submit(owner=user)
+    owner = ledger.owner(USERS[9])
+    handed = ledger.database.step(choose, 30, 0)
+    assert [ledger.job(one.job_id).owner_id for one in handed] == [owner, owner]
+
+
+def test_a_job_that_somebody_holds_locked_is_passed_by(ledger: Ledger, database: BlockingDatabase) -> None:
+    ledger.worker("cpu")
+    held, free = ledger.submit(owner="user0"), ledger.submit(owner="user0")
+
+    def lock_and_choose(connection: Connection) -> list[UUID]:
+        connection.execute(select(jobs.c.id).where(jobs.c.id == held).with_for_update())
+        return [one.job_id for one in database.step(choose, 1)]
+
+    assert database.run(lock_and_choose) == [free]
+
+
+def test_dispatchers_at_the_same_time_hand_each_job_over_once(ledger: Ledger, database: BlockingDatabase) -> None:
+    for index in range(4):
+        ledger.worker("cpu", host=f"host{index}")
+    submitted = {ledger.submit(owner=user) for user in USERS for _ in range(4)}
+    with ThreadPoolExecutor(4) as pool:
+        handed = [one.job_id for some in pool.map(lambda _: database.step(choose, 10), range(4)) for one in some]
+    assert len(handed) == len(set(handed)) == len(submitted)

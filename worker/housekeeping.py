@@ -1,0 +1,113 @@
+"""What the passing of time asks for and nobody waits for: old rows go, ended jobs are counted, waiting raises a rank.
+
+It goes on in a thread of the dispatcher's process, with a connection of its own and in small portions, each followed by
+a pause as long as it took: however much there is to do, no hand-over waits for it.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
+from structlog.typing import FilteringBoundLogger
+
+from warpfold.app.config import Settings
+from warpfold.app.counters.ended import count_ended
+from warpfold.app.datasets.store import Store
+from warpfold.app.datasets.sweep import tidy
+from warpfold.app.db import BlockingDatabase
+from warpfold.app.jobs import ranks, retention
+from warpfold.worker.backoff import Backoff
+
+log: FilteringBoundLogger = structlog.get_logger()
+
+_SOON_S = 2.0
+_HOUR_S = 3600.0
+_COUNTED = 500  # jobs a transaction
+_RAISED = 500
+_REMOVED = 200
+
+
+@dataclass
+class _Duty:
+    """`work` does a portion and says whether there is more to do."""
+
+    every_s: float
+    work: Callable[[], bool]
+    next: float = 0.0
+
+
+class Housekeeping:
+    """Every dispatcher's process has one, leading or not: portions of several go side by side without harm, because
+    each row is taken by one of them."""
+
+    def __init__(self, settings: Settings, database: BlockingDatabase) -> None:
+        self._settings = settings
+        self._database = database
+        self._older_than = timedelta(days=settings.retention_days)
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
+        self._duties = (
+            _Duty(_SOON_S, self._count),
+            _Duty(_SOON_S, self._raise),
+            _Duty(_HOUR_S, self._remove_jobs),
+            _Duty(_HOUR_S, self._remove_keys),
+            _Duty(_HOUR_S, self._tidy_datasets),
+        )
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Begin no further portion, and wait for the one under way, though not for long."""
+        self._stopping.set()
+        self._thread.join(2.0)
+
+    def look(self) -> float:
+        """Do a portion of each duty that is due; returns the seconds until the next is. Raises what Postgres says."""
+        for duty in self._duties:
+            started = time.monotonic()
+            if started >= duty.next and not self._stopping.is_set():
+                more = duty.work()
+                now = time.monotonic()
+                duty.next = now + (now - started if more else duty.every_s)
+        return max(0.0, min(duty.next for duty in self._duties) - time.monotonic())
+
+    def _run(self) -> None:
+        lost = Backoff()
+        while not self._stopping.is_set():
+            try:
+                pause = self.look()
+                lost.reset()
+            except SQLAlchemyError as error:  # Postgres is away, or not migrated yet
+                if not lost.failing:
+                    log.warning("housekeeping waits for Postgres", error=str(error).strip())
+                pause = lost.next()
+            self._stopping.wait(pause)
+
+    def _count(self) -> bool:
+        return self._database.run(count_ended, _COUNTED) == _COUNTED
+
+    def _raise(self) -> bool:
+        return self._database.run(ranks.raise_waiting, self._settings.raise_priority_after_s, _RAISED) > 0
+
+    def _remove_jobs(self) -> bool:
+        count = self._database.run(retention.remove_old, self._older_than, _REMOVED)
+        if count:
+            log.info("removed old jobs", count=count)
+        return count == _REMOVED
+
+    def _remove_keys(self) -> bool:
+        return self._database.run(retention.remove_old_keys, self._older_than, _REMOVED) == _REMOVED
+
+    def _tidy_datasets(self) -> bool:
+        unused_for = timedelta(days=self._settings.dataset_retention_days)
+        try:
+            if count := tidy(self._database, Store(self._settings.datasets_dir()), unused_for):
+                log.info("removed datasets that nobody holds", count=count)
+        except OSError as error:
+            log.warning("datasets cannot be tidied", error=str(error))
+        return False
