@@ -33,6 +33,7 @@ from warpfold.app.jobs import leases
 from warpfold.app.jobs.leases import WorkerInfo
 from warpfold.worker.dispatcher import Dispatcher
 from warpfold.worker.embedded import EmbeddedPostgres, EmbeddedRedis
+from warpfold.worker.housekeeping import Housekeeping
 from warpfold.worker.queue import Mail, connect, queue_of
 from warpfold.worker.stop import Stop
 
@@ -43,7 +44,10 @@ _ROUNDS = 5
 _GOAL = 0.9
 
 _COUNT = "select count(*) filter (where finished_at is not null), count(*) filter (where status = 'queued') from jobs"
-_LESS = "delete from jobs where id in (select id from jobs where status = 'queued' order by seq desc limit %s)"
+_LESS = """
+    delete from jobs where id in (
+        select id from jobs where status = 'queued' and dispatched_at is null order by seq desc limit %s)
+"""
 _USERS = "insert into users (name, role) select 'user' || i, 'user' from generate_series(1, %s) i"
 _WAITING = """
     insert into jobs (id, owner_id, kind, priority, needs, timeout_s, spec)
@@ -176,8 +180,13 @@ def bench() -> Iterator[Bench]:
             redis = connect(redis_server.url, answer_within_s=5.0)
             stop = Stop()
             dispatcher = Dispatcher(settings, database, Mail(redis), stop)
+            kept = BlockingDatabase(postgres.url, application="warpfold-housekeeping", pool_size=1, durable=False)
+            housekeeping = Housekeeping(settings, kept)
+            housekeeping.start()
             assert postgres.pid is not None
             yield Bench(postgres.url, psutil.Process(postgres.pid), dispatcher, database, redis, settings)
+            housekeeping.stop()
+            kept.close()
             database.close()
             redis.close()
             stop.close()
