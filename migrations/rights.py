@@ -54,6 +54,7 @@ RIGHTS: Mapping[str, Rights] = MappingProxyType(
         "webhook_attempts": Rights(api=READ, dispatcher=WRITE, worker=NOTHING),
         "counters": Rights(api=WRITE, dispatcher=WRITE, worker=WRITE),
         "uncounted_jobs": Rights(api="insert", dispatcher=KEEP, worker="insert"),
+        "turns": Rights(api=NOTHING, dispatcher=WRITE, worker=NOTHING),
         "lead": Rights(api=READ, dispatcher=WRITE, worker=NOTHING),
         "alembic_version": Rights(api=READ, dispatcher=READ, worker=READ),
     }
