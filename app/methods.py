@@ -10,15 +10,19 @@ _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
 def allowed(routes: Iterable[BaseRoute], scope: Scope) -> str:
-    """The methods that the path of `scope` takes, for the header Allow; empty where there is no such path."""
-    routes = tuple(routes)
-    found = {
-        method
-        for method in _METHODS
-        if any(route.matches({**scope, "method": method})[0] is Match.FULL for route in routes)
-    }
-    if not found:
+    """The methods that the path of `scope` takes, for the header Allow; empty where there is no such path.
+
+    Where a path fits two templates (`/v1/users/me` and `/v1/users/{name}`) the first one counts, as in the OpenAPI
+    document.
+    """
+    fitting: dict[str, set[str]] = {}
+    for route in routes:
+        for method in _METHODS:
+            if route.matches({**scope, "method": method})[0] is Match.FULL:
+                fitting.setdefault(getattr(route, "path", ""), set()).add(method)
+    if not fitting:
         return ""
+    found = next(iter(fitting.values()))
     return ", ".join(sorted(found | {"OPTIONS"} | ({"HEAD"} if "GET" in found else set())))
 
 

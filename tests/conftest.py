@@ -1,5 +1,6 @@
 """Fixtures that every folder of tests may use. Servers are real and started on first use."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,11 @@ import redis
 from tests.servers import Servers, fresh_database, own_servers, postgres_server, redis_server
 from warpfold.app.config import Settings
 from warpfold.worker.embedded import EmbeddedPostgres, EmbeddedRedis
+
+
+def pytest_configure() -> None:
+    """Workers of the tests compile what they need and nothing ahead: each service would spend half a minute on it."""
+    os.environ.setdefault("WARPFOLD_COMPILE_AHEAD", "false")
 
 
 @pytest.fixture(scope="session")

@@ -23,6 +23,7 @@ from warpfold.app.notifications import Notifications
 from warpfold.app.results.measurement import Measurement
 from warpfold.app.results.reduce import ReduceResult
 from warpfold.app.server.listening import server_config
+from warpfold.worker.leadership import Leadership
 
 WORKER = WorkerInfo("gpu1:cpu", "cpu", "cpu", "gpu1", 42, "0.1.0", None)
 RESULT: Mapping[str, Any] = ReduceResult.model_json_schema()["examples"][0]
@@ -140,3 +141,11 @@ def running_api(settings: Settings) -> Iterator[Api]:
             yield api
         finally:
             api.close()
+
+
+@contextmanager
+def leading(api: Api, lasts_s: float = 60.0) -> Iterator[Leadership]:
+    """A dispatcher that leads, and renews nothing."""
+    with Leadership(api.settings.database_url, "test dispatcher", lasts_s) as session:
+        assert session.won()
+        yield session

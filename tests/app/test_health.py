@@ -1,19 +1,17 @@
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 
 import httpx
 import pytest
 from sqlalchemy import Connection, update
 
-from tests.app.api import WORKER, Api, running_api
+from tests.app.api import WORKER, Api, leading, running_api
 from tests.servers import Servers
 from warpfold.app.config import Settings
 from warpfold.app.jobs import leases
 from warpfold.app.jobs.models import workers
 from warpfold.app.lead.models import lead
-from warpfold.worker.leadership import Leadership
 
 
 @pytest.fixture
@@ -32,13 +30,6 @@ def checks(api: Api) -> dict[str, object]:
 
 def report(api: Api, state: str, lease_s: float = 60.0) -> None:
     api.database.run(leases.report, WORKER, state, None, lease_s)
-
-
-@contextmanager
-def leading(api: Api, lasts_s: float = 60.0) -> Iterator[Leadership]:
-    with Leadership(api.settings.database_url, "test dispatcher", lasts_s) as session:
-        assert session.won()
-        yield session
 
 
 def _set_back(connection: Connection, seconds: float) -> None:

@@ -12,7 +12,7 @@ from uuid import UUID
 import httpx
 import pytest
 
-from tests.app.api import WORKER, Api
+from tests.app.api import WORKER, Api, leading
 from warpfold.app.jobs import leases
 from warpfold.app.jobs.spec import job_spec
 
@@ -62,7 +62,7 @@ def a_worker_at_work(api: Api) -> Iterator[None]:
 def test_schemathesis_finds_no_server_error_and_no_answer_beside_the_document(own_api: Api, tmp_path: Path) -> None:
     api = own_api  # where it may make admins of anybody
     (tmp_path / "schemathesis.toml").write_text(_CONFIG)
-    with a_worker_at_work(api):
+    with a_worker_at_work(api), leading(api, 900.0):
         run = subprocess.run(
             [
                 *(str(Path(sys.executable).parent / "schemathesis"), "--config-file", "schemathesis.toml"),

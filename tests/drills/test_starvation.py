@@ -1,0 +1,59 @@
+"""A user who submits without end, at high priority, delays nine others by a few jobs and no more."""
+
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from tests.app.api import running_api
+from tests.drills.figures import Figures
+from tests.drills.gated_service import N, gated_service
+from tests.worker.ledger import Ledger
+from warpfold.app.auth.repository import create_token
+from warpfold.app.config import Settings
+
+LOUD = 60
+HIGH_AN_HOUR = 3
+SMALL = {"type": "generate", "distribution": "arange", "n": 7, "dtype": "float64"}
+IN_HAND = 4
+"""Jobs of the loud user that the slot may hold already when the others come: one runs, and a few wait at the slot."""
+
+
+@pytest.mark.parametrize("priority", ["high", "normal", "low"])
+def test_ten_users_are_served_in_turns_at_every_priority(
+    settings: Settings, log: Path, ledger: Ledger, figures: Figures, priority: str
+) -> None:
+    limited = settings.model_copy(update={"max_high_per_hour": HIGH_AN_HOUR})
+    with gated_service(limited, log) as (_, gates), running_api(limited) as api:
+        blocking = gates.submit(ledger, N)
+        ledger.until(blocking, "status", "running")
+        loud = [UUID(api.submit("ann", priority=priority, source=SMALL)) for _ in range(LOUD)]
+        others = [f"user {number}" for number in range(9)]
+        for name in others:
+            api.tokens[name] = api.database.run(create_token, name)
+        quiet = [UUID(api.submit(name, priority=priority, source=SMALL)) for name in others]
+        gates.open(N)
+        with figures.timed(f"nine small jobs beside {LOUD} of one user at {priority} priority"):
+            ledger.wait(quiet, 120)
+        ledger.wait(loud, 120)
+        last = max(ledger.column(job, "started_at") for job in quiet)
+        before = sum(ledger.column(job, "started_at") < last for job in loud)
+        assert before <= IN_HAND + HIGH_AN_HOUR + len(others), f"{before} of {LOUD} jobs of one user went before others"
+
+
+def test_who_asks_for_high_priority_beyond_the_budget_takes_turns_with_normal_jobs(
+    settings: Settings, log: Path, ledger: Ledger, figures: Figures
+) -> None:
+    limited = settings.model_copy(update={"max_high_per_hour": HIGH_AN_HOUR})
+    with gated_service(limited, log) as (_, gates), running_api(limited) as api:
+        blocking = gates.submit(ledger, N)
+        ledger.until(blocking, "status", "running")
+        loud = [UUID(api.submit("ann", priority="high", source=SMALL)) for _ in range(LOUD)]
+        small = UUID(api.submit("bob", priority="normal", source=SMALL))
+        gates.open(N)
+        with figures.timed(f"a small normal job behind {LOUD} high jobs of another user"):
+            ledger.wait([small], 120)
+        ledger.wait(loud, 120)
+        started = ledger.column(small, "started_at")
+        before = sum(ledger.column(job, "started_at") < started for job in loud)
+        assert before <= IN_HAND + HIGH_AN_HOUR + 1, f"{before} of {LOUD} high jobs went before a normal one"
