@@ -131,7 +131,7 @@ def _print(result: ReduceResult) -> None:
     output.say(
         f"{result.op} of {result.count:,} elements as {result.dtype}, {result.strategy}, {rounded}; {where}, "
         f"{result.timings.kernel_ms:.3f} ms"
-        + (f" after {prepare_ms:.0f} ms for a first run's kernels" if prepare_ms else "")
+        + (f" after {prepare_ms:.0f} ms for a first run's kernels" if prepare_ms >= 1 else "")
         + (f"; {result.hex}" if result.hex else "")
     )
 

@@ -23,7 +23,7 @@ from warpfold.app.results.result import JobResult
 
 
 def finished(result: JobResult | None, points: Sequence[Measurement] = (), **facts: Any) -> Finished:
-    job = {"status": Status.SUCCEEDED, "error": None, "finished_at": datetime.now(UTC), **facts}
+    job = {"status": Status.SUCCEEDED, "error": None, "reason": None, "finished_at": datetime.now(UTC), **facts}
     return Finished(cast(Job, SimpleNamespace(**job)), None, result, tuple(points), ())
 
 

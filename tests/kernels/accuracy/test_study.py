@@ -128,24 +128,30 @@ def test_known_points_are_given_as_they_are(cpu: CpuBackend) -> None:
 
 
 class Broken(CpuBackend):
-    """A device on which reductions raise."""
+    """A device on which reductions raise, once it is open."""
 
-    error: Exception = ValueError("no such bits")
+    error: Exception | None = None
 
     def reduce(self, *args: Any, **kwargs: Any) -> Any:
+        if self.error is None:
+            return super().reduce(*args, **kwargs)
         raise self.error
 
 
+def broken_by(error: Exception) -> Broken:
+    device = Broken()
+    device.error = error
+    return device
+
+
 def test_what_goes_wrong_with_one_method_stays_with_it() -> None:
-    points = list(run(Broken(), AXES, source, TWICE))
+    points = list(run(broken_by(ValueError("no such bits")), AXES, source, TWICE))
     assert [point.outcome for point in points] == [Outcome.MEASURED] * 2 + [Outcome.FAILED] * 2
     assert points[2].reason == "ValueError: no such bits"
 
 
 def test_after_an_error_of_the_gpu_its_point_is_given_and_the_error_raised() -> None:
-    broken = Broken()
-    broken.error = CudaError("an illegal address")
-    points = run(broken, AXES, source, TWICE)
+    points = run(broken_by(CudaError("an illegal address")), AXES, source, TWICE)
     seen = [next(points).outcome for _ in range(3)]
     assert seen == [Outcome.MEASURED, Outcome.MEASURED, Outcome.FAILED]
     with pytest.raises(CudaError, match="illegal address"):
