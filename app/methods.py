@@ -12,17 +12,18 @@ _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 def allowed(routes: Iterable[BaseRoute], scope: Scope) -> str:
     """The methods that the path of `scope` takes, for the header Allow; empty where there is no such path.
 
-    Where a path fits two templates (`/v1/users/me` and `/v1/users/{name}`) the first one counts, as in the OpenAPI
-    document.
+    A path that the OpenAPI document names literally (`/v1/users/me`) has the methods that stand there, not those of a
+    template that fits it, too (`/v1/users/{name}`).
     """
-    fitting: dict[str, set[str]] = {}
-    for route in routes:
-        for method in _METHODS:
-            if route.matches({**scope, "method": method})[0] is Match.FULL:
-                fitting.setdefault(getattr(route, "path", ""), set()).add(method)
-    if not fitting:
+    kept = tuple(routes)
+    named = scope["app"].openapi()["paths"].get(scope["path"], {})
+    found = {method for method in _METHODS if method.lower() in named} or {
+        method
+        for method in _METHODS
+        if any(route.matches({**scope, "method": method})[0] is Match.FULL for route in kept)
+    }
+    if not found:
         return ""
-    found = next(iter(fitting.values()))
     return ", ".join(sorted(found | {"OPTIONS"} | ({"HEAD"} if "GET" in found else set())))
 
 
