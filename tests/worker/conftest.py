@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from redis import Redis
 
+from tests.clock import HandClock
 from tests.worker.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
@@ -35,3 +36,9 @@ def stop() -> Iterator[Stop]:
     stop = Stop()
     yield stop
     stop.close()
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    """A clock that only the test moves."""
+    return HandClock()
