@@ -23,6 +23,7 @@ COPY pyproject.toml README.md LICENSE ./
 COPY src src
 COPY app app
 COPY client client
+COPY contract contract
 COPY kernels kernels
 COPY migrations migrations
 COPY worker worker
@@ -70,6 +71,7 @@ COPY pyproject.toml README.md LICENSE ./
 COPY src src
 COPY app app
 COPY client client
+COPY contract contract
 COPY kernels kernels
 COPY migrations migrations
 COPY worker worker

@@ -14,10 +14,10 @@ from starlette.responses import Response
 
 from warpfold.app.db import DATABASE_LOST
 from warpfold.app.errors import ApiError, FieldProblem, Invalid, Unavailable, problem, problem_response
-from warpfold.app.jobs.sources import TAGGED_FIELDS
-from warpfold.app.jobs.spec import KINDS
 from warpfold.app.methods import allowed
 from warpfold.app.request_ids import HEADER
+from warpfold.contract.jobs import KINDS
+from warpfold.contract.sources import TAGGED_FIELDS
 from warpfold.kernels.errors import InvalidInput
 
 _MOST_ERRORS = 20

@@ -8,10 +8,10 @@ from sqlalchemy import Connection, case, func, select, text
 
 from warpfold.app.auth.models import users
 from warpfold.app.jobs.models import NONE, is_, jobs, lives, waits, workers
-from warpfold.app.jobs.states import PRIORITIES, Status
 from warpfold.app.lead.repository import somebody_leads
 from warpfold.app.quotas.models import quota_holds
 from warpfold.app.webhooks.models import webhooks
+from warpfold.contract.states import PRIORITIES, Status
 
 
 @dataclass(frozen=True, slots=True)

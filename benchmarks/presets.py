@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from warpfold.app.presets import catalogue
 from warpfold.app.reports.__main__ import contents, write
 from warpfold.app.reports.report import Report
 from warpfold.client.api import Client
 from warpfold.client.demo.service import running_service
 from warpfold.client.errors import WaitedTooLong
+from warpfold.contract.presets import catalogue
 
 
 def run(

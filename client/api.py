@@ -8,7 +8,6 @@ from typing import Any, Literal, Self, TypeVar, Unpack
 import httpx
 from pydantic import PrivateAttr
 
-from warpfold.app.jobs.spec import JobSpec
 from warpfold.client import catalogue, datasets, jobs, reductions, results
 from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
 from warpfold.client.exchange import PAST_PROXIES, TIMEOUTS, Call, Steps
@@ -19,6 +18,7 @@ from warpfold.client.progress import bar
 from warpfold.client.reductions import Options
 from warpfold.client.results import Filter, Results
 from warpfold.client.settings import find_target
+from warpfold.contract.jobs import JobSpec
 from warpfold.kernels.exact import ExactState
 
 T = TypeVar("T")
@@ -49,7 +49,7 @@ class Client:
     # --- jobs
 
     def submit(self, spec: JobSpec | Mapping[str, Any], *, key: str | None = None) -> "LiveJob":
-        """Hand in a job: a spec of `warpfold.app.jobs.spec`, or the same as JSON values, which the service checks.
+        """Hand in a job: a spec of `warpfold.contract.jobs`, or the same as JSON values, which the service checks.
 
         With an idempotency `key` of your own, repeating the call in another process gives the first job again.
         """

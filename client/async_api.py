@@ -9,7 +9,6 @@ from typing import Any, Generic, Literal, Self, TypeVar, Unpack
 import httpx
 from pydantic import PrivateAttr
 
-from warpfold.app.jobs.spec import JobSpec
 from warpfold.client import catalogue, datasets, jobs, reductions, results
 from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
 from warpfold.client.exchange import PAST_PROXIES, TIMEOUTS, Call, Content, Steps
@@ -20,6 +19,7 @@ from warpfold.client.progress import bar
 from warpfold.client.reductions import Options
 from warpfold.client.results import Filter, Results
 from warpfold.client.settings import find_target
+from warpfold.contract.jobs import JobSpec
 from warpfold.kernels.exact import ExactState
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ class AsyncClient:
     # --- jobs
 
     async def submit(self, spec: JobSpec | Mapping[str, Any], *, key: str | None = None) -> "AsyncLiveJob":
-        """Hand in a job: a spec of `warpfold.app.jobs.spec`, or the same as JSON values, which the service checks.
+        """Hand in a job: a spec of `warpfold.contract.jobs`, or the same as JSON values, which the service checks.
 
         With an idempotency `key` of your own, repeating the call in another process gives the first job again.
         """

@@ -8,11 +8,11 @@ from typing import Any, Literal
 import httpx
 from pydantic import BaseModel
 
-from warpfold.app.jobs.spec import JobSpec
-from warpfold.app.jobs.webhook import SHOW_SECRETS
 from warpfold.client.errors import JobFailed, WaitedTooLong
 from warpfold.client.exchange import Call, Steps, one, pages
 from warpfold.client.models import Job, ReduceResult, Result
+from warpfold.contract.jobs import JobSpec
+from warpfold.contract.webhook import SHOW_SECRETS
 
 _LONG_POLL_S = 20.0
 _PAGE = 200

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Tag
 
-from warpfold.app.results.json_value import JsonValue
 from warpfold.client import html
+from warpfold.contract.json_value import JsonValue
 
 
 class Answer(BaseModel):

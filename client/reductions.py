@@ -9,14 +9,14 @@ from typing import Any, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.app.jobs.fields import BackendName, Priority
-from warpfold.app.results.json_value import hex_of
 from warpfold.client import datasets, jobs
 from warpfold.client.arrays import Part, alike, as_numpy, parts_of
 from warpfold.client.datasets import ArrayContent
 from warpfold.client.exchange import Call, Steps, one
 from warpfold.client.jobs import Follow
 from warpfold.client.models import Job, Merged, ReduceResult
+from warpfold.contract.fields import BackendName, Priority
+from warpfold.contract.json_value import hex_of
 from warpfold.kernels.dtypes import DTYPES, dtype_of
 from warpfold.kernels.exact import ORIGIN, ExactState, value_of
 from warpfold.kernels.ops import Op, op_named

@@ -14,19 +14,19 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from warpfold.app.jobs.accuracy_spec import AccuracySpec, ThreeNumbersSpec
-from warpfold.app.jobs.benchmark_spec import BenchmarkSpec
-from warpfold.app.jobs.cluster_spec import ClusterSpec
-from warpfold.app.jobs.profile_spec import ProfileSpec
-from warpfold.app.jobs.reduce_spec import ReduceSpec
-from warpfold.app.jobs.scaling_spec import ScalingSpec
-from warpfold.app.jobs.sources import GenerateSource
-from warpfold.app.jobs.task_spec import TaskSpec, task_spec
-from warpfold.app.results.json_value import check_length, hex_of
-from warpfold.app.results.measurement import Measurement
-from warpfold.app.results.provenance import DeviceView, Provenance
-from warpfold.app.results.reduce import ReduceResult
-from warpfold.app.results.timings import Timings
+from warpfold.contract.json_value import check_length, hex_of
+from warpfold.contract.kinds.accuracy import AccuracySpec, ThreeNumbersSpec
+from warpfold.contract.kinds.benchmark import BenchmarkSpec
+from warpfold.contract.kinds.cluster import ClusterSpec
+from warpfold.contract.kinds.profile import ProfileSpec
+from warpfold.contract.kinds.reduce import ReduceSpec
+from warpfold.contract.kinds.scaling import ScalingSpec
+from warpfold.contract.measurement import Measurement
+from warpfold.contract.provenance import DeviceView, Provenance
+from warpfold.contract.results.reduce import ReduceResult
+from warpfold.contract.sources import GenerateSource
+from warpfold.contract.tasks import TaskSpec, task_spec
+from warpfold.contract.timings import Timings
 from warpfold.kernels.backend import Reduction
 from warpfold.kernels.bench import Flag
 from warpfold.kernels.errors import InvalidInput

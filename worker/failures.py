@@ -3,7 +3,7 @@
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from warpfold.app.jobs.states import Reason
+from warpfold.contract.states import Reason
 from warpfold.kernels.errors import CudaError, KernelError
 from warpfold.worker.incidents import incident
 from warpfold.worker.messages import Failure, Request

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from warpfold.app.jobs.needs import GANG
+from warpfold.contract.needs import GANG
 from warpfold.worker.stop import GaveUp
 
 _LOOK_EVERY_S = 0.02

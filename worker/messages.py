@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
-from warpfold.app.jobs.states import Reason
-from warpfold.app.results.measurement import Measurement
+from warpfold.contract.measurement import Measurement
+from warpfold.contract.states import Reason
 
 
 @dataclass(frozen=True, slots=True)

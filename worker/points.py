@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from warpfold.app.jobs.states import Reason
-from warpfold.app.results.measurement import Measurement
+from warpfold.contract.measurement import Measurement
+from warpfold.contract.states import Reason
 from warpfold.worker.messages import Begun, Failure, Measured, Request
 from warpfold.worker.slot import Died, Ending, Hung
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.app.datasets.store import Store
-from warpfold.app.jobs.sources import DatasetSource, GenerateSource, PathSource, ValuesSource
-from warpfold.app.jobs.sources import Source as SourceSpec
+from warpfold.contract.sources import DatasetSource, GenerateSource, PathSource, ValuesSource
+from warpfold.contract.sources import Source as SourceSpec
 from warpfold.kernels.dtypes import dtype_named
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.npy import Head, read_head

@@ -17,9 +17,9 @@ from warpfold.app.config import Settings
 from warpfold.app.db import DATABASE_LOST, BlockingDatabase
 from warpfold.app.jobs import leases
 from warpfold.app.jobs.leases import Lease
-from warpfold.app.jobs.states import Loss, Reason
-from warpfold.app.results.measurement import Measurement
 from warpfold.app.tracing.tracing import NoTracing, Tracing
+from warpfold.contract.measurement import Measurement
+from warpfold.contract.states import Loss, Reason
 from warpfold.worker.attempt_span import AttemptSpan, attempt_span
 from warpfold.worker.gpu_lock import GpuTurn
 from warpfold.worker.incidents import incident

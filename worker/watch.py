@@ -15,9 +15,9 @@ from structlog.typing import FilteringBoundLogger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import outbox
-from warpfold.app.jobs.needs import KINDS
 from warpfold.app.jobs.outbox import HandOver, Running
-from warpfold.app.jobs.states import Loss
+from warpfold.contract.needs import KINDS
+from warpfold.contract.states import Loss
 from warpfold.worker.silence import Clock, Silence
 
 log: FilteringBoundLogger = structlog.get_logger()

@@ -22,7 +22,7 @@ from warpfold.app.auth.repository import (
 from warpfold.app.auth.tokens import MOST_DAYS, hash_of
 from warpfold.app.config import load_settings
 from warpfold.app.db import BlockingDatabase, first_line
-from warpfold.app.terminal import table
+from warpfold.contract.terminal import table
 
 cli = typer.Typer(
     help="Create, list, rotate and revoke access tokens.",

@@ -11,7 +11,7 @@ from warpfold.app.catalogue.repository import READY, Worker
 from warpfold.app.catalogue.views import Catalogue, DeviceInUse, Devices, Strategies, StrategyView, Workers, WorkerView
 from warpfold.app.context import Using
 from warpfold.app.openapi import answers
-from warpfold.app.results.provenance import DeviceView
+from warpfold.contract.provenance import DeviceView
 from warpfold.kernels.catalog import strategies
 
 router = APIRouter(prefix="/v1", tags=["catalogue"])

@@ -6,7 +6,7 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from warpfold.app.jobs.reading import Reading
-from warpfold.app.results.provenance import DeviceView
+from warpfold.contract.provenance import DeviceView
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.generate import DISTRIBUTIONS, Distribution
 from warpfold.kernels.ops import OPS, NanPolicy, Op

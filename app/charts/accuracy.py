@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from warpfold.app.charts.chart import Chart
 from warpfold.app.charts.lines import Axis, Line, Point, Words, line_chart, significant
-from warpfold.app.results.accuracy import AccuracyPoint, AccuracyResult
+from warpfold.contract.results.accuracy import AccuracyPoint, AccuracyResult
 
 
 def charts(result: AccuracyResult) -> list[Chart]:

@@ -20,7 +20,7 @@ from warpfold.app.charts.lines import (
     line_chart,
     significant,
 )
-from warpfold.app.results.measurement import Measurement
+from warpfold.contract.measurement import Measurement
 
 Group = tuple[str, str, str]
 """Op, dtype and state of the caches: what one chart is about."""

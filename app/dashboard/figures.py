@@ -7,7 +7,7 @@ from typing import Any
 
 from warpfold.app.results.facts import text_of
 from warpfold.app.results.repository import Measured
-from warpfold.app.results.result import JobResult
+from warpfold.contract.result import JobResult
 
 _MOST = 8
 _MOST_ROWS = 300

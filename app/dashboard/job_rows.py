@@ -8,9 +8,9 @@ from uuid import UUID
 
 from warpfold.app.auth.repository import Principal
 from warpfold.app.jobs.repository import Job
-from warpfold.app.jobs.states import Status
-from warpfold.app.jobs.summary import summary_of
 from warpfold.app.jobs.waiting import Waiting
+from warpfold.contract.states import Status
+from warpfold.contract.summary import summary_of
 
 
 @dataclass(frozen=True, slots=True)

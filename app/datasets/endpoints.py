@@ -12,9 +12,9 @@ from warpfold.app.datasets import repository, service
 from warpfold.app.datasets.service import Upload
 from warpfold.app.datasets.views import DatasetPage, DatasetView
 from warpfold.app.errors import Forbidden, Invalid, NoRoom, NotFound, TimedOut, TooLarge
-from warpfold.app.jobs.fields import DTypeName
 from warpfold.app.openapi import answers
 from warpfold.app.requests import declared_bytes
+from warpfold.contract.fields import DTypeName
 from warpfold.kernels.dtypes import dtype_named
 
 PREFIX = "/v1/datasets"

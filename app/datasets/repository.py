@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from warpfold.app.auth.models import users
 from warpfold.app.datasets.models import datasets
 from warpfold.app.jobs.models import is_, jobs
-from warpfold.app.jobs.states import Status
+from warpfold.contract.states import Status
 
 
 @dataclass(frozen=True, slots=True)

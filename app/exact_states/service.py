@@ -4,7 +4,7 @@ import base64
 from collections.abc import Sequence
 
 from warpfold.app.exact_states.views import Merged, MergeRequest
-from warpfold.app.results.json_value import check_length, hex_of
+from warpfold.contract.json_value import check_length, hex_of
 from warpfold.kernels.dtypes import dtype_named
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ExactState, StateError, value_of

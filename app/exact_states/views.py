@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from warpfold.app.jobs.fields import DTypeName, Listed, OpName
-from warpfold.app.results.json_value import JsonValue
+from warpfold.contract.fields import DTypeName, Listed, OpName
+from warpfold.contract.json_value import JsonValue
 
 MOST_STATES = 10_000
 

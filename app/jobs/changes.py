@@ -23,7 +23,7 @@ from sqlalchemy import (
 from warpfold.app.channels import JOB, QUEUE
 from warpfold.app.counters.models import uncounted_jobs
 from warpfold.app.jobs.models import events, jobs
-from warpfold.app.jobs.states import EventType
+from warpfold.contract.states import EventType
 
 _ENDINGS = frozenset({EventType.SUCCEEDED, EventType.FAILED, EventType.CANCELLED})
 _DURABLY = text("set local synchronous_commit to on")

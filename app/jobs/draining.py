@@ -4,7 +4,7 @@ from sqlalchemy import Connection, update
 
 from warpfold.app.jobs.changes import wake_dispatcher
 from warpfold.app.jobs.models import in_hand, jobs, still, workers
-from warpfold.app.jobs.states import Status
+from warpfold.contract.states import Status
 
 
 def drain(connection: Connection, worker: str) -> bool:

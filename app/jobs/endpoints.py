@@ -25,18 +25,18 @@ from warpfold.app.errors import (
 )
 from warpfold.app.jobs import pages, service
 from warpfold.app.jobs.etags import etag_of, matches
-from warpfold.app.jobs.fields import said_as
 from warpfold.app.jobs.pages import Filter
 from warpfold.app.jobs.repository import Job, Key, Stamp
-from warpfold.app.jobs.sources import TAGGED_FIELDS
-from warpfold.app.jobs.spec import JobSpec, Kind
 from warpfold.app.jobs.sse import ITEM_SCHEMA, KEEP_ALIVE_S, stream
-from warpfold.app.jobs.states import Status
 from warpfold.app.jobs.views import JobPage, JobView, job_json, page_json
 from warpfold.app.openapi import answers
 from warpfold.app.preferences import applied, seconds_to_wait
 from warpfold.app.requests import JsonRequest, JsonRoute
-from warpfold.app.results.result import JobResult
+from warpfold.contract.fields import said_as
+from warpfold.contract.jobs import JobSpec, Kind
+from warpfold.contract.result import JobResult
+from warpfold.contract.sources import TAGGED_FIELDS
+from warpfold.contract.states import Status
 
 _LISTING = "jobs"
 _JSON = "application/json"

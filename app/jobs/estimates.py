@@ -11,8 +11,8 @@ from uuid import UUID
 from sqlalchemy import Connection, Uuid, and_, bindparam, func, or_, select
 
 from warpfold.app.jobs.models import is_, jobs, lives, waits, workers
-from warpfold.app.jobs.states import Status
 from warpfold.app.quotas.quota import Hold
+from warpfold.contract.states import Status
 
 _LATEST = 500
 """Jobs that ended, of all kinds, that a pace is taken from."""

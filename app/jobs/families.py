@@ -30,8 +30,8 @@ from sqlalchemy import (
 from warpfold.app.channels import JOB
 from warpfold.app.jobs.changes import Change, durably, wake_dispatcher
 from warpfold.app.jobs.models import NONE, is_, jobs
-from warpfold.app.jobs.states import EventType, Reason, Status
-from warpfold.app.results.preset import ChildOutcome, PresetResult, SkippedChild
+from warpfold.contract.results.preset import ChildOutcome, PresetResult, SkippedChild
+from warpfold.contract.states import EventType, Reason, Status
 
 UNIT = "jobs"
 

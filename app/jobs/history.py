@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import Connection, bindparam, select
 
 from warpfold.app.jobs.models import events, jobs
-from warpfold.app.jobs.states import EventType, Status
+from warpfold.contract.states import EventType, Status
 
 
 @dataclass(frozen=True, slots=True)

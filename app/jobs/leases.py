@@ -30,9 +30,9 @@ from warpfold.app.jobs.models import is_, jobs, lives, still_waits, workers
 from warpfold.app.jobs.origin import UNKNOWN, Origin
 from warpfold.app.jobs.outbox import requeued_values, take_back
 from warpfold.app.jobs.reading import Reading
-from warpfold.app.jobs.states import EventType, Loss, Reason, Status
-from warpfold.app.results.measurement import Measurement
 from warpfold.app.results.models import measurements
+from warpfold.contract.measurement import Measurement
+from warpfold.contract.states import EventType, Loss, Reason, Status
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-from warpfold.app.jobs.states import PRIORITIES, Status
 from warpfold.app.schema import metadata
+from warpfold.contract.states import PRIORITIES, Status
 
 _NOW = func.now()
 

@@ -12,10 +12,10 @@ from warpfold.app.counters import repository as counters
 from warpfold.app.counters.repository import Name
 from warpfold.app.jobs.changes import change, durably
 from warpfold.app.jobs.models import OPEN, in_hand, in_lanes, is_, jobs, lives, still, workers
-from warpfold.app.jobs.needs import GANG
 from warpfold.app.jobs.origin import UNKNOWN, Origin
-from warpfold.app.jobs.states import EventType, Loss, Reason, Status
 from warpfold.app.jobs.suitable import suits
+from warpfold.contract.needs import GANG
+from warpfold.contract.states import EventType, Loss, Reason, Status
 
 _FAILED_AT_ONCE = 500
 

@@ -9,9 +9,9 @@ from sqlalchemy import ColumnElement, Connection, Text, bindparam, case, cast, f
 from warpfold.app.auth.models import users
 from warpfold.app.jobs.models import is_, jobs, waits
 from warpfold.app.jobs.repository import COLUMNS, OWNED, Job, job_of
-from warpfold.app.jobs.spec import Kind
-from warpfold.app.jobs.states import Status
 from warpfold.app.jobs.waiting import places
+from warpfold.contract.jobs import Kind
+from warpfold.contract.states import Status
 
 _SPEC = cast(func.coalesce(jobs.c.spec_brief, jobs.c.spec), Text).label("spec")
 # A study's result has up to megabytes of points: a page of fifty would be as heavy as all of them.

@@ -50,12 +50,12 @@ from warpfold.app.jobs.models import (
     still_waits,
     waits,
 )
-from warpfold.app.jobs.needs import ALL
-from warpfold.app.jobs.states import PRIORITIES, EventType, Status
 from warpfold.app.jobs.waiting import Place, Waiting, fingerprint, places, waiting_for
 from warpfold.app.quotas.holds import HOLDING, holding
 from warpfold.app.quotas.models import quotas
 from warpfold.app.quotas.quota import Hold, QuotaName
+from warpfold.contract.needs import ALL
+from warpfold.contract.states import PRIORITIES, EventType, Status
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,23 +18,23 @@ from warpfold.app.context import Context
 from warpfold.app.datasets import repository as datasets
 from warpfold.app.errors import Conflict, Forbidden, Invalid, NotFound, TooMany
 from warpfold.app.jobs import families, repository
-from warpfold.app.jobs.benchmark_spec import BenchmarkSpec
-from warpfold.app.jobs.brief import brief_of
 from warpfold.app.jobs.models import NONE
 from warpfold.app.jobs.origin import Origin
-from warpfold.app.jobs.preset_spec import PresetSpec
-from warpfold.app.jobs.reduce_spec import ReduceSpec
 from warpfold.app.jobs.repository import Job, Key, NewJob, Stamp
-from warpfold.app.jobs.sources import DatasetSource, PathSource, Source, ValuesSource
-from warpfold.app.jobs.spec import JobSpec
-from warpfold.app.jobs.states import PRIORITIES, Status
-from warpfold.app.jobs.task_spec import TaskSpec, needs
 from warpfold.app.jobs.waiting import Waiting, places, waiting_for
-from warpfold.app.jobs.webhook import Webhook
 from warpfold.app.quotas import repository as quotas
 from warpfold.app.quotas.quota import Limits, QuotaName
 from warpfold.app.webhooks import repository as webhooks
 from warpfold.app.webhooks.addresses import names_private
+from warpfold.contract.brief import brief_of
+from warpfold.contract.jobs import JobSpec
+from warpfold.contract.kinds.benchmark import BenchmarkSpec
+from warpfold.contract.kinds.preset import PresetSpec
+from warpfold.contract.kinds.reduce import ReduceSpec
+from warpfold.contract.sources import DatasetSource, PathSource, Source, ValuesSource
+from warpfold.contract.states import PRIORITIES, Status
+from warpfold.contract.tasks import TaskSpec, needs
+from warpfold.contract.webhook import Webhook
 from warpfold.kernels.errors import InvalidInput
 
 log: FilteringBoundLogger = structlog.get_logger()

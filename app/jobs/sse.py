@@ -10,9 +10,9 @@ from sse_starlette import ServerSentEvent
 from warpfold.app.context import Context
 from warpfold.app.db import DATABASE_LOST
 from warpfold.app.jobs import history
-from warpfold.app.jobs.states import EventType
 from warpfold.app.jobs.views import EventView, ProgressView, event_json, progress_json
 from warpfold.app.notifications import LOOK_AGAIN_S
+from warpfold.contract.states import EventType
 
 KEEP_ALIVE_S = 15
 

@@ -1,11 +1,11 @@
-"""Which slots can run a job, asked of words and in SQL: `app.jobs.needs` says what the words mean."""
+"""Which slots can run a job, asked of words and in SQL: `contract.needs` says what the words mean."""
 
 from collections.abc import Collection
 
 from sqlalchemy import ColumnElement, and_, case, or_, select
 
 from warpfold.app.jobs.models import jobs, lives, workers
-from warpfold.app.jobs.needs import ANY, GANG, ORDERS
+from warpfold.contract.needs import ANY, GANG, ORDERS
 
 
 def taken_by(backend: str, live: Collection[str]) -> list[str]:

@@ -14,16 +14,16 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from warpfold.app.jobs.brief import BriefPresetSpec, BriefReduceSpec
 from warpfold.app.jobs.families import Child
-from warpfold.app.jobs.fields import Priority
 from warpfold.app.jobs.history import Event, Standing
 from warpfold.app.jobs.repository import Job
-from warpfold.app.jobs.spec import JobSpec
-from warpfold.app.jobs.states import PRIORITIES, EventType, Reason, Status
 from warpfold.app.jobs.waiting import Obstacle, Waiting
 from warpfold.app.quotas.quota import Hold, QuotaName
-from warpfold.app.results.result import JobResult
+from warpfold.contract.brief import BriefPresetSpec, BriefReduceSpec
+from warpfold.contract.fields import Priority
+from warpfold.contract.jobs import JobSpec
+from warpfold.contract.result import JobResult
+from warpfold.contract.states import PRIORITIES, EventType, Reason, Status
 
 _PRIORITY_NAMES: Mapping[int, str] = MappingProxyType({rank: name for name, rank in PRIORITIES.items()})
 

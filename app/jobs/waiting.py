@@ -7,7 +7,7 @@ from enum import StrEnum
 from sqlalchemy import Connection, select
 
 from warpfold.app.jobs.models import NONE, lives, workers
-from warpfold.app.jobs.needs import ANY, ORDERS
+from warpfold.contract.needs import ANY, ORDERS
 
 
 class Obstacle(StrEnum):

@@ -9,7 +9,7 @@ from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 from warpfold.app.counters.buckets import BOUNDS_S
 from warpfold.app.counters.dropped import ROLES
 from warpfold.app.counters.repository import Count, Name
-from warpfold.app.jobs.states import Loss
+from warpfold.contract.states import Loss
 
 
 def ended_families(counts: Sequence[Count]) -> Iterator[Metric]:

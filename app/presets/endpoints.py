@@ -5,8 +5,8 @@ from fastapi import APIRouter
 from warpfold.app.auth.bearer import User
 from warpfold.app.errors import Invalid, NotFound
 from warpfold.app.openapi import answers
-from warpfold.app.presets import catalogue
 from warpfold.app.presets.views import PresetLine, PresetList, PresetView
+from warpfold.contract.presets import catalogue
 
 router = APIRouter(prefix="/v1/presets", tags=["catalogue"])
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from warpfold.app.presets.preset import Document, Preset, PresetChild
-from warpfold.app.presets.published import excerpt, source_of
+from warpfold.contract.presets.preset import Document, Preset, PresetChild
+from warpfold.contract.presets.published import excerpt, source_of
 
 
 class PresetView(BaseModel):

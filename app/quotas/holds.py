@@ -24,10 +24,10 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from warpfold.app.auth.models import users
 from warpfold.app.jobs.models import jobs, lives, waits, workers
-from warpfold.app.jobs.needs import ALL
 from warpfold.app.quotas.models import quota_holds, quotas
 from warpfold.app.quotas.quota import Limits, QuotaName
 from warpfold.app.quotas.repository import MIDNIGHT, gpu_seconds, in_hand
+from warpfold.contract.needs import ALL
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from warpfold.app.auth.models import users
 from warpfold.app.jobs import models
 from warpfold.app.jobs.models import is_, jobs, waits, workers
-from warpfold.app.jobs.states import Status
 from warpfold.app.quotas.models import quotas
 from warpfold.app.quotas.quota import Limits, Usage, UserQuota
+from warpfold.contract.states import Status
 
 MIDNIGHT = func.date_trunc("day", func.now())
 """When the day began: our sessions are in UTC."""

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warpfold.app.jobs.reduce_spec import ReduceSpec
-from warpfold.app.jobs.sources import DatasetSource, PathSource, Source, ValuesSource, count_of_source
+from warpfold.contract.kinds.reduce import ReduceSpec
+from warpfold.contract.sources import DatasetSource, PathSource, Source, ValuesSource, count_of_source
 from warpfold.kernels import reference
 from warpfold.kernels.dtypes import DType, dtype_named
 from warpfold.kernels.ops import NanPolicy, Value, op_named

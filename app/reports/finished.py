@@ -8,12 +8,12 @@ from sqlalchemy import Connection
 
 from warpfold.app.jobs import repository as jobs
 from warpfold.app.jobs.repository import Job
-from warpfold.app.jobs.spec import JobSpec, job_spec
 from warpfold.app.results import repository as results
-from warpfold.app.results.measurement import Measurement
-from warpfold.app.results.preset import PresetResult
-from warpfold.app.results.provenance import DeviceView, Provenance
-from warpfold.app.results.result import JobResult, result_of
+from warpfold.contract.jobs import JobSpec, job_spec
+from warpfold.contract.measurement import Measurement
+from warpfold.contract.provenance import DeviceView, Provenance
+from warpfold.contract.result import JobResult, result_of
+from warpfold.contract.results.preset import PresetResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,19 +3,19 @@
 import math
 
 from warpfold.app.charts.of_result import charts_of
-from warpfold.app.jobs.preset_spec import PresetSpec
-from warpfold.app.jobs.reduce_spec import ReduceSpec
-from warpfold.app.jobs.sources import DatasetSource, PathSource, Source, ValuesSource
-from warpfold.app.jobs.spec import JobSpec
-from warpfold.app.jobs.summary import summary_of
 from warpfold.app.reports.expected import Expected, expected_of
 from warpfold.app.reports.finished import Finished
 from warpfold.app.reports.kinds.tables import tables_of
 from warpfold.app.reports.part import parts_of
 from warpfold.app.reports.parts import ChartView
 from warpfold.app.reports.report import Comparison, Report
-from warpfold.app.results.json_value import hex_of
-from warpfold.app.results.reduce import ReduceResult
+from warpfold.contract.jobs import JobSpec
+from warpfold.contract.json_value import hex_of
+from warpfold.contract.kinds.preset import PresetSpec
+from warpfold.contract.kinds.reduce import ReduceSpec
+from warpfold.contract.results.reduce import ReduceResult
+from warpfold.contract.sources import DatasetSource, PathSource, Source, ValuesSource
+from warpfold.contract.summary import summary_of
 from warpfold.kernels.ops import Value, op_named
 
 

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterable, Sequence
 
-from warpfold.app.jobs.preset_spec import Absent, PresetSpec
-from warpfold.app.presets import catalogue
-from warpfold.app.presets.preset import Preset
-from warpfold.app.presets.published import p05, source_of
 from warpfold.app.reports.finished import Finished
 from warpfold.app.reports.kinds.tables import tables_of
 from warpfold.app.reports.parts import ChartView, Part, PartJob
 from warpfold.app.reports.studies.by_preset import COMPARISONS
 from warpfold.app.reports.studies.study import Study
 from warpfold.app.reports.words import machine
+from warpfold.contract.kinds.preset import Absent, PresetSpec
+from warpfold.contract.presets import catalogue
+from warpfold.contract.presets.preset import Preset
+from warpfold.contract.presets.published import p05, source_of
 
 
 def parts_of(spec: PresetSpec, children: Sequence[Finished]) -> tuple[Part, ...]:

@@ -8,9 +8,9 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from warpfold.app.charts.chart import Chart
-from warpfold.app.jobs.states import Status
 from warpfold.app.reports.words import ABSENT
-from warpfold.app.results.provenance import DeviceView, Provenance
+from warpfold.contract.provenance import DeviceView, Provenance
+from warpfold.contract.states import Status
 
 
 class _Part(BaseModel):

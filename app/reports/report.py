@@ -5,10 +5,10 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from warpfold.app.jobs.states import Status
 from warpfold.app.reports.parts import ChartView, Part, Table
-from warpfold.app.results.json_value import JsonValue
-from warpfold.app.results.result import JobResult
+from warpfold.contract.json_value import JsonValue
+from warpfold.contract.result import JobResult
+from warpfold.contract.states import Status
 
 
 class Comparison(BaseModel):

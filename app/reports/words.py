@@ -1,6 +1,6 @@
 """Numbers and names as reports write them."""
 
-from warpfold.app.results.provenance import DeviceView
+from warpfold.contract.provenance import DeviceView
 
 ABSENT = "–"
 """Where a table has nothing to say."""

@@ -14,12 +14,12 @@ from warpfold.app.auth.bearer import User
 from warpfold.app.context import Using
 from warpfold.app.cursors import cursor_of, key_of
 from warpfold.app.errors import Invalid
-from warpfold.app.jobs.spec import Kind
 from warpfold.app.openapi import answers
 from warpfold.app.results import repository
 from warpfold.app.results.export import CSV, PARQUET, csv_of, parquet_of
 from warpfold.app.results.repository import Measured, MeasurementFilter
 from warpfold.app.results.views import MeasurementPage, MeasurementView
+from warpfold.contract.jobs import Kind
 from warpfold.kernels.bench import Cache, Flag
 from warpfold.kernels.outcome import Outcome
 

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from standardwebhooks import Webhook
 
-from warpfold.app.jobs.webhook import SECRET_PREFIX
 from warpfold.app.webhooks.repository import Ended
+from warpfold.contract.webhook import SECRET_PREFIX
 
 _SECRET_BYTES = 32
 

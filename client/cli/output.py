@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import BaseModel
 
-from warpfold.app.terminal import facts, table
+from warpfold.contract.terminal import facts, table
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON: one document, or one line for each item of a list.")]
 

@@ -10,7 +10,6 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from warpfold.app.results.json_value import check_length, hex_of
 from warpfold.client import local
 from warpfold.client.cli import output
 from warpfold.client.cli.completion import complete_op
@@ -21,6 +20,7 @@ from warpfold.client.cli.session import Timeout, check_ended_well, fail, service
 from warpfold.client.jobs import reduction_of
 from warpfold.client.models import ReduceResult
 from warpfold.client.reductions import MOST_VALUES
+from warpfold.contract.json_value import check_length, hex_of
 from warpfold.kernels.errors import KernelError
 from warpfold.kernels.npy import read_head
 

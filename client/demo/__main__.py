@@ -12,12 +12,12 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Column
 from rich.text import Text
 
-from warpfold.app.terminal import console, table
 from warpfold.client.api import Client
 from warpfold.client.demo.cases import Case, cases
 from warpfold.client.demo.service import StartFailed, running_service
 from warpfold.client.errors import Refused, WarpfoldError
 from warpfold.client.models import Job, ReduceResult
+from warpfold.contract.terminal import console, table
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import pytest
 
 from tests.app.api import WORKER, Api, leading
 from warpfold.app.jobs import leases
-from warpfold.app.jobs.spec import job_spec
+from warpfold.contract.jobs import job_spec
 
 # What a schema cannot say (a cursor of ours, a state with the right magic) may be refused; the rest must hold.
 _CHECKS = (

@@ -5,7 +5,7 @@ import httpx
 import pytest
 
 from tests.app.api import THREE_VALUES
-from warpfold.app.jobs.spec import KINDS
+from warpfold.contract.jobs import KINDS
 
 A_LOT = 200_000
 

@@ -8,10 +8,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import httpx
 import pytest
 
-from warpfold.app.jobs.reduce_spec import ReduceSpec
 from warpfold.client.api import Client
 from warpfold.client.errors import FieldError, Refused, Unreachable
 from warpfold.client.patience import Patience
+from warpfold.contract.kinds.reduce import ReduceSpec
 
 JOB = {
     "id": "5f0c",

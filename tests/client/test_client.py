@@ -15,7 +15,6 @@ import pyarrow.parquet
 import pytest
 
 from tests.client.service import Service
-from warpfold.app.jobs.reduce_spec import ReduceSpec
 from warpfold.client import (
     BenchmarkResult,
     Client,
@@ -25,6 +24,7 @@ from warpfold.client import (
     Refused,
     WaitedTooLong,
 )
+from warpfold.contract.kinds.reduce import ReduceSpec
 
 LONG = {"kind": "reduce", "source": {"type": "generate", "distribution": "normal", "n": 1 << 36}}
 QUICK = {"kind": "benchmark", "strategies": ["numpy"], "sizes": [1000], "backend": "cpu", "time_limit_s": 0.05}

@@ -11,7 +11,7 @@ import warpfold
 import warpfold.client
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("app", "client", "kernels", "migrations", "worker")
+PACKAGES = ("app", "client", "contract", "kernels", "migrations", "worker")
 
 BLOCKED = """
 import sys
@@ -52,7 +52,7 @@ def _run(code: str) -> subprocess.CompletedProcess[str]:
 def test_the_client_and_its_specs_need_no_package_of_the_server() -> None:
     code = """
 from warpfold.client import Client
-from warpfold.app.jobs.spec import job_spec
+from warpfold.contract.jobs import job_spec
 job_spec.validate_python({"kind": "reduce", "source": {"type": "values", "values": [1]}})
 job_spec.validate_python({"kind": "benchmark", "strategies": ["exact"], "sizes": [10]})
 job_spec.validate_python({"kind": "cluster", "puzzle": "reduction"})
@@ -94,7 +94,7 @@ def test_a_server_command_says_what_to_install() -> None:
 
 
 def test_whoever_uses_the_client_can_have_it_type_checked() -> None:
-    packages = ("client", "app", "kernels", "src/warpfold")
+    packages = ("client", "contract", "app", "kernels", "src/warpfold")
     assert [name for name in packages if not (ROOT / name / "py.typed").is_file()] == []
 
 
@@ -108,7 +108,7 @@ def test_no_file_of_a_users_folder_takes_the_place_of_a_package(tmp_path: Path) 
     script = """
 import numpy as np
 from warpfold import Client, ExactState
-from warpfold.app.jobs.spec import job_spec
+from warpfold.contract.jobs import job_spec
 from warpfold.client.local import reduce
 from warpfold.worker import dispatcher
 from warpfold import migrations

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from warpfold.app.results.accuracy import AccuracyResult, ThreeNumbersResult
-from warpfold.app.results.benchmark import BenchmarkResult
-from warpfold.app.results.cluster import ClusterResult
-from warpfold.app.results.profile import ProfileResult
-from warpfold.app.results.reduce import ReduceResult
-from warpfold.app.results.scaling import ScalingResult
 from warpfold.client import models
+from warpfold.contract.results.accuracy import AccuracyResult, ThreeNumbersResult
+from warpfold.contract.results.benchmark import BenchmarkResult
+from warpfold.contract.results.cluster import ClusterResult
+from warpfold.contract.results.profile import ProfileResult
+from warpfold.contract.results.reduce import ReduceResult
+from warpfold.contract.results.scaling import ScalingResult
 
 ADAPTER: TypeAdapter[Any] = TypeAdapter(models.Result)
 EXAMPLE: dict[str, Any] = ReduceResult.model_json_schema()["examples"][0]

@@ -23,12 +23,12 @@ from pydantic import ValidationError
 
 from tests.client.service import Service
 from warpfold.app.dashboard.forms.reading import form_for, spec_of
-from warpfold.app.jobs.reduce_spec import ReduceSpec
-from warpfold.app.jobs.spec import job_spec
 from warpfold.client import ExactState, local
 from warpfold.client.arrays import as_numpy
 from warpfold.client.cli.submitting import _loaded, _source
 from warpfold.client.reductions import source as source_sent
+from warpfold.contract.jobs import job_spec
+from warpfold.contract.kinds.reduce import ReduceSpec
 from warpfold.kernels.dtypes import DTYPES, dtype_of
 from warpfold.worker.folders import Folders
 from warpfold.worker.sources import source_of

@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "architecture.md"
-FOLDERS = ("app", "client", "kernels", "migrations", "worker")
+FOLDERS = ("app", "client", "contract", "kernels", "migrations", "worker")
 _PLACE = re.compile(rf"`((?:{'|'.join((*FOLDERS, 'docs', 'src', 'tests'))})/[^`\s]*)`")
 
 

@@ -22,8 +22,8 @@ from tests.worker.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs.models import jobs, workers
-from warpfold.app.jobs.states import Status
 from warpfold.app.lead.models import lead
+from warpfold.contract.states import Status
 from warpfold.worker.boot import describe
 from warpfold.worker.embedded import EmbeddedPostgres
 from warpfold.worker.queue import rq_id

@@ -13,7 +13,7 @@ from tests.drills.figures import Figures
 from tests.integration.fleet import DISPATCHER, Fleet, fleet
 from tests.worker.ledger import Ledger
 from warpfold.app.config import Settings
-from warpfold.app.jobs.states import Status
+from warpfold.contract.states import Status
 
 LEAD_S = 2.0
 QUICK = {"lead_s": LEAD_S, "dispatch_interval_s": 0.1, "heartbeat_s": 0.1}

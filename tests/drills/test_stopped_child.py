@@ -8,7 +8,7 @@ from tests.drills.figures import Figures
 from tests.drills.gated_service import LEASE_S, N, gated_service
 from tests.worker.ledger import Ledger
 from warpfold.app.config import Settings
-from warpfold.app.jobs.states import Status
+from warpfold.contract.states import Status
 
 
 @pytest.mark.parametrize("cancelled", [False, True], ids=["left alone", "cancelled"])

@@ -18,7 +18,7 @@ from warpfold.app.jobs import families, repository
 from warpfold.app.jobs.families import Child
 from warpfold.app.jobs.models import NONE
 from warpfold.app.jobs.repository import NewJob
-from warpfold.app.jobs.states import Status
+from warpfold.contract.states import Status
 
 JOBS = 10
 HIT = 5  # the job that runs when the blow falls

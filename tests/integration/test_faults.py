@@ -22,10 +22,10 @@ from tests.worker.webhooks import receivers
 from warpfold.app.auth.repository import Role, create_token
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs.states import Status
 from warpfold.app.webhooks import repository as webhooks
 from warpfold.app.webhooks.message import new_secret
 from warpfold.app.webhooks.models import webhooks as table
+from warpfold.contract.states import Status
 from warpfold.worker.boot import describe
 from warpfold.worker.embedded import EmbeddedServer
 

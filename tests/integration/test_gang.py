@@ -8,7 +8,7 @@ from tests.integration.fleet import DISPATCHER, WORKER, fleet
 from tests.worker.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs.states import Status
+from warpfold.contract.states import Status
 
 QUICK = {"lease_s": 10.0, "heartbeat_s": 0.1, "dispatch_interval_s": 0.1}
 PRETEND = "tests.integration.pretend"

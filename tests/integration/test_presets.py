@@ -7,11 +7,11 @@ import httpx
 import pytest
 
 from tests.servers import folder
-from warpfold.app.presets import catalogue
 from warpfold.app.reports.parts import Part, Verdict
 from warpfold.app.reports.report import Report
 from warpfold.client.api import Client
 from warpfold.client.demo.service import Service, running_service
+from warpfold.contract.presets import catalogue
 
 SHORT = {"backend": "cpu", "max_n": 2000, "time_limit_s": 0.02}
 

@@ -15,7 +15,7 @@ from tests.worker import processes
 from tests.worker.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs.states import Reason, Status
+from warpfold.contract.states import Reason, Status
 from warpfold.kernels.cores import usable_cores
 
 QUICK = {"lease_s": 10.0, "heartbeat_s": 0.1, "dispatch_interval_s": 0.1}

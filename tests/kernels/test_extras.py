@@ -34,7 +34,9 @@ def test_nothing_advises_to_install_a_name_that_is_in_no_index() -> None:
 
 def test_every_extra_that_is_named_exists() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    sources = [path for folder in ("app", "client", "kernels", "worker") for path in (ROOT / folder).rglob("*.py")]
+    sources = [
+        path for folder in ("app", "client", "contract", "kernels", "worker") for path in (ROOT / folder).rglob("*.py")
+    ]
     named = {
         extra
         for path in sources

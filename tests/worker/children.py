@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from warpfold.app.results.measurement import Measurement
+from warpfold.contract.measurement import Measurement
 from warpfold.kernels.errors import CudaError, InvalidInput, OutOfMemory, Unavailable
 from warpfold.worker.messages import Opener, Progress, Request, Success, Tell
 

@@ -15,8 +15,8 @@ from warpfold.app.jobs import history, leases, outbox, repository
 from warpfold.app.jobs.leases import WorkerInfo
 from warpfold.app.jobs.models import events, jobs
 from warpfold.app.jobs.repository import Job, NewJob
-from warpfold.app.jobs.states import PRIORITIES, TERMINAL
 from warpfold.app.results.models import measurements
+from warpfold.contract.states import PRIORITIES, TERMINAL
 
 
 @dataclass

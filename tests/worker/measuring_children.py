@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from warpfold.app.results.measurement import Measurement
+from warpfold.contract.measurement import Measurement
 from warpfold.kernels.errors import CudaError
 from warpfold.worker.messages import Begun, Measured, Progress, Request, Success, Tell
 

@@ -19,7 +19,7 @@ from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases
 from warpfold.app.jobs.models import workers
 from warpfold.app.jobs.outbox import HandOver
-from warpfold.app.jobs.states import Status
+from warpfold.contract.states import Status
 from warpfold.worker.boot import describe
 from warpfold.worker.queue import Mail
 

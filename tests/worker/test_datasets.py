@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from warpfold.app.datasets.store import Store
-from warpfold.app.jobs.sources import DatasetSource
+from warpfold.contract.sources import DatasetSource
 from warpfold.kernels.dtypes import dtype_named
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.npy import head_of

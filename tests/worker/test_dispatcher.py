@@ -15,7 +15,7 @@ from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases, outbox
 from warpfold.app.jobs.leases import Lease
 from warpfold.app.jobs.models import jobs
-from warpfold.app.jobs.states import Reason, Status
+from warpfold.contract.states import Reason, Status
 from warpfold.worker.dispatcher import Dispatcher, choose
 from warpfold.worker.queue import Mail, connect, rq_id
 from warpfold.worker.stop import Stop

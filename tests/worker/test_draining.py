@@ -7,7 +7,7 @@ from tests.worker.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import draining, leases
-from warpfold.app.jobs.states import Status
+from warpfold.contract.states import Status
 from warpfold.worker.boot import describe
 from warpfold.worker.dispatcher import Dispatcher, choose
 from warpfold.worker.queue import Mail, rq_id

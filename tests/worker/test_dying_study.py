@@ -9,8 +9,8 @@ from tests.worker.dying_study import DEADLY, dying
 from tests.worker.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs.states import Status
-from warpfold.app.results.accuracy import AccuracyResult
+from warpfold.contract.results.accuracy import AccuracyResult
+from warpfold.contract.states import Status
 from warpfold.worker.gpu_lock import GpuTurn
 from warpfold.worker.slot import Slot
 from warpfold.worker.stop import Stop

@@ -10,8 +10,8 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from warpfold.app.jobs.states import Reason
-from warpfold.app.results.reduce import ReduceResult
+from warpfold.contract.results.reduce import ReduceResult
+from warpfold.contract.states import Reason
 from warpfold.kernels.errors import InvalidInput
 from warpfold.worker.execute import Kernels
 from warpfold.worker.failures import failure_of

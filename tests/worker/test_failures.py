@@ -2,7 +2,7 @@ from uuid import uuid4
 
 import pytest
 
-from warpfold.app.jobs.states import Reason
+from warpfold.contract.states import Reason
 from warpfold.kernels.errors import CudaError, InvalidInput, KernelError, OutOfMemory, Unavailable
 from warpfold.worker.failures import failure_of
 from warpfold.worker.messages import Request

@@ -14,8 +14,8 @@ from tests.worker.ledger import Ledger
 from tests.worker.measuring_children import POINT, measurer
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs.states import Reason, Status
 from warpfold.app.results.models import measurements
+from warpfold.contract.states import Reason, Status
 from warpfold.worker.gpu_lock import GpuTurn
 from warpfold.worker.messages import Begun, Failure, Measured, Request
 from warpfold.worker.points import Points

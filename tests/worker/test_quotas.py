@@ -10,10 +10,10 @@ from tests.worker.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases
-from warpfold.app.jobs.states import Status
 from warpfold.app.quotas import holds
 from warpfold.app.quotas import repository as quotas
 from warpfold.app.quotas.quota import Hold, Limits, QuotaName
+from warpfold.contract.states import Status
 from warpfold.worker.dispatcher import Dispatcher, choose
 from warpfold.worker.queue import Mail
 from warpfold.worker.stop import Stop

@@ -14,7 +14,7 @@ from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import families, leases, outbox
 from warpfold.app.jobs.leases import Lease
 from warpfold.app.jobs.models import NONE
-from warpfold.app.jobs.states import Status
+from warpfold.contract.states import Status
 
 WORKER = "here:cpu"
 

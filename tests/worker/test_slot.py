@@ -15,7 +15,7 @@ import pytest
 
 from tests.worker import processes
 from tests.worker.children import actor, open_and_exit, open_slowly, open_without_gpu
-from warpfold.app.jobs.states import Reason
+from warpfold.contract.states import Reason
 from warpfold.worker.messages import Failure, Opener, Progress, Request, Success
 from warpfold.worker.slot import BrokenSlot, Died, Ending, Halt, Hung, Slot, Verdict
 from warpfold.worker.stop import GaveUp, Stop, StopRequested

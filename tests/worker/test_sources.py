@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.lib import format as npy
 
-from warpfold.app.jobs.sources import GenerateSource, ValuesSource
+from warpfold.contract.sources import GenerateSource, ValuesSource
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.source import ArraySource, GeneratedSource
 from warpfold.worker.folders import Folders

@@ -16,7 +16,7 @@ from tests.worker.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import history, leases, outbox
-from warpfold.app.jobs.states import Reason, Status
+from warpfold.contract.states import Reason, Status
 from warpfold.worker.gpu_lock import GpuTurn
 from warpfold.worker.slot import Slot
 from warpfold.worker.stop import Stop

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from warpfold.app.results.provenance import DeviceView, Provenance
-from warpfold.app.results.timings import StudyTimings
+from warpfold.contract.provenance import DeviceView, Provenance
+from warpfold.contract.timings import StudyTimings
 from warpfold.kernels.backend import Backend
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from warpfold.app.jobs.benchmark_spec import BenchmarkSpec
-from warpfold.app.results.benchmark import BenchmarkResult
-from warpfold.app.results.measurement import Measurement
+from warpfold.contract.kinds.benchmark import BenchmarkSpec
+from warpfold.contract.measurement import Measurement
+from warpfold.contract.results.benchmark import BenchmarkResult
 from warpfold.kernels.bench import Cache, Case, Flag, Point, Record, open_rig, record_of, run
 from warpfold.kernels.bench.ceiling import Ceiling
 from warpfold.kernels.outcome import Outcome

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from warpfold.app.jobs.cluster_spec import ClusterSpec
-from warpfold.app.results.cluster import CheckView, ClusterResult
-from warpfold.app.results.timings import Timings
+from warpfold.contract.kinds.cluster import ClusterSpec
+from warpfold.contract.results.cluster import CheckView, ClusterResult
+from warpfold.contract.timings import Timings
 from warpfold.kernels.puzzles import checks, solve
 from warpfold.kernels.puzzles.model import model
 from warpfold.worker.kinds.attempt import Attempt

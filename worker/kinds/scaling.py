@@ -2,9 +2,9 @@
 
 from dataclasses import asdict
 
-from warpfold.app.jobs.scaling_spec import ScalingSpec
-from warpfold.app.results.provenance import DeviceView
-from warpfold.app.results.scaling import MessagePoint, ScalingPoint, ScalingResult
+from warpfold.contract.kinds.scaling import ScalingSpec
+from warpfold.contract.provenance import DeviceView
+from warpfold.contract.results.scaling import MessagePoint, ScalingPoint, ScalingResult
 from warpfold.kernels.outcome import Outcome
 from warpfold.kernels.scaling.placement import placement_on
 from warpfold.kernels.scaling.records import ArrayRecord, Libraries, MessageRecord

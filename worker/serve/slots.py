@@ -2,7 +2,7 @@
 
 import re
 
-from warpfold.app.jobs.needs import GANG
+from warpfold.contract.needs import GANG
 from warpfold.worker.gpu_lock import gpu_count
 
 _SLOT = re.compile(rf"cpu|{GANG}|cuda:\d+")

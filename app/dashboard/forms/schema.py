@@ -5,8 +5,8 @@ from functools import cache
 from typing import Any
 
 from warpfold.app.dashboard.forms.fields import Field, Form, Group, Shape
-from warpfold.app.jobs.fields import JobOptions
-from warpfold.app.jobs.spec import KINDS, job_spec
+from warpfold.contract.fields import JobOptions
+from warpfold.contract.jobs import KINDS, job_spec
 from warpfold.kernels.generate import DISTRIBUTIONS
 from warpfold.kernels.ops import OPS
 

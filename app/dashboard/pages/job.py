@@ -26,7 +26,7 @@ from warpfold.app.reports.kinds.tables import tables_of
 from warpfold.app.results.facts import Facts, facts_of
 from warpfold.app.results.repository import MeasurementFilter
 from warpfold.app.results.repository import page as page_of_measurements
-from warpfold.app.results.result import result_of
+from warpfold.contract.result import result_of
 
 _MOST_POINTS = 500
 _APART = ("timings", "device", "provenance", "state")

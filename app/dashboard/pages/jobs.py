@@ -22,8 +22,8 @@ from warpfold.app.jobs.etags import matches
 from warpfold.app.jobs.pages import Filter
 from warpfold.app.jobs.pages import page as page_of_jobs
 from warpfold.app.jobs.repository import Job
-from warpfold.app.jobs.spec import KINDS
-from warpfold.app.jobs.states import Status
+from warpfold.contract.jobs import KINDS
+from warpfold.contract.states import Status
 
 _PAGE = 50
 _LISTING = "jobs"

@@ -24,7 +24,7 @@ from warpfold.app.error_handlers import as_api_error, spec_problem
 from warpfold.app.errors import ApiError, FieldProblem
 from warpfold.app.jobs import service
 from warpfold.app.jobs.repository import Key
-from warpfold.app.jobs.spec import JobSpec, job_spec
+from warpfold.contract.jobs import JobSpec, job_spec
 from warpfold.kernels.errors import InvalidInput
 
 Typed = dict[str, list[str]]

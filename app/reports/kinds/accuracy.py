@@ -2,7 +2,7 @@
 
 from warpfold.app.reports.parts import Table
 from warpfold.app.reports.words import ABSENT, exactly, figure, yes
-from warpfold.app.results.accuracy import AccuracyPoint, AccuracyResult, ThreeNumbersResult
+from warpfold.contract.results.accuracy import AccuracyPoint, AccuracyResult, ThreeNumbersResult
 
 _COLUMNS = (
     "method",

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from warpfold.app.reports.parts import Table
 from warpfold.app.reports.words import ABSENT, figure, milliseconds, percent
-from warpfold.app.results.measurement import Measurement
+from warpfold.contract.measurement import Measurement
 
 
 def tables(points: Sequence[Measurement]) -> tuple[Table, ...]:

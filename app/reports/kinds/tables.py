@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 from warpfold.app.reports.kinds import accuracy, benchmark, profile, reduce, scaling
 from warpfold.app.reports.parts import Table
-from warpfold.app.results.accuracy import AccuracyResult, ThreeNumbersResult
-from warpfold.app.results.benchmark import BenchmarkResult
-from warpfold.app.results.cluster import ClusterResult
-from warpfold.app.results.measurement import Measurement
-from warpfold.app.results.profile import ProfileResult
-from warpfold.app.results.reduce import ReduceResult
-from warpfold.app.results.result import JobResult
-from warpfold.app.results.scaling import ScalingResult
+from warpfold.contract.measurement import Measurement
+from warpfold.contract.result import JobResult
+from warpfold.contract.results.accuracy import AccuracyResult, ThreeNumbersResult
+from warpfold.contract.results.benchmark import BenchmarkResult
+from warpfold.contract.results.cluster import ClusterResult
+from warpfold.contract.results.profile import ProfileResult
+from warpfold.contract.results.reduce import ReduceResult
+from warpfold.contract.results.scaling import ScalingResult
 
 
 def tables_of(result: JobResult, points: Sequence[Measurement]) -> tuple[Table, ...]:

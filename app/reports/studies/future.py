@@ -4,15 +4,15 @@ from collections.abc import Iterator
 
 from warpfold.app.charts.chart import Chart
 from warpfold.app.charts.of_result import charts_of
-from warpfold.app.presets.published import p05
 from warpfold.app.reports.kinds.benchmark import gbps
 from warpfold.app.reports.parts import Compared, Finding, Verdict
 from warpfold.app.reports.studies.study import Outcome, Published, Study
 from warpfold.app.reports.words import figure, percent, times
-from warpfold.app.results.accuracy import AccuracyResult
-from warpfold.app.results.measurement import Measurement
-from warpfold.app.results.profile import ProfileResult
-from warpfold.app.results.scaling import ScalingResult
+from warpfold.contract.measurement import Measurement
+from warpfold.contract.presets.published import p05
+from warpfold.contract.results.accuracy import AccuracyResult
+from warpfold.contract.results.profile import ProfileResult
+from warpfold.contract.results.scaling import ScalingResult
 
 _JOBS = {
     "occupancy and warp efficiency from Nsight Compute": ("occupancy",),

@@ -1,11 +1,11 @@
 """Task 2: several GPUs. The report's times of two GPUs are not physical; each is put beside one that is."""
 
 from warpfold.app.charts import scaling as pictures
-from warpfold.app.presets.published import ScalingRow, p05
 from warpfold.app.reports.parts import Compared, Finding, Verdict
 from warpfold.app.reports.studies.study import Outcome, Published, Study
 from warpfold.app.reports.words import exactly, figure, milliseconds, times, yes
-from warpfold.app.results.scaling import ScalingPoint, ScalingResult
+from warpfold.contract.presets.published import ScalingRow, p05
+from warpfold.contract.results.scaling import ScalingPoint, ScalingResult
 
 _GPUS = 2
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from warpfold.app.charts.chart import Chart
-from warpfold.app.jobs.states import Reason
 from warpfold.app.reports.finished import Finished
 from warpfold.app.reports.parts import Compared, Finding, Verdict
-from warpfold.app.results.provenance import DeviceView
-from warpfold.app.results.result import JobResult
+from warpfold.contract.provenance import DeviceView
+from warpfold.contract.result import JobResult
+from warpfold.contract.states import Reason
 
 R = TypeVar("R", bound=JobResult)
 

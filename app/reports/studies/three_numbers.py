@@ -1,10 +1,10 @@
 """Task 3: 1e8 + 1 − 1e8 in float32."""
 
-from warpfold.app.presets.published import p05
 from warpfold.app.reports.parts import Finding, Verdict
 from warpfold.app.reports.studies.study import Outcome, Published, Study
 from warpfold.app.reports.words import exactly, machine
-from warpfold.app.results.accuracy import ThreeNumbersResult
+from warpfold.contract.presets.published import p05
+from warpfold.contract.results.accuracy import ThreeNumbersResult
 
 
 def three_numbers(study: Study) -> Outcome:

@@ -5,12 +5,12 @@ from dataclasses import replace
 from warpfold.app.charts import benchmark as pictures
 from warpfold.app.charts.chart import Chart
 from warpfold.app.charts.lines import Axis, Line, Point, Words, line_chart
-from warpfold.app.presets.published import ThroughputRow, p05
 from warpfold.app.reports.kinds.benchmark import gbps, share
 from warpfold.app.reports.parts import Compared, Finding, Verdict
 from warpfold.app.reports.studies.study import Outcome, Published, Study
 from warpfold.app.reports.words import figure, machine, milliseconds, percent, times
-from warpfold.app.results.measurement import Measurement
+from warpfold.contract.measurement import Measurement
+from warpfold.contract.presets.published import ThroughputRow, p05
 
 _CUSTOM, _THRUST, _SINGLE = "two_pass", "thrust", "single_pass"
 

@@ -4,7 +4,7 @@ import httpx
 
 from tests.app.api import RESULT, WORKER, Api
 from warpfold.app.jobs import leases
-from warpfold.app.results.provenance import DeviceView
+from warpfold.contract.provenance import DeviceView
 from warpfold.kernels.catalog import strategies
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.generate import DISTRIBUTIONS

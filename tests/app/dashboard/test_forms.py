@@ -13,7 +13,7 @@ from warpfold.app.dashboard.forms.equivalents import python_of
 from warpfold.app.dashboard.forms.reading import blank, form_for, integer, spec_of, typed_from
 from warpfold.app.dashboard.forms.schema import kinds
 from warpfold.app.jobs import leases
-from warpfold.app.jobs.spec import KINDS, job_spec
+from warpfold.contract.jobs import KINDS, job_spec
 
 SPECS: list[Mapping[str, Any]] = [
     {"kind": "reduce", "op": "sum", "source": {"type": "values", "values": [1e8, 1, -1e8, "0x1p-3", "nan"]}},

@@ -11,10 +11,10 @@ from tests.app.api import Api
 from warpfold.app.dashboard.pages.jobs import Asked
 from warpfold.app.jobs import pages
 from warpfold.app.jobs.pages import Filter
-from warpfold.app.jobs.states import Status
 from warpfold.app.monitoring import shares
 from warpfold.app.results import repository as results
 from warpfold.app.results.repository import MeasurementFilter
+from warpfold.contract.states import Status
 
 ROWS = 20_000
 MOST_READ = 1000

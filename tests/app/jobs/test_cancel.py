@@ -2,7 +2,7 @@ import httpx
 
 from tests.app.api import Api
 from warpfold.app.jobs import leases
-from warpfold.app.jobs.states import Reason
+from warpfold.contract.states import Reason
 
 
 def cancel(api: Api, job_id: str, user: str = "ann") -> httpx.Response:

@@ -6,12 +6,12 @@ import httpx
 import pytest
 
 from tests.app.api import RESULT, Api
-from warpfold.app.jobs.benchmark_spec import BenchmarkSpec
-from warpfold.app.jobs.cluster_spec import ClusterSpec
-from warpfold.app.jobs.spec import job_spec
-from warpfold.app.jobs.task_spec import needs, task_spec
 from warpfold.app.jobs.views import JobView
-from warpfold.app.results.benchmark import BenchmarkResult
+from warpfold.contract.jobs import job_spec
+from warpfold.contract.kinds.benchmark import BenchmarkSpec
+from warpfold.contract.kinds.cluster import ClusterSpec
+from warpfold.contract.results.benchmark import BenchmarkResult
+from warpfold.contract.tasks import needs, task_spec
 
 BENCHMARK: dict[str, Any] = {"kind": "benchmark", "strategies": ["exact", "numpy"], "sizes": [1000, 1000000]}
 PUZZLE: dict[str, Any] = {"kind": "cluster", "puzzle": "advanced"}

@@ -22,9 +22,9 @@ from warpfold.app.jobs import draining, families, leases, outbox, ranks, reposit
 from warpfold.app.jobs.leases import Lease, WorkerInfo
 from warpfold.app.jobs.outbox import Running
 from warpfold.app.jobs.repository import NewJob
-from warpfold.app.jobs.states import Reason
 from warpfold.app.quotas import holds
 from warpfold.app.quotas.quota import Limits
+from warpfold.contract.states import Reason
 from warpfold.worker.embedded import EmbeddedPostgres
 
 WAITING, FINISHED, OWNERS = 100_000, 1_000_000, 100

@@ -9,8 +9,8 @@ import pytest
 
 from tests.app.api import RESULT, THREE_VALUES, WORKER, Api
 from warpfold.app.jobs import families, leases, outbox, retention, turns
-from warpfold.app.jobs.states import Reason
 from warpfold.app.jobs.views import JobView
+from warpfold.contract.states import Reason
 
 TWO = {
     "kind": "preset",

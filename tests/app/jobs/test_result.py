@@ -5,7 +5,7 @@ import pytest
 
 from tests.app.api import RESULT, Api
 from warpfold.app.jobs import leases
-from warpfold.app.jobs.states import Reason
+from warpfold.contract.states import Reason
 
 
 def test_a_result_is_what_the_worker_stored(api: Api, http: httpx.Client) -> None:

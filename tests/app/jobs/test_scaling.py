@@ -6,12 +6,12 @@ import httpx
 import pytest
 
 from tests.app.api import RESULT, Api
-from warpfold.app.jobs.needs import GANG, GANG_FIRST, GPU_FIRST
-from warpfold.app.jobs.profile_spec import ProfileSpec
-from warpfold.app.jobs.scaling_spec import ScalingSpec
-from warpfold.app.jobs.task_spec import needs, task_spec
 from warpfold.app.jobs.views import JobView
-from warpfold.app.results.scaling import ScalingResult
+from warpfold.contract.kinds.profile import ProfileSpec
+from warpfold.contract.kinds.scaling import ScalingSpec
+from warpfold.contract.needs import GANG, GANG_FIRST, GPU_FIRST
+from warpfold.contract.results.scaling import ScalingResult
+from warpfold.contract.tasks import needs, task_spec
 
 STUDY: dict[str, Any] = {"kind": "scaling", "sizes": [1000000], "messages": [8]}
 PROFILE: dict[str, Any] = {"kind": "profile", "strategies": ["exact", "single_pass"], "sizes": [1000]}

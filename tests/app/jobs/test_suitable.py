@@ -10,8 +10,8 @@ from tests.worker.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs.models import jobs, workers
-from warpfold.app.jobs.needs import GANG_FIRST, GPU_FIRST
 from warpfold.app.jobs.suitable import suits
+from warpfold.contract.needs import GANG_FIRST, GPU_FIRST
 
 ALL = {"cpu", "cuda", "gang"}
 

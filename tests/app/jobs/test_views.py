@@ -1,7 +1,7 @@
 from typing import Any
 
-from warpfold.app.jobs.spec import job_spec
 from warpfold.app.jobs.views import JobView
+from warpfold.contract.jobs import job_spec
 
 
 def test_the_documented_example_is_a_job_with_a_spec_that_is_accepted() -> None:

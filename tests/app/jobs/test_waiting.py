@@ -8,8 +8,8 @@ import pytest
 
 from tests.app.api import THREE_VALUES, WORKER, Api
 from warpfold.app.jobs import draining, leases
-from warpfold.app.jobs.needs import ANY, GANG, GANG_FIRST, GPU_FIRST
 from warpfold.app.jobs.waiting import Obstacle, Place, fingerprint, waiting_for
+from warpfold.contract.needs import ANY, GANG, GANG_FIRST, GPU_FIRST
 
 CPU, GPU, ALL = (
     Place(f"gpu1:{slot}", backend, False, False)

@@ -8,11 +8,11 @@ from warpfold.app.counters.ended import count_ended
 from warpfold.app.jobs import leases, outbox, retention
 from warpfold.app.jobs.leases import WorkerInfo
 from warpfold.app.jobs.reading import Reading
-from warpfold.app.jobs.states import Reason
 from warpfold.app.quotas import holds
 from warpfold.app.quotas.quota import Limits
-from warpfold.app.results.measurement import Measurement
 from warpfold.app.webhooks.message import new_secret
+from warpfold.contract.measurement import Measurement
+from warpfold.contract.states import Reason
 
 GPU = WorkerInfo("gpu1:cuda:0", "cuda:0", "cuda", "gpu1", 43, "0.1.0", {"name": "NVIDIA H200"})
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]

@@ -1,7 +1,7 @@
 import httpx
 
-from warpfold.app.jobs.task_spec import task_spec
-from warpfold.app.presets import catalogue
+from warpfold.contract.presets import catalogue
+from warpfold.contract.tasks import task_spec
 
 
 def test_presets_and_groups_are_listed(refusing: httpx.Client) -> None:

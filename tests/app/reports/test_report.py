@@ -6,10 +6,10 @@ import pytest
 
 from tests.app.api import RESULT, Api
 from warpfold.app.jobs import leases
-from warpfold.app.jobs.states import Reason
 from warpfold.app.reports.parts import Table
 from warpfold.app.reports.report import Report
-from warpfold.app.results.json_value import hex_of
+from warpfold.contract.json_value import hex_of
+from warpfold.contract.states import Reason
 
 EVIL = "</td><script>alert(1)</script>|`*[x](javascript:1)"
 

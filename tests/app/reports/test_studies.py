@@ -10,16 +10,16 @@ from tests.app.charts.rows import rows_of
 from tests.app.results.points import POINT
 from tests.app.results.studies import RUN, accuracy_point, accuracy_result, scaling_point, scaling_result
 from warpfold.app.jobs.repository import Job
-from warpfold.app.jobs.states import Status
 from warpfold.app.reports.finished import Finished
 from warpfold.app.reports.parts import Compared, Verdict
 from warpfold.app.reports.studies.associativity import distribution
 from warpfold.app.reports.studies.scaling import scaling
 from warpfold.app.reports.studies.study import Outcome, Study
 from warpfold.app.reports.studies.throughput import throughput
-from warpfold.app.results.benchmark import BenchmarkResult
-from warpfold.app.results.measurement import Measurement
-from warpfold.app.results.result import JobResult
+from warpfold.contract.measurement import Measurement
+from warpfold.contract.result import JobResult
+from warpfold.contract.results.benchmark import BenchmarkResult
+from warpfold.contract.states import Status
 
 
 def finished(result: JobResult | None, points: Sequence[Measurement] = (), **facts: Any) -> Finished:

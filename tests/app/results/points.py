@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from warpfold.app.results.measurement import Measurement
+from warpfold.contract.measurement import Measurement
 
 POINT = Measurement(
     kind="benchmark",

@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from tests.app.api import Api
-from warpfold.app.results.measurement import Measurement
+from warpfold.contract.measurement import Measurement
 
 POINT = Measurement(
     kind="reduce",

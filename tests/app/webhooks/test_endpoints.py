@@ -7,9 +7,9 @@ from sqlalchemy import text
 from standardwebhooks import Webhook as Verifier
 
 from tests.app.api import THREE_VALUES, Api
-from warpfold.app.jobs.spec import job_spec
-from warpfold.app.jobs.webhook import SHOW_SECRETS
 from warpfold.app.webhooks.message import new_secret
+from warpfold.contract.jobs import job_spec
+from warpfold.contract.webhook import SHOW_SECRETS
 
 URL = "https://hooks.example.org/T0/secret-path?key=1"
 MANY = {"type": "values", "values": list(range(100)), "dtype": "float32"}

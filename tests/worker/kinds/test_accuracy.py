@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from warpfold.app.results.accuracy import AccuracyPoint, AccuracyResult, ThreeNumbersResult
+from warpfold.contract.results.accuracy import AccuracyPoint, AccuracyResult, ThreeNumbersResult
 from warpfold.worker.execute import Kernels
 from warpfold.worker.folders import Folders
 from warpfold.worker.messages import Begun, Measured, News, Progress, Request

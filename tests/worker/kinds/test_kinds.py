@@ -8,9 +8,9 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from warpfold.app.results.benchmark import BenchmarkResult
-from warpfold.app.results.cluster import ClusterResult
-from warpfold.app.results.reduce import ReduceResult
+from warpfold.contract.results.benchmark import BenchmarkResult
+from warpfold.contract.results.cluster import ClusterResult
+from warpfold.contract.results.reduce import ReduceResult
 from warpfold.worker.execute import Kernels
 from warpfold.worker.folders import Folders
 from warpfold.worker.messages import Begun, Measured, News, Progress, Request

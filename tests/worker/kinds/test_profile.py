@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from warpfold.app.results.profile import ProfileResult
+from warpfold.contract.results.profile import ProfileResult
 from warpfold.worker.execute import Kernels
 from warpfold.worker.folders import Folders
 from warpfold.worker.messages import News, Progress, Request

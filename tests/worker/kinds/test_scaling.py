@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from warpfold.app.results.scaling import ScalingResult
+from warpfold.contract.results.scaling import ScalingResult
 from warpfold.kernels.cores import usable_cores
 from warpfold.worker.execute import Kernels
 from warpfold.worker.folders import Folders

@@ -14,10 +14,10 @@ from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases, retention
 from warpfold.app.jobs.leases import WorkerInfo
-from warpfold.app.jobs.states import Reason
 from warpfold.app.webhooks import repository
 from warpfold.app.webhooks.message import message_id, new_secret
 from warpfold.app.webhooks.repository import Deliveries, State
+from warpfold.contract.states import Reason
 from warpfold.worker.webhooks.sender import Sender
 
 SECRET = new_secret()

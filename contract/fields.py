@@ -1,0 +1,95 @@
+"""Types of the fields of specs, which every kind of job shares: names from the catalogues, numbers, tags."""
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    FailFast,
+    Field,
+    GetPydanticSchema,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StringConstraints,
+)
+from pydantic.config import JsonDict
+from pydantic_core import core_schema
+
+from warpfold.contract.frozen import Frozen
+from warpfold.contract.webhook import Webhook
+from warpfold.kernels.catalog import strategy_names
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.generate import DISTRIBUTIONS
+from warpfold.kernels.ops import OPS
+
+T = TypeVar("T")
+
+MAX_ELEMENTS = 1 << 40
+MAX_TIMEOUT_S = 7 * 24 * 3600
+MAX_TAGS = 32
+
+
+def _one_of(known: Mapping[str, object], what: str) -> Callable[[str], str]:
+    def check(name: str) -> str:
+        if name not in known:
+            raise InvalidInput(f"unknown {what} {name[:64]!r}; known: {', '.join(known)}")
+        return name
+
+    return check
+
+
+def _known_strategy(name: str) -> str:
+    # Looked up late: strategies are found in their folders, which takes a while.
+    return _one_of(dict.fromkeys(strategy_names()), "strategy")(name)
+
+
+def _offer_strategies(schema: JsonDict) -> None:
+    schema["enum"] = list(strategy_names())
+
+
+def said_as(message: str) -> GetPydanticSchema:
+    """One sentence in place of an error for each member of a union."""
+
+    def said(source: Any, handler: Callable[[Any], core_schema.CoreSchema]) -> core_schema.CoreSchema:
+        return core_schema.custom_error_schema(handler(source), custom_error_type="union", custom_error_message=message)
+
+    return GetPydanticSchema(said)
+
+
+class _FirstFault(FailFast):
+    __hash__ = object.__hash__  # Pydantic's has none, and so fits into no `| None`
+
+
+OpName = Annotated[str, AfterValidator(_one_of(OPS, "op")), Field(json_schema_extra={"enum": list(OPS)})]
+DTypeName = Annotated[str, AfterValidator(_one_of(DTYPES, "dtype")), Field(json_schema_extra={"enum": list(DTYPES)})]
+StrategyName = Annotated[str, AfterValidator(_known_strategy), Field(json_schema_extra=_offer_strategies)]
+DistributionName = Annotated[
+    str,
+    AfterValidator(_one_of(DISTRIBUTIONS, "distribution")),
+    Field(json_schema_extra={"enum": list(DISTRIBUTIONS)}),
+]
+Listed = Annotated[tuple[T, ...], _FirstFault()]
+"""A list, read as far as its first fault: one of a million faults, each told of, would hold up the api for a minute."""
+BackendName = Literal["auto", "cpu", "cuda"]
+Priority = Literal["low", "normal", "high"]
+FiniteFloat = Annotated[StrictFloat, Field(allow_inf_nan=False)]
+Parameter = Annotated[StrictInt | FiniteFloat, said_as("Should be a finite number")]
+Number = Annotated[
+    StrictBool | StrictInt | FiniteFloat | Annotated[str, StringConstraints(max_length=64)],
+    said_as('Should be a finite number, or a string such as "0x1.8p+1", "nan", "inf", "-inf"'),
+]
+TagName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
+TagValue = Annotated[str, StringConstraints(max_length=256, pattern=r"^[^\x00]*$")]
+
+
+class JobOptions(Frozen):
+    """What every kind of job has."""
+
+    timeout_s: float = Field(300.0, strict=True, gt=0, le=MAX_TIMEOUT_S, description="of running, queueing not counted")
+    priority: Priority = "normal"
+    tags: dict[TagName, TagValue] = Field(default_factory=dict, max_length=MAX_TAGS)
+    webhook: Webhook | None = Field(
+        None, description="told once, when the job has ended; not shown with the spec, but at /v1/jobs/{id}/deliveries"
+    )

@@ -1,0 +1,166 @@
+"""What a benchmark is asked to measure."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic.config import JsonDict
+
+from warpfold.contract.fields import (
+    MAX_ELEMENTS,
+    BackendName,
+    DistributionName,
+    DTypeName,
+    JobOptions,
+    Listed,
+    OpName,
+    Parameter,
+    StrategyName,
+)
+from warpfold.kernels.bench import Axes, Cache, Rule
+from warpfold.kernels.bench.axes import check_axis
+from warpfold.kernels.bench.data import Data
+from warpfold.kernels.catalog import strategies, strategy_names
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.ops import OPS, op_named
+from warpfold.kernels.strategy import AUTO
+
+MAX_VALUES = 1000
+"""Of one axis; their product is bounded by `kernels.bench.MAX_CASES`."""
+
+
+def _measured(strategy: str) -> str:
+    if strategy == AUTO:
+        raise InvalidInput("name the strategies to be measured; 'auto' is none")
+    return strategy
+
+
+def _of_one_array(op: str) -> str:
+    if op_named(op).sources > 1:
+        raise InvalidInput(f"{op} takes two arrays, and a benchmark has one")
+    return op
+
+
+def _offer_measured(schema: JsonDict) -> None:
+    schema["enum"] = [name for name in strategy_names() if name != AUTO]
+
+
+MeasuredStrategy = Annotated[StrategyName, AfterValidator(_measured), Field(json_schema_extra=_offer_measured)]
+OpOfOneArray = Annotated[
+    OpName,
+    AfterValidator(_of_one_array),
+    Field(json_schema_extra={"enum": [op.name for op in OPS.values() if op.sources == 1]}),
+]
+Size = Annotated[int, Field(ge=1, le=MAX_ELEMENTS, strict=True)]
+
+
+class BenchmarkSpec(JobOptions):
+    """Measure every strategy on every op, dtype, size and state of the caches, and on every device if `devices` are
+    named: the product of these lists.
+
+    What a device cannot run (not claimed, not installed, too large) is skipped with the reason, what goes wrong is
+    failed with the reason, and the rest goes on.
+    """
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "kind": "benchmark",
+                    "strategies": ["exact", "numpy"],
+                    "ops": ["sum"],
+                    "dtypes": ["float32"],
+                    "sizes": [1000, 1000000],
+                    "caches": ["cold", "hot"],
+                    "time_limit_s": 2.0,
+                }
+            ]
+        }
+    )
+
+    kind: Literal["benchmark"]
+    strategies: Listed[MeasuredStrategy] = Field(max_length=MAX_VALUES)
+    ops: Listed[OpOfOneArray] = Field(("sum",), max_length=MAX_VALUES)
+    dtypes: Listed[DTypeName] = Field(("float32",), max_length=MAX_VALUES)
+    sizes: Listed[Size] = Field(max_length=MAX_VALUES, description="numbers of elements")
+    caches: Listed[Cache] = Field(
+        (Cache.COLD, Cache.HOT), description="flushed before every run, or as the run before left them"
+    )
+    backend: BackendName = Field("auto", description="auto: any device that knows all of the strategies")
+    devices: Listed[Literal["cpu", "cuda"]] | None = Field(
+        None,
+        min_length=2,
+        max_length=2,
+        description="where to measure, in place of `backend`: a child job on each, with the strategies that it knows",
+    )
+    distribution: DistributionName | None = Field(
+        None, description="of the data; null: N(0, 1), or whole numbers between −100 and 100 for integers"
+    )
+    parameters: dict[str, Parameter] = Field(default_factory=dict, max_length=16, description="of the distribution")
+    seed: int = Field(0, ge=0, lt=1 << 64, strict=True)
+    target_rse: float = Field(
+        0.005, gt=0, lt=1, strict=True, description="relative standard error of the mean to reach"
+    )
+    min_samples: int = Field(20, ge=2, le=100_000, strict=True)
+    max_samples: int = Field(10_000, ge=2, le=100_000, strict=True)
+    time_limit_s: float = Field(
+        5.0, gt=0, le=3600, strict=True, description="of one case; reaching it is flagged `unconverged`"
+    )
+
+    @model_validator(mode="after")
+    def _measurable(self) -> Self:
+        axes = self.axes()  # checks their lengths and their product
+        if self.distribution is None and self.parameters:
+            raise InvalidInput("parameters are of a distribution, and none is named", "parameters")
+        for dtype in axes.dtypes:
+            self.data().source(dtype, max(axes.sizes))
+        self.rule()
+        if self.devices is not None:
+            self._check_devices(self.devices)
+            return self
+        known = self.backends()
+        if not known:
+            apart = ", ".join(
+                f"{device} knows {', '.join(self._known_on(device)) or 'none'}" for device in ("cpu", "cuda")
+            )
+            raise InvalidInput(
+                f"no device knows all of these strategies ({apart}): name both in `devices`", "strategies"
+            )
+        if self.backend not in ("auto", *known):
+            raise InvalidInput(f"these strategies run on {' and '.join(known)}, not on {self.backend}", "backend")
+        return self
+
+    def _check_devices(self, devices: tuple[str, ...]) -> None:
+        check_axis("devices", devices)
+        if self.backend != "auto":
+            raise InvalidInput("names one device, and `devices` name several: leave one of them out", "backend")
+        for device in devices:
+            if not self._known_on(device):
+                raise InvalidInput(f"none of the strategies runs on {device}", "devices")
+
+    def _known_on(self, device: str) -> tuple[str, ...]:
+        there = {row.name for row in strategies() if row.backend == device}
+        return tuple(name for name in self.strategies if name in there)
+
+    def parts(self) -> tuple[tuple[str, Self], ...]:
+        """What is measured on each of the devices, by the name of the device; empty where none are named."""
+        return tuple(
+            (device, self.model_copy(update={"devices": None, "backend": device, "strategies": self._known_on(device)}))
+            for device in self.devices or ()
+        )
+
+    def axes(self) -> Axes:
+        """The lists as the engine takes them."""
+        return Axes(self.strategies, self.ops, self.dtypes, self.sizes, self.caches)
+
+    def rule(self) -> Rule:
+        """When a case has been sampled enough."""
+        return Rule(self.target_rse, self.min_samples, self.max_samples, self.time_limit_s)
+
+    def data(self) -> Data:
+        """What is reduced."""
+        return Data(self.distribution, self.parameters, self.seed)
+
+    def backends(self) -> tuple[str, ...]:
+        """The backends that have every one of the strategies."""
+        named = [{row.backend for row in strategies() if row.name == name} for name in self.strategies]
+        return tuple(sorted(set.intersection(*named)))

@@ -1,0 +1,130 @@
+"""Which preset is to be run, and with what changes."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic.config import JsonDict
+
+from warpfold.contract.fields import MAX_ELEMENTS, MAX_TAGS, MAX_TIMEOUT_S, BackendName, JobOptions, Listed
+from warpfold.contract.kinds.benchmark import BenchmarkSpec
+from warpfold.contract.presets import catalogue
+from warpfold.contract.presets.changes import Changes, LeftOut, changed
+from warpfold.contract.presets.preset import MAX_CHILDREN, PresetChild
+from warpfold.kernels.errors import InvalidInput
+
+
+def _known(name: str) -> str:
+    catalogue.members(name)
+    return name
+
+
+def _offer(schema: JsonDict) -> None:
+    schema["enum"] = [*catalogue.names(), *catalogue.groups()]
+
+
+PresetName = Annotated[str, AfterValidator(_known), Field(json_schema_extra=_offer)]
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """A job of the preset that is not run, and why."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """The jobs that a preset comes to."""
+
+    children: tuple[PresetChild, ...]
+    absent: tuple[Absent, ...]
+
+
+class PresetSpec(JobOptions):
+    """Run all jobs of a preset, or of a group of presets (`p05-task3`), as children of one job.
+
+    `/v1/presets/{name}` shows them. They may be changed as a whole by `backend`, `max_n` and `time_limit_s`, or given
+    anew as `children`; tags and priority are those of each of them, too.
+    """
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"kind": "preset", "preset": "p05-task1-correctness"},
+                {"kind": "preset", "preset": "p05-task3", "backend": "cpu", "max_n": 100000},
+                {
+                    "kind": "preset",
+                    "preset": "p05-three-numbers",
+                    "children": [{"name": "half", "spec": {"kind": "three_numbers", "a": 2048, "c": -2048}}],
+                },
+            ]
+        }
+    )
+
+    kind: Literal["preset"]
+    preset: PresetName = Field(description="a preset, or a group of them")
+    children: Listed[PresetChild] | None = Field(
+        None,
+        min_length=1,
+        max_length=MAX_CHILDREN,
+        description="jobs to be run in place of the preset's own",
+    )
+    backend: BackendName | None = Field(None, description="where to run every job; null leaves it to each")
+    max_n: int | None = Field(
+        None,
+        ge=1,
+        le=MAX_ELEMENTS,
+        strict=True,
+        description="longer arrays are left out, or cut to this length where there is none shorter",
+    )
+    time_limit_s: float | None = Field(
+        None, gt=0, le=3600, strict=True, description="of sampling one point, where a job has a longer one"
+    )
+    timeout_s: float = Field(
+        3600.0, strict=True, gt=0, le=MAX_TIMEOUT_S, description="of each of its jobs, where a job has a longer one"
+    )
+
+    @model_validator(mode="after")
+    def _runnable(self) -> Self:
+        for index, child in enumerate(self.children or ()):
+            place = f"children.{index}.spec"
+            if child.spec.webhook is not None:
+                raise InvalidInput("a preset tells of its own end; give `webhook` there", f"{place}.webhook")
+            if isinstance(child.spec, BenchmarkSpec) and child.spec.devices is not None:
+                raise InvalidInput("a child has no children: name its `backend`", f"{place}.devices")
+        expansion = self.expand()
+        if not expansion.children:
+            raise InvalidInput(f"no job of {self.preset} can run on {self.backend}", "backend")
+        names = [child.name for child in expansion.children]
+        if len(set(names)) < len(names):
+            raise InvalidInput("the names of the jobs must differ", "children")
+        for child in expansion.children:
+            # They are its tags, too.
+            if len(child.spec.tags | self.tags) > MAX_TAGS:
+                raise InvalidInput(f"with its own, the job {child.name!r} would have more than {MAX_TAGS} tags", "tags")
+        return self
+
+    def expand(self) -> Expansion:
+        """The jobs that are to be run. Those of a group are called `preset:job`."""
+        changes = Changes(self.backend, self.max_n, self.time_limit_s, self.timeout_s)
+        children, absent = [], []
+        for child in self._given():
+            try:
+                children.append(PresetChild(name=child.name, spec=changed(child.spec, changes)))
+            except LeftOut as left:
+                absent.append(Absent(child.name, str(left)))
+        return Expansion(tuple(children), tuple(absent))
+
+    def _given(self) -> tuple[PresetChild, ...]:
+        if self.children is not None:
+            return self.children
+        presets = catalogue.members(self.preset)
+        if len(presets) == 1:
+            return presets[0].children
+        return tuple(
+            PresetChild(name=f"{preset.name}:{child.name}", spec=child.spec)
+            for preset in presets
+            for child in preset.children
+        )

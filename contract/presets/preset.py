@@ -1,0 +1,31 @@
+"""What a preset is: named jobs, and where the figures come from that theirs are to be compared with."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from warpfold.contract.frozen import Frozen
+from warpfold.contract.tasks import TaskSpec
+
+MAX_CHILDREN = 200
+
+Document = Literal["p05", "p34"]
+"""Which of `contract/presets/published` holds the published figures: the course report, or the cluster puzzles."""
+
+
+class PresetChild(Frozen):
+    """One job of a preset, and what the preset calls it."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:/-]{1,128}$")]
+    spec: TaskSpec
+
+
+class Preset(Frozen):
+    """A study as a list of jobs. A file of `contract/presets/specs` holds one, under its name."""
+
+    name: str
+    title: str
+    document: Document
+    description: str
+    published: tuple[str, ...] = Field(description="the parts of the document that its figures are compared with")
+    children: tuple[PresetChild, ...] = Field(min_length=1, max_length=MAX_CHILDREN)

@@ -1,0 +1,1 @@
+"""The results of each kind of job."""
