@@ -46,7 +46,7 @@ def test_a_file_that_moved_is_named_with_its_new_place() -> None:
 
 def test_the_walks_pass_the_folders_that_a_job_and_a_kernel_pass() -> None:
     job, kernel = _PLACE.findall(walk("The walk of a job")), _PLACE.findall(walk("The walk of a kernel"))
-    assert {place.split("/")[0] for place in job} == {"app", "client", "worker"}
+    assert {place.split("/")[0] for place in job} == {"app", "client", "contract", "worker"}
     assert {place.split("/")[0] for place in kernel} == {"kernels"}
     assert min(len(job), len(kernel)) >= 15
     whole = PAGE.read_text(encoding="utf-8")
