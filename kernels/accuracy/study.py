@@ -12,8 +12,8 @@ from warpfold.kernels.accuracy.axes import Axes
 from warpfold.kernels.accuracy.bounds import Bound, bound_of
 from warpfold.kernels.accuracy.errors import distance, relative, written
 from warpfold.kernels.accuracy.exactly import Truth, to_float, ulp
+from warpfold.kernels.accuracy.executors import Compute, Place, Places
 from warpfold.kernels.accuracy.methods import method_named
-from warpfold.kernels.accuracy.places import Compute, Place, Places
 from warpfold.kernels.accuracy.point import BoundVerdict, Case, Measured, Point
 from warpfold.kernels.backend import Backend
 from warpfold.kernels.errors import CudaError

@@ -4,8 +4,8 @@ from warpfold.kernels.bench.axes import MAX_CASES, Axes, Cache, Case
 from warpfold.kernels.bench.engine import Point, run
 from warpfold.kernels.bench.flags import Flag
 from warpfold.kernels.bench.record import Record, case_of, record_of
-from warpfold.kernels.bench.rig import Rig, open_rig
 from warpfold.kernels.bench.stopping import Rule
+from warpfold.kernels.bench.target import Rig, open_rig
 
 __all__ = [
     "MAX_CASES",

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from warpfold.kernels.bench.rig import Loaded
+from warpfold.kernels.bench.target import Loaded
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput, KernelError
 from warpfold.kernels.ops import INTEGER, Op, Value

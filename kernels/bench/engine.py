@@ -10,9 +10,9 @@ from warpfold.kernels.bench.ceiling import Ceiling
 from warpfold.kernels.bench.check import Reference, reference_of, relative_error
 from warpfold.kernels.bench.flags import Flag, flags_of
 from warpfold.kernels.bench.measurement import Measured, measure
-from warpfold.kernels.bench.rig import Loaded, Rig
 from warpfold.kernels.bench.stopping import Rule
-from warpfold.kernels.bench.subject import Subject
+from warpfold.kernels.bench.target import Loaded, Rig
+from warpfold.kernels.bench.workload import Subject
 from warpfold.kernels.dtypes import dtype_named
 from warpfold.kernels.errors import CudaError, KernelError
 from warpfold.kernels.ops import Value, op_named

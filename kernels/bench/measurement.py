@@ -7,8 +7,8 @@ from typing import Protocol
 from warpfold.kernels.bench.axes import Cache
 from warpfold.kernels.bench.conditions import Conditions, Observer
 from warpfold.kernels.bench.stopping import Ending, Rule, Spread, ending
-from warpfold.kernels.bench.subject import Subject
 from warpfold.kernels.bench.summary import Summary, summarise
+from warpfold.kernels.bench.workload import Subject
 
 _WARM_RUNS = 3
 _WARM_S = 0.05  # an idle GPU needs some of it to raise its clocks

@@ -14,8 +14,8 @@ from warpfold.kernels.cuda.gpu.device import describe
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.stopwatch import Stopwatch
-from warpfold.kernels.cuda.staging.feed import Feed, piece_size
 from warpfold.kernels.cuda.staging.nans import NanCounter
+from warpfold.kernels.cuda.staging.stager import Feed, piece_size
 from warpfold.kernels.cuda.strategies.registry import cuda_strategies
 from warpfold.kernels.cuda.strategies.strategy import CudaStrategy, Reducer
 from warpfold.kernels.dtypes import DTYPES

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from warpfold.kernels.cuda.bench.gate import hold_unit
+from warpfold.kernels.cuda.bench.blocking_kernel import hold_unit
 from warpfold.kernels.cuda.bench.reader import read_unit
 from warpfold.kernels.cuda.compile import ARCHITECTURES, Unit
 from warpfold.kernels.cuda.exact import exact_units, integer_dot_units

@@ -14,7 +14,7 @@ from warpfold.kernels.catalog import strategies
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.baselines import baselines
 from warpfold.kernels.cuda.gpu.device import visible_devices
-from warpfold.kernels.cuda.staging import feed
+from warpfold.kernels.cuda.staging import stager
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput, OutOfMemory, Unavailable
 from warpfold.kernels.exact.state import ExactState
@@ -153,7 +153,7 @@ def test_pieces_make_no_difference_beyond_rounding(
     array = some(row, 5001, np.random.default_rng(23))
     want = expected(OPS[op], elements(array))
     assert want is not None
-    monkeypatch.setattr(feed, "COPIED_BYTES", 1 << 10)
+    monkeypatch.setattr(stager, "COPIED_BYTES", 1 << 10)
     seen: list[tuple[int, int]] = []
     result = backend.reduce(
         ArraySource(array), op, strategy="single_pass", progress=lambda done, total: seen.append((done, total))
@@ -167,7 +167,7 @@ def test_a_memory_map_is_read_piece_by_piece(
     backend: CudaBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     np.save(tmp_path / "x.npy", np.arange(100_000, dtype=np.int32).reshape(100, 1000))
-    monkeypatch.setattr(feed, "COPIED_BYTES", 1 << 12)
+    monkeypatch.setattr(stager, "COPIED_BYTES", 1 << 12)
     source = ArraySource(np.load(tmp_path / "x.npy", mmap_mode="r"))
     result = backend.reduce(source, "sum")
     assert (result.value, result.dtype) == (sum(range(100_000)), "integer")
@@ -181,7 +181,7 @@ def test_progress_may_stop_a_reduction(backend: CudaBackend, monkeypatch: pytest
         if done:
             raise Stop
 
-    monkeypatch.setattr(feed, "COPIED_BYTES", 1 << 10)
+    monkeypatch.setattr(stager, "COPIED_BYTES", 1 << 10)
     source = ArraySource(np.ones(100_000, np.float32))
     with pytest.raises(Stop):
         backend.reduce(source, "sum", strategy="single_pass", progress=stop)
@@ -195,7 +195,7 @@ def test_what_must_lie_in_memory_as_a_whole_says_how_much_there_is(backend: Cuda
 
 
 def test_an_array_larger_than_a_piece_is_made_in_pieces(backend: CudaBackend) -> None:
-    count = feed.MADE_BYTES // 4 * 3 + 17
+    count = stager.MADE_BYTES // 4 * 3 + 17
     source = GeneratedSource("arange", count, 0, DTYPES["int32"])
     result = backend.reduce(source, "sum", strategy="single_pass")
     assert result.value == count * (count - 1) // 2

@@ -8,14 +8,14 @@ import pytest
 
 from warpfold.kernels.bench import Axes, Cache, Rule, record_of, run
 from warpfold.kernels.bench.data import Data
-from warpfold.kernels.bench.subject import Subject
+from warpfold.kernels.bench.workload import Subject
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.baselines import baselines
 from warpfold.kernels.cuda.bench import ceiling as ceiling_module
-from warpfold.kernels.cuda.bench.gate import Gate, Waited, hold_unit
+from warpfold.kernels.cuda.bench.blocking_kernel import Gate, Waited, hold_unit
 from warpfold.kernels.cuda.bench.reader import SHAPES, patternless, reading
 from warpfold.kernels.cuda.bench.reader import Shape as ReadShape
-from warpfold.kernels.cuda.bench.rig import CudaRig
+from warpfold.kernels.cuda.bench.target import CudaRig
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.recorded import Prepared
 from warpfold.kernels.cuda.puzzles import CLUSTERS_SINCE

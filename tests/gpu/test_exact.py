@@ -12,7 +12,7 @@ from tests.gpu.arrays import data
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.exact import SHAPES, ExactAccumulator, ExactDot, ExactMoments, Kind
 from warpfold.kernels.cuda.gpu.launch import Gpu
-from warpfold.kernels.cuda.staging.feed import carrier
+from warpfold.kernels.cuda.staging.stager import carrier
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact.state import ExactState
 from warpfold.kernels.exact.terms import ORIGIN, Flags

@@ -25,7 +25,7 @@ from warpfold.kernels.cuda.exact import (
 from warpfold.kernels.cuda.gpu.device import visible_devices
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.scaling.nccl import Communicators
-from warpfold.kernels.cuda.staging.feed import carrier
+from warpfold.kernels.cuda.staging.stager import carrier
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags

@@ -7,7 +7,7 @@ from tests.gpu.adversarial import adversarial
 from tests.gpu.test_identity import accumulator, on_device
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.bench.reader import SHAPES, patternless, reading
-from warpfold.kernels.cuda.bench.rig import CudaRig
+from warpfold.kernels.cuda.bench.target import CudaRig
 from warpfold.kernels.cuda.exact import SHAPES as SHAPES_OF_SUMS
 from warpfold.kernels.cuda.exact import Kind
 from warpfold.kernels.cuda.strategies.registry import cuda_strategies, own_strategies

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from warpfold.kernels.accuracy import places
+from warpfold.kernels.accuracy import executors as places
 from warpfold.kernels.accuracy.looped import looped
 from warpfold.worker.execute import Kernels
 from warpfold.worker.folders import Folders

@@ -6,7 +6,7 @@ import numpy as np
 
 from warpfold.kernels.bench.axes import Cache
 from warpfold.kernels.bench.measurement import Replay
-from warpfold.kernels.bench.subject import Subject
+from warpfold.kernels.bench.workload import Subject
 
 _FLUSH = 2  # times the cache
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from warpfold.kernels.bench.axes import Cache
 from warpfold.kernels.bench.measurement import Replay
-from warpfold.kernels.bench.subject import Subject
-from warpfold.kernels.cuda.bench.gate import Gate
+from warpfold.kernels.bench.workload import Subject
+from warpfold.kernels.cuda.bench.blocking_kernel import Gate
 from warpfold.kernels.cuda.bench.reader import SWEEP, patternless, reading
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu

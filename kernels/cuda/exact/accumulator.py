@@ -11,7 +11,7 @@ from warpfold.kernels.cuda.exact.launches import Launches
 from warpfold.kernels.cuda.exact.shapes import Kind
 from warpfold.kernels.cuda.exact.total import states_of_limbs
 from warpfold.kernels.cuda.gpu.launch import Gpu
-from warpfold.kernels.cuda.strategies.tuning import VECTOR_BYTES
+from warpfold.kernels.cuda.gpu.launch_shape import VECTOR_BYTES
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.state import ExactState

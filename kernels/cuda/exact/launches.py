@@ -7,7 +7,7 @@ import numpy as np
 from warpfold.kernels.cuda.exact.limbs import Limbs
 from warpfold.kernels.cuda.exact.shapes import SHAPES, Kind, exact_unit, kernel_name
 from warpfold.kernels.cuda.gpu.launch import Gpu
-from warpfold.kernels.cuda.strategies.tuning import VECTOR_BYTES
+from warpfold.kernels.cuda.gpu.launch_shape import VECTOR_BYTES
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
 

@@ -1,4 +1,4 @@
-// What a reduction leaves for the host: four 64-bit words, read back by kernels/cuda/strategies/outcomes.py.
+// What a reduction leaves for the host: four 64-bit words, read back by kernels/cuda/strategies/partial_results.py.
 #pragma once
 #include "elements.cuh"
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from warpfold.kernels.bench.data import Data
 from warpfold.kernels.cuda.backend import CudaBackend
-from warpfold.kernels.cuda.bench.rig import CudaRig
+from warpfold.kernels.cuda.bench.target import CudaRig
 
 _WARM_UP = 3
 

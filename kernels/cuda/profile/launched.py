@@ -6,12 +6,12 @@ from typing import Any
 from warpfold.kernels.cuda.compile import Unit, compile_unit
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu, Kernel
+from warpfold.kernels.cuda.gpu.launch_shape import WARP
 from warpfold.kernels.cuda.gpu.recorded import Call, RecordingGpu
 from warpfold.kernels.cuda.profile.compiled import claimed
 from warpfold.kernels.cuda.profile.records import KernelRecord
-from warpfold.kernels.cuda.staging.feed import carrier
+from warpfold.kernels.cuda.staging.stager import carrier
 from warpfold.kernels.cuda.strategies.strategy import CudaStrategy
-from warpfold.kernels.cuda.strategies.tuning import WARP
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import OutOfMemory
 from warpfold.kernels.operands import operands

@@ -8,7 +8,7 @@ import numpy as np
 from warpfold.kernels.cuda.compile import Unit
 from warpfold.kernels.cuda.elements import element
 from warpfold.kernels.cuda.gpu.launch import Gpu
-from warpfold.kernels.cuda.strategies.outcomes import NOWHERE
+from warpfold.kernels.cuda.strategies.partial_results import NOWHERE
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
 

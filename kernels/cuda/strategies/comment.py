@@ -12,7 +12,7 @@ Its text is the summary. Its last lines are
 import re
 from dataclasses import dataclass
 
-from warpfold.kernels.cuda.strategies.tuning import Launch
+from warpfold.kernels.cuda.gpu.launch_shape import Launch
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.ops import OPS
 from warpfold.kernels.strategy import claims

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from warpfold.kernels.bench.subject import Subject
+from warpfold.kernels.bench.workload import Subject
 from warpfold.kernels.cuda.exact import ExactAccumulator, ExactMoments, Kind, states_of_limbs
 from warpfold.kernels.cuda.exact.shapes import LARGEST_SHARED, SHAPES, exact_unit, kernel_name
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
@@ -21,7 +21,7 @@ from warpfold.kernels.cuda.strategies.exact_reducers import (
 )
 from warpfold.kernels.cuda.strategies.own import OwnStrategy
 from warpfold.kernels.cuda.strategies.strategy import CudaStrategy, PlannedKernel, Reducer
-from warpfold.kernels.cuda.strategies.subjects import RecordedSubject
+from warpfold.kernels.cuda.strategies.workloads import RecordedSubject
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.exact.finish import value_of

@@ -10,8 +10,8 @@ from typing import Any
 from warpfold.kernels.cuda.exact import ExactAccumulator, ExactDot, ExactIntegerDot, ExactMoments
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.staging.widening import widened
-from warpfold.kernels.cuda.strategies.outcomes import of_integer
 from warpfold.kernels.cuda.strategies.own import OwnReducer, OwnStrategy
+from warpfold.kernels.cuda.strategies.partial_results import of_integer
 from warpfold.kernels.cuda.strategies.strategy import Finished
 from warpfold.kernels.dtypes import DTYPES, DType, common_float
 from warpfold.kernels.exact import ExactState, Flags, deviation, variance

@@ -11,13 +11,13 @@ import numpy as np
 from warpfold.kernels.cuda.compile import Unit
 from warpfold.kernels.cuda.elements import element
 from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.gpu.launch_shape import Launch, suited
 from warpfold.kernels.cuda.gpu.recorded import RecordingGpu
 from warpfold.kernels.cuda.strategies.comment import parse_comment
-from warpfold.kernels.cuda.strategies.outcomes import WORDS, Outcome, value_of
+from warpfold.kernels.cuda.strategies.partial_results import WORDS, Outcome, value_of
 from warpfold.kernels.cuda.strategies.reductions import reduction_of
 from warpfold.kernels.cuda.strategies.strategy import CudaStrategy, Finished, PlannedKernel
-from warpfold.kernels.cuda.strategies.subjects import RecordedSubject
-from warpfold.kernels.cuda.strategies.tuning import Launch, suited
+from warpfold.kernels.cuda.strategies.workloads import RecordedSubject
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.operands import Operands

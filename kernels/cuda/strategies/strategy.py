@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from warpfold.kernels.bench.subject import Subject
+from warpfold.kernels.bench.workload import Subject
 from warpfold.kernels.cuda.compile import Unit
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.dtypes import DType

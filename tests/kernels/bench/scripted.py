@@ -10,7 +10,7 @@ from warpfold.kernels.bench.axes import Cache
 from warpfold.kernels.bench.ceiling import Ceiling
 from warpfold.kernels.bench.conditions import Conditions
 from warpfold.kernels.bench.measurement import Replay
-from warpfold.kernels.bench.subject import Subject
+from warpfold.kernels.bench.workload import Subject
 from warpfold.kernels.errors import KernelError
 from warpfold.kernels.ops import Value
 from warpfold.kernels.source import Source

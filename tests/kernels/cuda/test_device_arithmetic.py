@@ -12,7 +12,7 @@ from tests.gpu.arrays import KINDS, data, numbers
 from tests.gpu.exactly import agrees, expected
 from tests.kernels.cuda import on_host
 from warpfold.kernels.cuda.elements import element
-from warpfold.kernels.cuda.strategies.outcomes import Outcome, value_of
+from warpfold.kernels.cuda.strategies.partial_results import Outcome, value_of
 from warpfold.kernels.cuda.strategies.reductions import reduction_of
 from warpfold.kernels.cuda.strategies.registry import FAST, own_strategies
 from warpfold.kernels.dtypes import DTYPES, DType

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from warpfold.kernels.bench.conditions import Conditions
-from warpfold.kernels.cuda.bench.gate import hold_unit
+from warpfold.kernels.cuda.bench.blocking_kernel import hold_unit
 from warpfold.kernels.cuda.bench.observer import NvmlObserver
 from warpfold.kernels.cuda.bench.reader import SHAPES, read_unit
 from warpfold.kernels.cuda.compile import ARCHITECTURES, compile_unit

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from warpfold.kernels.cuda.compile import INCLUDE
 from warpfold.kernels.cuda.elements import element
 from warpfold.kernels.cuda.exact import Kind
-from warpfold.kernels.cuda.strategies.outcomes import WORDS, Outcome
+from warpfold.kernels.cuda.strategies.partial_results import WORDS, Outcome
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.generate import Plan
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from warpfold.kernels.cuda.strategies.tuning import Launch, suited
+from warpfold.kernels.cuda.gpu.launch_shape import Launch, suited
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.ops import OPS
 

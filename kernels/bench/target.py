@@ -7,7 +7,7 @@ from warpfold.kernels.backend import Backend, Device
 from warpfold.kernels.bench.ceiling import Ceiling
 from warpfold.kernels.bench.conditions import Observer
 from warpfold.kernels.bench.measurement import Timer
-from warpfold.kernels.bench.subject import Subject
+from warpfold.kernels.bench.workload import Subject
 from warpfold.kernels.source import Source
 
 
@@ -55,7 +55,7 @@ def open_rig(backend: Backend) -> Rig:
 
         return HostRig(backend)
     from warpfold.kernels.cuda.backend import CudaBackend
-    from warpfold.kernels.cuda.bench.rig import CudaRig
+    from warpfold.kernels.cuda.bench.target import CudaRig
 
     assert isinstance(backend, CudaBackend)
     return CudaRig(backend)

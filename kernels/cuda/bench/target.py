@@ -7,7 +7,7 @@ from typing import Any
 
 from warpfold.kernels.backend import Device
 from warpfold.kernels.bench.ceiling import Ceiling, CeilingGauge
-from warpfold.kernels.bench.subject import Subject
+from warpfold.kernels.bench.workload import Subject
 from warpfold.kernels.catalog import resolve
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.bench.ceiling import measure_ceiling
@@ -15,7 +15,7 @@ from warpfold.kernels.cuda.bench.observer import NvmlObserver
 from warpfold.kernels.cuda.bench.timer import CudaTimer
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
-from warpfold.kernels.cuda.staging.feed import Feed
+from warpfold.kernels.cuda.staging.stager import Feed
 from warpfold.kernels.cuda.strategies.registry import cuda_strategies
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.ops import op_named
@@ -70,7 +70,7 @@ class CudaRig:
 
 @dataclass(frozen=True, eq=False)
 class DeviceArray:
-    """Elements in the GPU's memory, shape (n,), held as `kernels.cuda.staging.feed.carrier(dtype)`."""
+    """Elements in the GPU's memory, shape (n,), held as `kernels.cuda.staging.stager.carrier(dtype)`."""
 
     gpu: Gpu
     elements: Any

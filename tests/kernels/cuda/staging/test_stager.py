@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from warpfold.kernels.cuda.staging.feed import COPIED_BYTES, MADE_BYTES, carrier, piece_size
+from warpfold.kernels.cuda.staging.stager import COPIED_BYTES, MADE_BYTES, carrier, piece_size
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.source import ArraySource, GeneratedSource
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from warpfold.kernels.cuda.strategies.outcomes import NOWHERE, Outcome, value_of
+from warpfold.kernels.cuda.strategies.partial_results import NOWHERE, Outcome, value_of
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.ops import OPS, Value
 

@@ -12,7 +12,7 @@ from warpfold.kernels.accuracy.looped import how, looped
 from warpfold.kernels.accuracy.methods import Method, method_named
 from warpfold.kernels.accuracy.point import Case
 from warpfold.kernels.backend import Backend
-from warpfold.kernels.bench.rig import Rig, open_rig
+from warpfold.kernels.bench.target import Rig, open_rig
 from warpfold.kernels.dtypes import dtype_named
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.source import ArraySource
