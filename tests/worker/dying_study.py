@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from warpfold.kernels.accuracy import executors as places
+from warpfold.kernels.accuracy import executors
 from warpfold.kernels.accuracy.looped import looped
 from warpfold.worker.execute import Kernels
 from warpfold.worker.folders import Folders
@@ -26,7 +26,7 @@ class Dying:
         return self._kernels.device
 
     def run(self, request: Request, tell: Tell) -> Success:
-        vars(places)[looped.__name__] = _deadly  # in this process alone
+        vars(executors)[looped.__name__] = _deadly  # in this process alone
         return self._kernels.run(request, tell)
 
 
