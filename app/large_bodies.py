@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from warpfold.app.errors import ApiError, FieldProblem
 from warpfold.app.fairness.turns import give_up_turn
-from warpfold.app.helper import Helper
+from warpfold.app.helper_process import Helper
 
 LARGE_BYTES = 64 << 10
 _OF_ONE_USER = 2

@@ -12,7 +12,7 @@ from typing import TextIO, cast
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from warpfold.app.lines import Lines, standard_error
+from warpfold.app.log_stream import Lines, standard_error
 
 _FIRST = ("timestamp", "level", "role", "event")
 _OTHERS = "uvicorn"

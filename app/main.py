@@ -14,7 +14,8 @@ from warpfold.app.auth import endpoints as own_access
 from warpfold.app.auth.access import Access
 from warpfold.app.auth.bearer import User
 from warpfold.app.catalogue import endpoints as catalogue
-from warpfold.app.charts.press import Press
+from warpfold.app.catalogue import presets
+from warpfold.app.charts.renderer import Press
 from warpfold.app.config import Settings, load_settings
 from warpfold.app.context import Context
 from warpfold.app.dashboard import install as dashboard
@@ -31,7 +32,6 @@ from warpfold.app.methods import Methods
 from warpfold.app.metrics.metrics import Metrics
 from warpfold.app.metrics.requests import Measured
 from warpfold.app.notifications import Notifications
-from warpfold.app.presets import endpoints as presets
 from warpfold.app.reports import endpoints as reports
 from warpfold.app.request_ids import RequestIds
 from warpfold.app.requests import BodyLimit, known_parameters, known_parameters_of_own_access

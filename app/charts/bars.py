@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 import altair
 
 from warpfold.app.charts.chart import Chart
-from warpfold.app.charts.lines import WIDTH, Level, Words, across, chart_of, inline
+from warpfold.app.charts.vega_lite import WIDTH, Level, Words, across, chart_of, inline
 
 _BAR = 22
 

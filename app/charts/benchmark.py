@@ -7,7 +7,7 @@ import altair
 
 from warpfold.app.charts.bars import Bar, bar_chart
 from warpfold.app.charts.chart import Chart
-from warpfold.app.charts.lines import (
+from warpfold.app.charts.vega_lite import (
     HEIGHT,
     WIDTH,
     Axis,

@@ -1,5 +1,5 @@
 """Charts drawn as SVG and PNG, without a browser and without a network. Slow (tens of milliseconds, the first call half
-a second) and holding the interpreter's lock meanwhile: a server draws through `app.charts.press`."""
+a second) and holding the interpreter's lock meanwhile: a server draws through `app.charts.renderer`."""
 
 from html import escape
 

@@ -4,7 +4,7 @@ message. Points that are suspect are left out."""
 from collections.abc import Callable, Sequence
 
 from warpfold.app.charts.chart import Chart
-from warpfold.app.charts.lines import Axis, Line, Point, Words, line_chart, significant
+from warpfold.app.charts.vega_lite import Axis, Line, Point, Words, line_chart, significant
 from warpfold.contract.results.scaling import MessagePoint, ScalingPoint, ScalingResult
 
 _FEW = 6

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from warpfold.app.results.facts import text_of
+from warpfold.app.json_view import text_of
 from warpfold.app.results.repository import Measured
 from warpfold.contract.result import JobResult
 

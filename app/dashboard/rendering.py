@@ -11,9 +11,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import Response
 
-from warpfold.app import words
 from warpfold.app.auth.repository import Principal
 from warpfold.app.dashboard.assets import url_of
+from warpfold.contract import wording as words
 
 _HTML = "text/html; charset=utf-8"
 _WORTH_COMPRESSING = 1024

@@ -5,9 +5,9 @@ import math
 from warpfold.app.charts.of_result import charts_of
 from warpfold.app.reports.expected import Expected, expected_of
 from warpfold.app.reports.finished import Finished
-from warpfold.app.reports.kinds.tables import tables_of
-from warpfold.app.reports.part import parts_of
+from warpfold.app.reports.kinds.registry import tables_of
 from warpfold.app.reports.parts import ChartView
+from warpfold.app.reports.preset_sections import parts_of
 from warpfold.app.reports.report import Comparison, Report
 from warpfold.contract.jobs import JobSpec
 from warpfold.contract.json_value import hex_of

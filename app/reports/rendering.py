@@ -8,10 +8,10 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from warpfold.app.charts.chart import Chart
+from warpfold.app.json_view import facts_of
 from warpfold.app.reports.parts import Part, Table, Verdict
 from warpfold.app.reports.report import Report
 from warpfold.app.reports.words import ABSENT, milliseconds
-from warpfold.app.results.facts import facts_of
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~&])")
 

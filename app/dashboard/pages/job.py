@@ -13,17 +13,17 @@ from starlette.responses import Response
 from warpfold.app.auth.repository import Principal
 from warpfold.app.context import Context, Using
 from warpfold.app.dashboard.figures import figures_of_result
-from warpfold.app.dashboard.job_rows import JobRow
 from warpfold.app.dashboard.points import rows_of
 from warpfold.app.dashboard.rendering import etag, page, part, unchanged
 from warpfold.app.dashboard.routes import router as pages
+from warpfold.app.dashboard.rows import JobRow
 from warpfold.app.dashboard.timeline import parts_of
 from warpfold.app.dashboard.visitors import Visitor
 from warpfold.app.jobs import history, service
 from warpfold.app.jobs.etags import matches
 from warpfold.app.jobs.repository import Job
-from warpfold.app.reports.kinds.tables import tables_of
-from warpfold.app.results.facts import Facts, facts_of
+from warpfold.app.json_view import Facts, facts_of
+from warpfold.app.reports.kinds.registry import tables_of
 from warpfold.app.results.repository import MeasurementFilter
 from warpfold.app.results.repository import page as page_of_measurements
 from warpfold.contract.result import result_of

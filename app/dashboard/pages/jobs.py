@@ -12,9 +12,9 @@ from starlette.responses import RedirectResponse, Response
 from warpfold.app.auth.repository import Principal
 from warpfold.app.context import Context, Using
 from warpfold.app.cursors import cursor_of, key_of
-from warpfold.app.dashboard.job_rows import JobRow
 from warpfold.app.dashboard.rendering import Rendered, etag, page, part, unchanged
 from warpfold.app.dashboard.routes import router as pages
+from warpfold.app.dashboard.rows import JobRow
 from warpfold.app.dashboard.shared import Shared, Sharing
 from warpfold.app.dashboard.visitors import Contributor, Visitor, safe_path
 from warpfold.app.jobs import service

@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 
 from warpfold.app.auth.repository import Principal
 from warpfold.app.context import Context, Using
-from warpfold.app.dashboard.forms import equivalents
+from warpfold.app.dashboard.forms import submission as equivalents
 from warpfold.app.dashboard.forms.fields import Form
 from warpfold.app.dashboard.forms.reading import blank, form_for, spec_of, texts_in, typed_from
 from warpfold.app.dashboard.forms.schema import kinds

@@ -13,9 +13,9 @@ from warpfold.app.auth.repository import Principal
 from warpfold.app.catalogue import repository as catalogue
 from warpfold.app.catalogue.repository import Worker
 from warpfold.app.context import Context, Using
-from warpfold.app.dashboard.job_rows import JobRow
 from warpfold.app.dashboard.rendering import Rendered, etag, page, part, unchanged
 from warpfold.app.dashboard.routes import router as pages
+from warpfold.app.dashboard.rows import JobRow
 from warpfold.app.dashboard.shared import Shared, Sharing
 from warpfold.app.dashboard.visitors import Visitor
 from warpfold.app.jobs.etags import matches

@@ -16,8 +16,8 @@ from warpfold.app.dashboard.visitors import Contributor, Visitor
 from warpfold.app.error_handlers import spec_problem
 from warpfold.app.errors import NotFound
 from warpfold.app.jobs import service
+from warpfold.app.json_view import facts_of
 from warpfold.app.presets.views import PresetView
-from warpfold.app.results.facts import facts_of
 from warpfold.contract.kinds.preset import PresetSpec
 from warpfold.contract.presets import catalogue
 from warpfold.contract.presets.preset import Preset

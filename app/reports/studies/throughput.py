@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from warpfold.app.charts import benchmark as pictures
 from warpfold.app.charts.chart import Chart
-from warpfold.app.charts.lines import Axis, Line, Point, Words, line_chart
+from warpfold.app.charts.vega_lite import Axis, Line, Point, Words, line_chart
 from warpfold.app.reports.kinds.benchmark import gbps, share
 from warpfold.app.reports.parts import Compared, Finding, Verdict
 from warpfold.app.reports.studies.study import Outcome, Published, Study

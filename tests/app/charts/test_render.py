@@ -4,10 +4,10 @@ from xml.etree import ElementTree
 import pytest
 
 from warpfold.app.charts.chart import Chart
-from warpfold.app.charts.lines import Axis, Level, Line, Point, Words, line_chart
-from warpfold.app.charts.press import Press
 from warpfold.app.charts.render import png, svg
+from warpfold.app.charts.renderer import Press
 from warpfold.app.charts.themes import Theme
+from warpfold.app.charts.vega_lite import Axis, Level, Line, Point, Words, line_chart
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tests.app.api import WORKER, Api
 from tests.app.dashboard.conftest import Window
 from warpfold import Client
-from warpfold.app.dashboard.forms.equivalents import python_of
 from warpfold.app.dashboard.forms.reading import blank, form_for, integer, spec_of, typed_from
 from warpfold.app.dashboard.forms.schema import kinds
+from warpfold.app.dashboard.forms.submission import python_of
 from warpfold.app.jobs import leases
 from warpfold.contract.jobs import KINDS, job_spec
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from warpfold.app import words
+from warpfold.contract import wording as words
 
 _MOST_ROWS = 200
 _LONGEST = 2000

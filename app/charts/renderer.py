@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from warpfold.app.charts import render
 from warpfold.app.charts.chart import Chart
 from warpfold.app.charts.themes import Theme
-from warpfold.app.helper import Helper
+from warpfold.app.helper_process import Helper
 
 
 class Press:

@@ -10,7 +10,7 @@ from tests.worker import processes
 DRAWS = """
 import asyncio, sys, time
 from warpfold.app.charts.chart import Chart
-from warpfold.app.charts.press import Press
+from warpfold.app.charts.renderer import Press
 
 SPEC = '{"data": {"values": [{"a": 1}]}, "mark": "point", "encoding": {"x": {"field": "a", "type": "quantitative"}}}'
 

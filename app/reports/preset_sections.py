@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from warpfold.app.reports.finished import Finished
-from warpfold.app.reports.kinds.tables import tables_of
+from warpfold.app.reports.kinds.registry import tables_of
 from warpfold.app.reports.parts import ChartView, Part, PartJob
 from warpfold.app.reports.studies.by_preset import COMPARISONS
 from warpfold.app.reports.studies.study import Study

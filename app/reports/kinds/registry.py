@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from warpfold.app.reports.kinds import accuracy, benchmark, profile, reduce, scaling
+from warpfold.app.reports.kinds import accuracy, benchmark, profile, scaling
+from warpfold.app.reports.kinds import tables_only as reduce
 from warpfold.app.reports.parts import Table
 from warpfold.contract.measurement import Measurement
 from warpfold.contract.result import JobResult

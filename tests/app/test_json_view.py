@@ -1,4 +1,4 @@
-from warpfold.app.results.facts import facts_of
+from warpfold.app.json_view import facts_of
 
 
 def test_results_of_kinds_not_known_yet_are_facts_and_tables() -> None:

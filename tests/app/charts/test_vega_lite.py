@@ -4,8 +4,8 @@ import re
 import pytest
 
 from tests.app.charts.rows import rows_of
-from warpfold.app.charts.lines import Axis, Level, Line, Point, Words, line_chart, significant
 from warpfold.app.charts.render import svg
+from warpfold.app.charts.vega_lite import Axis, Level, Line, Point, Words, line_chart, significant
 
 WORDS = Words("name", "Title", "subtitle", "Description.")
 

@@ -1,6 +1,6 @@
 import pytest
 
-from warpfold.app import words
+from warpfold.contract import wording as words
 
 
 @pytest.mark.parametrize(
