@@ -36,7 +36,7 @@ KEPT_PLANS = " ".join(
         "lock_timeout=10s",
         "idle_in_transaction_session_timeout=60s",
         "timezone=UTC",
-        # Statements are few, often run and written for one plan each (`app.jobs.models.is_`): planning them anew would
+        # Statements are few, often run and written for one plan each (`app.tables.jobs.is_`): planning them anew would
         # cost more than running.
         "plan_cache_mode=force_generic_plan",
         # A plan is kept as long as its connection, also one that was made while a table was empty or had no

@@ -9,14 +9,14 @@ from pydantic import BaseModel
 from redis import RedisError
 from starlette.responses import PlainTextResponse, Response
 
-from warpfold.app.auth.bearer import User
-from warpfold.app.context import Context, Using
 from warpfold.app.db import DATABASE_LOST
-from warpfold.app.errors import Unavailable
-from warpfold.app.lead.repository import somebody_leads
+from warpfold.app.http.bearer import User
+from warpfold.app.http.context import Context, Using
+from warpfold.app.http.errors import Unavailable
+from warpfold.app.http.openapi import answers, open_answers
+from warpfold.app.metrics.lead import somebody_leads
 from warpfold.app.metrics.metrics import CONTENT_TYPE
-from warpfold.app.monitoring import live_workers
-from warpfold.app.openapi import answers, open_answers
+from warpfold.app.metrics.monitoring import live_workers
 
 _PATIENCE_S = 2.0
 

@@ -8,16 +8,14 @@ from importlib.metadata import version
 from fastapi import APIRouter, Depends, FastAPI, Request
 from starlette.responses import JSONResponse
 
-from warpfold.app import error_handlers, health, openapi
+from warpfold.app import health
 from warpfold.app.admin import endpoints as administration
-from warpfold.app.auth import endpoints as own_access
+from warpfold.app.admin import own_access
 from warpfold.app.auth.access import Access
-from warpfold.app.auth.bearer import User
 from warpfold.app.catalogue import endpoints as catalogue
 from warpfold.app.catalogue import presets
 from warpfold.app.charts.renderer import Press
 from warpfold.app.config import Settings, load_settings
-from warpfold.app.context import Context
 from warpfold.app.dashboard import install as dashboard
 from warpfold.app.datasets import endpoints as datasets
 from warpfold.app.datasets.store import Store
@@ -25,17 +23,20 @@ from warpfold.app.datasets.sweep import ABANDONED_S
 from warpfold.app.db import Database
 from warpfold.app.exact_states import endpoints as exact_states
 from warpfold.app.fairness.failures import Failures
-from warpfold.app.fairness.guard import Guard
+from warpfold.app.http import error_handlers, openapi
+from warpfold.app.http.bearer import User
+from warpfold.app.http.context import Context
+from warpfold.app.http.guard import Guard
+from warpfold.app.http.large_bodies import LargeBodies
+from warpfold.app.http.methods import Methods
+from warpfold.app.http.middleware import RequestIds
+from warpfold.app.http.requests import BodyLimit, known_parameters, known_parameters_of_own_access
+from warpfold.app.http.response_headers import ResponseHeaders
 from warpfold.app.jobs import endpoints as jobs
-from warpfold.app.large_bodies import LargeBodies
-from warpfold.app.methods import Methods
 from warpfold.app.metrics.metrics import Metrics
 from warpfold.app.metrics.requests import Measured
 from warpfold.app.notifications import Notifications
 from warpfold.app.reports import endpoints as reports
-from warpfold.app.request_ids import RequestIds
-from warpfold.app.requests import BodyLimit, known_parameters, known_parameters_of_own_access
-from warpfold.app.response_headers import ResponseHeaders
 from warpfold.app.results import comparison_endpoints as comparisons
 from warpfold.app.results import endpoints as results
 from warpfold.app.tracing.start import start_tracing

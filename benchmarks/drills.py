@@ -20,7 +20,7 @@ import psutil
 
 from benchmarks.figures import Figure, measured_service, report
 from benchmarks.http_load import Connection, Exchange, percentile, request
-from warpfold.app.auth.repository import create_token
+from warpfold.app.auth.access_tokens import create_token
 from warpfold.app.db import BlockingDatabase
 
 _SECONDS = 5.0

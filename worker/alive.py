@@ -16,8 +16,8 @@ from sqlalchemy import Connection, select
 
 from warpfold.app.config import Settings, load_settings
 from warpfold.app.db import DATABASE_LOST, BlockingDatabase
-from warpfold.app.jobs.models import lives, workers
-from warpfold.app.lead.repository import somebody_leads
+from warpfold.app.metrics.lead import somebody_leads
+from warpfold.app.tables.jobs import lives, workers
 
 _WITHIN_S = 3.0
 

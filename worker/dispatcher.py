@@ -19,10 +19,12 @@ from structlog.typing import FilteringBoundLogger
 
 from warpfold.app import logs
 from warpfold.app.config import Settings, load_settings
-from warpfold.app.counters.dropped import DroppedLines
 from warpfold.app.db import DATABASE_LOST, BlockingDatabase
-from warpfold.app.jobs import families, outbox, turns
-from warpfold.app.jobs.outbox import HandOver
+from warpfold.app.jobs import presets as families
+from warpfold.app.jobs import queue as outbox
+from warpfold.app.jobs import turns
+from warpfold.app.jobs.queue import HandOver
+from warpfold.app.metrics.dropped import DroppedLines
 from warpfold.app.quotas import holds
 from warpfold.app.quotas.quota import Limits
 from warpfold.app.tracing.start import start_tracing

@@ -10,10 +10,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.config import Settings
-from warpfold.app.counters.dropped import DroppedLines
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases
 from warpfold.app.jobs.leases import WorkerInfo
+from warpfold.app.metrics.dropped import DroppedLines
 from warpfold.worker.gauges import Gauges, gauges_of
 
 log: FilteringBoundLogger = structlog.get_logger()

@@ -15,11 +15,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.config import Settings
-from warpfold.app.counters.ended import count_ended
 from warpfold.app.datasets.store import Store
 from warpfold.app.datasets.sweep import tidy
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import ranks, retention
+from warpfold.app.metrics.ended_jobs import count_ended
 from warpfold.worker.backoff import Backoff
 
 log: FilteringBoundLogger = structlog.get_logger()

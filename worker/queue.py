@@ -12,7 +12,7 @@ from rq.job import Job
 from rq.queue import EnqueueData
 from rq.serializers import JSONSerializer
 
-from warpfold.app.jobs.outbox import HandOver
+from warpfold.app.jobs.queue import HandOver
 
 FUNCTION = "warpfold.worker.tasks.run_job"
 _DAY_S = 24 * 3600

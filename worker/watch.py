@@ -14,8 +14,8 @@ from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import outbox
-from warpfold.app.jobs.outbox import HandOver, Running
+from warpfold.app.jobs import queue as outbox
+from warpfold.app.jobs.queue import HandOver, Running
 from warpfold.contract.needs import KINDS
 from warpfold.contract.states import Loss
 from warpfold.worker.silence import Clock, Silence

@@ -18,13 +18,13 @@ from warpfold.app.admin.views import (
     UserView,
 )
 from warpfold.app.auth import users
-from warpfold.app.auth.bearer import Admin, User
+from warpfold.app.auth.access_tokens import list_tokens
 from warpfold.app.auth.names import UserName
-from warpfold.app.auth.repository import list_tokens
-from warpfold.app.context import Using
-from warpfold.app.errors import BadRequest, Conflict, Forbidden, Invalid, NotFound, TooLarge, UnsupportedMedia
-from warpfold.app.openapi import answers
-from warpfold.app.requests import JsonRoute
+from warpfold.app.http.bearer import Admin, User
+from warpfold.app.http.context import Using
+from warpfold.app.http.errors import BadRequest, Conflict, Forbidden, Invalid, NotFound, TooLarge, UnsupportedMedia
+from warpfold.app.http.openapi import answers
+from warpfold.app.http.requests import JsonRoute
 
 router = APIRouter(prefix="/v1", tags=["administration"], route_class=JsonRoute)
 

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
-from warpfold.app.auth import repository as tokens
+from warpfold.app.auth import access_tokens as tokens
 from warpfold.app.auth import users
-from warpfold.app.auth.repository import Issued, Principal, Role, RoleMismatch
+from warpfold.app.auth.access_tokens import Issued, Principal, Role, RoleMismatch
 from warpfold.app.auth.users import UserInfo
-from warpfold.app.context import Context
-from warpfold.app.errors import Conflict, Forbidden, NotFound
+from warpfold.app.http.context import Context
+from warpfold.app.http.errors import Conflict, Forbidden, NotFound
 from warpfold.app.jobs import draining
 from warpfold.app.quotas import repository as quotas
 from warpfold.app.quotas.quota import Limits, UserQuota

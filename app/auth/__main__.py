@@ -10,8 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 from sqlalchemy.exc import OperationalError
 
-from warpfold.app.auth.names import checked_label, checked_name
-from warpfold.app.auth.repository import (
+from warpfold.app.auth.access_tokens import (
     Role,
     RoleMismatch,
     create_token,
@@ -19,6 +18,7 @@ from warpfold.app.auth.repository import (
     revoke_token,
     rotate_token,
 )
+from warpfold.app.auth.names import checked_label, checked_name
 from warpfold.app.auth.tokens import MOST_DAYS, hash_of
 from warpfold.app.config import load_settings
 from warpfold.app.db import BlockingDatabase, first_line

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from sqlalchemy import Connection
 
 from warpfold.app.auth import sessions
-from warpfold.app.auth.repository import Principal, principal_of
+from warpfold.app.auth.access_tokens import Principal, principal_of
 from warpfold.app.auth.tokens import PREFIX, hash_of
 from warpfold.app.db import Database
 

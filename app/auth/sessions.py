@@ -9,10 +9,10 @@ from datetime import timedelta
 
 from sqlalchemy import Connection, Interval, bindparam, delete, func, insert, select
 
-from warpfold.app.auth.models import IN_FORCE, sessions, tokens, users
-from warpfold.app.auth.repository import Principal, Role
+from warpfold.app.auth.access_tokens import Principal, Role
 from warpfold.app.auth.tokens import hash_of
 from warpfold.app.channels import ACCESS
+from warpfold.app.tables.users import IN_FORCE, sessions, tokens, users
 
 PREFIX = "ws_"
 _RANDOM_BYTES = 32

@@ -7,9 +7,9 @@ from datetime import datetime
 from sqlalchemy import Connection, func, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from warpfold.app.auth.models import IN_FORCE, tokens, users
-from warpfold.app.auth.repository import Role
+from warpfold.app.auth.access_tokens import Role
 from warpfold.app.channels import ACCESS
+from warpfold.app.tables.users import IN_FORCE, tokens, users
 
 
 @dataclass(frozen=True, slots=True)

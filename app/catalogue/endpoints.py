@@ -5,12 +5,12 @@ from functools import cache
 from fastapi import APIRouter
 from pydantic import ValidationError
 
-from warpfold.app.auth.bearer import User
 from warpfold.app.catalogue import repository
 from warpfold.app.catalogue.repository import READY, Worker
 from warpfold.app.catalogue.views import Catalogue, DeviceInUse, Devices, Strategies, StrategyView, Workers, WorkerView
-from warpfold.app.context import Using
-from warpfold.app.openapi import answers
+from warpfold.app.http.bearer import User
+from warpfold.app.http.context import Using
+from warpfold.app.http.openapi import answers
 from warpfold.contract.provenance import DeviceView
 from warpfold.kernels.catalog import strategies
 

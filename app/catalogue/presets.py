@@ -2,9 +2,9 @@
 
 from fastapi import APIRouter
 
-from warpfold.app.auth.bearer import User
-from warpfold.app.errors import Invalid, NotFound
-from warpfold.app.openapi import answers
+from warpfold.app.http.bearer import User
+from warpfold.app.http.errors import Invalid, NotFound
+from warpfold.app.http.openapi import answers
 from warpfold.app.presets.views import PresetLine, PresetList, PresetView
 from warpfold.contract.presets import catalogue
 

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection, select
 
-from warpfold.app.jobs.models import lives, workers
 from warpfold.app.jobs.reading import Reading
+from warpfold.app.tables.jobs import lives, workers
 
 LOST = "lost"
 READY = frozenset({"idle", "running"})

@@ -24,8 +24,8 @@ from warpfold.app.dashboard.routes import error_page
 from warpfold.app.dashboard.shared import Shared
 from warpfold.app.dashboard.vega import VegaBundle
 from warpfold.app.dashboard.visitors import to_sign_in
-from warpfold.app.errors import ApiError, NotFound, Unauthorized
-from warpfold.app.negotiation import preferred
+from warpfold.app.http.errors import ApiError, NotFound, Unauthorized
+from warpfold.app.http.headers import preferred
 
 
 def install(app: FastAPI, settings: Settings) -> None:

@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import Response
 
-from warpfold.app.auth.repository import Principal
+from warpfold.app.auth.access_tokens import Principal
 from warpfold.app.dashboard.assets import url_of
 from warpfold.contract import wording as words
 

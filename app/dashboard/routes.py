@@ -12,8 +12,8 @@ from starlette.responses import Response
 from warpfold.app.dashboard.rendering import page, part
 from warpfold.app.dashboard.visitors import SignInFirst, own_form, to_sign_in
 from warpfold.app.db import DATABASE_LOST
-from warpfold.app.error_handlers import request_problem
-from warpfold.app.errors import ApiError, Unavailable
+from warpfold.app.http.error_handlers import request_problem
+from warpfold.app.http.errors import ApiError, Unavailable
 
 
 class PageRoute(APIRoute):

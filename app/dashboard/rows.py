@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from warpfold.app.auth.repository import Principal
-from warpfold.app.jobs.repository import Job
-from warpfold.app.jobs.waiting import Waiting
+from warpfold.app.auth.access_tokens import Principal
+from warpfold.app.jobs.store import Job
+from warpfold.app.jobs.workers import Waiting
 from warpfold.contract.states import Status
 from warpfold.contract.summary import summary_of
 

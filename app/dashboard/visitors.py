@@ -6,10 +6,10 @@ from urllib.parse import quote, urlsplit
 from fastapi import Depends, Request
 from starlette.responses import RedirectResponse, Response
 
+from warpfold.app.auth.access_tokens import Principal
 from warpfold.app.auth.presented import SESSION_COOKIE
-from warpfold.app.auth.repository import Principal
-from warpfold.app.context import context_of
-from warpfold.app.errors import Forbidden
+from warpfold.app.http.context import context_of
+from warpfold.app.http.errors import Forbidden
 
 
 class SignInFirst(Exception):

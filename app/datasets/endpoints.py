@@ -5,15 +5,15 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
-from warpfold.app.auth.bearer import User
-from warpfold.app.context import Using
-from warpfold.app.cursors import cursor_of, key_of
 from warpfold.app.datasets import repository, service
 from warpfold.app.datasets.service import Upload
 from warpfold.app.datasets.views import DatasetPage, DatasetView
-from warpfold.app.errors import Forbidden, Invalid, NoRoom, NotFound, TimedOut, TooLarge
-from warpfold.app.openapi import answers
-from warpfold.app.requests import declared_bytes
+from warpfold.app.http.bearer import User
+from warpfold.app.http.context import Using
+from warpfold.app.http.cursors import cursor_of, key_of
+from warpfold.app.http.errors import Forbidden, Invalid, NoRoom, NotFound, TimedOut, TooLarge
+from warpfold.app.http.openapi import answers
+from warpfold.app.http.requests import declared_bytes
 from warpfold.contract.fields import DTypeName
 from warpfold.kernels.dtypes import dtype_named
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import IO
 
 from warpfold.app.datasets.repository import Contents
-from warpfold.app.errors import Invalid
+from warpfold.app.http.errors import Invalid
 from warpfold.kernels.dtypes import DType, dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.npy import MOST_HEAD_BYTES, Head, head_of, is_npy, read_head

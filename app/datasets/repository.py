@@ -8,9 +8,9 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from warpfold.app.auth.models import users
-from warpfold.app.datasets.models import datasets
-from warpfold.app.jobs.models import is_, jobs
+from warpfold.app.tables.datasets import datasets
+from warpfold.app.tables.jobs import is_, jobs
+from warpfold.app.tables.users import users
 from warpfold.contract.states import Status
 
 

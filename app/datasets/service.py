@@ -10,14 +10,14 @@ from typing import IO
 from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 
-from warpfold.app.auth.repository import Principal
-from warpfold.app.context import Context
+from warpfold.app.auth.access_tokens import Principal
 from warpfold.app.datasets import repository
 from warpfold.app.datasets.intake import FIRST_BYTES, Intake
 from warpfold.app.datasets.repository import Contents, Dataset, Holdings
 from warpfold.app.datasets.store import Store
 from warpfold.app.datasets.sweep import sweep
-from warpfold.app.errors import ApiError, Forbidden, NoRoom, NotFound, TooLarge, Unavailable
+from warpfold.app.http.context import Context
+from warpfold.app.http.errors import ApiError, Forbidden, NoRoom, NotFound, TooLarge, Unavailable
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.npy import MOST_HEAD_BYTES
 

@@ -3,12 +3,12 @@
 from fastapi import APIRouter
 from starlette.concurrency import run_in_threadpool
 
-from warpfold.app.auth.bearer import User
-from warpfold.app.errors import BadRequest, Forbidden, Invalid, TooLarge, UnsupportedMedia
 from warpfold.app.exact_states import service
 from warpfold.app.exact_states.views import Merged, MergeRequest
-from warpfold.app.openapi import answers
-from warpfold.app.requests import JsonRoute
+from warpfold.app.http.bearer import User
+from warpfold.app.http.errors import BadRequest, Forbidden, Invalid, TooLarge, UnsupportedMedia
+from warpfold.app.http.openapi import answers
+from warpfold.app.http.requests import JsonRoute
 
 router = APIRouter(prefix="/v1/states", tags=["exact states"], route_class=JsonRoute)
 

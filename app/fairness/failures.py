@@ -5,7 +5,7 @@ import random
 
 from starlette.requests import HTTPConnection
 
-from warpfold.app.fairness.buckets import Buckets
+from warpfold.app.fairness.rates import Buckets
 from warpfold.app.fairness.turns import give_up_turn
 from warpfold.app.server.connections import address_of
 

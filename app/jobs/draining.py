@@ -2,8 +2,8 @@
 
 from sqlalchemy import Connection, update
 
-from warpfold.app.jobs.changes import wake_dispatcher
-from warpfold.app.jobs.models import in_hand, jobs, still, workers
+from warpfold.app.jobs.transitions import wake_dispatcher
+from warpfold.app.tables.jobs import in_hand, jobs, still, workers
 from warpfold.contract.states import Status
 
 

@@ -9,10 +9,10 @@ from fastapi import APIRouter, Header, Query, Request
 from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 
-from warpfold.app.auth.bearer import User, still_allowed
-from warpfold.app.context import Using
-from warpfold.app.cursors import cursor_of, key_of
-from warpfold.app.errors import (
+from warpfold.app.http.bearer import User, still_allowed
+from warpfold.app.http.context import Using
+from warpfold.app.http.cursors import cursor_of, key_of
+from warpfold.app.http.errors import (
     BadRequest,
     Conflict,
     Forbidden,
@@ -23,15 +23,15 @@ from warpfold.app.errors import (
     Unauthorized,
     UnsupportedMedia,
 )
+from warpfold.app.http.openapi import answers
+from warpfold.app.http.preferences import applied, seconds_to_wait
+from warpfold.app.http.requests import JsonRequest, JsonRoute
 from warpfold.app.jobs import pages, service
 from warpfold.app.jobs.etags import etag_of, matches
 from warpfold.app.jobs.pages import Filter
-from warpfold.app.jobs.repository import Job, Key, Stamp
 from warpfold.app.jobs.sse import ITEM_SCHEMA, KEEP_ALIVE_S, stream
+from warpfold.app.jobs.store import Job, Key, Stamp
 from warpfold.app.jobs.views import JobPage, JobView, job_json, page_json
-from warpfold.app.openapi import answers
-from warpfold.app.preferences import applied, seconds_to_wait
-from warpfold.app.requests import JsonRequest, JsonRoute
 from warpfold.contract.fields import said_as
 from warpfold.contract.jobs import JobSpec, Kind
 from warpfold.contract.result import JobResult

@@ -10,8 +10,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Uuid, and_, bindparam, func, or_, select
 
-from warpfold.app.jobs.models import is_, jobs, lives, waits, workers
 from warpfold.app.quotas.quota import Hold
+from warpfold.app.tables.jobs import is_, jobs, lives, waits, workers
 from warpfold.contract.states import Status
 
 _LATEST = 500

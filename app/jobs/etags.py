@@ -3,7 +3,7 @@
 from uuid import UUID
 from zlib import crc32
 
-from warpfold.app.jobs.repository import Stamp
+from warpfold.app.jobs.store import Stamp
 
 
 def etag_of(job_id: UUID, stamp: Stamp) -> str:

@@ -25,12 +25,12 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from warpfold.app.channels import JOB
-from warpfold.app.jobs.changes import Change, wake_dispatcher
-from warpfold.app.jobs.models import is_, jobs, lives, still_waits, workers
 from warpfold.app.jobs.origin import UNKNOWN, Origin
-from warpfold.app.jobs.outbox import requeued_values, take_back
+from warpfold.app.jobs.queue import requeued_values, take_back
 from warpfold.app.jobs.reading import Reading
-from warpfold.app.results.models import measurements
+from warpfold.app.jobs.transitions import Change, wake_dispatcher
+from warpfold.app.tables.jobs import is_, jobs, lives, still_waits, workers
+from warpfold.app.tables.measurements import measurements
 from warpfold.contract.measurement import Measurement
 from warpfold.contract.states import EventType, Loss, Reason, Status
 

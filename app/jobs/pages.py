@@ -6,10 +6,10 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, Text, bindparam, case, cast, func, select
 
-from warpfold.app.auth.models import users
-from warpfold.app.jobs.models import is_, jobs, waits
-from warpfold.app.jobs.repository import COLUMNS, OWNED, Job, job_of
-from warpfold.app.jobs.waiting import places
+from warpfold.app.jobs.store import COLUMNS, OWNED, Job, job_of
+from warpfold.app.jobs.workers import places
+from warpfold.app.tables.jobs import is_, jobs, waits
+from warpfold.app.tables.users import users
 from warpfold.contract.jobs import Kind
 from warpfold.contract.states import Status
 

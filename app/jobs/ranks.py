@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from sqlalchemy import Connection, Interval, SmallInteger, bindparam, func, literal_column, select, update
 
-from warpfold.app.jobs.models import jobs, still_waits, waits
+from warpfold.app.tables.jobs import jobs, still_waits, waits
 from warpfold.contract.states import PRIORITIES
 
 _LOW, _NORMAL = PRIORITIES["low"], PRIORITIES["normal"]

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from sqlalchemy import Connection, delete, func, select
 
-from warpfold.app.jobs.models import idempotency_keys, jobs
+from warpfold.app.tables.jobs import idempotency_keys, jobs
 
 
 def remove_old(connection: Connection, older_than: timedelta, at_most: int = 1000) -> int:

@@ -11,19 +11,20 @@ import structlog
 from sqlalchemy import Connection
 from structlog.typing import FilteringBoundLogger
 
-from warpfold.app import request_ids
-from warpfold.app.auth.repository import Principal
+from warpfold.app.auth.access_tokens import Principal
 from warpfold.app.config import Settings
-from warpfold.app.context import Context
 from warpfold.app.datasets import repository as datasets
-from warpfold.app.errors import Conflict, Forbidden, Invalid, NotFound, TooMany
-from warpfold.app.jobs import families, repository
-from warpfold.app.jobs.models import NONE
+from warpfold.app.http import middleware as request_ids
+from warpfold.app.http.context import Context
+from warpfold.app.http.errors import Conflict, Forbidden, Invalid, NotFound, TooMany
+from warpfold.app.jobs import presets as families
+from warpfold.app.jobs import store as repository
 from warpfold.app.jobs.origin import Origin
-from warpfold.app.jobs.repository import Job, Key, NewJob, Stamp
-from warpfold.app.jobs.waiting import Waiting, places, waiting_for
+from warpfold.app.jobs.store import Job, Key, NewJob, Stamp
+from warpfold.app.jobs.workers import Waiting, places, waiting_for
 from warpfold.app.quotas import repository as quotas
 from warpfold.app.quotas.quota import Limits, QuotaName
+from warpfold.app.tables.jobs import NONE
 from warpfold.app.webhooks import repository as webhooks
 from warpfold.app.webhooks.addresses import names_private
 from warpfold.contract.brief import brief_of

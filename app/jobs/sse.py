@@ -7,9 +7,9 @@ from uuid import UUID
 
 from sse_starlette import ServerSentEvent
 
-from warpfold.app.context import Context
 from warpfold.app.db import DATABASE_LOST
-from warpfold.app.jobs import history
+from warpfold.app.http.context import Context
+from warpfold.app.jobs import events as history
 from warpfold.app.jobs.views import EventView, ProgressView, event_json, progress_json
 from warpfold.app.notifications import LOOK_AGAIN_S
 from warpfold.contract.states import EventType

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from sqlalchemy import ColumnElement, and_, case, or_, select
 
-from warpfold.app.jobs.models import jobs, lives, workers
+from warpfold.app.tables.jobs import jobs, lives, workers
 from warpfold.contract.needs import ANY, GANG, ORDERS
 
 

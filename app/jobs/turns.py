@@ -29,12 +29,12 @@ from sqlalchemy import (
     union_all,
 )
 
-from warpfold.app.jobs.models import OPEN, in_hand, jobs, lives, workers
 from warpfold.app.jobs.origin import Origin
-from warpfold.app.jobs.outbox import HandOver
+from warpfold.app.jobs.queue import HandOver
 from warpfold.app.jobs.suitable import taken_by
-from warpfold.app.quotas.models import quota_holds, quotas
 from warpfold.app.quotas.quota import QuotaName
+from warpfold.app.tables.jobs import OPEN, in_hand, jobs, lives, workers
+from warpfold.app.tables.quotas import quota_holds, quotas
 
 ANY_NUMBER = (1 << 31) - 1
 _PLACES = 16
@@ -161,7 +161,7 @@ _HAND_OVER: TextClause = text("""
         select * from unnest(:ids, :slots) as given(id, slot)
     ), free as (
         select id from jobs
-        where id = any(:ids) and status || '' = 'queued' and dispatched_at is null  -- as app.jobs.models.still says
+        where id = any(:ids) and status || '' = 'queued' and dispatched_at is null  -- as app.tables.jobs.still says
         for update skip locked
     ), had_turns as (
         insert into turns (backend, rank, owner_id)

@@ -14,10 +14,10 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from warpfold.app.jobs.families import Child
-from warpfold.app.jobs.history import Event, Standing
-from warpfold.app.jobs.repository import Job
-from warpfold.app.jobs.waiting import Obstacle, Waiting
+from warpfold.app.jobs.events import Event, Standing
+from warpfold.app.jobs.presets import Child
+from warpfold.app.jobs.store import Job
+from warpfold.app.jobs.workers import Obstacle, Waiting
 from warpfold.app.quotas.quota import Hold, QuotaName
 from warpfold.contract.brief import BriefPresetSpec, BriefReduceSpec
 from warpfold.contract.fields import Priority

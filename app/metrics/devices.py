@@ -7,8 +7,8 @@ from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 from sqlalchemy import Connection, select
 
-from warpfold.app.jobs.models import lives, workers
 from warpfold.app.jobs.reading import Reading
+from warpfold.app.tables.jobs import lives, workers
 
 _READINGS = (
     select(workers.c.host, workers.c.slot, workers.c.device, workers.c.reading)

@@ -8,15 +8,15 @@ from prometheus_client import CollectorRegistry, Metric, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
-from warpfold.app.counters import repository as counters
-from warpfold.app.counters.dropped import DroppedLines
 from warpfold.app.db import Database
+from warpfold.app.metrics import counters
 from warpfold.app.metrics.connections import ConnectionCounts
 from warpfold.app.metrics.devices import device_families, device_states
-from warpfold.app.metrics.ended import ended_families
+from warpfold.app.metrics.dropped import DroppedLines
+from warpfold.app.metrics.families import ended_families
+from warpfold.app.metrics.monitoring import queue_state
 from warpfold.app.metrics.queue import queue_families
 from warpfold.app.metrics.requests import Requests
-from warpfold.app.monitoring import queue_state
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 _KEPT_S = 5.0

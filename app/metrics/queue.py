@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
-from warpfold.app.monitoring import QueueState
+from warpfold.app.metrics.monitoring import QueueState
 
 
 def queue_families(queue: QueueState) -> Iterator[Metric]:

@@ -22,11 +22,11 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from warpfold.app.auth.models import users
-from warpfold.app.jobs.models import jobs, lives, waits, workers
-from warpfold.app.quotas.models import quota_holds, quotas
 from warpfold.app.quotas.quota import Limits, QuotaName
 from warpfold.app.quotas.repository import MIDNIGHT, gpu_seconds, in_hand
+from warpfold.app.tables.jobs import jobs, lives, waits, workers
+from warpfold.app.tables.quotas import quota_holds, quotas
+from warpfold.app.tables.users import users
 from warpfold.contract.needs import ALL
 
 

@@ -7,11 +7,11 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, and_, bindparam, func, select, union_all
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from warpfold.app.auth.models import users
-from warpfold.app.jobs import models
-from warpfold.app.jobs.models import is_, jobs, waits, workers
-from warpfold.app.quotas.models import quotas
 from warpfold.app.quotas.quota import Limits, Usage, UserQuota
+from warpfold.app.tables.jobs import in_hand as is_in_hand
+from warpfold.app.tables.jobs import is_, jobs, waits, workers
+from warpfold.app.tables.quotas import quotas
+from warpfold.app.tables.users import users
 from warpfold.contract.states import Status
 
 MIDNIGHT = func.date_trunc("day", func.now())
@@ -36,7 +36,7 @@ gpu_seconds = (
 worker was lost is not charged."""
 
 # First these few, and then their owners: an index in the order of the owners has the whole history.
-_in_hand = select(jobs.c.owner_id).where(models.in_hand()).offset(0).subquery("jobs_in_hand")
+_in_hand = select(jobs.c.owner_id).where(is_in_hand()).offset(0).subquery("jobs_in_hand")
 in_hand = (select(_in_hand.c.owner_id, func.count().label("count")).group_by(_in_hand.c.owner_id)).subquery("in_hand")
 """Jobs by owner that run or were handed to a slot, and so may run at any moment."""
 

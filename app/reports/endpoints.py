@@ -7,13 +7,13 @@ from fastapi import APIRouter, Header, Query
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from warpfold.app.auth.bearer import User
 from warpfold.app.charts.themes import Theme
-from warpfold.app.context import Context, Using
-from warpfold.app.errors import Conflict, Invalid, NotAcceptable, NotFound
+from warpfold.app.http.bearer import User
+from warpfold.app.http.context import Context, Using
+from warpfold.app.http.errors import Conflict, Invalid, NotAcceptable, NotFound
+from warpfold.app.http.headers import preferred
+from warpfold.app.http.openapi import answers
 from warpfold.app.jobs import service
-from warpfold.app.negotiation import preferred
-from warpfold.app.openapi import answers
 from warpfold.app.reports import rendering
 from warpfold.app.reports.finished import Finished, finished
 from warpfold.app.reports.report import Report

@@ -6,8 +6,8 @@ from uuid import UUID
 from pydantic import ValidationError
 from sqlalchemy import Connection
 
-from warpfold.app.jobs import repository as jobs
-from warpfold.app.jobs.repository import Job
+from warpfold.app.jobs import store as jobs
+from warpfold.app.jobs.store import Job
 from warpfold.app.results import repository as results
 from warpfold.contract.jobs import JobSpec, job_spec
 from warpfold.contract.measurement import Measurement

@@ -4,10 +4,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from warpfold.app.auth.bearer import User
-from warpfold.app.context import Using
-from warpfold.app.errors import Invalid, NotFound
-from warpfold.app.openapi import answers
+from warpfold.app.http.bearer import User
+from warpfold.app.http.context import Using
+from warpfold.app.http.errors import Invalid, NotFound
+from warpfold.app.http.openapi import answers
 from warpfold.app.results import comparison, repository, service
 from warpfold.app.results.comparison import WORST
 from warpfold.app.results.comparison_views import ComparisonView, Regressions, RegressionView

@@ -10,11 +10,11 @@ from fastapi import APIRouter, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from warpfold.app.auth.bearer import User
-from warpfold.app.context import Using
-from warpfold.app.cursors import cursor_of, key_of
-from warpfold.app.errors import Invalid
-from warpfold.app.openapi import answers
+from warpfold.app.http.bearer import User
+from warpfold.app.http.context import Using
+from warpfold.app.http.cursors import cursor_of, key_of
+from warpfold.app.http.errors import Invalid
+from warpfold.app.http.openapi import answers
 from warpfold.app.results import repository
 from warpfold.app.results.export import CSV, PARQUET, csv_of, parquet_of
 from warpfold.app.results.repository import Measured, MeasurementFilter

@@ -8,7 +8,7 @@ from types import NoneType
 from typing import Any, get_args, get_origin
 from uuid import UUID
 
-from warpfold.app.errors import Unavailable
+from warpfold.app.http.errors import Unavailable
 from warpfold.app.results.repository import Measured
 from warpfold.app.results.views import MeasurementView
 

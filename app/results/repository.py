@@ -8,7 +8,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Row, Select, and_, func, not_, select
 
-from warpfold.app.results.models import measurements
+from warpfold.app.tables.measurements import measurements
 from warpfold.contract.measurement import Measurement
 from warpfold.kernels.bench import Flag
 from warpfold.kernels.outcome import Outcome

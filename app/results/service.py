@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from warpfold.app.context import Context
-from warpfold.app.errors import Invalid, NotFound
+from warpfold.app.http.context import Context
+from warpfold.app.http.errors import Invalid, NotFound
 from warpfold.app.results import comparison, repository
 from warpfold.app.results.comparison import Comparison, places
 from warpfold.app.results.repository import Measured

@@ -7,7 +7,7 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from warpfold.app.context import Context
+from warpfold.app.http.context import Context
 from warpfold.app.server.connections import Connections
 from warpfold.app.server.descriptors import raise_limit
 from warpfold.app.server.protocol import Guarded

@@ -10,7 +10,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from warpfold.app.errors import (
+from warpfold.app.http.errors import (
     ApiError,
     BadRequest,
     HeadTooLarge,

@@ -4,11 +4,11 @@ from uuid import UUID
 
 from fastapi import APIRouter, Response
 
-from warpfold.app.auth.bearer import User
-from warpfold.app.context import Using
-from warpfold.app.errors import Forbidden, Invalid, NotFound
+from warpfold.app.http.bearer import User
+from warpfold.app.http.context import Using
+from warpfold.app.http.errors import Forbidden, Invalid, NotFound
+from warpfold.app.http.openapi import answers
 from warpfold.app.jobs import service as jobs
-from warpfold.app.openapi import answers
 from warpfold.app.webhooks import repository
 from warpfold.app.webhooks.message import new_secret
 from warpfold.app.webhooks.views import DeliveriesView, NewSecret

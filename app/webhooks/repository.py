@@ -9,9 +9,9 @@ from uuid import UUID
 from sqlalchemy import Connection, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from warpfold.app.auth.models import users
-from warpfold.app.jobs.models import jobs
-from warpfold.app.webhooks.models import webhook_attempts, webhook_secrets, webhooks
+from warpfold.app.tables.jobs import jobs
+from warpfold.app.tables.users import users
+from warpfold.app.tables.webhooks import webhook_attempts, webhook_secrets, webhooks
 
 _MOST_OF_AN_ERROR = 500
 

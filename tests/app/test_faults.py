@@ -9,7 +9,7 @@ import pytest
 from tests.app.api import THREE_VALUES, WORKER, Api, running_api, served
 from tests.app.sse import events
 from tests.servers import Servers, kill, restart
-from warpfold.app.auth.repository import list_tokens, revoke_token
+from warpfold.app.auth.access_tokens import list_tokens, revoke_token
 from warpfold.app.config import Settings
 from warpfold.app.jobs import leases
 

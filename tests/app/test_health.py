@@ -10,8 +10,8 @@ from tests.app.api import WORKER, Api, leading, running_api
 from tests.servers import Servers
 from warpfold.app.config import Settings
 from warpfold.app.jobs import leases
-from warpfold.app.jobs.models import workers
-from warpfold.app.lead.models import lead
+from warpfold.app.tables.jobs import workers
+from warpfold.app.tables.lead import lead
 
 
 @pytest.fixture

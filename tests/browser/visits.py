@@ -7,7 +7,7 @@ from typing import Any, Literal, cast
 
 from playwright.sync_api import Browser, ConsoleMessage, Page, Response, expect
 
-from warpfold.app.auth.repository import Role, create_token
+from warpfold.app.auth.access_tokens import Role, create_token
 from warpfold.app.db import BlockingDatabase
 from warpfold.client.api import Client
 from warpfold.client.demo.service import Service

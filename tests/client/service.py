@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 
 from tests.worker import processes
-from warpfold.app.auth.repository import Role, create_token
+from warpfold.app.auth.access_tokens import Role, create_token
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.client.api import Client

@@ -13,7 +13,7 @@ from tests.deploy.roles import make_roles
 from tests.servers import create_database, own_servers
 from tests.worker import processes
 from warpfold import migrations
-from warpfold.app.auth.repository import Role, create_token
+from warpfold.app.auth.access_tokens import Role, create_token
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.migrations.rights import OWNER

@@ -19,7 +19,7 @@ from tests.deploy.roles import make_roles, make_secrets, run_roles_sql
 from tests.servers import Servers, create_database, folder, own_servers
 from warpfold import migrations
 from warpfold.app.config import Settings
-from warpfold.app.jobs.outbox import HandOver
+from warpfold.app.jobs.queue import HandOver
 from warpfold.migrations.rights import OWNER, ROLES
 from warpfold.worker.doctor.servers import look_at_servers
 from warpfold.worker.embedded.redis import redis_program

@@ -21,8 +21,8 @@ from tests.servers import Servers
 from tests.worker.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs.models import jobs, workers
-from warpfold.app.lead.models import lead
+from warpfold.app.tables.jobs import jobs, workers
+from warpfold.app.tables.lead import lead
 from warpfold.contract.states import Status
 from warpfold.worker.boot import describe
 from warpfold.worker.embedded import EmbeddedPostgres

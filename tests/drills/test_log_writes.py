@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.app.api import THREE_VALUES
 from tests.client.service import running_service
 from tests.worker import processes
-from warpfold.app.auth.repository import create_token
+from warpfold.app.auth.access_tokens import create_token
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.worker.serve.process import Process, stop_all

@@ -9,7 +9,7 @@ from tests.app.api import running_api
 from tests.drills.figures import Figures
 from tests.drills.gated_service import N, gated_service
 from tests.worker.ledger import Ledger
-from warpfold.app.auth.repository import create_token
+from warpfold.app.auth.access_tokens import create_token
 from warpfold.app.config import Settings
 
 LOUD = 60

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from tests.worker import processes
-from warpfold.app.auth.repository import create_token
+from warpfold.app.auth.access_tokens import create_token
 from warpfold.app.config import Settings
 from warpfold.app.datasets.store import Store
 from warpfold.app.datasets.sweep import tidy

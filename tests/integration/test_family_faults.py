@@ -14,10 +14,11 @@ from tests.integration.test_faults import QUICK, away, running, until_running
 from tests.servers import Servers, kill
 from tests.worker.ledger import Ledger, succeeded_events
 from warpfold.app.config import Settings
-from warpfold.app.jobs import families, repository
-from warpfold.app.jobs.families import Child
-from warpfold.app.jobs.models import NONE
-from warpfold.app.jobs.repository import NewJob
+from warpfold.app.jobs import presets as families
+from warpfold.app.jobs import store as repository
+from warpfold.app.jobs.presets import Child
+from warpfold.app.jobs.store import NewJob
+from warpfold.app.tables.jobs import NONE
 from warpfold.contract.states import Status
 
 JOBS = 10

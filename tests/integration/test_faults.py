@@ -19,12 +19,12 @@ from tests.integration.gated import Gates
 from tests.servers import Servers, kill
 from tests.worker.ledger import Ledger, succeeded_events
 from tests.worker.webhooks import receivers
-from warpfold.app.auth.repository import Role, create_token
+from warpfold.app.auth.access_tokens import Role, create_token
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
+from warpfold.app.tables.webhooks import webhooks as table
 from warpfold.app.webhooks import repository as webhooks
 from warpfold.app.webhooks.message import new_secret
-from warpfold.app.webhooks.models import webhooks as table
 from warpfold.contract.states import Status
 from warpfold.worker.boot import describe
 from warpfold.worker.embedded import EmbeddedServer

@@ -13,7 +13,7 @@ import pytest
 
 from tests.integration.collector import Collector, collector
 from tests.integration.fleet import DISPATCHER, WORKER, fleet
-from warpfold.app.auth.repository import Role, create_token
+from warpfold.app.auth.access_tokens import Role, create_token
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 

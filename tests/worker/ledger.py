@@ -9,13 +9,16 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import Connection, Text, cast, func, insert, select, update
 
-from warpfold.app.auth.models import users
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import history, leases, outbox, repository
+from warpfold.app.jobs import events as history
+from warpfold.app.jobs import leases
+from warpfold.app.jobs import queue as outbox
+from warpfold.app.jobs import store as repository
 from warpfold.app.jobs.leases import WorkerInfo
-from warpfold.app.jobs.models import events, jobs
-from warpfold.app.jobs.repository import Job, NewJob
-from warpfold.app.results.models import measurements
+from warpfold.app.jobs.store import Job, NewJob
+from warpfold.app.tables.jobs import events, jobs
+from warpfold.app.tables.measurements import measurements
+from warpfold.app.tables.users import users
 from warpfold.contract.states import PRIORITIES, TERMINAL
 
 

@@ -17,8 +17,8 @@ from tests.worker.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases
-from warpfold.app.jobs.models import workers
-from warpfold.app.jobs.outbox import HandOver
+from warpfold.app.jobs.queue import HandOver
+from warpfold.app.tables.jobs import workers
 from warpfold.contract.states import Status
 from warpfold.worker.boot import describe
 from warpfold.worker.queue import Mail

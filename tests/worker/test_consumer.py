@@ -6,7 +6,7 @@ from redis import Redis
 from rq import Queue, SimpleWorker
 from rq.serializers import JSONSerializer
 
-from warpfold.app.jobs.outbox import HandOver
+from warpfold.app.jobs.queue import HandOver
 from warpfold.worker.consumer import Consumer
 from warpfold.worker.queue import Mail, queue_of, rq_id
 from warpfold.worker.stop import Stop, StopRequested

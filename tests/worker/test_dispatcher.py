@@ -12,9 +12,10 @@ from tests.clock import HandClock
 from tests.worker.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import leases, outbox
+from warpfold.app.jobs import leases
+from warpfold.app.jobs import queue as outbox
 from warpfold.app.jobs.leases import Lease
-from warpfold.app.jobs.models import jobs
+from warpfold.app.tables.jobs import jobs
 from warpfold.contract.states import Reason, Status
 from warpfold.worker.dispatcher import Dispatcher, choose
 from warpfold.worker.queue import Mail, connect, rq_id

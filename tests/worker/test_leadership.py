@@ -9,7 +9,7 @@ from tests.clock import HandClock
 from tests.worker.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase, conninfo
-from warpfold.app.lead.models import lead
+from warpfold.app.tables.lead import lead
 from warpfold.worker.leadership import Leadership, LeadLost
 from warpfold.worker.stop import Stop
 

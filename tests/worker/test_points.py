@@ -14,7 +14,7 @@ from tests.worker.ledger import Ledger
 from tests.worker.measuring_children import POINT, measurer
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.results.models import measurements
+from warpfold.app.tables.measurements import measurements
 from warpfold.contract.states import Reason, Status
 from warpfold.worker.gpu_lock import GpuTurn
 from warpfold.worker.messages import Begun, Failure, Measured, Request

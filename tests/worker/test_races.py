@@ -11,9 +11,11 @@ from sqlalchemy import event
 from tests.servers import Servers, kill
 from tests.worker.ledger import Ledger
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import families, leases, outbox
+from warpfold.app.jobs import leases
+from warpfold.app.jobs import presets as families
+from warpfold.app.jobs import queue as outbox
 from warpfold.app.jobs.leases import Lease
-from warpfold.app.jobs.models import NONE
+from warpfold.app.tables.jobs import NONE
 from warpfold.contract.states import Status
 
 WORKER = "here:cpu"

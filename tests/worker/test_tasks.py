@@ -15,7 +15,9 @@ from tests.worker.children import actor
 from tests.worker.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import history, leases, outbox
+from warpfold.app.jobs import events as history
+from warpfold.app.jobs import leases
+from warpfold.app.jobs import queue as outbox
 from warpfold.contract.states import Reason, Status
 from warpfold.worker.gpu_lock import GpuTurn
 from warpfold.worker.slot import Slot

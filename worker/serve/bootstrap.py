@@ -8,7 +8,7 @@ from pathlib import Path
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from warpfold.app.auth.repository import Role, any_admin, create_token
+from warpfold.app.auth.access_tokens import Role, any_admin, create_token
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.worker.embedded.postgres import EmbeddedPostgres

@@ -3,12 +3,12 @@
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from warpfold.app.auth.repository import list_tokens, revoke_token
-from warpfold.app.context import Using
+from warpfold.app.auth.access_tokens import list_tokens, revoke_token
 from warpfold.app.dashboard.rendering import page
 from warpfold.app.dashboard.routes import router as pages
 from warpfold.app.dashboard.visitors import Visitor
-from warpfold.app.errors import NotFound
+from warpfold.app.http.context import Using
+from warpfold.app.http.errors import NotFound
 
 router = pages()
 

@@ -10,15 +10,15 @@ from starlette.responses import RedirectResponse, Response
 from warpfold.app.admin import service
 from warpfold.app.admin.views import LimitsView, TokenRequest
 from warpfold.app.auth import users
+from warpfold.app.auth.access_tokens import Issued, Principal, Role, list_tokens
 from warpfold.app.auth.names import UserName
-from warpfold.app.auth.repository import Issued, Principal, Role, list_tokens
 from warpfold.app.catalogue.repository import all_workers
-from warpfold.app.context import Context, Using
 from warpfold.app.dashboard.rendering import page
 from warpfold.app.dashboard.routes import router as pages
 from warpfold.app.dashboard.visitors import Administrator
-from warpfold.app.error_handlers import as_api_error
-from warpfold.app.errors import ApiError
+from warpfold.app.http.context import Context, Using
+from warpfold.app.http.error_handlers import as_api_error
+from warpfold.app.http.errors import ApiError
 
 Text = Annotated[str, Form(max_length=128)]
 

@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from warpfold.app.dashboard.assets import VEGA, assets, url_of
 from warpfold.app.dashboard.shared import Sharing
-from warpfold.app.errors import NotFound, Unavailable
+from warpfold.app.http.errors import NotFound, Unavailable
 
 router = APIRouter(include_in_schema=False)
 

@@ -10,14 +10,14 @@ from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from warpfold.app.context import Context, Using
 from warpfold.app.dashboard.rendering import page
 from warpfold.app.dashboard.routes import router as pages
 from warpfold.app.dashboard.rows import JobRow
 from warpfold.app.dashboard.visitors import Visitor
-from warpfold.app.errors import Invalid, NotFound
+from warpfold.app.http.context import Context, Using
+from warpfold.app.http.errors import Invalid, NotFound
 from warpfold.app.jobs import service as jobs
-from warpfold.app.jobs.repository import Job
+from warpfold.app.jobs.store import Job
 from warpfold.app.json_view import facts_of
 from warpfold.app.results import service as results
 from warpfold.app.results.comparison_views import ComparisonView

@@ -10,8 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from warpfold.app.auth.repository import Principal
-from warpfold.app.context import Context, Using
+from warpfold.app.auth.access_tokens import Principal
 from warpfold.app.dashboard.figures import figures_of_result
 from warpfold.app.dashboard.points import rows_of
 from warpfold.app.dashboard.rendering import etag, page, part, unchanged
@@ -19,9 +18,11 @@ from warpfold.app.dashboard.routes import router as pages
 from warpfold.app.dashboard.rows import JobRow
 from warpfold.app.dashboard.timeline import parts_of
 from warpfold.app.dashboard.visitors import Visitor
-from warpfold.app.jobs import history, service
+from warpfold.app.http.context import Context, Using
+from warpfold.app.jobs import events as history
+from warpfold.app.jobs import service
 from warpfold.app.jobs.etags import matches
-from warpfold.app.jobs.repository import Job
+from warpfold.app.jobs.store import Job
 from warpfold.app.json_view import Facts, facts_of
 from warpfold.app.reports.kinds.registry import tables_of
 from warpfold.app.results.repository import MeasurementFilter

@@ -9,19 +9,19 @@ from fastapi import Depends, Form, Header, Query
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from warpfold.app.auth.repository import Principal
-from warpfold.app.context import Context, Using
-from warpfold.app.cursors import cursor_of, key_of
+from warpfold.app.auth.access_tokens import Principal
 from warpfold.app.dashboard.rendering import Rendered, etag, page, part, unchanged
 from warpfold.app.dashboard.routes import router as pages
 from warpfold.app.dashboard.rows import JobRow
 from warpfold.app.dashboard.shared import Shared, Sharing
 from warpfold.app.dashboard.visitors import Contributor, Visitor, safe_path
+from warpfold.app.http.context import Context, Using
+from warpfold.app.http.cursors import cursor_of, key_of
 from warpfold.app.jobs import service
 from warpfold.app.jobs.etags import matches
 from warpfold.app.jobs.pages import Filter
 from warpfold.app.jobs.pages import page as page_of_jobs
-from warpfold.app.jobs.repository import Job
+from warpfold.app.jobs.store import Job
 from warpfold.contract.jobs import KINDS
 from warpfold.contract.states import Status
 

@@ -11,8 +11,7 @@ from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from warpfold.app.auth.repository import Principal
-from warpfold.app.context import Context, Using
+from warpfold.app.auth.access_tokens import Principal
 from warpfold.app.dashboard.forms import submission as equivalents
 from warpfold.app.dashboard.forms.fields import Form
 from warpfold.app.dashboard.forms.reading import blank, form_for, spec_of, texts_in, typed_from
@@ -20,10 +19,11 @@ from warpfold.app.dashboard.forms.schema import kinds
 from warpfold.app.dashboard.rendering import page, part
 from warpfold.app.dashboard.routes import router as pages
 from warpfold.app.dashboard.visitors import Contributor
-from warpfold.app.error_handlers import as_api_error, spec_problem
-from warpfold.app.errors import ApiError, FieldProblem
+from warpfold.app.http.context import Context, Using
+from warpfold.app.http.error_handlers import as_api_error, spec_problem
+from warpfold.app.http.errors import ApiError, FieldProblem
 from warpfold.app.jobs import service
-from warpfold.app.jobs.repository import Key
+from warpfold.app.jobs.store import Key
 from warpfold.contract.jobs import JobSpec, job_spec
 from warpfold.kernels.errors import InvalidInput
 

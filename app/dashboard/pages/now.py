@@ -9,20 +9,20 @@ from fastapi import Header
 from starlette.requests import Request
 from starlette.responses import Response
 
-from warpfold.app.auth.repository import Principal
+from warpfold.app.auth.access_tokens import Principal
 from warpfold.app.catalogue import repository as catalogue
 from warpfold.app.catalogue.repository import Worker
-from warpfold.app.context import Context, Using
 from warpfold.app.dashboard.rendering import Rendered, etag, page, part, unchanged
 from warpfold.app.dashboard.routes import router as pages
 from warpfold.app.dashboard.rows import JobRow
 from warpfold.app.dashboard.shared import Shared, Sharing
 from warpfold.app.dashboard.visitors import Visitor
+from warpfold.app.http.context import Context, Using
 from warpfold.app.jobs.etags import matches
 from warpfold.app.jobs.pages import Filter
 from warpfold.app.jobs.pages import page as page_of_jobs
-from warpfold.app.jobs.repository import Job
-from warpfold.app.monitoring import Share, shares
+from warpfold.app.jobs.store import Job
+from warpfold.app.metrics.monitoring import Share, shares
 from warpfold.contract.states import Status
 
 _MOST_RUNNING = 100

@@ -8,13 +8,13 @@ from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from warpfold.app.context import Using
 from warpfold.app.dashboard.forms.reading import integer
 from warpfold.app.dashboard.rendering import page
 from warpfold.app.dashboard.routes import router as pages
 from warpfold.app.dashboard.visitors import Contributor, Visitor
-from warpfold.app.error_handlers import spec_problem
-from warpfold.app.errors import NotFound
+from warpfold.app.http.context import Using
+from warpfold.app.http.error_handlers import spec_problem
+from warpfold.app.http.errors import NotFound
 from warpfold.app.jobs import service
 from warpfold.app.json_view import facts_of
 from warpfold.app.presets.views import PresetView

@@ -10,15 +10,15 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from warpfold.app.context import Using
-from warpfold.app.cursors import cursor_of, key_of
 from warpfold.app.dashboard.figures import figures_of_points
 from warpfold.app.dashboard.forms.reading import integer
 from warpfold.app.dashboard.points import rows_of
 from warpfold.app.dashboard.rendering import page, part
 from warpfold.app.dashboard.routes import router as pages
 from warpfold.app.dashboard.visitors import Visitor
-from warpfold.app.errors import Invalid
+from warpfold.app.http.context import Using
+from warpfold.app.http.cursors import cursor_of, key_of
+from warpfold.app.http.errors import Invalid
 from warpfold.app.results import repository
 from warpfold.app.results.repository import Measured, MeasurementFilter
 from warpfold.kernels.catalog import strategy_names

@@ -8,10 +8,10 @@ from starlette.responses import RedirectResponse, Response
 
 from warpfold.app.auth import sessions
 from warpfold.app.auth.presented import SESSION_COOKIE
-from warpfold.app.context import Using
 from warpfold.app.dashboard.rendering import page
 from warpfold.app.dashboard.routes import router as pages
 from warpfold.app.dashboard.visitors import safe_path
+from warpfold.app.http.context import Using
 
 _LONGEST = 256
 

@@ -2,7 +2,7 @@ import httpx
 import pytest
 
 from tests.app.api import THREE_VALUES, Api
-from warpfold.app.auth.repository import Role, create_token
+from warpfold.app.auth.access_tokens import Role, create_token
 
 OWN_ACCESS = ("/v1/users/me/tokens/rotate", "/v1/users/me/tokens/{token_id}", "/v1/users/me/sessions")
 NOBODY = "00000000-0000-4000-8000-000000000000"

@@ -6,9 +6,9 @@ from sqlalchemy import func, select, update
 
 from tests.app.api import Api, until_refused
 from warpfold.app.auth import sessions
-from warpfold.app.auth.models import sessions as table
+from warpfold.app.auth.access_tokens import list_tokens, revoke_token
 from warpfold.app.auth.presented import SESSION_COOKIE
-from warpfold.app.auth.repository import list_tokens, revoke_token
+from warpfold.app.tables.users import sessions as table
 
 
 def opened(api: Api, user: str = "ann", days: float = 1.0) -> str:

@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from tests.app.api import Api
-from warpfold.app.auth.repository import Role, create_token
+from warpfold.app.auth.access_tokens import Role, create_token
 
 
 class Window(httpx.Client):

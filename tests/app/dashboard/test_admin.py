@@ -5,7 +5,7 @@ import pytest
 
 from tests.app.api import WORKER, Api
 from tests.app.dashboard.conftest import Window
-from warpfold.app.auth.repository import Role, list_tokens
+from warpfold.app.auth.access_tokens import Role, list_tokens
 
 Windows = Callable[[str], Window]
 

@@ -11,7 +11,7 @@ from tests.app.api import Api
 from warpfold.app.dashboard.pages.jobs import Asked
 from warpfold.app.jobs import pages
 from warpfold.app.jobs.pages import Filter
-from warpfold.app.monitoring import shares
+from warpfold.app.metrics.monitoring import shares
 from warpfold.app.results import repository as results
 from warpfold.app.results.repository import MeasurementFilter
 from warpfold.contract.states import Status

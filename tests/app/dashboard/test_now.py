@@ -6,7 +6,7 @@ from warpfold.app.dashboard.recent import KEPT_S
 from warpfold.app.jobs import leases
 from warpfold.app.jobs.leases import WorkerInfo
 from warpfold.app.jobs.reading import Reading
-from warpfold.app.monitoring import shares
+from warpfold.app.metrics.monitoring import shares
 
 GPU = WorkerInfo("gpu1:cuda:0", "cuda:0", "cuda", "gpu1", 43, "0.1.0", {"name": "NVIDIA H200"})
 READING = Reading(

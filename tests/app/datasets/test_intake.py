@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from warpfold.app.datasets.intake import Intake
-from warpfold.app.errors import Invalid
+from warpfold.app.http.errors import Invalid
 from warpfold.kernels.dtypes import dtype_named
 
 

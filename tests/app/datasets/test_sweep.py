@@ -14,15 +14,15 @@ import pytest
 from sqlalchemy import Connection, select, text
 from sqlalchemy.exc import OperationalError
 
-from warpfold.app.auth.models import users
-from warpfold.app.auth.repository import create_token
+from warpfold.app.auth.access_tokens import create_token
 from warpfold.app.config import Settings
 from warpfold.app.datasets import repository
 from warpfold.app.datasets.repository import Contents
 from warpfold.app.datasets.store import Store
 from warpfold.app.datasets.sweep import sweep, tidy
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs.repository import NewJob, accept, request_cancel
+from warpfold.app.jobs.store import NewJob, accept, request_cancel
+from warpfold.app.tables.users import users
 
 ID = "ab" * 32
 LONG_AGO_S = 7200

@@ -6,7 +6,8 @@ import httpx
 import pytest
 
 from tests.app.api import Api
-from warpfold.app.jobs import families, leases, turns
+from warpfold.app.jobs import leases, turns
+from warpfold.app.jobs import presets as families
 from warpfold.app.jobs.leases import WorkerInfo
 
 BOTH = {

@@ -16,12 +16,15 @@ from sqlalchemy import Connection, text
 
 from tests.app.jobs.explained import Explained
 from tests.servers import fresh_database
-from warpfold.app.counters.ended import count_ended
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import draining, families, leases, outbox, ranks, repository, turns
+from warpfold.app.jobs import draining, leases, ranks, turns
+from warpfold.app.jobs import presets as families
+from warpfold.app.jobs import queue as outbox
+from warpfold.app.jobs import store as repository
 from warpfold.app.jobs.leases import Lease, WorkerInfo
-from warpfold.app.jobs.outbox import Running
-from warpfold.app.jobs.repository import NewJob
+from warpfold.app.jobs.queue import Running
+from warpfold.app.jobs.store import NewJob
+from warpfold.app.metrics.ended_jobs import count_ended
 from warpfold.app.quotas import holds
 from warpfold.app.quotas.quota import Limits
 from warpfold.contract.states import Reason

@@ -8,7 +8,9 @@ import httpx
 import pytest
 
 from tests.app.api import RESULT, THREE_VALUES, WORKER, Api
-from warpfold.app.jobs import families, leases, outbox, retention, turns
+from warpfold.app.jobs import leases, retention, turns
+from warpfold.app.jobs import presets as families
+from warpfold.app.jobs import queue as outbox
 from warpfold.app.jobs.views import JobView
 from warpfold.contract.states import Reason
 

@@ -12,9 +12,9 @@ from tests.worker.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases
-from warpfold.app.jobs.models import jobs
 from warpfold.app.quotas import repository as quotas
 from warpfold.app.quotas.quota import Limits
+from warpfold.app.tables.jobs import jobs
 from warpfold.worker.dispatcher import choose
 
 USERS = tuple(f"user{number}" for number in range(10))

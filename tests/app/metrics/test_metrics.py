@@ -4,10 +4,11 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.app.api import WORKER, Api
-from warpfold.app.counters.ended import count_ended
-from warpfold.app.jobs import leases, outbox, retention
+from warpfold.app.jobs import leases, retention
+from warpfold.app.jobs import queue as outbox
 from warpfold.app.jobs.leases import WorkerInfo
 from warpfold.app.jobs.reading import Reading
+from warpfold.app.metrics.ended_jobs import count_ended
 from warpfold.app.quotas import holds
 from warpfold.app.quotas.quota import Limits
 from warpfold.app.webhooks.message import new_secret

@@ -9,7 +9,7 @@ from typing import Any, cast
 from tests.app.charts.rows import rows_of
 from tests.app.results.points import POINT
 from tests.app.results.studies import RUN, accuracy_point, accuracy_result, scaling_point, scaling_result
-from warpfold.app.jobs.repository import Job
+from warpfold.app.jobs.store import Job
 from warpfold.app.reports.finished import Finished
 from warpfold.app.reports.parts import Compared, Verdict
 from warpfold.app.reports.studies.associativity import distribution

@@ -7,7 +7,7 @@ import pytest
 from tests.app.api import Api, running_api
 from tests.app.server.raw import Answer, answer, connected, exchange, hung_up, sent
 from warpfold.app.config import Settings
-from warpfold.app.errors import Problem
+from warpfold.app.http.errors import Problem
 from warpfold.app.server import protocol
 
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: here\r\n"

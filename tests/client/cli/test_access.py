@@ -3,7 +3,7 @@ import stat
 
 from tests.client.cli.shell import Shell
 from tests.client.service import Service
-from warpfold.app.auth.repository import create_token
+from warpfold.app.auth.access_tokens import create_token
 from warpfold.app.db import BlockingDatabase
 
 

@@ -17,7 +17,7 @@ from tests.app.results.points import POINT
 from tests.client.cli.shell import Shell
 from tests.client.service import Service
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.results.models import measurements
+from warpfold.app.tables.measurements import measurements
 from warpfold.client.cli import build
 
 SPEED = {"kind": "benchmark", "strategies": ["numpy"], "sizes": [1000, 2000], "backend": "cpu", "time_limit_s": 0.05}

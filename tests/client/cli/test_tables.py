@@ -16,8 +16,8 @@ from tests.client.service import Service
 from tests.terminals import on_terminal
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs.leases import WorkerInfo, report
-from warpfold.app.jobs.models import workers
-from warpfold.app.results.models import measurements
+from warpfold.app.tables.jobs import workers
+from warpfold.app.tables.measurements import measurements
 
 NAME = "Intel(R) Xeon(R) Processor @ 2.60GHz of a machine [bold] whose maker likes :smile: long names"
 FLAGS = ("throttled", "contended", "unconverged")

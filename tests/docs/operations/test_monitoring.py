@@ -17,10 +17,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.app.api import running_api
 from tests.app.metrics.test_metrics import point
 from warpfold.app.config import Settings
-from warpfold.app.counters.ended import count_ended
 from warpfold.app.jobs import leases
 from warpfold.app.jobs.leases import WorkerInfo
 from warpfold.app.jobs.reading import Reading
+from warpfold.app.metrics.ended_jobs import count_ended
 from warpfold.app.quotas import holds
 from warpfold.app.quotas.quota import Limits
 

@@ -1,0 +1,173 @@
+"""Turns every error that a request can meet into a problem."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from http import HTTPStatus
+from types import MappingProxyType
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from sqlalchemy.exc import DBAPIError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from warpfold.app.db import DATABASE_LOST
+from warpfold.app.http.errors import ApiError, FieldProblem, Invalid, Unavailable, problem, problem_response
+from warpfold.app.http.methods import allowed
+from warpfold.app.http.middleware import HEADER
+from warpfold.contract.jobs import KINDS
+from warpfold.contract.sources import TAGGED_FIELDS
+from warpfold.kernels.errors import InvalidInput
+
+_MOST_ERRORS = 20
+
+_AN_OBJECT, _AN_ARRAY = "Input should be an object", "Input should be an array"
+_IN_WORDS_OF_JSON: Mapping[str, str] = MappingProxyType(
+    {
+        "union_tag_not_found": "Field required",
+        "union_tag_invalid": "Input should be one of {expected_tags}",
+        "model_type": _AN_OBJECT,
+        "model_attributes_type": _AN_OBJECT,
+        "dict_type": _AN_OBJECT,
+        "tuple_type": _AN_ARRAY,
+        "list_type": _AN_ARRAY,
+        "too_short": "Too few items: there must be at least {min_length}",
+        "too_long": "Too many items: there may be at most {max_length}",
+    }
+)
+"""By Pydantic's type of error, what is told in place of what speaks of Python or repeats all that was sent."""
+
+
+def as_api_error(error: ValidationError | InvalidInput) -> ApiError:
+    """What a body or a value that failed validation is answered with."""
+    if isinstance(error, InvalidInput):
+        return Invalid.of(error.field or "", str(error))
+    return Invalid.at(field_problems(error.errors(include_url=False, include_input=False)))
+
+
+def field_problems(errors: Iterable[Mapping[str, Any]]) -> list[FieldProblem]:
+    """Pydantic's errors with dotted field names, without the tags of unions; the first of many."""
+    found: list[FieldProblem] = []
+    for error in errors:
+        field = _field(error)
+        if error["type"] == "too_short" and any(one.field.startswith(f"{field}.") for one in found):
+            continue  # all that it lacks is what was found wrong
+        found.append(FieldProblem(field=field, message=_message(error)))
+        if len(found) == _MOST_ERRORS:
+            break
+    return found
+
+
+def _field(error: Mapping[str, Any]) -> str:
+    location, facts = error["loc"], error.get("ctx", {})
+    cause = facts.get("error")
+    if isinstance(cause, InvalidInput) and cause.field is not None:
+        field = cause.field
+        if "other" in location and field.startswith("source."):
+            # What is wrong with a source is told in the words of the first one.
+            field = "other" + field.removeprefix("source")
+        # And what is wrong with a child, in those of a job by itself.
+        return f"{dotted(location[:3])}.{field}" if "children" in location[:1] else field
+    if error["type"].startswith("union_tag"):
+        return f"{dotted(location)}.{facts['discriminator'].strip(chr(39))}".lstrip(".")
+    return dotted(location)
+
+
+def _message(error: Mapping[str, Any]) -> str:
+    facts = error.get("ctx", {})
+    cause = facts.get("error")
+    if isinstance(cause, ValueError):
+        return str(cause)
+    return _IN_WORDS_OF_JSON.get(error["type"], "").format(**facts) or str(error["msg"])
+
+
+def request_problem(error: RequestValidationError) -> ApiError:
+    """What a request with a bad body, query, path or header is answered with."""
+    # Locations begin with the place: body, query, path, header.
+    placed = ({**one, "loc": _in_place(one["loc"])} for one in error.errors())
+    return Invalid.at(field_problems(placed))
+
+
+def spec_problem(error: ValidationError) -> ApiError:
+    """What a spec by itself that failed validation is answered with."""
+    placed = ({**one, "loc": _in_place(("body", *one["loc"]))} for one in error.errors())
+    return Invalid.at(field_problems(placed))
+
+
+def dotted(location: Sequence[str | int]) -> str:
+    """A location in a value as people write it: ("source", "values", "values", 3) is source.values.3."""
+    parts: list[str] = []
+    tag_follows = False
+    for part in location:
+        if tag_follows or part == "[key]":
+            tag_follows = False
+            continue
+        parts.append(str(part)[:64])
+        tag_follows = part in TAGGED_FIELDS or part == "spec"
+    return ".".join(parts)
+
+
+def install(app: FastAPI) -> None:
+    """Answer every error that `app` can meet as a problem."""
+    app.add_exception_handler(ApiError, _api_error)
+    app.add_exception_handler(HTTPException, _http_exception)
+    app.add_exception_handler(RequestValidationError, _request_invalid)
+    app.add_exception_handler(InvalidInput, _invalid_input)
+    for lost in DATABASE_LOST:
+        app.add_exception_handler(lost, _database_lost)
+    app.add_exception_handler(DBAPIError, _database_error)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+async def _api_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, ApiError)
+    return problem_response(error)
+
+
+async def _http_exception(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    title = HTTPStatus(error.status_code).phrase
+    detail, headers = error.detail, error.headers or {}
+    if error.status_code == 404:
+        detail = f"There is nothing at {request.url.path[:200]}."
+    elif error.status_code == 405:
+        detail = f"{request.url.path[:200]} does not take {request.method}."
+        headers = {"Allow": allowed(request.app.routes, request.scope)}
+    kind = title.lower().replace(" ", "-")
+    return problem(error.status_code, kind, title, detail, headers=headers)
+
+
+async def _request_invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    return problem_response(request_problem(error))
+
+
+def _in_place(location: Sequence[str | int]) -> Sequence[str | int]:
+    place, *rest = location
+    # A spec is one of several kinds: in the location of an error, its kind comes first.
+    return rest[1:] if place == "body" and rest[:1] and rest[0] in KINDS else rest
+
+
+async def _invalid_input(request: Request, error: Exception) -> Response:
+    assert isinstance(error, InvalidInput)
+    return problem_response(as_api_error(error))
+
+
+async def _database_lost(request: Request, error: Exception) -> Response:
+    return problem_response(Unavailable("The database cannot be reached at the moment; try again."))
+
+
+async def _database_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, DBAPIError)
+    if error.connection_invalidated:
+        return await _database_lost(request, error)
+    return await _unexpected(request, error)
+
+
+async def _unexpected(request: Request, error: Exception) -> Response:
+    # The traceback goes to the log by itself; the caller learns nothing of our insides. This answer passes by the
+    # middleware that names the request, and uvicorn closes the connection after it.
+    request_id = request.state.request_id
+    told = f"Something went wrong in the service; its log has the details, under request {request_id}."
+    return problem_response(ApiError(told, headers={HEADER: request_id, "Connection": "close"}))

@@ -1,0 +1,246 @@
+"""The problems (RFC 9457, `application/problem+json`) that the api answers with, one class a kind."""
+
+import json
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from warpfold.app.http.response_headers import NOT_KEPT
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class FieldProblem(BaseModel):
+    """One part of a request and what is wrong with it."""
+
+    field: str = Field(description="dotted, from the top of the body, or the name of a parameter; empty for the whole")
+    message: str
+
+
+class Problem(BaseModel):
+    """What went wrong, for programs (`type`, `status`) and for people (`title`, `detail`)."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "type": "urn:warpfold:invalid-input",
+                    "title": "The request cannot be carried out as written",
+                    "status": 422,
+                    "detail": "op: unknown op 'total'; known: sum, mean, prod, …",
+                    "errors": [{"field": "op", "message": "unknown op 'total'; known: sum, mean, prod, …"}],
+                }
+            ]
+        }
+    )
+
+    type: str = Field(description="names the kind of problem; stable")
+    title: str
+    status: int
+    detail: str
+    errors: list[FieldProblem] = Field(default=[], description="the parts of the request that are at fault")
+
+
+class ApiError(HTTPException):
+    """Something failed inside the service; base of all errors that are answered as problems.
+
+    `detail` is a sentence for people; `extension` are further members of the problem.
+    """
+
+    status: ClassVar[int] = 500
+    type: ClassVar[str] = "internal"
+    title: ClassVar[str] = "The service failed"
+
+    def __init__(
+        self,
+        detail: str,
+        *,
+        errors: Sequence[FieldProblem] = (),
+        headers: Mapping[str, str] = MappingProxyType({}),
+        extension: Mapping[str, object] = MappingProxyType({}),
+    ) -> None:
+        super().__init__(self.status, detail, headers)
+        self.errors = tuple(errors)
+        self.extension = extension
+
+
+class BadRequest(ApiError):
+    """The request cannot be read."""
+
+    status = 400
+    type = "bad-request"
+    title = "The request cannot be read"
+
+
+class Unauthorized(ApiError):
+    """A valid token is needed."""
+
+    status = 401
+    type = "unauthorized"
+    title = "A valid token is needed"
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail, headers={"WWW-Authenticate": 'Bearer realm="warpfold"'})
+
+
+class Forbidden(ApiError):
+    """The token does not allow this."""
+
+    status = 403
+    type = "forbidden"
+    title = "The token does not allow this"
+
+
+class NotFound(ApiError):
+    """There is no such thing."""
+
+    status = 404
+    type = "not-found"
+    title = "There is no such thing"
+
+
+class NotAcceptable(ApiError):
+    """None of the accepted media types is offered."""
+
+    status = 406
+    type = "not-acceptable"
+    title = "None of the accepted media types is offered"
+
+
+class TimedOut(ApiError):
+    """The request took too long to arrive."""
+
+    status = 408
+    type = "request-timeout"
+    title = "The request took too long to arrive"
+
+
+class Conflict(ApiError):
+    """The present state does not allow this."""
+
+    status = 409
+    type = "conflict"
+    title = "The present state does not allow this"
+
+
+class TooLarge(ApiError):
+    """The request is too large."""
+
+    status = 413
+    type = "too-large"
+    title = "The request is too large"
+
+
+class UriTooLong(ApiError):
+    """The target of the request is too long."""
+
+    status = 414
+    type = "uri-too-long"
+    title = "The target of the request is too long"
+
+
+class UnsupportedMedia(ApiError):
+    """The body's media type is not supported."""
+
+    status = 415
+    type = "unsupported-media-type"
+    title = "The body's media type is not supported"
+
+
+class Invalid(ApiError):
+    """The request cannot be carried out as written."""
+
+    status = 422
+    type = "invalid-input"
+    title = "The request cannot be carried out as written"
+
+    @classmethod
+    def of(cls, field: str, message: str) -> "Invalid":
+        """One field's fault."""
+        return cls.at([FieldProblem(field=field, message=message)])
+
+    @classmethod
+    def at(cls, errors: Sequence[FieldProblem]) -> "Invalid":
+        """The faults of several fields."""
+        said = (f"{one.field}: {one.message}" if one.field else one.message for one in errors)
+        return cls("; ".join(said), errors=errors)
+
+
+class TooMany(ApiError):
+    """Too many requests or jobs."""
+
+    status = 429
+    type = "too-many"
+    title = "Too many requests or jobs"
+
+    def __init__(self, detail: str, retry_after_s: int, extension: Mapping[str, object] = MappingProxyType({})) -> None:
+        super().__init__(detail, headers={"Retry-After": str(retry_after_s)}, extension=extension)
+
+
+class HeadTooLarge(ApiError):
+    """The head of the request is too large."""
+
+    status = 431
+    type = "head-too-large"
+    title = "The head of the request is too large"
+
+
+class Unavailable(ApiError):
+    """The service cannot do this at the moment."""
+
+    status = 503
+    type = "unavailable"
+    title = "The service cannot do this at the moment"
+
+    def __init__(
+        self, detail: str, retry_after_s: int = 1, extension: Mapping[str, object] = MappingProxyType({})
+    ) -> None:
+        super().__init__(detail, headers={"Retry-After": str(retry_after_s)}, extension=extension)
+
+
+class NoRoom(ApiError):
+    """The service has no room for this."""
+
+    status = 507
+    type = "insufficient-storage"
+    title = "The service has no room for this"
+
+
+def problem_response(error: ApiError) -> Response:
+    """The answer to an error."""
+    return problem(
+        error.status,
+        error.type,
+        error.title,
+        error.detail,
+        errors=error.errors,
+        headers=error.headers or {},
+        extension=error.extension,
+    )
+
+
+def problem(
+    status: int,
+    kind: str,
+    title: str,
+    detail: str,
+    *,
+    errors: Sequence[FieldProblem] = (),
+    headers: Mapping[str, str] = MappingProxyType({}),
+    extension: Mapping[str, object] = MappingProxyType({}),
+) -> Response:
+    """A problem from its parts."""
+    body: dict[str, object] = {
+        "type": f"urn:warpfold:{kind}",
+        "title": title,
+        "status": status,
+        "detail": detail,
+        **extension,
+    }
+    if errors:
+        body["errors"] = [one.model_dump() for one in errors]
+    return Response(json.dumps(body, ensure_ascii=False), status, {**NOT_KEPT, **headers}, MEDIA_TYPE)

@@ -1,0 +1,77 @@
+"""Guards all routes: 429 for who asks too often, and turns for who asks much."""
+
+import asyncio
+import math
+
+from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from warpfold.app.auth.access import Access
+from warpfold.app.auth.presented import presented
+from warpfold.app.config import Settings
+from warpfold.app.fairness.rates import Buckets
+from warpfold.app.fairness.turns import Turns, in_turn
+from warpfold.app.http.errors import TooMany, problem_response
+from warpfold.app.server.connections import HEALTH_PATHS, address_of
+
+_PAUSE_S = 0.1
+"""Before a 429: a client that does not wait by itself is made to, and the answers cost nothing."""
+
+_PIECES_WITH_TURN = 4
+"""Of a body; who sends more is limited by the wire, and has no need of a turn."""
+
+_HEALTH_A_SECOND = 20.0
+_HEALTH = frozenset(path.decode() for path in HEALTH_PATHS)
+
+
+class Guard:
+    """ASGI middleware. A request counts for its user, or where it shows no token that was seen before, for its address.
+
+    Health checks have a bucket of their own: a noisy neighbour behind the same address does not make the service look
+    ill.
+    """
+
+    def __init__(self, app: ASGIApp, settings: Settings, access: Access) -> None:
+        self._app = app
+        self._access = access
+        self._users = Buckets(settings.requests_per_second_per_user, settings.request_burst_per_user)
+        self._addresses = Buckets(settings.requests_per_second_per_address, settings.request_burst_per_address)
+        self._health = Buckets(_HEALTH_A_SECOND, 2 * _HEALTH_A_SECOND)
+        self._turns = Turns()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        host = address_of(scope["client"][0]) if scope.get("client") else ""
+        principal = self._access.seen(presented(HTTPConnection(scope)))
+        health = scope["path"] in _HEALTH
+        if health:
+            key, buckets, of = f"health {host}", self._health, "health checks from this address"
+        elif principal is not None:
+            key, buckets, of = f"user {principal.id}", self._users, f"requests of {principal.name}"
+        else:
+            key, buckets, of = f"address {host}", self._addresses, "requests from this address without a valid token"
+        wait_s = buckets.take(key)
+        if wait_s:
+            await asyncio.sleep(_PAUSE_S)
+            told = f"Too many {of}: wait {wait_s:.1f} s, and ask less often."
+            await problem_response(TooMany(told, math.ceil(wait_s)))(scope, receive, send)
+            return
+        async with self._turns.turn(key) as turn:
+            pieces = 0
+
+            async def receiving() -> Message:
+                nonlocal pieces
+                pieces += 1
+                if pieces > _PIECES_WITH_TURN:
+                    turn.release()
+                return await receive()
+
+            async def sending(message: Message) -> None:
+                await send(message)
+                if message["type"] == "http.response.start":
+                    turn.release()
+
+            with in_turn(turn):
+                await self._app(scope, receiving, sending)

@@ -1,0 +1,90 @@
+"""Large bodies are read as JSON and checked in a process apart: each takes up to a tenth of a second, in which
+Pydantic lets no other thread of its process run."""
+
+import asyncio
+import importlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from warpfold.app.fairness.turns import give_up_turn
+from warpfold.app.helper_process import Helper
+from warpfold.app.http.errors import ApiError, FieldProblem
+
+LARGE_BYTES = 64 << 10
+_OF_ONE_USER = 2
+"""Bodies that are in memory or in the helper at a time; the others of the same user wait unread."""
+
+Reader = Callable[[bytes, int], object]
+"""Reads a body as JSON, with the most elements of a `values` source; raises ApiError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """The parameter of an endpoint that takes the body, by names: the helper knows no other process's objects."""
+
+    module: str
+    endpoint: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    kind: type[ApiError]
+    detail: str
+    errors: tuple[FieldProblem, ...]
+
+
+class LargeBodies:
+    """Checks large bodies, a few of each user at a time."""
+
+    def __init__(self) -> None:
+        self._helper = Helper()
+        self._places: dict[int, tuple[asyncio.Semaphore, int]] = {}
+
+    @asynccontextmanager
+    async def place(self, user_id: int) -> AsyncIterator[None]:
+        """The right to bring one more large body, of a user."""
+        give_up_turn()
+        places, users = self._places.get(user_id, (asyncio.Semaphore(_OF_ONE_USER), 0))
+        self._places[user_id] = (places, users + 1)
+        try:
+            async with places:
+                yield
+        finally:
+            places, users = self._places.pop(user_id)
+            if users > 1:
+                self._places[user_id] = (places, users - 1)
+
+    async def checked(self, parameter: Parameter, read: Reader, body: bytes, max_values: int) -> Any:
+        """`body` as what `parameter` takes. Raises the ApiError that tells what is wrong with it."""
+        found = await self._helper.call(_check, parameter, read, body, max_values)
+        if isinstance(found, _Refused):
+            raise found.kind(found.detail, errors=found.errors)
+        return found
+
+    def close(self) -> None:
+        """End the process."""
+        self._helper.close()
+
+
+def _check(parameter: Parameter, read: Reader, body: bytes, max_values: int) -> object:
+    from warpfold.app.http.error_handlers import spec_problem
+
+    try:
+        try:
+            return _adapter(parameter).validate_python(read(body, max_values))
+        except ValidationError as error:
+            raise spec_problem(error) from None
+    except ApiError as error:
+        return _Refused(type(error), str(error.detail), error.errors)
+
+
+@cache
+def _adapter(parameter: Parameter) -> TypeAdapter[Any]:
+    endpoint = getattr(importlib.import_module(parameter.module), parameter.endpoint)
+    return TypeAdapter(endpoint.__annotations__[parameter.name])

@@ -1,0 +1,66 @@
+"""The OpenAPI document: what FastAPI finds, with every error as a problem."""
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from warpfold.app.http.errors import MEDIA_TYPE, ApiError, Problem, Unauthorized, Unavailable
+
+_REF = "#/components/schemas/{model}"
+Responses = dict[int | str, dict[str, Any]]
+
+
+def answers(*kinds: type[ApiError]) -> Responses:
+    """The `responses` of a route that can meet `kinds` of problem, besides a missing token and a lost database."""
+    return _documented((Unauthorized, *kinds, Unavailable))
+
+
+def open_answers(*kinds: type[ApiError]) -> Responses:
+    """The same for a route that needs no token."""
+    return _documented(kinds)
+
+
+def _documented(kinds: tuple[type[ApiError], ...]) -> Responses:
+    return {
+        kind.status: {
+            "description": kind.title,
+            "content": {MEDIA_TYPE: {"schema": {"$ref": _REF.format(model=Problem.__name__)}}},
+        }
+        for kind in kinds
+    }
+
+
+def install(app: FastAPI) -> None:
+    """Give `app` its document, made on first use."""
+
+    def document() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            made = get_openapi(
+                title=app.title,
+                version=app.version,
+                summary=app.summary,
+                description=app.description,
+                routes=app.routes,
+                tags=app.openapi_tags,
+            )
+            schema = Problem.model_json_schema(ref_template=_REF)
+            schemas = made["components"]["schemas"]
+            schemas |= schema.pop("$defs", {})
+            schemas[Problem.__name__] = schema
+            for operations in made["paths"].values():
+                for operation in operations.values():
+                    for parameter in operation.get("parameters", ()):
+                        parameter["schema"] = _without_null(parameter["schema"])
+            app.openapi_schema = made
+        return app.openapi_schema
+
+    app.openapi = document  # type: ignore[method-assign]
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """A parameter may be left out, but there is no way to write null into a query or a header."""
+    kinds = [kind for kind in schema.get("anyOf", ()) if kind != {"type": "null"}]
+    if len(kinds) != 1:
+        return schema
+    return {**{key: value for key, value in schema.items() if key != "anyOf"}, **kinds[0]}

@@ -1,0 +1,146 @@
+"""What is taken: bodies limited in size, and JSON only; parameters that are known."""
+
+import re
+from collections.abc import Callable, Coroutine, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from fastapi import Request
+from fastapi.routing import APIRoute
+from pydantic_core import from_json
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from warpfold.app.auth.access_tokens import Principal
+from warpfold.app.http.bearer import Themselves, User, authenticate
+from warpfold.app.http.context import context_of
+from warpfold.app.http.errors import BadRequest, FieldProblem, Invalid, TooLarge, UnsupportedMedia, problem_response
+from warpfold.app.http.large_bodies import LARGE_BYTES, Parameter
+
+_JSON = re.compile(r"application/([!-.0-~]+\+)?json")
+_MOST_TOLD = 20
+_MOST_FIELDS = 20_000
+"""Of all objects together, counted by their colons. Each unknown field becomes an error of its own before anybody
+looks at the first of them: a million would hold up the api for half a minute."""
+
+
+class BodyLimit:
+    """ASGI middleware that answers 413 to a body of more than `max_bytes`, or what `others` say for a path: from its
+    declared length before reading any of it, else (chunked) as soon as more has come."""
+
+    def __init__(self, app: ASGIApp, max_bytes: int, others: Mapping[str, int] = MappingProxyType({})) -> None:
+        self._app = app
+        self._max_bytes = max_bytes
+        self._others = others
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] in ("GET", "HEAD", "OPTIONS"):
+            await self._app(scope, receive, send)
+            return
+        most = self._others.get(scope["path"], self._max_bytes)
+        told = f"A body may have at most {most} bytes here"
+        told += "." if scope["path"] in self._others else "; upload many values as a dataset, or generate them."
+        # What is still on its way is not read: the connection ends with the answer.
+        too_large = TooLarge(told, headers={"Connection": "close"})
+        if (declared_bytes(Headers(scope=scope)) or 0) > most:
+            await problem_response(too_large)(scope, receive, send)
+            return
+        received = 0
+
+        async def limited() -> Message:
+            nonlocal received
+            message = await receive()
+            if message["type"] == "http.request":
+                received += len(message.get("body", b""))
+                if received > most:
+                    raise too_large
+            return message
+
+        await self._app(scope, limited, send)
+
+
+def declared_bytes(headers: Headers) -> int | None:
+    """How long a body is said to be, None if that is not said; of a number with many digits, as much as tells that it
+    is too large."""
+    declared = headers.get("content-length", "")
+    return int(declared.lstrip("0")[:20] or "0") if declared.isdecimal() else None
+
+
+async def known_parameters(user: User, request: Request) -> None:
+    """Dependency that refuses parameters which the route does not have: a misspelt filter would list everything. It
+    also holds viewers to reading, on every route that it guards."""
+    _refuse_unknown(request)
+
+
+async def known_parameters_of_own_access(user: Themselves, request: Request) -> None:
+    """The same for routes on which viewers may change what is theirs."""
+    _refuse_unknown(request)
+
+
+def _refuse_unknown(request: Request) -> None:
+    if not request.query_params:
+        return
+    known = [field.alias for field in request.scope["route"].dependant.query_params]
+    told = f"is no parameter of this path; known: {', '.join(known) or 'none'}"
+    unknown = [FieldProblem(field=name[:64], message=told) for name in request.query_params if name not in known]
+    if unknown:
+        raise Invalid.at(unknown[:_MOST_TOLD])
+
+
+class JsonRequest(Request):
+    """A request whose body must be JSON as RFC 8259 has it: no NaN, no Infinity."""
+
+    checked: Any = None
+    """What a large body was found to be."""
+
+    @staticmethod
+    def read(body: bytes, max_values: int) -> Any:
+        """`body` as JSON. Raises BadRequest or TooLarge."""
+        if body.count(b":") > _MOST_FIELDS:
+            raise TooLarge(f"A body may have at most {_MOST_FIELDS} fields.")
+        try:
+            return from_json(body, allow_inf_nan=False)
+        except ValueError as error:
+            raise BadRequest(f"The body is not JSON: {error}.") from None
+
+    async def json(self) -> Any:
+        if self.checked is not None:
+            return self.checked
+        return self.read(await self.body(), (await context_of(self)).settings.max_values)
+
+
+class JsonRoute(APIRoute):
+    """A route that takes a JSON body, of authenticated users only: nothing of it is read before."""
+
+    request_class: type[JsonRequest] = JsonRequest
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def strict(request: Request) -> Response:
+            asked = self.request_class(request.scope, request.receive)
+            if self.body_field is not None:
+                principal = await authenticate(request)
+                media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+                if not _JSON.fullmatch(media_type):
+                    raise UnsupportedMedia(
+                        f"The body must be application/json, not {media_type[:100] or 'of no declared type'}."
+                    )
+                declared = declared_bytes(request.headers)
+                if (LARGE_BYTES + 1 if declared is None else declared) > LARGE_BYTES:
+                    await self._check_apart(asked, principal)
+            return await handle(asked)
+
+        return strict
+
+    async def _check_apart(self, request: JsonRequest, principal: Principal) -> None:
+        context = await context_of(request)
+        assert self.body_field is not None
+        takes = Parameter(self.endpoint.__module__, self.endpoint.__qualname__, self.body_field.name)
+        async with context.large_bodies.place(principal.id):
+            body = await request.body()
+            if len(body) > LARGE_BYTES:
+                request.checked = await context.large_bodies.checked(
+                    takes, request.read, body, context.settings.max_values
+                )

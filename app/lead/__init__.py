@@ -1,1 +1,0 @@
-"""Which dispatcher leads: a lease in Postgres that its holder renews."""

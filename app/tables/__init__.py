@@ -1,0 +1,9 @@
+"""Every table, a file a subject, so that `metadata` is whole: for migrations and tests.
+
+The tables lie below all other folders, because the SQL of one subject reads the tables of others.
+"""
+
+from warpfold.app.tables import datasets, jobs, lead, measurements, quotas, service, users, webhooks
+from warpfold.app.tables.schema import metadata
+
+__all__ = ["datasets", "jobs", "lead", "measurements", "metadata", "quotas", "service", "users", "webhooks"]

@@ -1,0 +1,145 @@
+import threading
+from datetime import timedelta
+
+import httpx
+import psycopg
+import pytest
+
+from tests.app.api import THREE_VALUES, Api, until_refused
+from tests.app.sse import events
+from warpfold.app.auth import sessions
+from warpfold.app.auth.access_tokens import Role, create_token, list_tokens, revoke_token, rotate_token
+from warpfold.app.auth.presented import SESSION_COOKIE
+from warpfold.app.auth.tokens import hash_of
+
+
+def as_bearer(api: Api, token: str) -> httpx.Client:
+    api.tokens["one"] = token
+    return api.client("one")
+
+
+def signed_in(api: Api, token: str, before: str | None = None) -> str:
+    secret = api.database.run(sessions.open_session, token, 1.0, before)
+    assert secret is not None
+    return secret
+
+
+def with_session(api: Api, secret: str) -> int:
+    with httpx.Client(base_url=api.url, cookies={SESSION_COOKIE: secret}) as client:
+        return client.get("/v1/ops").status_code
+
+
+@pytest.mark.usefixtures("remembered")
+def test_a_rotated_token_is_useless_at_once_and_the_new_one_is_good(own_api: Api) -> None:
+    old = own_api.database.run(create_token, "cyd", None, "laptop", 30.0)
+    http = as_bearer(own_api, old)
+    session = signed_in(own_api, old)
+    answer = http.post("/v1/users/me/tokens/rotate")
+    assert answer.status_code == 201
+    assert answer.headers["Cache-Control"] == "no-store"
+    made = answer.json()
+    assert (made["user"], made["label"]) == ("cyd", "laptop")
+    assert http.get("/v1/ops").status_code == 401
+    assert with_session(own_api, session) == 401
+    new = as_bearer(own_api, made["token"])
+    [first, second] = new.get("/v1/users/me/tokens").json()["items"]
+    assert first["revoked_at"] is not None
+    assert second["revoked_at"] is None
+    assert second["expires_at"] > first["expires_at"]
+    assert "token" not in second
+
+
+def test_a_viewer_may_rotate_and_sign_out_and_still_changes_nothing_else(own_api: Api) -> None:
+    http = as_bearer(own_api, own_api.database.run(create_token, "vic", Role.VIEWER))
+    assert http.delete("/v1/users/me/sessions").status_code == 204
+    made = http.post("/v1/users/me/tokens/rotate")
+    assert made.status_code == 201
+    new = as_bearer(own_api, made.json()["token"])
+    assert new.post("/v1/jobs", json=dict(THREE_VALUES)).status_code == 403
+
+
+def test_an_expired_token_opens_nothing(own_api: Api) -> None:
+    token = own_api.database.run(create_token, "cyd", None, "", 1e-9)
+    assert as_bearer(own_api, token).get("/v1/ops").status_code == 401
+    assert own_api.database.run(sessions.open_session, token, 1.0) is None
+    assert own_api.database.run(rotate_token, hash_of(token)) is None
+
+
+def test_a_session_ends_when_its_token_expires(own_api: Api) -> None:
+    token = own_api.database.run(create_token, "cyd", None, "", 1.0)
+    session = signed_in(own_api, token)
+    with psycopg.connect(own_api.settings.database_url, autocommit=True) as connection:
+        connection.execute("update tokens set expires_at = now() where expires_at is not null")
+    assert with_session(own_api, session) == 401
+
+
+def test_an_admin_makes_a_token_that_expires(api: Api) -> None:
+    root = api.client("root")
+    made = root.post("/v1/tokens", json={"user": "dee", "expires_in_days": 2}).json()
+    [found] = [one for one in api.database.run(list_tokens) if one.id == made["id"]]
+    assert found.expires_at is not None
+    assert timedelta(days=2) - timedelta(minutes=1) < found.expires_at - found.created_at <= timedelta(days=2)
+    refused = root.post("/v1/tokens", json={"user": "dee", "expires_in_days": 0})
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "expires_in_days")
+
+
+def test_own_tokens_are_revoked_and_others_are_not(own_api: Api) -> None:
+    token = own_api.database.run(create_token, "cyd")
+    http = as_bearer(own_api, token)
+    [other] = [one for one in own_api.database.run(list_tokens) if one.user == "ann"]
+    [own] = http.get("/v1/users/me/tokens").json()["items"]
+    assert http.delete(f"/v1/users/me/tokens/{other.id}").status_code == 404
+    assert own_api.client("ann").get("/v1/ops").status_code == 200
+    assert http.delete(f"/v1/users/me/tokens/{own['id']}").status_code == 204
+    until_refused(lambda: http.get("/v1/ops"))
+
+
+def test_signing_in_again_ends_the_session_that_the_browser_had(own_api: Api) -> None:
+    first = signed_in(own_api, own_api.tokens["ann"])
+    other = signed_in(own_api, own_api.tokens["ann"])
+    browser = {"token": own_api.tokens["ann"]}
+    with httpx.Client(base_url=own_api.url, cookies={SESSION_COOKIE: first}) as client:
+        answer = client.post("/sign-in", data=browser, headers={"Sec-Fetch-Site": "same-origin"})
+        assert answer.status_code == 303
+    second = answer.cookies[SESSION_COOKIE]
+    assert [with_session(own_api, one) for one in (first, second, other)] == [401, 200, 200]
+
+
+def test_signing_out_everywhere_ends_all_sessions_of_the_user_alone(own_api: Api) -> None:
+    more = own_api.database.run(create_token, "ann")
+    mine = [signed_in(own_api, token) for token in (own_api.tokens["ann"], more)]
+    bobs = signed_in(own_api, own_api.tokens["bob"])
+    with httpx.Client(base_url=own_api.url, cookies={SESSION_COOKIE: mine[0]}) as client:
+        form = {"everywhere": "true"}
+        assert client.post("/sign-out", data=form, headers={"Sec-Fetch-Site": "same-origin"}).status_code == 303
+    assert [with_session(own_api, one) for one in (*mine, bobs)] == [401, 401, 200]
+
+
+@pytest.mark.usefixtures("remembered", "without_timer")
+def test_a_stream_ends_with_its_token(own_api: Api) -> None:
+    token = own_api.database.run(create_token, "cyd")
+    job = own_api.submit()
+    http = as_bearer(own_api, token)
+    with http.stream("GET", f"/v1/jobs/{job}/events") as response:
+        came = events(response)
+        assert next(came).event == "submitted"
+        own_api.until_watched(job)
+        assert own_api.database.run(rotate_token, hash_of(token)) is not None
+        assert list(came) == []
+
+
+@pytest.mark.usefixtures("remembered")
+def test_a_held_request_ends_with_its_token(own_api: Api) -> None:
+    token = own_api.database.run(create_token, "cyd")
+    [found] = [one for one in own_api.database.run(list_tokens) if one.user == "cyd"]
+    job = own_api.submit()
+    http = as_bearer(own_api, token)
+
+    def revoking() -> None:
+        own_api.until_watched(job)
+        own_api.database.run(revoke_token, found.id)
+
+    thread = threading.Thread(target=revoking)
+    thread.start()
+    assert http.get(f"/v1/jobs/{job}", headers={"Prefer": "wait=60"}).status_code == 401
+    thread.join()
