@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.provenance import of_host
-from warpfold.kernels.accuracy import Axes, Point, methods_on
+from warpfold.kernels.accuracy import AccuracyAxes, StudiedCase, methods_on
 from warpfold.kernels.accuracy.study import Repeats, run
 from warpfold.kernels.backend import Backend
 from warpfold.kernels.dtypes import dtype_named
@@ -45,12 +45,12 @@ def peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def rate(point: Point) -> float | None:
+def rate(point: StudiedCase) -> float | None:
     """Elements a second; None where it was not measured."""
     return None if point.measured is None else point.case.n / point.measured.elapsed_ms * 1e3
 
 
-def shown(points: Sequence[Point]) -> Table:
+def shown(points: Sequence[StudiedCase]) -> Table:
     """The points as people read them."""
     table = Table("distribution", "dtype", "n", "method", "M elements/s", "ulps", "distinct", "repeats", "bound", "")
     for point in points:
@@ -69,7 +69,9 @@ def shown(points: Sequence[Point]) -> Table:
     return table
 
 
-def measured(backend: Backend, axes: Axes, repeats: Repeats, console: Console) -> tuple[list[Point], float]:
+def measured(
+    backend: Backend, axes: AccuracyAxes, repeats: Repeats, console: Console
+) -> tuple[list[StudiedCase], float]:
     """All points, and the seconds they took."""
     began = time.perf_counter()
     points = list(run(backend, axes, source, repeats))
@@ -89,18 +91,18 @@ def main() -> None:
     arguments = parser.parse_args()
     console, backend, load = Console(width=130), open_backend(arguments.slot), os.getloadavg()[0]
     repeats = Repeats(arguments.permutations, runs=3)
-    points: list[Point] = []
+    points: list[StudiedCase] = []
     seconds: dict[str, float] = {}
     memory = None
     if arguments.report:
         for distribution in REPORT_DISTRIBUTIONS:
-            axes = Axes(REPORT_METHODS, ("sum",), (distribution,), ("float32",), REPORT_SIZES)
+            axes = AccuracyAxes(REPORT_METHODS, ("sum",), (distribution,), ("float32",), REPORT_SIZES)
             found, seconds[distribution] = measured(backend, axes, repeats, console)
             points += found
         memory = peak_bytes()
     else:
         for dtype in arguments.dtypes:
-            axes = Axes(methods_on(backend.device.backend), ("sum",), ("normal",), (dtype,), (arguments.n,))
+            axes = AccuracyAxes(methods_on(backend.device.backend), ("sum",), ("normal",), (dtype,), (arguments.n,))
             found, seconds[dtype] = measured(backend, axes, repeats, console)
             points += found
             if dtype == "float32":

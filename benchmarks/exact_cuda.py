@@ -22,7 +22,7 @@ from benchmarks.provenance import provenance
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.baselines import baselines
-from warpfold.kernels.cuda.bench.target import CudaRig
+from warpfold.kernels.cuda.bench.target import CudaTarget
 from warpfold.kernels.cuda.exact import ExactAccumulator, ExactDot, ExactMoments
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.staging.generator import fill
@@ -288,7 +288,7 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 2
     host, console = CpuBackend(), Console(width=150, stderr=True)
-    figures: dict[str, Any] = {"provenance": provenance(backend, CudaRig(backend), host.device)}
+    figures: dict[str, Any] = {"provenance": provenance(backend, CudaTarget(backend), host.device)}
     larges, smalls = [], []
     with backend.gpu.active():
         import cupy

@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from warpfold.kernels.backend import Backend, Device
-from warpfold.kernels.bench import Rig
+from warpfold.kernels.bench import BenchmarkTarget
 from warpfold.kernels.cuda.baselines.toolkit import find_toolkit
 from warpfold.kernels.errors import Unavailable
 
 _ROOT = Path(__file__).resolve().parents[1]
 
 
-def provenance(backend: Backend, rig: Rig, host: Device) -> dict[str, Any]:
+def provenance(backend: Backend, target: BenchmarkTarget, host: Device) -> dict[str, Any]:
     """Of figures that were measured on `backend`, the host's being `host`."""
     device = backend.device
-    ceiling = rig.ceiling
+    ceiling = target.ceiling
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "device": {**asdict(device), "versions": dict(device.versions), "uuid": None},

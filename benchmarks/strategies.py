@@ -20,7 +20,7 @@ from rich.table import Table
 from benchmarks.provenance import provenance
 from benchmarks.suites import CPU_SUITES, GPU_SUITES, SUITES, Suite
 from warpfold.kernels.backend import Backend
-from warpfold.kernels.bench import Axes, Record, Rig, Rule, open_rig, record_of, run
+from warpfold.kernels.bench import Axes, BenchmarkTarget, Record, Rule, open_target, record_of, run
 from warpfold.kernels.bench.data import Data
 from warpfold.kernels.bench.printer import duration, figure, table
 from warpfold.kernels.cores import usable_cores
@@ -30,12 +30,12 @@ from warpfold.kernels.open import open_backend
 RESULTS = Path(__file__).parent / "results"
 
 
-def measure(rig: Rig, parts: Iterable[Axes], rule: Rule, console: Console) -> list[Record]:
+def measure(target: BenchmarkTarget, parts: Iterable[Axes], rule: Rule, console: Console) -> list[Record]:
     """All points of some axes on one device; a line each while it runs."""
     records = []
     for axes in parts:
         try:
-            for point in run(rig, axes, rule, Data().source):
+            for point in run(target, axes, rule, Data().source):
                 records.append(record_of(point))
                 _say(records[-1], console)
         except KernelError as error:
@@ -111,21 +111,21 @@ def main() -> int:
     backend = _open(arguments.device)
     on_gpu = backend.device.backend == "cuda"
     suites = [SUITES[name] for name in arguments.suite] if arguments.suite else GPU_SUITES if on_gpu else CPU_SUITES
-    rig = open_rig(backend)
+    target = open_target(backend)
     if on_gpu:
         started = time.monotonic()
         prepare(backend, suites)
         console.print(f"peers built in {time.monotonic() - started:.1f} s")
     host = open_backend("cpu") if on_gpu else backend
-    host_rig = open_rig(host)
-    facts = provenance(backend, rig, host.device)
+    host_target = open_target(host)
+    facts = provenance(backend, target, host.device)
     rule = Rule(time_limit_s=arguments.time_limit)
     measured: dict[str, list[Record]] = {}
     out = arguments.out or RESULTS / f"strategies-{backend.device.name.lower().replace(' ', '-')}.json"
     for suite in suites:
-        measured[suite.name] = measure(rig, suite.axes, rule, console)
+        measured[suite.name] = measure(target, suite.axes, rule, console)
         if suite.on_host:
-            measured[suite.name] += measure(host_rig, suite.on_host, rule, console)
+            measured[suite.name] += measure(host_target, suite.on_host, rule, console)
         write(out, facts, measured)  # a later suite may end this process
     for suite in suites:
         if arguments.full:

@@ -25,7 +25,7 @@ class Element:
 
 
 @dataclass(frozen=True, slots=True)
-class Sum:
+class SummedTerms:
     """An exact sum: of the finite terms, and what the others were."""
 
     finite: Fraction
@@ -75,9 +75,9 @@ def magnitude(x: Element) -> Element:
     return Element(abs(x.value), False, x.nan, x.infinite)
 
 
-def total(terms: Sequence[Element], dtype: DType) -> Sum:
+def total(terms: Sequence[Element], dtype: DType) -> SummedTerms:
     """The exact sum of `terms`; only floats have a −0."""
-    return Sum(
+    return SummedTerms(
         finite=exact_sum([term.value for term in terms]),
         count=len(terms),
         nan=any(term.nan for term in terms),
@@ -100,7 +100,7 @@ def terms_of(op: Op, elements: Sequence[Element]) -> list[Element]:
     return [magnitude(x) for x in elements] if op.name == "norm1" else list(elements)
 
 
-def special(summed: Sum) -> float | None:
+def special(summed: SummedTerms) -> float | None:
     """A sum that is not finite, else None."""
     if summed.nan or (summed.positive_infinity and summed.negative_infinity):
         return math.nan
@@ -198,7 +198,7 @@ def dot(op: Op, first: Patterns, second: Patterns, nan_policy: NanPolicy) -> Ans
     return Answer(nearest(summed.finite, to) if found is None else found, summed.count)
 
 
-def dot_total(pairs: Sequence[tuple[Element, Element]], dtype: DType) -> Sum:
+def dot_total(pairs: Sequence[tuple[Element, Element]], dtype: DType) -> SummedTerms:
     """The exact sum of the products of `pairs`; only floats have a −0."""
     return total([product(x, y) for x, y in pairs], dtype)
 
@@ -237,7 +237,7 @@ def _value(op: Op, dtype: DType, elements: Sequence[tuple[int, Element]]) -> Val
 _FLOATS = tuple(row.name for row in DTYPES.values() if row.is_float)
 
 
-def _sum_value(op: Op, dtype: DType, summed: Sum) -> Value:
+def _sum_value(op: Op, dtype: DType, summed: SummedTerms) -> Value:
     result = op.result_dtype(dtype)
     if result == INTEGER:
         return int(summed.finite)
@@ -282,7 +282,7 @@ def _extreme(op: Op, dtype: DType, present: Sequence[Element]) -> Value:
     return -0.0 if found.negative and found.value == 0 else float(found.value)
 
 
-def state_bytes(summed: Sum, terms: Terms) -> bytes:
+def state_bytes(summed: SummedTerms, terms: Terms) -> bytes:
     """The canonical bytes of an exact state, version 1, written down a second time from `docs/exact-state.md`."""
     first, digits = digits_of(summed.finite, terms)
     flags = summed.nan | summed.positive_infinity << 1 | summed.negative_infinity << 2

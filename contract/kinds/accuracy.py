@@ -7,7 +7,7 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from pydantic.config import JsonDict
 
 from warpfold.contract.fields import BackendName, DistributionName, JobOptions, Listed, Number, Parameter
-from warpfold.kernels.accuracy.axes import MAX_POINTS, Axes
+from warpfold.kernels.accuracy.axes import MAX_POINTS, AccuracyAxes
 from warpfold.kernels.accuracy.methods import method_named, methods, methods_on
 from warpfold.kernels.dtypes import dtype_named
 from warpfold.kernels.errors import InvalidInput
@@ -108,10 +108,10 @@ class AccuracySpec(JobOptions):
                 place = "sizes" if place == "n" else "distributions"
             raise InvalidInput(str(error), place) from None
 
-    def axes(self, backend: str) -> Axes:
+    def axes(self, backend: str) -> AccuracyAxes:
         """The lists as the study takes them on a slot of `backend`."""
         chosen = methods_on(backend) if self.methods is None else self.methods
-        return Axes(chosen, self.ops, self.distributions, self.dtypes, self.sizes)
+        return AccuracyAxes(chosen, self.ops, self.distributions, self.dtypes, self.sizes)
 
     def wants_gpu(self) -> bool:
         """Whether a GPU would compute more of it than a CPU."""

@@ -5,7 +5,7 @@ from typing import Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from warpfold.contract.fields import BackendName, JobOptions
-from warpfold.kernels.puzzles import Puzzle, Shape
+from warpfold.kernels.puzzles import ClusterShape, Puzzle
 
 
 class ClusterSpec(JobOptions):
@@ -29,6 +29,6 @@ class ClusterSpec(JobOptions):
         self.shape()
         return self
 
-    def shape(self) -> Shape:
+    def shape(self) -> ClusterShape:
         """The shape as the puzzle takes it."""
-        return Shape(self.size, self.threads, self.cluster_size)
+        return ClusterShape(self.size, self.threads, self.cluster_size)

@@ -3,18 +3,18 @@
 What is here names things; `kernels.accuracy.study` computes, and loads a compiler for it.
 """
 
-from warpfold.kernels.accuracy.axes import MAX_POINTS, Axes
-from warpfold.kernels.accuracy.methods import Method, method_named, methods, methods_on
-from warpfold.kernels.accuracy.point import BoundVerdict, Case, Measured, Point
+from warpfold.kernels.accuracy.axes import MAX_POINTS, AccuracyAxes
+from warpfold.kernels.accuracy.methods import AccuracyMethod, method_named, methods, methods_on
+from warpfold.kernels.accuracy.point import AccuracyCase, AccuracyFigures, BoundVerdict, StudiedCase
 
 __all__ = [
     "MAX_POINTS",
-    "Axes",
+    "AccuracyAxes",
+    "AccuracyCase",
+    "AccuracyFigures",
+    "AccuracyMethod",
     "BoundVerdict",
-    "Case",
-    "Measured",
-    "Method",
-    "Point",
+    "StudiedCase",
     "method_named",
     "methods",
     "methods_on",

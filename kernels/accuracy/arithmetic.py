@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from warpfold.kernels.accuracy.loops import BLOCK
 from warpfold.kernels.accuracy.methods import CUDA_PREFIX, method_named
-from warpfold.kernels.accuracy.point import Case
+from warpfold.kernels.accuracy.point import AccuracyCase
 from warpfold.kernels.cuda.strategies.registry import own_strategies
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.ops import Terms, op_named
@@ -38,7 +38,7 @@ class Arithmetic:
     roundings: int = 0
 
 
-def arithmetic_of(case: Case, backend: str) -> Arithmetic:
+def arithmetic_of(case: AccuracyCase, backend: str) -> Arithmetic:
     """The arithmetic of a case on a slot of `backend`."""
     method = method_named(case.method)
     if method.strategy == EXACT:
@@ -52,7 +52,7 @@ def arithmetic_of(case: Case, backend: str) -> Arithmetic:
     return _any_order(case)
 
 
-def _loop(case: Case) -> Arithmetic:
+def _loop(case: AccuracyCase) -> Arithmetic:
     precision, n = DTYPES[case.dtype].precision, case.n
     terms = precision if _of_products(case) else None
     last = int(case.op in _FINISHED)
@@ -73,7 +73,7 @@ def _loop(case: Case) -> Arithmetic:
     return Arithmetic(Scheme.ADDITIONS, precision, height, terms, last)
 
 
-def _numpy(case: Case) -> Arithmetic:
+def _numpy(case: AccuracyCase) -> Arithmetic:
     """NumPy adds contiguous floats pairwise: blocks of 128 in 8 chains of 16, three levels to join them, up to 7 left
     over, so that with the halving above no element goes through more than ⌈log₂ n⌉ + 20 additions. float16 is added
     in float32; its mean is cast in buffers of 8192, added one after the other. bfloat16 comes from ml_dtypes, which
@@ -93,7 +93,7 @@ def _own() -> frozenset[str]:
     return frozenset(own_strategies())
 
 
-def _own_kernel(case: Case, strategy: str) -> Arithmetic:
+def _own_kernel(case: AccuracyCase, strategy: str) -> Arithmetic:
     """Kernels of ours add in float32 or float64 as their catalogue rows say, and round once to the dtype."""
     n, products = case.n, _of_products(case)
     wide = case.dtype == "float64" or (products and case.dtype != "float16") or strategy == "float64_accumulator"
@@ -105,7 +105,7 @@ def _own_kernel(case: Case, strategy: str) -> Arithmetic:
     return Arithmetic(Scheme.ADDITIONS, adding, height, terms, 1)
 
 
-def _any_order(case: Case) -> Arithmetic:
+def _any_order(case: AccuracyCase) -> Arithmetic:
     """Any order of additions in the dtype, or in a wider one with a rounding at the end: what can be said of a library
     that promises nothing."""
     precision = DTYPES[case.dtype].precision
@@ -113,7 +113,7 @@ def _any_order(case: Case) -> Arithmetic:
     return Arithmetic(Scheme.ADDITIONS, precision, case.n, precision if _of_products(case) else None, last)
 
 
-def _of_products(case: Case) -> bool:
+def _of_products(case: AccuracyCase) -> bool:
     return op_named(case.op).terms is Terms.PRODUCTS
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
 from warpfold.kernels.accuracy.methods import method_named
-from warpfold.kernels.accuracy.point import Case
+from warpfold.kernels.accuracy.point import AccuracyCase
 from warpfold.kernels.bench.axes import check_axes
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
@@ -16,7 +16,7 @@ MAX_POINTS = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Axes:
+class AccuracyAxes:
     """The values of each axis, in the order wanted.
 
     Raises InvalidInput naming the axis that is empty, repeats a value or holds one that is not known, or the longest
@@ -41,14 +41,14 @@ class Axes:
     def __len__(self) -> int:
         return math.prod(len(getattr(self, axis.name)) for axis in fields(self))
 
-    def cases(self) -> Iterator[Case]:
+    def cases(self) -> Iterator[AccuracyCase]:
         """Every case once. Those on the same array follow each other."""
         for dtype in self.dtypes:
             for distribution in self.distributions:
                 for n in self.sizes:
                     for op in self.ops:
                         for method in self.methods:
-                            yield Case(method, op, distribution, dtype, n)
+                            yield AccuracyCase(method, op, distribution, dtype, n)
 
 
 def _among(values: tuple[str, ...], known: tuple[str, ...], axis: str) -> None:

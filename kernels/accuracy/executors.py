@@ -9,10 +9,10 @@ from typing import Any, Protocol
 from numpy.typing import NDArray
 
 from warpfold.kernels.accuracy.looped import how, looped
-from warpfold.kernels.accuracy.methods import Method, method_named
-from warpfold.kernels.accuracy.point import Case
+from warpfold.kernels.accuracy.methods import AccuracyMethod, method_named
+from warpfold.kernels.accuracy.point import AccuracyCase
 from warpfold.kernels.backend import Backend
-from warpfold.kernels.bench.target import Rig, open_rig
+from warpfold.kernels.bench.target import BenchmarkTarget, open_target
 from warpfold.kernels.dtypes import dtype_named
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.source import ArraySource
@@ -21,35 +21,35 @@ Compute = Callable[[], float]
 """Computes a case on its arrays, again with every call."""
 
 
-class Place(Protocol):
+class Executor(Protocol):
     """Where some of the methods run."""
 
     def active(self) -> AbstractContextManager[None]:
         """To be held while anything is computed."""
         ...
 
-    def computing(self, case: Case, operands: tuple[NDArray[Any], ...]) -> Compute:
+    def computing(self, case: AccuracyCase, operands: tuple[NDArray[Any], ...]) -> Compute:
         """What computes `case` on `operands`, brought to where it runs and compiled."""
         ...
 
-    def how(self, case: Case) -> str:
+    def how(self, case: AccuracyCase) -> str:
         """How and where, for people."""
         ...
 
 
-class Places:
+class Executors:
     """The places of a slot's backend. A host beside a GPU is opened when a method first wants it."""
 
     def __init__(self, backend: Backend) -> None:
-        self._device = _Device(backend, open_rig(backend))
-        self._loops = _Loops()
+        self._device = _DeviceExecutor(backend, open_target(backend))
+        self._loops = _LoopExecutor()
 
     @property
     def slot(self) -> str:
         """The slot's kind of backend: "cpu" or "cuda"."""
         return self._device.backend.device.backend
 
-    def of(self, method: Method) -> Place:
+    def of(self, method: AccuracyMethod) -> Executor:
         """Where `method` runs. Raises Unavailable where it needs another kind of slot."""
         if method.strategy is None:
             return self._loops
@@ -60,58 +60,58 @@ class Places:
         raise Unavailable(f"{method.name} runs on {' and '.join(method.backends)}, and this slot is of {self.slot}")
 
     @cached_property
-    def _host(self) -> "_Device":
+    def _host(self) -> "_DeviceExecutor":
         from warpfold.kernels.cpu.backend import CpuBackend
 
         backend = CpuBackend()
-        return _Device(backend, open_rig(backend))
+        return _DeviceExecutor(backend, open_target(backend))
 
 
-class _Loops:
+class _LoopExecutor:
     """The loops, on one thread of the host."""
 
     def active(self) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def computing(self, case: Case, operands: tuple[NDArray[Any], ...]) -> Compute:
+    def computing(self, case: AccuracyCase, operands: tuple[NDArray[Any], ...]) -> Compute:
         dtype = dtype_named(case.dtype)
         looped(case.method, case.op, tuple(array[:2] for array in operands), dtype)  # compiles it
         return lambda: looped(case.method, case.op, operands, dtype)
 
-    def how(self, case: Case) -> str:
+    def how(self, case: AccuracyCase) -> str:
         return how(case.method, dtype_named(case.dtype))
 
 
 @dataclass(frozen=True)
-class _Device:
+class _DeviceExecutor:
     """The strategies of a backend."""
 
     backend: Backend
-    rig: Rig
+    target: BenchmarkTarget
 
     def active(self) -> AbstractContextManager[None]:
-        return self.rig.active()
+        return self.target.active()
 
-    def computing(self, case: Case, operands: tuple[NDArray[Any], ...]) -> Compute:
+    def computing(self, case: AccuracyCase, operands: tuple[NDArray[Any], ...]) -> Compute:
         strategy, sources = _strategy(case), [ArraySource(array) for array in operands]
         few = [ArraySource(array[:1]) for array in operands]
         self.backend.reduce(few[0], case.op, strategy=strategy, other=few[1] if len(few) == 2 else None)  # compiles it
         if len(sources) == 2:
             first, other = sources
             return lambda: float(self.backend.reduce(first, case.op, strategy=strategy, other=other).value)
-        subject = self.rig.load(sources[0]).subject(case.op, strategy)
+        workload = self.target.load(sources[0]).workload(case.op, strategy)
 
         def compute() -> float:
-            subject.run()
-            return float(subject.value())
+            workload.run()
+            return float(workload.value())
 
         return compute
 
-    def how(self, case: Case) -> str:
+    def how(self, case: AccuracyCase) -> str:
         return f"strategy {_strategy(case)} on {self.backend.device.name}"
 
 
-def _strategy(case: Case) -> str:
+def _strategy(case: AccuracyCase) -> str:
     strategy = method_named(case.method).strategy
     assert strategy is not None, f"{case.method} is a loop"
     return strategy

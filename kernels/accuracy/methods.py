@@ -27,7 +27,7 @@ _LOOPS: Mapping[str, str] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class AccuracyMethod:
     """A way to reduce. `strategy` is its name in the catalogue, None for a loop of `kernels.accuracy.loops`;
     `backends` are where that strategy runs, and a loop runs on any host."""
 
@@ -38,19 +38,19 @@ class Method:
 
 
 @cache
-def methods() -> Mapping[str, Method]:
+def methods() -> Mapping[str, AccuracyMethod]:
     """All methods by name: the loops, the exact strategy, and the others of the catalogue, the CPU's before the
     GPU's."""
-    found = {name: Method(name, summary) for name, summary in _LOOPS.items()}
+    found = {name: AccuracyMethod(name, summary) for name, summary in _LOOPS.items()}
     for row in strategies():
         name = CUDA_PREFIX + row.name if row.name in _LOOPS else row.name
         before = found.get(name)
         backends = (row.backend,) if before is None else (*before.backends, row.backend)
-        found[name] = Method(name, row.summary if before is None else before.summary, row.name, backends)
+        found[name] = AccuracyMethod(name, row.summary if before is None else before.summary, row.name, backends)
     return MappingProxyType(found)
 
 
-def method_named(name: str, field: str | None = None) -> Method:
+def method_named(name: str, field: str | None = None) -> AccuracyMethod:
     """The method called `name`; InvalidInput naming `field` when there is none."""
     found = methods().get(name)
     if found is None:

@@ -15,7 +15,7 @@ class BoundVerdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class AccuracyCase:
     """One combination: `method` reduces `n` elements of `distribution` in `dtype` by `op`."""
 
     method: str
@@ -26,7 +26,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class AccuracyFigures:
     """The figures of a case. All errors are of `value` and, where no other is named, against the exact value.
 
     `exact` is the true value rounded once to float64; errors are computed before that, in exact fractions, and then
@@ -65,10 +65,10 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class StudiedCase:
     """A case and what came of it; `reason` says why there are no figures."""
 
-    case: Case
+    case: AccuracyCase
     outcome: Outcome
     reason: str | None = None
-    measured: Measured | None = None
+    measured: AccuracyFigures | None = None

@@ -8,13 +8,13 @@ from types import MappingProxyType
 
 from warpfold.kernels.accuracy.arithmetic import arithmetic_of
 from warpfold.kernels.accuracy.arrays import Arrays, SourceOf
-from warpfold.kernels.accuracy.axes import Axes
+from warpfold.kernels.accuracy.axes import AccuracyAxes
 from warpfold.kernels.accuracy.bounds import Bound, bound_of
 from warpfold.kernels.accuracy.errors import distance, relative, written
 from warpfold.kernels.accuracy.exactly import Truth, to_float, ulp
-from warpfold.kernels.accuracy.executors import Compute, Place, Places
+from warpfold.kernels.accuracy.executors import Compute, Executor, Executors
 from warpfold.kernels.accuracy.methods import method_named
-from warpfold.kernels.accuracy.point import BoundVerdict, Case, Measured, Point
+from warpfold.kernels.accuracy.point import AccuracyCase, AccuracyFigures, BoundVerdict, StudiedCase
 from warpfold.kernels.backend import Backend
 from warpfold.kernels.errors import CudaError
 from warpfold.kernels.narrow import narrowed_number
@@ -31,13 +31,13 @@ class Repeats:
 
 def run(
     backend: Backend,
-    axes: Axes,
+    axes: AccuracyAxes,
     source_of: SourceOf,
     repeats: Repeats,
     *,
-    known: Mapping[Case, Point] = MappingProxyType({}),
-    begin: Callable[[Case], None] = lambda case: None,
-) -> Iterator[Point]:
+    known: Mapping[AccuracyCase, StudiedCase] = MappingProxyType({}),
+    begin: Callable[[AccuracyCase], None] = lambda case: None,
+) -> Iterator[StudiedCase]:
     """Yield a point a case, in the order of `axes.cases()`: those that are `known` as they are, of the others `begin`
     is told each case before it is computed.
 
@@ -52,9 +52,9 @@ def run(
         begin(case)
         broken: CudaError | None = None
         try:
-            point = Point(case, Outcome.MEASURED, measured=study.measure(case))
+            point = StudiedCase(case, Outcome.MEASURED, measured=study.measure(case))
         except Exception as error:  # a peer's library may raise anything, and the other cases go on
-            point = Point(case, *outcome_of(error))
+            point = StudiedCase(case, *outcome_of(error))
             broken = error if isinstance(error, CudaError) else None
         yield point
         if broken is not None:
@@ -65,11 +65,11 @@ class _Study:
     """Keeps the arrays of the latest (distribution, dtype, n), because the next case mostly wants the same."""
 
     def __init__(self, backend: Backend, source_of: SourceOf, repeats: Repeats) -> None:
-        self._places, self._source_of, self._repeats = Places(backend), source_of, repeats
+        self._places, self._source_of, self._repeats = Executors(backend), source_of, repeats
         self._key: tuple[str, str, int] | None = None
         self._arrays: Arrays | None = None
 
-    def measure(self, case: Case) -> Measured:
+    def measure(self, case: AccuracyCase) -> AccuracyFigures:
         place = self._places.of(method_named(case.method))
         arrays = self._load(case)
         truth = arrays.truth(case.op)
@@ -83,7 +83,7 @@ class _Study:
         if bound.value is not None:
             held = absolute is not None and absolute <= bound.value
             verdict = BoundVerdict.HELD if held else BoundVerdict.EXCEEDED
-        return Measured(
+        return AccuracyFigures(
             value=value,
             exact=truth.wide,
             correctly_rounded=value == truth.rounded,
@@ -107,7 +107,7 @@ class _Study:
             elapsed_ms=elapsed_ms,
         )
 
-    def _load(self, case: Case) -> Arrays:
+    def _load(self, case: AccuracyCase) -> Arrays:
         key = (case.distribution, case.dtype, case.n)
         if self._key != key or self._arrays is None:
             self._key, self._arrays = key, None  # first give back, then ask
@@ -124,13 +124,13 @@ class _Study:
         repeatable = len({value.hex() for value in values}) == 1 if len(values) > 1 else None
         return values[0], repeatable, quickest * 1e3
 
-    def _distinct(self, place: Place, case: Case, arrays: Arrays) -> int | None:
+    def _distinct(self, place: Executor, case: AccuracyCase, arrays: Arrays) -> int | None:
         """How many different results the random orders gave; None for no orders."""
         orders = (arrays.permuted(case.op, number) for number in range(self._repeats.permutations))
         return len({place.computing(case, operands)().hex() for operands in orders}) or None
 
 
-def _bound(case: Case, slot: str, truth: Truth, value: float) -> Bound:
+def _bound(case: AccuracyCase, slot: str, truth: Truth, value: float) -> Bound:
     bound = bound_of(case.op, arithmetic_of(case, slot), truth)
     if not math.isfinite(value):
         return Bound(None, bound.formula, "the result is not finite: a partial result left the range")

@@ -5,20 +5,20 @@ from warpfold.kernels.bench.engine import Point, run
 from warpfold.kernels.bench.flags import Flag
 from warpfold.kernels.bench.record import Record, case_of, record_of
 from warpfold.kernels.bench.stopping import Rule
-from warpfold.kernels.bench.target import Rig, open_rig
+from warpfold.kernels.bench.target import BenchmarkTarget, open_target
 
 __all__ = [
     "MAX_CASES",
     "Axes",
+    "BenchmarkTarget",
     "Cache",
     "Case",
     "Flag",
     "Point",
     "Record",
-    "Rig",
     "Rule",
     "case_of",
-    "open_rig",
+    "open_target",
     "record_of",
     "run",
 ]

@@ -38,9 +38,9 @@ def reference_of(loaded: Loaded, op: str, dtype: DType, count: int) -> Reference
 
 
 def _exactly(loaded: Loaded, op: str) -> Value:
-    subject = loaded.subject(op, EXACT)
-    subject.run()
-    return subject.value()
+    workload = loaded.workload(op, EXACT)
+    workload.run()
+    return workload.value()
 
 
 class WrongValue(KernelError):

@@ -11,8 +11,8 @@ from warpfold.kernels.bench.check import Reference, reference_of, relative_error
 from warpfold.kernels.bench.flags import Flag, flags_of
 from warpfold.kernels.bench.measurement import Measured, measure
 from warpfold.kernels.bench.stopping import Rule
-from warpfold.kernels.bench.target import Loaded, Rig
-from warpfold.kernels.bench.workload import Subject
+from warpfold.kernels.bench.target import BenchmarkTarget, Loaded
+from warpfold.kernels.bench.workload import Workload
 from warpfold.kernels.dtypes import dtype_named
 from warpfold.kernels.errors import CudaError, KernelError
 from warpfold.kernels.ops import Value, op_named
@@ -51,7 +51,7 @@ SourceOf = Callable[[str, int], Source]
 
 
 def run(
-    rig: Rig,
+    target: BenchmarkTarget,
     axes: Axes,
     rule: Rule,
     source_of: SourceOf,
@@ -64,14 +64,14 @@ def run(
     After a CudaError nothing more can be measured in this process: the point is yielded as failed, and then the error
     is raised.
     """
-    bench = _Bench(rig, rule, source_of)
+    bench = _Bench(target, rule, source_of)
     for case in axes.cases():
         if case in done:
             continue
         begin(case)
         broken: CudaError | None = None
         try:
-            with rig.active():
+            with target.active():
                 point = bench.point(case)
         except Exception as error:  # a peer's library may raise anything, and the other cases go on
             point = Point(case, *outcome_of(error))
@@ -81,21 +81,21 @@ def run(
             raise broken
 
 
-def _values(subject: Subject) -> list[Value]:
+def _values(workload: Workload) -> list[Value]:
     """Of several runs, so that a strategy that gives now this and now that is seen."""
     started = time.monotonic()
     values: list[Value] = []
     while len(values) < 2 or (len(values) < _VALUES and time.monotonic() - started < _VALUES_S):
-        subject.run()
-        values.append(subject.value())
+        workload.run()
+        values.append(workload.value())
     return values
 
 
 class _Bench:
     """Keeps the data of the latest (dtype, n) on the device, because the next case mostly wants the same."""
 
-    def __init__(self, rig: Rig, rule: Rule, source_of: SourceOf) -> None:
-        self._rig = rig
+    def __init__(self, target: BenchmarkTarget, rule: Rule, source_of: SourceOf) -> None:
+        self._target = target
         self._rule = rule
         self._source_of = source_of
         self._key: tuple[str, int] | None = None
@@ -103,25 +103,25 @@ class _Bench:
         self._references: dict[str, Reference | None] = {}
 
     def point(self, case: Case) -> Point:
-        loaded, rig = self._data(case), self._rig
-        subject = loaded.subject(case.op, case.strategy)
+        loaded, target = self._data(case), self._target
+        workload = loaded.workload(case.op, case.strategy)
         dtype = dtype_named(case.dtype)
         if case.op not in self._references:
             self._references[case.op] = reference_of(loaded, case.op, dtype, case.n)
         reference = self._references[case.op]
-        values = _values(subject)
+        values = _values(workload)
         error = None if reference is None else relative_error(op_named(case.op), dtype, values[0], reference)
-        measured = measure(rig.timer, rig.observer, subject, case.cache, self._rule)
-        ceiling = rig.ceiling
+        measured = measure(target.timer, target.observer, workload, case.cache, self._rule)
+        ceiling = target.ceiling
         flags = flags_of(
             summary=measured.device,
             ending=measured.ending,
             read_bytes=measured.read_bytes,
             cold=case.cache is Cache.COLD,
-            resolution_s=rig.timer.resolution_s,
+            resolution_s=target.timer.resolution_s,
             ceiling=ceiling,
             looks=measured.looks,
-            max_clock_mhz=rig.observer.max_clock_mhz,
+            max_clock_mhz=target.observer.max_clock_mhz,
         )
         return Point(
             case,
@@ -141,7 +141,7 @@ class _Bench:
             self._references.clear()
             gc.collect()  # the largest arrays of a benchmark fill the device: give back the old one first
             try:
-                self._loaded = self._rig.load(self._source_of(*key))
+                self._loaded = self._target.load(self._source_of(*key))
             except KernelError as error:
                 self._loaded = error
         if isinstance(self._loaded, KernelError):

@@ -8,7 +8,7 @@ from warpfold.kernels.bench.axes import Cache
 from warpfold.kernels.bench.conditions import Conditions, Observer
 from warpfold.kernels.bench.stopping import Ending, Rule, Spread, ending
 from warpfold.kernels.bench.summary import Summary, summarise
-from warpfold.kernels.bench.workload import Subject
+from warpfold.kernels.bench.workload import Workload
 
 _WARM_RUNS = 3
 _WARM_S = 0.05  # an idle GPU needs some of it to raise its clocks
@@ -32,23 +32,23 @@ class Timer(Protocol):
     @property
     def resolution_s(self) -> float: ...
 
-    def method(self, subject: Subject) -> str:
+    def method(self, workload: Workload) -> str:
         """How device time of this subject is taken, in a few words."""
         ...
 
-    def device(self, subject: Subject, cache: Cache, runs: int) -> list[float]:
+    def device(self, workload: Workload, cache: Cache, runs: int) -> list[float]:
         """Time on the device of each of `runs` runs, with the cache as asked before each."""
         ...
 
-    def host(self, subject: Subject, runs: int) -> list[float]:
+    def host(self, workload: Workload, runs: int) -> list[float]:
         """Time from the call until the device is done, of each of `runs` runs, hot."""
         ...
 
-    def issue(self, subject: Subject, runs: int) -> float:
+    def issue(self, workload: Workload, runs: int) -> float:
         """Time a run when `runs` of them are called one after the other and only the last is waited for, hot."""
         ...
 
-    def replay(self, subject: Subject) -> Replay | None:
+    def replay(self, workload: Workload) -> Replay | None:
         """Time of a run when the host takes no part, hot; None where the device cannot, or not with this subject."""
         ...
 
@@ -71,15 +71,15 @@ class Measured:
     looks: tuple[Conditions, Conditions]
 
 
-def measure(timer: Timer, observer: Observer, subject: Subject, cache: Cache, rule: Rule) -> Measured:
+def measure(timer: Timer, observer: Observer, workload: Workload, cache: Cache, rule: Rule) -> Measured:
     """Measure `subject` until `rule` says stop. Raises what the subject raises."""
-    warm_up(timer, subject)
+    warm_up(timer, workload)
     before = observer.before()
     started = time.monotonic()
     spread, samples, runs, end = Spread(), list[float](), 1, None
     while end is None:
         begun = time.monotonic()
-        batch = timer.device(subject, cache, runs)
+        batch = timer.device(workload, cache, runs)
         samples += batch
         for sample in batch:
             spread.add(sample)
@@ -92,19 +92,19 @@ def measure(timer: Timer, observer: Observer, subject: Subject, cache: Cache, ru
     return Measured(
         device=summary,
         ending=end,
-        method=timer.method(subject),
-        read_bytes=subject.read_bytes,
-        host=summarise(timer.host(subject, host_runs)),
-        issue_s=timer.issue(subject, host_runs),
-        replay=timer.replay(subject),
+        method=timer.method(workload),
+        read_bytes=workload.read_bytes,
+        host=summarise(timer.host(workload, host_runs)),
+        issue_s=timer.issue(workload, host_runs),
+        replay=timer.replay(workload),
         looks=(before, after),
     )
 
 
-def warm_up(timer: Timer, subject: Subject) -> None:
+def warm_up(timer: Timer, workload: Workload) -> None:
     """Run until everything is loaded, allocated and at speed."""
     started = time.monotonic()
     runs = 0
     while runs < 1 or (time.monotonic() - started < _WARM_S):
-        timer.host(subject, _WARM_RUNS)
+        timer.host(workload, _WARM_RUNS)
         runs += _WARM_RUNS

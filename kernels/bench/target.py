@@ -7,14 +7,14 @@ from warpfold.kernels.backend import Backend, Device
 from warpfold.kernels.bench.ceiling import Ceiling
 from warpfold.kernels.bench.conditions import Observer
 from warpfold.kernels.bench.measurement import Timer
-from warpfold.kernels.bench.workload import Subject
+from warpfold.kernels.bench.workload import Workload
 from warpfold.kernels.source import Source
 
 
 class Loaded(Protocol):
     """An array that lies on the device."""
 
-    def subject(self, op: str, strategy: str) -> Subject:
+    def workload(self, op: str, strategy: str) -> Workload:
         """The reduction of this array, compiled and with its workspace, but not yet run.
 
         Raises InvalidInput if the strategy does not compute that, Unavailable if this machine cannot, OutOfMemory.
@@ -22,7 +22,7 @@ class Loaded(Protocol):
         ...
 
 
-class Rig(Protocol):
+class BenchmarkTarget(Protocol):
     """A device to be benchmarked."""
 
     @property
@@ -48,14 +48,14 @@ class Rig(Protocol):
         ...
 
 
-def open_rig(backend: Backend) -> Rig:
+def open_target(backend: Backend) -> BenchmarkTarget:
     """The rig of an open backend, which goes on to own the device."""
     if backend.device.backend == "cpu":
-        from warpfold.kernels.bench.host import HostRig
+        from warpfold.kernels.bench.host import HostTarget
 
-        return HostRig(backend)
+        return HostTarget(backend)
     from warpfold.kernels.cuda.backend import CudaBackend
-    from warpfold.kernels.cuda.bench.target import CudaRig
+    from warpfold.kernels.cuda.bench.target import CudaTarget
 
     assert isinstance(backend, CudaBackend)
-    return CudaRig(backend)
+    return CudaTarget(backend)

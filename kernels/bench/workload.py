@@ -5,7 +5,7 @@ from typing import Protocol
 from warpfold.kernels.ops import Value
 
 
-class Subject(Protocol):
+class Workload(Protocol):
     """A reduction that can be run again and again.
 
     `read_bytes` is what one run must read, declared, so that GB/s can be derived. `waits` says that `run` returns only

@@ -15,7 +15,7 @@ from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.stopwatch import Stopwatch
 from warpfold.kernels.cuda.staging.nans import NanCounter
-from warpfold.kernels.cuda.staging.stager import Feed, piece_size
+from warpfold.kernels.cuda.staging.stager import Stager, piece_size
 from warpfold.kernels.cuda.strategies.registry import cuda_strategies
 from warpfold.kernels.cuda.strategies.strategy import CudaStrategy, Reducer
 from warpfold.kernels.dtypes import DTYPES
@@ -25,7 +25,7 @@ from warpfold.kernels.source import ArraySource, Source
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _Reducing:
     """One reduction under way: a counter of NaNs for each source, where they are counted, and the reducer."""
 
     nans: tuple[NanCounter, ...]
@@ -48,7 +48,7 @@ class CudaBackend:
 
     def __init__(self, index: int = 0, cache: Path | None = None) -> None:
         self._gpu = Gpu(index, cache)
-        self._feed = Feed(self._gpu)
+        self._stager = Stager(self._gpu)
         self._device = describe(self._gpu)
         for name in ("float32", "float64"):
             self.reduce(ArraySource(np.ones(1, dtype=DTYPES[name].numpy)), "sum")
@@ -120,13 +120,13 @@ class CudaBackend:
             prepare_ms=prepare_ms,
         )
 
-    def _start(self, op: Op, taken: Operands, strategy: CudaStrategy, policy: NanPolicy) -> "_Run":
+    def _start(self, op: Op, taken: Operands, strategy: CudaStrategy, policy: NanPolicy) -> "_Reducing":
         sources = (taken.source,) if taken.other is None else taken.both
         nans = self._nan_counters(op, sources, strategy, policy)
         pieces = 1 if strategy.needs_whole else -(-taken.source.count // piece_size(taken.source))
-        return _Run(nans, strategy.start(self._gpu, op, taken, pieces=pieces, omit_nan=policy is NanPolicy.OMIT))
+        return _Reducing(nans, strategy.start(self._gpu, op, taken, pieces=pieces, omit_nan=policy is NanPolicy.OMIT))
 
-    def _try_out(self, run: "_Run", arrays: tuple[Any, ...], first: int) -> None:
+    def _try_out(self, run: "_Reducing", arrays: tuple[Any, ...], first: int) -> None:
         """Reduce the first piece in advance and forget the result. The first launch of a kernel loads it, and a peer
         compiles in its first call: neither is time of the reduction."""
         self._gpu.stream.synchronize()  # the wait for the data counts as loading
@@ -140,9 +140,9 @@ class CudaBackend:
         """The elements on the GPU, a CuPy array of each source at a time, with the index of the first element."""
         if whole:
             (source,) = sources
-            yield (self._feed.whole(source, progress),), 0
+            yield (self._stager.whole(source, progress),), 0
         else:
-            yield from self._feed.pieces(*sources, progress=progress)
+            yield from self._stager.pieces(*sources, progress=progress)
 
     def _nan_counters(
         self, op: Op, sources: Sequence[Source], strategy: CudaStrategy, policy: NanPolicy
@@ -170,5 +170,5 @@ class CudaBackend:
 
     def close(self) -> None:
         """Give back the GPU's memory and modules."""
-        self._feed.close()
+        self._stager.close()
         self._gpu.close()

@@ -2,6 +2,6 @@
 
 from warpfold.kernels.generate.array import generate
 from warpfold.kernels.generate.distributions import DISTRIBUTIONS, Distribution, Parameter
-from warpfold.kernels.generate.plan import Method, Plan, plan
+from warpfold.kernels.generate.plan import Formula, Plan, plan
 
-__all__ = ["DISTRIBUTIONS", "Distribution", "Method", "Parameter", "Plan", "generate", "plan"]
+__all__ = ["DISTRIBUTIONS", "Distribution", "Formula", "Parameter", "Plan", "generate", "plan"]

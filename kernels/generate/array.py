@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.cores import usable_cores
-from warpfold.kernels.generate.plan import Generated, Method, Plan, plan
+from warpfold.kernels.generate.plan import Formula, Generated, Plan, plan
 from warpfold.kernels.narrow import narrow_into
 
 TILE = 1 << 13
@@ -40,7 +40,7 @@ def generate(source: Generated, start: int, stop: int) -> NDArray[Any]:
 
 
 def _fill(made: Plan, out: NDArray[Any], start: int) -> None:
-    if made.method is Method.CONSTANT:
+    if made.formula is Formula.CONSTANT:
         out[:] = made.a if made.dtype.is_float else made.low
         return
     fill = _floats(made) if made.dtype.is_float else _integers(made)
@@ -55,19 +55,19 @@ Fill = Callable[[NDArray[Any], int], None]
 
 def _floats(made: Plan) -> Fill:
     """The formula in float64, then one rounding to the dtype."""
-    if made.method is Method.ALL_EXPONENTS:
+    if made.formula is Formula.ALL_EXPONENTS:
         return _bits(made)
     scratch = np.empty(TILE)
     pattern = np.array([1e8, 1.0, -1e8])
 
     def fill(part: NDArray[Any], start: int) -> None:
         values = scratch[: part.size]
-        match made.method:
-            case Method.ARANGE:
+        match made.formula:
+            case Formula.ARANGE:
                 values[:] = _indices(part, start)
-            case Method.MODULO:
+            case Formula.MODULO:
                 np.multiply(_indices(part, start) % made.period, made.a, out=values)
-            case Method.PATHOLOGICAL:
+            case Formula.PATHOLOGICAL:
                 values[:] = pattern[_indices(part, start) % 3]
             case _:
                 _draw(made, values, np.uint64(start))
@@ -90,16 +90,16 @@ def _draw(made: Plan, values: NDArray[np.float64], first: np.uint64) -> None:
     from warpfold.kernels.generate import compiled  # loads Numba, so only where something is drawn
 
     key0, key1 = _keys(made)
-    match made.method:
-        case Method.UNIFORM:
+    match made.formula:
+        case Formula.UNIFORM:
             compiled.fill_uniform(values, first, key0, key1, made.a, made.b, made.c)
-        case Method.NORMAL:
+        case Formula.NORMAL:
             compiled.fill_normal(values, first, key0, key1, made.a, made.b)
-        case Method.LOGNORMAL:
+        case Formula.LOGNORMAL:
             compiled.fill_lognormal(values, first, key0, key1, made.a, made.b)
-        case Method.MIXED:
+        case Formula.MIXED:
             compiled.fill_mixed(values, first, key0, key1, made.a, made.b)
-        case Method.ILL_CONDITIONED:
+        case Formula.ILL_CONDITIONED:
             compiled.fill_ill_conditioned(values, first, key0, key1, made.a, np.uint64(made.third))
 
 
@@ -131,13 +131,13 @@ def _integers(made: Plan) -> Fill:
     def fill(part: NDArray[Any], start: int) -> None:
         words = scratch[: part.size]
         words[:] = np.arange(start, start + part.size, dtype=np.uint64)
-        match made.method:
-            case Method.MODULO:
+        match made.formula:
+            case Formula.MODULO:
                 words %= np.uint64(made.period)
                 words *= low
-            case Method.PATHOLOGICAL:
+            case Formula.PATHOLOGICAL:
                 words[:] = pattern[words % np.uint64(3)]
-            case Method.UNIFORM:
+            case Formula.UNIFORM:
                 from warpfold.kernels.generate import compiled
 
                 compiled.fill_integers(words, np.uint64(start), key0, key1, low, np.uint64(made.span))

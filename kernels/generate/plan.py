@@ -63,7 +63,7 @@ MAX_NORMAL = 8.6
 """No |z| is larger: sqrt(−2 ln 2⁻⁵³) = 8.57…"""
 
 
-class Method(IntEnum):
+class Formula(IntEnum):
     """The element formula; the numbers are shared with the CUDA generator."""
 
     CONSTANT = 0
@@ -82,7 +82,7 @@ class Method(IntEnum):
 class Plan:
     """The formula of a source and its numbers: floats a, b, c; integers low (signed), span, period, third."""
 
-    method: Method
+    formula: Formula
     dtype: DType
     seed: int
     a: float = 0.0
@@ -158,12 +158,12 @@ def _constant(source: Generated, numbers: _Numbers) -> Plan:
     dtype = source.dtype
     if dtype.is_float:
         top = largest(dtype)
-        return Plan(Method.CONSTANT, dtype, source.seed, a=narrowed_number(numbers.real("value", -top, top), dtype))
-    return Plan(Method.CONSTANT, dtype, source.seed, low=numbers.whole("value", *dtype.bounds))
+        return Plan(Formula.CONSTANT, dtype, source.seed, a=narrowed_number(numbers.real("value", -top, top), dtype))
+    return Plan(Formula.CONSTANT, dtype, source.seed, low=numbers.whole("value", *dtype.bounds))
 
 
 def _zeros(source: Generated, numbers: _Numbers) -> Plan:
-    return Plan(Method.CONSTANT, source.dtype, source.seed)
+    return Plan(Formula.CONSTANT, source.dtype, source.seed)
 
 
 def _arange(source: Generated, numbers: _Numbers) -> Plan:
@@ -173,7 +173,7 @@ def _arange(source: Generated, numbers: _Numbers) -> Plan:
         raise InvalidInput(
             f"arange of {source.count} elements exceeds {dtype.name}, whose largest is {top}", "source.n"
         )
-    return Plan(Method.ARANGE, dtype, source.seed)
+    return Plan(Formula.ARANGE, dtype, source.seed)
 
 
 def _modulo(source: Generated, numbers: _Numbers) -> Plan:
@@ -185,12 +185,12 @@ def _modulo(source: Generated, numbers: _Numbers) -> Plan:
             raise InvalidInput(f"m must be at most {limit} for {dtype.name}, not {period}", "source.parameters.m")
         bound = largest(dtype) / max(1, period - 1) * (1 - 2.0**-6)  # room for the rounding of scale and product
         scale = narrowed_number(numbers.real("scale", -bound, bound), dtype)
-        return Plan(Method.MODULO, dtype, source.seed, a=scale, period=period)
+        return Plan(Formula.MODULO, dtype, source.seed, a=scale, period=period)
     low, high = dtype.bounds
     step = max(1, period - 1)
     # ceil of a negative quotient, written with floors, so that step · low' ≥ low
     whole = numbers.whole("scale", -(-low // step), high // step)
-    return Plan(Method.MODULO, dtype, source.seed, low=whole, period=period)
+    return Plan(Formula.MODULO, dtype, source.seed, low=whole, period=period)
 
 
 def _uniform(source: Generated, numbers: _Numbers) -> Plan:
@@ -198,40 +198,40 @@ def _uniform(source: Generated, numbers: _Numbers) -> Plan:
     if not dtype.is_float:
         least = numbers.whole("low", *dtype.bounds)
         most = numbers.whole("high", least, dtype.bounds[1])
-        return Plan(Method.UNIFORM, dtype, source.seed, low=least, span=(most - least + 1) % (1 << 64))
+        return Plan(Formula.UNIFORM, dtype, source.seed, low=least, span=(most - least + 1) % (1 << 64))
     top = largest(dtype)
     low = numbers.real("low", -top, top)
     high = numbers.real("high", low, top)
     if math.isinf(high - low):
         raise InvalidInput("high − low must be finite", "source.parameters.high")
-    return Plan(Method.UNIFORM, dtype, source.seed, a=low, b=high - low, c=high)
+    return Plan(Formula.UNIFORM, dtype, source.seed, a=low, b=high - low, c=high)
 
 
 def _normal(source: Generated, numbers: _Numbers) -> Plan:
     top = largest(source.dtype) * (1 - 2.0**-6)
     mean = numbers.real("mean", -top, top)
     std = numbers.real("std", 0.0, (top - abs(mean)) / MAX_NORMAL)
-    return Plan(Method.NORMAL, source.dtype, source.seed, a=mean, b=std)
+    return Plan(Formula.NORMAL, source.dtype, source.seed, a=mean, b=std)
 
 
 def _lognormal(source: Generated, numbers: _Numbers) -> Plan:
     top = math.log(largest(source.dtype)) - 2.0**-6
     mean = numbers.real("mean", -1000.0, top)
     sigma = numbers.real("sigma", 0.0, (top - mean) / MAX_NORMAL)
-    return Plan(Method.LOGNORMAL, source.dtype, source.seed, a=mean, b=sigma)
+    return Plan(Formula.LOGNORMAL, source.dtype, source.seed, a=mean, b=sigma)
 
 
 def _mixed(source: Generated, numbers: _Numbers) -> Plan:
-    return Plan(Method.MIXED, source.dtype, source.seed, a=1e8 - 1e6, b=1e-1 - 1e-3)
+    return Plan(Formula.MIXED, source.dtype, source.seed, a=1e8 - 1e6, b=1e-1 - 1e-3)
 
 
 def _pathological(source: Generated, numbers: _Numbers) -> Plan:
-    return Plan(Method.PATHOLOGICAL, source.dtype, source.seed)
+    return Plan(Formula.PATHOLOGICAL, source.dtype, source.seed)
 
 
 def _all_exponents(source: Generated, numbers: _Numbers) -> Plan:
     # Biased exponents 0 (subnormals) … 2·bias, and max_exponent = bias + 1.
-    return Plan(Method.ALL_EXPONENTS, source.dtype, source.seed, span=2 * source.dtype.max_exponent - 1)
+    return Plan(Formula.ALL_EXPONENTS, source.dtype, source.seed, span=2 * source.dtype.max_exponent - 1)
 
 
 def _ill_conditioned(source: Generated, numbers: _Numbers) -> Plan:
@@ -242,7 +242,7 @@ def _ill_conditioned(source: Generated, numbers: _Numbers) -> Plan:
     most = min(largest(source.dtype) / 8, sys.float_info.max / max(1, rest))
     condition = numbers.real("condition", 1.0, most)
     scale = (condition - 1.0) * rest / (2 * third) if third else 0.0
-    return Plan(Method.ILL_CONDITIONED, source.dtype, source.seed, a=scale, third=third)
+    return Plan(Formula.ILL_CONDITIONED, source.dtype, source.seed, a=scale, third=third)
 
 
 _PLANNERS: Mapping[str, Callable[[Generated, _Numbers], Plan]] = MappingProxyType(

@@ -5,7 +5,7 @@ of the float32 result. `kernels.cuda.puzzles` runs them on chips that have clust
 same additions in the same order anywhere.
 """
 
-from warpfold.kernels.puzzles.puzzle import MAX_CLUSTER, Check, Puzzle, Shape, Solution, checks
+from warpfold.kernels.puzzles.puzzle import MAX_CLUSTER, Check, ClusterShape, Puzzle, Solution, checks
 from warpfold.kernels.puzzles.solve import solve
 
-__all__ = ["MAX_CLUSTER", "Check", "Puzzle", "Shape", "Solution", "checks", "solve"]
+__all__ = ["MAX_CLUSTER", "Check", "ClusterShape", "Puzzle", "Solution", "checks", "solve"]

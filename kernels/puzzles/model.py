@@ -3,12 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.puzzles.puzzle import WARP, Puzzle, Shape, elements
+from warpfold.kernels.puzzles.puzzle import WARP, ClusterShape, Puzzle, elements
 
 Floats = NDArray[np.float32]
 
 
-def model(puzzle: Puzzle, shape: Shape) -> Floats:
+def model(puzzle: Puzzle, shape: ClusterShape) -> Floats:
     """The answer, shape (cluster_size,), or (1,) for the reduction."""
     padded = np.zeros(shape.padded, dtype=np.float32)
     padded[: shape.size] = elements(puzzle, shape)

@@ -32,7 +32,7 @@ _ROUNDOFF = 2.0**-24
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ClusterShape:
     """`size` elements for one cluster of `cluster_size` blocks of `threads` each, an element a thread.
 
     Raises InvalidInput naming the field: threads are a power of two from 32 to 1024 (the tree halves them), a cluster
@@ -77,7 +77,7 @@ class Solution:
     and loading the kernel, 0 where it was loaded."""
 
     puzzle: Puzzle
-    shape: Shape
+    shape: ClusterShape
     values: tuple[float, ...]
     model: bool
     device: str
@@ -86,7 +86,7 @@ class Solution:
     prepare_ms: float = 0.0
 
 
-def elements(puzzle: Puzzle, shape: Shape) -> NDArray[np.float32]:
+def elements(puzzle: Puzzle, shape: ClusterShape) -> NDArray[np.float32]:
     """What the puzzle adds up, shape (size,): (i % 10) · 0.1, i, or (i % 50) · 0.02, multiplied in float32."""
     match puzzle:
         case Puzzle.COORDINATION:
@@ -120,7 +120,7 @@ def checks(solution: Solution) -> tuple[Check, ...]:
     return tuple(found)
 
 
-def _exact_sums(puzzle: Puzzle, shape: Shape) -> list[float]:
+def _exact_sums(puzzle: Puzzle, shape: ClusterShape) -> list[float]:
     """Each block's sum of its elements times its number, rounded once."""
     padded = np.zeros(shape.padded)
     padded[: shape.size] = elements(puzzle, shape)

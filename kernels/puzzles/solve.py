@@ -4,10 +4,10 @@ import time
 
 from warpfold.kernels.backend import Backend
 from warpfold.kernels.puzzles.model import model
-from warpfold.kernels.puzzles.puzzle import Puzzle, Shape, Solution
+from warpfold.kernels.puzzles.puzzle import ClusterShape, Puzzle, Solution
 
 
-def solve(backend: Backend, puzzle: Puzzle, shape: Shape) -> Solution:
+def solve(backend: Backend, puzzle: Puzzle, shape: ClusterShape) -> Solution:
     """Solve `puzzle` on the device of `backend`. Raises CudaError, and Unavailable for a cluster of 16 blocks that the
     chip refuses."""
     if backend.device.backend == "cuda":

@@ -69,11 +69,11 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class CheckMessage:
     """Whether every element that the ranks here received is the sum."""
 
 
-Command = Join | Load | Sample | Call | Collect | Piecewise | PrepareMessage | Exchange | Check
+Command = Join | Load | Sample | Call | Collect | Piecewise | PrepareMessage | Exchange | CheckMessage
 
 
 def carry_out(ranks: LocalRanks, command: Command) -> object:
@@ -96,6 +96,6 @@ def carry_out(ranks: LocalRanks, command: Command) -> object:
             ranks.prepare_message(nbytes)
         case Exchange(runs):
             answer = ranks.exchange(runs)
-        case Check():
+        case CheckMessage():
             answer = ranks.check()
     return answer

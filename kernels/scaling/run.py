@@ -10,7 +10,16 @@ from warpfold.kernels.exact.state import ExactState
 from warpfold.kernels.narrow import narrowed_number
 from warpfold.kernels.outcome import Outcome
 from warpfold.kernels.scaling.axes import Algorithm, Method, Mode, Scaling
-from warpfold.kernels.scaling.commands import Call, Check, Collect, Exchange, Load, Piecewise, PrepareMessage, Sample
+from warpfold.kernels.scaling.commands import (
+    Call,
+    CheckMessage,
+    Collect,
+    Exchange,
+    Load,
+    Piecewise,
+    PrepareMessage,
+    Sample,
+)
 from warpfold.kernels.scaling.judge import Runs, judged, phases_of
 from warpfold.kernels.scaling.lazy_group import LazyGroup
 from warpfold.kernels.scaling.local_ranks import Sum, Timing
@@ -40,10 +49,10 @@ def run(placement: Placement, study: Study) -> Iterator[Record]:
     What has no room or no ranks is skipped with the reason; what goes wrong in a rank fails the point, and its group is
     made anew. Raises RankLost where a process of a group dies.
     """
-    return _Run(placement, study).points()
+    return _StudyRun(placement, study).points()
 
 
-class _Run:
+class _StudyRun:
     def __init__(self, placement: Placement, study: Study) -> None:
         self._placement, self._study = placement, study
         self._alone: dict[tuple[Method, int], Summary] = {}
@@ -157,7 +166,7 @@ class _Run:
                     runs = _EXCHANGES  # the first alone told that there is time for more
                 if time.monotonic() - began > self._study.time_limit_s and len(spans) >= _LEAST:
                     break
-            correct = all(group.run(Check()))
+            correct = all(group.run(CheckMessage()))
             seconds = sorted(spans)[len(spans) // 2]
             return MessageRecord.timed(case, len(spans) * runs, seconds, correct=correct)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from warpfold.kernels.accuracy import Axes, BoundVerdict, Measured, Point, methods_on
+from warpfold.kernels.accuracy import AccuracyAxes, AccuracyFigures, BoundVerdict, StudiedCase, methods_on
 from warpfold.kernels.accuracy.study import Repeats, run
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.strategies.registry import cuda_strategies
@@ -22,11 +22,11 @@ def source(distribution: str, dtype: str, n: int) -> GeneratedSource:
 
 def study(
     backend: CudaBackend, methods: tuple[str, ...], *, distribution: str, dtype: str, n: int, repeats: Repeats
-) -> list[Point]:
-    return list(run(backend, Axes(methods, OPS, (distribution,), (dtype,), (n,)), source, repeats))
+) -> list[StudiedCase]:
+    return list(run(backend, AccuracyAxes(methods, OPS, (distribution,), (dtype,), (n,)), source, repeats))
 
 
-def figures(points: list[Point], op: str = "sum") -> dict[str, Measured]:
+def figures(points: list[StudiedCase], op: str = "sum") -> dict[str, AccuracyFigures]:
     return {point.case.method: point.measured for point in points if point.measured is not None and point.case.op == op}
 
 
@@ -34,7 +34,7 @@ DISTRIBUTIONS = ("normal", "pathological", "ill_conditioned")
 SOME = ("exact", "single_pass", "cuda_float64_accumulator", "compensated", "cuda_pairwise", "cupy", "torch", "numpy")
 
 
-def beyond_their_bounds(points: list[Point]) -> list[Point]:
+def beyond_their_bounds(points: list[StudiedCase]) -> list[StudiedCase]:
     assert [point for point in points if point.outcome is Outcome.FAILED] == []
     return [point for point in points if point.measured and point.measured.bound_verdict is BoundVerdict.EXCEEDED]
 

@@ -8,22 +8,22 @@ import pytest
 
 from warpfold.kernels.bench import Axes, Cache, Rule, record_of, run
 from warpfold.kernels.bench.data import Data
-from warpfold.kernels.bench.workload import Subject
+from warpfold.kernels.bench.workload import Workload
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.baselines import baselines
 from warpfold.kernels.cuda.bench import ceiling as ceiling_module
-from warpfold.kernels.cuda.bench.blocking_kernel import Gate, Waited, hold_unit
-from warpfold.kernels.cuda.bench.reader import SHAPES, patternless, reading
-from warpfold.kernels.cuda.bench.reader import Shape as ReadShape
-from warpfold.kernels.cuda.bench.target import CudaRig
+from warpfold.kernels.cuda.bench.blocking_kernel import BlockingKernel, Waited, hold_unit
+from warpfold.kernels.cuda.bench.reader import SHAPES, patternless, read_kernel, reading
+from warpfold.kernels.cuda.bench.target import CudaTarget
 from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.gpu.launch_shape import LaunchShape
 from warpfold.kernels.cuda.gpu.recorded import Prepared
 from warpfold.kernels.cuda.puzzles import CLUSTERS_SINCE
 from warpfold.kernels.cuda.strategies.registry import own_strategies
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.ops import OPS
 from warpfold.kernels.outcome import Outcome
-from warpfold.kernels.puzzles import Puzzle, Shape, checks, solve
+from warpfold.kernels.puzzles import ClusterShape, Puzzle, checks, solve
 from warpfold.kernels.puzzles.model import model
 
 QUICK = Rule(target_rse=0.05, min_samples=5, max_samples=50, time_limit_s=0.5)
@@ -31,14 +31,14 @@ MIB = 1 << 20
 
 
 @pytest.fixture(scope="module")
-def rig(backend: CudaBackend) -> Iterator[CudaRig]:
-    made = CudaRig(backend)
+def target(backend: CudaBackend) -> Iterator[CudaTarget]:
+    made = CudaTarget(backend)
     with made.active():
         yield made
 
 
-def subject(rig: CudaRig, strategy: str, n: int, op: str = "sum", dtype: str = "float32") -> Subject:
-    return rig.load(Data().source(dtype, n)).subject(op, strategy)
+def workload(target: CudaTarget, strategy: str, n: int, op: str = "sum", dtype: str = "float32") -> Workload:
+    return target.load(Data().source(dtype, n)).workload(op, strategy)
 
 
 class Doing:
@@ -57,10 +57,10 @@ class Doing:
         return 0.0
 
 
-def test_a_held_stream_runs_nothing_until_the_gate_opens(rig: CudaRig, backend: CudaBackend) -> None:
+def test_a_held_stream_runs_nothing_until_the_gate_opens(target: CudaTarget, backend: CudaBackend) -> None:
     import cupy
 
-    gate = Gate(backend.gpu)
+    gate = BlockingKernel(backend.gpu)
     done = cupy.zeros(1, dtype=np.int32)
     done += 0  # what is loaded at its first use must not be loaded while the stream is held
     with gate.held():
@@ -72,46 +72,48 @@ def test_a_held_stream_runs_nothing_until_the_gate_opens(rig: CudaRig, backend: 
     assert int(done[0]) == 1
 
 
-def test_what_waits_by_itself_is_told_so_and_not_left_hanging(rig: CudaRig, backend: CudaBackend) -> None:
+def test_what_waits_by_itself_is_told_so_and_not_left_hanging(target: CudaTarget, backend: CudaBackend) -> None:
     waiting = Doing(backend.gpu.stream.synchronize)
     with pytest.raises(Waited, match="waits for the device by itself"):
-        rig.timer.device(waiting, Cache.HOT, 1)
-    assert rig.timer.device(subject(rig, "single_pass", 1000), Cache.HOT, 1)[0] > 0  # the stream is fine again
+        target.timer.device(waiting, Cache.HOT, 1)
+    assert target.timer.device(workload(target, "single_pass", 1000), Cache.HOT, 1)[0] > 0  # the stream is fine again
 
 
-def test_launch_gaps_are_not_timed(rig: CudaRig) -> None:
+def test_launch_gaps_are_not_timed(target: CudaTarget) -> None:
     gap = 0.1  # far longer than what the device does here, even if others use it too
     slow_host = Doing(lambda: time.sleep(gap))
-    assert max(rig.timer.device(slow_host, Cache.HOT, 3)) < gap
-    assert min(rig.timer.host(slow_host, 3)) >= gap
+    assert max(target.timer.device(slow_host, Cache.HOT, 3)) < gap
+    assert min(target.timer.host(slow_host, 3)) >= gap
 
 
-def test_all_that_the_device_does_is_timed(rig: CudaRig, backend: CudaBackend) -> None:
+def test_all_that_the_device_does_is_timed(target: CudaTarget, backend: CudaBackend) -> None:
     import cupy
 
     busy_s = 2e-3
     kernel = backend.gpu.kernel(hold_unit(), "hold")
     shut = cupy.zeros(2, dtype=np.uint32)
     waiting = Doing(lambda: kernel(1, 1, (shut[:1], shut[1:], np.uint64(int(busy_s * 1e9)))))
-    replay = rig.timer.replay(waiting)
+    replay = target.timer.replay(waiting)
     assert replay is not None
     assert replay.launches == 1
-    assert min(*rig.timer.device(waiting, Cache.HOT, 3), *rig.timer.host(waiting, 3), replay.seconds) > 0.99 * busy_s
+    assert (
+        min(*target.timer.device(waiting, Cache.HOT, 3), *target.timer.host(waiting, 3), replay.seconds) > 0.99 * busy_s
+    )
 
 
 def test_the_caches_are_flushed_before_every_cold_run_and_before_no_hot_one(
-    rig: CudaRig, monkeypatch: pytest.MonkeyPatch
+    target: CudaTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[str] = []
-    monkeypatch.setattr(rig.timer, "flush", lambda: done.append("flush"))
+    monkeypatch.setattr(target.timer, "flush", lambda: done.append("flush"))
     running = Doing(lambda: done.append("run"))
-    rig.timer.device(running, Cache.COLD, 2)
-    rig.timer.device(running, Cache.HOT, 2)
+    target.timer.device(running, Cache.COLD, 2)
+    target.timer.device(running, Cache.HOT, 2)
     assert done == ["flush", "run", "flush", "run", "run", "run"]
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"{shape.kernel} {shape.threads}")
-def test_every_reading_loop_reads_all_of_the_array(backend: CudaBackend, shape: ReadShape) -> None:
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"{read_kernel(shape)} {shape.threads}")
+def test_every_reading_loop_reads_all_of_the_array(backend: CudaBackend, shape: LaunchShape) -> None:
     with backend.gpu.active():
         array = patternless(backend.gpu, 16 * 1_000_003)
         read = reading(backend.gpu, array, shape)
@@ -124,7 +126,7 @@ def test_every_reading_loop_reads_all_of_the_array(backend: CudaBackend, shape: 
 
 def sees_top_bit(read: Prepared) -> bool:
     """Whether a reading loop met a word with its top bit set, the only thing that it tells."""
-    (call,) = read.calls
+    (call,) = read.launches
     never = call.args[-1]
     never.fill(0)
     read.start()
@@ -132,16 +134,16 @@ def sees_top_bit(read: Prepared) -> bool:
 
 
 @pytest.mark.parametrize(("strategy", "launches"), [("single_pass", 1), ("two_pass", 2), ("cub", 2), ("torch", 1)])
-def test_launches_are_counted(rig: CudaRig, strategy: str, launches: int) -> None:
+def test_launches_are_counted(target: CudaTarget, strategy: str, launches: int) -> None:
     if strategy in baselines() and baselines()[strategy].missing:
         pytest.skip(str(baselines()[strategy].missing))
-    replay = rig.timer.replay(subject(rig, strategy, 16 * MIB))
+    replay = target.timer.replay(workload(target, strategy, 16 * MIB))
     assert replay is not None
     assert replay.launches == launches
 
 
 def test_the_ceiling_is_of_the_best_loop_and_gives_its_memory_back(
-    rig: CudaRig, backend: CudaBackend, monkeypatch: pytest.MonkeyPatch
+    target: CudaTarget, backend: CudaBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import cupy
 
@@ -149,7 +151,7 @@ def test_the_ceiling_is_of_the_best_loop_and_gives_its_memory_back(
     read: list[int] = []
 
     def took(gpu: Gpu, loop: Prepared) -> list[float]:
-        read.append(loop.calls[0].args[0].nbytes)
+        read.append(loop.launches[0].args[0].nbytes)
         return [next(passes)] * 9
 
     monkeypatch.setattr(ceiling_module, "_passes", took)
@@ -157,27 +159,27 @@ def test_the_ceiling_is_of_the_best_loop_and_gives_its_memory_back(
     with backend.gpu.active():
         pool.free_all_blocks()
         held = pool.total_bytes()
-        ceiling = ceiling_module.measure_ceiling(backend.gpu, rig.observer, 1 << 20)
+        ceiling = ceiling_module.measure_ceiling(backend.gpu, target.observer, 1 << 20)
     assert len(read) == len(SHAPES)
     assert ceiling.measured == read[0] / 2.0
     assert read[0] >= 16 << 20
     assert pool.total_bytes() == held
-    assert ceiling.peak == rig.observer.memory_peak
+    assert ceiling.peak == target.observer.memory_peak
 
 
-def test_the_device_is_looked_at(rig: CudaRig) -> None:
-    look = rig.observer.before()
+def test_the_device_is_looked_at(target: CudaTarget) -> None:
+    look = target.observer.before()
     assert look.clock_mhz is not None
     assert look.temperature_c is not None
     assert look.power_w is not None
-    assert rig.observer.max_clock_mhz is not None
-    assert look.clock_mhz <= rig.observer.max_clock_mhz
+    assert target.observer.max_clock_mhz is not None
+    assert look.clock_mhz <= target.observer.max_clock_mhz
 
 
 @pytest.mark.parametrize("name", [*own_strategies(), "exact", "cupy", *baselines()])
-def test_every_strategy_is_measured_with_a_right_value(rig: CudaRig, name: str) -> None:
+def test_every_strategy_is_measured_with_a_right_value(target: CudaTarget, name: str) -> None:
     axes = Axes((name,), ("sum",), ("float32",), (1_000_003,), (Cache.COLD, Cache.HOT))
-    for point in run(rig, axes, QUICK, Data().source):
+    for point in run(target, axes, QUICK, Data().source):
         row = record_of(point)
         if point.outcome is Outcome.SKIPPED:
             pytest.skip(str(point.reason))
@@ -195,23 +197,25 @@ def claims() -> Iterator[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize(("name", "op", "dtype"), list(claims()))
-def test_peers_give_right_values_for_what_they_claim(rig: CudaRig, name: str, op: str, dtype: str) -> None:
+def test_peers_give_right_values_for_what_they_claim(target: CudaTarget, name: str, op: str, dtype: str) -> None:
     if baselines()[name].missing:
         pytest.skip(str(baselines()[name].missing))
-    (point,) = run(rig, Axes((name,), (op,), (dtype,), (100_003,), (Cache.HOT,)), QUICK, Data().source)
+    (point,) = run(target, Axes((name,), (op,), (dtype,), (100_003,), (Cache.HOT,)), QUICK, Data().source)
     assert point.outcome is Outcome.MEASURED, point.reason
 
 
-def test_a_size_beyond_the_device_is_skipped_while_the_rest_runs(rig: CudaRig) -> None:
+def test_a_size_beyond_the_device_is_skipped_while_the_rest_runs(target: CudaTarget) -> None:
     axes = Axes(("single_pass",), ("sum",), ("float64",), (1 << 40, 1000), (Cache.HOT,))
-    large, small = run(rig, axes, QUICK, Data().source)
+    large, small = run(target, axes, QUICK, Data().source)
     assert (large.outcome, small.outcome) == (Outcome.SKIPPED, Outcome.MEASURED)
     assert "are free" in str(large.reason)
 
 
-@pytest.mark.parametrize("shape", [Shape(), Shape(1000, 64, 16), Shape(7000, 1024, 7), Shape(20, 32, 1)])
+@pytest.mark.parametrize(
+    "shape", [ClusterShape(), ClusterShape(1000, 64, 16), ClusterShape(7000, 1024, 7), ClusterShape(20, 32, 1)]
+)
 @pytest.mark.parametrize("puzzle", Puzzle)
-def test_puzzles_have_the_bits_of_their_model(backend: CudaBackend, puzzle: Puzzle, shape: Shape) -> None:
+def test_puzzles_have_the_bits_of_their_model(backend: CudaBackend, puzzle: Puzzle, shape: ClusterShape) -> None:
     solution = solve(backend, puzzle, shape)
     clusters = int(backend.gpu.arch.removeprefix("sm_")) >= CLUSTERS_SINCE
     assert solution.model is not clusters

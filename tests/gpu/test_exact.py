@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tests.gpu.adversarial import ADVERSARIAL, adversarial
 from tests.gpu.arrays import data
 from warpfold.kernels.cuda.backend import CudaBackend
-from warpfold.kernels.cuda.exact import SHAPES, ExactAccumulator, ExactDot, ExactMoments, Kind
+from warpfold.kernels.cuda.exact import SHAPES, ExactAccumulator, ExactDot, ExactMoments, SumKind
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.staging.stager import carrier
 from warpfold.kernels.dtypes import DTYPES, DType
@@ -51,14 +51,14 @@ def times(size: int, states: tuple[ExactState, ...]) -> tuple[ExactState, ...]:
 class Added:
     """The exact sum of a kind, of one array or of pairs: the accumulator that is right for it."""
 
-    def __init__(self, gpu: Gpu, dtype: DType, kind: Kind) -> None:
+    def __init__(self, gpu: Gpu, dtype: DType, kind: SumKind) -> None:
         self.accumulator: ExactAccumulator | ExactMoments | ExactDot
-        if kind is Kind.MOMENTS:
+        if kind is SumKind.MOMENTS:
             self.accumulator = ExactMoments(gpu, dtype)
-        elif kind is Kind.PRODUCTS:
+        elif kind is SumKind.PRODUCTS:
             self.accumulator = ExactDot(gpu, dtype)
         else:
-            self.accumulator = ExactAccumulator(gpu, dtype, kind.terms, magnitudes=kind is Kind.MAGNITUDES)
+            self.accumulator = ExactAccumulator(gpu, dtype, kind.terms, magnitudes=kind is SumKind.MAGNITUDES)
 
     def add(self, *arrays: Any) -> None:
         if isinstance(self.accumulator, ExactDot):
@@ -72,27 +72,27 @@ class Added:
         return (self.accumulator.state(),)
 
 
-def portable(kind: Kind, *arrays: NDArray[Any]) -> tuple[ExactState, ...]:
+def portable(kind: SumKind, *arrays: NDArray[Any]) -> tuple[ExactState, ...]:
     """What the portable definition makes of one array, or of two."""
     values, products = ExactState.empty(Terms.VALUES), ExactState.empty(Terms.PRODUCTS)
     match kind:
-        case Kind.MOMENTS:
+        case SumKind.MOMENTS:
             return values.add(*arrays), products.add(*arrays)
-        case Kind.PRODUCTS:
+        case SumKind.PRODUCTS:
             return (products.add_products(*arrays),)
-        case Kind.SQUARES:
+        case SumKind.SQUARES:
             return (products.add(*arrays),)
-    return (values.add(*arrays, magnitudes=kind is Kind.MAGNITUDES),)
+    return (values.add(*arrays, magnitudes=kind is SumKind.MAGNITUDES),)
 
 
-def operands(kind: Kind, name: str, dtype: DType, size: int) -> tuple[NDArray[Any], ...]:
+def operands(kind: SumKind, name: str, dtype: DType, size: int) -> tuple[NDArray[Any], ...]:
     """One array of the kind of data, or two that differ."""
-    return tuple(adversarial(name, dtype, size, seed) for seed in range(2 if kind is Kind.PRODUCTS else 1))
+    return tuple(adversarial(name, dtype, size, seed) for seed in range(2 if kind is SumKind.PRODUCTS else 1))
 
 
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("kind", SumKind)
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_a_state_is_the_portable_one_on_adversarial_data(gpu: Gpu, dtype: str, kind: Kind) -> None:
+def test_a_state_is_the_portable_one_on_adversarial_data(gpu: Gpu, dtype: str, kind: SumKind) -> None:
     row, wrong = DTYPES[dtype], []
     for number, name in enumerate(ADVERSARIAL):
         for size in SIZES:
@@ -113,10 +113,10 @@ def test_budgets_and_carries_hold_on_long_runs(gpu: Gpu, name: str, dtype: str) 
     array = repeated(one, size)
     few = copy(gpu)
     few.multiprocessors = 1  # each thread meets tens of thousands of elements
-    for kind in Kind:
+    for kind in SumKind:
         added = Added(few, row, kind)
         added.add(array, array)
-        assert added.states() == times(size, portable(kind, *([one, one] if kind is Kind.PRODUCTS else [one])))
+        assert added.states() == times(size, portable(kind, *([one, one] if kind is SumKind.PRODUCTS else [one])))
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -125,9 +125,9 @@ def test_order_chunks_and_block_sizes_do_not_show(gpu: Gpu, dtype: str) -> None:
     array = np.concatenate([adversarial(name, row, 20_011) for name in ("any finite", "cancelling", "special")])
     small = copy(gpu)
     small.shared_per_block = 64 << 10  # the launches of a GPU with less shared memory
-    for kind in Kind:
+    for kind in SumKind:
         other = np.roll(array, 1)
-        seen = {portable(kind, *([array, other] if kind is Kind.PRODUCTS else [array]))}
+        seen = {portable(kind, *([array, other] if kind is SumKind.PRODUCTS else [array]))}
         for device in (gpu, small):
             for _ in range(3):
                 order = random.permutation(array.size)
@@ -153,7 +153,7 @@ def test_states_of_several_dtypes_merge(gpu: Gpu) -> None:
 def test_subnormals_survive(gpu: Gpu, dtype: str) -> None:
     row, size = DTYPES[dtype], 100_003
     array = adversarial("all smallest", row, size)
-    for kind, scale in ((Kind.VALUES, 1), (Kind.SQUARES, 2)):
+    for kind, scale in ((SumKind.VALUES, 1), (SumKind.SQUARES, 2)):
         added = ExactAccumulator(gpu, row, kind.terms)
         added.add(on_device(array))
         assert added.state().units == size << (scale * row.min_exponent - ORIGIN[kind.terms])
@@ -185,7 +185,7 @@ def test_nan_elements_are_left_out_where_asked(backend: CudaBackend, op: str, dt
 @pytest.mark.parametrize("dtype", [name for name, row in DTYPES.items() if not row.is_float])
 def test_integers_of_every_width_are_exact(backend: CudaBackend, dtype: str) -> None:
     row = DTYPES[dtype]
-    for op, kind in (("sum", Kind.VALUES), ("norm1", Kind.MAGNITUDES), ("sum_squares", Kind.SQUARES)):
+    for op, kind in (("sum", SumKind.VALUES), ("norm1", SumKind.MAGNITUDES), ("sum_squares", SumKind.SQUARES)):
         for name in ("benign", "special", "equal"):
             for size in (1, 31, 33, 257, 65_537):
                 array = data(name, row, size)
@@ -203,10 +203,10 @@ def test_more_than_two_to_the_31_floats_are_all_added(gpu: Gpu, dtype: str, size
     one = np.array([1 + 2.0 ** (1 - row.precision)]).astype(row.numpy)
     array = repeated(one, size)
     try:
-        for kind in Kind:
+        for kind in SumKind:
             added = Added(gpu, row, kind)
             added.add(array, array)
-            assert added.states() == times(size, portable(kind, *([one, one] if kind is Kind.PRODUCTS else [one])))
+            assert added.states() == times(size, portable(kind, *([one, one] if kind is SumKind.PRODUCTS else [one])))
     finally:
         del array
         cupy.get_default_memory_pool().free_all_blocks()

@@ -18,7 +18,7 @@ from warpfold.kernels.cuda.exact import (
     ExactAccumulator,
     ExactDot,
     ExactMoments,
-    Kind,
+    SumKind,
     limbs_of,
     states_of_limbs,
 )
@@ -63,14 +63,14 @@ def gpus() -> Iterator[list[Gpu]]:
         gpu.close()
 
 
-def in_integers(kind: Kind, arrays: Sequence[NDArray[Any]]) -> tuple[ExactState, ...]:
+def in_integers(kind: SumKind, arrays: Sequence[NDArray[Any]]) -> tuple[ExactState, ...]:
     """The states of a kind by Python's integers, from the bits of the elements."""
     elements = [_taken_apart(array) for array in arrays]
-    if kind is Kind.MOMENTS:
+    if kind is SumKind.MOMENTS:
         return _summed(Terms.VALUES, elements[0]), _summed(Terms.PRODUCTS, _products(elements[0], elements[0]))
-    if kind in (Kind.SQUARES, Kind.PRODUCTS):
+    if kind in (SumKind.SQUARES, SumKind.PRODUCTS):
         return (_summed(Terms.PRODUCTS, _products(elements[0], elements[-1])),)
-    if kind is Kind.MAGNITUDES:
+    if kind is SumKind.MAGNITUDES:
         elements[0] = [(abs(whole), place, what and abs(what), False) for whole, place, what, _ in elements[0]]
     return (_summed(Terms.VALUES, elements[0]),)
 
@@ -126,13 +126,13 @@ def dtype_of(array: NDArray[Any]) -> DType:
     return next(row for row in DTYPES.values() if row.numpy == array.dtype)
 
 
-def accumulator(gpu: Gpu, dtype: DType, kind: Kind) -> Any:
+def accumulator(gpu: Gpu, dtype: DType, kind: SumKind) -> Any:
     """The accumulator of a kind."""
-    if kind is Kind.MOMENTS:
+    if kind is SumKind.MOMENTS:
         return ExactMoments(gpu, dtype)
-    if kind is Kind.PRODUCTS:
+    if kind is SumKind.PRODUCTS:
         return ExactDot(gpu, dtype)
-    return ExactAccumulator(gpu, dtype, kind.terms, magnitudes=kind is Kind.MAGNITUDES)
+    return ExactAccumulator(gpu, dtype, kind.terms, magnitudes=kind is SumKind.MAGNITUDES)
 
 
 def on_device(array: NDArray[Any], start: int) -> Any:
@@ -145,7 +145,7 @@ def on_device(array: NDArray[Any], start: int) -> Any:
     return room[start:]
 
 
-def added_in_pieces(gpu: Gpu, kind: Kind, arrays: Sequence[NDArray[Any]], random: np.random.Generator) -> Any:
+def added_in_pieces(gpu: Gpu, kind: SumKind, arrays: Sequence[NDArray[Any]], random: np.random.Generator) -> Any:
     """The accumulator on a GPU to which the arrays were added in random pieces from random addresses."""
     with gpu.active():
         one = accumulator(gpu, dtype_of(arrays[0]), kind)
@@ -174,7 +174,7 @@ def groups(gpus: list[Gpu]) -> dict[int, Communicators]:
 
 
 def all_reduced(
-    group: Communicators, team: Sequence[Gpu], kind: Kind, limbs: Sequence[Any]
+    group: Communicators, team: Sequence[Gpu], kind: SumKind, limbs: Sequence[Any]
 ) -> set[tuple[ExactState, ...]]:
     """What NCCL leaves on each GPU."""
     received = []
@@ -191,14 +191,14 @@ def all_reduced(
     return found
 
 
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("kind", SumKind)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_all_devices_orders_pieces_and_merges_give_the_sum_of_pythons_integers(
-    gpus: list[Gpu], groups: dict[int, Communicators], dtype: str, kind: Kind
+    gpus: list[Gpu], groups: dict[int, Communicators], dtype: str, kind: SumKind
 ) -> None:
     row, random = DTYPES[dtype], np.random.default_rng(42)
     for data in MADE:
-        arrays = [made(data, row, seed) for seed in range(2 if kind is Kind.PRODUCTS else 1)]
+        arrays = [made(data, row, seed) for seed in range(2 if kind is SumKind.PRODUCTS else 1)]
         want = in_integers(kind, arrays)
         seen = {tuple(state.to_bytes() for state in want)}
         for team in (gpus[:count] for count in range(1, len(gpus) + 1)):
@@ -233,7 +233,7 @@ def made(data: str, dtype: DType, seed: int) -> NDArray[Any]:
     return array
 
 
-def small_gpu(gpu: Gpu, kind: Kind, arrays: Sequence[NDArray[Any]], random: np.random.Generator) -> tuple[Any, ...]:
+def small_gpu(gpu: Gpu, kind: SumKind, arrays: Sequence[NDArray[Any]], random: np.random.Generator) -> tuple[Any, ...]:
     """The states by the launches of a GPU with less shared memory and one multiprocessor."""
     small = copy(gpu)
     small.shared_per_block, small.multiprocessors = 64 << 10, 1
@@ -272,10 +272,10 @@ def test_counts_around_multiples_of_two_to_the_31_are_no_border(gpus: list[Gpu],
         if cupy.cuda.runtime.memGetInfo()[0] < 3 * border * row.itemsize:
             pytest.skip(f"needs {3 * border * row.itemsize:,} bytes of free memory")
         array = cupy.tile(cupy.asarray(pattern.view(carrier(row))), -(-(border + 2) // PERIOD))
-        for kind in (Kind.VALUES, Kind.MOMENTS, Kind.PRODUCTS):
+        for kind in (SumKind.VALUES, SumKind.MOMENTS, SumKind.PRODUCTS):
             for count in (border - 1, border, border + 1):
                 one = accumulator(gpu, row, kind)
-                parts = (array[:count],) * (2 if kind is Kind.PRODUCTS else 1)
+                parts = (array[:count],) * (2 if kind is SumKind.PRODUCTS else 1)
                 one.add(*parts)
                 found = states_of_limbs(kind, one.limbs.get())
                 assert found == repeated(kind, pattern, count), (kind, count)
@@ -283,11 +283,11 @@ def test_counts_around_multiples_of_two_to_the_31_are_no_border(gpus: list[Gpu],
         cupy.get_default_memory_pool().free_all_blocks()
 
 
-def repeated(kind: Kind, pattern: NDArray[Any], count: int) -> tuple[ExactState, ...]:
+def repeated(kind: SumKind, pattern: NDArray[Any], count: int) -> tuple[ExactState, ...]:
     """The states of `count` elements that repeat the pattern."""
     whole, rest = divmod(count, pattern.size)
     states = []
-    arrays = [pattern] * 2 if kind is Kind.PRODUCTS else [pattern]
+    arrays = [pattern] * 2 if kind is SumKind.PRODUCTS else [pattern]
     once, more = in_integers(kind, arrays), in_integers(kind, [array[:rest] for array in arrays])
     for one, other in zip(once, more, strict=True):
         units = whole * one.units + other.units
@@ -295,10 +295,10 @@ def repeated(kind: Kind, pattern: NDArray[Any], count: int) -> tuple[ExactState,
     return tuple(states)
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_limbs_that_ran_out_of_room_go_on(gpus: list[Gpu], kind: Kind) -> None:
+@pytest.mark.parametrize("kind", SumKind)
+def test_limbs_that_ran_out_of_room_go_on(gpus: list[Gpu], kind: SumKind) -> None:
     gpu, row = gpus[0], DTYPES["float64"]
-    arrays = [adversarial("any finite", row, 5003, seed) for seed in range(2 if kind is Kind.PRODUCTS else 1)]
+    arrays = [adversarial("any finite", row, 5003, seed) for seed in range(2 if kind is SumKind.PRODUCTS else 1)]
     with gpu.active():
         one = accumulator(gpu, row, kind)
         for start in range(0, 5003, 1000):

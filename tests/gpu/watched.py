@@ -7,19 +7,22 @@ from tests.gpu.adversarial import adversarial
 from tests.gpu.test_identity import accumulator, on_device
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.bench.reader import SHAPES, patternless, reading
-from warpfold.kernels.cuda.bench.target import CudaRig
+from warpfold.kernels.cuda.bench.target import CudaTarget
 from warpfold.kernels.cuda.exact import SHAPES as SHAPES_OF_SUMS
-from warpfold.kernels.cuda.exact import Kind
+from warpfold.kernels.cuda.exact import SumKind
 from warpfold.kernels.cuda.strategies.registry import cuda_strategies, own_strategies
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.ops import OPS, NanPolicy
-from warpfold.kernels.puzzles import Puzzle, Shape, solve
+from warpfold.kernels.puzzles import ClusterShape, Puzzle, solve
 from warpfold.kernels.source import GeneratedSource
 from warpfold.kernels.strategy import EXACT
 
 COUNTS = (1003, 40_007)
 DTYPES_WATCHED = ("float32", "float64", "bfloat16", "int8", "int64")
-PUZZLE_SHAPES = (Shape(), Shape(400, 64, 7))  # a full cluster, and an odd one whose last block is not full
+PUZZLE_SHAPES = (
+    ClusterShape(),
+    ClusterShape(400, 64, 7),
+)  # a full cluster, and an odd one whose last block is not full
 
 
 def reduce_all(backend: CudaBackend, name: str) -> int:
@@ -47,8 +50,8 @@ def add_exactly(backend: CudaBackend) -> None:
             for data in ("any finite", "special"):
                 for count in COUNTS:
                     arrays = [on_device(adversarial(data, dtype, count, seed), 3) for seed in range(2)]
-                    for kind in Kind:
-                        accumulator(backend.gpu, dtype, kind).add(*arrays[: 1 + (kind is Kind.PRODUCTS)])
+                    for kind in SumKind:
+                        accumulator(backend.gpu, dtype, kind).add(*arrays[: 1 + (kind is SumKind.PRODUCTS)])
         backend.gpu.stream.synchronize()
     narrow, wide = (GeneratedSource("normal", 40_007, 1, DTYPES[name]) for name in ("float16", "bfloat16"))
     backend.reduce(narrow, "dot", other=wide)
@@ -63,9 +66,9 @@ def solve_puzzles(backend: CudaBackend) -> None:
 
 def flush_and_read(backend: CudaBackend) -> None:
     """A benchmark's own kernels but for the one that waits for the host, which a tool may run to its end first."""
-    rig = CudaRig(backend)
-    with rig.active():
-        rig.timer.flush()
+    target = CudaTarget(backend)
+    with target.active():
+        target.timer.flush()
         array = patternless(backend.gpu, 1_000_016)
         for shape in SHAPES:
             reading(backend.gpu, array, shape).start()

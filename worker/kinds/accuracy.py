@@ -8,7 +8,7 @@ from math import isfinite
 from warpfold.contract.kinds.accuracy import AccuracySpec, ThreeNumbersSpec
 from warpfold.contract.measurement import Measurement
 from warpfold.contract.results.accuracy import AccuracyPoint, AccuracyResult, OrderView, ThreeNumbersResult
-from warpfold.kernels.accuracy import BoundVerdict, Case, Point
+from warpfold.kernels.accuracy import AccuracyCase, BoundVerdict, StudiedCase
 from warpfold.kernels.accuracy.study import Repeats, run
 from warpfold.kernels.accuracy.three_numbers import add_three
 from warpfold.kernels.dtypes import dtype_named
@@ -28,15 +28,17 @@ def compare(attempt: Attempt, spec: AccuracySpec, done: tuple[Measurement, ...],
     axes = spec.axes(attempt.backend.device.backend)
     told = {_case(row): row for row in done}
     known = {
-        case: Point(case, Outcome.FAILED, row.reason) for case, row in told.items() if row.outcome == Outcome.FAILED
+        case: StudiedCase(case, Outcome.FAILED, row.reason)
+        for case, row in told.items()
+        if row.outcome == Outcome.FAILED
     }
     points: list[AccuracyPoint] = []
     rows: list[Measurement] = []
 
-    def begin(case: Case) -> None:
+    def begin(case: AccuracyCase) -> None:
         tell(Progress(len(points), len(axes), _UNIT))
         if case not in told:
-            tell(Begun(_row(attempt, Point(case, Outcome.FAILED, _DIED))))
+            tell(Begun(_row(attempt, StudiedCase(case, Outcome.FAILED, _DIED))))
 
     repeats = Repeats(spec.permutations, spec.runs)
     for point in run(attempt.backend, axes, spec.source, repeats, known=known, begin=begin):
@@ -80,7 +82,7 @@ def add_three_numbers(attempt: Attempt, spec: ThreeNumbersSpec) -> Success:
     return Success(result.model_dump(mode="json"))
 
 
-def _view(point: Point) -> AccuracyPoint:
+def _view(point: StudiedCase) -> AccuracyPoint:
     figures = _UNMEASURED if point.measured is None else asdict(point.measured)
     of = {**figures, **asdict(point.case), "outcome": point.outcome, "reason": point.reason}
     if point.measured is not None:
@@ -88,7 +90,7 @@ def _view(point: Point) -> AccuracyPoint:
     return AccuracyPoint.model_validate(of)
 
 
-def _row(attempt: Attempt, point: Point) -> Measurement:
+def _row(attempt: Attempt, point: StudiedCase) -> Measurement:
     """The point among the measurements of all jobs, so far as these have columns for it."""
     case, figures, device = point.case, point.measured, attempt.device
     arrays = 2 if case.op == "dot" else 1
@@ -117,9 +119,9 @@ def _row(attempt: Attempt, point: Point) -> Measurement:
     )
 
 
-def _case(row: Measurement) -> Case:
+def _case(row: Measurement) -> AccuracyCase:
     assert row.distribution is not None, "a study's rows say which"
-    return Case(row.strategy, row.op, row.distribution, row.dtype, row.n)
+    return AccuracyCase(row.strategy, row.op, row.distribution, row.dtype, row.n)
 
 
 def _result(attempt: Attempt, points: Sequence[AccuracyPoint]) -> AccuracyResult:

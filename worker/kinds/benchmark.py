@@ -6,7 +6,7 @@ from dataclasses import asdict
 from warpfold.contract.kinds.benchmark import BenchmarkSpec
 from warpfold.contract.measurement import Measurement
 from warpfold.contract.results.benchmark import BenchmarkResult
-from warpfold.kernels.bench import Cache, Case, Flag, Point, Record, open_rig, record_of, run
+from warpfold.kernels.bench import Cache, Case, Flag, Point, Record, open_target, record_of, run
 from warpfold.kernels.bench.ceiling import Ceiling
 from warpfold.kernels.outcome import Outcome
 from warpfold.worker.kinds.attempt import Attempt
@@ -19,7 +19,7 @@ _DIED = "the process that measured it died"
 def measure(attempt: Attempt, spec: BenchmarkSpec, done: tuple[Measurement, ...], tell: Tell) -> Success:
     """Measure all cases of `spec` but those already `done`. Raises CudaError after the point that met it."""
     axes, rows = spec.axes(), list(done)
-    rig = open_rig(attempt.backend)
+    target = open_target(attempt.backend)
 
     def begin(case: Case) -> None:
         tell(Progress(len(rows), len(axes), _UNIT))
@@ -28,7 +28,7 @@ def measure(attempt: Attempt, spec: BenchmarkSpec, done: tuple[Measurement, ...]
 
     known = {_case(row) for row in rows}
     ceiling: Ceiling | None = None
-    for point in run(rig, axes, spec.rule(), spec.data().source, done=known, begin=begin):
+    for point in run(target, axes, spec.rule(), spec.data().source, done=known, begin=begin):
         ceiling = point.ceiling or ceiling
         rows.append(_row(attempt, spec, record_of(point)))
         tell(Measured(rows[-1]))

@@ -1,5 +1,5 @@
 """A CPU as something to measure: its clock, its conditions, its memory."""
 
-from warpfold.kernels.bench.host.target import HostRig
+from warpfold.kernels.bench.host.target import HostTarget
 
-__all__ = ["HostRig"]
+__all__ = ["HostTarget"]

@@ -20,7 +20,7 @@ from warpfold.kernels.ops import Value, op_named
 from warpfold.kernels.source import ArraySource, Source
 
 
-class HostRig:
+class HostTarget:
     """The CPU that `backend` reduces on."""
 
     def __init__(self, backend: Backend) -> None:
@@ -63,12 +63,12 @@ class HostArray:
     elements: NDArray[Any]
     dtype: DType
 
-    def subject(self, op: str, strategy: str) -> "HostSubject":
+    def workload(self, op: str, strategy: str) -> "HostWorkload":
         name = resolve(op_named(op), self.dtype, strategy, "cpu")
-        return HostSubject(self.backend, ArraySource(self.elements), op, name)
+        return HostWorkload(self.backend, ArraySource(self.elements), op, name)
 
 
-class HostSubject:
+class HostWorkload:
     """One reduction through the backend, as a job runs it."""
 
     waits = True

@@ -6,7 +6,7 @@ import numpy as np
 
 from warpfold.kernels.bench.axes import Cache
 from warpfold.kernels.bench.measurement import Replay
-from warpfold.kernels.bench.workload import Subject
+from warpfold.kernels.bench.workload import Workload
 
 _FLUSH = 2  # times the cache
 
@@ -18,29 +18,29 @@ class HostTimer:
         self.resolution_s = time.get_clock_info("perf_counter").resolution
         self._sweep = np.ones(max(1, _FLUSH * cache_bytes // 8), dtype=np.int64)
 
-    def method(self, subject: Subject) -> str:
+    def method(self, workload: Workload) -> str:
         return "wall clock"
 
-    def device(self, subject: Subject, cache: Cache, runs: int) -> list[float]:
-        return [self._once(subject, cold=cache is Cache.COLD) for _ in range(runs)]
+    def device(self, workload: Workload, cache: Cache, runs: int) -> list[float]:
+        return [self._once(workload, cold=cache is Cache.COLD) for _ in range(runs)]
 
-    def host(self, subject: Subject, runs: int) -> list[float]:
-        return self.device(subject, Cache.HOT, runs)
+    def host(self, workload: Workload, runs: int) -> list[float]:
+        return self.device(workload, Cache.HOT, runs)
 
-    def issue(self, subject: Subject, runs: int) -> float:
+    def issue(self, workload: Workload, runs: int) -> float:
         started = time.perf_counter_ns()
         for _ in range(runs):
-            subject.run()
+            workload.run()
         return (time.perf_counter_ns() - started) / 1e9 / runs
 
-    def replay(self, subject: Subject) -> Replay | None:
+    def replay(self, workload: Workload) -> Replay | None:
         return None
 
-    def _once(self, subject: Subject, *, cold: bool) -> float:
+    def _once(self, workload: Workload, *, cold: bool) -> float:
         if cold:
             self.flush()
         started = time.perf_counter_ns()
-        subject.run()
+        workload.run()
         return (time.perf_counter_ns() - started) / 1e9
 
     def flush(self) -> None:

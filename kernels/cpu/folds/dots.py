@@ -16,7 +16,7 @@ Pair = tuple[NDArray[Any], NDArray[Any]]
 """Elements of the same indices of two arrays."""
 
 
-class Dot:
+class DotFold:
     """An exact accumulator of products and the states merged into it. OMIT leaves out pairs in which either is NaN; a
     product ∞ · 0 is NaN and stays."""
 
@@ -42,7 +42,7 @@ class Dot:
                 x, y = x[~missing], y[~missing]
         self._accumulator.add(x, y)
 
-    def merge(self, other: "Dot") -> None:
+    def merge(self, other: "DotFold") -> None:
         self._merged = self._merged.merge(other.state())
 
     def value(self) -> Value:

@@ -11,7 +11,7 @@ from warpfold.kernels.dtypes import DType
 from warpfold.kernels.ops import Extreme, NanPolicy, Op, Value
 
 
-class Extremum:
+class ExtremumFold:
     """The smallest and largest element, as minimum and maximum of IEEE 754-2019, 9.6: NaN if one is NaN; −0 < +0."""
 
     def __init__(self, op: Op, dtype: DType, nan_policy: NanPolicy) -> None:
@@ -37,7 +37,7 @@ class Extremum:
         if self._op.magnitudes or self._op.extreme is Extreme.MOST:
             self._most = _larger(self._most, _most(values))
 
-    def merge(self, other: "Extremum") -> None:
+    def merge(self, other: "ExtremumFold") -> None:
         self.count += other.count
         self._least = _smaller(self._least, other._least)
         self._most = _larger(self._most, other._most)
@@ -54,7 +54,7 @@ class Extremum:
         return None
 
 
-class Place:
+class PlaceFold:
     """The index of the smallest or largest element, the lowest of equals (−0 equals +0); of the first NaN if any is."""
 
     def __init__(self, op: Op, dtype: DType, nan_policy: NanPolicy) -> None:
@@ -89,7 +89,7 @@ class Place:
         if self._best is None or candidate < self._best:
             self._best = candidate
 
-    def merge(self, other: "Place") -> None:
+    def merge(self, other: "PlaceFold") -> None:
         self.count += other.count
         if other._best is not None:
             self._take(other._best)

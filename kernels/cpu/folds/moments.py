@@ -16,7 +16,7 @@ PIECE = 1 << 17
 calls cost as much as the additions."""
 
 
-class Moments:
+class MomentsFold:
     """Two exact accumulators over the same elements, and the states merged into them."""
 
     def __init__(self, op: Op, dtype: DType, nan_policy: NanPolicy, ddof: int) -> None:
@@ -44,7 +44,7 @@ class Moments:
                 refuse_nan(start + at, piece, self._dtype)
             self._squares.add(piece)
 
-    def merge(self, other: "Moments") -> None:
+    def merge(self, other: "MomentsFold") -> None:
         values, squares = other.states()
         self._merged = self._merged[0].merge(values), self._merged[1].merge(squares)
 

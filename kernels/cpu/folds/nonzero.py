@@ -10,7 +10,7 @@ from warpfold.kernels.dtypes import DType
 from warpfold.kernels.ops import NanPolicy, Op, Value
 
 
-class Nonzero:
+class NonzeroFold:
     """How many elements there are, and how many are not zero."""
 
     def __init__(self, op: Op, dtype: DType, nan_policy: NanPolicy) -> None:
@@ -36,7 +36,7 @@ class Nonzero:
             self.count -= missing
             self._nonzero -= missing
 
-    def merge(self, other: "Nonzero") -> None:
+    def merge(self, other: "NonzeroFold") -> None:
         self.count += other.count
         self._nonzero += other._nonzero
 

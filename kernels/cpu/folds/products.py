@@ -13,7 +13,7 @@ _PIECE = 256
 """Elements multiplied before the size is looked at: at most 2**14 bits more than MAX_BITS."""
 
 
-class Product:
+class ProductFold:
     """A Python integer, given up once it is too large unless a zero turns up."""
 
     def __init__(self, dtype: DType) -> None:
@@ -42,7 +42,7 @@ class Product:
         self._product *= factor
         self._large = self._product.bit_length() > MAX_BITS
 
-    def merge(self, other: "Product") -> None:
+    def merge(self, other: "ProductFold") -> None:
         self.count += other.count
         self._zero = self._zero or other._zero
         if not self._large:

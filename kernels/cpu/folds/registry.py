@@ -6,12 +6,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu.folds.extremes import Extremum, Place
+from warpfold.kernels.cpu.folds.extremes import ExtremumFold, PlaceFold
 from warpfold.kernels.cpu.folds.fold import Fold
-from warpfold.kernels.cpu.folds.moments import Moments
-from warpfold.kernels.cpu.folds.nonzero import Nonzero
-from warpfold.kernels.cpu.folds.products import Product
-from warpfold.kernels.cpu.folds.sums import Sum
+from warpfold.kernels.cpu.folds.moments import MomentsFold
+from warpfold.kernels.cpu.folds.nonzero import NonzeroFold
+from warpfold.kernels.cpu.folds.products import ProductFold
+from warpfold.kernels.cpu.folds.sums import SumFold
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.ops import NanPolicy, Op
 
@@ -19,30 +19,30 @@ Start = Callable[[Op, DType, NanPolicy, int], Fold[NDArray[Any]]]
 """Makes an empty fold of an op over elements of a dtype, with a policy for NaN and delta degrees of freedom."""
 
 
-def _sum(op: Op, dtype: DType, nan_policy: NanPolicy, ddof: int) -> Sum:
-    return Sum(op, dtype, nan_policy)
+def _sum(op: Op, dtype: DType, nan_policy: NanPolicy, ddof: int) -> SumFold:
+    return SumFold(op, dtype, nan_policy)
 
 
-def _product(op: Op, dtype: DType, nan_policy: NanPolicy, ddof: int) -> Product:
-    return Product(dtype)
+def _product(op: Op, dtype: DType, nan_policy: NanPolicy, ddof: int) -> ProductFold:
+    return ProductFold(dtype)
 
 
-def _extremum(op: Op, dtype: DType, nan_policy: NanPolicy, ddof: int) -> Extremum:
-    return Extremum(op, dtype, nan_policy)
+def _extremum(op: Op, dtype: DType, nan_policy: NanPolicy, ddof: int) -> ExtremumFold:
+    return ExtremumFold(op, dtype, nan_policy)
 
 
-def _place(op: Op, dtype: DType, nan_policy: NanPolicy, ddof: int) -> Place:
-    return Place(op, dtype, nan_policy)
+def _place(op: Op, dtype: DType, nan_policy: NanPolicy, ddof: int) -> PlaceFold:
+    return PlaceFold(op, dtype, nan_policy)
 
 
-def _nonzero(op: Op, dtype: DType, nan_policy: NanPolicy, ddof: int) -> Nonzero:
-    return Nonzero(op, dtype, nan_policy)
+def _nonzero(op: Op, dtype: DType, nan_policy: NanPolicy, ddof: int) -> NonzeroFold:
+    return NonzeroFold(op, dtype, nan_policy)
 
 
 FOLDS: Mapping[str, Start] = MappingProxyType(
     {
         **dict.fromkeys(("sum", "mean", "sum_squares", "norm1", "norm2"), _sum),
-        **dict.fromkeys(("var", "std"), Moments),
+        **dict.fromkeys(("var", "std"), MomentsFold),
         **dict.fromkeys(("min", "max", "norm_inf"), _extremum),
         **dict.fromkeys(("argmin", "argmax"), _place),
         **dict.fromkeys(("count_nonzero", "any", "all"), _nonzero),

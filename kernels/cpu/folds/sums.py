@@ -11,7 +11,7 @@ from warpfold.kernels.exact import ExactState, Flags, value_of
 from warpfold.kernels.ops import NanPolicy, Op, Value
 
 
-class Sum:
+class SumFold:
     """An exact accumulator and the states merged into it."""
 
     def __init__(self, op: Op, dtype: DType, nan_policy: NanPolicy) -> None:
@@ -34,7 +34,7 @@ class Sum:
         if self._refuse and flags & Flags.NAN:
             refuse_nan(start, part, self._dtype)
 
-    def merge(self, other: "Sum") -> None:
+    def merge(self, other: "SumFold") -> None:
         self._merged = self._merged.merge(other.state())
 
     def value(self) -> Value:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from warpfold.kernels.backend import Progress, Reduction
-from warpfold.kernels.cpu.folds.dots import Dot
+from warpfold.kernels.cpu.folds.dots import DotFold
 from warpfold.kernels.cpu.folds.fold import Fold
 from warpfold.kernels.cpu.folds.registry import FOLDS, fold_for
 from warpfold.kernels.cpu.strategy import CpuStrategy
@@ -15,7 +15,7 @@ from warpfold.kernels.ops import NanPolicy, Op, empty_value
 from warpfold.kernels.strategy import EXACT, claims
 
 
-class ExactStrategy(CpuStrategy):
+class ExactCpuStrategy(CpuStrategy):
     """Reduces sources of any length in constant memory."""
 
     def reduce(self, operands: Operands, op: Op, nan_policy: NanPolicy, progress: Progress | None) -> Reduction:
@@ -28,7 +28,7 @@ class ExactStrategy(CpuStrategy):
         streamed: Streamed[Any]
         if op.sources == 2:
             first, second = operands.both
-            streamed = stream(Two(first, second), lambda: Dot(op, first.dtype, second.dtype, nan_policy), progress)
+            streamed = stream(Two(first, second), lambda: DotFold(op, first.dtype, second.dtype, nan_policy), progress)
         else:
             streamed = stream(One(operands.source), lambda: fold_for(op, dtype, nan_policy, operands.ddof), progress)
         fold: Fold[Any] = streamed.fold
@@ -47,10 +47,10 @@ class ExactStrategy(CpuStrategy):
         )
 
 
-def strategy() -> ExactStrategy:
+def strategy() -> ExactCpuStrategy:
     """The row of the catalogue: the ops of `FOLDS` and dot, but products of floats, which round."""
     floats = [row.name for row in DTYPES.values() if row.is_float]
-    return ExactStrategy(
+    return ExactCpuStrategy(
         name=EXACT,
         summary=(
             "Adds in fixed point, 4096 elements at a time in the first-level cache, on all cores; reads piece by piece"

@@ -5,10 +5,10 @@ from functools import cache
 from types import MappingProxyType
 
 from warpfold.kernels.cuda.baselines.cccl import cccl_baselines
-from warpfold.kernels.cuda.baselines.peer import Baseline, Bound
+from warpfold.kernels.cuda.baselines.peer import Baseline, BoundReduction
 from warpfold.kernels.cuda.baselines.torch_ import torch_baseline
 
-__all__ = ["Baseline", "Bound", "baselines"]
+__all__ = ["Baseline", "BoundReduction", "baselines"]
 
 
 @cache

@@ -13,7 +13,7 @@ from warpfold.kernels.operands import Operands
 from warpfold.kernels.ops import Op, Value
 
 
-class Bound(Protocol):
+class BoundReduction(Protocol):
     """A reduction of an array, with its workspace. `waits`: `run` returns only when the result is there."""
 
     @property
@@ -28,7 +28,7 @@ class Bound(Protocol):
         ...
 
 
-Bind = Callable[[Gpu, Op, DType, Any], Bound]
+Bind = Callable[[Gpu, Op, DType, Any], BoundReduction]
 """Makes a Bound for a CuPy array of dtype `staging.feed.carrier(dtype)`, one dimension, at least one element."""
 
 
@@ -43,8 +43,8 @@ class Baseline(PeerStrategy):
             raise InvalidInput(f"strategy {self.name} cannot leave NaN out", "nan_policy")
         return BaselineReducer(gpu, self, op, taken.source.dtype)
 
-    def subject(self, gpu: Gpu, op: Op, dtype: DType, array: Any) -> "BaselineSubject":
-        return BaselineSubject(self.bind(gpu, op, dtype, array), array)
+    def workload(self, gpu: Gpu, op: Op, dtype: DType, array: Any) -> "BaselineWorkload":
+        return BaselineWorkload(self.bind(gpu, op, dtype, array), array)
 
 
 class BaselineReducer:
@@ -52,7 +52,7 @@ class BaselineReducer:
 
     def __init__(self, gpu: Gpu, baseline: Baseline, op: Op, dtype: DType) -> None:
         self._gpu, self._baseline, self._op, self._dtype = gpu, baseline, op, dtype
-        self._bound: Bound | None = None
+        self._bound: BoundReduction | None = None
 
     def add(self, arrays: Sequence[Any], first: int) -> None:
         (array,) = arrays
@@ -69,10 +69,10 @@ class BaselineReducer:
         return Finished(self._bound.value(), not self._op.rounds)  # nothing is proved of what a peer adds
 
 
-class BaselineSubject:
+class BaselineWorkload:
     """A peer as the subject of a benchmark."""
 
-    def __init__(self, bound: Bound, array: Any) -> None:
+    def __init__(self, bound: BoundReduction, array: Any) -> None:
         self._bound = bound
         self.waits = bound.waits
         self.read_bytes = int(array.nbytes)

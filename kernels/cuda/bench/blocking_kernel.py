@@ -25,7 +25,7 @@ def hold_unit() -> Unit:
     return Unit(SOURCE, (_KERNEL,))
 
 
-class Gate:
+class BlockingKernel:
     """Holds the stream of `gpu`.
 
     The two words lie in the host's memory, page-locked, where the device sees them at the same address (CUDA C++
@@ -67,7 +67,7 @@ class Gate:
 
 
 @contextmanager
-def held_together(gates: Sequence[Gate]) -> Iterator[None]:
+def held_together(gates: Sequence[BlockingKernel]) -> Iterator[None]:
     """As `Gate.held` for several GPUs, whose streams may wait for each other: all are let go, then all waited for."""
     with ExitStack() as shut:
         for gate in gates:

@@ -1,6 +1,5 @@
 """Reading for its own sake: to displace what the cache holds, and to find out how fast memory can be read."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -8,51 +7,36 @@ import numpy as np
 
 from warpfold.kernels.cuda.compile import Unit
 from warpfold.kernels.cuda.gpu.launch import Gpu
-from warpfold.kernels.cuda.gpu.recorded import Call, Prepared
+from warpfold.kernels.cuda.gpu.launch_shape import GRID_STRIDE, VECTOR_BYTES, LaunchShape
+from warpfold.kernels.cuda.gpu.recorded import Prepared, RecordedLaunch
 
 SOURCE = Path(__file__).parent / "read.cu"
 _SCRAMBLE = "scramble"
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """Threads a block, blocks a multiprocessor, 16-byte reads in flight a thread, and whether past the cache. With
-    `flights` a block reads so many flights and ends, and there are as many blocks as that takes."""
-
-    threads: int
-    blocks: int
-    flight: int
-    streaming: bool
-    flights: int = 0
-
-    @property
-    def kernel(self) -> str:
-        if self.flights:
-            return f"read_parts<{self.flight}, {self.flights}>"
-        return f"read<{self.flight}, {str(self.streaming).lower()}>"
-
-    def grid(self, vectors: int, multiprocessors: int) -> int:
-        """Blocks for so many reads."""
-        if self.flights:
-            return -(-vectors // (self.threads * self.flight * self.flights))
-        return self.blocks * multiprocessors
-
-
-SWEEP = Shape(threads=512, blocks=4, flight=4, streaming=False)
+SWEEP = LaunchShape(threads=512, blocks_per_multiprocessor=4, flight=4)
 SHAPES = (
     SWEEP,
     *(
-        Shape(threads, blocks, flight, streaming=True)
+        LaunchShape(threads, blocks_per_multiprocessor=blocks, flight=flight, streaming=True)
         for threads, blocks in ((256, 8), (512, 4), (1024, 2))
         for flight in (2, 4, 8)
     ),
-    *(Shape(threads=512, blocks=0, flight=4, streaming=False, flights=flights) for flights in (2, 4, 8)),
+    # A block reads so many flights and ends, and there are as many blocks as that takes. A tile counts 16-byte reads.
+    *(LaunchShape(threads=512, tile=512 * 4 * rounds, flight=4, rounds=rounds) for rounds in (2, 4, 8)),
 )
+
+
+def read_kernel(shape: LaunchShape) -> str:
+    """The reading loop of a shape, as a C++ name expression."""
+    if shape.rounds:
+        return f"read_parts<{shape.flight}, {shape.rounds}>"
+    return f"read<{shape.flight}, {str(shape.streaming).lower()}>"
 
 
 def read_unit() -> Unit:
     """Every shape's kernel."""
-    return Unit(SOURCE, (*dict.fromkeys(shape.kernel for shape in SHAPES), _SCRAMBLE))
+    return Unit(SOURCE, (*dict.fromkeys(map(read_kernel, SHAPES)), _SCRAMBLE))
 
 
 def patternless(gpu: Gpu, nbytes: int) -> Any:
@@ -61,17 +45,17 @@ def patternless(gpu: Gpu, nbytes: int) -> Any:
 
     array = cupy.empty(nbytes // 16 * 4, dtype=np.uint32)
     scramble = gpu.kernel(read_unit(), _SCRAMBLE)
-    scramble(8 * gpu.multiprocessors, 256, (array, np.uint64(array.size)))
+    scramble(GRID_STRIDE.most_blocks(gpu.multiprocessors), GRID_STRIDE.threads, (array, np.uint64(array.size)))
     return array
 
 
-def reading(gpu: Gpu, array: Any, shape: Shape) -> Prepared:
+def reading(gpu: Gpu, array: Any, shape: LaunchShape) -> Prepared:
     """A launch that reads all of `array`."""
     import cupy
 
-    kernel = gpu.kernel(read_unit(), shape.kernel)
+    kernel = gpu.kernel(read_unit(), read_kernel(shape))
     never = cupy.zeros(1, dtype=np.uint32)
-    vectors = array.nbytes // 16
+    vectors = array.nbytes // VECTOR_BYTES
     args = (array, np.uint64(vectors), never)
-    blocks = shape.grid(vectors, gpu.multiprocessors)
-    return Prepared(gpu, [Call(kernel, blocks, shape.threads, args, 0, cooperative=False)])
+    blocks = -(-vectors // shape.tile) if shape.tile else shape.most_blocks(gpu.multiprocessors)
+    return Prepared(gpu, [RecordedLaunch(kernel, blocks, shape.threads, args, 0, cooperative=False)])

@@ -7,7 +7,7 @@ from typing import Any
 
 from warpfold.kernels.backend import Device
 from warpfold.kernels.bench.ceiling import Ceiling, CeilingGauge
-from warpfold.kernels.bench.workload import Subject
+from warpfold.kernels.bench.workload import Workload
 from warpfold.kernels.catalog import resolve
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.bench.ceiling import measure_ceiling
@@ -15,21 +15,21 @@ from warpfold.kernels.cuda.bench.observer import NvmlObserver
 from warpfold.kernels.cuda.bench.timer import CudaTimer
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
-from warpfold.kernels.cuda.staging.stager import Feed
+from warpfold.kernels.cuda.staging.stager import Stager
 from warpfold.kernels.cuda.strategies.registry import cuda_strategies
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.ops import op_named
 from warpfold.kernels.source import Source
 
 
-class CudaRig:
+class CudaTarget:
     """The GPU that `backend` reduces on."""
 
     def __init__(self, backend: CudaBackend) -> None:
         import cupy
 
         self._backend, self._gpu = backend, backend.gpu
-        self._feed = Feed(self._gpu)
+        self._stager = Stager(self._gpu)
         self._gauge = CeilingGauge(lambda: measure_ceiling(self._gpu, self.observer, self._cache_bytes))
         with cuda_errors("device facts"):
             facts = cupy.cuda.runtime.getDeviceProperties(self._gpu.index)
@@ -62,7 +62,7 @@ class CudaRig:
 
         with cuda_errors("memory of the device"):
             cupy.get_default_memory_pool().free_all_blocks()  # what other sizes left
-        array = self._feed.whole(source, None)
+        array = self._stager.whole(source, None)
         with cuda_errors("loading"):
             self._gpu.stream.synchronize()
         return DeviceArray(self._gpu, array, source.dtype)
@@ -76,7 +76,7 @@ class DeviceArray:
     elements: Any
     dtype: DType
 
-    def subject(self, op: str, strategy: str) -> Subject:
+    def workload(self, op: str, strategy: str) -> Workload:
         row = op_named(op)
         chosen = cuda_strategies()[resolve(row, self.dtype, strategy, "cuda")]
-        return chosen.subject(self.gpu, row, self.dtype, self.elements)
+        return chosen.workload(self.gpu, row, self.dtype, self.elements)

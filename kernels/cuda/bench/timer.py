@@ -7,8 +7,8 @@ from typing import Any
 
 from warpfold.kernels.bench.axes import Cache
 from warpfold.kernels.bench.measurement import Replay
-from warpfold.kernels.bench.workload import Subject
-from warpfold.kernels.cuda.bench.blocking_kernel import Gate
+from warpfold.kernels.bench.workload import Workload
+from warpfold.kernels.cuda.bench.blocking_kernel import BlockingKernel
 from warpfold.kernels.cuda.bench.reader import SWEEP, patternless, reading
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
@@ -31,51 +31,51 @@ class CudaTimer:
 
         self._gpu = gpu
         with cuda_errors("the timer"):
-            self._gate = Gate(gpu)
+            self._gate = BlockingKernel(gpu)
             self._written = cupy.zeros(_WRITE * cache_bytes, dtype="uint8")
             self._sweep = reading(gpu, patternless(gpu, _READ * cache_bytes), SWEEP)
             gpu.stream.synchronize()
 
-    def method(self, subject: Subject) -> str:
-        return "events, launch gaps included" if subject.waits else "events, stream held"
+    def method(self, workload: Workload) -> str:
+        return "events, launch gaps included" if workload.waits else "events, stream held"
 
-    def device(self, subject: Subject, cache: Cache, runs: int) -> list[float]:
+    def device(self, workload: Workload, cache: Cache, runs: int) -> list[float]:
         with cuda_errors("timing"):
-            if subject.waits:
-                spans = [self._span(subject, cache) for _ in range(runs)]
+            if workload.waits:
+                spans = [self._span(workload, cache) for _ in range(runs)]
             else:
                 with self._gate.held():
-                    spans = [self._span(subject, cache) for _ in range(runs)]
+                    spans = [self._span(workload, cache) for _ in range(runs)]
             return self._seconds(spans)
 
-    def host(self, subject: Subject, runs: int) -> list[float]:
+    def host(self, workload: Workload, runs: int) -> list[float]:
         synchronize, clock = self._gpu.stream.synchronize, time.perf_counter_ns
         times = []
         with cuda_errors("timing"):
             synchronize()
             for _ in range(runs):
                 started = clock()
-                subject.run()
+                workload.run()
                 synchronize()
                 times.append((clock() - started) / 1e9)
         return times
 
-    def issue(self, subject: Subject, runs: int) -> float:
+    def issue(self, workload: Workload, runs: int) -> float:
         with cuda_errors("timing"):
             self._gpu.stream.synchronize()
             started = time.perf_counter_ns()
             for _ in range(runs):
-                subject.run()
+                workload.run()
             self._gpu.stream.synchronize()
             return (time.perf_counter_ns() - started) / 1e9 / runs
 
-    def replay(self, subject: Subject) -> Replay | None:
-        if subject.waits:
+    def replay(self, workload: Workload) -> Replay | None:
+        if workload.waits:
             return None
-        self.host(subject, 1)  # nothing may be loaded or allocated for the first time while the stream is held
-        (once,) = self.device(subject, Cache.HOT, 1)
+        self.host(workload, 1)  # nothing may be loaded or allocated for the first time while the stream is held
+        (once,) = self.device(workload, Cache.HOT, 1)
         runs = max(1, min(_GRAPH_RUNS, math.ceil(_GRAPH_S / once)))
-        graph = self._capture(subject, runs)
+        graph = self._capture(workload, runs)
         if graph is None:
             return None
         spans = []
@@ -93,10 +93,10 @@ class CudaTimer:
         self._written.data.memset_async(1, self._written.nbytes, self._gpu.stream)
         self._sweep.start()
 
-    def _span(self, subject: Subject, cache: Cache) -> tuple[Any, Any]:
+    def _span(self, workload: Workload, cache: Cache) -> tuple[Any, Any]:
         if cache is Cache.COLD:
             self.flush()
-        return self._events(subject.run)
+        return self._events(workload.run)
 
     def _events(self, run: Any) -> tuple[Any, Any]:
         import cupy
@@ -113,14 +113,14 @@ class CudaTimer:
         self._gpu.stream.synchronize()
         return [cupy.cuda.get_elapsed_time(start, stop) / 1e3 for start, stop in spans]
 
-    def _capture(self, subject: Subject, runs: int) -> Any:
+    def _capture(self, workload: Workload, runs: int) -> Any:
         """A graph of `runs` runs; None if the subject does something that cannot be captured."""
         stream = self._gpu.stream
         refused = False
         stream.begin_capture()
         try:
             for _ in range(runs):
-                subject.run()
+                workload.run()
         except Exception:  # each library says in its own way that it cannot be captured
             refused = True
         try:

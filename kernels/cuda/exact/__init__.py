@@ -2,7 +2,7 @@
 
 from warpfold.kernels.cuda.exact.accumulator import ExactAccumulator, ExactDot, ExactMoments
 from warpfold.kernels.cuda.exact.integer_dot import ExactIntegerDot, integer_dot_units
-from warpfold.kernels.cuda.exact.shapes import LARGEST_SHARED, SHAPES, Kind, Shape, exact_unit, exact_units
+from warpfold.kernels.cuda.exact.shapes import LARGEST_SHARED, SHAPES, SumKind, exact_unit, exact_units
 from warpfold.kernels.cuda.exact.total import MOST_GPUS, limbs_of, states_of_limbs
 
 __all__ = [
@@ -13,8 +13,7 @@ __all__ = [
     "ExactDot",
     "ExactIntegerDot",
     "ExactMoments",
-    "Kind",
-    "Shape",
+    "SumKind",
     "exact_unit",
     "exact_units",
     "integer_dot_units",

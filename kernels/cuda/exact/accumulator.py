@@ -8,7 +8,7 @@ gaps; bfloat16 comes as the uint16 of its bits. Work goes to the current stream.
 from typing import Any
 
 from warpfold.kernels.cuda.exact.launches import Launches
-from warpfold.kernels.cuda.exact.shapes import Kind
+from warpfold.kernels.cuda.exact.shapes import SumKind
 from warpfold.kernels.cuda.exact.total import states_of_limbs
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.launch_shape import VECTOR_BYTES
@@ -28,7 +28,7 @@ class ExactAccumulator:
     def __init__(self, gpu: Gpu, dtype: DType, terms: Terms, *, magnitudes: bool = False) -> None:
         if terms not in ORIGIN:
             raise InvalidInput(f"an exact sum is of values or products, not of {terms}")
-        self.kind = Kind.SQUARES if terms is Terms.PRODUCTS else Kind.MAGNITUDES if magnitudes else Kind.VALUES
+        self.kind = SumKind.SQUARES if terms is Terms.PRODUCTS else SumKind.MAGNITUDES if magnitudes else SumKind.VALUES
         self._launches = Launches(gpu, dtype, self.kind)
 
     def add(self, array: Any) -> None:
@@ -52,7 +52,7 @@ class ExactMoments:
     Raises InvalidInput for a dtype that is no float.
     """
 
-    kind = Kind.MOMENTS
+    kind = SumKind.MOMENTS
 
     def __init__(self, gpu: Gpu, dtype: DType) -> None:
         self._launches = Launches(gpu, dtype, self.kind)
@@ -79,7 +79,7 @@ class ExactDot:
     Raises InvalidInput for a dtype that is no float.
     """
 
-    kind = Kind.PRODUCTS
+    kind = SumKind.PRODUCTS
 
     def __init__(self, gpu: Gpu, dtype: DType) -> None:
         self._launches = Launches(gpu, dtype, self.kind)

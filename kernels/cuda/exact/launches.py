@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from warpfold.kernels.cuda.exact.limbs import Limbs
-from warpfold.kernels.cuda.exact.shapes import SHAPES, Kind, exact_unit, kernel_name
+from warpfold.kernels.cuda.exact.shapes import SHAPES, SumKind, exact_unit, kernel_name
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.launch_shape import VECTOR_BYTES
 from warpfold.kernels.dtypes import DType
@@ -18,7 +18,7 @@ class Launches:
     Raises InvalidInput for a dtype that is no float.
     """
 
-    def __init__(self, gpu: Gpu, dtype: DType, kind: Kind) -> None:
+    def __init__(self, gpu: Gpu, dtype: DType, kind: SumKind) -> None:
         if dtype.name not in SHAPES:
             raise InvalidInput(f"{dtype.name} is not summed exactly by floating point")
         self.itemsize = dtype.itemsize

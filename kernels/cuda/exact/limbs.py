@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from warpfold.kernels.cuda.exact.shapes import Kind
+from warpfold.kernels.cuda.exact.shapes import SumKind
 from warpfold.kernels.cuda.exact.total import MOST_ADDED, carried, limbs_of
 
 
 class Limbs:
     """The limbs of a total of `kind`, zero at first: `array`, a CuPy array of int64 on the current device."""
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: SumKind) -> None:
         import cupy
 
         self.kind = kind

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cuda.exact.shapes import Kind
+from warpfold.kernels.cuda.exact.shapes import SumKind
 from warpfold.kernels.exact.state import ExactState
 from warpfold.kernels.exact.terms import DIGIT_BITS, DIGIT_MASK, ORIGIN, Flags
 from warpfold.kernels.ops import Terms
@@ -29,12 +29,12 @@ MOST_GPUS = 32
 """GPUs whose limbs may be added up: MOST_ADDED · 2**32 · MOST_GPUS = 2**62, so no limb overflows."""
 
 
-def limbs_of(kind: Kind) -> int:
+def limbs_of(kind: SumKind) -> int:
     """How many limbs the total of a kind has. Those of moments are the values' and, behind them, the squares'."""
-    return sum(_LIMBS.values()) if kind is Kind.MOMENTS else _LIMBS[kind.terms]
+    return sum(_LIMBS.values()) if kind is SumKind.MOMENTS else _LIMBS[kind.terms]
 
 
-def states_of_limbs(kind: Kind, limbs: NDArray[Any], *, omit_nan: bool = False) -> tuple[ExactState, ...]:
+def states_of_limbs(kind: SumKind, limbs: NDArray[Any], *, omit_nan: bool = False) -> tuple[ExactState, ...]:
     """The state of what was added to a total of `kind`, or to several whose `limbs` (int64) were added up; for moments
     the states of values and of squares. Terms that are NaN are left out and not counted if `omit_nan`."""
     nans, flags = int(limbs[_NANS]), Flags.NONE
@@ -44,17 +44,17 @@ def states_of_limbs(kind: Kind, limbs: NDArray[Any], *, omit_nan: bool = False) 
     if nans and not omit_nan:
         flags |= Flags.NAN
     first = _state(kind, _sum(limbs[: _LIMBS[kind.terms]]), count, flags)
-    if kind is not Kind.MOMENTS:
+    if kind is not SumKind.MOMENTS:
         return (first,)
     if flags & Flags.NEG_INF:  # its square is +∞
         flags = flags & ~Flags.NEG_INF | Flags.POS_INF
-    return first, _state(Kind.SQUARES, _sum(limbs[_LIMBS[kind.terms] :]), count, flags)
+    return first, _state(SumKind.SQUARES, _sum(limbs[_LIMBS[kind.terms] :]), count, flags)
 
 
-def carried(kind: Kind, limbs: NDArray[np.int64]) -> NDArray[np.int64]:
+def carried(kind: SumKind, limbs: NDArray[np.int64]) -> NDArray[np.int64]:
     """The same total with its carries resolved: every digit but the last in [0, 2**32), every flag 0 or 1."""
     kept = limbs.copy()
-    starts = (0, _LIMBS[Terms.VALUES]) if kind is Kind.MOMENTS else (0,)
+    starts = (0, _LIMBS[Terms.VALUES]) if kind is SumKind.MOMENTS else (0,)
     for start, stop in zip(starts, (*starts[1:], limbs.size), strict=True):
         kept[start + _FLAGS : start + _DIGITS] = limbs[start + _FLAGS : start + _DIGITS] != 0
         units = _sum(limbs[start:stop])
@@ -73,7 +73,7 @@ def _sum(limbs: NDArray[Any]) -> int:
     return units
 
 
-def _state(kind: Kind, units: int, count: int, flags: Flags) -> ExactState:
+def _state(kind: SumKind, units: int, count: int, flags: Flags) -> ExactState:
     if flags or (count and not kind.signed):  # what has another flag is not −0
         flags |= Flags.NOT_NEGATIVE_ZERO
     return ExactState.from_limbs(kind.terms, (units,), ORIGIN[kind.terms], count, flags)

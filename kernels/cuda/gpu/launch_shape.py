@@ -1,36 +1,38 @@
-"""How many threads and blocks a strategy is launched with: plain values, kept apart from what they tune."""
+"""How many threads and blocks a kernel is launched with: plain values, kept apart from what they tune."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from warpfold.kernels.dtypes import DType
-from warpfold.kernels.ops import Op
-
 VECTOR_BYTES = 16
-"""What one read of a vectorised strategy brings."""
-
+"""Bytes of one vectorised read."""
 
 WARP = 32
 FEW = 33
-"""Blocks whose partials, but for the last one's own, one warp takes in at once."""
+"""Blocks whose partials, but for the last block's own, one warp takes in at once."""
 
 SOME = 129
-"""The same for four warps; nearly one block a multiprocessor of an H200, and a little faster than that."""
+"""The same for four warps. This is nearly one block a multiprocessor of an H200, and a little faster than that."""
 
 MOST = 8192
 """Blocks of a launch in rounds: the last block has to take in a partial of each."""
 
+_WRITTEN = ("threads", "max_blocks", "blocks_per_multiprocessor", "tile", "flight", "rounds", "cluster", "cooperative")
+"""The fields that a strategy's source may set."""
+
 
 @dataclass(frozen=True, slots=True)
-class Launch:
-    """The shape of a launch, as the `// launch:` line of a strategy gives it.
+class LaunchShape:
+    """The shape of a launch, as the `// launch:` line of a strategy gives it or a table of this package.
 
-    `threads` a block, fewer where the array is small. The number of blocks grows with the array up to `max_blocks` or
-    `blocks_per_multiprocessor` times the multiprocessors; with `tile` there is one block for every `tile` elements
-    instead. `flight` counts the 16-byte reads that a thread has in flight, 0 where it reads single elements. With
-    `rounds` a large array gets more blocks than run at a time, each of so many flights: multiprocessors are not equally
-    near to the memory, and one that reads faster takes more of them. Blocks come in clusters of `cluster`; of a
-    `cooperative` launch all run at the same time.
+    `threads` counts the threads of a block; a small array gets fewer. The number of blocks grows with the array up to
+    `max_blocks` or `blocks_per_multiprocessor` times the multiprocessors; with `tile` there is one block for every
+    `tile` elements instead. `flight` counts the 16-byte reads that a thread has in flight, 0 where it reads single
+    elements. With `rounds` a large array gets more blocks than run at a time, and each block reads so many flights:
+    multiprocessors are not equally near to the memory, and one that reads faster takes more blocks. Blocks come in
+    clusters of `cluster`; all blocks of a `cooperative` launch run at the same time.
+
+    Some kernels are compiled for more: with `ahead` a thread issues its next reads before it uses the latest, with
+    `streaming` it reads past the cache, and `shared` is the bytes of dynamic shared memory that each thread takes.
     """
 
     threads: int
@@ -41,6 +43,9 @@ class Launch:
     rounds: int = 0
     cluster: int = 1
     cooperative: bool = False
+    ahead: bool = False
+    streaming: bool = False
+    shared: int = 0
 
     def __post_init__(self) -> None:
         limits = (self.max_blocks, self.blocks_per_multiprocessor, self.tile)
@@ -50,30 +55,40 @@ class Launch:
             raise ValueError(f"threads must be a multiple of 32 up to 1024, not {self.threads}")
 
     @classmethod
-    def parse(cls, text: str) -> "Launch":
+    def parse(cls, text: str) -> "LaunchShape":
         """The launch that "threads=256 max_blocks=1024 cooperative" describes; ValueError if it does not."""
-        names = {field.name for field in fields(cls)}
-        given: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for word in text.split():
             name, _, value = word.partition("=")
-            if name not in names:
+            if name not in _WRITTEN:
                 raise ValueError(f"a launch has no {name!r}")
-            given[name] = int(value) if value else True
-        return cls(**given)
+            values[name] = int(value) if value else True
+        return cls(**values)
 
-    def shape(self, count: int, itemsize: int, multiprocessors: int) -> tuple[int, int]:
+    def fitted(self, shared_per_block: int) -> "LaunchShape":
+        """The same shape with fewer threads, where a block may not have so many bytes of shared memory."""
+        if self.threads * self.shared <= shared_per_block:
+            return self
+        threads = 1 << (shared_per_block // self.shared).bit_length() - 1
+        return replace(self, threads=min(threads, self.threads), blocks_per_multiprocessor=1)
+
+    def grid(self, count: int, itemsize: int, multiprocessors: int) -> tuple[int, int]:
         """Blocks, and threads a block, for `count` ≥ 1 elements of `itemsize` bytes, on so many multiprocessors."""
         if self.tile:
             return -(-count // self.tile), self.threads
         if self.flight:
             blocks, threads = self._streaming(-(-count * itemsize // VECTOR_BYTES), multiprocessors)
         else:
-            blocks, threads = min(-(-count // self.threads), self._most(multiprocessors)), self.threads
+            blocks, threads = min(-(-count // self.threads), self.most_blocks(multiprocessors)), self.threads
         return -(-blocks // self.cluster) * self.cluster, threads
 
     def _streaming(self, reads: int, multiprocessors: int) -> tuple[int, int]:
-        """One block for what it reads in two flights, with no more threads than it takes, because blocks that must find
-        together take longer than that; then few blocks, then some, which up to three flights are faster than all."""
+        """Blocks and threads for so many 16-byte reads.
+
+        What one block reads in two flights gets one block, with no more threads than that takes, because blocks that
+        have to meet take longer. More reads get FEW blocks. Still more get SOME, which are faster than a full GPU up to
+        three flights.
+        """
         if reads <= 2 * self.threads * self.flight:
             return 1, min(self.threads, max(WARP, 1 << (-(-reads // self.flight) - 1).bit_length()))
         quarter, half, some = self.threads // 4, self.threads // 2, min(SOME, multiprocessors)
@@ -85,18 +100,12 @@ class Launch:
             return some, self.threads
         tiles = -(-reads // (self.threads * self.flight))
         in_rounds = min(tiles // self.rounds, MOST) if self.rounds else 0
-        return max(min(tiles, self._most(multiprocessors)), in_rounds), self.threads
+        return max(min(tiles, self.most_blocks(multiprocessors)), in_rounds), self.threads
 
-    def _most(self, multiprocessors: int) -> int:
+    def most_blocks(self, multiprocessors: int) -> int:
+        """The most blocks that the shape allows on so many multiprocessors, a launch in rounds not counted."""
         return self.max_blocks or self.blocks_per_multiprocessor * multiprocessors
 
 
-def suited(launch: Launch, op: Op, dtype: DType) -> Launch:
-    """`launch` as it suits the accumulators of `op` of `dtype`.
-
-    In rounds every block folds its own threads and sends a partial, which pays for accumulators of one word. An
-    element with its index, and a sum of integers in 128 bits, take longer: on an H200, in rounds, argmin of int8 read
-    at 0.70 of the ceiling and a sum of int32 at 0.94; in one wave 0.94 and 0.98.
-    """
-    wide = not dtype.is_float and op.adds
-    return replace(launch, rounds=0) if op.places or wide else launch
+GRID_STRIDE = LaunchShape(threads=256, blocks_per_multiprocessor=8)
+"""Kernels that do a little for each element, a thread with one element after another."""

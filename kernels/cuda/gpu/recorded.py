@@ -15,7 +15,7 @@ from warpfold.kernels.cuda.gpu.launch import Gpu, Kernel
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RecordedLaunch:
     """One launch as `Kernel.__call__` takes it."""
 
     kernel: Kernel
@@ -35,27 +35,27 @@ class _Start(partial[None]):
 class Prepared:
     """Launches in their order, with the arguments that they were recorded with.
 
-    `calls` are the launches; the arrays among their arguments are kept alive. `start` puts all on the stream of the GPU
-    and returns; it raises CuPy's CUDADriverError: call it within `cuda_errors`.
+    The arrays among the arguments of `launches` are kept alive. `start` puts all launches on the stream of the GPU and
+    returns. It raises CuPy's CUDADriverError, so call it within `cuda_errors`.
     """
 
-    def __init__(self, gpu: Gpu, calls: Sequence[Call]) -> None:
+    def __init__(self, gpu: Gpu, launches: Sequence[RecordedLaunch]) -> None:
         from cupy.cuda import driver
 
-        self.calls = tuple(calls)
-        for call in calls:
-            call.kernel.blocks_per_multiprocessor(call.block, call.shared)  # asks for the shared memory, if it is much
+        self.launches = tuple(launches)
+        for launch in launches:
+            launch.kernel.blocks_per_multiprocessor(launch.block, launch.shared)  # asks for much shared memory
         self._starts = []
-        for call in calls:
-            launch = driver.launchCooperativeKernel if call.cooperative else driver.launchKernel
-            shape = (call.grid, 1, 1, call.block, 1, 1, call.shared)
-            packed = _pack(call.args)
-            where = (gpu.stream.ptr, packed.address) + (() if call.cooperative else (0,))
-            start = _Start(launch, call.kernel.function.kernel.ptr, *shape, *where)
-            start.kept = call, packed
+        for launch in launches:
+            call = driver.launchCooperativeKernel if launch.cooperative else driver.launchKernel
+            shape = (launch.grid, 1, 1, launch.block, 1, 1, launch.shared)
+            packed = _pack(launch.args)
+            where = (gpu.stream.ptr, packed.address) + (() if launch.cooperative else (0,))
+            start = _Start(call, launch.kernel.function.kernel.ptr, *shape, *where)
+            start.kept = launch, packed
             self._starts.append(start)
         # One launch needs no Python between its caller and the driver.
-        self.start: Callable[[], None] = self._starts[0] if len(calls) == 1 else self._start_all
+        self.start: Callable[[], None] = self._starts[0] if len(launches) == 1 else self._start_all
 
     def _start_all(self) -> None:
         for start in self._starts:
@@ -92,27 +92,27 @@ class RecordingGpu(Gpu):
 
     def __init__(self, gpu: Gpu) -> None:
         self.__dict__.update(gpu.__dict__)  # the same device, stream and modules
-        self._calls: list[Call] | None = None
+        self._recorded: list[RecordedLaunch] | None = None
 
     def kernel(self, unit: Any, name: str, *, cooperative: bool = False) -> Kernel:
         kernel = super().kernel(unit, name, cooperative=cooperative)
         return _RecordingKernel(kernel.name, kernel.function, kernel.shared_limit, self, cooperative)
 
     @contextmanager
-    def recording(self) -> Iterator[list[Call]]:
+    def recording(self) -> Iterator[list[RecordedLaunch]]:
         """The list fills with the launches made within."""
-        calls: list[Call] = []
-        self._calls = calls
+        launches: list[RecordedLaunch] = []
+        self._recorded = launches
         try:
-            yield calls
+            yield launches
         finally:
-            self._calls = None
+            self._recorded = None
 
-    def take(self, call: Call) -> bool:
+    def take(self, call: RecordedLaunch) -> bool:
         """Whether the launch was written down."""
-        if self._calls is None:
+        if self._recorded is None:
             return False
-        self._calls.append(call)
+        self._recorded.append(call)
         return True
 
 
@@ -123,5 +123,5 @@ class _RecordingKernel(Kernel):
 
     def __call__(self, grid: int, block: int, args: Sequence[Any], shared: int = 0) -> None:
         plain = Kernel(self.name, self.function, self.shared_limit)
-        if not self.recorder.take(Call(plain, grid, block, tuple(args), shared, self.cooperative)):
+        if not self.recorder.take(RecordedLaunch(plain, grid, block, tuple(args), shared, self.cooperative)):
             plain(grid, block, args, shared)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from warpfold.kernels.bench.data import Data
 from warpfold.kernels.cuda.backend import CudaBackend
-from warpfold.kernels.cuda.bench.target import CudaRig
+from warpfold.kernels.cuda.bench.target import CudaTarget
 
 _WARM_UP = 3
 
@@ -19,14 +19,14 @@ def main(arguments: Sequence[str]) -> int:
 
     index, strategy, op, dtype, n = arguments
     backend = CudaBackend(int(index))
-    rig = CudaRig(backend)
-    with rig.active():
-        subject = rig.load(Data().source(dtype, int(n))).subject(op, strategy)
+    target = CudaTarget(backend)
+    with target.active():
+        workload = target.load(Data().source(dtype, int(n))).workload(op, strategy)
         for _ in range(_WARM_UP):
-            subject.run()
+            workload.run()
         backend.gpu.stream.synchronize()
         cupy.cuda.profiler.start()
-        subject.run()
+        workload.run()
         backend.gpu.stream.synchronize()
         cupy.cuda.profiler.stop()
     backend.close()

@@ -7,7 +7,7 @@ from warpfold.kernels.cuda.compile import Unit, compile_unit
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu, Kernel
 from warpfold.kernels.cuda.gpu.launch_shape import WARP
-from warpfold.kernels.cuda.gpu.recorded import Call, RecordingGpu
+from warpfold.kernels.cuda.gpu.recorded import RecordedLaunch, RecordingGpu
 from warpfold.kernels.cuda.profile.compiled import claimed
 from warpfold.kernels.cuda.profile.records import KernelRecord
 from warpfold.kernels.cuda.staging.stager import carrier
@@ -29,8 +29,8 @@ def launched_kernels(gpu: Gpu, strategy: str, op: Op, dtype: DType, n: int) -> t
         chosen.planned(op, dtype, gpu.arch)  # says why a peer's launches are not written down
     watcher = _Watcher(gpu)
     with gpu.active(), cuda_errors(f"{op.name} by {strategy}"):
-        calls = _calls(watcher, chosen, op, dtype, n)
-        return tuple(_record(gpu, call, watcher.units[call.kernel.name]) for call in calls)
+        launches = _launches(watcher, chosen, op, dtype, n)
+        return tuple(_record(gpu, launch, watcher.units[launch.kernel.name]) for launch in launches)
 
 
 class _Watcher(RecordingGpu):
@@ -45,13 +45,13 @@ class _Watcher(RecordingGpu):
         return super().kernel(unit, name, cooperative=cooperative)
 
 
-def _calls(gpu: _Watcher, strategy: CudaStrategy, op: Op, dtype: DType, n: int) -> list[Call]:
+def _launches(gpu: _Watcher, strategy: CudaStrategy, op: Op, dtype: DType, n: int) -> list[RecordedLaunch]:
     source = GeneratedSource("zeros", n, 0, dtype)
     arrays = list(_arrays(dtype, n, op.sources))
     reducer = strategy.start(gpu, op, operands(op, source, source if op.sources == 2 else None, 0))
-    with gpu.recording() as calls:
+    with gpu.recording() as launches:
         reducer.add(arrays, 0)
-    return calls
+    return launches
 
 
 def _arrays(dtype: DType, n: int, count: int) -> Iterator[Any]:
@@ -65,25 +65,25 @@ def _arrays(dtype: DType, n: int, count: int) -> Iterator[Any]:
         yield cupy.empty(n, dtype=carrier(dtype))
 
 
-def _record(gpu: Gpu, call: Call, unit: Unit) -> KernelRecord:
+def _record(gpu: Gpu, launch: RecordedLaunch, unit: Unit) -> KernelRecord:
     from cupy.cuda import runtime
 
-    name = call.kernel.name
+    name = launch.kernel.name
     resources = next(row for row in compile_unit(unit, gpu.arch, gpu.cache).resources if row.kernel == name)
-    resident = call.kernel.blocks_per_multiprocessor(call.block, call.shared)
+    resident = launch.kernel.blocks_per_multiprocessor(launch.block, launch.shared)
     most = int(runtime.getDeviceProperties(gpu.index)["maxThreadsPerMultiProcessor"]) // WARP
-    warps = -(-call.block // WARP)
+    warps = -(-launch.block // WARP)
     return KernelRecord(
         name=name,
         registers=resources.registers,
         static_shared=resources.shared,
-        dynamic_shared=call.shared,
+        dynamic_shared=launch.shared,
         stack=resources.stack,
         spill_stores=resources.spill_stores,
         spill_loads=resources.spill_loads,
-        threads=call.block,
-        blocks=call.grid,
+        threads=launch.block,
+        blocks=launch.grid,
         blocks_per_multiprocessor=resident,
         occupancy_percent=100.0 * resident * warps / most,
-        waves=call.grid / (resident * gpu.multiprocessors) if resident else None,
+        waves=launch.grid / (resident * gpu.multiprocessors) if resident else None,
     )

@@ -9,7 +9,7 @@ from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu, Kernel
 from warpfold.kernels.cuda.gpu.stopwatch import Stopwatch
 from warpfold.kernels.errors import CudaError, Unavailable
-from warpfold.kernels.puzzles.puzzle import MAX_CLUSTER, PORTABLE_CLUSTER, Puzzle, Shape, Solution, elements
+from warpfold.kernels.puzzles.puzzle import MAX_CLUSTER, PORTABLE_CLUSTER, ClusterShape, Puzzle, Solution, elements
 
 CLUSTERS_SINCE = 90
 """The first architecture that has clusters: Hopper, sm_90."""
@@ -23,7 +23,7 @@ def puzzle_unit(puzzle: Puzzle) -> Unit:
     return Unit(Path(__file__).parent / f"{puzzle}.cu", tuple(_name(puzzle, blocks) for blocks in SIZES))
 
 
-def run(gpu: Gpu, puzzle: Puzzle, shape: Shape) -> Solution:
+def run(gpu: Gpu, puzzle: Puzzle, shape: ClusterShape) -> Solution:
     """Solve `puzzle` by one cluster. Raises Unavailable where the chip refuses a cluster of 16, and CudaError."""
     import cupy
 
@@ -56,7 +56,7 @@ def _name(puzzle: Puzzle, blocks: int) -> str:
     return f"{puzzle}<{blocks}>"
 
 
-def _launch(kernel: Kernel, shape: Shape, args: tuple[object, ...]) -> None:
+def _launch(kernel: Kernel, shape: ClusterShape, args: tuple[object, ...]) -> None:
     try:
         kernel(shape.cluster_size, shape.threads, args, 4 * shape.threads)
     except CudaError as error:

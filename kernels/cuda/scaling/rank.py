@@ -4,9 +4,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from warpfold.kernels.cuda.bench.blocking_kernel import Gate
+from warpfold.kernels.cuda.bench.blocking_kernel import BlockingKernel
 from warpfold.kernels.cuda.bench.timer import CudaTimer
-from warpfold.kernels.cuda.exact import ExactAccumulator, Kind, states_of_limbs
+from warpfold.kernels.cuda.exact import ExactAccumulator, SumKind, states_of_limbs
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.recorded import Prepared, RecordingGpu
@@ -42,18 +42,18 @@ class _Exact:
 
         recorder = RecordingGpu(gpu)
         accumulator = ExactAccumulator(recorder, dtype, Terms.VALUES)
-        with recorder.recording() as calls:
+        with recorder.recording() as launches:
             accumulator.add(array)
         self.sent = accumulator.limbs
         self._memset, self._clear = runtime.memsetAsync, (self.sent.data.ptr, 0, self.sent.nbytes, gpu.stream.ptr)
-        self._prepared = Prepared(gpu, calls)
+        self._prepared = Prepared(gpu, launches)
 
     def start(self) -> None:
         self._memset(*self._clear)
         self._prepared.start()
 
     def sum_of(self, numbers: Any) -> Sum:
-        return states_of_limbs(Kind.VALUES, numbers.get())[0]
+        return states_of_limbs(SumKind.VALUES, numbers.get())[0]
 
 
 class _Float:
@@ -62,11 +62,11 @@ class _Float:
     def __init__(self, gpu: Gpu, dtype: DType, array: Any) -> None:
         recorder = RecordingGpu(gpu)
         reducer = own_strategies()[FAST].reducer(recorder, OPS["sum"], dtype)
-        with recorder.recording() as calls:
+        with recorder.recording() as launches:
             reducer.add((array,), 0)
         self._reducer = reducer  # whose arrays the launch writes to
-        self.sent = calls[-1].args[-1][:1].view(np.float64)
-        self._prepared = Prepared(gpu, calls)
+        self.sent = launches[-1].args[-1][:1].view(np.float64)
+        self._prepared = Prepared(gpu, launches)
 
     def start(self) -> None:
         self._prepared.start()
@@ -85,7 +85,7 @@ class GpuRank:
         with cuda_errors("device facts"), self.gpu.active():
             cache_bytes = int(cupy.cuda.runtime.getDeviceProperties(index)["l2CacheSize"])
             self._timer = CudaTimer(self.gpu, cache_bytes)
-            self.gate = Gate(self.gpu)
+            self.gate = BlockingKernel(self.gpu)
             self.here, self.all_here = cupy.ones(1, dtype=np.int64), cupy.zeros(1, dtype=np.int64)
         self._part: Any = None
         self.local: Local | None = None

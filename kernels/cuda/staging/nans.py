@@ -8,13 +8,12 @@ import numpy as np
 from warpfold.kernels.cuda.compile import Unit
 from warpfold.kernels.cuda.elements import element
 from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.gpu.launch_shape import GRID_STRIDE
 from warpfold.kernels.cuda.strategies.partial_results import NOWHERE
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
 
 SOURCE = Path(__file__).parent.parent / "sources" / "nans.cu"
-THREADS = 256
-BLOCKS_PER_MULTIPROCESSOR = 8
 
 
 def nans_unit(dtype: DType) -> Unit:
@@ -34,8 +33,8 @@ class NanCounter:
         self._found = cupy.array([0, NOWHERE], dtype=np.uint64)
 
     def add(self, array: Any, first: int) -> None:
-        blocks = min(-(-array.size // THREADS), BLOCKS_PER_MULTIPROCESSOR * self._gpu.multiprocessors)
-        self._kernel(blocks, THREADS, (array, np.uint64(array.size), np.uint64(first), self._found))
+        blocks, threads = GRID_STRIDE.grid(array.size, array.itemsize, self._gpu.multiprocessors)
+        self._kernel(blocks, threads, (array, np.uint64(array.size), np.uint64(first), self._found))
 
     def count(self) -> int:
         """How many so far; waits for the work."""

@@ -31,12 +31,12 @@ def carrier(dtype: DType) -> "np.dtype[np.generic]":
     return np.dtype(np.uint16) if dtype.name == "bfloat16" else dtype.numpy
 
 
-class Feed:
+class Stager:
     """Pieces of sources on `gpu`, in buffers that are kept for the next source."""
 
     def __init__(self, gpu: Gpu) -> None:
         self._gpu = gpu
-        self._slots, self._others = (_Slot(), _Slot()), (_Slot(), _Slot())
+        self._buffers, self._others = (_StagingBuffer(), _StagingBuffer()), (_StagingBuffer(), _StagingBuffer())
 
     def pieces(self, *sources: Source, progress: Progress | None = None) -> Iterator[tuple[tuple[Any, ...], int]]:
         """(CuPy arrays of one dimension, index of their first elements) for every piece of one source, or of two of one
@@ -47,18 +47,18 @@ class Feed:
         """
         size, count = min(map(piece_size, sources)), sources[0].count
         for number, start in enumerate(range(0, count, size)):
-            slots = [pair[number % 2] for pair in (self._slots, self._others)[: len(sources)]]
-            for slot in slots:
-                slot.wait()
+            buffers = [pair[number % 2] for pair in (self._buffers, self._others)[: len(sources)]]
+            for buffer in buffers:
+                buffer.wait()
             if progress is not None:  # the piece before last is done
                 progress(max(0, start - size), count)
             arrays = []
-            for source, slot in zip(sources, slots, strict=True):
-                arrays.append(slot.array(min(size, count - start), source.dtype))
-                self._bring(source, start, arrays[-1], slot)
+            for source, buffer in zip(sources, buffers, strict=True):
+                arrays.append(buffer.array(min(size, count - start), source.dtype))
+                self._bring(source, start, arrays[-1], buffer)
             yield tuple(arrays), start
-            for slot in slots:
-                slot.mark(self._gpu.stream)
+            for buffer in buffers:
+                buffer.mark(self._gpu.stream)
         self._gpu.stream.synchronize()
         if progress is not None:
             progress(count, count)
@@ -79,21 +79,21 @@ class Feed:
             array = cupy.empty(source.count, dtype=carrier(source.dtype))
         size = piece_size(source)
         for number, start in enumerate(range(0, source.count, size)):
-            slot = self._slots[number % 2]
-            slot.wait()
+            buffer = self._buffers[number % 2]
+            buffer.wait()
             if progress is not None:
                 progress(max(0, start - size), source.count)
-            self._bring(source, start, array[start : start + size], slot)
-            slot.mark(self._gpu.stream)
+            self._bring(source, start, array[start : start + size], buffer)
+            buffer.mark(self._gpu.stream)
         return array
 
-    def _bring(self, source: Source, start: int, array: Any, slot: "_Slot") -> None:
+    def _bring(self, source: Source, start: int, array: Any, buffer: "_StagingBuffer") -> None:
         if isinstance(source, GeneratedSource):
             fill(self._gpu, plan(source), array, start)
             return
         import cupy
 
-        staged = slot.pinned(array.nbytes)
+        staged = buffer.pinned(array.nbytes)
         staged[:] = np.ascontiguousarray(source.read(start, start + array.size)).view(np.uint8)
         with cuda_errors("copying to the GPU"):
             to_device = cupy.cuda.runtime.memcpyHostToDevice
@@ -103,7 +103,7 @@ class Feed:
 
     def close(self) -> None:
         """Give the buffers back."""
-        self._slots, self._others = (_Slot(), _Slot()), (_Slot(), _Slot())
+        self._buffers, self._others = (_StagingBuffer(), _StagingBuffer()), (_StagingBuffer(), _StagingBuffer())
 
 
 def piece_size(source: Source) -> int:
@@ -111,7 +111,7 @@ def piece_size(source: Source) -> int:
     return (MADE_BYTES if isinstance(source, GeneratedSource) else COPIED_BYTES) // source.dtype.itemsize
 
 
-class _Slot:
+class _StagingBuffer:
     """A device buffer, a pinned host buffer, and the event after which both are free again."""
 
     def __init__(self) -> None:

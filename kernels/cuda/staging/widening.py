@@ -7,11 +7,10 @@ import numpy as np
 
 from warpfold.kernels.cuda.compile import Unit
 from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.gpu.launch_shape import GRID_STRIDE
 from warpfold.kernels.dtypes import DTYPES, DType
 
 SOURCE = Path(__file__).parent.parent / "sources" / "widen.cu"
-THREADS = 256
-BLOCKS_PER_MULTIPROCESSOR = 8
 
 
 def widening_unit(wide: DType) -> Unit:
@@ -28,8 +27,8 @@ def widened(gpu: Gpu, array: Any, dtype: DType, wide: DType) -> Any:
         return array
     kernel = gpu.kernel(widening_unit(wide), _kernel(dtype, wide))
     out = cupy.empty(array.size, dtype=wide.numpy)
-    blocks = min(-(-array.size // THREADS), BLOCKS_PER_MULTIPROCESSOR * gpu.multiprocessors)
-    kernel(blocks, THREADS, (array, np.uint64(array.size), out))
+    blocks, threads = GRID_STRIDE.grid(array.size, array.itemsize, gpu.multiprocessors)
+    kernel(blocks, threads, (array, np.uint64(array.size), out))
     return out
 
 

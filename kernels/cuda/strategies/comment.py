@@ -12,7 +12,7 @@ Its text is the summary. Its last lines are
 import re
 from dataclasses import dataclass
 
-from warpfold.kernels.cuda.gpu.launch_shape import Launch
+from warpfold.kernels.cuda.gpu.launch_shape import LaunchShape
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.ops import OPS
 from warpfold.kernels.strategy import claims
@@ -29,7 +29,7 @@ class Comment:
     summary: str
     error_bound: str
     claims: frozenset[tuple[str, str]]
-    launch: Launch
+    launch: LaunchShape
     needs: int
 
 
@@ -46,7 +46,7 @@ def parse_comment(name: str, text: str) -> Comment:
             summary=" ".join(lines[: lines.index("")]),
             error_bound=_only(fields, "error"),
             claims=_claims(fields),
-            launch=Launch.parse(_only(fields, "launch")),
+            launch=LaunchShape.parse(_only(fields, "launch")),
             needs=int(dict(fields).get("needs", "sm_0").removeprefix("sm_")),
         )
     except ValueError as error:

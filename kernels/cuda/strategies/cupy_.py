@@ -21,8 +21,8 @@ class CupyStrategy(PeerStrategy):
     def start(self, gpu: Gpu, op: Op, taken: Operands, *, pieces: int = 1, omit_nan: bool = False) -> "CupyReducer":
         return CupyReducer(op, taken.source.dtype, omit_nan=omit_nan)
 
-    def subject(self, gpu: Gpu, op: Op, dtype: DType, array: Any) -> "CupySubject":
-        return CupySubject(op, array)
+    def workload(self, gpu: Gpu, op: Op, dtype: DType, array: Any) -> "CupyWorkload":
+        return CupyWorkload(op, array)
 
 
 def cupy_strategy() -> CupyStrategy:
@@ -80,7 +80,7 @@ class CupyReducer:
         return Finished(value, not self._op.rounds)  # integers wrap at 64 bits
 
 
-class CupySubject:
+class CupyWorkload:
     """CuPy, called as its users call it: the result is a new array on the device."""
 
     waits = False

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from warpfold.kernels.bench.workload import Subject
-from warpfold.kernels.cuda.exact import ExactAccumulator, ExactMoments, Kind, states_of_limbs
+from warpfold.kernels.bench.workload import Workload
+from warpfold.kernels.cuda.exact import ExactAccumulator, ExactMoments, SumKind, states_of_limbs
 from warpfold.kernels.cuda.exact.shapes import LARGEST_SHARED, SHAPES, exact_unit, kernel_name
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
@@ -21,7 +21,7 @@ from warpfold.kernels.cuda.strategies.exact_reducers import (
 )
 from warpfold.kernels.cuda.strategies.own import OwnStrategy
 from warpfold.kernels.cuda.strategies.strategy import CudaStrategy, PlannedKernel, Reducer
-from warpfold.kernels.cuda.strategies.workloads import RecordedSubject
+from warpfold.kernels.cuda.strategies.workloads import RecordedWorkload
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.exact.finish import value_of
@@ -33,7 +33,7 @@ from warpfold.kernels.strategy import EXACT, claims
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExactStrategy(CudaStrategy):
+class ExactCudaStrategy(CudaStrategy):
     """The correctly rounded value.
 
     `fast` computes the ops that select or test elements, and sums of integers, which are exact in any strategy of ours.
@@ -66,13 +66,13 @@ class ExactStrategy(CudaStrategy):
             return IntegerSpread(gpu, self.fast, op, dtype, ddof, pieces=pieces)
         return ExactIntegers(self.fast.reducer(gpu, op, dtype, pieces=pieces), op)
 
-    def subject(self, gpu: Gpu, op: Op, dtype: DType, array: Any) -> Subject:
+    def workload(self, gpu: Gpu, op: Op, dtype: DType, array: Any) -> Workload:
         if not op.adds:
-            return self.fast.subject(gpu, op, dtype, array)
+            return self.fast.workload(gpu, op, dtype, array)
         if dtype.is_float:
-            return ExactSubject(gpu, op, dtype, array)
+            return ExactWorkload(gpu, op, dtype, array)
         recorder = RecordingGpu(gpu)
-        return RecordedSubject(gpu, recorder, self._integers(recorder, op, dtype), array)
+        return RecordedWorkload(gpu, recorder, self._integers(recorder, op, dtype), array)
 
     def planned(self, op: Op, dtype: DType, arch: str) -> tuple[PlannedKernel, ...]:
         if op.adds and dtype.is_float:
@@ -86,11 +86,11 @@ class ExactStrategy(CudaStrategy):
         return tuple(kernel for part in parts for kernel in self.fast.planned(part, dtype, arch))
 
 
-def exact_strategy(fast: OwnStrategy) -> ExactStrategy:
+def exact_strategy(fast: OwnStrategy) -> ExactCudaStrategy:
     """The row of the catalogue: what adds up, and what `fast` computes without rounding."""
     summed = claims((op.name for op in OPS.values() if op.adds), DTYPES)
     selected = frozenset(pair for pair in fast.claims if not OPS[pair[0]].rounds)
-    return ExactStrategy(
+    return ExactCudaStrategy(
         name=EXACT,
         summary="Adds up exactly in fixed point and rounds once at the end: the same bits in any order, on any device.",
         error_bound="correctly rounded",
@@ -99,17 +99,17 @@ def exact_strategy(fast: OwnStrategy) -> ExactStrategy:
     )
 
 
-def kind_of(op: Op) -> Kind:
+def kind_of(op: Op) -> SumKind:
     """What the exact kernels add up for an op of floats that adds."""
     match op.terms:
         case Terms.MOMENTS:
-            return Kind.MOMENTS
+            return SumKind.MOMENTS
         case Terms.PRODUCTS:
-            return Kind.PRODUCTS if op.sources == 2 else Kind.SQUARES
-    return Kind.MAGNITUDES if op.magnitudes else Kind.VALUES
+            return SumKind.PRODUCTS if op.sources == 2 else SumKind.SQUARES
+    return SumKind.MAGNITUDES if op.magnitudes else SumKind.VALUES
 
 
-class ExactSubject:
+class ExactWorkload:
     """The exact accumulator as the subject of a benchmark: its one launch, recorded.
 
     Each run adds the array to the same total, which is never cleared: limbs are sums modulo 2^64, so that what one run
@@ -126,9 +126,9 @@ class ExactSubject:
             self._sum = ExactMoments(recorder, dtype)
         else:
             self._sum = ExactAccumulator(recorder, dtype, op.terms, magnitudes=op.magnitudes)
-        with recorder.recording() as calls:
+        with recorder.recording() as launches:
             self._sum.add(array)
-        self._prepared = Prepared(gpu, calls)
+        self._prepared = Prepared(gpu, launches)
         self.read_bytes = int(array.nbytes)
         self.run: Callable[[], None] = self._prepared.start
 
@@ -138,6 +138,6 @@ class ExactSubject:
             self.run()
             states = states_of_limbs(self._sum.kind, self._sum.limbs.get() - before)
         result = self._op.result_dtype(self._dtype)
-        if self._sum.kind is Kind.MOMENTS:
+        if self._sum.kind is SumKind.MOMENTS:
             return spread(self._op, (states[0], states[1]), 0, DTYPES[result]).value
         return value_of(self._op, states[0], result)

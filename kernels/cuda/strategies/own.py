@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,13 @@ import numpy as np
 from warpfold.kernels.cuda.compile import Unit
 from warpfold.kernels.cuda.elements import element
 from warpfold.kernels.cuda.gpu.launch import Gpu
-from warpfold.kernels.cuda.gpu.launch_shape import Launch, suited
+from warpfold.kernels.cuda.gpu.launch_shape import LaunchShape
 from warpfold.kernels.cuda.gpu.recorded import RecordingGpu
 from warpfold.kernels.cuda.strategies.comment import parse_comment
-from warpfold.kernels.cuda.strategies.partial_results import WORDS, Outcome, value_of
+from warpfold.kernels.cuda.strategies.partial_results import WORDS, PartialResult, value_of
 from warpfold.kernels.cuda.strategies.reductions import reduction_of
 from warpfold.kernels.cuda.strategies.strategy import CudaStrategy, Finished, PlannedKernel
-from warpfold.kernels.cuda.strategies.workloads import RecordedSubject
+from warpfold.kernels.cuda.strategies.workloads import RecordedWorkload
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.operands import Operands
@@ -41,7 +41,7 @@ class OwnStrategy(CudaStrategy):
     """
 
     source: Path
-    launch: Launch
+    launch: LaunchShape
     needs: int
     begins: bool
     folds: bool
@@ -73,9 +73,9 @@ class OwnStrategy(CudaStrategy):
         """The same as `start`, where there is no source yet."""
         return OwnReducer(gpu, self, op, dtype, pieces=pieces, omit_nan=omit_nan)
 
-    def subject(self, gpu: Gpu, op: Op, dtype: DType, array: Any) -> RecordedSubject:
+    def workload(self, gpu: Gpu, op: Op, dtype: DType, array: Any) -> RecordedWorkload:
         recorder = RecordingGpu(gpu)
-        return RecordedSubject(gpu, recorder, self.reducer(recorder, op, dtype), array)
+        return RecordedWorkload(gpu, recorder, self.reducer(recorder, op, dtype), array)
 
     def planned(self, op: Op, dtype: DType, arch: str) -> tuple[PlannedKernel, ...]:
         if not self.runs_on(arch):
@@ -101,6 +101,17 @@ def own_strategy(path: Path) -> OwnStrategy:
         begins=begins,
         folds=folds,
     )
+
+
+def suited(launch: LaunchShape, op: Op, dtype: DType) -> LaunchShape:
+    """`launch` as it suits the accumulators of `op` of `dtype`.
+
+    In rounds every block folds its own threads and sends a partial, which pays for accumulators of one word. An
+    element with its index, and a sum of integers in 128 bits, take longer: on an H200, in rounds, argmin of int8 read
+    at 0.70 of the ceiling and a sum of int32 at 0.94; in one wave they read at 0.94 and 0.98.
+    """
+    wide = not dtype.is_float and op.adds
+    return replace(launch, rounds=0) if op.places or wide else launch
 
 
 class OwnReducer:
@@ -129,7 +140,7 @@ class OwnReducer:
 
     def add(self, arrays: Sequence[Any], first: int) -> None:
         (array,) = arrays
-        blocks, threads = self._launch.shape(array.size, self._dtype.itemsize, self._gpu.multiprocessors)
+        blocks, threads = self._launch.grid(array.size, self._dtype.itemsize, self._gpu.multiprocessors)
         # Blocks come in one wave, or in many: a second would start when the first is all but done.
         if blocks <= self._launch.blocks_per_multiprocessor * self._gpu.multiprocessors:
             blocks = min(blocks, self._resident // self._launch.cluster * self._launch.cluster)
@@ -174,10 +185,10 @@ class OwnReducer:
             self._state = cupy.zeros(blocks * STATE_BYTES, dtype=np.uint8)
             self._folded = cupy.empty(nbytes if self._fold is not None else 1, dtype=np.uint8)
 
-    def outcomes(self) -> list[Outcome]:
+    def outcomes(self) -> list[PartialResult]:
         """What was left of each array so far; waits for the work."""
         words = self._outcomes.get()
-        return [Outcome(words[k], first) for k, first in enumerate(self._firsts)]
+        return [PartialResult(words[k], first) for k, first in enumerate(self._firsts)]
 
     def omitted(self) -> None:
         """None: the kernels leave NaN elements out and do not count them."""

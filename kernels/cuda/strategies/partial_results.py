@@ -27,7 +27,7 @@ _FAR = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PartialResult:
     """What the kernels left of one piece: its words and the index of its first element."""
 
     words: NDArray[np.uint64]
@@ -46,7 +46,7 @@ class Outcome:
         return int(self.words[word])
 
 
-def value_of(op: Op, dtype: DType, outcomes: Sequence[Outcome], count: int) -> Value:
+def value_of(op: Op, dtype: DType, outcomes: Sequence[PartialResult], count: int) -> Value:
     """The value of `op` over `count` ≥ 1 elements of `dtype`, of which `outcomes` (at least one) were left."""
     value: Value
     match reduction_of(op, dtype):
@@ -85,8 +85,8 @@ def _of_count(op: Op, nonzero: int, count: int) -> Value:
     return of_integer(op, nonzero, count)
 
 
-def _place(outcomes: Sequence[Outcome]) -> int:
-    def order(outcome: Outcome) -> tuple[int, int]:
+def _place(outcomes: Sequence[PartialResult]) -> int:
+    def order(outcome: PartialResult) -> tuple[int, int]:
         index, key = outcome.unsigned(0), outcome.unsigned(1)
         # No integer of the piece beat the worst: all equal it, and the first counts. A NaN that was left out has that
         # key too, but then any other element wins, and there is one.
@@ -95,7 +95,7 @@ def _place(outcomes: Sequence[Outcome]) -> int:
     return min(map(order, outcomes))[1]
 
 
-def _extremum(outcomes: Sequence[Outcome], dtype: DType, best: Callable[..., Any]) -> Value:
+def _extremum(outcomes: Sequence[PartialResult], dtype: DType, best: Callable[..., Any]) -> Value:
     if not dtype.is_float:
         return int(best(outcome.integer() for outcome in outcomes))
     values = [outcome.real() for outcome in outcomes]
@@ -104,7 +104,7 @@ def _extremum(outcomes: Sequence[Outcome], dtype: DType, best: Callable[..., Any
     return float(best(values, key=lambda value: (value, math.copysign(1.0, value))))  # −0 is below +0
 
 
-def _product(outcomes: Sequence[Outcome], dtype: DType) -> float:
+def _product(outcomes: Sequence[PartialResult], dtype: DType) -> float:
     """Π significand · 2**exponent, rounded once."""
     significands = [outcome.real() for outcome in outcomes]
     special = math.prod(math.copysign(1.0, s) if math.isfinite(s) and s else s for s in significands)

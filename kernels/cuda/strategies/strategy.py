@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from warpfold.kernels.bench.workload import Subject
+from warpfold.kernels.bench.workload import Workload
 from warpfold.kernels.cuda.compile import Unit
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.dtypes import DType
@@ -72,7 +72,7 @@ class CudaStrategy(Strategy, ABC):
         """
 
     @abstractmethod
-    def subject(self, gpu: Gpu, op: Op, dtype: DType, array: Any) -> Subject:
+    def workload(self, gpu: Gpu, op: Op, dtype: DType, array: Any) -> Workload:
         """The reduction of one CuPy array, made ready to be run and timed again and again."""
 
     @abstractmethod

@@ -11,15 +11,15 @@ from warpfold.kernels.cuda.strategies.strategy import Reducer
 from warpfold.kernels.ops import Value
 
 
-class RecordedSubject:
+class RecordedWorkload:
     """The launches of `reducer`, which was started on `recorder`, for one CuPy array."""
 
     waits = False
 
     def __init__(self, gpu: Gpu, recorder: RecordingGpu, reducer: Reducer, array: Any) -> None:
-        with recorder.recording() as calls:
+        with recorder.recording() as launches:
             reducer.add((array,), 0)
-        self._reducer, self._prepared, self._array = reducer, Prepared(gpu, calls), array
+        self._reducer, self._prepared, self._array = reducer, Prepared(gpu, launches), array
         self.read_bytes = int(array.nbytes)
         self.run: Callable[[], None] = self._prepared.start
 

@@ -100,7 +100,7 @@ def _other_cases(dtype: DType, chance: random.Random) -> Iterator[tuple[str, Seq
     yield "random", [chance.randint(low, high) % (1 << width) for _ in range(100)]
 
 
-def state(summed: reference.Sum, terms: Terms) -> dict[str, Any]:
+def state(summed: reference.SummedTerms, terms: Terms) -> dict[str, Any]:
     """A state's canonical bytes and the digits in them."""
     first, digits = reference.digits_of(summed.finite, terms)
     return {"first": first, "limbs": digits, "bytes": reference.state_bytes(summed, terms).hex()}
@@ -168,7 +168,7 @@ def merges() -> str:
     for name in ("random", "subnormals", "infinity", "minus zero", "both ends"):
         found = [(dtype, case) for dtype in DTYPES.values() for case in cases(dtype) if case.name == name]
         sums = [reference.total([reference.element(bits, dtype) for bits in case.bits], dtype) for dtype, case in found]
-        whole = reference.Sum(
+        whole = reference.SummedTerms(
             finite=sum((part.finite for part in sums), Fraction(0)),
             count=sum(part.count for part in sums),
             nan=any(part.nan for part in sums),

@@ -4,13 +4,13 @@ import pytest
 
 from warpfold.kernels.accuracy.arithmetic import Arithmetic, Scheme, arithmetic_of
 from warpfold.kernels.accuracy.methods import methods
-from warpfold.kernels.accuracy.point import Case
+from warpfold.kernels.accuracy.point import AccuracyCase
 
 N = 1000
 
 
 def of(method: str, op: str = "sum", dtype: str = "float32", backend: str = "cuda", n: int = N) -> Arithmetic:
-    return arithmetic_of(Case(method, op, "normal", dtype, n), backend)
+    return arithmetic_of(AccuracyCase(method, op, "normal", dtype, n), backend)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from warpfold.kernels.accuracy import MAX_POINTS, Axes, method_named, methods, methods_on
+from warpfold.kernels.accuracy import MAX_POINTS, AccuracyAxes, method_named, methods, methods_on
 from warpfold.kernels.catalog import strategies
 from warpfold.kernels.errors import InvalidInput
 
@@ -18,7 +18,7 @@ GOOD: dict[str, Any] = {
 
 
 def test_there_is_a_case_for_every_combination_and_those_on_one_array_follow_each_other() -> None:
-    axes = Axes(**GOOD)
+    axes = AccuracyAxes(**GOOD)
     cases = list(axes.cases())
     assert len(cases) == len(axes) == len(set(cases)) == 24
     arrays = [(case.distribution, case.dtype, case.n) for case in cases]
@@ -39,7 +39,7 @@ def test_there_is_a_case_for_every_combination_and_those_on_one_array_follow_eac
 )
 def test_axes_that_make_no_sense_are_refused_by_name(change: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        Axes(**{**GOOD, **change})
+        AccuracyAxes(**{**GOOD, **change})
     assert refused.value.field == field
 
 

@@ -15,7 +15,7 @@ from warpfold.kernels.accuracy.axes import OPS
 from warpfold.kernels.accuracy.bounds import bound_of, gamma
 from warpfold.kernels.accuracy.exactly import Truth, truth
 from warpfold.kernels.accuracy.looped import looped
-from warpfold.kernels.accuracy.point import Case
+from warpfold.kernels.accuracy.point import AccuracyCase
 from warpfold.kernels.cpu.strategies import cpu_strategies
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
@@ -45,7 +45,7 @@ def computed(method: str, op: str, x: NDArray[Any], y: NDArray[Any] | None) -> f
 
 def within(method: str, op: str, x: NDArray[Any], y: NDArray[Any] | None) -> bool:
     """Whether the error is within the bound; also where there is none."""
-    case = Case(method, op, "any", row(x).name, x.size)
+    case = AccuracyCase(method, op, "any", row(x).name, x.size)
     true = truth(op, x, y, row(x))
     bound = bound_of(op, arithmetic_of(case, "cpu"), true)
     value = computed(method, op, x, y)
@@ -111,7 +111,7 @@ def test_what_cannot_be_promised_says_why() -> None:
     many = bound_of("sum", Arithmetic(Scheme.KAHAN, 8, 99_999), a_sum(100_000))
     assert (many.value, many.reason) == (None, "2u + 8n u² is above ¼: there are too many elements for the dtype")
     x = np.array([2.0**-100, 2.0**-100, 2.0**110], dtype=np.float32)
-    case = Case("sequential", "prod", "any", "float32", 3)
+    case = AccuracyCase("sequential", "prod", "any", "float32", 3)
     wild = bound_of("prod", arithmetic_of(case, "cpu"), truth("prod", x, None, FLOAT32))
     assert (wild.value, wild.reason) == (None, "partial products may leave the range of the dtype")
 

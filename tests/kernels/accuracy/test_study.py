@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from warpfold.kernels.accuracy import Axes, BoundVerdict, Case, Measured, Point, arrays, methods_on
+from warpfold.kernels.accuracy import (
+    AccuracyAxes,
+    AccuracyCase,
+    AccuracyFigures,
+    BoundVerdict,
+    StudiedCase,
+    arrays,
+    methods_on,
+)
 from warpfold.kernels.accuracy.study import Repeats, run
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.dtypes import dtype_named
@@ -15,7 +23,7 @@ from warpfold.kernels.errors import CudaError, OutOfMemory
 from warpfold.kernels.outcome import Outcome
 from warpfold.kernels.source import GeneratedSource
 
-AXES = Axes(("sequential", "tree", "numpy", "exact"), ("sum",), ("normal",), ("float32",), (1000,))
+AXES = AccuracyAxes(("sequential", "tree", "numpy", "exact"), ("sum",), ("normal",), ("float32",), (1000,))
 TWICE = Repeats(permutations=3, runs=2)
 
 
@@ -28,13 +36,13 @@ def source(distribution: str, dtype: str, n: int) -> GeneratedSource:
     return GeneratedSource(distribution, n, 42, dtype_named(dtype))
 
 
-def figures(point: Point) -> Measured:
+def figures(point: StudiedCase) -> AccuracyFigures:
     assert point.measured is not None, point.reason
     return point.measured
 
 
 def test_cases_come_in_order_and_each_is_begun_before_it_is_computed(cpu: CpuBackend) -> None:
-    begun: list[Case] = []
+    begun: list[AccuracyCase] = []
     for point in run(cpu, AXES, source, TWICE, begin=begun.append):
         assert begun[-1] == point.case
     assert begun == list(AXES.cases())
@@ -43,7 +51,7 @@ def test_cases_come_in_order_and_each_is_begun_before_it_is_computed(cpu: CpuBac
 def test_all_methods_of_a_cpu_keep_their_bounds_on_all_distributions_and_dtypes(cpu: CpuBackend) -> None:
     distributions = ("normal", "uniform", "lognormal", "all_exponents", "ill_conditioned")
     dtypes = ("float16", "bfloat16", "float32", "float64")
-    axes = Axes(methods_on("cpu"), ("sum", "mean", "dot", "norm2"), distributions, dtypes, (1003,))
+    axes = AccuracyAxes(methods_on("cpu"), ("sum", "mean", "dot", "norm2"), distributions, dtypes, (1003,))
     points = list(run(cpu, axes, source, Repeats(permutations=1, runs=1)))
     assert len(points) == 11 * 4 * 5 * 4
     assert {point.outcome for point in points} == {Outcome.MEASURED}
@@ -53,7 +61,7 @@ def test_all_methods_of_a_cpu_keep_their_bounds_on_all_distributions_and_dtypes(
 
 
 def test_products_are_compared_where_they_stay_in_range(cpu: CpuBackend) -> None:
-    axes = Axes(methods_on("cpu"), ("prod",), ("uniform",), ("float32", "float64"), (200,))
+    axes = AccuracyAxes(methods_on("cpu"), ("prod",), ("uniform",), ("float32", "float64"), (200,))
     near_one = {"low": 0.9, "high": 1.1}
 
     def uniform(distribution: str, dtype: str, n: int) -> GeneratedSource:
@@ -67,7 +75,7 @@ def test_products_are_compared_where_they_stay_in_range(cpu: CpuBackend) -> None
 
 def test_the_published_sums_of_the_pathological_data_are_reproduced(cpu: CpuBackend) -> None:
     methods = ("sequential", "reverse", "tree", "sorted_ascending")
-    axes = Axes(methods, ("sum",), ("pathological",), ("float32",), (1000, 10_000, 100_000, 1_000_000))
+    axes = AccuracyAxes(methods, ("sum",), ("pathological",), ("float32",), (1000, 10_000, 100_000, 1_000_000))
     published = {1000: 336, 10_000: 3336, 100_000: 33_336, 1_000_000: 333_336}  # 3.36e2, 3.34e3, 3.33e4, 3.33e5
     for point in run(cpu, axes, source, Repeats(0, 1)):
         error = figures(point).rounded_reference_error
@@ -120,8 +128,8 @@ def test_an_array_beyond_the_memory_is_skipped_with_both_numbers(
 
 def test_known_points_are_given_as_they_are(cpu: CpuBackend) -> None:
     first = next(AXES.cases())
-    known = {first: Point(first, Outcome.FAILED, "it died")}
-    begun: list[Case] = []
+    known = {first: StudiedCase(first, Outcome.FAILED, "it died")}
+    begun: list[AccuracyCase] = []
     points = list(run(cpu, AXES, source, TWICE, known=known, begin=begun.append))
     assert points[0] is known[first]
     assert begun == [point.case for point in points[1:]]

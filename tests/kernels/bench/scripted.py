@@ -10,7 +10,7 @@ from warpfold.kernels.bench.axes import Cache
 from warpfold.kernels.bench.ceiling import Ceiling
 from warpfold.kernels.bench.conditions import Conditions
 from warpfold.kernels.bench.measurement import Replay
-from warpfold.kernels.bench.workload import Subject
+from warpfold.kernels.bench.workload import Workload
 from warpfold.kernels.errors import KernelError
 from warpfold.kernels.ops import Value
 from warpfold.kernels.source import Source
@@ -20,7 +20,7 @@ DEVICE = Device("cpu", "scripted", 0, 1 << 30, 1, None, None, ())
 
 
 @dataclass
-class ScriptedSubject:
+class ScriptedWorkload:
     """Gives the values of a script, one a run."""
 
     read_bytes: int
@@ -43,20 +43,20 @@ class ScriptedTimer:
     resolution_s: float = 0.0
     asked: list[tuple[Cache, int]] = field(default_factory=list)
 
-    def method(self, subject: Subject) -> str:
+    def method(self, workload: Workload) -> str:
         return "script"
 
-    def device(self, subject: Subject, cache: Cache, runs: int) -> list[float]:
+    def device(self, workload: Workload, cache: Cache, runs: int) -> list[float]:
         self.asked.append((cache, runs))
         return [self.seconds(cache) for _ in range(runs)]
 
-    def host(self, subject: Subject, runs: int) -> list[float]:
+    def host(self, workload: Workload, runs: int) -> list[float]:
         return [2e-3] * runs
 
-    def issue(self, subject: Subject, runs: int) -> float:
+    def issue(self, workload: Workload, runs: int) -> float:
         return 1.5e-3
 
-    def replay(self, subject: Subject) -> Replay | None:
+    def replay(self, workload: Workload) -> Replay | None:
         return Replay(0.5e-3, 2)
 
 
@@ -76,18 +76,18 @@ Script = Mapping[tuple[str, str], Value | KernelError | Exception | Iterator[Val
 
 @dataclass
 class ScriptedArray:
-    rig: "ScriptedRig"
+    target: "ScriptedTarget"
     read_bytes: int
 
-    def subject(self, op: str, strategy: str) -> ScriptedSubject:
-        given = self.rig.script[(op, strategy)]
+    def workload(self, op: str, strategy: str) -> ScriptedWorkload:
+        given = self.target.script[(op, strategy)]
         if isinstance(given, Exception):
             raise given
-        return ScriptedSubject(self.read_bytes, given if isinstance(given, Iterator) else repeat(given))
+        return ScriptedWorkload(self.read_bytes, given if isinstance(given, Iterator) else repeat(given))
 
 
 @dataclass
-class ScriptedRig:
+class ScriptedTarget:
     script: Script
     timer: ScriptedTimer = field(default_factory=ScriptedTimer)
     observer: ScriptedObserver = field(default_factory=ScriptedObserver)

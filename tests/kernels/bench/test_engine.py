@@ -3,7 +3,7 @@ from itertools import cycle
 
 import pytest
 
-from tests.kernels.bench.scripted import ScriptedRig, ScriptedTimer
+from tests.kernels.bench.scripted import ScriptedTarget, ScriptedTimer
 from warpfold.kernels.bench.axes import Axes, Cache, Case
 from warpfold.kernels.bench.engine import Point, run
 from warpfold.kernels.bench.flags import Flag
@@ -25,12 +25,12 @@ def axes(*strategies: str, sizes: tuple[int, ...] = (1000,), caches: tuple[Cache
     return Axes(strategies, ("sum",), ("float32",), sizes, caches)
 
 
-def points(rig: ScriptedRig, of: Axes, rule: Rule = RULE) -> list[Point]:
-    return list(run(rig, of, rule, source_of))
+def points(target: ScriptedTarget, of: Axes, rule: Rule = RULE) -> list[Point]:
+    return list(run(target, of, rule, source_of))
 
 
 def test_a_measured_point_carries_all_that_was_seen() -> None:
-    (point,) = points(ScriptedRig({**RIGHT, ("sum", "fast"): 10.0}), axes("fast"))
+    (point,) = points(ScriptedTarget({**RIGHT, ("sum", "fast"): 10.0}), axes("fast"))
     assert point.outcome is Outcome.MEASURED
     assert point.measured is not None
     assert point.measured.device.median == 1e-3
@@ -46,8 +46,8 @@ def test_a_measured_point_carries_all_that_was_seen() -> None:
 
 def test_the_cache_is_as_the_case_says() -> None:
     timer = ScriptedTimer(seconds=lambda cache: 2e-3 if cache is Cache.COLD else 1e-3)
-    rig = ScriptedRig({**RIGHT, ("sum", "fast"): 10.0}, timer)
-    cold, hot = points(rig, axes("fast", caches=(Cache.COLD, Cache.HOT)))
+    target = ScriptedTarget({**RIGHT, ("sum", "fast"): 10.0}, timer)
+    cold, hot = points(target, axes("fast", caches=(Cache.COLD, Cache.HOT)))
     assert cold.measured is not None
     assert hot.measured is not None
     assert (cold.measured.device.median, hot.measured.device.median) == (2e-3, 1e-3)
@@ -56,7 +56,9 @@ def test_the_cache_is_as_the_case_says() -> None:
 
 def test_sampling_goes_on_until_the_error_is_small_enough() -> None:
     times = cycle([0.9e-3, 1.1e-3])
-    (point,) = points(ScriptedRig({**RIGHT, ("sum", "fast"): 10.0}, ScriptedTimer(lambda _: next(times))), axes("fast"))
+    (point,) = points(
+        ScriptedTarget({**RIGHT, ("sum", "fast"): 10.0}, ScriptedTimer(lambda _: next(times))), axes("fast")
+    )
     assert point.measured is not None
     assert point.measured.device.rse <= RULE.target_rse
     assert 400 <= point.measured.device.samples <= 400 + 51  # looked at once a batch
@@ -64,16 +66,16 @@ def test_sampling_goes_on_until_the_error_is_small_enough() -> None:
 
 def test_what_does_not_converge_says_so() -> None:
     times = cycle([1e-3, 9e-3])
-    rig = ScriptedRig({**RIGHT, ("sum", "fast"): 10.0}, ScriptedTimer(lambda _: next(times)))
-    (point,) = points(rig, axes("fast"), Rule(max_samples=100, time_limit_s=1.0))
+    target = ScriptedTarget({**RIGHT, ("sum", "fast"): 10.0}, ScriptedTimer(lambda _: next(times)))
+    (point,) = points(target, axes("fast"), Rule(max_samples=100, time_limit_s=1.0))
     assert point.measured is not None
     assert point.measured.device.samples == 100
     assert point.flags == {Flag.UNCONVERGED}
 
 
 def test_an_impossible_figure_is_kept_and_flagged() -> None:
-    rig = ScriptedRig({**RIGHT, ("sum", "fast"): 10.0}, ScriptedTimer(lambda _: 1e-9))
-    (point,) = points(rig, axes("fast"))
+    target = ScriptedTarget({**RIGHT, ("sum", "fast"): 10.0}, ScriptedTimer(lambda _: 1e-9))
+    (point,) = points(target, axes("fast"))
     assert point.outcome is Outcome.MEASURED
     assert Flag.SUSPECT in point.flags
 
@@ -82,23 +84,23 @@ def test_an_impossible_figure_is_kept_and_flagged() -> None:
     "error", [InvalidInput("not claimed"), Unavailable("PyTorch is not installed"), OutOfMemory("too large")]
 )
 def test_what_cannot_be_run_here_is_skipped_with_the_reason_while_the_rest_runs(error: KernelError) -> None:
-    rig = ScriptedRig({**RIGHT, ("sum", "a"): 10.0, ("sum", "b"): error, ("sum", "c"): 10.0})
-    a, b, c = points(rig, axes("a", "b", "c"))
+    target = ScriptedTarget({**RIGHT, ("sum", "a"): 10.0, ("sum", "b"): error, ("sum", "c"): 10.0})
+    a, b, c = points(target, axes("a", "b", "c"))
     assert (a.outcome, b.outcome, c.outcome) == (Outcome.MEASURED, Outcome.SKIPPED, Outcome.MEASURED)
     assert b.reason == str(error)
     assert b.measured is None
 
 
 def test_what_goes_wrong_is_failed_with_the_reason_while_the_rest_runs() -> None:
-    rig = ScriptedRig({**RIGHT, ("sum", "a"): RuntimeError("a peer's own error"), ("sum", "b"): 10.0})
-    a, b = points(rig, axes("a", "b"))
+    target = ScriptedTarget({**RIGHT, ("sum", "a"): RuntimeError("a peer's own error"), ("sum", "b"): 10.0})
+    a, b = points(target, axes("a", "b"))
     assert (a.outcome, a.reason) == (Outcome.FAILED, "RuntimeError: a peer's own error")
     assert b.outcome is Outcome.MEASURED
 
 
 def test_a_wrong_value_fails_the_point_and_has_no_speed() -> None:
-    rig = ScriptedRig({**RIGHT, ("sum", "wrong"): 10.1})
-    (point,) = points(rig, axes("wrong"))
+    target = ScriptedTarget({**RIGHT, ("sum", "wrong"): 10.1})
+    (point,) = points(target, axes("wrong"))
     assert point.outcome is Outcome.FAILED
     assert point.reason == "wrong value: sum gave 10.1, and 10.0 is right"
     assert point.measured is None
@@ -106,33 +108,35 @@ def test_a_wrong_value_fails_the_point_and_has_no_speed() -> None:
 
 def test_a_rounding_error_is_reported() -> None:
     rounded = math.nextafter(10.0, 11.0)
-    (point,) = points(ScriptedRig({**RIGHT, ("sum", "rounded"): rounded}), axes("rounded"))
+    (point,) = points(ScriptedTarget({**RIGHT, ("sum", "rounded"): rounded}), axes("rounded"))
     assert point.relative_error == (rounded - 10.0) / 10.0
 
 
 def test_results_that_change_from_run_to_run_are_counted() -> None:
     turns = cycle([10.0, math.nextafter(10.0, 11.0)])
-    (point,) = points(ScriptedRig({**RIGHT, ("sum", "atomic"): turns}), axes("atomic"))
+    (point,) = points(ScriptedTarget({**RIGHT, ("sum", "atomic"): turns}), axes("atomic"))
     assert point.distinct_values == 2
 
 
 def test_data_are_brought_to_the_device_once_for_all_strategies() -> None:
-    rig = ScriptedRig({**RIGHT, ("sum", "a"): 10.0, ("sum", "b"): 10.0})
-    points(rig, axes("a", "b", sizes=(10, 20), caches=(Cache.COLD, Cache.HOT)))
-    assert rig.loads == [("float32", 10), ("float32", 20)]
+    target = ScriptedTarget({**RIGHT, ("sum", "a"): 10.0, ("sum", "b"): 10.0})
+    points(target, axes("a", "b", sizes=(10, 20), caches=(Cache.COLD, Cache.HOT)))
+    assert target.loads == [("float32", 10), ("float32", 20)]
 
 
 def test_data_too_large_skip_their_cases_and_no_others() -> None:
-    rig = ScriptedRig({**RIGHT, ("sum", "a"): 10.0, ("sum", "b"): 10.0}, refuse={20: OutOfMemory("it has 1.0 GB")})
-    found = points(rig, axes("a", "b", sizes=(20, 10)))
+    target = ScriptedTarget(
+        {**RIGHT, ("sum", "a"): 10.0, ("sum", "b"): 10.0}, refuse={20: OutOfMemory("it has 1.0 GB")}
+    )
+    found = points(target, axes("a", "b", sizes=(20, 10)))
     assert [point.outcome for point in found] == [Outcome.SKIPPED] * 2 + [Outcome.MEASURED] * 2
     assert found[0].reason == "it has 1.0 GB"
-    assert rig.loads == [("float32", 20), ("float32", 10)]
+    assert target.loads == [("float32", 20), ("float32", 10)]
 
 
 def test_a_cuda_error_fails_its_point_and_ends_the_process_work() -> None:
-    rig = ScriptedRig({**RIGHT, ("sum", "a"): 10.0, ("sum", "bad"): CudaError("misaligned address")})
-    running = run(rig, axes("a", "bad", "a2"), RULE, source_of)
+    target = ScriptedTarget({**RIGHT, ("sum", "a"): 10.0, ("sum", "bad"): CudaError("misaligned address")})
+    running = run(target, axes("a", "bad", "a2"), RULE, source_of)
     assert next(running).outcome is Outcome.MEASURED
     broken = next(running)
     assert (broken.outcome, broken.reason) == (Outcome.FAILED, "misaligned address")
@@ -141,7 +145,7 @@ def test_a_cuda_error_fails_its_point_and_ends_the_process_work() -> None:
 
 
 def test_the_rest_goes_on_from_what_is_done() -> None:
-    rig = ScriptedRig({**RIGHT, ("sum", "a"): 10.0, ("sum", "b"): 10.0})
+    target = ScriptedTarget({**RIGHT, ("sum", "a"): 10.0, ("sum", "b"): 10.0})
     done = {Case("a", "sum", "float32", 1000, Cache.COLD)}
-    (point,) = run(rig, axes("a", "b"), RULE, source_of, done=done)
+    (point,) = run(target, axes("a", "b"), RULE, source_of, done=done)
     assert point.case.strategy == "b"

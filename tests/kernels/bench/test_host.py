@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from warpfold.kernels.bench import Axes, Cache, Record, Rule, record_of, run
-from warpfold.kernels.bench.host import HostRig
+from warpfold.kernels.bench.host import HostTarget
 from warpfold.kernels.bench.host.observer import HostObserver
 from warpfold.kernels.bench.host.system import cache_bytes
 from warpfold.kernels.bench.host.timer import HostTimer
@@ -39,9 +39,9 @@ class Reading:
 
 
 @pytest.fixture(scope="module")
-def rig() -> Iterator[HostRig]:
+def target() -> Iterator[HostTarget]:
     backend = CpuBackend()
-    yield HostRig(backend)
+    yield HostTarget(backend)
     backend.close()
 
 
@@ -49,9 +49,9 @@ def source_of(dtype: str, n: int) -> Source:
     return GeneratedSource("uniform", n, 7, dtype_named(dtype))
 
 
-def test_a_reduction_is_measured_and_its_value_checked(rig: HostRig) -> None:
+def test_a_reduction_is_measured_and_its_value_checked(target: HostTarget) -> None:
     axes = Axes(("exact", "numpy"), ("sum", "argmax"), ("float32",), (100_000,), (Cache.HOT,))
-    rows = [record_of(point) for point in run(rig, axes, QUICK, source_of)]
+    rows = [record_of(point) for point in run(target, axes, QUICK, source_of)]
     assert [row.outcome for row in rows] == ["measured"] * 4
     for row in rows:
         assert row.bytes == 400_000
@@ -67,34 +67,34 @@ def test_a_reduction_is_measured_and_its_value_checked(rig: HostRig) -> None:
 
 
 def test_a_cold_cache_is_slower_than_a_hot_one() -> None:
-    timer, subject = HostTimer(cache_bytes()), Reading(256 << 10)
-    timer.device(subject, Cache.HOT, 5)
-    hot = min(timer.device(subject, Cache.HOT, 30))
-    cold = min(timer.device(subject, Cache.COLD, 30))
+    timer, workload = HostTimer(cache_bytes()), Reading(256 << 10)
+    timer.device(workload, Cache.HOT, 5)
+    hot = min(timer.device(workload, Cache.HOT, 30))
+    cold = min(timer.device(workload, Cache.COLD, 30))
     assert cold > hot
 
 
-def test_what_a_strategy_does_not_claim_is_skipped(rig: HostRig) -> None:
+def test_what_a_strategy_does_not_claim_is_skipped(target: HostTarget) -> None:
     axes = Axes(("single_pass", "exact"), ("sum",), ("float32",), (1000,), (Cache.HOT,))
-    skipped, measured = (record_of(point) for point in run(rig, axes, QUICK, source_of))
+    skipped, measured = (record_of(point) for point in run(target, axes, QUICK, source_of))
     assert (skipped.outcome, measured.outcome) == (Outcome.SKIPPED, Outcome.MEASURED)
     assert skipped.reason is not None
     assert "on backend 'cpu'" in skipped.reason
 
 
-def test_data_beyond_this_hosts_memory_are_refused_before_they_are_made(rig: HostRig) -> None:
+def test_data_beyond_this_hosts_memory_are_refused_before_they_are_made(target: HostTarget) -> None:
     with pytest.raises(OutOfMemory, match=r"the data take 4398\.0 GB, and .* are free"):
-        rig.load(source_of("float32", 1 << 40))
+        target.load(source_of("float32", 1 << 40))
 
 
-def test_an_unknown_strategy_is_refused(rig: HostRig) -> None:
-    loaded = rig.load(ArraySource(np.ones(3)))
+def test_an_unknown_strategy_is_refused(target: HostTarget) -> None:
+    loaded = target.load(ArraySource(np.ones(3)))
     with pytest.raises(InvalidInput, match="unknown strategy 'nope'"):
-        loaded.subject("sum", "nope")
+        loaded.workload("sum", "nope")
 
 
-def test_the_ceiling_is_a_speed_of_memory_and_below_what_cores_can_load(rig: HostRig) -> None:
-    ceiling = rig.ceiling
+def test_the_ceiling_is_a_speed_of_memory_and_below_what_cores_can_load(target: HostTarget) -> None:
+    ceiling = target.ceiling
     assert 1e8 < ceiling.measured < ceiling.cached
     assert ceiling.peak is None
     assert ceiling.cache_bytes >= 1 << 20
@@ -118,8 +118,8 @@ def test_a_look_too_short_to_count_counts_nothing() -> None:
     assert observer.after().others is None
 
 
-def test_a_record_is_flat_enough_to_be_stored(rig: HostRig) -> None:
+def test_a_record_is_flat_enough_to_be_stored(target: HostTarget) -> None:
     axes = Axes(("numpy",), ("min",), ("int8",), (1000,), (Cache.HOT,))
-    (point,) = run(rig, axes, QUICK, source_of)
+    (point,) = run(target, axes, QUICK, source_of)
     assert isinstance(record_of(point), Record)
     assert threading.active_count() < 20

@@ -2,7 +2,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from tests.kernels.bench.scripted import CEILING, ScriptedRig, ScriptedTimer
+from tests.kernels.bench.scripted import CEILING, ScriptedTarget, ScriptedTimer
 from warpfold.kernels.bench.axes import Axes, Cache
 from warpfold.kernels.bench.ceiling import Ceiling
 from warpfold.kernels.bench.engine import Point, run
@@ -13,19 +13,19 @@ from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.source import GeneratedSource
 
 
-def point(rig: ScriptedRig) -> Point:
+def point(target: ScriptedTarget) -> Point:
     axes = Axes(("fast",), ("sum",), ("float32",), (1_000_000,), (Cache.COLD,))
-    (found,) = run(rig, axes, Rule(), lambda dtype, n: GeneratedSource("uniform", n, 0, dtype_named(dtype)))
+    (found,) = run(target, axes, Rule(), lambda dtype, n: GeneratedSource("uniform", n, 0, dtype_named(dtype)))
     return found
 
 
-def rig(value: float | Unavailable = 5e5, seconds: float = 1e-5) -> ScriptedRig:
+def target(value: float | Unavailable = 5e5, seconds: float = 1e-5) -> ScriptedTarget:
     script = {("sum", "exact"): 5e5, ("norm1", "exact"): 5e5, ("sum", "fast"): value}
-    return ScriptedRig(script, ScriptedTimer(lambda _: seconds))
+    return ScriptedTarget(script, ScriptedTimer(lambda _: seconds))
 
 
 def test_throughput_is_derived_from_the_declared_bytes() -> None:
-    record = record_of(point(rig()))
+    record = record_of(point(target()))
     assert record.bytes == 4_000_000
     assert record.kernel_ms == pytest.approx(0.01, rel=1e-15)
     assert record.gbps == pytest.approx(400.0, rel=1e-12)
@@ -35,7 +35,7 @@ def test_throughput_is_derived_from_the_declared_bytes() -> None:
 
 
 def test_a_row_is_made_of_plain_values() -> None:
-    row = asdict(record_of(point(rig())))
+    row = asdict(record_of(point(target())))
     kept = (str, int, float, tuple, type(None))
     assert all(type(value) in kept for value in row.values())
     assert row["value"] == "500000.0"
@@ -44,7 +44,7 @@ def test_a_row_is_made_of_plain_values() -> None:
 
 
 def test_a_skipped_case_has_a_reason_and_no_figures() -> None:
-    record = record_of(point(rig(Unavailable("no compiler"))))
+    record = record_of(point(target(Unavailable("no compiler"))))
     assert (record.outcome, record.reason) == ("skipped", "no compiler")
     assert record.kernel_ms is None
     assert record.gbps is None
@@ -52,18 +52,18 @@ def test_a_skipped_case_has_a_reason_and_no_figures() -> None:
 
 
 def test_a_suspect_row_does_not_count() -> None:
-    record = record_of(point(rig(seconds=1e-7)))
+    record = record_of(point(target(seconds=1e-7)))
     assert record.flags == ("suspect",)
     assert not record.counts
 
 
 def test_the_case_of_a_row_is_the_one_measured() -> None:
-    found = point(rig())
+    found = point(target())
     assert case_of(record_of(found)) == found.case
 
 
 def test_a_row_reads_back_from_its_values() -> None:
-    record = record_of(point(rig()))
+    record = record_of(point(target()))
     assert Record(**asdict(record)) == record
 
 
@@ -80,7 +80,7 @@ def test_there_is_a_share_only_of_a_ceiling_that_others_did_not_disturb_and_that
     ceiling: Ceiling, caches: Cache, share: float | None
 ) -> None:
     axes = Axes(("fast",), ("sum",), ("float32",), (1_000_000,), (caches,))
-    at = replace(rig(), ceiling=ceiling)
+    at = replace(target(), ceiling=ceiling)
     (found,) = run(at, axes, Rule(), lambda dtype, n: GeneratedSource("uniform", n, 0, dtype_named(dtype)))
     record = record_of(found)
     assert record.percent_of_ceiling == (None if share is None else pytest.approx(share))

@@ -12,7 +12,7 @@ from tests.gpu.arrays import KINDS, data, numbers
 from tests.gpu.exactly import agrees, expected
 from tests.kernels.cuda import on_host
 from warpfold.kernels.cuda.elements import element
-from warpfold.kernels.cuda.strategies.partial_results import Outcome, value_of
+from warpfold.kernels.cuda.strategies.partial_results import PartialResult, value_of
 from warpfold.kernels.cuda.strategies.reductions import reduction_of
 from warpfold.kernels.cuda.strategies.registry import FAST, own_strategies
 from warpfold.kernels.dtypes import DTYPES, DType
@@ -35,7 +35,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     return on_host.build(tmp_path_factory.mktemp("on_host"))
 
 
-def reduced(library: ctypes.CDLL, name: str, array: NDArray[Any], *, omit_nan: bool) -> list[Outcome]:
+def reduced(library: ctypes.CDLL, name: str, array: NDArray[Any], *, omit_nan: bool) -> list[PartialResult]:
     """The outcomes of two pieces, or of one where there is but one element; the second starts off a boundary."""
     cut = array.size // 2
     pieces = [(array[:cut], 0), (array[cut:], cut)] if cut else [(array, 0)]

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from tests.gpu.adversarial import ADVERSARIAL, adversarial
 from tests.kernels.cuda import on_host
-from warpfold.kernels.cuda.exact import LARGEST_SHARED, MOST_GPUS, SHAPES, Kind, Shape, limbs_of, states_of_limbs
+from warpfold.kernels.cuda.exact import LARGEST_SHARED, MOST_GPUS, SHAPES, SumKind, limbs_of, states_of_limbs
 from warpfold.kernels.cuda.exact.launches import most_added
 from warpfold.kernels.cuda.exact.total import MOST_ADDED, carried
+from warpfold.kernels.cuda.gpu.launch_shape import LaunchShape
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact.state import ExactState
 from warpfold.kernels.ops import Terms
@@ -30,36 +31,43 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
 
 
 def states_of(
-    library: ctypes.CDLL, dtype: DType, kind: Kind, *arrays: NDArray[Any], ahead: bool = False, omit_nan: bool = False
+    library: ctypes.CDLL,
+    dtype: DType,
+    kind: SumKind,
+    *arrays: NDArray[Any],
+    ahead: bool = False,
+    omit_nan: bool = False,
 ) -> tuple[ExactState, ...]:
     """What the device code makes of one array, or of two: one state, or two for moments."""
     return states_of_limbs(kind, limbs_made(library, dtype, kind, *arrays, ahead=ahead), omit_nan=omit_nan)
 
 
 def limbs_made(
-    library: ctypes.CDLL, dtype: DType, kind: Kind, *arrays: NDArray[Any], ahead: bool = False
+    library: ctypes.CDLL, dtype: DType, kind: SumKind, *arrays: NDArray[Any], ahead: bool = False
 ) -> NDArray[np.int64]:
     """The total before it is a state."""
     return on_host.exact(library, dtype, kind, arrays, limbs_of(kind), ahead=ahead)
 
 
-def portable(kind: Kind, *arrays: NDArray[Any]) -> tuple[ExactState, ...]:
+def portable(kind: SumKind, *arrays: NDArray[Any]) -> tuple[ExactState, ...]:
     """What the portable definition makes of them."""
     values, products = ExactState.empty(Terms.VALUES), ExactState.empty(Terms.PRODUCTS)
     match kind:
-        case Kind.MOMENTS:
+        case SumKind.MOMENTS:
             return values.add(*arrays), products.add(*arrays)
-        case Kind.PRODUCTS:
+        case SumKind.PRODUCTS:
             return (products.add_products(*arrays),)
-        case Kind.SQUARES:
+        case SumKind.SQUARES:
             return (products.add(*arrays),)
-    return (values.add(*arrays, magnitudes=kind is Kind.MAGNITUDES),)
+    return (values.add(*arrays, magnitudes=kind is SumKind.MAGNITUDES),)
 
 
-def operands(kind: Kind, data: str, dtype: DType, size: int, start: int = 0) -> tuple[NDArray[Any], ...]:
+def operands(kind: SumKind, data: str, dtype: DType, size: int, start: int = 0) -> tuple[NDArray[Any], ...]:
     """One array of the kind of data, from element `start`, or two that differ."""
-    arrays = [adversarial(data, dtype, size + start, seed)[start:] for seed in range(2 if kind is Kind.PRODUCTS else 1)]
-    if kind is Kind.PRODUCTS:
+    arrays = [
+        adversarial(data, dtype, size + start, seed)[start:] for seed in range(2 if kind is SumKind.PRODUCTS else 1)
+    ]
+    if kind is SumKind.PRODUCTS:
         arrays[1] = arrays[1][::-1].copy() if start == 0 else aligned_as(arrays[0], arrays[1][::-1])
     return tuple(arrays)
 
@@ -73,9 +81,11 @@ def aligned_as(model: NDArray[Any], array: NDArray[Any]) -> NDArray[Any]:
 
 
 @pytest.mark.parametrize("data", ADVERSARIAL)
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("kind", SumKind)
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_a_sum_is_the_portable_one_on_adversarial_data(library: ctypes.CDLL, dtype: str, kind: Kind, data: str) -> None:
+def test_a_sum_is_the_portable_one_on_adversarial_data(
+    library: ctypes.CDLL, dtype: str, kind: SumKind, data: str
+) -> None:
     row = DTYPES[dtype]
     for size, start in ((1, 0), (17, 1), (4099, 3)):
         arrays = operands(kind, data, row, size, start)
@@ -86,7 +96,7 @@ def test_a_sum_is_the_portable_one_on_adversarial_data(library: ctypes.CDLL, dty
 @pytest.mark.parametrize("data", ["all largest", "all most negative", "all just below one", "all smallest", "special"])
 def test_budgets_and_carries_hold_on_long_runs(library: ctypes.CDLL, dtype: str, data: str) -> None:
     row = DTYPES[dtype]
-    for kind in Kind:
+    for kind in SumKind:
         # more than 2¹² elements a thread: windows flush, digits carry
         arrays = operands(kind, data, row, 300_000)
         assert states_of(library, row, kind, *arrays) == portable(kind, *arrays), kind
@@ -96,20 +106,20 @@ def test_budgets_and_carries_hold_on_long_runs(library: ctypes.CDLL, dtype: str,
 def test_buckets_are_emptied_before_they_round(library: ctypes.CDLL, dtype: str) -> None:
     row = DTYPES[dtype]
     array = adversarial("all just below one", row, (1 << 14) * 64 + 4096)  # more than a thread's budget in two warps
-    assert states_of(library, row, Kind.VALUES, array) == portable(Kind.VALUES, array)
+    assert states_of(library, row, SumKind.VALUES, array) == portable(SumKind.VALUES, array)
 
 
 @settings(deadline=None, max_examples=150)
 @given(
     dtype=st.sampled_from(FLOATS),
-    kind=st.sampled_from(Kind),
+    kind=st.sampled_from(SumKind),
     low=st.integers(0, 2046),
     width=st.integers(0, 90),
     size=st.integers(1, 700),
     seed=st.integers(0, 1 << 30),
 )
 def test_a_window_holds_what_it_says(  # noqa: PLR0917
-    library: ctypes.CDLL, dtype: str, kind: Kind, low: int, width: int, size: int, seed: int
+    library: ctypes.CDLL, dtype: str, kind: SumKind, low: int, width: int, size: int, seed: int
 ) -> None:
     row = DTYPES[dtype]
     top = 2 * row.max_exponent - 1
@@ -121,13 +131,13 @@ def test_a_window_holds_what_it_says(  # noqa: PLR0917
     bits |= random.choice(np.array([0, 1, (1 << fraction) - 1], word), size)
     bits |= random.integers(0, 2, size).astype(word) << word.type(8 * row.itemsize - 1)
     array = bits.view(row.numpy)
-    arrays = (array, array[::-1].copy()) if kind is Kind.PRODUCTS else (array,)
+    arrays = (array, array[::-1].copy()) if kind is SumKind.PRODUCTS else (array,)
     assert states_of(library, row, kind, *arrays) == portable(kind, *arrays)
 
 
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("kind", SumKind)
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_nan_elements_are_left_out_and_not_counted(library: ctypes.CDLL, dtype: str, kind: Kind) -> None:
+def test_nan_elements_are_left_out_and_not_counted(library: ctypes.CDLL, dtype: str, kind: SumKind) -> None:
     row = DTYPES[dtype]
     arrays = operands(kind, "special", row, 3001)
     missing = np.any([np.isnan(array.astype(np.float64)) for array in arrays], axis=0)
@@ -147,12 +157,12 @@ def test_products_of_zeros_and_infinities_follow_ieee_754(library: ctypes.CDLL, 
         for y in values:
             for size in (1, 40):  # alone, and filling tiles
                 arrays = (np.full(size, x, row.numpy), np.full(size, y, row.numpy))
-                assert states_of(library, row, Kind.PRODUCTS, *arrays) == portable(Kind.PRODUCTS, *arrays), (x, y)
+                assert states_of(library, row, SumKind.PRODUCTS, *arrays) == portable(SumKind.PRODUCTS, *arrays), (x, y)
 
 
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("kind", SumKind)
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_totals_of_shards_add_up_limb_by_limb(library: ctypes.CDLL, dtype: str, kind: Kind) -> None:
+def test_totals_of_shards_add_up_limb_by_limb(library: ctypes.CDLL, dtype: str, kind: SumKind) -> None:
     row = DTYPES[dtype]
     for data in ("special", "any bits", "cancelling", "negative zeros"):
         arrays = operands(kind, data, row, 4096)
@@ -163,17 +173,20 @@ def test_totals_of_shards_add_up_limb_by_limb(library: ctypes.CDLL, dtype: str, 
         assert states_of_limbs(kind, whole) == portable(kind, *arrays), data
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_carries_leave_a_total_as_it_is_with_room_for_more(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", SumKind)
+def test_carries_leave_a_total_as_it_is_with_room_for_more(kind: SumKind) -> None:
     random = np.random.default_rng(5)
     limbs = random.integers(-(1 << 62), 1 << 62, limbs_of(kind))
     limbs[:6] = (1 << 40, 5, 0, 7, 0, 1)
-    for terms, start in ((kind.terms, 0), *([(Terms.PRODUCTS, limbs_of(Kind.VALUES))] if kind is Kind.MOMENTS else [])):
+    for terms, start in (
+        (kind.terms, 0),
+        *([(Terms.PRODUCTS, limbs_of(SumKind.VALUES))] if kind is SumKind.MOMENTS else []),
+    ):
         highest = 64 if terms is Terms.VALUES else 130  # beyond what terms can sum to
-        limbs[start + 6 + highest : start + limbs_of(Kind(terms.name))] = 0
+        limbs[start + 6 + highest : start + limbs_of(SumKind(terms.name))] = 0
     resolved = carried(kind, limbs)
     assert states_of_limbs(kind, resolved) == states_of_limbs(kind, limbs)
-    assert np.abs(resolved[6 : limbs_of(Kind(kind.terms.name))]).max() < 1 << 32
+    assert np.abs(resolved[6 : limbs_of(SumKind(kind.terms.name))]).max() < 1 << 32
     assert list(resolved[:6]) == [1 << 40, 5, 0, 1, 0, 1]
 
 
@@ -191,4 +204,5 @@ def test_a_shape_fits_the_shared_memory_of_any_gpu() -> None:
                 assert fitted.threads * fitted.shared <= shared_per_block
                 assert fitted.threads % 32 == 0
                 assert 32 <= fitted.threads <= shape.threads
-    assert Shape(512, 2, 4, False, 192).fitted(64 << 10) == Shape(256, 1, 4, False, 192)
+    large = LaunchShape(512, blocks_per_multiprocessor=2, flight=4, shared=192)
+    assert large.fitted(64 << 10) == LaunchShape(256, blocks_per_multiprocessor=1, flight=4, shared=192)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from warpfold.kernels.cuda.compile import ARCHITECTURES, compile_unit
-from warpfold.kernels.cuda.exact import SHAPES, Kind, exact_unit, exact_units
+from warpfold.kernels.cuda.exact import SHAPES, SumKind, exact_unit, exact_units
 from warpfold.kernels.dtypes import DTYPES
 
 SMALL = 64 << 10  # shared memory a block, bytes: compute capability 7.5
@@ -18,7 +18,7 @@ SMALL = 64 << 10  # shared memory a block, bytes: compute capability 7.5
 @pytest.mark.parametrize("dtype", SHAPES)
 def test_it_compiles_without_spills(dtype: str, arch: str, tmp_path: Path) -> None:
     binary = compile_unit(exact_unit(DTYPES[dtype]), arch, tmp_path)
-    assert len(binary.symbols) == len(Kind)
+    assert len(binary.symbols) == len(SumKind)
     assert [row for row in binary.resources if row.spill_stores or row.spill_loads or row.stack] == []
 
 

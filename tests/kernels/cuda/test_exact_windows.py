@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tests.kernels.cuda import on_host
 from tests.kernels.cuda.test_exact import portable, states_of
-from warpfold.kernels.cuda.exact import Kind
+from warpfold.kernels.cuda.exact import SumKind
 from warpfold.kernels.dtypes import DTYPES, DType
 
 Array = NDArray[Any]
@@ -23,13 +23,13 @@ BUDGET = 1 << 11  # elements of a thread between two flushes, at most
 
 # How many exponents a window of each sum has: those of narrow terms, and all (docs/exactness.md).
 WIDTHS = {
-    ("bfloat16", Kind.SQUARES): (17, 37),
-    ("bfloat16", Kind.MOMENTS): (17, 37),
-    ("float32", Kind.SQUARES): (20, 43),
-    ("float32", Kind.MOMENTS): (20, 43),
-    ("float64", Kind.VALUES): (72, 72),
-    ("float64", Kind.SQUARES): (17, 40),
-    ("float64", Kind.MOMENTS): (16, 39),
+    ("bfloat16", SumKind.SQUARES): (17, 37),
+    ("bfloat16", SumKind.MOMENTS): (17, 37),
+    ("float32", SumKind.SQUARES): (20, 43),
+    ("float32", SumKind.MOMENTS): (20, 43),
+    ("float64", SumKind.VALUES): (72, 72),
+    ("float64", SumKind.SQUARES): (17, 40),
+    ("float64", SumKind.MOMENTS): (16, 39),
 }
 NEAR = [
     (*sum_of, narrow, by)
@@ -96,7 +96,7 @@ def placing(dtype: DType, lowest: int, width: int, narrow: bool, random: np.rand
 
 @pytest.mark.parametrize(("dtype", "kind", "narrow", "by"), NEAR)
 def test_windows_hold_what_they_admit_at_every_width_around_their_own(
-    library: ctypes.CDLL, dtype: str, kind: Kind, narrow: bool, by: int
+    library: ctypes.CDLL, dtype: str, kind: SumKind, narrow: bool, by: int
 ) -> None:
     row = DTYPES[dtype]
     width = WIDTHS[dtype, kind][not narrow] + by
@@ -109,7 +109,9 @@ def test_windows_hold_what_they_admit_at_every_width_around_their_own(
 
 
 @pytest.mark.parametrize(("dtype", "kind"), WIDTHS)
-def test_budgets_hold_for_terms_that_all_leave_the_same_remainder(library: ctypes.CDLL, dtype: str, kind: Kind) -> None:
+def test_budgets_hold_for_terms_that_all_leave_the_same_remainder(
+    library: ctypes.CDLL, dtype: str, kind: SumKind
+) -> None:
     row = DTYPES[dtype]
     fraction, size = row.precision - 1, BUDGET * 2 * LANES
     place = np.arange(size) + 3 * a_round(row)
@@ -131,7 +133,7 @@ def test_budgets_hold_for_terms_that_all_leave_the_same_remainder(library: ctype
 
 @settings(deadline=None, max_examples=120)
 @given(
-    sum_of=st.sampled_from([*WIDTHS, *((name, Kind.PRODUCTS) for name in ("bfloat16", "float32", "float64"))]),
+    sum_of=st.sampled_from([*WIDTHS, *((name, SumKind.PRODUCTS) for name in ("bfloat16", "float32", "float64"))]),
     rounds=st.lists(
         st.tuples(
             st.sampled_from(["narrow", "wide", "neither", "zeros", "subnormal", "one lane"]),
@@ -146,7 +148,7 @@ def test_budgets_hold_for_terms_that_all_leave_the_same_remainder(library: ctype
 )
 def test_tiles_may_be_narrow_wide_or_neither_in_any_order(
     library: ctypes.CDLL,
-    sum_of: tuple[str, Kind],
+    sum_of: tuple[str, SumKind],
     rounds: list[tuple[str, int, int]],
     ahead: bool,
     seed: int,
@@ -155,7 +157,7 @@ def test_tiles_may_be_narrow_wide_or_neither_in_any_order(
     random = np.random.default_rng(seed)
     arrays = tuple(
         np.concatenate([_tiles(row, name, around, times, random) for name, around, times in rounds])
-        for _ in range(2 if kind is Kind.PRODUCTS else 1)
+        for _ in range(2 if kind is SumKind.PRODUCTS else 1)
     )
     assert states_of(library, row, kind, *arrays, ahead=ahead) == portable(kind, *arrays)
 
@@ -180,10 +182,10 @@ def _tiles(row: DType, name: str, around: int, times: int, random: np.random.Gen
     return array
 
 
-@pytest.mark.parametrize(("dtype", "kind"), [sum_of for sum_of in WIDTHS if sum_of[1] is not Kind.VALUES])
+@pytest.mark.parametrize(("dtype", "kind"), [sum_of for sum_of in WIDTHS if sum_of[1] is not SumKind.VALUES])
 @pytest.mark.parametrize("away", [-60, -25, 25, 60])
 def test_a_lane_may_have_a_window_of_its_own_and_come_back(
-    library: ctypes.CDLL, dtype: str, kind: Kind, away: int
+    library: ctypes.CDLL, dtype: str, kind: SumKind, away: int
 ) -> None:
     row, random = DTYPES[dtype], np.random.default_rng(away + 60)
     place = np.arange(190 * a_round(row))  # long enough for the warp to look twice for a window of all its lanes
@@ -204,7 +206,7 @@ def test_products_of_subnormals_and_large_numbers_keep_their_last_places(library
         x = random.integers(1, 1 << bits, 3000).astype(np.uint64).view(np.float64)
         y = spread(row, power, power + 4, 3000, random)
         for arrays in ((x, y), (y, x), (x[:40], y[:40])):
-            assert states_of(library, row, Kind.PRODUCTS, *arrays) == portable(Kind.PRODUCTS, *arrays), bits
+            assert states_of(library, row, SumKind.PRODUCTS, *arrays) == portable(SumKind.PRODUCTS, *arrays), bits
 
 
 @pytest.mark.parametrize("lowest", range(-975, -966))
@@ -213,4 +215,4 @@ def test_products_keep_errors_whose_last_place_is_that_of_subnormals(library: ct
     x = spread(row, -486, -486, 3000, random)
     y = spread(row, lowest + 486, lowest + 486 + 20, 3000, random)
     for arrays in ((x, y), (y, x)):
-        assert states_of(library, row, Kind.PRODUCTS, *arrays) == portable(Kind.PRODUCTS, *arrays)
+        assert states_of(library, row, SumKind.PRODUCTS, *arrays) == portable(SumKind.PRODUCTS, *arrays)

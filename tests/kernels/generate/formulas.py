@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from warpfold.kernels import reference
 from warpfold.kernels.dtypes import DType
-from warpfold.kernels.generate import Method, Plan
+from warpfold.kernels.generate import Formula, Plan
 
 Words = tuple[int, int, int, int]
 LN2_HIGH = float.fromhex("0x1.62e42feep-1")
@@ -95,16 +95,16 @@ def ill_conditioned(plan: Plan, index: int) -> float:
     return -(plan.a * x) if minus else x
 
 
-REAL: Mapping[Method, Callable[[Plan, int], float]] = {
-    Method.CONSTANT: lambda plan, index: plan.a,
-    Method.ARANGE: lambda plan, index: float(index),
-    Method.MODULO: lambda plan, index: (index % plan.period) * plan.a,
-    Method.UNIFORM: uniform,
-    Method.NORMAL: lambda plan, index: plan.a + plan.b * gauss(plan.seed, index),
-    Method.LOGNORMAL: lambda plan, index: exp(plan.a + plan.b * gauss(plan.seed, index)),
-    Method.MIXED: mixed,
-    Method.PATHOLOGICAL: lambda plan, index: (1e8, 1.0, -1e8)[index % 3],
-    Method.ILL_CONDITIONED: ill_conditioned,
+REAL: Mapping[Formula, Callable[[Plan, int], float]] = {
+    Formula.CONSTANT: lambda plan, index: plan.a,
+    Formula.ARANGE: lambda plan, index: float(index),
+    Formula.MODULO: lambda plan, index: (index % plan.period) * plan.a,
+    Formula.UNIFORM: uniform,
+    Formula.NORMAL: lambda plan, index: plan.a + plan.b * gauss(plan.seed, index),
+    Formula.LOGNORMAL: lambda plan, index: exp(plan.a + plan.b * gauss(plan.seed, index)),
+    Formula.MIXED: mixed,
+    Formula.PATHOLOGICAL: lambda plan, index: (1e8, 1.0, -1e8)[index % 3],
+    Formula.ILL_CONDITIONED: ill_conditioned,
 }
 
 
@@ -113,12 +113,12 @@ def whole(plan: Plan, index: int) -> int:
     w0, w1, _, _ = words(plan.seed, index)
     span = plan.span or 1 << 64
     return {
-        Method.CONSTANT: plan.low,
-        Method.ARANGE: index,
-        Method.MODULO: index % plan.period * plan.low,
-        Method.UNIFORM: plan.low + ((w0 << 32 | w1) * span >> 64),
-        Method.PATHOLOGICAL: (10**8, 1, -(10**8))[index % 3],
-    }[plan.method]
+        Formula.CONSTANT: plan.low,
+        Formula.ARANGE: index,
+        Formula.MODULO: index % plan.period * plan.low,
+        Formula.UNIFORM: plan.low + ((w0 << 32 | w1) * span >> 64),
+        Formula.PATHOLOGICAL: (10**8, 1, -(10**8))[index % 3],
+    }[plan.formula]
 
 
 def bits(plan: Plan, index: int) -> int:
@@ -126,11 +126,11 @@ def bits(plan: Plan, index: int) -> int:
     dtype: DType = plan.dtype
     if not dtype.is_float:
         return whole(plan, index) % (1 << 8 * dtype.itemsize)
-    if plan.method is Method.ALL_EXPONENTS:
+    if plan.formula is Formula.ALL_EXPONENTS:
         w0, w1, w2, w3 = words(plan.seed, index)
         fraction = dtype.precision - 1
         significand = (w2 << 32 | w3) % (1 << fraction)
         return w1 >> 31 << 8 * dtype.itemsize - 1 | (w0 * plan.span >> 32) << fraction | significand
-    value = REAL[plan.method](plan, index)
+    value = REAL[plan.formula](plan, index)
     rounded = reference.nearest(Fraction(value), dtype)
     return reference.pattern(math.copysign(rounded, value), dtype)

@@ -7,7 +7,7 @@ import pytest
 
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.generate import DISTRIBUTIONS, Method, generate, plan
+from warpfold.kernels.generate import DISTRIBUTIONS, Formula, generate, plan
 from warpfold.kernels.source import GeneratedSource
 
 
@@ -65,7 +65,7 @@ def test_what_cannot_be_made_is_refused_with_the_field(bad: GeneratedSource, fie
 
 def test_defaults_fill_what_is_not_given() -> None:
     made = plan(source("normal", std=2.0))
-    assert (made.method, made.a, made.b) == (Method.NORMAL, 0.0, 2.0)
+    assert (made.formula, made.a, made.b) == (Formula.NORMAL, 0.0, 2.0)
 
 
 def test_every_distribution_can_be_made_with_its_defaults_in_each_of_its_dtypes() -> None:

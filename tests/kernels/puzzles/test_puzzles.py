@@ -10,19 +10,19 @@ from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cuda.compile import compile_unit
 from warpfold.kernels.cuda.puzzles import SIZES, puzzle_unit
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.puzzles import Check, Puzzle, Shape, Solution, checks, solve
+from warpfold.kernels.puzzles import Check, ClusterShape, Puzzle, Solution, checks, solve
 from warpfold.kernels.puzzles.model import model
 from warpfold.kernels.puzzles.puzzle import elements
 
 F = np.float32
 SHAPES = (
-    Shape(),
-    Shape(1000, 256, 4),
-    Shape(32, 32, 1),
-    Shape(1, 64, 3),
-    Shape(8000, 1024, 8),
-    Shape(16_384, 1024, 16),
-    Shape(1791, 256, 7),
+    ClusterShape(),
+    ClusterShape(1000, 256, 4),
+    ClusterShape(32, 32, 1),
+    ClusterShape(1, 64, 3),
+    ClusterShape(8000, 1024, 8),
+    ClusterShape(16_384, 1024, 16),
+    ClusterShape(1791, 256, 7),
 )
 
 
@@ -40,7 +40,7 @@ def one_by_one(values: list[np.float32]) -> np.float32:
     return total
 
 
-def block(puzzle: Puzzle, shape: Shape, rank: int) -> list[np.float32]:
+def block(puzzle: Puzzle, shape: ClusterShape, rank: int) -> list[np.float32]:
     found = elements(puzzle, shape)
     scale = F(1) if puzzle is Puzzle.REDUCTION else F(rank + 1)
     first = rank * shape.threads
@@ -56,7 +56,7 @@ def halved(values: list[np.float32]) -> np.float32:
     return values[0]
 
 
-def expected(puzzle: Puzzle, shape: Shape) -> list[np.float32]:
+def expected(puzzle: Puzzle, shape: ClusterShape) -> list[np.float32]:
     blocks = [block(puzzle, shape, rank) for rank in range(shape.cluster_size)]
     match puzzle:
         case Puzzle.COORDINATION:
@@ -70,15 +70,15 @@ def expected(puzzle: Puzzle, shape: Shape) -> list[np.float32]:
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("puzzle", Puzzle)
-def test_the_model_makes_the_same_additions_in_the_same_order(puzzle: Puzzle, shape: Shape) -> None:
+def test_the_model_makes_the_same_additions_in_the_same_order(puzzle: Puzzle, shape: ClusterShape) -> None:
     assert model(puzzle, shape).tobytes() == np.array(expected(puzzle, shape)).tobytes()
 
 
 def test_the_published_values_come_out_to_the_bit() -> None:
-    assert model(Puzzle.REDUCTION, Shape()).tolist() == [523776.0]
+    assert model(Puzzle.REDUCTION, ClusterShape()).tolist() == [523776.0]
     published = np.array(["122.799995", "247.04001", "372.72", "499.83997"]).astype(F)
-    assert model(Puzzle.ADVANCED, Shape()).tobytes() == published.tobytes()
-    assert [str(value) for value in model(Puzzle.ADVANCED, Shape())] == [
+    assert model(Puzzle.ADVANCED, ClusterShape()).tobytes() == published.tobytes()
+    assert [str(value) for value in model(Puzzle.ADVANCED, ClusterShape())] == [
         "122.799995",
         "247.04001",
         "372.72",
@@ -87,25 +87,25 @@ def test_the_published_values_come_out_to_the_bit() -> None:
 
 
 def test_inputs_are_multiplied_in_float32() -> None:
-    found = elements(Puzzle.ADVANCED, Shape())
+    found = elements(Puzzle.ADVANCED, ClusterShape())
     assert found[49] == F(F(49) * F(0.02))
     assert found[:50].tobytes() == found[50:100].tobytes()
-    assert elements(Puzzle.COORDINATION, Shape())[13] == F(F(3) * F(0.1))
-    assert elements(Puzzle.REDUCTION, Shape()).tolist() == list(range(1024))
+    assert elements(Puzzle.COORDINATION, ClusterShape())[13] == F(F(3) * F(0.1))
+    assert elements(Puzzle.REDUCTION, ClusterShape()).tolist() == list(range(1024))
 
 
 @pytest.mark.parametrize("puzzle", Puzzle)
 def test_a_cpu_says_that_its_answer_is_a_model(backend: CpuBackend, puzzle: Puzzle) -> None:
-    solution = solve(backend, puzzle, Shape())
+    solution = solve(backend, puzzle, ClusterShape())
     assert solution.model
     assert solution.why_model == "a CPU has no clusters"
-    assert solution.values == tuple(float(value) for value in model(puzzle, Shape()))
+    assert solution.values == tuple(float(value) for value in model(puzzle, ClusterShape()))
     assert all(check.passed for check in checks(solution))
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("puzzle", Puzzle)
-def test_every_shape_passes_its_checks(backend: CpuBackend, puzzle: Puzzle, shape: Shape) -> None:
+def test_every_shape_passes_its_checks(backend: CpuBackend, puzzle: Puzzle, shape: ClusterShape) -> None:
     assert [check for check in checks(solve(backend, puzzle, shape)) if not check.passed] == []
 
 
@@ -120,12 +120,12 @@ def test_every_shape_passes_its_checks(backend: CpuBackend, puzzle: Puzzle, shap
     ],
 )
 def test_a_wrong_answer_fails_a_check(puzzle: Puzzle, values: tuple[float, ...]) -> None:
-    wrong = Solution(puzzle, Shape(), values, False, "a GPU", 0.1)
+    wrong = Solution(puzzle, ClusterShape(), values, False, "a GPU", 0.1)
     assert any(not check.passed for check in checks(wrong))
 
 
 def test_the_checks_name_what_they_test(backend: CpuBackend) -> None:
-    (check,) = checks(solve(backend, Puzzle.REDUCTION, Shape()))
+    (check,) = checks(solve(backend, Puzzle.REDUCTION, ClusterShape()))
     assert check == Check("the sum is 523776", True)
 
 
@@ -144,7 +144,7 @@ def test_the_checks_name_what_they_test(backend: CpuBackend) -> None:
 )
 def test_an_impossible_shape_names_its_field(field: str, size: int, threads: int, cluster_size: int) -> None:
     with pytest.raises(InvalidInput) as caught:
-        Shape(size, threads, cluster_size)
+        ClusterShape(size, threads, cluster_size)
     assert caught.value.field == field
 
 

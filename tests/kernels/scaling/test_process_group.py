@@ -14,7 +14,7 @@ from tests.kernels.scaling.actors import Mirror, actors, fail_to_start, start_an
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import CudaError, KernelError, OutOfMemory, RankLost
 from warpfold.kernels.scaling.axes import Method
-from warpfold.kernels.scaling.commands import Check, Load, PrepareMessage, Sample
+from warpfold.kernels.scaling.commands import CheckMessage, Load, PrepareMessage, Sample
 from warpfold.kernels.scaling.process_group import ProcessGroup
 from warpfold.kernels.source import GeneratedSource
 
@@ -29,7 +29,7 @@ def test_all_join_with_the_token_of_rank_0_and_answer_in_the_order_of_ranks() ->
     with ProcessGroup(actors(3), {}) as group:
         assert group.versions == (("actor", "1"),)
         group.run(PrepareMessage(8))
-        assert group.run(Check()) == [True, True, True]
+        assert group.run(CheckMessage()) == [True, True, True]
         pids = group.pids
         assert len(set(pids)) == 3
     assert not alive(pids)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.kernels.patterns import array_of_bits, patterns
-from warpfold.kernels.cpu.folds.products import MAX_BITS, Product
+from warpfold.kernels.cpu.folds.products import MAX_BITS, ProductFold
 from warpfold.kernels.cpu.folds.registry import fold_for
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
@@ -92,8 +92,8 @@ def test_the_largest_magnitude_of_the_smallest_integer_is_beyond_its_dtype() -> 
     assert folded("norm_inf", [-(2**63)], dtype=DTYPES["int64"]) == 2**63
 
 
-def product(*parts: list[int]) -> Product:
-    fold = Product(DTYPES["int64"])
+def product(*parts: list[int]) -> ProductFold:
+    fold = ProductFold(DTYPES["int64"])
     for part in parts:
         fold.add(0, np.array(part, dtype=np.int64))
     return fold

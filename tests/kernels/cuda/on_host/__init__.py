@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.cuda.compile import INCLUDE
 from warpfold.kernels.cuda.elements import element
-from warpfold.kernels.cuda.exact import Kind
-from warpfold.kernels.cuda.strategies.partial_results import WORDS, Outcome
+from warpfold.kernels.cuda.exact import SumKind
+from warpfold.kernels.cuda.strategies.partial_results import WORDS, PartialResult
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.generate import Plan
 
@@ -73,7 +73,9 @@ def _translate(folder: Path) -> None:
         (folder / Path(source).with_suffix(".inc").name).write_text("#pragma once\n" + text)
 
 
-def reduce(library: ctypes.CDLL, name: str, array: NDArray[Any], first: int = 0, *, omit_nan: bool = False) -> Outcome:
+def reduce(
+    library: ctypes.CDLL, name: str, array: NDArray[Any], first: int = 0, *, omit_nan: bool = False
+) -> PartialResult:
     """What the reduction `name` ("Sum<float32>") leaves of `array`."""
     words = np.full(WORDS, 0xDEADBEEF, np.uint64)
     known = library.reduce_by_name(
@@ -85,7 +87,7 @@ def reduce(library: ctypes.CDLL, name: str, array: NDArray[Any], first: int = 0,
         ctypes.c_void_p(words.ctypes.data),
     )
     assert known, name
-    return Outcome(words, first)
+    return PartialResult(words, first)
 
 
 def generate(library: ctypes.CDLL, plan: Plan, start: int, stop: int) -> NDArray[Any]:
@@ -94,7 +96,7 @@ def generate(library: ctypes.CDLL, plan: Plan, start: int, stop: int) -> NDArray
     words = (ctypes.c_uint64(number % (1 << 64)) for number in (plan.low, plan.span, plan.period, plan.third))
     known = library.generate_by_name(
         element(plan.dtype).encode(),
-        ctypes.c_int(int(plan.method)),
+        ctypes.c_int(int(plan.formula)),
         ctypes.c_void_p(out.ctypes.data),
         ctypes.c_uint64(out.size),
         ctypes.c_uint64(start),
@@ -107,7 +109,7 @@ def generate(library: ctypes.CDLL, plan: Plan, start: int, stop: int) -> NDArray
 
 
 def exact(
-    library: ctypes.CDLL, dtype: DType, kind: Kind, arrays: tuple[NDArray[Any], ...], limbs: int, *, ahead: bool
+    library: ctypes.CDLL, dtype: DType, kind: SumKind, arrays: tuple[NDArray[Any], ...], limbs: int, *, ahead: bool
 ) -> NDArray[np.int64]:
     """The total (as `include/exact_total.cuh` lays it out) that two blocks of one warp make of one array, or two."""
     total = np.zeros(limbs + 1, np.int64)

@@ -1,7 +1,7 @@
 import pytest
 
 from warpfold.kernels.cuda.compile import compile_unit
-from warpfold.kernels.cuda.exact import SHAPES, Kind, exact_unit
+from warpfold.kernels.cuda.exact import SHAPES, SumKind, exact_unit
 from warpfold.kernels.cuda.profile.compiled import compiled_kernels
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput, Unavailable
@@ -11,15 +11,15 @@ from warpfold.kernels.ops import OPS
 @pytest.mark.parametrize(
     ("op", "kind"),
     [
-        ("sum", Kind.VALUES),
-        ("mean", Kind.VALUES),
-        ("norm1", Kind.MAGNITUDES),
-        ("norm2", Kind.SQUARES),
-        ("var", Kind.MOMENTS),
-        ("dot", Kind.PRODUCTS),
+        ("sum", SumKind.VALUES),
+        ("mean", SumKind.VALUES),
+        ("norm1", SumKind.MAGNITUDES),
+        ("norm2", SumKind.SQUARES),
+        ("var", SumKind.MOMENTS),
+        ("dot", SumKind.PRODUCTS),
     ],
 )
-def test_an_exact_op_of_floats_is_one_kernel_with_what_the_compiler_says_of_it(op: str, kind: Kind) -> None:
+def test_an_exact_op_of_floats_is_one_kernel_with_what_the_compiler_says_of_it(op: str, kind: SumKind) -> None:
     dtype = DTYPES["float32"]
     (kernel,) = compiled_kernels("exact", OPS[op], dtype, "sm_90")
     rows = {row.kernel: row for row in compile_unit(exact_unit(dtype), "sm_90").resources}

@@ -7,28 +7,28 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from warpfold.kernels.cuda.strategies.partial_results import NOWHERE, Outcome, value_of
+from warpfold.kernels.cuda.strategies.partial_results import NOWHERE, PartialResult, value_of
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.ops import OPS, Value
 
 
-def integer(value: int, first: int = 0) -> Outcome:
-    return Outcome(np.frombuffer(value.to_bytes(32, "little", signed=True), np.uint64), first)
+def integer(value: int, first: int = 0) -> PartialResult:
+    return PartialResult(np.frombuffer(value.to_bytes(32, "little", signed=True), np.uint64), first)
 
 
-def real(value: float, correction: float = 0.0, first: int = 0) -> Outcome:
-    return Outcome(np.frombuffer(struct.pack("<4d", value, correction, 0, 0), np.uint64), first)
+def real(value: float, correction: float = 0.0, first: int = 0) -> PartialResult:
+    return PartialResult(np.frombuffer(struct.pack("<4d", value, correction, 0, 0), np.uint64), first)
 
 
-def product(significand: float, exponent: int) -> Outcome:
-    return Outcome(np.frombuffer(struct.pack("<dqdd", significand, exponent, 0, 0), np.uint64), 0)
+def product(significand: float, exponent: int) -> PartialResult:
+    return PartialResult(np.frombuffer(struct.pack("<dqdd", significand, exponent, 0, 0), np.uint64), 0)
 
 
-def place(index: int, key: int, first: int = 0) -> Outcome:
-    return Outcome(np.array([index, key, 0, 0], np.uint64), first)
+def place(index: int, key: int, first: int = 0) -> PartialResult:
+    return PartialResult(np.array([index, key, 0, 0], np.uint64), first)
 
 
-def value(op: str, dtype: str, outcomes: list[Outcome], count: int = 1) -> Value:
+def value(op: str, dtype: str, outcomes: list[PartialResult], count: int = 1) -> Value:
     return value_of(OPS[op], DTYPES[dtype], outcomes, count)
 
 
