@@ -93,7 +93,7 @@ docs: $(DEV) ## The documentation's site, into build/site; needs no network
 # --- ship it
 
 try-images: $(DEV) ## Both images built and everything in them started, without Docker: as root, with buildah and debootstrap
-	$(BIN)python -m tests.deploy.images
+	$(BIN)python -m tests.support.images
 
 pin-images: ## The digests of the images of others, from their registries, into deploy/images.lock; needs skopeo or crane
 	deploy/pin-images.sh

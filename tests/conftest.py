@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from tests.servers import Servers, fresh_database, own_servers, postgres_server, redis_server
+from tests.support.servers import Servers, fresh_database, own_servers, postgres_server, redis_server
 from warpfold.app.config import Settings
 from warpfold.worker.embedded import EmbeddedPostgres, EmbeddedRedis
 

@@ -4,8 +4,8 @@ import httpx
 import psycopg
 import pytest
 
-from tests.app.api import Api, running_api
-from tests.servers import fresh_database
+from tests.support.api import Api, running_api
+from tests.support.servers import fresh_database
 from warpfold.app.config import Settings
 from warpfold.worker.embedded import EmbeddedPostgres, EmbeddedRedis
 

@@ -5,7 +5,7 @@ from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import OperationalError
 
-from tests.servers import Servers, restart
+from tests.support.servers import Servers, restart
 from warpfold.app.db import DATABASE_LOST, BlockingDatabase, Database, conninfo, database_url
 
 

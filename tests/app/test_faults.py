@@ -6,9 +6,9 @@ from uuid import UUID
 import httpx
 import pytest
 
-from tests.app.api import THREE_VALUES, WORKER, Api, running_api, served
-from tests.app.sse import events
-from tests.servers import Servers, kill, restart
+from tests.support.api import THREE_VALUES, WORKER, Api, running_api, served
+from tests.support.servers import Servers, kill, restart
+from tests.support.sse import events
 from warpfold.app.auth.access_tokens import list_tokens, revoke_token
 from warpfold.app.config import Settings
 from warpfold.app.jobs import leases

@@ -6,8 +6,8 @@ import httpx
 import pytest
 from sqlalchemy import Connection, update
 
-from tests.app.api import WORKER, Api, leading, running_api
-from tests.servers import Servers
+from tests.support.api import WORKER, Api, leading, running_api
+from tests.support.servers import Servers
 from warpfold.app.config import Settings
 from warpfold.app.jobs import leases
 from warpfold.app.tables.jobs import workers

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import psycopg
 import pytest
 
-from tests.servers import Servers, restart
+from tests.support.servers import Servers, restart
 from warpfold.app.channels import ACCESS, JOB
 from warpfold.app.notifications import Notifications
 

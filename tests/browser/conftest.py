@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
-from tests.browser.visits import Dashboard, Visit
-from tests.servers import folder
+from tests.support.servers import folder
+from tests.support.visits import Dashboard, Visit
 from warpfold.client.demo.service import running_service
 
 _NAMES = ("chromium", "google-chrome", "chromium-browser", "google-chrome-stable")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 import psutil
 from playwright.sync_api import expect
 
-from tests.browser.visits import BENCHMARK, SUM, Dashboard, Visit
+from tests.support.visits import BENCHMARK, SUM, Dashboard, Visit
 from warpfold.app.db import BlockingDatabase
 
 Visiting = Callable[..., Visit]

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Route, expect
 
-from tests.browser.visits import SUM, Dashboard, Visit
+from tests.support.visits import SUM, Dashboard, Visit
 
 Visiting = Callable[..., Visit]
 

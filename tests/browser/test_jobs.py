@@ -3,7 +3,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Dialog, expect
 
-from tests.browser.visits import BENCHMARK, LONG, SUM, Dashboard, Visit
+from tests.support.visits import BENCHMARK, LONG, SUM, Dashboard, Visit
 
 Visiting = Callable[..., Visit]
 

@@ -8,7 +8,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from tests.browser.visits import BENCHMARK, SUM, Dashboard, Visit
+from tests.support.visits import BENCHMARK, SUM, Dashboard, Visit
 
 Visiting = Callable[..., Visit]
 

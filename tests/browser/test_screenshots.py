@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.visits import LONG, SUM, Dashboard, Visit
+from tests.support.visits import LONG, SUM, Dashboard, Visit
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 

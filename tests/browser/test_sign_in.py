@@ -3,7 +3,7 @@ from collections.abc import Callable
 import psycopg
 from playwright.sync_api import expect
 
-from tests.browser.visits import Dashboard, Visit
+from tests.support.visits import Dashboard, Visit
 
 Visiting = Callable[..., Visit]
 

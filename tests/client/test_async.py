@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.client.service import Service
+from tests.support.service import Service
 from warpfold.client import AsyncClient, Client, ReduceResult, Refused, Unreachable, WaitedTooLong
 from warpfold.client.api import LiveJob
 from warpfold.client.async_api import AsyncLiveJob

@@ -14,7 +14,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from tests.client.service import Service
+from tests.support.service import Service
 from warpfold.client import (
     BenchmarkResult,
     Client,

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from tests.client.service import Service
+from tests.support.service import Service
 from warpfold.app.dashboard.forms.reading import form_for, spec_of
 from warpfold.client import ExactState, local
 from warpfold.client.arrays import as_numpy

@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tests.client.cli.shell import Shell
+from tests.support.shell import Shell
 from warpfold.client import Client, ExactState, local
 from warpfold.client.arrays import parts_of
 from warpfold.kernels.dtypes import DTYPES, dtype_of

@@ -5,7 +5,7 @@ import itertools
 import pytest
 from rich.text import Text
 
-from tests.terminals import on_terminal
+from tests.support.terminals import on_terminal
 from warpfold.contract.terminal import facts, table
 
 NAMES = ("op", "n", "device", "ms", "remarks")

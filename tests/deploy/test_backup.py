@@ -11,8 +11,8 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from tests.app.api import Api, running_api, served
-from tests.servers import create_database
+from tests.support.api import Api, running_api, served
+from tests.support.servers import create_database
 from warpfold.app.config import Settings
 from warpfold.app.tables import metadata
 from warpfold.worker.embedded import EmbeddedPostgres

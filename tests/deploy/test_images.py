@@ -1,4 +1,4 @@
-"""The files of the images: what can be known of them without building or starting. `tests.deploy.images` does both."""
+"""The files of the images: what can be known of them without building or starting. `tests.support.images` does both."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.deploy.images import build
+from tests.support.images import build
 from warpfold.app.config import Settings
 from warpfold.client.cli.server import COMMANDS
 
@@ -205,4 +205,4 @@ def test_the_images_are_built_where_that_is_asked_for(why: str, monkeypatch: pyt
     elif reason := build.missing():
         pytest.skip(reason)
     else:
-        subprocess.run([sys.executable, "-m", "tests.deploy.images"], check=True, cwd=ROOT)
+        subprocess.run([sys.executable, "-m", "tests.support.images"], check=True, cwd=ROOT)

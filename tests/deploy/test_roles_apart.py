@@ -8,10 +8,10 @@ import httpx
 import numpy as np
 import psycopg
 
-from tests.app.api import served
-from tests.deploy.roles import make_roles
-from tests.servers import create_database, own_servers
-from tests.worker import processes
+from tests.support import processes
+from tests.support.api import served
+from tests.support.database_roles import make_roles
+from tests.support.servers import create_database, own_servers
 from warpfold import migrations
 from warpfold.app.auth.access_tokens import Role, create_token
 from warpfold.app.config import Settings

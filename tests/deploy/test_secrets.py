@@ -15,8 +15,8 @@ import pytest
 import redis
 import yaml
 
-from tests.deploy.roles import make_roles, make_secrets, run_roles_sql
-from tests.servers import Servers, create_database, folder, own_servers
+from tests.support.database_roles import make_roles, make_secrets, run_roles_sql
+from tests.support.servers import Servers, create_database, folder, own_servers
 from warpfold import migrations
 from warpfold.app.config import Settings
 from warpfold.app.jobs.queue import HandOver

@@ -2,8 +2,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.client.service import Service, running_service
-from tests.servers import fresh_database
+from tests.support.servers import fresh_database
+from tests.support.service import Service, running_service
 from warpfold.app.config import Settings
 from warpfold.worker.embedded import EmbeddedPostgres, EmbeddedRedis
 

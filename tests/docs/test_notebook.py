@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.client.service import Service
-from tests.docs.runner import Runner
+from tests.support.docs import execute_notebook
+from tests.support.docs.runner import Runner
+from tests.support.service import Service
 
 NOTEBOOK = Path(__file__).parents[2] / "docs" / "examples" / "warpfold.ipynb"
 
@@ -32,7 +33,7 @@ def _text(output: dict[str, Any]) -> str:
 def test_the_notebook_shows_what_is_kept_in_it(service: Service, tmp_path: Path) -> None:
     ran = tmp_path / "ran.ipynb"
     done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("execute_notebook.py")), str(NOTEBOOK), str(ran)],
+        [sys.executable, execute_notebook.__file__, str(NOTEBOOK), str(ran)],
         cwd=tmp_path,
         env=Runner.at(service, tmp_path).environment,
         capture_output=True,

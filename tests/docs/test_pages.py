@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.service import Service
-from tests.docs.pages import Block, blocks, commands, fits
-from tests.docs.runner import Runner
+from tests.support.docs.pages import Block, blocks, commands, fits
+from tests.support.docs.runner import Runner
+from tests.support.service import Service
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = (

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.drills.figures import Figures, wanted
-from tests.worker.ledger import Ledger
+from tests.support.figures import Figures, wanted
+from tests.support.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 

@@ -15,10 +15,10 @@ import pytest
 from redis import Redis
 from sqlalchemy import Connection, Table, update
 
-from tests.drills.figures import Figures
-from tests.drills.gated_service import LEASE_S, N, gated_service
-from tests.servers import Servers
-from tests.worker.ledger import Ledger
+from tests.support.figures import Figures
+from tests.support.gated_service import LEASE_S, N, gated_service
+from tests.support.ledger import Ledger
+from tests.support.servers import Servers
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.tables.jobs import jobs, workers

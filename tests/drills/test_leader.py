@@ -8,16 +8,16 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.app.api import served
-from tests.drills.figures import Figures
-from tests.integration.fleet import DISPATCHER, Fleet, fleet
-from tests.worker.ledger import Ledger
+from tests.support.api import served
+from tests.support.figures import Figures
+from tests.support.fleet import DISPATCHER, Fleet, fleet
+from tests.support.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.contract.states import Status
 
 LEAD_S = 2.0
 QUICK = {"lead_s": LEAD_S, "dispatch_interval_s": 0.1, "heartbeat_s": 0.1}
-WORKER = ("tests.worker.serve_actor", "cpu")
+WORKER = ("tests.support.workers.serve_actor", "cpu")
 
 
 @pytest.fixture

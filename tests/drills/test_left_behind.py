@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from tests.app.api import served
-from tests.drills.figures import Figures
-from tests.drills.gated_service import N, gated_service
-from tests.servers import folder
-from tests.worker.ledger import Ledger
+from tests.support.api import served
+from tests.support.figures import Figures
+from tests.support.gated_service import N, gated_service
+from tests.support.ledger import Ledger
+from tests.support.servers import folder
 from warpfold.app.config import Settings
 from warpfold.worker.boot import describe
 from warpfold.worker.queue import rq_id

@@ -15,9 +15,9 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.app.api import THREE_VALUES
-from tests.client.service import running_service
-from tests.worker import processes
+from tests.support import processes
+from tests.support.api import THREE_VALUES
+from tests.support.service import running_service
 from warpfold.app.auth.access_tokens import create_token
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.lib import format as npy
 
-from tests.app.api import running_api
+from tests.support.api import running_api
 from warpfold.app.config import Settings
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput

@@ -5,10 +5,10 @@ from uuid import UUID
 
 import pytest
 
-from tests.app.api import running_api
-from tests.drills.figures import Figures
-from tests.drills.gated_service import N, gated_service
-from tests.worker.ledger import Ledger
+from tests.support.api import running_api
+from tests.support.figures import Figures
+from tests.support.gated_service import N, gated_service
+from tests.support.ledger import Ledger
 from warpfold.app.auth.access_tokens import create_token
 from warpfold.app.config import Settings
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.drills.figures import Figures
-from tests.drills.gated_service import LEASE_S, N, gated_service
-from tests.worker.ledger import Ledger
+from tests.support.figures import Figures
+from tests.support.gated_service import LEASE_S, N, gated_service
+from tests.support.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.contract.states import Status
 

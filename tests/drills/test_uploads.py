@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 
-from tests.app.api import Api, running_api
+from tests.support.api import Api, running_api
 from warpfold.app.config import Settings
 from warpfold.app.datasets.store import Store
 

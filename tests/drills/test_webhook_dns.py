@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.app.api import THREE_VALUES, running_api
-from tests.worker.ledger import Ledger
-from tests.worker.webhooks.receivers import answer, receiver
+from tests.support.api import THREE_VALUES, running_api
+from tests.support.ledger import Ledger
+from tests.support.receivers import answer, receiver
 from tests.worker.webhooks.test_sender import end, hooked, sending, settled
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase

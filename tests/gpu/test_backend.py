@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.gpu.exactly import agrees, expected
+from tests.support.gpu.exactly import agrees, expected
 from warpfold.kernels.backend import Reduction
 from warpfold.kernels.catalog import strategies
 from warpfold.kernels.cuda.backend import CudaBackend

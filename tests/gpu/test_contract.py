@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.gpu.arrays import KINDS, LONGEST_PRODUCT, SIZES, data, numbers
-from tests.gpu.exactly import Expected, agrees, expected
+from tests.support.gpu.arrays import KINDS, LONGEST_PRODUCT, SIZES, data, numbers
+from tests.support.gpu.exactly import Expected, agrees, expected
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.staging.stager import carrier
 from warpfold.kernels.cuda.strategies.registry import own_strategies

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.gpu.adversarial import ADVERSARIAL, adversarial
-from tests.gpu.arrays import data
+from tests.support.gpu.adversarial import ADVERSARIAL, adversarial
+from tests.support.gpu.arrays import data
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.exact import SHAPES, ExactAccumulator, ExactDot, ExactMoments, SumKind
 from warpfold.kernels.cuda.gpu.launch import Gpu

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.gpu.adversarial import ADVERSARIAL, adversarial
+from tests.support.gpu.adversarial import ADVERSARIAL, adversarial
 from warpfold.kernels.backend import Backend
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cuda.exact import (

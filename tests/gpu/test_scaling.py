@@ -9,7 +9,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.servers import folder
+from tests.support.servers import folder
 from warpfold.client.api import Client
 from warpfold.client.demo.service import running_service
 from warpfold.kernels.backend import Backend

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.servers import folder
+from tests.support.servers import folder
 from warpfold.client.api import Client
 from warpfold.client.demo.service import Service, running_service
 from warpfold.worker.gpu_lock import gpu_count

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.kernels.conformance import check_degrees_of_freedom, check_dots, check_ops
+from tests.support.kernels.conformance import check_degrees_of_freedom, check_dots, check_ops
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.dtypes import DTYPES
 

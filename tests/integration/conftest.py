@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.gated import Gates
+from tests.support.workers.gated import Gates
 
 
 @pytest.fixture

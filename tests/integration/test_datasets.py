@@ -15,7 +15,7 @@ import httpx
 import numpy as np
 import pytest
 
-from tests.worker import processes
+from tests.support import processes
 from warpfold.app.auth.access_tokens import create_token
 from warpfold.app.config import Settings
 from warpfold.app.datasets.store import Store

@@ -8,11 +8,11 @@ from uuid import UUID, uuid4
 from redis import Redis
 from sqlalchemy import Connection
 
-from tests.integration.fleet import DISPATCHER, fleet
-from tests.integration.gated import Gates
 from tests.integration.test_faults import QUICK, away, running, until_running
-from tests.servers import Servers, kill
-from tests.worker.ledger import Ledger, succeeded_events
+from tests.support.fleet import DISPATCHER, fleet
+from tests.support.ledger import Ledger, succeeded_events
+from tests.support.servers import Servers, kill
+from tests.support.workers.gated import Gates
 from warpfold.app.config import Settings
 from warpfold.app.jobs import presets as families
 from warpfold.app.jobs import store as repository

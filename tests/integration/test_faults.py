@@ -14,11 +14,11 @@ from redis import Redis
 from sqlalchemy import Connection, func, update
 from standardwebhooks import Webhook
 
-from tests.integration.fleet import DISPATCHER, Fleet, fleet
-from tests.integration.gated import Gates
-from tests.servers import Servers, kill
-from tests.worker.ledger import Ledger, succeeded_events
-from tests.worker.webhooks import receivers
+from tests.support import receivers
+from tests.support.fleet import DISPATCHER, Fleet, fleet
+from tests.support.ledger import Ledger, succeeded_events
+from tests.support.servers import Servers, kill
+from tests.support.workers.gated import Gates
 from warpfold.app.auth.access_tokens import Role, create_token
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
@@ -55,7 +55,7 @@ def answer(index: int) -> float:
 @contextmanager
 def running(settings: Settings, log: Path, gates: Gates) -> Iterator[tuple[Fleet, Ledger]]:
     """A worker and a dispatcher at work."""
-    worker = ("tests.integration.gated", str(gates.folder))
+    worker = ("tests.support.workers.gated", str(gates.folder))
     database = BlockingDatabase(settings.database_url, application="test")
     quick = settings.model_copy(update=QUICK)
     try:

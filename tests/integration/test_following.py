@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.integration.collector import Collector, collector
-from tests.integration.fleet import DISPATCHER, WORKER, fleet
+from tests.support.fleet import DISPATCHER, WORKER, fleet
+from tests.support.trace_collector import Collector, collector
 from warpfold.app.auth.access_tokens import Role, create_token
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase

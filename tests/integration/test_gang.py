@@ -4,14 +4,14 @@ slots, locks and queues are real, what computes is the CPU."""
 from pathlib import Path
 from uuid import UUID
 
-from tests.integration.fleet import DISPATCHER, WORKER, fleet
-from tests.worker.ledger import Ledger
+from tests.support.fleet import DISPATCHER, WORKER, fleet
+from tests.support.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.contract.states import Status
 
 QUICK = {"lease_s": 10.0, "heartbeat_s": 0.1, "dispatch_interval_s": 0.1}
-PRETEND = "tests.integration.pretend"
+PRETEND = "tests.support.workers.two_gpus"
 
 SINGLE = {
     "kind": "reduce",

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.servers import folder
+from tests.support.servers import folder
 from warpfold.app.reports.parts import Part, Verdict
 from warpfold.app.reports.report import Report
 from warpfold.client.api import Client

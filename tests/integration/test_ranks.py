@@ -10,9 +10,9 @@ from uuid import UUID
 import psutil
 import pytest
 
-from tests.integration.fleet import DISPATCHER, WORKER, Fleet, fleet
-from tests.worker import processes
-from tests.worker.ledger import Ledger
+from tests.support import processes
+from tests.support.fleet import DISPATCHER, WORKER, Fleet, fleet
+from tests.support.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.contract.states import Reason, Status

@@ -16,8 +16,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.servers import folder
-from tests.worker import processes
+from tests.support import processes
+from tests.support.servers import folder
 from warpfold.client.api import Client
 from warpfold.client.demo.service import READY
 

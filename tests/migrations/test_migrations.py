@@ -11,7 +11,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, inspect
 from sqlalchemy.pool import NullPool
 
-from tests.servers import create_database
+from tests.support.servers import create_database
 from warpfold import migrations
 from warpfold.app.db import database_url as sqlalchemy_url
 from warpfold.app.tables import metadata

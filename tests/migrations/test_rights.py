@@ -9,8 +9,8 @@ import pytest
 from psycopg import sql
 from psycopg.errors import InsufficientPrivilege
 
-from tests.deploy.roles import make_roles
-from tests.servers import create_database, postgres_server
+from tests.support.database_roles import make_roles
+from tests.support.servers import create_database, postgres_server
 from warpfold import migrations
 from warpfold.app.tables import metadata
 from warpfold.migrations.rights import FIXED, OWNER, RIGHTS, ROLES, Rights

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 from redis import Redis
 
-from tests.clock import HandClock
-from tests.worker.ledger import Ledger
+from tests.support.clock import HandClock
+from tests.support.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.worker.queue import connect

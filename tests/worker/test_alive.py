@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.app.api import served
-from tests.worker import processes
+from tests.support import processes
+from tests.support.api import served
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases

@@ -12,8 +12,8 @@ import pytest
 from redis import Redis
 from sqlalchemy import Connection, select
 
-from tests.worker import processes
-from tests.worker.ledger import Ledger
+from tests.support import processes
+from tests.support.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases
@@ -23,7 +23,7 @@ from warpfold.contract.states import Status
 from warpfold.worker.boot import describe
 from warpfold.worker.queue import Mail
 
-ACTOR = ("tests.worker.serve_actor",)
+ACTOR = ("tests.support.workers.serve_actor",)
 REAL = ("warpfold.worker", "--slot")
 
 Start = Callable[..., "subprocess.Popen[bytes]"]

@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 from redis import Redis
 
-from tests.clock import HandClock
-from tests.worker.ledger import Ledger
+from tests.support.clock import HandClock
+from tests.support.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases

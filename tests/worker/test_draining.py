@@ -2,8 +2,8 @@ from pathlib import Path
 
 from redis import Redis
 
-from tests.integration.fleet import DISPATCHER, WORKER, fleet
-from tests.worker.ledger import Ledger
+from tests.support.fleet import DISPATCHER, WORKER, fleet
+from tests.support.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import draining, leases

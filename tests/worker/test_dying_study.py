@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.worker.dying_study import DEADLY, dying
-from tests.worker.ledger import Ledger
+from tests.support.ledger import Ledger
+from tests.support.workers.dying import DEADLY, dying
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.contract.results.accuracy import AccuracyResult

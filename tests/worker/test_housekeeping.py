@@ -10,8 +10,8 @@ import pytest
 from redis import Redis
 from sqlalchemy import Connection, text
 
-from tests.servers import Servers
-from tests.worker.ledger import Ledger
+from tests.support.ledger import Ledger
+from tests.support.servers import Servers
 from warpfold.app.config import Settings
 from warpfold.app.datasets.store import Store
 from warpfold.app.db import BlockingDatabase

@@ -5,8 +5,8 @@ import psycopg
 import pytest
 from sqlalchemy import Connection, text, update
 
-from tests.clock import HandClock
-from tests.worker.ledger import Ledger
+from tests.support.clock import HandClock
+from tests.support.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase, conninfo
 from warpfold.app.tables.lead import lead

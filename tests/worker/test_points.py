@@ -10,8 +10,8 @@ from uuid import UUID
 import pytest
 from sqlalchemy import Connection, select
 
-from tests.worker.ledger import Ledger
-from tests.worker.measuring_children import POINT, measurer
+from tests.support.ledger import Ledger
+from tests.support.workers.measurer import POINT, measurer
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.tables.measurements import measurements

@@ -6,7 +6,7 @@ import pytest
 from redis import Redis
 from sqlalchemy import func
 
-from tests.worker.ledger import Ledger
+from tests.support.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases

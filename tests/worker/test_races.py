@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 from sqlalchemy import event
 
-from tests.servers import Servers, kill
-from tests.worker.ledger import Ledger
+from tests.support.ledger import Ledger
+from tests.support.servers import Servers, kill
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases
 from warpfold.app.jobs import presets as families

@@ -13,8 +13,8 @@ from uuid import uuid4
 import psutil
 import pytest
 
-from tests.worker import processes
-from tests.worker.children import actor, open_and_exit, open_slowly, open_without_gpu
+from tests.support import processes
+from tests.support.workers.actor import actor, open_and_exit, open_slowly, open_without_gpu
 from warpfold.contract.states import Reason
 from warpfold.worker.messages import Failure, Opener, Progress, Request, Success
 from warpfold.worker.slot import BrokenSlot, Died, Ending, Halt, Hung, Slot, Verdict
@@ -298,8 +298,8 @@ def test_a_start_that_is_no_longer_wanted_is_given_up(stop: Stop) -> None:
 _PARENT = """
 import sys, time
 from uuid import uuid4
-from tests.worker import processes
-from tests.worker.children import actor
+from tests.support import processes
+from tests.support.workers.actor import actor
 from warpfold.app import logs
 from warpfold.worker.messages import Request
 from warpfold.worker.slot import Slot, Verdict

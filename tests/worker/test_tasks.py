@@ -11,8 +11,8 @@ from uuid import UUID
 
 import pytest
 
-from tests.worker.children import actor
-from tests.worker.ledger import Ledger
+from tests.support.ledger import Ledger
+from tests.support.workers.actor import actor
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import events as history

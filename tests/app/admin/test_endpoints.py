@@ -1,7 +1,7 @@
 import httpx
 import pytest
 
-from tests.app.api import THREE_VALUES, WORKER, Api, until_refused
+from tests.support.api import THREE_VALUES, WORKER, Api, until_refused
 from warpfold.app.jobs import leases
 
 

@@ -5,8 +5,8 @@ import httpx
 import psycopg
 import pytest
 
-from tests.app.api import THREE_VALUES, Api, until_refused
-from tests.app.sse import events
+from tests.support.api import THREE_VALUES, Api, until_refused
+from tests.support.sse import events
 from warpfold.app.auth import sessions
 from warpfold.app.auth.access_tokens import Role, create_token, list_tokens, revoke_token, rotate_token
 from warpfold.app.auth.presented import SESSION_COOKIE

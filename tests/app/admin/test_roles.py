@@ -1,7 +1,7 @@
 import httpx
 import pytest
 
-from tests.app.api import THREE_VALUES, Api
+from tests.support.api import THREE_VALUES, Api
 from warpfold.app.auth.access_tokens import Role, create_token
 
 OWN_ACCESS = ("/v1/users/me/tokens/rotate", "/v1/users/me/tokens/{token_id}", "/v1/users/me/sessions")

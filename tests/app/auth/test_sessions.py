@@ -4,7 +4,7 @@ import httpx
 import pytest
 from sqlalchemy import func, select, update
 
-from tests.app.api import Api, until_refused
+from tests.support.api import Api, until_refused
 from warpfold.app.auth import sessions
 from warpfold.app.auth.access_tokens import list_tokens, revoke_token
 from warpfold.app.auth.presented import SESSION_COOKIE

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import httpx
 
-from tests.app.api import RESULT, WORKER, Api
+from tests.support.api import RESULT, WORKER, Api
 from warpfold.app.jobs import leases
 from warpfold.contract.provenance import DeviceView
 from warpfold.kernels.catalog import strategies

@@ -5,7 +5,7 @@ import sys
 
 import psutil
 
-from tests.worker import processes
+from tests.support import processes
 
 DRAWS = """
 import asyncio, sys, time

@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from tests.app.charts.rows import rows_of
+from tests.support.chart_rows import rows_of
 from warpfold.app.charts.render import svg
 from warpfold.app.charts.vega_lite import Axis, Level, Line, Point, Words, line_chart, significant
 

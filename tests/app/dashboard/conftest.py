@@ -3,7 +3,7 @@ from collections.abc import Callable, Iterator
 import httpx
 import pytest
 
-from tests.app.api import Api
+from tests.support.api import Api
 from warpfold.app.auth.access_tokens import Role, create_token
 
 

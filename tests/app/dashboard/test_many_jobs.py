@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from sqlalchemy import Connection, event
 
-from tests.app.api import Api
+from tests.support.api import Api
 from warpfold.app.dashboard.pages.jobs import Asked
 from warpfold.app.jobs import pages
 from warpfold.app.jobs.pages import Filter

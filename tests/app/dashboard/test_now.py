@@ -1,7 +1,7 @@
 import time
 
-from tests.app.api import WORKER, Api
 from tests.app.dashboard.conftest import Window
+from tests.support.api import WORKER, Api
 from warpfold.app.dashboard.recent import KEPT_S
 from warpfold.app.jobs import leases
 from warpfold.app.jobs.leases import WorkerInfo

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.app.api import Api
 from tests.app.dashboard.conftest import Window
+from tests.support.api import Api
 from warpfold.app.dashboard.recent import KEPT_S, Recent
 
 

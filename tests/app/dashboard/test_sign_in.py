@@ -2,8 +2,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.app.api import Api
 from tests.app.dashboard.conftest import Window
+from tests.support.api import Api
 
 Windows = Callable[[str | None], Window]
 

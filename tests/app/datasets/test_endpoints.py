@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.app.api import Api, running_api
+from tests.support.api import Api, running_api
 from warpfold.app.config import Settings
 
 LIMIT = 100_000

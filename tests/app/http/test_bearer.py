@@ -1,7 +1,7 @@
 import httpx
 import pytest
 
-from tests.app.api import Api, until_refused
+from tests.support.api import Api, until_refused
 from warpfold.app.auth.access_tokens import list_tokens, revoke_token
 
 OPEN = {"/healthz", "/readyz"}

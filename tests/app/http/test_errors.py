@@ -3,7 +3,7 @@ from collections.abc import Sequence
 import httpx
 import pytest
 
-from tests.app.api import Api
+from tests.support.api import Api
 from warpfold.app.http.error_handlers import dotted
 from warpfold.app.http.errors import Problem
 

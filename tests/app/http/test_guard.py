@@ -4,7 +4,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.app.api import Api, running_api
+from tests.support.api import Api, running_api
 from warpfold.app.config import Settings
 
 

@@ -10,7 +10,7 @@ import httpx
 import psutil
 import pytest
 
-from tests.app.api import THREE_VALUES, Api
+from tests.support.api import THREE_VALUES, Api
 from warpfold.app.http.large_bodies import LARGE_BYTES, LargeBodies
 
 MANY = {"type": "values", "values": [0.5] * 50_000, "dtype": "float64"}

@@ -1,7 +1,7 @@
 import httpx
 import pytest
 
-from tests.app.api import Api
+from tests.support.api import Api
 
 PATHS = ["/healthz", "/v1/jobs", "/v1/ops", "/openapi.json", "/sign-in"]
 

@@ -7,7 +7,7 @@ import httpx
 import psycopg
 import pytest
 
-from tests.app.api import THREE_VALUES, Api
+from tests.support.api import THREE_VALUES, Api
 from warpfold.app.config import Settings
 from warpfold.app.main import create_app
 

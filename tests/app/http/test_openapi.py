@@ -12,7 +12,7 @@ from uuid import UUID
 import httpx
 import pytest
 
-from tests.app.api import WORKER, Api, leading
+from tests.support.api import WORKER, Api, leading
 from warpfold.app.jobs import leases
 from warpfold.contract.jobs import job_spec
 

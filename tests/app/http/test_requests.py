@@ -4,7 +4,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.app.api import THREE_VALUES
+from tests.support.api import THREE_VALUES
 from warpfold.contract.jobs import KINDS
 
 A_LOT = 200_000

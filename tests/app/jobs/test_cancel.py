@@ -1,6 +1,6 @@
 import httpx
 
-from tests.app.api import Api
+from tests.support.api import Api
 from warpfold.app.jobs import leases
 from warpfold.contract.states import Reason
 

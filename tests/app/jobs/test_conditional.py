@@ -1,7 +1,7 @@
 import httpx
 import pytest
 
-from tests.app.api import Api
+from tests.support.api import Api
 from warpfold.app.jobs import leases
 from warpfold.app.jobs.etags import matches
 

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.app.api import Api
+from tests.support.api import Api
 from warpfold.app.jobs import leases, turns
 from warpfold.app.jobs import presets as families
 from warpfold.app.jobs.leases import WorkerInfo

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from tests.app.api import Api
-from tests.app.sse import Sent, events
+from tests.support.api import Api
+from tests.support.sse import Sent, events
 from warpfold.app.jobs import leases, sse
 
 

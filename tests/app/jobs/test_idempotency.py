@@ -3,7 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from tests.app.api import THREE_VALUES, Api
+from tests.support.api import THREE_VALUES, Api
 
 
 def test_the_same_key_and_body_give_the_first_job_with_200(api: Api) -> None:

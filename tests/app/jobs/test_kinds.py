@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.app.api import RESULT, Api
+from tests.support.api import RESULT, Api
 from warpfold.app.jobs.views import JobView
 from warpfold.contract.jobs import job_spec
 from warpfold.contract.kinds.benchmark import BenchmarkSpec

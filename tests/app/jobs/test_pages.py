@@ -1,7 +1,7 @@
 import httpx
 import pytest
 
-from tests.app.api import RESULT, Api
+from tests.support.api import RESULT, Api
 from warpfold.app.jobs.views import JobPage
 
 

@@ -14,8 +14,8 @@ import psycopg
 import pytest
 from sqlalchemy import Connection, text
 
-from tests.app.jobs.explained import Explained
-from tests.servers import fresh_database
+from tests.support.query_plans import Explained
+from tests.support.servers import fresh_database
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import draining, leases, ranks, turns
 from warpfold.app.jobs import presets as families

@@ -7,7 +7,7 @@ from uuid import UUID
 import httpx
 import pytest
 
-from tests.app.api import RESULT, THREE_VALUES, WORKER, Api
+from tests.support.api import RESULT, THREE_VALUES, WORKER, Api
 from warpfold.app.jobs import leases, retention, turns
 from warpfold.app.jobs import presets as families
 from warpfold.app.jobs import queue as outbox

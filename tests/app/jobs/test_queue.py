@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 from sqlalchemy import Connection, select, update
 
-from tests.worker.ledger import Ledger
+from tests.support.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs.suitable import suits

@@ -6,8 +6,8 @@ from uuid import UUID
 import httpx
 import pytest
 
-from tests.app.api import Api, running_api
-from tests.worker.ledger import Ledger
+from tests.support.api import Api, running_api
+from tests.support.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.jobs import leases, ranks
 from warpfold.app.jobs.leases import WorkerInfo

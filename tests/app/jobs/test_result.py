@@ -3,7 +3,7 @@ import json
 import httpx
 import pytest
 
-from tests.app.api import RESULT, Api
+from tests.support.api import RESULT, Api
 from warpfold.app.jobs import leases
 from warpfold.contract.states import Reason
 

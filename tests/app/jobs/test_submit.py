@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.app.api import THREE_VALUES, Api
+from tests.support.api import THREE_VALUES, Api
 from warpfold.app.jobs.views import JobView
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from tests.app.api import THREE_VALUES, Api
+from tests.support.api import THREE_VALUES, Api
 from warpfold.app.jobs import leases
 
 

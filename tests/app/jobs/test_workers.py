@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.app.api import THREE_VALUES, WORKER, Api
+from tests.support.api import THREE_VALUES, WORKER, Api
 from warpfold.app.jobs import draining, leases
 from warpfold.app.jobs.workers import Obstacle, Place, fingerprint, waiting_for
 from warpfold.contract.needs import ANY, GANG, GANG_FIRST, GPU_FIRST

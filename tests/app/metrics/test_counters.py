@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import Connection
 
-from tests.app.api import Api
+from tests.support.api import Api
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.metrics.buckets import BOUNDS_S, bound_of
 from warpfold.app.metrics.counters import Name, read

@@ -3,7 +3,7 @@ from datetime import timedelta
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.app.api import WORKER, Api
+from tests.support.api import WORKER, Api
 from warpfold.app.jobs import leases, retention
 from warpfold.app.jobs import queue as outbox
 from warpfold.app.jobs.leases import WorkerInfo

@@ -3,7 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 
-from tests.app.api import THREE_VALUES, Api
+from tests.support.api import THREE_VALUES, Api
 from warpfold.app.quotas import holds
 from warpfold.app.quotas.quota import Limits
 

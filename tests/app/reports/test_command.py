@@ -7,9 +7,9 @@ from pathlib import Path
 
 import httpx
 
-from tests.app.api import Api
-from tests.app.results.points import POINT
-from tests.app.results.studies import RUN
+from tests.support.api import Api
+from tests.support.measurements import POINT
+from tests.support.studies import RUN
 from warpfold.app.reports.__main__ import contents
 from warpfold.app.reports.report import Report
 

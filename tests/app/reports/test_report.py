@@ -4,7 +4,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.app.api import RESULT, Api
+from tests.support.api import RESULT, Api
 from warpfold.app.jobs import leases
 from warpfold.app.reports.parts import Table
 from warpfold.app.reports.report import Report

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
-from tests.app.charts.rows import rows_of
-from tests.app.results.points import POINT
-from tests.app.results.studies import RUN, accuracy_point, accuracy_result, scaling_point, scaling_result
+from tests.support.chart_rows import rows_of
+from tests.support.measurements import POINT
+from tests.support.studies import RUN, accuracy_point, accuracy_result, scaling_point, scaling_result
 from warpfold.app.jobs.store import Job
 from warpfold.app.reports.finished import Finished
 from warpfold.app.reports.parts import Compared, Verdict

@@ -4,9 +4,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.app.api import Api
-from tests.app.results.points import POINT, timed
 from tests.app.results.test_endpoints import store
+from tests.support.api import Api
+from tests.support.measurements import POINT, timed
 
 
 def compared(http: httpx.Client, baseline: str, candidate: str, **query: Any) -> dict[str, Any]:

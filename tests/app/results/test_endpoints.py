@@ -3,7 +3,7 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from tests.app.api import Api
+from tests.support.api import Api
 from warpfold.contract.measurement import Measurement
 
 POINT = Measurement(

@@ -5,9 +5,9 @@ from dataclasses import asdict, replace
 import httpx
 import pytest
 
-from tests.app.api import Api
-from tests.app.results.points import POINT
 from tests.app.results.test_endpoints import store
+from tests.support.api import Api
+from tests.support.measurements import POINT
 
 SKIPPED = replace(
     POINT,

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.app.api import Api, running_api
-from tests.app.server.raw import Answer, answer, connected, exchange, hung_up, sent
+from tests.support.api import Api, running_api
+from tests.support.raw_http import Answer, answer, connected, exchange, hung_up, sent
 from warpfold.app.config import Settings
 from warpfold.app.http.errors import Problem
 from warpfold.app.server import protocol

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 from standardwebhooks import Webhook as Verifier
 
-from tests.app.api import THREE_VALUES, Api
+from tests.support.api import THREE_VALUES, Api
 from warpfold.app.webhooks.message import new_secret
 from warpfold.contract.jobs import job_spec
 from warpfold.contract.webhook import SHOW_SECRETS

@@ -3,8 +3,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.client.cli.shell import Shell
-from tests.client.service import Service
+from tests.support.service import Service
+from tests.support.shell import Shell
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 import json
 import stat
 
-from tests.client.cli.shell import Shell
-from tests.client.service import Service
+from tests.support.service import Service
+from tests.support.shell import Shell
 from warpfold.app.auth.access_tokens import create_token
 from warpfold.app.db import BlockingDatabase
 

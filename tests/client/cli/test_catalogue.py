@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from tests.client.cli.shell import Shell
+from tests.support.shell import Shell
 
 
 def test_the_ops_are_listed(shell: Shell) -> None:

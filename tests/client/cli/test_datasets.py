@@ -1,7 +1,7 @@
 import hashlib
 import json
 
-from tests.client.cli.shell import Shell
+from tests.support.shell import Shell
 
 
 def test_an_array_is_uploaded_used_and_deleted(shell: Shell) -> None:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.cli.shell import Shell
-from tests.client.service import Service
-from tests.worker import processes
+from tests.support import processes
+from tests.support.service import Service
+from tests.support.shell import Shell
 
 
 def findings(shell: Shell) -> dict[str, dict[str, str]]:

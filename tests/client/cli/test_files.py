@@ -13,9 +13,9 @@ import pytest
 from sqlalchemy import insert
 from typer.testing import CliRunner
 
-from tests.app.results.points import POINT
-from tests.client.cli.shell import Shell
-from tests.client.service import Service
+from tests.support.measurements import POINT
+from tests.support.service import Service
+from tests.support.shell import Shell
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.tables.measurements import measurements
 from warpfold.client.cli import build

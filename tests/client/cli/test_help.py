@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import typer.main
 
-from tests.client.cli.shell import Shell
+from tests.support.shell import Shell
 from warpfold.client.cli import build
 from warpfold.client.cli.completion import complete_op
 from warpfold.client.cli.server import COMMANDS as COMMANDS_OF_THE_SERVER

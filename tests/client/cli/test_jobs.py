@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from tests.client.cli.shell import Shell, plain
+from tests.support.shell import Shell, plain
 from warpfold.client.api import Client
 from warpfold.client.cli.jobs import show_job
 from warpfold.client.models import Job

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.client.cli.shell import Shell
+from tests.support.shell import Shell
 
 
 def test_a_file_is_reduced_to_its_exact_sum(shell: Shell) -> None:

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from sqlalchemy import delete, insert
 
-from tests.app.results.points import POINT
-from tests.client.cli.shell import Shell
-from tests.client.service import Service
-from tests.terminals import on_terminal
+from tests.support.measurements import POINT
+from tests.support.service import Service
+from tests.support.shell import Shell
+from tests.support.terminals import on_terminal
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs.leases import WorkerInfo, report
 from warpfold.app.tables.jobs import workers

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.servers import folder
+from tests.support.servers import folder
 
 ROOT = Path(__file__).parents[3]
 

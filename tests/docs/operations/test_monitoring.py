@@ -14,8 +14,8 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.app.api import running_api
 from tests.app.metrics.test_metrics import point
+from tests.support.api import running_api
 from warpfold.app.config import Settings
 from warpfold.app.jobs import leases
 from warpfold.app.jobs.leases import WorkerInfo

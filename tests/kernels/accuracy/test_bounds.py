@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from numpy.typing import NDArray
 
-from tests.kernels.accuracy.arrays import arrays, row
+from tests.support.kernels.study_arrays import arrays, row
 from warpfold.kernels.accuracy.arithmetic import Arithmetic, Scheme, arithmetic_of
 from warpfold.kernels.accuracy.axes import OPS
 from warpfold.kernels.accuracy.bounds import bound_of, gamma

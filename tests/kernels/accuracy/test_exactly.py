@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from numpy.typing import NDArray
 
-from tests.kernels.accuracy.arrays import arrays, fractions, row
+from tests.support.kernels.study_arrays import arrays, fractions, row
 from warpfold.kernels.accuracy import exactly
 from warpfold.kernels.accuracy.exactly import floor_log2, root, truth, ulp
 from warpfold.kernels.dtypes import DTYPES

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from numpy.typing import NDArray
 
-from tests.kernels.accuracy.arrays import arrays, row
+from tests.support.kernels.study_arrays import arrays, row
 from warpfold.kernels.accuracy import loops
 from warpfold.kernels.accuracy.looped import looped
 from warpfold.kernels.dtypes import DTYPES

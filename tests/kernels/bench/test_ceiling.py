@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.kernels.bench.scripted import CEILING, ScriptedObserver
+from tests.support.kernels.scripted import CEILING, ScriptedObserver
 from warpfold.kernels.bench.ceiling import MOST_TRIES, Ceiling, CeilingGauge
 from warpfold.kernels.bench.conditions import Conditions
 from warpfold.kernels.bench.host import ceiling as host_ceiling

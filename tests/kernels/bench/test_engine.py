@@ -3,7 +3,7 @@ from itertools import cycle
 
 import pytest
 
-from tests.kernels.bench.scripted import ScriptedTarget, ScriptedTimer
+from tests.support.kernels.scripted import ScriptedTarget, ScriptedTimer
 from warpfold.kernels.bench.axes import Axes, Cache, Case
 from warpfold.kernels.bench.engine import Point, run
 from warpfold.kernels.bench.flags import Flag

@@ -2,7 +2,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from tests.kernels.bench.scripted import CEILING, ScriptedTarget, ScriptedTimer
+from tests.support.kernels.scripted import CEILING, ScriptedTarget, ScriptedTimer
 from warpfold.kernels.bench.axes import Axes, Cache
 from warpfold.kernels.bench.ceiling import Ceiling
 from warpfold.kernels.bench.engine import Point, run

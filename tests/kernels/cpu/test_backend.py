@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.kernels.conformance import check_degrees_of_freedom, check_ops, same, source
-from tests.kernels.patterns import patterns
+from tests.support.kernels.conformance import check_degrees_of_freedom, check_ops, same, source
+from tests.support.kernels.patterns import patterns
 from warpfold.kernels import reference
 from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.backend import CpuBackend

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.kernels.patterns import OTHERS
+from tests.support.kernels.patterns import OTHERS
 from warpfold.kernels.cpu import integers
 from warpfold.kernels.cpu.accumulator import accumulator
 from warpfold.kernels.dtypes import DType

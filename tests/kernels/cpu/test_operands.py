@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.kernels.conformance import check_dots, same, source
-from tests.kernels.patterns import patterns
+from tests.support.kernels.conformance import check_dots, same, source
+from tests.support.kernels.patterns import patterns
 from warpfold.kernels import reference
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.dtypes import DTYPES, DType

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tests.kernels.patterns import FLOATS, array_of_bits, patterns, reference_bytes
+from tests.support.kernels.patterns import FLOATS, array_of_bits, patterns, reference_bytes
 from warpfold.kernels.cpu import windows
 from warpfold.kernels.cpu.accumulator import Accumulator, accumulator
 from warpfold.kernels.dtypes import DTYPES, DType

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.gpu.arrays import KINDS, data, numbers
-from tests.gpu.exactly import agrees, expected
-from tests.kernels.cuda import on_host
+from tests.support.gpu.arrays import KINDS, data, numbers
+from tests.support.gpu.exactly import agrees, expected
+from tests.support.kernels import on_host
 from warpfold.kernels.cuda.elements import element
 from warpfold.kernels.cuda.strategies.partial_results import PartialResult, value_of
 from warpfold.kernels.cuda.strategies.reductions import reduction_of

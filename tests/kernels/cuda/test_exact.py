@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tests.gpu.adversarial import ADVERSARIAL, adversarial
-from tests.kernels.cuda import on_host
+from tests.support.gpu.adversarial import ADVERSARIAL, adversarial
+from tests.support.kernels import on_host
 from warpfold.kernels.cuda.exact import LARGEST_SHARED, MOST_GPUS, SHAPES, SumKind, limbs_of, states_of_limbs
 from warpfold.kernels.cuda.exact.launches import most_added
 from warpfold.kernels.cuda.exact.total import MOST_ADDED, carried

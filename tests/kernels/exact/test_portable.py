@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.kernels.patterns import array_of_bits, patterns, reference_bytes
+from tests.support.kernels.patterns import array_of_bits, patterns, reference_bytes
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact import ExactState, portable
 from warpfold.kernels.ops import Terms

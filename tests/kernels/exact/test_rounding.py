@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.kernels.patterns import FLOATS
+from tests.support.kernels.patterns import FLOATS
 from warpfold.kernels import reference
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact import round_ratio, round_sqrt

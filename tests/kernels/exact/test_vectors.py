@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.data.exact.make_vectors import FOLDER, documents
-from tests.kernels.patterns import array_of_bits
+from tests.support.kernels.patterns import array_of_bits
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.exact import ExactState, value_of
 from warpfold.kernels.ops import INTEGER, OPS, Terms

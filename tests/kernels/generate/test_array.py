@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.kernels.generate.formulas import bits
+from tests.support.kernels.formulas import bits
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.generate import DISTRIBUTIONS, array, generate, plan
 from warpfold.kernels.source import GeneratedSource

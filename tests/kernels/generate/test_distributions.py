@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.kernels.patterns import FLOATS
+from tests.support.kernels.patterns import FLOATS
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact import ExactState
 from warpfold.kernels.generate import DISTRIBUTIONS, generate

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from tests.kernels.generate import formulas
+from tests.support.kernels import formulas
 
 CHANCE = random.Random(5)
 

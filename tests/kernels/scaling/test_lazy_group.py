@@ -3,7 +3,7 @@ from collections.abc import Mapping, Sequence
 import psutil
 import pytest
 
-from tests.kernels.scaling.actors import actors
+from tests.support.kernels.rank_actors import actors
 from warpfold.kernels.backend import Device
 from warpfold.kernels.errors import CudaError, OutOfMemory, RankLost
 from warpfold.kernels.outcome import Outcome

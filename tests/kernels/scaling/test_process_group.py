@@ -10,7 +10,7 @@ from functools import partial
 import psutil
 import pytest
 
-from tests.kernels.scaling.actors import Mirror, actors, fail_to_start, start_and_die
+from tests.support.kernels.rank_actors import Mirror, actors, fail_to_start, start_and_die
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import CudaError, KernelError, OutOfMemory, RankLost
 from warpfold.kernels.scaling.axes import Method
@@ -94,7 +94,7 @@ def test_ranks_die_with_whoever_started_them() -> None:
     script = (
         "import time\n"
         "from warpfold.kernels.scaling.process_group import ProcessGroup\n"
-        "from tests.kernels.scaling.actors import actors\n"
+        "from tests.support.kernels.rank_actors import actors\n"
         "if __name__ == '__main__':\n"
         "    group = ProcessGroup(actors(2), {})\n"
         "    print(*group.pids, flush=True)\n"

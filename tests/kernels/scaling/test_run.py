@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import psutil
 import pytest
 
-from tests.kernels.scaling.actors import actors
+from tests.support.kernels.rank_actors import actors
 from warpfold.kernels.backend import Backend, Device
 from warpfold.kernels.bench.data import Data
 from warpfold.kernels.dtypes import DTYPES

@@ -4,7 +4,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.servers import folder, kill, restart
+from tests.support.servers import folder, kill, restart
 from warpfold.worker.embedded import EmbeddedPostgres
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from tests.servers import kill
+from tests.support.servers import kill
 from warpfold.worker.embedded import EmbeddedRedis, ServerMissing
 from warpfold.worker.embedded import redis as module
 

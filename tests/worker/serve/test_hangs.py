@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clock import HandClock
+from tests.support.clock import HandClock
 from warpfold.worker.serve.bootstrap import Servers
 from warpfold.worker.serve.hangs import Hangs
 from warpfold.worker.serve.process import Process, stop_all

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from tests.servers import kill
+from tests.support.servers import kill
 from warpfold.worker.embedded import EmbeddedRedis
 from warpfold.worker.serve.bootstrap import Servers
 from warpfold.worker.serve.hangs import Hangs

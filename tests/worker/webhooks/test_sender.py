@@ -7,9 +7,9 @@ from uuid import UUID
 import pytest
 from standardwebhooks import Webhook
 
-from tests.servers import Servers
-from tests.worker.ledger import Ledger
-from tests.worker.webhooks.receivers import Behaviour, answer, closed_port, drip, hang, receiver
+from tests.support.ledger import Ledger
+from tests.support.receivers import Behaviour, answer, closed_port, drip, hang, receiver
+from tests.support.servers import Servers
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases, retention

@@ -3,7 +3,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.worker.webhooks.receivers import answer, receiver
+from tests.support.receivers import answer, receiver
 from warpfold.worker.webhooks.lookups import Resolve
 from warpfold.worker.webhooks.transport import AddressRefused, Transport, Unreachable
 

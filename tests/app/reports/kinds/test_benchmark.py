@@ -1,7 +1,7 @@
 from dataclasses import replace
 
-from tests.app.charts.rows import rows_of
-from tests.app.results.points import POINT, timed
+from tests.support.chart_rows import rows_of
+from tests.support.measurements import POINT, timed
 from warpfold.app.charts.benchmark import charts
 
 

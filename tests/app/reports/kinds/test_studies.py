@@ -1,7 +1,7 @@
 import json
 
-from tests.app.charts.rows import rows_of
-from tests.app.results.studies import accuracy_point, accuracy_result, message_point, scaling_point, scaling_result
+from tests.support.chart_rows import rows_of
+from tests.support.studies import accuracy_point, accuracy_result, message_point, scaling_point, scaling_result
 from warpfold.app.charts.accuracy import charts as accuracy_charts
 from warpfold.app.charts.accuracy import errors
 from warpfold.app.charts.scaling import charts as scaling_charts

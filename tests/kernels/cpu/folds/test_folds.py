@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.kernels.patterns import array_of_bits, patterns
+from tests.support.kernels.patterns import array_of_bits, patterns
 from warpfold.kernels.cpu.folds.products import MAX_BITS, ProductFold
 from warpfold.kernels.cpu.folds.registry import fold_for
 from warpfold.kernels.dtypes import DTYPES, DType

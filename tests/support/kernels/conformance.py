@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.data.exact.make_vectors import FOLDER
-from tests.kernels.patterns import array_of_bits
+from tests.support.kernels.patterns import array_of_bits
 from warpfold.kernels.backend import Backend
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput

@@ -4,7 +4,7 @@
   page's commands run in one shell, one after the other.
 - `python`: run one after the other in one process, as a notebook is; a `text` block that follows is what was printed.
 
-Ids, times and addresses are compared by kind (`tests.client.cli.shell.plain`); `…` stands for anything on a line, and
+Ids, times and addresses are compared by kind (`tests.support.shell.plain`); `…` stands for anything on a line, and
 alone on a line for any lines. A comment `<!-- not run: why -->` before a block keeps it from being run.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.client.cli.shell import plain
+from tests.support.shell import plain
 
 _FENCE = re.compile(r"^```(\w*)")
 _NOT_RUN = re.compile(r"^<!-- not run: (.+) -->$")

@@ -1,4 +1,4 @@
-"""`python -m tests.deploy.images`: build both images, start everything, run jobs, ask every health check. Needs root.
+"""`python -m tests.support.images`: build both images, start everything, run jobs, ask every health check. Needs root.
 
 It takes minutes and a gigabyte of downloads, and up to 8 GiB of disk below TMPDIR, which are free again at its end.
 """
@@ -17,10 +17,10 @@ import httpx
 import numpy as np
 import yaml
 
-from tests.deploy.images.build import ROOT, builder, make_base, missing
-from tests.deploy.images.container import Container, Image
-from tests.deploy.images.servers import postgres, redis
-from tests.deploy.roles import make_secrets
+from tests.support.database_roles import make_secrets
+from tests.support.images.build import ROOT, builder, make_base, missing
+from tests.support.images.container import Container, Image
+from tests.support.images.servers import postgres, redis
 
 TARGETS = ("api", "worker")
 PROXY = "172.31.255.2"
@@ -68,7 +68,7 @@ def build_and_run(work: Path) -> None:
             inspected = work / f"{target}.json"
             inspected.write_text(build("inspect", "--type", "image", f"localhost/warpfold-{target}"))
         # From here on in a network of its own: nothing else listens there, and nobody outside can reach it.
-        words = [sys.executable, "-m", "tests.deploy.images", "--run", str(work), *map(str, roots.values())]
+        words = [sys.executable, "-m", "tests.support.images", "--run", str(work), *map(str, roots.values())]
         subprocess.run(["unshare", "--net", *words], check=True, cwd=ROOT)
 
 
@@ -193,7 +193,7 @@ def _until(true: Callable[[], bool], containers: list[Container], within_s: floa
 
 def main() -> int:
     """0 once everything has run; an AssertionError says what did not."""
-    parser = argparse.ArgumentParser(prog="python -m tests.deploy.images", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.support.images", description=__doc__)
     parser.add_argument("--run", nargs=3, type=Path, metavar=("WORK", "API", "WORKER"), help=argparse.SUPPRESS)
     given: Any = parser.parse_args()
     if given.run:

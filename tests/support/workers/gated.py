@@ -1,5 +1,7 @@
-"""`python -m tests.integration.gated FOLDER`: a worker of the CPU that stays in a job as long as its gate is closed, so
-that what is to happen in the middle of a job happens there, however fast or slow the machine is."""
+"""`python -m tests.support.workers.gated FOLDER`: a worker of the CPU that stays in a job while its gate is closed.
+
+So what is to happen in the middle of a job happens there, however fast or slow the machine is.
+"""
 
 import json
 import sys

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.worker import processes
+from tests.support import processes
 from warpfold.app.config import Settings
 
 WORKER = ("warpfold.worker", "--slot", "cpu")

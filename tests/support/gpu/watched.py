@@ -1,10 +1,10 @@
-"""Every kernel of ours, once or twice on small arrays, for compute-sanitizer to watch (see `tests/gpu/sanitize.py`)."""
+"""Every kernel of ours runs once or twice on small arrays, for `tests/support/gpu/sanitize.py` to watch."""
 
 import sys
 from collections.abc import Sequence
 
-from tests.gpu.adversarial import adversarial
 from tests.gpu.test_identity import accumulator, on_device
+from tests.support.gpu.adversarial import adversarial
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.bench.reader import SHAPES, patternless, reading
 from warpfold.kernels.cuda.bench.target import CudaTarget

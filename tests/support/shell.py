@@ -13,7 +13,7 @@ from unittest import mock
 
 from typer.testing import CliRunner
 
-from tests.client.service import Service
+from tests.support.service import Service
 from warpfold.client.cli import build
 
 _OURS = ("WARPFOLD", "XDG")

@@ -1,7 +1,8 @@
-"""compute-sanitizer over every kernel of ours: `python -m tests.gpu.sanitize [--out FILE] [STRATEGY …]`.
+"""compute-sanitizer over every kernel of ours: `python -m tests.support.gpu.sanitize [--out FILE] [STRATEGY …]`.
 
-Runs `tests/gpu/watched.py` under each tool: memcheck (addresses), racecheck (shared memory), initcheck (memory read
-before it was written), synccheck (barriers). Prints each tool's summary; `--out` writes them with where they come from.
+Runs `tests/support/gpu/watched.py` under each tool: memcheck (addresses), racecheck (shared memory), initcheck
+(memory that is read before it was written), synccheck (barriers). The summary of each tool is printed; `--out` writes
+them to a file, with the machine and versions that they are of.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from warpfold.kernels.cuda.gpu.launch import Gpu
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 _FOUND = 9  # exit code
-_ROOT = Path(__file__).resolve().parents[2]
+_ROOT = Path(__file__).resolve().parents[3]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ def watch(tool: str, strategies: list[str]) -> Verdict:
     command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", str(_FOUND)]
     began = time.monotonic()
     done = subprocess.run(
-        [*command, sys.executable, "-m", "tests.gpu.watched", *strategies],
+        [*command, sys.executable, "-m", "tests.support.gpu.watched", *strategies],
         cwd=_ROOT,
         capture_output=True,
         text=True,

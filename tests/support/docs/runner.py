@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.client.service import Service
-from tests.docs.pages import Block, blocks, commands, fits
+from tests.support.docs.pages import Block, blocks, commands, fits
+from tests.support.service import Service
 
 _MARK = "\x1e"  # stands between the outputs of two commands
 _ADDRESS = "http://127.0.0.1:8080"  # of the pages' service; the tests' has another port
@@ -38,7 +38,7 @@ class Runner:
             {
                 **os.environ,
                 "PATH": f"{programs}:{os.environ['PATH']}",
-                "PYTHONPATH": str(Path(__file__).parents[2] / "src"),
+                "PYTHONPATH": str(Path(__file__).parents[3] / "src"),
                 "COLUMNS": "110",
                 "TERM": "dumb",
                 "XDG_CONFIG_HOME": str(folder / ".config"),

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
-from tests.integration.fleet import DISPATCHER, Fleet, fleet
-from tests.integration.gated import Gates
-from tests.worker.ledger import Ledger
+from tests.support.fleet import DISPATCHER, Fleet, fleet
+from tests.support.ledger import Ledger
+from tests.support.workers.gated import Gates
 from warpfold.app.config import Settings
 
 N = 1000
@@ -38,7 +38,7 @@ def gated_service(settings: Settings, log: Path) -> Iterator[tuple[Fleet, GatedJ
     gates = GatedJobs(log.parent / "gates")
     gates.close(N)
     quick = settings.model_copy(update={"lease_s": LEASE_S, "heartbeat_s": 0.1, "dispatch_interval_s": 0.1})
-    worker = ("tests.integration.gated", str(gates.folder))
+    worker = ("tests.support.workers.gated", str(gates.folder))
     with fleet(quick, log, worker=worker, dispatcher=DISPATCHER) as service:
         service.wait_until_logged("child ready")
         service.wait_until_logged('"event": "leading"')

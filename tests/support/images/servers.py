@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.deploy.images.container import substituted
-from tests.deploy.roles import PG_BIN, run_roles_sql
+from tests.support.database_roles import PG_BIN, run_roles_sql
+from tests.support.images.container import substituted
 from warpfold.worker.embedded.redis import redis_program
 
 _USER = pwd.getpwnam("nobody").pw_uid  # initdb wants one with a name

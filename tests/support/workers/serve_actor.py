@@ -1,10 +1,10 @@
-"""A worker process whose child is the tests' actor: `python -m tests.worker.serve_actor cpu`."""
+"""A worker process whose child is the tests' actor: `python -m tests.support.workers.serve_actor cpu`."""
 
 import sys
 
 
 def main() -> int:
-    from tests.worker.children import actor, open_without_gpu
+    from tests.support.workers.actor import actor, open_without_gpu
     from warpfold.app import logs
     from warpfold.app.config import load_settings
     from warpfold.worker.boot import describe, serve_slot

@@ -1,4 +1,4 @@
-"""`python -m tests.integration.pretend cuda:0`: a worker of a machine with two GPUs, which computes on the CPU."""
+"""`python -m tests.support.workers.two_gpus cuda:0`: a worker of a machine with two GPUs, computing on the CPU."""
 
 import sys
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 
-from tests.worker import processes
+from tests.support import processes
 from warpfold.app.auth.access_tokens import Role, create_token
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tests.app.api import RESULT
+from tests.support.api import RESULT
 from warpfold.contract.results.accuracy import AccuracyPoint, AccuracyResult
 from warpfold.contract.results.scaling import MessagePoint, ScalingPoint, ScalingResult
 from warpfold.kernels.accuracy.point import BoundVerdict
