@@ -17,6 +17,8 @@ from pydantic_settings import (
     SettingsError,
 )
 
+from warpfold.contract.folders import Folders
+
 _PREFIX = "WARPFOLD_"
 _SCHEMES = {
     "database_url": ("postgresql://", "postgres://", "postgresql+psycopg://"),
@@ -169,6 +171,10 @@ class Settings(BaseSettings):
         """`database_url`, or that of the service that runs on `data_dir`; empty if there is neither."""
         noted = self.data_dir / DATABASE_NOTE
         return self.database_url or (noted.read_text().strip() if noted.is_file() else "")
+
+    def folders(self) -> Folders:
+        """Where jobs may read files."""
+        return Folders(self.data_roots, self.datasets_dir().expanduser().resolve())
 
     def datasets_dir(self) -> Path:
         """Uploaded arrays."""

@@ -64,6 +64,7 @@ class _FirstFault(FailFast):
 
 OpName = Annotated[str, AfterValidator(_one_of(OPS, "op")), Field(json_schema_extra={"enum": list(OPS)})]
 DTypeName = Annotated[str, AfterValidator(_one_of(DTYPES, "dtype")), Field(json_schema_extra={"enum": list(DTYPES)})]
+FloatName = Literal["float16", "bfloat16", "float32", "float64"]
 StrategyName = Annotated[str, AfterValidator(_known_strategy), Field(json_schema_extra=_offer_strategies)]
 DistributionName = Annotated[
     str,

@@ -13,7 +13,6 @@ def main() -> int:
     from warpfold.app import logs
     from warpfold.app.config import load_settings
     from warpfold.worker.boot import describe, serve_slot
-    from warpfold.worker.folders import Folders
     from warpfold.worker.opener import open_kernels
     from warpfold.worker.stop import Stop
 
@@ -28,7 +27,7 @@ def main() -> int:
     stop = Stop()
     stop.listen()
     info = describe(slot)
-    return serve_slot(settings, info, partial(open_kernels, slot, info.id, Folders.of(settings)), stop)
+    return serve_slot(settings, info, partial(open_kernels, slot, info.id, settings.folders()), stop)
 
 
 if __name__ == "__main__":

@@ -14,24 +14,23 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from warpfold.contract.folders import Folders
 from warpfold.contract.json_value import check_length, hex_of
-from warpfold.contract.kinds.accuracy import AccuracySpec, ThreeNumbersSpec
+from warpfold.contract.kinds.accuracy import AccuracySpec
 from warpfold.contract.kinds.benchmark import BenchmarkSpec
 from warpfold.contract.kinds.cluster import ClusterSpec
 from warpfold.contract.kinds.profile import ProfileSpec
-from warpfold.contract.kinds.reduce import ReduceSpec
+from warpfold.contract.kinds.reduce import ReduceResult, ReduceSpec
 from warpfold.contract.kinds.scaling import ScalingSpec
+from warpfold.contract.kinds.three_numbers import ThreeNumbersSpec
 from warpfold.contract.measurement import Measurement
 from warpfold.contract.provenance import DeviceView, Provenance
-from warpfold.contract.results.reduce import ReduceResult
-from warpfold.contract.sources import GenerateSource
 from warpfold.contract.tasks import TaskSpec, task_spec
 from warpfold.contract.timings import Timings
 from warpfold.kernels.backend import Reduction
 from warpfold.kernels.bench import Flag
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.open import open_backend
-from warpfold.worker.folders import Folders
 from warpfold.worker.kinds.accuracy import add_three_numbers, compare
 from warpfold.worker.kinds.attempt import Attempt
 from warpfold.worker.kinds.benchmark import measure
@@ -39,7 +38,6 @@ from warpfold.worker.kinds.cluster import solve_puzzle
 from warpfold.worker.kinds.profile import profile_kernels
 from warpfold.worker.kinds.scaling import measure_scaling
 from warpfold.worker.messages import Progress, Request, Success, Tell
-from warpfold.worker.sources import source_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +99,8 @@ class Kernels:
         )
 
     def _reduce(self, spec: ReduceSpec, request: Request, tell: Tell, started: float) -> Success:
-        source = source_of(spec.source, self._folders)
-        other = None if spec.other is None else source_of(spec.other, self._folders)
+        source = spec.source.open(self._folders)
+        other = None if spec.other is None else spec.other.open(self._folders)
         reduction = self._backend.reduce(
             source,
             spec.op,
@@ -170,20 +168,8 @@ class Kernels:
             worker=self._origin.worker,
             attempt=request.attempt,
             spec_sha256=_digest(request.spec),
-            seed=_seed(spec),
+            seed=spec.data_seed(),
         )
-
-
-def _seed(spec: TaskSpec) -> int | None:
-    match spec:
-        case (
-            ReduceSpec(source=GenerateSource(seed=seed))
-            | BenchmarkSpec(seed=seed)
-            | ScalingSpec(seed=seed)
-            | AccuracySpec(seed=seed)
-        ):
-            return seed
-    return None
 
 
 def _digest(spec: str) -> str:

@@ -1,6 +1,6 @@
 """How the child of a real slot opens its device. Light, for the parent imports it; the heavy part is `execute`."""
 
-from warpfold.worker.folders import Folders
+from warpfold.contract.folders import Folders
 from warpfold.worker.messages import Work
 
 

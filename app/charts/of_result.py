@@ -4,11 +4,11 @@ from collections.abc import Iterable
 
 from warpfold.app.charts import accuracy, benchmark, scaling
 from warpfold.app.charts.chart import Chart
+from warpfold.contract.jobs import JobResult
+from warpfold.contract.kinds.accuracy import AccuracyResult
+from warpfold.contract.kinds.benchmark import BenchmarkResult
+from warpfold.contract.kinds.scaling import ScalingResult
 from warpfold.contract.measurement import Measurement
-from warpfold.contract.result import JobResult
-from warpfold.contract.results.accuracy import AccuracyResult
-from warpfold.contract.results.benchmark import BenchmarkResult
-from warpfold.contract.results.scaling import ScalingResult
 
 
 def charts_of(result: JobResult, points: Iterable[Measurement]) -> list[Chart]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from warpfold.app.charts.chart import Chart
 from warpfold.app.charts.vega_lite import Axis, Line, Point, Words, line_chart, significant
-from warpfold.contract.results.scaling import MessagePoint, ScalingPoint, ScalingResult
+from warpfold.contract.kinds.scaling import MessagePoint, ScalingPoint, ScalingResult
 
 _FEW = 6
 

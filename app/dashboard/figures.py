@@ -7,7 +7,7 @@ from typing import Any
 
 from warpfold.app.json_view import text_of
 from warpfold.app.results.repository import Measured
-from warpfold.contract.result import JobResult
+from warpfold.contract.jobs import JobResult
 
 _MOST = 8
 _MOST_ROWS = 300

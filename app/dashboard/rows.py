@@ -9,8 +9,8 @@ from uuid import UUID
 from warpfold.app.auth.access_tokens import Principal
 from warpfold.app.jobs.store import Job
 from warpfold.app.jobs.workers import Waiting
+from warpfold.contract.jobs import summary_of
 from warpfold.contract.states import Status
-from warpfold.contract.summary import summary_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from warpfold.contract.folders import dataset_file
+
 _SUFFIX = ".npy"
 _LONG_S = 3600.0
 _BLOCK = 512  # of st_blocks, whatever the disk's own are
@@ -38,7 +40,7 @@ class Store:
 
     def path(self, dataset_id: str) -> Path:
         """Where the array lies, if it is there."""
-        return self._folder / dataset_id[:2] / f"{dataset_id}{_SUFFIX}"
+        return dataset_file(self._folder, dataset_id)
 
     @contextmanager
     def incoming(self, owner_id: int) -> Iterator[IO[bytes]]:

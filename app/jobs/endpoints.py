@@ -33,8 +33,7 @@ from warpfold.app.jobs.sse import ITEM_SCHEMA, KEEP_ALIVE_S, stream
 from warpfold.app.jobs.store import Job, Key, Stamp
 from warpfold.app.jobs.views import JobPage, JobView, job_json, page_json
 from warpfold.contract.fields import said_as
-from warpfold.contract.jobs import JobSpec, Kind
-from warpfold.contract.result import JobResult
+from warpfold.contract.jobs import JobResult, JobSpec, Kind
 from warpfold.contract.sources import TAGGED_FIELDS
 from warpfold.contract.states import Status
 

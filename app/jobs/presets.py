@@ -30,7 +30,7 @@ from sqlalchemy import (
 from warpfold.app.channels import JOB
 from warpfold.app.jobs.transitions import Change, durably, wake_dispatcher
 from warpfold.app.tables.jobs import NONE, is_, jobs
-from warpfold.contract.results.preset import ChildOutcome, PresetResult, SkippedChild
+from warpfold.contract.kinds.preset import ChildOutcome, PresetResult, SkippedChild
 from warpfold.contract.states import EventType, Reason, Status
 
 UNIT = "jobs"

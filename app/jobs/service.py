@@ -1,10 +1,8 @@
 """What the api does with jobs: each function is one request's work, in terms of specs, users and units of SQL."""
 
-import os
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePath, PurePosixPath
 from uuid import UUID, uuid4
 
 import structlog
@@ -27,14 +25,9 @@ from warpfold.app.quotas.quota import Limits, QuotaName
 from warpfold.app.tables.jobs import NONE
 from warpfold.app.webhooks import repository as webhooks
 from warpfold.app.webhooks.addresses import names_private
-from warpfold.contract.brief import brief_of
-from warpfold.contract.jobs import JobSpec
-from warpfold.contract.kinds.benchmark import BenchmarkSpec
-from warpfold.contract.kinds.preset import PresetSpec
-from warpfold.contract.kinds.reduce import ReduceSpec
-from warpfold.contract.sources import DatasetSource, PathSource, Source, ValuesSource
+from warpfold.contract.jobs import JobSpec, brief_of
+from warpfold.contract.kinds.spec import Spec, Task
 from warpfold.contract.states import PRIORITIES, Status
-from warpfold.contract.tasks import TaskSpec, needs
 from warpfold.contract.webhook import Webhook
 from warpfold.kernels.errors import InvalidInput
 
@@ -55,42 +48,8 @@ def check(spec: JobSpec, settings: Settings) -> None:
     """What depends on this server's settings. Raises InvalidInput naming the field."""
     if spec.webhook is not None and not settings.webhook_allow_private and names_private(spec.webhook.url.host or ""):
         raise InvalidInput("names a private address, which this server does not call", "webhook.url")
-    for field, source in _sources(spec):
-        if isinstance(source, ValuesSource) and len(source.values) > settings.max_values:
-            raise InvalidInput(
-                f"{len(source.values)} values are more than the {settings.max_values} that a request may carry; "
-                "put them into a file, or generate them",
-                f"{field}.values",
-            )
-        if isinstance(source, PathSource):
-            _check_path(source.path, settings.data_roots, f"{field}.path")
-
-
-def _sources(spec: JobSpec, place: str = "") -> Iterator[tuple[str, Source]]:
-    """The sources that a spec names, its children's included, with their fields."""
-    match spec:
-        case ReduceSpec():
-            yield f"{place}source", spec.source
-            if spec.other is not None:
-                yield f"{place}other", spec.other
-        case PresetSpec():
-            for index, child in enumerate(spec.children or ()):
-                yield from _sources(child.spec, f"children.{index}.spec.")
-
-
-def _check_path(given: str, roots: tuple[Path, ...], field: str) -> None:
-    # Only the name is judged here: the worker, which may be on another machine, looks at the file itself.
-    if not roots:
-        raise InvalidInput("this server offers no files: it was started without data roots", field)
-    path = PurePosixPath(given)
-    if ".." in path.parts:
-        raise InvalidInput("'..' is not allowed in a path", field)
-    if path.is_absolute() and not (_below(path, roots) or _below(Path(os.path.realpath(path)), roots)):
-        raise InvalidInput(f"{given[:200]!r} lies outside of this server's data roots", field)
-
-
-def _below(path: PurePath, roots: tuple[Path, ...]) -> bool:
-    return any(path.is_relative_to(root) for root in roots)
+    for field, source in spec.sources():
+        source.check(field, settings.data_roots, settings.max_values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +62,11 @@ class Unable:
 
 async def unable(context: Context, spec: JobSpec) -> tuple[Unable, ...]:
     """Of the jobs that `spec` comes to, those that would wait because no slot takes them."""
-    parts: Sequence[tuple[str | None, TaskSpec]] = _parts(spec)
-    if not parts and not isinstance(spec, PresetSpec):
+    parts: Sequence[tuple[str | None, Task]] = spec.parts()
+    if not parts and isinstance(spec, Task):
         parts = [(None, spec)]
     found = await context.database.read(places)
-    told = [(name, waiting_for(needs(part), found)) for name, part in parts]
+    told = [(name, waiting_for(part.needs(), found)) for name, part in parts]
     return tuple(Unable(name, why) for name, why in told if why is not None)
 
 
@@ -136,13 +95,13 @@ class _Wanted:
     webhook: Webhook | None
 
 
-def _new(owner_id: int, spec: JobSpec, origin: Origin) -> NewJob:
+def _new(owner_id: int, spec: Spec, origin: Origin) -> NewJob:
     return NewJob(
         id=uuid4(),
         owner_id=owner_id,
         kind=spec.kind,
         priority=PRIORITIES[spec.priority],
-        needs=NONE if isinstance(spec, PresetSpec) or _parts(spec) else needs(spec),
+        needs=spec.needs() if isinstance(spec, Task) and not spec.parts() else NONE,
         timeout_s=spec.timeout_s,
         spec=spec.model_dump_json(exclude={"webhook"}),
         spec_brief=brief_of(spec),
@@ -152,21 +111,11 @@ def _new(owner_id: int, spec: JobSpec, origin: Origin) -> NewJob:
     )
 
 
-def _parts(spec: JobSpec) -> tuple[tuple[str, TaskSpec], ...]:
-    """The jobs that a spec comes to, by name; none where it is to be run itself."""
-    match spec:
-        case PresetSpec():
-            return tuple((child.name, child.spec) for child in spec.expand().children)
-        case BenchmarkSpec():
-            return spec.parts()
-    return ()
-
-
 def _children(parent: NewJob, spec: JobSpec) -> tuple[NewJob, ...]:
     """The jobs of a preset or of a benchmark on several devices, with its tags and priority."""
     origin = Origin(parent.request_id, parent.traceparent)
     found = []
-    for name, part in _parts(spec):
+    for name, part in spec.parts():
         update = {"tags": {**part.tags, **spec.tags}, "priority": spec.priority, "webhook": None}
         task = part.model_copy(update=update)
         found.append(replace(_new(parent.owner_id, task, origin), parent_id=parent.id, name=name))
@@ -175,7 +124,7 @@ def _children(parent: NewJob, spec: JobSpec) -> tuple[NewJob, ...]:
 
 def _datasets(spec: JobSpec) -> Mapping[str, str]:
     """The ids of the uploaded arrays that a spec needs, with the field that names each."""
-    return {source.id: f"{field}.id" for field, source in _sources(spec) if isinstance(source, DatasetSource)}
+    return {source.dataset_id: f"{field}.id" for field, source in spec.sources() if source.dataset_id is not None}
 
 
 def _submit(connection: Connection, wanted: _Wanted, owner: str, key: Key | None, limits: Limits) -> Submitted:

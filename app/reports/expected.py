@@ -1,19 +1,21 @@
 """What a job's value should be, where that can be said without the job: by definition, in exact fractions."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
+from warpfold.contract.folders import Folders
 from warpfold.contract.kinds.reduce import ReduceSpec
-from warpfold.contract.sources import DatasetSource, PathSource, Source, ValuesSource, count_of_source
+from warpfold.contract.sources import Source
 from warpfold.kernels import reference
-from warpfold.kernels.dtypes import DType, dtype_named
+from warpfold.kernels.dtypes import DType
 from warpfold.kernels.ops import NanPolicy, Value, op_named
-from warpfold.kernels.source import GeneratedSource
-from warpfold.kernels.values import array_of
 
 MOST_ELEMENTS = 10_000
 """More would take the api seconds in exact fractions."""
+
+_NO_FOLDERS = Folders((), Path())  # only a worker reads files
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class Expected:
 
 def expected_of(spec: ReduceSpec) -> Expected:
     """The value that `spec` should have; takes up to about a second."""
-    counts = [count_of_source(source) for source in (spec.source, spec.other) if source is not None]
+    counts = [source.known_count for _, source in spec.sources()]
     if None in counts:
         return Expected(None, "not known: only a worker reads the file")
     if sum(filter(None, counts)) > MOST_ELEMENTS:
@@ -44,11 +46,9 @@ def expected_of(spec: ReduceSpec) -> Expected:
 
 def _patterns(source: Source) -> tuple[DType, list[int]]:
     """The elements as bits, with their dtype; not of a file."""
-    assert not isinstance(source, PathSource | DatasetSource), source
-    dtype = dtype_named(source.dtype)
-    if isinstance(source, ValuesSource):
-        array = array_of(source.values, dtype)
-    else:
-        array = GeneratedSource(source.distribution, source.n, source.seed, dtype, source.parameters).read(0, source.n)
+    assert source.known_dtype is not None, source
+    assert source.known_count is not None, source
+    array = source.open(_NO_FOLDERS).read(0, source.known_count)
+    dtype = source.known_dtype
     words = np.ascontiguousarray(array).view(f"uint{8 * dtype.itemsize}")
     return dtype, [int(word) for word in words]

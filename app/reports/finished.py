@@ -9,11 +9,10 @@ from sqlalchemy import Connection
 from warpfold.app.jobs import store as jobs
 from warpfold.app.jobs.store import Job
 from warpfold.app.results import repository as results
-from warpfold.contract.jobs import JobSpec, job_spec
+from warpfold.contract.jobs import JobResult, JobSpec, job_spec, result_of
+from warpfold.contract.kinds.preset import PresetResult
 from warpfold.contract.measurement import Measurement
 from warpfold.contract.provenance import DeviceView, Provenance
-from warpfold.contract.result import JobResult, result_of
-from warpfold.contract.results.preset import PresetResult
 
 
 @dataclass(frozen=True, slots=True)

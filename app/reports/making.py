@@ -9,14 +9,10 @@ from warpfold.app.reports.kinds.registry import tables_of
 from warpfold.app.reports.parts import ChartView
 from warpfold.app.reports.preset_sections import parts_of
 from warpfold.app.reports.report import Comparison, Report
-from warpfold.contract.jobs import JobSpec
 from warpfold.contract.json_value import hex_of
 from warpfold.contract.kinds.preset import PresetSpec
-from warpfold.contract.kinds.reduce import ReduceSpec
-from warpfold.contract.results.reduce import ReduceResult
-from warpfold.contract.sources import DatasetSource, PathSource, Source, ValuesSource
-from warpfold.contract.summary import summary_of
-from warpfold.kernels.ops import Value, op_named
+from warpfold.contract.kinds.reduce import ReduceResult, ReduceSpec
+from warpfold.kernels.ops import Value
 
 
 def report_of(found: Finished) -> Report:
@@ -32,7 +28,7 @@ def report_of(found: Finished) -> Report:
         status=job.status,
         owner=job.owner,
         tags=dict(job.tags),
-        asked=_asked(found.spec, job.kind),
+        asked=f"a {job.kind} job" if found.spec is None else found.spec.description(),
         created_at=job.created_at,
         started_at=job.started_at,
         finished_at=job.finished_at,
@@ -44,32 +40,6 @@ def report_of(found: Finished) -> Report:
         charts=() if result is None else tuple(ChartView.of(chart) for chart in charts_of(result, found.points)),
         parts=parts_of(found.spec, found.children) if isinstance(found.spec, PresetSpec) else (),
     )
-
-
-def _asked(spec: JobSpec | None, kind: str) -> str:
-    if isinstance(spec, PresetSpec):
-        return f"preset {spec.preset}"
-    if isinstance(spec, ReduceSpec):
-        return _reduction(spec)
-    return f"a {kind} job" if spec is None else f"{kind}: {summary_of(kind, spec.model_dump(mode='json'))}"
-
-
-def _reduction(spec: ReduceSpec) -> str:
-    of = _elements(spec.source) + (f" with {_elements(spec.other)}" if spec.other is not None else "")
-    freedom = f", ddof {spec.ddof}" if op_named(spec.op).ddof else ""
-    nan = "" if spec.nan_policy == "propagate" else f", NaN: {spec.nan_policy.value}"
-    return f"{spec.op} of {of}{freedom}; strategy {spec.strategy}, backend {spec.backend}{nan}"
-
-
-def _elements(source: Source) -> str:
-    if isinstance(source, ValuesSource):
-        return f"{len(source.values):,} given values as {source.dtype}"
-    if isinstance(source, PathSource):
-        return f"the file {source.path}"
-    if isinstance(source, DatasetSource):
-        return f"the dataset {source.id}"
-    shape = ", ".join(f"{name}={value!r}" for name, value in sorted(source.parameters.items()))
-    return f"{source.n:,} {source.distribution}({shape}) elements as {source.dtype}, seed {source.seed}"
 
 
 def _comparison(spec: ReduceSpec | None, result: ReduceResult) -> Comparison:

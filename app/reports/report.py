@@ -6,8 +6,8 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from warpfold.app.reports.parts import ChartView, Part, Table
+from warpfold.contract.jobs import JobResult
 from warpfold.contract.json_value import JsonValue
-from warpfold.contract.result import JobResult
 from warpfold.contract.states import Status
 
 

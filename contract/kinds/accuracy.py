@@ -1,19 +1,27 @@
-"""What an accuracy study is asked to compare, and three numbers to be added in every order."""
+"""Accuracy studies: which methods are to be compared on what, and how far each was from the truth."""
 
-import math
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from pydantic.config import JsonDict
 
-from warpfold.contract.fields import BackendName, DistributionName, JobOptions, Listed, Number, Parameter
+from warpfold.contract.fields import BackendName, DistributionName, FloatName, Listed, Parameter
+from warpfold.contract.frozen import Frozen
+from warpfold.contract.json_value import JsonValue
+from warpfold.contract.kinds.spec import Task, moved_from, up_to
+from warpfold.contract.needs import ANY, GPU_FIRST
+from warpfold.contract.provenance import DeviceView, Provenance
+from warpfold.contract.summaries import lists, span
+from warpfold.contract.timings import StudyTimings
 from warpfold.kernels.accuracy.axes import MAX_POINTS, AccuracyAxes
 from warpfold.kernels.accuracy.methods import method_named, methods, methods_on
+from warpfold.kernels.accuracy.point import BoundVerdict
 from warpfold.kernels.dtypes import dtype_named
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.generate import plan
+from warpfold.kernels.outcome import Outcome
 from warpfold.kernels.source import GeneratedSource
-from warpfold.kernels.values import array_of
 
 MAX_SIZE = 1 << 32
 
@@ -27,11 +35,10 @@ def _offer(schema: JsonDict) -> None:
 
 
 MethodName = Annotated[str, AfterValidator(_known), Field(json_schema_extra=_offer)]
-FloatName = Literal["float16", "bfloat16", "float32", "float64"]
 Size = Annotated[int, Field(ge=1, le=MAX_SIZE, strict=True)]
 
 
-class AccuracySpec(JobOptions):
+class AccuracySpec(Task):
     """Compute every op on every array by every method, and hold each result to the exact value.
 
     What cannot be computed (not claimed, not installed, on another kind of slot, too large) is skipped with the
@@ -122,34 +129,81 @@ class AccuracySpec(JobOptions):
         parameters = self.parameters.get(distribution, {})
         return GeneratedSource(distribution, n, self.seed, dtype_named(dtype), parameters)
 
+    def needs(self) -> str:
+        if self.backend != "auto":
+            return self.backend
+        return GPU_FIRST if self.wants_gpu() else ANY
 
-class ThreeNumbersSpec(JobOptions):
-    """Add three numbers in all twelve ways: six orders, and brackets around the first two or the last two."""
+    def data_seed(self) -> int:
+        return self.seed
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"kind": "three_numbers"}]})
+    def moved(self, backend: BackendName) -> Mapping[str, Any]:
+        return moved_from(self.backend, backend)
 
-    kind: Literal["three_numbers"]
-    a: Number = Field(1e8, description="a number, or a string such as a hex float; rounded once to `dtype`")
-    b: Number = 1.0
-    c: Number = -1e8
-    dtype: FloatName = "float32"
-    backend: Literal["auto", "cpu"] = "auto"
+    def shortened(self, max_n: int) -> Mapping[str, Any]:
+        return {"sizes": up_to(self.sizes, max_n)}
 
-    @model_validator(mode="after")
-    def _representable(self) -> Self:
-        self.numbers()
-        return self
+    @staticmethod
+    def summary(stored: Mapping[str, Any]) -> Sequence[str]:
+        names = lists(stored, "ops", "dtypes", "distributions")
+        return *names, span(stored.get("sizes")), *lists(stored, "methods")
 
-    def numbers(self) -> tuple[Any, Any, Any]:
-        """a, b and c as NumPy scalars of the dtype."""
-        a, b, c = (self._rounded(name) for name in "abc")
-        return a, b, c
 
-    def _rounded(self, name: str) -> Any:
-        try:
-            (number,) = array_of((getattr(self, name),), dtype_named(self.dtype))
-        except InvalidInput as error:
-            raise InvalidInput(str(error), name) from None
-        if not math.isfinite(number):
-            raise InvalidInput("the three numbers are finite", name)
-        return number
+Count = Annotated[int, Field(ge=0)]
+
+
+class AccuracyPoint(Frozen):
+    """One method on one array. The figures are null where it was skipped or failed.
+
+    Errors are of `value` and, where no other is named, against the exact value; they are computed in exact fractions.
+    What is infinite is the string "inf".
+    """
+
+    method: str
+    op: str
+    distribution: str
+    dtype: str
+    n: Count = Field(description="elements")
+    outcome: Outcome
+    reason: str | None = Field(description="why it was skipped or failed")
+    value: JsonValue | None = Field(description="what the method gave")
+    hex: str | None = Field(description="what Python's float.hex of the value prints")
+    exact: JsonValue | None = Field(description="the true value, rounded once to float64")
+    exact_hex: str | None
+    correctly_rounded: bool | None = Field(description="the value is the true one rounded once to its dtype")
+    absolute_error: JsonValue | None = Field(description="|value − true value|")
+    relative_error: JsonValue | None = Field(description="absolute error ÷ |true value|; inf for a true value of 0")
+    ulps: JsonValue | None = Field(description="absolute error in units in the last place of the dtype at the truth")
+    condition: JsonValue | None = Field(description="Σ|t| ÷ |Σt| of the terms t that the op adds; 1 for products")
+    bound: JsonValue | None = Field(description="a-priori bound on the absolute error; null where none applies")
+    bound_formula: str | None = Field(description="the bound in words, u being the unit roundoff it names")
+    bound_verdict: BoundVerdict | None
+    bound_reason: str | None = Field(description="why the bound does not apply")
+    permutations: Count | None = Field(description="random orders that were tried")
+    distinct_results: int | None = Field(description="different bits over the permutations; null for none tried")
+    runs: Count | None = Field(description="of the given order")
+    repeatable: bool | None = Field(description="every run gave the same bits; null for one run")
+    reference: JsonValue | None = Field(description="what the course report took for the truth: NumPy in float64")
+    reference_error: JsonValue | None = Field(description="|value − reference|, as the report gives it for NumPy")
+    rounded_reference_error: JsonValue | None = Field(
+        description="|value − reference rounded to the dtype|, as the report gives it for its own loops: 0 where the "
+        "true error is below a rounding"
+    )
+    reference_own_error: JsonValue | None = Field(description="|reference − true value|: the reference is rounded too")
+    how: str | None = Field(description="how and where the method was computed")
+    elapsed_ms: float | None = Field(description="the quickest run, on the host's clock; no benchmark")
+
+
+class AccuracyResult(Frozen):
+    """How far every method is from the truth on every array, in the order of the spec's lists."""
+
+    study: Literal["accuracy"] = "accuracy"
+    points: tuple[AccuracyPoint, ...]
+    measured: int
+    skipped: int = Field(description="not claimed, not installed, or too large: the point says which")
+    failed: int
+    exceeded: int = Field(description="points whose error is beyond their bound")
+    backend: Literal["cpu", "cuda"]
+    device: DeviceView
+    timings: StudyTimings
+    provenance: Provenance

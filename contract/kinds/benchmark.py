@@ -1,6 +1,7 @@
-"""What a benchmark is asked to measure."""
+"""Benchmarks: what is to be measured, and how much of it was. The points themselves are rows of measurements."""
 
-from typing import Annotated, Literal, Self
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from pydantic.config import JsonDict
@@ -10,12 +11,17 @@ from warpfold.contract.fields import (
     BackendName,
     DistributionName,
     DTypeName,
-    JobOptions,
     Listed,
     OpName,
     Parameter,
     StrategyName,
 )
+from warpfold.contract.frozen import Frozen
+from warpfold.contract.kinds.spec import LeftOut, Task, moved_from, up_to
+from warpfold.contract.needs import ANY
+from warpfold.contract.provenance import DeviceView, Provenance
+from warpfold.contract.summaries import lists, span
+from warpfold.contract.timings import StudyTimings
 from warpfold.kernels.bench import Axes, Cache, Rule
 from warpfold.kernels.bench.axes import check_axis
 from warpfold.kernels.bench.data import Data
@@ -53,7 +59,7 @@ OpOfOneArray = Annotated[
 Size = Annotated[int, Field(ge=1, le=MAX_ELEMENTS, strict=True)]
 
 
-class BenchmarkSpec(JobOptions):
+class BenchmarkSpec(Task):
     """Measure every strategy on every op, dtype, size and state of the caches, and on every device if `devices` are
     named: the product of these lists.
 
@@ -141,8 +147,8 @@ class BenchmarkSpec(JobOptions):
         there = {row.name for row in strategies() if row.backend == device}
         return tuple(name for name in self.strategies if name in there)
 
-    def parts(self) -> tuple[tuple[str, Self], ...]:
-        """What is measured on each of the devices, by the name of the device; empty where none are named."""
+    def parts(self) -> Sequence[tuple[str, Self]]:
+        """A benchmark for each of the devices, by the name of the device; none where no devices are named."""
         return tuple(
             (device, self.model_copy(update={"devices": None, "backend": device, "strategies": self._known_on(device)}))
             for device in self.devices or ()
@@ -164,3 +170,47 @@ class BenchmarkSpec(JobOptions):
         """The backends that have every one of the strategies."""
         named = [{row.backend for row in strategies() if row.name == name} for name in self.strategies]
         return tuple(sorted(set.intersection(*named)))
+
+    def needs(self) -> str:
+        if self.backend != "auto":
+            return self.backend
+        able = self.backends()
+        return able[0] if len(able) == 1 else ANY
+
+    def data_seed(self) -> int:
+        return self.seed
+
+    def moved(self, backend: BackendName) -> Mapping[str, Any]:
+        if backend == "auto":
+            return moved_from(self.backend, backend)
+        kept = self._known_on(backend)
+        if not kept or self.backend not in ("auto", backend):
+            where = "" if self.backend == "auto" else f" on {self.backend}"
+            raise LeftOut(f"it measures {', '.join(self.strategies)}{where}")
+        return {"backend": backend, "strategies": kept}
+
+    def shortened(self, max_n: int) -> Mapping[str, Any]:
+        return {"sizes": up_to(self.sizes, max_n)}
+
+    def hurried(self, time_limit_s: float) -> Mapping[str, Any]:
+        return {"time_limit_s": min(self.time_limit_s, time_limit_s)}
+
+    @staticmethod
+    def summary(stored: Mapping[str, Any]) -> Sequence[str]:
+        return *lists(stored, "ops", "dtypes"), span(stored.get("sizes")), *lists(stored, "strategies")
+
+
+class BenchmarkResult(Frozen):
+    """How many cases a benchmark measured, and under what ceiling. Each case is a row at `/v1/results?job_id=…`."""
+
+    cases: int
+    measured: int
+    skipped: int = Field(description="not claimed, not installed, or too large: the row says which")
+    failed: int = Field(description="did not compile, crashed, or gave a wrong value: the row says which")
+    suspect: int = Field(description="of those measured: faster than physics allows, left out of summaries")
+    ceiling_gbps: float | None = Field(description="the device's measured read ceiling, in 10⁹ bytes a second")
+    peak_gbps: float | None = Field(description="memory clock × bus width; null where the device does not tell")
+    backend: Literal["cpu", "cuda"]
+    device: DeviceView
+    timings: StudyTimings
+    provenance: Provenance

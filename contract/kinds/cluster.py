@@ -1,14 +1,21 @@
-"""Which puzzle of thread-block clusters is to be solved."""
+"""Puzzles of thread-block clusters: which is to be solved, and its answer."""
 
-from typing import Literal, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from warpfold.contract.fields import BackendName, JobOptions
+from warpfold.contract.fields import BackendName
+from warpfold.contract.frozen import Frozen
+from warpfold.contract.json_value import JsonValue
+from warpfold.contract.kinds.spec import Task, moved_from
+from warpfold.contract.needs import ANY
+from warpfold.contract.provenance import DeviceView, Provenance
+from warpfold.contract.timings import Timings
 from warpfold.kernels.puzzles import ClusterShape, Puzzle
 
 
-class ClusterSpec(JobOptions):
+class ClusterSpec(Task):
     """Solve one of three puzzles of thread-block clusters: blocks that coordinate, that reduce, that do so in levels.
 
     Clusters came with compute capability 9.0. Elsewhere a model makes the same additions in the same order, gives the
@@ -32,3 +39,41 @@ class ClusterSpec(JobOptions):
     def shape(self) -> ClusterShape:
         """The shape as the puzzle takes it."""
         return ClusterShape(self.size, self.threads, self.cluster_size)
+
+    def needs(self) -> str:
+        return ANY if self.backend == "auto" else self.backend  # a CPU has a model of clusters
+
+    def moved(self, backend: BackendName) -> Mapping[str, Any]:
+        return moved_from(self.backend, backend)
+
+    @staticmethod
+    def summary(stored: Mapping[str, Any]) -> Sequence[str]:
+        threads, blocks = stored.get("threads"), stored.get("cluster_size")
+        return f"{stored.get('puzzle')} of {stored.get('size')} elements", f"{blocks} blocks of {threads} threads"
+
+
+class CheckView(Frozen):
+    """A property that the answer must have."""
+
+    name: str
+    passed: bool
+
+
+class ClusterResult(Frozen):
+    """The answer of a puzzle."""
+
+    puzzle: str
+    size: int
+    threads: int
+    cluster_size: int
+    values: tuple[JsonValue, ...] = Field(description="float32: the sum of each block, or the one sum")
+    texts: tuple[str, ...] = Field(description="the same with the fewest digits that tell each float32 from the others")
+    hex: tuple[str, ...] = Field(description="what Python's float.hex of each prints")
+    model: bool = Field(description="no cluster ran: the CPU made the same additions in the same order")
+    why_model: str | None
+    same_bits_as_model: bool
+    checks: tuple[CheckView, ...]
+    backend: Literal["cpu", "cuda"]
+    device: DeviceView
+    timings: Timings
+    provenance: Provenance

@@ -1,16 +1,21 @@
-"""Which preset is to be run, and with what changes."""
+"""Presets: which is to be run with what changes, and which jobs it consisted of. Each job has its own result."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
+from uuid import UUID
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic.config import JsonDict
 
 from warpfold.contract.fields import MAX_ELEMENTS, MAX_TAGS, MAX_TIMEOUT_S, BackendName, JobOptions, Listed
-from warpfold.contract.kinds.benchmark import BenchmarkSpec
+from warpfold.contract.frozen import Frozen
+from warpfold.contract.kinds.spec import Changes, LeftOut, Spec
 from warpfold.contract.presets import catalogue
-from warpfold.contract.presets.changes import Changes, LeftOut, changed
 from warpfold.contract.presets.preset import MAX_CHILDREN, PresetChild
+from warpfold.contract.sources.source import SourceSpec
+from warpfold.contract.summaries import short, spaced
+from warpfold.contract.tasks import TaskSpec
 from warpfold.kernels.errors import InvalidInput
 
 
@@ -42,7 +47,7 @@ class Expansion:
     absent: tuple[Absent, ...]
 
 
-class PresetSpec(JobOptions):
+class PresetSpec(Spec):
     """Run all jobs of a preset, or of a group of presets (`p05-task3`), as children of one job.
 
     `/v1/presets/{name}` shows them. They may be changed as a whole by `backend`, `max_n` and `time_limit_s`, or given
@@ -92,7 +97,7 @@ class PresetSpec(JobOptions):
             place = f"children.{index}.spec"
             if child.spec.webhook is not None:
                 raise InvalidInput("a preset tells of its own end; give `webhook` there", f"{place}.webhook")
-            if isinstance(child.spec, BenchmarkSpec) and child.spec.devices is not None:
+            if child.spec.parts():
                 raise InvalidInput("a child has no children: name its `backend`", f"{place}.devices")
         expansion = self.expand()
         if not expansion.children:
@@ -112,7 +117,7 @@ class PresetSpec(JobOptions):
         children, absent = [], []
         for child in self._given():
             try:
-                children.append(PresetChild(name=child.name, spec=changed(child.spec, changes)))
+                children.append(PresetChild(name=child.name, spec=child.spec.changed(changes)))
             except LeftOut as left:
                 absent.append(Absent(child.name, str(left)))
         return Expansion(tuple(children), tuple(absent))
@@ -128,3 +133,70 @@ class PresetSpec(JobOptions):
             for preset in presets
             for child in preset.children
         )
+
+    def parts(self) -> Sequence[tuple[str, TaskSpec]]:
+        return tuple((child.name, child.spec) for child in self.expand().children)
+
+    def sources(self) -> Iterator[tuple[str, SourceSpec]]:
+        for index, child in enumerate(self.children or ()):
+            for field, source in child.spec.sources():
+                yield f"children.{index}.spec.{field}", source
+
+    def brief(self) -> "BriefPresetSpec | None":
+        if self.children is None:
+            return None
+        children = tuple(BriefChild(name=child.name, kind=child.spec.kind) for child in self.children)
+        return BriefPresetSpec(**self.model_dump(exclude={"children", "webhook"}), children=children)
+
+    @staticmethod
+    def summary(stored: Mapping[str, Any]) -> Sequence[str]:
+        limits = (f"{spaced(name)} {short(stored[name])}" for name in ("backend", "max_n") if stored.get(name))
+        return str(stored.get("preset")), *limits
+
+    def description(self) -> str:
+        return f"preset {self.preset}"
+
+
+class BriefChild(BaseModel):
+    """A job that was given to a preset, by name."""
+
+    name: str
+    kind: str
+
+
+class BriefPresetSpec(JobOptions):
+    """A `preset` spec with jobs of its own."""
+
+    kind: Literal["preset"]
+    preset: str
+    children: tuple[BriefChild, ...]
+    backend: BackendName | None
+    max_n: int | None
+    time_limit_s: float | None
+
+
+class ChildOutcome(Frozen):
+    """A job of the preset, which succeeded."""
+
+    job_id: UUID
+    name: str = Field(description="what the preset calls it")
+    kind: str
+
+
+class SkippedChild(Frozen):
+    """A job of the preset that nothing here can run."""
+
+    job_id: UUID
+    name: str
+    kind: str
+    why: str = Field(description="no slot of the service has what it needs, or what it found there is too little")
+
+
+class PresetResult(Frozen):
+    """All jobs of the preset that can run here succeeded. `/v1/reports/{id}` puts their figures beside the published
+    ones."""
+
+    jobs: tuple[ChildOutcome, ...]
+    skipped: tuple[SkippedChild, ...] = ()
+    queued_ms: float = Field(description="from acceptance to the start of the first job")
+    total_ms: float = Field(description="from there to the end of the last")

@@ -1,13 +1,21 @@
-"""Which kernels are to be profiled."""
+"""Kernel profiles: which kernels are to be profiled, and what each takes of a GPU."""
 
-from typing import Annotated, Literal, Self
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from warpfold.contract.fields import MAX_ELEMENTS, BackendName, DTypeName, JobOptions, Listed, OpName, StrategyName
+from warpfold.contract.fields import MAX_ELEMENTS, BackendName, DTypeName, Listed, OpName, StrategyName
+from warpfold.contract.frozen import Frozen
+from warpfold.contract.kinds.spec import Task, moved_from, up_to
+from warpfold.contract.needs import GPU_FIRST
+from warpfold.contract.provenance import DeviceView, Provenance
+from warpfold.contract.summaries import lists, span
+from warpfold.contract.timings import StudyTimings
 from warpfold.kernels.bench import Axes, Cache
 from warpfold.kernels.catalog import strategies
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.outcome import Outcome
 from warpfold.kernels.strategy import AUTO
 
 MAX_VALUES = 100
@@ -16,7 +24,7 @@ MAX_VALUES = 100
 Size = Annotated[int, Field(ge=1, le=MAX_ELEMENTS, strict=True)]
 
 
-class ProfileSpec(JobOptions):
+class ProfileSpec(Task):
     """What the kernels of strategies take of a GPU (registers, shared memory, occupancy, waves) at each op, dtype and
     size, and how well they use it, where Nsight Compute is installed.
 
@@ -64,3 +72,71 @@ class ProfileSpec(JobOptions):
     def axes(self) -> Axes:
         """The lists, checked to be bounded and without repetitions. Raises InvalidInput naming the list."""
         return Axes(self.strategies, self.ops, self.dtypes, self.sizes, (Cache.COLD,))
+
+    def needs(self) -> str:
+        return GPU_FIRST if self.backend == "auto" else self.backend
+
+    def moved(self, backend: BackendName) -> Mapping[str, Any]:
+        return moved_from(self.backend, backend)
+
+    def shortened(self, max_n: int) -> Mapping[str, Any]:
+        return {"sizes": up_to(self.sizes, max_n)}
+
+    @staticmethod
+    def summary(stored: Mapping[str, Any]) -> Sequence[str]:
+        return *lists(stored, "ops", "dtypes"), span(stored.get("sizes")), *lists(stored, "strategies")
+
+
+class KernelCounters(Frozen):
+    """What Nsight Compute (`ncu`) counted in one run of a kernel."""
+
+    duration_us: float | None
+    dram_percent: float | None = Field(description="of the memory's peak throughput")
+    warp_efficiency_percent: float | None = Field(description="threads active a warp instruction, of 32")
+    achieved_occupancy_percent: float | None = Field(description="warps active a multiprocessor, of the most there can")
+
+
+class KernelProfile(Frozen):
+    """One kernel as it is launched. Null is what cannot be known without the GPU."""
+
+    name: str
+    registers: int = Field(description="a thread")
+    static_shared: int = Field(description="bytes a block")
+    dynamic_shared: int | None = Field(description="bytes a block")
+    stack: int = Field(description="bytes a thread")
+    spill_stores: int = Field(description="bytes a thread")
+    spill_loads: int = Field(description="bytes a thread")
+    threads: int | None = Field(description="a block")
+    blocks: int | None = Field(description="of the launch")
+    blocks_per_multiprocessor: int | None = Field(description="resident at a time, by the occupancy API")
+    occupancy_percent: float | None = Field(description="resident warps of the most a multiprocessor holds")
+    waves: float | None = Field(description="blocks ÷ (blocks_per_multiprocessor × multiprocessors)")
+    counters: KernelCounters | None
+
+
+class ProfilePoint(Frozen):
+    """The kernels that a strategy launches for one op, dtype and size, in their order."""
+
+    strategy: str
+    op: str
+    dtype: str
+    n: int | None = Field(description="elements; null where no GPU is there to launch for")
+    outcome: Outcome
+    reason: str | None = Field(description="why it was skipped or failed")
+    kernels: tuple[KernelProfile, ...]
+    counters_unavailable: str | None = Field(description="why there are no counters; null if there are, or none asked")
+
+
+class ProfileResult(Frozen):
+    """What the kernels of strategies take of a GPU, and how well they use it."""
+
+    arch: str = Field(description='whose machine code it is: "sm_90"')
+    note: str | None = Field(description="what is unknown without a GPU; null on one")
+    points: tuple[ProfilePoint, ...]
+    measured: int
+    skipped: int
+    failed: int
+    backend: Literal["cpu", "cuda"]
+    device: DeviceView
+    timings: StudyTimings
+    provenance: Provenance

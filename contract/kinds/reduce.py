@@ -1,11 +1,20 @@
-"""What is to be reduced, and how."""
+"""Reductions: what is to be reduced and how, and what came out."""
 
-from typing import Literal, Self
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
+from pydantic.config import JsonDict
 
 from warpfold.contract.fields import MAX_ELEMENTS, BackendName, JobOptions, OpName, StrategyName
-from warpfold.contract.sources import Source, ValuesSource, count_of_source, dtype_of_source
+from warpfold.contract.frozen import Frozen
+from warpfold.contract.json_value import JsonValue
+from warpfold.contract.kinds.spec import Task, moved_from
+from warpfold.contract.needs import ANY
+from warpfold.contract.provenance import DeviceView, Provenance
+from warpfold.contract.sources import TAGGED_FIELDS, Source, summary_of_source
+from warpfold.contract.sources.values import BriefValues
+from warpfold.contract.timings import Timings
 from warpfold.kernels.catalog import backends_for, strategies
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.operands import check, check_arity, check_counts, check_freedom
@@ -13,7 +22,7 @@ from warpfold.kernels.ops import NanPolicy, op_named
 from warpfold.kernels.strategy import AUTO
 
 
-class ReduceSpec(JobOptions):
+class ReduceSpec(Task):
     """Reduce one array, or for `dot` two, to one value."""
 
     model_config = ConfigDict(
@@ -75,11 +84,11 @@ class ReduceSpec(JobOptions):
         op = op_named(self.op)
         check_arity(op, other=self.other is not None, ddof=self.ddof)
         self._be_alike()
-        dtype, count = dtype_of_source(self.source), count_of_source(self.source)
-        other = None if self.other is None else dtype_of_source(self.other)
+        dtype, count = self.source.known_dtype, self.source.known_count
+        other = None if self.other is None else self.other.known_dtype
         if dtype is not None and other is not None:
             check(op, dtype, other, self.ddof)
-        others = None if self.other is None else count_of_source(self.other)
+        others = None if self.other is None else self.other.known_count
         if count is not None and others is not None:
             check_counts(op, count, others)
         if count:
@@ -88,11 +97,11 @@ class ReduceSpec(JobOptions):
 
     def _be_alike(self) -> None:
         """Integers that were written without a dtype are float64 beside an array of floats."""
-        for one, beside, field in ((self.source, self.other, "source"), (self.other, self.source, "other")):
-            dtype = None if beside is None else dtype_of_source(beside)
-            if isinstance(one, ValuesSource) and dtype is not None and dtype.is_float:
+        for source, beside, field in ((self.source, self.other, "source"), (self.other, self.source, "other")):
+            dtype = None if beside is None else beside.known_dtype
+            if source is not None and dtype is not None and dtype.is_float:
                 try:
-                    object.__setattr__(self, field, one.beside_floats())  # frozen for everybody else
+                    object.__setattr__(self, field, source.beside_floats())  # frozen for everybody else
                 except InvalidInput as error:
                     raise InvalidInput(str(error), (error.field or "").replace("source", field, 1)) from None
 
@@ -100,7 +109,7 @@ class ReduceSpec(JobOptions):
     def _claimed(self) -> Self:
         able = self.backends()
         if self.backend not in ("auto", *able):
-            dtype = dtype_of_source(self.source)
+            dtype = self.source.known_dtype
             raise InvalidInput(
                 f"strategy {self.strategy!r} computes {self.op}{'' if dtype is None else f' of {dtype.name}'} on "
                 f"{' and '.join(able)}, not on {self.backend}",
@@ -112,12 +121,119 @@ class ReduceSpec(JobOptions):
         """The backends that can run it, so far as that is known without looking at files. Raises InvalidInput where
         there are none."""
         op = op_named(self.op)
-        dtypes = [dtype_of_source(source) for source in (self.source, self.other) if source is not None]
-        known = [dtype for dtype in dtypes if dtype is not None]
+        known = [source.known_dtype for _, source in self.sources() if source.known_dtype is not None]
         if known:
             return backends_for(op, known[0], self.strategy, known[-1] if op.sources == 2 else None)
         able = (row for row in strategies() if self.strategy in (AUTO, row.name))
-        found = tuple(dict.fromkeys(row.backend for row in able if any(name == op.name for name, _ in row.claims)))
-        if not found:
+        backends = tuple(dict.fromkeys(row.backend for row in able if any(name == op.name for name, _ in row.claims)))
+        if not backends:
             raise InvalidInput(f"strategy {self.strategy!r} does not compute {op.name}", "strategy")
-        return found
+        return backends
+
+    def needs(self) -> str:
+        if self.backend != "auto":
+            return self.backend
+        able = self.backends()
+        return able[0] if len(able) == 1 else ANY
+
+    def sources(self) -> Iterator[tuple[str, Source]]:
+        yield "source", self.source
+        if self.other is not None:
+            yield "other", self.other
+
+    def data_seed(self) -> int | None:
+        return self.source.generator_seed
+
+    def moved(self, backend: BackendName) -> Mapping[str, Any]:
+        return moved_from(self.backend, backend)
+
+    def shortened(self, max_n: int) -> Mapping[str, Any]:
+        return {field: source.shortened(max_n).model_dump() for field, source in self.sources()}
+
+    def brief(self) -> "BriefReduceSpec | None":
+        briefs = {field: source.brief() for field, source in self.sources()}
+        if all(briefs[field] is source for field, source in self.sources()):
+            return None
+        rest = self.model_dump(exclude={*TAGGED_FIELDS, "webhook"})
+        return BriefReduceSpec.model_validate({**rest, "other": None, **briefs})
+
+    @staticmethod
+    def summary(stored: Mapping[str, Any]) -> Sequence[str]:
+        other = stored.get("other")
+        return (
+            f"{stored.get('op')} of {summary_of_source(stored.get('source'))}",
+            summary_of_source(other) if other else "",
+        )
+
+    def description(self) -> str:
+        arrays = " with ".join(source.identity() for _, source in self.sources())
+        freedom = f", ddof {self.ddof}" if op_named(self.op).ddof else ""
+        nan = "" if self.nan_policy == NanPolicy.PROPAGATE else f", NaN: {self.nan_policy.value}"
+        return f"{self.op} of {arrays}{freedom}; strategy {self.strategy}, backend {self.backend}{nan}"
+
+
+class BriefReduceSpec(JobOptions):
+    """A `reduce` spec with many values."""
+
+    kind: Literal["reduce"]
+    op: OpName
+    strategy: StrategyName
+    backend: BackendName
+    nan_policy: NanPolicy
+    source: Source | BriefValues
+    other: Source | BriefValues | None
+    ddof: int
+
+
+_EXAMPLE: JsonDict = {
+    "value": 1.0,
+    "hex": "0x1.0000000000000p+0",
+    "dtype": "float32",
+    "count": 3,
+    "op": "sum",
+    "strategy": "exact",
+    "correctly_rounded": True,
+    "backend": "cpu",
+    "device": {
+        "backend": "cpu",
+        "name": "AMD EPYC",
+        "index": 0,
+        "memory_bytes": 25276502016,
+        "cores": 2,
+        "compute_capability": None,
+        "uuid": None,
+        "versions": {"python": "3.11.7", "numpy": "2.4.6", "numba": "0.68.1"},
+    },
+    "timings": {"queued_ms": 5.865, "prepare_ms": 0.0, "load_ms": 0.034, "kernel_ms": 0.137, "total_ms": 0.989},
+    "provenance": {
+        "warpfold": "0.1.0",
+        "commit": None,
+        "python": "3.11.7",
+        "libraries": {"python": "3.11.7", "numpy": "2.4.6", "numba": "0.68.1"},
+        "host": "gpu1",
+        "worker": "gpu1:cpu",
+        "attempt": 1,
+        "spec_sha256": "6ae7a5f22ac4dbdcf606a179a2b62bdd93055e5a37993d04e0a47864e12858aa",
+        "seed": None,
+    },
+    "state": "V0ZYUwEACAADAAAAAAAAACEAAQAAAAAAAAAEAA==",
+}
+
+
+class ReduceResult(Frozen):
+    """One reduced value with all that is known about it."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
+
+    value: JsonValue
+    hex: str | None = Field(description="what Python's float.hex of the value prints; null for integers and bools")
+    dtype: str = Field(description='of the value; "integer" is an integer of any size')
+    count: int = Field(description="elements that entered the value")
+    op: str
+    strategy: str = Field(description="the one that ran, never auto")
+    correctly_rounded: bool = Field(description="the value is the true one, rounded once")
+    backend: Literal["cpu", "cuda"]
+    device: DeviceView
+    timings: Timings
+    provenance: Provenance
+    state: str | None = Field(description="base64 of the exact accumulator's canonical bytes, for /v1/states/merge")

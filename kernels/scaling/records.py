@@ -1,4 +1,4 @@
-"""What a study found, as plain values: the fields of `contract.results.scaling`, where they are described."""
+"""What a study found, as plain values: the fields of `contract.kinds.scaling`, where they are described."""
 
 from dataclasses import dataclass
 

@@ -6,12 +6,13 @@ import pytest
 from pydantic import TypeAdapter
 
 from warpfold.client import models
-from warpfold.contract.results.accuracy import AccuracyResult, ThreeNumbersResult
-from warpfold.contract.results.benchmark import BenchmarkResult
-from warpfold.contract.results.cluster import ClusterResult
-from warpfold.contract.results.profile import ProfileResult
-from warpfold.contract.results.reduce import ReduceResult
-from warpfold.contract.results.scaling import ScalingResult
+from warpfold.contract.kinds.accuracy import AccuracyResult
+from warpfold.contract.kinds.benchmark import BenchmarkResult
+from warpfold.contract.kinds.cluster import ClusterResult
+from warpfold.contract.kinds.profile import ProfileResult
+from warpfold.contract.kinds.reduce import ReduceResult
+from warpfold.contract.kinds.scaling import ScalingResult
+from warpfold.contract.kinds.three_numbers import ThreeNumbersResult
 
 ADAPTER: TypeAdapter[Any] = TypeAdapter(models.Result)
 EXAMPLE: dict[str, Any] = ReduceResult.model_json_schema()["examples"][0]

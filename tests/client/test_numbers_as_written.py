@@ -27,11 +27,10 @@ from warpfold.client import ExactState, local
 from warpfold.client.arrays import as_numpy
 from warpfold.client.cli.submitting import _loaded, _source
 from warpfold.client.reductions import source as source_sent
+from warpfold.contract.folders import Folders
 from warpfold.contract.jobs import job_spec
 from warpfold.contract.kinds.reduce import ReduceSpec
 from warpfold.kernels.dtypes import DTYPES, dtype_of
-from warpfold.worker.folders import Folders
-from warpfold.worker.sources import source_of
 
 Number = bool | int | float
 Sum = tuple[str, str]
@@ -101,7 +100,7 @@ def of_spec(text: str) -> Sum:
     except ValidationError:
         return REFUSED
     assert isinstance(kept, ReduceSpec)
-    source = source_of(kept.source, Folders((), Path()))
+    source = kept.source.open(Folders((), Path()))
     return source.dtype.name, repr(local.reduce(source.read(0, source.count)).value)
 
 

@@ -3,9 +3,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from warpfold.contract.brief import BriefReduceSpec, BriefValues, brief_of
-from warpfold.contract.jobs import job_spec
-from warpfold.contract.tasks import needs
+from warpfold.contract.jobs import brief_of, job_spec
+from warpfold.contract.kinds.reduce import BriefReduceSpec
+from warpfold.contract.sources.values import BriefValues
 from warpfold.kernels.errors import InvalidInput
 
 VALUES = {"type": "values", "values": [1, 2], "dtype": "float32"}
@@ -44,7 +44,7 @@ def test_a_spec_cannot_be_changed() -> None:
     ],
 )
 def test_the_slots_that_can_run_it_follow_from_backend_and_strategy(changes: dict[str, Any], slots: str) -> None:
-    assert needs(spec(**changes)) == slots
+    assert spec(**changes).needs() == slots
 
 
 def test_a_fault_of_the_kernels_keeps_its_field() -> None:

@@ -1,6 +1,7 @@
 import pytest
 
-from warpfold.contract.summary import source_of, summary_of
+from warpfold.contract.jobs import summary_of
+from warpfold.contract.sources import summary_of_source
 
 
 @pytest.mark.parametrize(
@@ -43,4 +44,4 @@ def test_a_spec_of_any_version_has_one_line(kind: str, spec: dict[str, object], 
 
 
 def test_a_brief_source_tells_its_count() -> None:
-    assert source_of({"type": "values", "dtype": "int8", "count": 5000, "first": [1]}) == "5,000 values as int8"
+    assert summary_of_source({"type": "values", "dtype": "int8", "count": 5000, "first": [1]}) == "5,000 values as int8"

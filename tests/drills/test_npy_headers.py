@@ -21,10 +21,10 @@ from numpy.lib import format as npy
 
 from tests.support.api import running_api
 from warpfold.app.config import Settings
+from warpfold.contract.sources.path import map_npy
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.npy import MOST_HEAD_BYTES, Head, read_head
-from warpfold.worker.sources import map_npy
 
 
 def headed(text: str, version: int = 1, claimed: int | None = None) -> bytes:

@@ -21,8 +21,8 @@ from warpfold.app.jobs.leases import Lease, WorkerInfo
 from warpfold.app.main import create_app
 from warpfold.app.notifications import Notifications
 from warpfold.app.server.listening import server_config
+from warpfold.contract.kinds.reduce import ReduceResult
 from warpfold.contract.measurement import Measurement
-from warpfold.contract.results.reduce import ReduceResult
 from warpfold.worker.leadership import Leadership
 
 WORKER = WorkerInfo("gpu1:cpu", "cpu", "cpu", "gpu1", 42, "0.1.0", None)

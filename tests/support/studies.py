@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.support.api import RESULT
-from warpfold.contract.results.accuracy import AccuracyPoint, AccuracyResult
-from warpfold.contract.results.scaling import MessagePoint, ScalingPoint, ScalingResult
+from warpfold.contract.kinds.accuracy import AccuracyPoint, AccuracyResult
+from warpfold.contract.kinds.scaling import MessagePoint, ScalingPoint, ScalingResult
 from warpfold.kernels.accuracy.point import BoundVerdict
 from warpfold.kernels.outcome import Outcome
 

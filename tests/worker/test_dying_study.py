@@ -9,7 +9,7 @@ from tests.support.ledger import Ledger
 from tests.support.workers.dying import DEADLY, dying
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
-from warpfold.contract.results.accuracy import AccuracyResult
+from warpfold.contract.kinds.accuracy import AccuracyResult
 from warpfold.contract.states import Status
 from warpfold.worker.gpu_lock import GpuTurn
 from warpfold.worker.slot import Slot

@@ -10,12 +10,12 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from warpfold.contract.results.reduce import ReduceResult
+from warpfold.contract.folders import Folders
+from warpfold.contract.kinds.reduce import ReduceResult
 from warpfold.contract.states import Reason
 from warpfold.kernels.errors import InvalidInput
 from warpfold.worker.execute import Kernels
 from warpfold.worker.failures import failure_of
-from warpfold.worker.folders import Folders
 from warpfold.worker.messages import News, Progress, Request, Success
 
 

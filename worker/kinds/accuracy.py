@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from math import isfinite
 
-from warpfold.contract.kinds.accuracy import AccuracySpec, ThreeNumbersSpec
+from warpfold.contract.kinds.accuracy import AccuracyPoint, AccuracyResult, AccuracySpec
+from warpfold.contract.kinds.three_numbers import OrderView, ThreeNumbersResult, ThreeNumbersSpec
 from warpfold.contract.measurement import Measurement
-from warpfold.contract.results.accuracy import AccuracyPoint, AccuracyResult, OrderView, ThreeNumbersResult
 from warpfold.kernels.accuracy import AccuracyCase, BoundVerdict, StudiedCase
 from warpfold.kernels.accuracy.study import Repeats, run
 from warpfold.kernels.accuracy.three_numbers import add_three

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from warpfold.contract.kinds.benchmark import BenchmarkSpec
+from warpfold.contract.kinds.benchmark import BenchmarkResult, BenchmarkSpec
 from warpfold.contract.measurement import Measurement
-from warpfold.contract.results.benchmark import BenchmarkResult
 from warpfold.kernels.bench import Cache, Case, Flag, Point, Record, open_target, record_of, run
 from warpfold.kernels.bench.ceiling import Ceiling
 from warpfold.kernels.outcome import Outcome

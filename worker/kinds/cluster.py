@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from warpfold.contract.kinds.cluster import ClusterSpec
-from warpfold.contract.results.cluster import CheckView, ClusterResult
+from warpfold.contract.kinds.cluster import CheckView, ClusterResult, ClusterSpec
 from warpfold.contract.timings import Timings
 from warpfold.kernels.puzzles import checks, solve
 from warpfold.kernels.puzzles.model import model

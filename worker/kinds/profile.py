@@ -3,8 +3,7 @@
 from collections import Counter
 from dataclasses import asdict
 
-from warpfold.contract.kinds.profile import ProfileSpec
-from warpfold.contract.results.profile import ProfilePoint, ProfileResult
+from warpfold.contract.kinds.profile import ProfilePoint, ProfileResult, ProfileSpec
 from warpfold.kernels.backend import Backend
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.compile import nvrtc_version

@@ -2,9 +2,8 @@
 
 from dataclasses import asdict
 
-from warpfold.contract.kinds.scaling import ScalingSpec
+from warpfold.contract.kinds.scaling import MessagePoint, ScalingPoint, ScalingResult, ScalingSpec
 from warpfold.contract.provenance import DeviceView
-from warpfold.contract.results.scaling import MessagePoint, ScalingPoint, ScalingResult
 from warpfold.kernels.outcome import Outcome
 from warpfold.kernels.scaling.placement import placement_on
 from warpfold.kernels.scaling.records import ArrayRecord, Libraries, MessageRecord

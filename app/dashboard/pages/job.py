@@ -27,7 +27,7 @@ from warpfold.app.json_view import Facts, facts_of
 from warpfold.app.reports.kinds.registry import tables_of
 from warpfold.app.results.repository import MeasurementFilter
 from warpfold.app.results.repository import page as page_of_measurements
-from warpfold.contract.result import result_of
+from warpfold.contract.jobs import result_of
 
 _MOST_POINTS = 500
 _APART = ("timings", "device", "provenance", "state")

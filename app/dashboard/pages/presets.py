@@ -18,10 +18,10 @@ from warpfold.app.http.errors import NotFound
 from warpfold.app.jobs import service
 from warpfold.app.json_view import facts_of
 from warpfold.app.presets.views import PresetView
+from warpfold.contract.jobs import summary_of
 from warpfold.contract.kinds.preset import PresetSpec
 from warpfold.contract.presets import catalogue
 from warpfold.contract.presets.preset import Preset
-from warpfold.contract.summary import summary_of
 
 router = pages()
 

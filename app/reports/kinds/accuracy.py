@@ -2,7 +2,8 @@
 
 from warpfold.app.reports.parts import Table
 from warpfold.app.reports.words import ABSENT, exactly, figure, yes
-from warpfold.contract.results.accuracy import AccuracyPoint, AccuracyResult, ThreeNumbersResult
+from warpfold.contract.kinds.accuracy import AccuracyPoint, AccuracyResult
+from warpfold.contract.kinds.three_numbers import ThreeNumbersResult
 
 _COLUMNS = (
     "method",

@@ -2,7 +2,7 @@
 
 from warpfold.app.reports.parts import Table
 from warpfold.app.reports.words import ABSENT, figure, percent
-from warpfold.contract.results.profile import KernelProfile, ProfilePoint, ProfileResult
+from warpfold.contract.kinds.profile import KernelProfile, ProfilePoint, ProfileResult
 
 
 def tables(result: ProfileResult) -> tuple[Table, ...]:

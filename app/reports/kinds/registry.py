@@ -5,14 +5,15 @@ from collections.abc import Sequence
 from warpfold.app.reports.kinds import accuracy, benchmark, profile, scaling
 from warpfold.app.reports.kinds import tables_only as reduce
 from warpfold.app.reports.parts import Table
+from warpfold.contract.jobs import JobResult
+from warpfold.contract.kinds.accuracy import AccuracyResult
+from warpfold.contract.kinds.benchmark import BenchmarkResult
+from warpfold.contract.kinds.cluster import ClusterResult
+from warpfold.contract.kinds.profile import ProfileResult
+from warpfold.contract.kinds.reduce import ReduceResult
+from warpfold.contract.kinds.scaling import ScalingResult
+from warpfold.contract.kinds.three_numbers import ThreeNumbersResult
 from warpfold.contract.measurement import Measurement
-from warpfold.contract.result import JobResult
-from warpfold.contract.results.accuracy import AccuracyResult, ThreeNumbersResult
-from warpfold.contract.results.benchmark import BenchmarkResult
-from warpfold.contract.results.cluster import ClusterResult
-from warpfold.contract.results.profile import ProfileResult
-from warpfold.contract.results.reduce import ReduceResult
-from warpfold.contract.results.scaling import ScalingResult
 
 
 def tables_of(result: JobResult, points: Sequence[Measurement]) -> tuple[Table, ...]:

@@ -2,7 +2,7 @@
 
 from warpfold.app.reports.parts import Table
 from warpfold.app.reports.words import ABSENT, figure, milliseconds, percent, times, yes
-from warpfold.contract.results.scaling import ScalingPoint, ScalingResult
+from warpfold.contract.kinds.scaling import ScalingPoint, ScalingResult
 
 
 def tables(result: ScalingResult) -> tuple[Table, ...]:

@@ -2,8 +2,8 @@
 
 from warpfold.app.reports.parts import Table
 from warpfold.app.reports.words import exactly, milliseconds, yes
-from warpfold.contract.results.cluster import ClusterResult
-from warpfold.contract.results.reduce import ReduceResult
+from warpfold.contract.kinds.cluster import ClusterResult
+from warpfold.contract.kinds.reduce import ReduceResult
 
 
 def tables(result: ReduceResult | ClusterResult) -> tuple[Table, ...]:

@@ -8,8 +8,8 @@ from warpfold.app.charts import accuracy as pictures
 from warpfold.app.reports.parts import Compared, Finding, Verdict
 from warpfold.app.reports.studies.study import Compare, Outcome, Published, Study
 from warpfold.app.reports.words import figure, machine
+from warpfold.contract.kinds.accuracy import AccuracyPoint, AccuracyResult
 from warpfold.contract.presets.published import p05
-from warpfold.contract.results.accuracy import AccuracyPoint, AccuracyResult
 from warpfold.kernels.accuracy.point import BoundVerdict
 
 METHODS: Mapping[str, str] = {

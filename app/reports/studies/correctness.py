@@ -3,8 +3,8 @@
 from warpfold.app.reports.parts import Compared, Finding, Verdict
 from warpfold.app.reports.studies.study import Outcome, Published, Study
 from warpfold.app.reports.words import exactly, figure, machine
+from warpfold.contract.kinds.reduce import ReduceResult
 from warpfold.contract.presets.published import CorrectnessCase, p05
-from warpfold.contract.results.reduce import ReduceResult
 
 _JOBS = {
     "small known sum": "small-known-sum",

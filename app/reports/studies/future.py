@@ -8,11 +8,11 @@ from warpfold.app.reports.kinds.benchmark import gbps
 from warpfold.app.reports.parts import Compared, Finding, Verdict
 from warpfold.app.reports.studies.study import Outcome, Published, Study
 from warpfold.app.reports.words import figure, percent, times
+from warpfold.contract.kinds.accuracy import AccuracyResult
+from warpfold.contract.kinds.profile import ProfileResult
+from warpfold.contract.kinds.scaling import ScalingResult
 from warpfold.contract.measurement import Measurement
 from warpfold.contract.presets.published import p05
-from warpfold.contract.results.accuracy import AccuracyResult
-from warpfold.contract.results.profile import ProfileResult
-from warpfold.contract.results.scaling import ScalingResult
 
 _JOBS = {
     "occupancy and warp efficiency from Nsight Compute": ("occupancy",),

@@ -5,8 +5,8 @@ import numpy as np
 from warpfold.app.reports.parts import Compared, Finding, Verdict
 from warpfold.app.reports.studies.study import Outcome, Study
 from warpfold.app.reports.words import machine
+from warpfold.contract.kinds.cluster import ClusterResult
 from warpfold.contract.presets.published import p34
-from warpfold.contract.results.cluster import ClusterResult
 
 _WRONG_SEQUENCE = (
     "The text calls its input 0, 0.01, …, 10.23, whose sum is 5237.76. The sum that it expects, 523776, is that of "

@@ -4,8 +4,8 @@ from warpfold.app.charts import scaling as pictures
 from warpfold.app.reports.parts import Compared, Finding, Verdict
 from warpfold.app.reports.studies.study import Outcome, Published, Study
 from warpfold.app.reports.words import exactly, figure, milliseconds, times, yes
+from warpfold.contract.kinds.scaling import ScalingPoint, ScalingResult
 from warpfold.contract.presets.published import ScalingRow, p05
-from warpfold.contract.results.scaling import ScalingPoint, ScalingResult
 
 _GPUS = 2
 

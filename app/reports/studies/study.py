@@ -7,8 +7,8 @@ from typing import TypeVar
 from warpfold.app.charts.chart import Chart
 from warpfold.app.reports.finished import Finished
 from warpfold.app.reports.parts import Compared, Finding, Verdict
+from warpfold.contract.jobs import JobResult
 from warpfold.contract.provenance import DeviceView
-from warpfold.contract.result import JobResult
 from warpfold.contract.states import Reason
 
 R = TypeVar("R", bound=JobResult)

@@ -3,8 +3,8 @@
 from warpfold.app.reports.parts import Finding, Verdict
 from warpfold.app.reports.studies.study import Outcome, Published, Study
 from warpfold.app.reports.words import exactly, machine
+from warpfold.contract.kinds.three_numbers import ThreeNumbersResult
 from warpfold.contract.presets.published import p05
-from warpfold.contract.results.accuracy import ThreeNumbersResult
 
 
 def three_numbers(study: Study) -> Outcome:

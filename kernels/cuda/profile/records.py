@@ -1,4 +1,4 @@
-"""What a profile found, as plain values: the fields of `contract.results.profile`, where they are described."""
+"""What a profile found, as plain values: the fields of `contract.kinds.profile`, where they are described."""
 
 from dataclasses import dataclass
 

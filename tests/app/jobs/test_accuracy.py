@@ -7,9 +7,9 @@ import pytest
 
 from warpfold.app.jobs.views import JobView
 from warpfold.contract.jobs import job_spec
-from warpfold.contract.kinds.accuracy import AccuracySpec, ThreeNumbersSpec
+from warpfold.contract.kinds.accuracy import AccuracySpec
+from warpfold.contract.kinds.three_numbers import ThreeNumbersSpec
 from warpfold.contract.needs import ANY, GPU_FIRST
-from warpfold.contract.tasks import needs
 
 STUDY: dict[str, Any] = {"kind": "accuracy", "sizes": [1000, 100000]}
 
@@ -101,9 +101,9 @@ def test_what_is_no_number_of_the_dtype_is_refused_by_field(
 def test_a_study_goes_to_a_gpu_first_if_a_method_wants_one() -> None:
     for methods, where in ((None, GPU_FIRST), (["numpy", "torch"], GPU_FIRST), (["numpy", "exact", "kahan"], ANY)):
         spec = AccuracySpec.model_validate({**STUDY, "methods": methods})
-        assert needs(spec) == where
-    assert needs(AccuracySpec.model_validate({**STUDY, "backend": "cpu"})) == "cpu"
-    assert needs(ThreeNumbersSpec(kind="three_numbers")) == ANY
+        assert spec.needs() == where
+    assert AccuracySpec.model_validate({**STUDY, "backend": "cpu"}).needs() == "cpu"
+    assert ThreeNumbersSpec(kind="three_numbers").needs() == ANY
 
 
 def test_all_methods_of_a_slot_are_those_of_its_host_and_of_its_gpu() -> None:

@@ -8,10 +8,9 @@ import pytest
 from tests.support.api import RESULT, Api
 from warpfold.app.jobs.views import JobView
 from warpfold.contract.jobs import job_spec
-from warpfold.contract.kinds.benchmark import BenchmarkSpec
+from warpfold.contract.kinds.benchmark import BenchmarkResult, BenchmarkSpec
 from warpfold.contract.kinds.cluster import ClusterSpec
-from warpfold.contract.results.benchmark import BenchmarkResult
-from warpfold.contract.tasks import needs, task_spec
+from warpfold.contract.tasks import task_spec
 
 BENCHMARK: dict[str, Any] = {"kind": "benchmark", "strategies": ["exact", "numpy"], "sizes": [1000, 1000000]}
 PUZZLE: dict[str, Any] = {"kind": "cluster", "puzzle": "advanced"}
@@ -144,7 +143,7 @@ def test_an_impossible_puzzle_is_422_and_names_the_field(
     ],
 )
 def test_the_slots_that_can_run_it_follow_from_the_spec(spec: dict[str, Any], slots: str) -> None:
-    assert needs(task_spec.validate_python(spec)) == slots
+    assert task_spec.validate_python(spec).needs() == slots
 
 
 def test_results_of_all_kinds_are_served_as_stored(api: Api, http: httpx.Client) -> None:

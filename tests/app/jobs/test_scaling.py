@@ -8,10 +8,9 @@ import pytest
 from tests.support.api import RESULT, Api
 from warpfold.app.jobs.views import JobView
 from warpfold.contract.kinds.profile import ProfileSpec
-from warpfold.contract.kinds.scaling import ScalingSpec
+from warpfold.contract.kinds.scaling import ScalingResult, ScalingSpec
 from warpfold.contract.needs import GANG, GANG_FIRST, GPU_FIRST
-from warpfold.contract.results.scaling import ScalingResult
-from warpfold.contract.tasks import needs, task_spec
+from warpfold.contract.tasks import task_spec
 
 STUDY: dict[str, Any] = {"kind": "scaling", "sizes": [1000000], "messages": [8]}
 PROFILE: dict[str, Any] = {"kind": "profile", "strategies": ["exact", "single_pass"], "sizes": [1000]}
@@ -116,7 +115,7 @@ def test_an_impossible_profile_is_422_and_names_the_field(
     ],
 )
 def test_the_slots_that_can_run_it_follow_from_the_spec(spec: dict[str, Any], slots: str) -> None:
-    assert needs(task_spec.validate_python(spec)) == slots
+    assert task_spec.validate_python(spec).needs() == slots
 
 
 def test_a_result_is_served_as_stored(api: Api, http: httpx.Client) -> None:

@@ -16,9 +16,9 @@ from warpfold.app.reports.studies.associativity import distribution
 from warpfold.app.reports.studies.scaling import scaling
 from warpfold.app.reports.studies.study import Outcome, Study
 from warpfold.app.reports.studies.throughput import throughput
+from warpfold.contract.jobs import JobResult
+from warpfold.contract.kinds.benchmark import BenchmarkResult
 from warpfold.contract.measurement import Measurement
-from warpfold.contract.result import JobResult
-from warpfold.contract.results.benchmark import BenchmarkResult
 from warpfold.contract.states import Status
 
 

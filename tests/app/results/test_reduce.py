@@ -1,6 +1,6 @@
 from typing import Any
 
-from warpfold.contract.results.reduce import ReduceResult
+from warpfold.contract.kinds.reduce import ReduceResult
 
 EXAMPLE: dict[str, Any] = ReduceResult.model_json_schema()["examples"][0]
 

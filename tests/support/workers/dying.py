@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from warpfold.contract.folders import Folders
 from warpfold.kernels.accuracy import executors
 from warpfold.kernels.accuracy.looped import looped
 from warpfold.worker.execute import Kernels
-from warpfold.worker.folders import Folders
 from warpfold.worker.messages import Request, Success, Tell
 
 DEADLY = "kahan"

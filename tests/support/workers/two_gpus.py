@@ -11,7 +11,6 @@ def main() -> None:
     from warpfold.app.config import load_settings
     from warpfold.worker import gpu_lock
     from warpfold.worker.boot import describe, serve_slot
-    from warpfold.worker.folders import Folders
     from warpfold.worker.opener import open_kernels
     from warpfold.worker.stop import Stop
 
@@ -20,7 +19,7 @@ def main() -> None:
     logs.configure(role="worker", slot=slot)
     stop.listen()
     info = describe(slot)
-    opener = partial(open_kernels, "cpu", info.id, Folders.of(settings))
+    opener = partial(open_kernels, "cpu", info.id, settings.folders())
     sys.exit(serve_slot(settings, info, opener, stop))
 
 

@@ -8,9 +8,10 @@ from uuid import uuid4
 
 import pytest
 
-from warpfold.contract.results.accuracy import AccuracyPoint, AccuracyResult, ThreeNumbersResult
+from warpfold.contract.folders import Folders
+from warpfold.contract.kinds.accuracy import AccuracyPoint, AccuracyResult
+from warpfold.contract.kinds.three_numbers import ThreeNumbersResult
 from warpfold.worker.execute import Kernels
-from warpfold.worker.folders import Folders
 from warpfold.worker.messages import Begun, Measured, News, Progress, Request
 
 

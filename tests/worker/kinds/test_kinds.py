@@ -8,11 +8,11 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from warpfold.contract.results.benchmark import BenchmarkResult
-from warpfold.contract.results.cluster import ClusterResult
-from warpfold.contract.results.reduce import ReduceResult
+from warpfold.contract.folders import Folders
+from warpfold.contract.kinds.benchmark import BenchmarkResult
+from warpfold.contract.kinds.cluster import ClusterResult
+from warpfold.contract.kinds.reduce import ReduceResult
 from warpfold.worker.execute import Kernels
-from warpfold.worker.folders import Folders
 from warpfold.worker.messages import Begun, Measured, News, Progress, Request
 
 QUICK = {"target_rse": 0.5, "min_samples": 2, "max_samples": 5, "time_limit_s": 1.0}

@@ -6,9 +6,9 @@ from uuid import uuid4
 
 import pytest
 
-from warpfold.contract.results.profile import ProfileResult
+from warpfold.contract.folders import Folders
+from warpfold.contract.kinds.profile import ProfileResult
 from warpfold.worker.execute import Kernels
-from warpfold.worker.folders import Folders
 from warpfold.worker.messages import News, Progress, Request
 
 

@@ -6,10 +6,10 @@ from uuid import uuid4
 
 import pytest
 
-from warpfold.contract.results.scaling import ScalingResult
+from warpfold.contract.folders import Folders
+from warpfold.contract.kinds.scaling import ScalingResult
 from warpfold.kernels.cores import usable_cores
 from warpfold.worker.execute import Kernels
-from warpfold.worker.folders import Folders
 from warpfold.worker.messages import News, Progress, Request
 
 STUDY = {

@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 
 from warpfold.app.datasets.store import Store
-from warpfold.contract.sources import DatasetSource
+from warpfold.contract.folders import Folders
+from warpfold.contract.sources.dataset import DatasetSource
 from warpfold.kernels.dtypes import dtype_named
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.npy import head_of
-from warpfold.worker.folders import Folders
-from warpfold.worker.sources import source_of
 
 ID = "ab" * 32
 
@@ -32,13 +31,13 @@ def file(folders: Folders) -> Path:
 
 def refused(folders: Folders) -> str:
     with pytest.raises(InvalidInput) as caught:
-        source_of(DatasetSource(type="dataset", id=ID), folders)
+        DatasetSource(type="dataset", id=ID).open(folders)
     assert caught.value.field == "source.id"
     return str(caught.value)
 
 
 def test_an_array_is_mapped_not_read(folders: Folders, file: Path) -> None:
-    source = source_of(DatasetSource(type="dataset", id=ID), folders)
+    source = DatasetSource(type="dataset", id=ID).open(folders)
     assert source.read(2, 6).tolist() == [2, 3, 4, 5]
     file.unlink()
     assert source.read(0, 2).tolist() == [0, 1], "what is open is read to the end"
@@ -47,7 +46,7 @@ def test_an_array_is_mapped_not_read(folders: Folders, file: Path) -> None:
 def test_bfloat16_keeps_its_name(folders: Folders, file: Path) -> None:
     ones = np.ones(3, dtype=ml_dtypes.bfloat16)
     file.write_bytes(head_of(dtype_named("bfloat16"), 3) + ones.tobytes())
-    source = source_of(DatasetSource(type="dataset", id=ID), folders)
+    source = DatasetSource(type="dataset", id=ID).open(folders)
     assert (source.dtype.name, source.count) == ("bfloat16", 3)
     assert source.read(0, 3).tolist() == [1, 1, 1]
 

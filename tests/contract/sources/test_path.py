@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from numpy.lib import format as npy
 
-from warpfold.contract.sources import GenerateSource, ValuesSource
+from warpfold.contract.folders import Folders
+from warpfold.contract.sources.generate import GenerateSource
+from warpfold.contract.sources.path import map_npy
+from warpfold.contract.sources.values import ValuesSource
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.source import ArraySource, GeneratedSource
-from warpfold.worker.folders import Folders
-from warpfold.worker.sources import map_npy, source_of
 
 
 @pytest.fixture
@@ -213,8 +214,8 @@ def test_elements_come_in_c_order_even_of_a_file_in_fortran_order(root: Path) ->
 
 
 def test_numbers_and_generators_become_sources(root: Path) -> None:
-    numbers = source_of(ValuesSource(type="values", values=(1, "0x1.8p+1", "nan"), dtype="float16"), Folders((), root))
+    numbers = ValuesSource(type="values", values=(1, "0x1.8p+1", "nan"), dtype="float16").open(Folders((), root))
     assert numbers.read(0, 2).tolist() == [1, 3]
-    made = source_of(GenerateSource(type="generate", distribution="arange", n=5, seed=7), Folders((), root))
+    made = GenerateSource(type="generate", distribution="arange", n=5, seed=7).open(Folders((), root))
     assert isinstance(made, GeneratedSource)
     assert (made.count, made.seed, made.dtype.name) == (5, 7, "float32")

@@ -1,0 +1,65 @@
+"""Elements that are made where they are reduced."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from warpfold.contract.fields import MAX_ELEMENTS, DistributionName, DTypeName, Parameter
+from warpfold.contract.folders import Folders
+from warpfold.contract.sources.source import SourceSpec
+from warpfold.contract.summaries import size
+from warpfold.kernels.dtypes import DType, dtype_named
+from warpfold.kernels.generate import plan
+from warpfold.kernels.source import GeneratedSource
+
+
+class GenerateSource(SourceSpec):
+    """Elements made where they are reduced: a seed names the same bits on every backend."""
+
+    type: Literal["generate"]
+    distribution: DistributionName
+    n: int = Field(ge=0, le=MAX_ELEMENTS, strict=True, description="how many elements")
+    seed: int = Field(0, ge=0, lt=1 << 64, strict=True)
+    dtype: DTypeName = "float32"
+    parameters: dict[str, Parameter] = Field(
+        default_factory=dict, max_length=16, description="of the distribution; `/v1/ops` lists them with their defaults"
+    )
+
+    @model_validator(mode="after")
+    def _makeable(self) -> Self:
+        plan(self.generated())
+        return self
+
+    @property
+    def known_dtype(self) -> DType:
+        return dtype_named(self.dtype)
+
+    @property
+    def known_count(self) -> int:
+        return self.n
+
+    @property
+    def generator_seed(self) -> int:
+        return self.seed
+
+    def generated(self) -> GeneratedSource:
+        """The generator of the elements."""
+        return GeneratedSource(self.distribution, self.n, self.seed, self.known_dtype, self.parameters)
+
+    def identity(self) -> str:
+        shape = ", ".join(f"{name}={value!r}" for name, value in sorted(self.parameters.items()))
+        return f"{self.n:,} {self.distribution}({shape}) elements as {self.dtype}, seed {self.seed}"
+
+    @staticmethod
+    def summary(stored: Mapping[str, Any]) -> str | None:
+        match stored:
+            case {"n": int(n), "distribution": distribution, "dtype": dtype}:
+                return f"{size(n)} {distribution} {dtype}"
+        return None
+
+    def open(self, folders: Folders) -> GeneratedSource:
+        return self.generated()
+
+    def shortened(self, most: int) -> Self:
+        return self.model_copy(update={"n": min(self.n, most)})

@@ -1,0 +1,69 @@
+"""What every kind of source answers, whatever it reads from."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import BaseModel
+
+from warpfold.contract.folders import Folders
+from warpfold.contract.frozen import Frozen
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.source import ArraySource, GeneratedSource
+
+
+class SourceSpec(Frozen, ABC):
+    """A source of elements, as a request names it. Its field `type` tells it from the others.
+
+    The api asks what can be known without the elements; a worker, which may be on another machine, opens them.
+    """
+
+    @property
+    def known_dtype(self) -> DType | None:
+        """The dtype of the elements; None of a file, which only a worker looks at."""
+        return None
+
+    @property
+    def known_count(self) -> int | None:
+        """How many elements there are; None of a file."""
+        return None
+
+    @property
+    def dataset_id(self) -> str | None:
+        """The uploaded array that must be there until the job has ended; None if no such array is read."""
+        return None
+
+    @property
+    def generator_seed(self) -> int | None:
+        """The seed that the elements are made of; None of elements that are given."""
+        return None
+
+    @abstractmethod
+    def identity(self) -> str:
+        """The elements in words that name the same ones again, as far as the source can."""
+
+    @staticmethod
+    @abstractmethod
+    def summary(stored: Mapping[str, Any]) -> str | None:
+        """One line about a stored source or its brief form, as any version wrote it; None if it cannot be read."""
+
+    @abstractmethod
+    def open(self, folders: Folders) -> ArraySource | GeneratedSource:
+        """The elements, to be called by a worker. Raises InvalidInput, whose field begins with "source"."""
+
+    def check(self, field: str, roots: tuple[Path, ...], most_values: int) -> None:
+        """Refuse what this server does not offer, or what is too long for a request. Raises InvalidInput, whose field
+        begins with `field`."""
+
+    def brief(self) -> BaseModel:
+        """The source as lists show it: itself, unless it is long."""
+        return self
+
+    def shortened(self, most: int) -> Self:
+        """The same source of at most `most` elements, if they are made; itself if they are given."""
+        return self
+
+    def beside_floats(self) -> Self:
+        """The source as `dot` reads it beside an array of floats. Raises InvalidInput if that does not hold it."""
+        return self

@@ -1,0 +1,108 @@
+"""Elements in the request itself."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic.config import JsonDict
+
+from warpfold.contract.fields import DTypeName, Listed, Number
+from warpfold.contract.folders import Folders
+from warpfold.contract.sources.source import SourceSpec
+from warpfold.kernels.dtypes import DTYPES, DType, dtype_named
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.source import ArraySource
+from warpfold.kernels.values import array_of, dtype_for
+
+MOST_SHOWN = 16
+"""More elements than these are shown in brief."""
+
+
+def _without_default(schema: JsonDict) -> None:
+    """The empty default means that no dtype was given; it is no dtype that anybody could write."""
+    properties = schema["properties"]
+    assert isinstance(properties, dict)
+    dtype = properties["dtype"]
+    assert isinstance(dtype, dict)
+    del dtype["default"]
+
+
+class BriefValues(BaseModel):
+    """A `values` source of many elements."""
+
+    type: Literal["values"]
+    dtype: DTypeName
+    count: int
+    first: tuple[Number, ...] = Field(description=f"the first {MOST_SHOWN} of the elements")
+
+
+class ValuesSource(SourceSpec):
+    """Elements in the request itself: numbers, or strings for what JSON cannot say ("0x1.8p+1", "nan", "inf").
+
+    An integer, which is a number without a point and exponent, is never rounded: one that `dtype` does not hold is an
+    error. A float is read as a float64 and rounded once to `dtype`.
+    """
+
+    model_config = ConfigDict(json_schema_extra=_without_default)
+
+    type: Literal["values"]
+    values: Listed[Number] = Field(
+        description="the elements; floats are rounded once to `dtype`, and an integer that it does not hold is an error"
+    )
+    dtype: DTypeName = Field(
+        "",
+        description="left out: int64 for integers alone, or uint64 where they need it; bool for true and false alone; "
+        "float64 where an element is written as a float (1.0, 1e3), and, in `dot`, beside an array of floats",
+    )
+
+    @model_validator(mode="after")
+    def _representable(self) -> Self:
+        if not self.dtype:
+            inferred = dtype_for(self.values, "source.values")
+            object.__setattr__(self, "dtype", inferred.name)  # frozen for everybody else
+        array_of(self.values, dtype_named(self.dtype), "source.values")
+        return self
+
+    @property
+    def known_dtype(self) -> DType:
+        return dtype_named(self.dtype)
+
+    @property
+    def known_count(self) -> int:
+        return len(self.values)
+
+    def identity(self) -> str:
+        return f"{len(self.values):,} given values as {self.dtype}"
+
+    @staticmethod
+    def summary(stored: Mapping[str, Any]) -> str | None:
+        match stored:
+            case {"dtype": dtype, "count": int(count)}:
+                return f"{count:,} values as {dtype}"
+            case {"dtype": dtype, "values": [*values]}:
+                return f"{len(values):,} value{'' if len(values) == 1 else 's'} as {dtype}"
+        return None
+
+    def open(self, folders: Folders) -> ArraySource:
+        return ArraySource(array_of(self.values, self.known_dtype, "source.values"))
+
+    def check(self, field: str, roots: tuple[Path, ...], most_values: int) -> None:
+        if len(self.values) > most_values:
+            raise InvalidInput(
+                f"{len(self.values)} values are more than the {most_values} that a request may carry; "
+                "put them into a file, or generate them",
+                f"{field}.values",
+            )
+
+    def brief(self) -> BaseModel:
+        if len(self.values) <= MOST_SHOWN:
+            return self
+        return BriefValues(type=self.type, dtype=self.dtype, count=len(self.values), first=self.values[:MOST_SHOWN])
+
+    def beside_floats(self) -> Self:
+        """The same elements as float64 if no dtype was given. Raises InvalidInput where float64 does not hold them."""
+        if "dtype" in self.model_fields_set:
+            return self
+        array_of(self.values, DTYPES["float64"], "source.values")
+        return self.model_copy(update={"dtype": "float64"})
