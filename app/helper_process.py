@@ -1,4 +1,4 @@
-"""A warm process beside a server, for what would hold the interpreter's lock for long."""
+"""A warm process beside a server, for work that would hold the interpreter's lock for long."""
 
 import asyncio
 import os
@@ -14,19 +14,20 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Helper:
+class HelperProcess:
     """One process, which starts when it is first needed, and again should it die."""
 
     def __init__(self) -> None:
         self._pool: ProcessPoolExecutor | None = None
 
     async def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """What `function` returns there; all of it must be picklable. Calls are made in the order they came."""
+        """The result of `function` in the process. Function, arguments and result must be picklable. Calls are made in
+        the order in which they came."""
         pool = self._started()
         try:
             return await asyncio.wrap_future(pool.submit(function, *args, **kwargs))
         except BrokenProcessPool:
-            if pool is self._pool:  # of several calls that met this, one replaces it
+            if pool is self._pool:  # of several calls that met this, the first replaces it
                 self.close()
             return await asyncio.wrap_future(self._started().submit(function, *args, **kwargs))
 

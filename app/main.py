@@ -14,7 +14,7 @@ from warpfold.app.admin import own_access
 from warpfold.app.auth.access import Access
 from warpfold.app.catalogue import endpoints as catalogue
 from warpfold.app.catalogue import presets
-from warpfold.app.charts.renderer import Press
+from warpfold.app.charts.renderer import ChartRenderer
 from warpfold.app.config import Settings, load_settings
 from warpfold.app.dashboard import install as dashboard
 from warpfold.app.datasets import endpoints as datasets
@@ -37,7 +37,6 @@ from warpfold.app.metrics.metrics import Metrics
 from warpfold.app.metrics.requests import Measured
 from warpfold.app.notifications import Notifications
 from warpfold.app.reports import endpoints as reports
-from warpfold.app.results import comparison_endpoints as comparisons
 from warpfold.app.results import endpoints as results
 from warpfold.app.tracing.start import start_tracing
 from warpfold.app.webhooks import endpoints as webhooks
@@ -55,7 +54,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     database = Database(settings.database_url, application="warpfold api")
     access = Access(database)
     metrics = Metrics()
-    press = Press()
+    chart_renderer = ChartRenderer()
     large_bodies = LargeBodies()
     tracing = start_tracing(settings, "api")
     notifications = Notifications(settings.database_url, on_access=access.forget)
@@ -66,7 +65,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         # What an api that was killed was taking in: its successor is the first to know.
         await asyncio.to_thread(Store(settings.datasets_dir()).remove_abandoned, ABANDONED_S)
         yield
-        press.close()
+        chart_renderer.close()
         large_bodies.close()
         await notifications.close()
         await database.close()
@@ -82,7 +81,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.context = Context(
-        settings, database, notifications, access, Failures(), large_bodies, metrics, press, tracing
+        settings, database, notifications, access, Failures(), large_bodies, metrics, chart_renderer, tracing
     )
     app.add_middleware(
         BodyLimit, max_bytes=settings.max_body_bytes, others={datasets.PREFIX: settings.max_dataset_bytes}
@@ -95,7 +94,6 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     for part in (
         jobs,
         results,
-        comparisons,
         reports,
         exact_states,
         catalogue,

@@ -1,20 +1,64 @@
-"""HTTP of presets."""
+"""HTTP of presets: the experiments of the documents, which can be submitted by name."""
+
+from typing import Any
 
 from fastapi import APIRouter
+from pydantic import BaseModel, Field
 
 from warpfold.app.http.bearer import User
 from warpfold.app.http.errors import Invalid, NotFound
 from warpfold.app.http.openapi import answers
-from warpfold.app.presets.views import PresetLine, PresetList, PresetView
 from warpfold.contract.presets import catalogue
+from warpfold.contract.presets.preset import Document, Preset, PresetChild
+from warpfold.contract.presets.published import excerpt, source_of
 
 router = APIRouter(prefix="/v1/presets", tags=["catalogue"])
 
 
+class PresetView(BaseModel):
+    """A study as a list of jobs, with the published figures that it is compared with."""
+
+    name: str
+    title: str
+    description: str
+    document: Document
+    source: str = Field(description="the document's title")
+    children: list[PresetChild] = Field(description="its jobs; each `spec` can be submitted by itself, too")
+    published: dict[str, Any] = Field(description="what the document says came out, by table")
+
+    @classmethod
+    def of(cls, preset: Preset) -> "PresetView":
+        return cls(
+            name=preset.name,
+            title=preset.title,
+            description=preset.description.strip(),
+            document=preset.document,
+            source=source_of(preset.document),
+            children=list(preset.children),
+            published=excerpt(preset.document, preset.published),
+        )
+
+
+class PresetLine(BaseModel):
+    """A preset in a list."""
+
+    name: str
+    title: str
+    description: str
+    jobs: int
+
+
+class PresetList(BaseModel):
+    """All presets, and the names that stand for several of them."""
+
+    items: list[PresetLine]
+    groups: dict[str, list[str]] = Field(description="a group can be submitted like a preset")
+
+
 @router.get("", summary="Presets", responses=answers())
 async def show_presets(user: User) -> PresetList:
-    """Every experiment of the documents, ready to be run: submit `{"kind": "preset", "preset": …}` with a name of
-    these, or of a group."""
+    """Every experiment of the documents. Submit `{"kind": "preset", "preset": …}` with one of these names, or with that
+    of a group, to run it."""
     presets = [catalogue.preset_named(name) for name in catalogue.names()]
     lines = [
         PresetLine(

@@ -1,5 +1,5 @@
-"""Charts of results: made as Vega-Lite by Altair (`lines`, and a module a kind of result), drawn by vl-convert
-(`render`, in a process of its own: `press`). Nothing here fetches anything.
+"""Charts as data (`chart`), made as Vega-Lite by Altair (`vega_lite`) and drawn by vl-convert (`renderer`).
 
-Altair and vl-convert take a second to load, so whoever serves imports these modules where they are needed.
+Which charts a result has, its kind says: `app.reports.kinds`. Nothing here fetches anything. Altair and vl-convert take
+a second to load, so that a server imports `vega_lite` where it is needed, not when it starts.
 """

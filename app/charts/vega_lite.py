@@ -1,9 +1,13 @@
-"""Charts of lines: some figure against a size, a line a method."""
+"""Line charts and bar charts as Vega-Lite, made by Altair.
+
+A line chart shows a figure against a size with a series a method; a bar chart shows a figure a strategy, where there is
+no size to draw it against. Importing this module loads Altair, which takes half a second.
+"""
 
 import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -13,8 +17,9 @@ from warpfold.app.charts.chart import Chart
 
 WIDTH, HEIGHT = 560, 320
 _SUBTITLE = 100
-"""Characters of a subtitle that are as wide as the chart: a longer line would make the picture wider, and all in it
-smaller."""
+"""Characters of a subtitle that are as wide as the chart. A longer line would widen and shrink the picture."""
+_BAR = 22
+"""Height of a bar with the gap below it."""
 
 _MEASURED, _PUBLISHED = "measured", "published"
 _DASHES: Mapping[str, Sequence[int]] = MappingProxyType({_MEASURED: [1, 0], _PUBLISHED: [5, 3]})
@@ -22,7 +27,7 @@ _DASHES: Mapping[str, Sequence[int]] = MappingProxyType({_MEASURED: [1, 0], _PUB
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """`low` and `high`, where known, are the ends of an interval around `y`."""
+    """A point of a line. `low` and `high`, where they are known, are the ends of an interval around `y`."""
 
     x: float
     y: float
@@ -31,8 +36,8 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A named series. What was published elsewhere is dashed."""
+class Series:
+    """A named line. Figures that were published elsewhere are dashed."""
 
     name: str
     points: Sequence[Point]
@@ -40,8 +45,16 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Bar:
+    """A named figure."""
+
+    name: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
 class Level:
-    """A line across the chart, with what it stands for."""
+    """A dotted line across the chart; the subtitle says `text` of it."""
 
     y: float
     text: str
@@ -49,8 +62,8 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """`log` axes leave out what is not above zero. `format` is d3's, of the numbers at the ticks; `counted` axes have
-    these where there are points, and nowhere else."""
+    """An axis of a line chart. `log` axes leave out what is not above zero. `format` is d3's, of the numbers at the
+    ticks. A `counted` axis has ticks where there are points, and nowhere else."""
 
     title: str
     log: bool = True
@@ -59,8 +72,8 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
-    """What stands around a chart, and in its place for those who cannot see it."""
+class ChartText:
+    """The texts around a chart. `description` stands in its place for those who cannot see it."""
 
     name: str
     title: str
@@ -68,8 +81,8 @@ class Words:
     description: str
 
 
-def line_chart(words: Words, x: Axis, y: Axis, lines: Sequence[Line], levels: Sequence[Level] = ()) -> Chart:
-    """`lines` against both axes, with `levels` across."""
+def line_chart(text: ChartText, x: Axis, y: Axis, series: Sequence[Series], levels: Sequence[Level] = ()) -> Chart:
+    """`series` against both axes, with `levels` across."""
     rows = [
         {
             "series": line.name,
@@ -79,18 +92,18 @@ def line_chart(words: Words, x: Axis, y: Axis, lines: Sequence[Line], levels: Se
             "low": point.low,
             "high": point.high,
         }
-        for line in lines
+        for line in series
         for point in line.points
         if (point.x > 0 or not x.log) and (point.y > 0 or not y.log)
     ]
-    series = list(dict.fromkeys(line.name for line in lines))
-    colour = altair.Color("series:N", scale=altair.Scale(domain=series), title=None)
-    shape = altair.Shape("series:N", scale=altair.Scale(domain=series), title=None)
+    names = list(dict.fromkeys(line.name for line in series))
+    colour = altair.Color("series:N", scale=altair.Scale(domain=names), title=None)
+    shape = altair.Shape("series:N", scale=altair.Scale(domain=names), title=None)
     kinds = [kind for kind in _DASHES if any(row["kind"] == kind for row in rows)]
-    # Without a legend: the subtitle says what is dashed.
+    # Dashes have no legend: the subtitle says what is dashed.
     dashes = altair.Scale(domain=kinds, range=[_DASHES[kind] for kind in kinds])
     dash = altair.StrokeDash("kind:N", scale=dashes, legend=None)
-    points = [point for line in lines for point in line.points]
+    points = [point for line in series for point in line.points]
     heights = [*(point.y for point in points), *(level.y for level in levels)]
     base = altair.Chart(inline(rows)).encode(
         x=altair.X("x:Q", title=x.title, scale=_scale(x), axis=_ticks(x, [point.x for point in points])),
@@ -104,29 +117,42 @@ def line_chart(words: Words, x: Axis, y: Axis, lines: Sequence[Line], levels: Se
     ]
     if any(point.low is not None for point in points):
         layers.insert(1, base.mark_rule(strokeWidth=1.2).encode(y="low:Q", y2="high:Q"))
-    rules, words = across(words, levels)
+    rules, text = _across(text, levels)
     layers += rules
-    return chart_of(words, altair.layer(*layers).properties(width=WIDTH, height=HEIGHT))
+    return chart_of(text, altair.layer(*layers).properties(width=WIDTH, height=HEIGHT))
 
 
-def across(words: Words, levels: Sequence[Level], *, upright: bool = False) -> tuple[list[Any], Words]:
-    """Dotted lines at `levels`, and the words with what they stand for: written beside the lines, texts would meet."""
-    if not levels:
-        return [], words
-    rules = altair.Chart(inline([{"level": one.y} for one in levels])).mark_rule(strokeDash=[2, 3])
-    subtitle = "; ".join([words.subtitle, *(f"dotted: {one.text}" for one in levels)])
-    return [rules.encode(x="level:Q") if upright else rules.encode(y="level:Q")], replace(words, subtitle=subtitle)
+def bar_chart(text: ChartText, title: str, bars: Sequence[Bar], levels: Sequence[Level] = ()) -> Chart:
+    """`bars` from top to bottom in their order, with lines across at `levels`. `title` names what lengths stand for."""
+    picture = altair.Chart(inline([asdict(bar) for bar in bars]))
+    names = [bar.name for bar in bars]
+    drawn = picture.mark_bar(size=_BAR * 2 // 3).encode(
+        x=altair.X("value:Q", title=title, axis=altair.Axis(format="~s")),
+        y=altair.Y("name:N", sort=names, title=None),
+        color=altair.Color("name:N", scale=altair.Scale(domain=names), legend=None),
+    )
+    rules, text = _across(text, levels, upright=True)
+    return chart_of(text, altair.layer(drawn, *rules).properties(width=WIDTH, height=_BAR * len(bars)))
 
 
-def chart_of(words: Words, picture: Any) -> Chart:
-    """An Altair chart with its words, as data."""
-    titled = picture.properties(title=altair.Title(words.title, subtitle=textwrap.wrap(words.subtitle, _SUBTITLE)))
-    return Chart(words.name, words.title, words.description, titled.to_json(indent=None))
+def chart_of(text: ChartText, picture: Any) -> Chart:
+    """An Altair chart with its texts, as data."""
+    titled = picture.properties(title=altair.Title(text.title, subtitle=textwrap.wrap(text.subtitle, _SUBTITLE)))
+    return Chart(text.name, text.title, text.description, titled.to_json(indent=None))
 
 
 def inline(rows: Sequence[Mapping[str, object]]) -> altair.Data:
-    """Data that travels in the chart."""
+    """Data that travels within the chart."""
     return altair.Data(values=list(rows))  # type: ignore[no-untyped-call]
+
+
+def _across(text: ChartText, levels: Sequence[Level], *, upright: bool = False) -> tuple[list[Any], ChartText]:
+    """Dotted lines at `levels`, and the texts with what they stand for, which would overlap beside the lines."""
+    if not levels:
+        return [], text
+    rules = altair.Chart(inline([{"level": level.y} for level in levels])).mark_rule(strokeDash=[2, 3])
+    subtitle = "; ".join([text.subtitle, *(f"dotted: {level.text}" for level in levels)])
+    return [rules.encode(x="level:Q") if upright else rules.encode(y="level:Q")], replace(text, subtitle=subtitle)
 
 
 def _scale(axis: Axis) -> altair.Scale:
@@ -134,7 +160,7 @@ def _scale(axis: Axis) -> altair.Scale:
 
 
 def _ticks(axis: Axis, values: Iterable[float]) -> altair.Axis:
-    """On a log axis a tick a power of ten, where there are at least two among `values`."""
+    """The ticks of a log axis are powers of ten, where there are at least two among `values`."""
     shown = [value for value in values if value > 0]
     if axis.counted:
         return altair.Axis(format=axis.format, values=sorted(set(shown)))
@@ -145,13 +171,3 @@ def _ticks(axis: Axis, values: Iterable[float]) -> altair.Axis:
         return altair.Axis(format=axis.format, tickCount=6)
     wide = powers.stop > 12 or powers.start < -4
     return altair.Axis(format=".0e" if wide else axis.format, values=[10.0**power for power in powers])
-
-
-def significant(value: float) -> str:
-    """`value` with three significant digits, for people: "4,350", "0.123", "1.2e-07"."""
-    if value == 0 or not math.isfinite(value):
-        return str(value)
-    if not 1e-4 <= abs(value) < 1e9:
-        return f"{value:.3g}"
-    digits = max(0, 2 - math.floor(math.log10(abs(value))))
-    return f"{float(f'{value:.3g}'):,.{digits}f}"

@@ -1,17 +1,24 @@
 """Style sheet and scripts: named by their content, compressed once, kept by browsers for a year.
 
-htmx is served from the package that carries it, Vega-Embed from the bundle that vl-convert makes; nothing is fetched
-from elsewhere, by the server or by the browser.
+htmx comes from the package that carries it, Vega-Embed from a bundle that vl-convert makes once and that is kept on
+disk. Neither server nor browser fetches anything from elsewhere.
+
+`python -m warpfold.app.dashboard.assets` prints the bundle. The api runs that as a process, because making the bundle
+takes seconds during which vl-convert lets nothing else in its process run.
 """
 
+import asyncio
 import gzip
 import hashlib
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from types import MappingProxyType
 
 from starlette.requests import Request
@@ -21,7 +28,7 @@ _FOREVER = "public, max-age=31536000, immutable"
 _CSS, _JS, _SVG = "text/css; charset=utf-8", "text/javascript; charset=utf-8", "image/svg+xml"
 
 VEGA = "vega.js"
-"""The bundle of Vega, Vega-Lite and Vega-Embed. It is made on first use: `app.dashboard.vega`."""
+"""The bundle of Vega, Vega-Lite and Vega-Embed, which is made on first use: see `VegaBundle`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +75,52 @@ def url_of(name: str) -> str:
     return f"/assets/{mark}/{name}"
 
 
-def vega_asset(script: bytes) -> Asset:
-    """The bundle as an asset."""
-    return Asset.of(_JS, script)
+# Charts are drawn with `ast: true`: Vega then interprets its expressions, and the page's policy forbids `eval`.
+_SNIPPET = "window.vegaEmbed = vegaEmbed;"
+
+
+class VegaBundle:
+    """The script that draws charts in browsers, kept in `directory` under its version."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._making = asyncio.Lock()
+        self._asset: Asset | None = None
+
+    async def asset(self) -> Asset:
+        """The script, ready to be served. Raises OSError if it can be neither read nor made."""
+        async with self._making:
+            if self._asset is None:
+                path = self._directory / f"vega-{version('vl-convert-python')}.js"
+                if not path.is_file():
+                    await self._make(path)
+                self._asset = await asyncio.to_thread(lambda: Asset.of(_JS, path.read_bytes()))
+        return self._asset
+
+    async def _make(self, path: Path) -> None:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-P", "-m", "warpfold.app.dashboard.assets", stdout=asyncio.subprocess.PIPE
+        )
+        script, _ = await process.communicate()
+        if process.returncode != 0:
+            raise OSError(f"the bundle of Vega could not be made: exit code {process.returncode}")
+        await asyncio.to_thread(_keep, path, script)
+
+
+def _keep(path: Path, script: bytes) -> None:
+    """Write in one step, so that two processes never see half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        file.write(script)
+    Path(file.name).replace(path)
+
+
+def main() -> None:
+    """Print the bundle."""
+    import vl_convert
+
+    sys.stdout.write(vl_convert.javascript_bundle(_SNIPPET))
+
+
+if __name__ == "__main__":
+    main()

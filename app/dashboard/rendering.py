@@ -3,17 +3,20 @@
 import gzip
 import hashlib
 import json
+import re
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache, cached_property
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import Response
 
 from warpfold.app.auth.access_tokens import Principal
 from warpfold.app.dashboard.assets import url_of
-from warpfold.contract import wording as words
+from warpfold.contract import wording
 
 _HTML = "text/html; charset=utf-8"
 _WORTH_COMPRESSING = 1024
@@ -100,16 +103,26 @@ def _templates() -> Environment:
     )
     templates.globals["asset"] = url_of
     templates.filters.update(
-        bytes=words.size,
-        part_of=words.part_of,
-        coded=words.coded,
-        count=words.count,
-        iso=words.iso,
-        ms=words.milliseconds,
+        bytes=wording.size,
+        part_of=wording.part_of,
+        coded=coded,
+        count=wording.count,
+        iso=_iso,
+        ms=wording.duration,
         json=_pretty,
-        number=words.number,
+        number=wording.number,
     )
     return templates
+
+
+def _iso(moment: datetime) -> str:
+    """A moment in UTC, as HTML's `datetime` attribute has it."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def coded(text: str) -> Markup:
+    """Text of ours as HTML, with code where `names` stand between backticks."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped before
 
 
 def _pretty(value: object) -> str:

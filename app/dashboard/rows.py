@@ -1,7 +1,7 @@
 """A job as the dashboard's lists show it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -9,6 +9,8 @@ from uuid import UUID
 from warpfold.app.auth.access_tokens import Principal
 from warpfold.app.jobs.store import Job
 from warpfold.app.jobs.workers import Waiting
+from warpfold.app.results.repository import Measured
+from warpfold.app.results.views import MeasurementView
 from warpfold.contract.jobs import summary_of
 from warpfold.contract.states import Status
 
@@ -66,3 +68,56 @@ def may_cancel(job: Job, visitor: Principal) -> bool:
     """Whether the visitor may ask for the end of `job`, and it has not ended."""
     own = job.owner_id == visitor.id and not visitor.only_reads
     return not job.status.terminal and (own or visitor.is_admin)
+
+
+@dataclass(frozen=True, slots=True)
+class PointRow:
+    """A point. `interval` is half the width of the median's interval of confidence, in percent of the median."""
+
+    id: int
+    job_id: UUID
+    op: str
+    dtype: str
+    strategy: str
+    device: str
+    n: int
+    cache: str | None
+    outcome: str
+    reason: str | None
+    kernel_ms: float | None
+    interval: float | None
+    gb_per_s: float | None
+    percent_of_ceiling: float | None
+    relative_error: float | None
+    samples: int
+    flags: list[str]
+
+
+def rows_of(points: Iterable[Measured]) -> list[PointRow]:
+    """A row a point, in the order given."""
+    return [_row(MeasurementView.of(point)) for point in points]
+
+
+def _row(point: MeasurementView) -> PointRow:
+    interval = None
+    if point.low_ms is not None and point.high_ms is not None and point.kernel_ms:
+        interval = 50 * (point.high_ms - point.low_ms) / point.kernel_ms
+    return PointRow(
+        id=point.id,
+        job_id=point.job_id,
+        op=point.op,
+        dtype=point.dtype,
+        strategy=point.strategy,
+        device=point.device,
+        n=point.n,
+        cache=point.cache,
+        outcome=point.outcome,
+        reason=point.reason,
+        kernel_ms=point.kernel_ms,
+        interval=interval,
+        gb_per_s=point.gb_per_s,
+        percent_of_ceiling=point.percent_of_ceiling,
+        relative_error=point.relative_error,
+        samples=point.samples,
+        flags=point.flags,
+    )

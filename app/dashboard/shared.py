@@ -1,24 +1,61 @@
-"""What the dashboard's routes share in one api process."""
+"""What the dashboard's routes share in one api process: the poll cache, and the bundle of Vega."""
 
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any, TypeVar, cast
 
 from fastapi import Depends, Request
 
-from warpfold.app.dashboard.recent import Recent
-from warpfold.app.dashboard.vega import VegaBundle
+from warpfold.app.dashboard.assets import VegaBundle
+
+T = TypeVar("T")
+
+KEPT_S = 1.0
+_MOST_KEPT = 256
+
+
+class PollCache:
+    """Reads what many browsers poll for once for all of them: it keeps an answer for a second, and whoever asks while
+    the reading is under way waits for it."""
+
+    def __init__(self) -> None:
+        self._readings: dict[Hashable, tuple[float, asyncio.Task[Any]]] = {}
+
+    async def get(self, key: Hashable, read: Callable[[], Awaitable[T]]) -> T:
+        """The answer of `read` for `key` from within the last second, or a new one. `key` names all that the answer
+        depends on. An error is not kept."""
+        now = time.monotonic()
+        reading = self._readings.get(key)
+        if reading is None or reading[0] < now - KEPT_S:
+            if len(self._readings) >= _MOST_KEPT:
+                self._readings = {name: kept for name, kept in self._readings.items() if kept[0] >= now - KEPT_S}
+            reading = (now, asyncio.ensure_future(_awaited(read)))
+            self._readings[key] = reading
+        try:
+            # Shielded: one browser that hangs up must not take the answer away from the others.
+            return cast(T, await asyncio.shield(reading[1]))
+        except Exception:
+            if self._readings.get(key) is reading:
+                del self._readings[key]
+            raise
+
+
+async def _awaited(read: Callable[[], Awaitable[T]]) -> T:
+    return await read()
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Made once by `app.dashboard.install`."""
+    """The shared parts, which `app.dashboard.install` makes once."""
 
-    recent: Recent
+    polls: PollCache
     vega: VegaBundle
 
 
 async def shared_of(request: Request) -> Shared:
-    """That of the app that serves `request`."""
+    """The shared parts of the app that serves `request`."""
     shared: Shared = request.app.state.dashboard
     return shared
 

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from warpfold.app.auth.access import Access
-from warpfold.app.charts.renderer import Press
+from warpfold.app.charts.renderer import ChartRenderer
 from warpfold.app.config import Settings
 from warpfold.app.db import Database
 from warpfold.app.fairness.failures import Failures
@@ -27,7 +27,7 @@ class Context:
     failures: Failures
     large_bodies: LargeBodies
     metrics: Metrics
-    press: Press
+    chart_renderer: ChartRenderer
     tracing: Tracing
 
 

@@ -1,10 +1,14 @@
-"""Which of several media types an `Accept` header prefers (RFC 9110, 12.5.1)."""
+"""Headers by which a request says how it wants its answer: `Accept` (RFC 9110, 12.5.1) and `Prefer` (RFC 7240)."""
 
+import re
 from collections.abc import Sequence
+
+LONGEST_WAIT_S = 60
+_WAIT = re.compile(r'(?:^|[,;\s])wait\s*=\s*"?(\d{1,6})"?\s*(?:$|[,;])', re.IGNORECASE)
 
 
 def preferred(accept: str | None, offered: Sequence[str]) -> str | None:
-    """The offered type that `accept` likes best, the earlier of equals; None if it accepts none of them."""
+    """The type among `offered` that `accept` prefers, the earlier of equals; None if it accepts none of them."""
     if not accept:
         return offered[0]
     ranges = [_range(part) for part in accept.split(",")]
@@ -30,7 +34,18 @@ def _range(part: str) -> tuple[str, float]:
 
 
 def _quality(media_type: str, ranges: Sequence[tuple[str, float]]) -> float:
-    """What the most specific range that covers `media_type` says."""
+    """The quality of the most specific range that covers `media_type`."""
     whole, kind, anything = media_type, media_type.split("/", maxsplit=1)[0] + "/*", "*/*"
-    said = dict(reversed(ranges))
-    return next((said[name] for name in (whole, kind, anything) if name in said), 0.0)
+    qualities = dict(reversed(ranges))
+    return next((qualities[name] for name in (whole, kind, anything) if name in qualities), 0.0)
+
+
+def seconds_to_wait(prefer: str | None) -> int | None:
+    """How long the request asks the server to wait for a job's end, at most a minute; None if it does not ask."""
+    wait = None if prefer is None else _WAIT.search(prefer)
+    return None if wait is None else min(int(wait[1]), LONGEST_WAIT_S)
+
+
+def applied(wait_s: int | None) -> dict[str, str]:
+    """The headers of an answer that was held for `wait_s`, or for which nothing was asked."""
+    return {} if wait_s is None else {"Preference-Applied": f"wait={wait_s}"}

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from warpfold.app.fairness.turns import give_up_turn
-from warpfold.app.helper_process import Helper
+from warpfold.app.helper_process import HelperProcess
 from warpfold.app.http.errors import ApiError, FieldProblem
 
 LARGE_BYTES = 64 << 10
@@ -43,7 +43,7 @@ class LargeBodies:
     """Checks large bodies, a few of each user at a time."""
 
     def __init__(self) -> None:
-        self._helper = Helper()
+        self._helper = HelperProcess()
         self._places: dict[int, tuple[asyncio.Semaphore, int]] = {}
 
     @asynccontextmanager

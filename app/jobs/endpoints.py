@@ -23,8 +23,8 @@ from warpfold.app.http.errors import (
     Unauthorized,
     UnsupportedMedia,
 )
+from warpfold.app.http.headers import applied, seconds_to_wait
 from warpfold.app.http.openapi import answers
-from warpfold.app.http.preferences import applied, seconds_to_wait
 from warpfold.app.http.requests import JsonRequest, JsonRoute
 from warpfold.app.jobs import pages, service
 from warpfold.app.jobs.etags import etag_of, matches

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from warpfold.app.charts import render
+from warpfold.app.charts import renderer as render
 from warpfold.app.reports import rendering
 from warpfold.app.reports.report import Report
 

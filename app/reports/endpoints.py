@@ -7,7 +7,7 @@ from fastapi import APIRouter, Header, Query
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from warpfold.app.charts.themes import Theme
+from warpfold.app.charts.chart import Theme
 from warpfold.app.http.bearer import User
 from warpfold.app.http.context import Context, Using
 from warpfold.app.http.errors import Conflict, Invalid, NotAcceptable, NotFound
@@ -54,7 +54,7 @@ async def show(
         content = report.model_dump_json()
     elif media_type == _HTML:
         charts = rendering.charts_of(report)
-        drawn = dict(zip(charts, await context.press.svg(list(charts.values())), strict=True))
+        drawn = dict(zip(charts, await context.chart_renderer.svg(list(charts.values())), strict=True))
         content = rendering.html(report, drawn)
     else:
         pictures = {name: f"/v1/reports/{job_id}/charts/{name}.svg" for name in rendering.charts_of(report)}
@@ -83,9 +83,9 @@ async def chart(
         known = ", ".join(charts) or "it has none"
         raise NotFound(f"The report has no chart {name[:64]!r}: {known}.")
     if suffix == "svg":
-        (drawn,) = await context.press.svg([charts[name]], theme)
+        (drawn,) = await context.chart_renderer.svg([charts[name]], theme)
         return Response(drawn, media_type=_SVG, headers=_HEADERS)
-    return Response(await context.press.png(charts[name], theme), media_type=_PNG, headers=_HEADERS)
+    return Response(await context.chart_renderer.png(charts[name], theme), media_type=_PNG, headers=_HEADERS)
 
 
 async def _report(context: Context, job_id: UUID) -> Report:

@@ -2,13 +2,11 @@
 
 import math
 
-from warpfold.app.charts.of_result import charts_of
 from warpfold.app.reports.expected import Expected, expected_of
 from warpfold.app.reports.finished import Finished
-from warpfold.app.reports.kinds.registry import tables_of
-from warpfold.app.reports.parts import ChartView
-from warpfold.app.reports.preset_sections import parts_of
-from warpfold.app.reports.report import Comparison, Report
+from warpfold.app.reports.kinds.registry import charts_of, tables_of
+from warpfold.app.reports.preset_sections import sections_of
+from warpfold.app.reports.report import ChartView, Comparison, Report
 from warpfold.contract.json_value import hex_of
 from warpfold.contract.kinds.preset import PresetSpec
 from warpfold.contract.kinds.reduce import ReduceResult, ReduceSpec
@@ -38,7 +36,7 @@ def report_of(found: Finished) -> Report:
         result=result,
         tables=() if plain or result is None else tables_of(result, found.points),
         charts=() if result is None else tuple(ChartView.of(chart) for chart in charts_of(result, found.points)),
-        parts=parts_of(found.spec, found.children) if isinstance(found.spec, PresetSpec) else (),
+        parts=sections_of(found.spec, found.children) if isinstance(found.spec, PresetSpec) else (),
     )
 
 

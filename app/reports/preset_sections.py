@@ -1,37 +1,55 @@
-"""From the jobs of a preset to the part of a report that is about it."""
+"""The section that a report has for each preset: its jobs, compared with the document that the preset repeats."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from warpfold.app.reports.finished import Finished
 from warpfold.app.reports.kinds.registry import tables_of
-from warpfold.app.reports.parts import ChartView, Part, PartJob
-from warpfold.app.reports.studies.by_preset import COMPARISONS
-from warpfold.app.reports.studies.study import Study
-from warpfold.app.reports.words import machine
+from warpfold.app.reports.report import ChartView, Part, PartJob
+from warpfold.app.reports.studies import associativity, correctness, future, puzzles, scaling, throughput
+from warpfold.app.reports.studies.study import Compare, Study, machine
 from warpfold.contract.kinds.preset import Absent, PresetSpec
 from warpfold.contract.presets import catalogue
 from warpfold.contract.presets.preset import Preset
 from warpfold.contract.presets.published import p05, source_of
 
+COMPARISONS: Mapping[str, Compare] = MappingProxyType(
+    {
+        "p34-coordination": puzzles.coordination,
+        "p34-reduction": puzzles.reduction,
+        "p34-advanced": puzzles.advanced,
+        "p05-task1-correctness": correctness.correctness,
+        "p05-task1-throughput": throughput.throughput,
+        "p05-task2-scaling": scaling.scaling,
+        "p05-task3-mixed": associativity.distribution("mixed"),
+        "p05-task3-pathological": associativity.distribution("pathological"),
+        "p05-task3-normal": associativity.distribution("normal"),
+        "p05-task3-gpu-vs-cpu": associativity.gpu_vs_cpu,
+        "p05-three-numbers": associativity.three_numbers,
+        "p05-future": future.future,
+    }
+)
+"""By preset, what compares a run of it with its document."""
 
-def parts_of(spec: PresetSpec, children: Sequence[Finished]) -> tuple[Part, ...]:
-    """A part for each preset that `spec` stands for."""
+
+def sections_of(spec: PresetSpec, children: Sequence[Finished]) -> tuple[Part, ...]:
+    """A section for each preset that `spec` stands for."""
     presets = catalogue.members(spec.preset)
     absent = spec.expand().absent
     return tuple(
-        _part(preset, children, absent, prefix=f"{preset.name}:" if len(presets) > 1 else "", changes=_changes(spec))
+        _section(preset, children, absent, prefix=f"{preset.name}:" if len(presets) > 1 else "", changes=_changes(spec))
         for preset in presets
     )
 
 
 def _changes(spec: PresetSpec) -> str | None:
-    told = [f"{name} = {value}" for name in ("backend", "max_n", "time_limit_s") if (value := getattr(spec, name))]
+    changes = [f"{name} = {value}" for name in ("backend", "max_n", "time_limit_s") if (value := getattr(spec, name))]
     if spec.children is not None:
-        told.append("other jobs than the preset's own")
-    return ", ".join(told) or None
+        changes.append("other jobs than the preset's own")
+    return ", ".join(changes) or None
 
 
-def _part(
+def _section(
     preset: Preset, children: Sequence[Finished], absent: Sequence[Absent], *, prefix: str, changes: str | None
 ) -> Part:
     jobs = {
@@ -39,8 +57,8 @@ def _part(
         for child in children
         if (child.job.name or "").startswith(prefix)
     }
-    left_out = [one for one in absent if one.name.startswith(prefix)]
-    study = Study(jobs, {one.name.removeprefix(prefix): one.why for one in left_out})
+    left_out = [job for job in absent if job.name.startswith(prefix)]
+    study = Study(jobs, {job.name.removeprefix(prefix): job.why for job in left_out})
     outcome = COMPARISONS[preset.name](study)
     return Part(
         preset=preset.name,
@@ -74,13 +92,13 @@ def _job(name: str, child: Finished) -> PartJob:
 
 
 def _absent(left_out: Iterable[Absent], prefix: str) -> Iterable[PartJob]:
-    for one in left_out:
+    for job in left_out:
         yield PartJob(
             job_id=None,
-            name=one.name.removeprefix(prefix),
+            name=job.name.removeprefix(prefix),
             kind="",
             status=None,
-            why=f"left out: {one.why}",
+            why=f"left out: {job.why}",
             machine=None,
             total_ms=None,
             ended_at=None,

@@ -8,10 +8,9 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from warpfold.app.charts.chart import Chart
-from warpfold.app.json_view import facts_of
-from warpfold.app.reports.parts import Part, Table, Verdict
-from warpfold.app.reports.report import Report
-from warpfold.app.reports.words import ABSENT, milliseconds
+from warpfold.app.json_view import json_view_of
+from warpfold.app.reports.report import Part, Report, Table, Verdict
+from warpfold.contract.wording import ABSENT, milliseconds
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~&])")
 
@@ -149,7 +148,7 @@ def _facts(report: Report) -> list[Table]:
         parts = {name: part for name, part in result.items() if isinstance(part, dict)}
         told = {"Result": {name: value for name, value in result.items() if name not in parts}}
         told |= {name.capitalize(): part for name, part in parts.items()}
-        tables += [_pairs(title, facts_of(title, part).rows) for title, part in told.items()]
+        tables += [_pairs(title, json_view_of(title, part).rows) for title, part in told.items()]
     moments = {"submitted": report.created_at, "started": report.started_at, "ended": report.finished_at}
     rows = [(name, moment.isoformat(" ", "milliseconds")) for name, moment in moments.items() if moment is not None]
     return [*tables, _pairs("Job", [*rows, *((f"tag {name}", value) for name, value in sorted(report.tags.items()))])]

@@ -1,4 +1,1 @@
-"""What jobs come to: a file for the result of each kind, of which `result` is the union.
-
-Across all jobs: the table of measurements with its queries, exports and comparisons.
-"""
+"""Measurements across all jobs: their table, queries over it, lists and exports, and comparisons of points."""

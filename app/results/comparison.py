@@ -1,9 +1,13 @@
-"""Points against points: what is the same case, how much faster one is, and how sure that is."""
+"""Measured points compared: which are of the same case, how much faster one is, and how sure that is."""
 
 import statistics
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
+from warpfold.app.http.context import Context
+from warpfold.app.http.errors import Invalid, NotFound
+from warpfold.app.results import repository
 from warpfold.app.results.repository import Measured
 from warpfold.kernels.bench import Flag
 from warpfold.kernels.bench.compare import Ratio, Timed, ratio
@@ -11,11 +15,11 @@ from warpfold.kernels.bench.summary import Interval
 from warpfold.kernels.outcome import Outcome
 
 WORST = 1.05
-"""How many times the earlier time the latest must take to be called a regression, unless asked otherwise."""
+"""A regression takes more than this many times the earlier time, unless the request says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedPoints:
     """Two points of one case. `ratio` is baseline time ÷ candidate time: above 1 the candidate is faster."""
 
     baseline: Measured
@@ -25,38 +29,38 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A point that could not be compared, and why."""
+    """A point that could not be compared, and the reason."""
 
     point: Measured
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """Case by case, with what was left out."""
+class BenchmarkComparison:
+    """The cases that were compared, and the points that were left out."""
 
-    compared: Sequence[Compared]
+    compared: Sequence[ComparedPoints]
     left_out: Sequence[LeftOut]
 
     @property
     def speedup(self) -> float | None:
-        """The geometric mean of the ratios; None for none."""
-        return statistics.geometric_mean([one.ratio.value for one in self.compared]) if self.compared else None
+        """The geometric mean of the ratios; None if nothing was compared."""
+        return statistics.geometric_mean([case.ratio.value for case in self.compared]) if self.compared else None
 
     @property
     def differs(self) -> bool:
-        """Whether the mean tells a difference: a case has one, and none has one that points the other way. Whoever
-        shows a mean or a ratio of a case stresses it only where it `differs`."""
+        """Whether the mean shows a difference: the interval of some case excludes 1, and no case differs in the other
+        direction. A page or a table stresses a mean, or the ratio of a case, only where it `differs`."""
         mean = self.speedup
-        shown = [one.ratio.value for one in self.compared if one.ratio.differs]
-        return mean is not None and bool(shown) and all((value > 1) == (mean > 1) for value in shown)
+        ratios = [case.ratio.value for case in self.compared if case.ratio.differs]
+        return mean is not None and bool(ratios) and all((value > 1) == (mean > 1) for value in ratios)
 
 
 @dataclass(frozen=True, slots=True)
 class Regression:
     """The latest point of a case against the earlier ones on the same device with the same driver.
 
-    `baseline` is the earlier point with the median time, of `earlier` of them; `slowdown` the latest time ÷ its time.
+    `baseline` is the point of median time among the `earlier` earlier ones; `slowdown` is the latest time ÷ its time.
     """
 
     latest: Measured
@@ -65,12 +69,36 @@ class Regression:
     slowdown: Ratio
 
 
-def places(points: Iterable[Measured]) -> set[tuple[str, str | None, str | None]]:
-    """The (device, uuid, driver) that points come from. A CPU has no uuid: its host stands for it."""
+async def compare(context: Context, baseline: str, candidate: str, *, across: bool) -> BenchmarkComparison:
+    """Compare the points of two sides, each of which is a job's id, or "id:strategy".
+
+    Raises NotFound for a side without points, and Invalid for points of different devices or drivers unless `across`.
+    """
+    theirs, ours = await _points(context, "baseline", baseline), await _points(context, "candidate", candidate)
+    places = sorted(_places([*theirs, *ours]), key=str)
+    if len(places) > 1 and not across:
+        named = " and ".join(f"{device} (driver {driver or 'none'}, {uuid})" for device, uuid, driver in places)
+        raise Invalid.of("across", f"the points come from {named}; to compare them all the same, say across=true")
+    both_named = ":" in baseline and ":" in candidate
+    return _matched(theirs, ours, across_strategies=both_named)
+
+
+async def _points(context: Context, field: str, side: str) -> Sequence[Measured]:
+    job_id, _, strategy = side.partition(":")
+    points = await context.database.read(repository.points_of, UUID(job_id), strategy or None)
+    if not points:
+        raise NotFound(f"{field}: there are no points of a benchmark {side}.")
+    return points
+
+
+def _places(points: Iterable[Measured]) -> set[tuple[str, str | None, str | None]]:
+    """The (device, uuid, driver) of the points. A CPU has no uuid: the name of its host stands for it."""
     return {(point.device, point.device_uuid or point.host, point.driver) for point in points}
 
 
-def compare(baseline: Sequence[Measured], candidate: Sequence[Measured], *, across_strategies: bool) -> Comparison:
+def _matched(
+    baseline: Sequence[Measured], candidate: Sequence[Measured], *, across_strategies: bool
+) -> BenchmarkComparison:
     """Match points by op, dtype, size, caches and distribution, and by strategy unless `across_strategies`."""
     ours = {_case(point, across_strategies=across_strategies): point for point in candidate}
     compared, left_out = [], []
@@ -80,19 +108,19 @@ def compare(baseline: Sequence[Measured], candidate: Sequence[Measured], *, acro
         if mine is None or why:
             left_out.append(LeftOut(theirs, why or ""))
         else:
-            compared.append(Compared(theirs, mine, ratio(_timed(theirs), _timed(mine))))
+            compared.append(ComparedPoints(theirs, mine, ratio(_timed(theirs), _timed(mine))))
     left_out += [LeftOut(point, "the baseline has no such case") for point in ours.values()]
-    return Comparison(compared, left_out)
+    return BenchmarkComparison(compared, left_out)
 
 
 def regressions(points: Iterable[Measured], worst: float) -> list[Regression]:
-    """Of histories (each case's points together, newest first): the cases whose latest time is more than `worst` times
-    the earlier one, beyond what either's interval of confidence explains. The worst first."""
+    """The cases that got slower, the worst first: their latest time is more than `worst` times the earlier one, and the
+    intervals of confidence do not explain the difference. `points` has those of each case newest first."""
     histories: dict[Hashable, list[Measured]] = {}
     for point in points:
         key = (_case(point, across_strategies=False), point.device, point.device_uuid, point.driver, point.host)
         histories.setdefault(key, []).append(point)
-    found = []
+    slower = []
     for latest, *earlier in histories.values():
         if not earlier:
             continue
@@ -100,8 +128,8 @@ def regressions(points: Iterable[Measured], worst: float) -> list[Regression]:
         baseline = next(point for point in earlier if point.kernel_ms == middle)
         slowdown = ratio(_timed(latest), _timed(baseline))
         if slowdown.value > worst and slowdown.interval is not None and slowdown.interval.low > 1:
-            found.append(Regression(latest, baseline, len(earlier), slowdown))
-    return sorted(found, key=lambda one: one.slowdown.value, reverse=True)
+            slower.append(Regression(latest, baseline, len(earlier), slowdown))
+    return sorted(slower, key=lambda case: case.slowdown.value, reverse=True)
 
 
 def _case(point: Measured, *, across_strategies: bool) -> Hashable:

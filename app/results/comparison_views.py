@@ -1,10 +1,10 @@
-"""What the api says of points against points."""
+"""How the api answers with compared points."""
 
 from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from warpfold.app.results.comparison import Compared, Comparison, LeftOut, Regression
+from warpfold.app.results.comparison import BenchmarkComparison, ComparedPoints, LeftOut, Regression
 from warpfold.app.results.repository import Measured
 from warpfold.kernels.bench.compare import Ratio
 
@@ -77,7 +77,7 @@ class ComparedView(BaseModel):
     speedup: RatioView = Field(description="baseline time ÷ candidate time: above 1 the candidate is faster")
 
     @classmethod
-    def of(cls, compared: Compared) -> "ComparedView":
+    def of(cls, compared: ComparedPoints) -> "ComparedView":
         return cls(
             case=CaseView.of(compared.baseline),
             baseline=PointView.of(compared.baseline),
@@ -109,10 +109,10 @@ class ComparisonView(BaseModel):
     )
 
     @classmethod
-    def of(cls, comparison: Comparison) -> "ComparisonView":
+    def of(cls, comparison: BenchmarkComparison) -> "ComparisonView":
         return cls(
-            items=[ComparedView.of(one) for one in comparison.compared],
-            left_out=[LeftOutView.of(one) for one in comparison.left_out],
+            items=[ComparedView.of(points) for points in comparison.compared],
+            left_out=[LeftOutView.of(left_out) for left_out in comparison.left_out],
             speedup=comparison.speedup,
             speedup_differs=comparison.differs,
         )
@@ -128,13 +128,13 @@ class RegressionView(BaseModel):
     slowdown: RatioView = Field(description="latest time ÷ baseline time")
 
     @classmethod
-    def of(cls, found: Regression) -> "RegressionView":
+    def of(cls, regression: Regression) -> "RegressionView":
         return cls(
-            case=CaseView.of(found.latest),
-            latest=PointView.of(found.latest),
-            baseline=PointView.of(found.baseline),
-            earlier=found.earlier,
-            slowdown=RatioView.of(found.slowdown),
+            case=CaseView.of(regression.latest),
+            latest=PointView.of(regression.latest),
+            baseline=PointView.of(regression.baseline),
+            earlier=regression.earlier,
+            slowdown=RatioView.of(regression.slowdown),
         )
 
 

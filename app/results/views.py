@@ -1,12 +1,21 @@
-"""What the api says of measurements."""
+"""Measurements as the api answers with them: as JSON, and with the same columns and order as CSV and Parquet."""
 
+import csv
+import io
+from collections.abc import Sequence
 from datetime import datetime
+from types import NoneType
+from typing import Any, get_args, get_origin
 from uuid import UUID
 
 from pydantic import BaseModel, Field
 
+from warpfold.app.http.errors import Unavailable
 from warpfold.app.results.repository import Measured
 from warpfold.kernels.bench.record import percent
+
+CSV = "text/csv"
+PARQUET = "application/vnd.apache.parquet"
 
 
 class MeasurementView(BaseModel):
@@ -82,3 +91,54 @@ class MeasurementPage(BaseModel):
 
     items: list[MeasurementView]
     next_cursor: str | None = Field(description="for the next page; null on the last")
+
+
+def csv_of(rows: Sequence[Measured]) -> bytes:
+    """CSV (RFC 4180) with a line of names. An unknown value is an empty cell; spaces separate several flags or reasons;
+    floats have the fewest digits that read back as the same number."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(MeasurementView.model_fields)
+    for row in rows:
+        writer.writerow(_cell(value) for value in MeasurementView.of(row).model_dump(mode="json").values())
+    return text.getvalue().encode()
+
+
+def _cell(value: object) -> object:
+    return " ".join(value) if isinstance(value, list) else value
+
+
+def parquet_of(rows: Sequence[Measured]) -> bytes:
+    """Parquet with typed columns, even without rows. Raises Unavailable if pyarrow is not installed."""
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise Unavailable("This server cannot write Parquet: pyarrow is not installed.") from error
+    text = pyarrow.string()
+    types = {
+        int: pyarrow.int64(),
+        float: pyarrow.float64(),
+        bool: pyarrow.bool_(),
+        datetime: pyarrow.timestamp("us", tz="UTC"),
+        list: pyarrow.list_(text),
+    }
+    kinds = {name: _kind(field.annotation) for name, field in MeasurementView.model_fields.items()}
+    schema = pyarrow.schema([(name, types.get(kind, text)) for name, kind in kinds.items()])
+    dumped = [MeasurementView.of(row).model_dump() for row in rows]
+    columns = [[_stored(row[name]) for row in dumped] for name in schema.names]
+    table = pyarrow.table([pyarrow.array(c, type=f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
+    sink = io.BytesIO()
+    parquet.write_table(table, sink)
+    return sink.getvalue()
+
+
+def _kind(annotation: Any) -> Any:
+    """An annotation without items and None: int for `int`, float for `float | None`, list for `list[str]`."""
+    if get_origin(annotation) is list:
+        return list
+    return next(kind for kind in (*get_args(annotation), annotation) if kind is not NoneType)
+
+
+def _stored(value: object) -> object:
+    return str(value) if isinstance(value, UUID) else value

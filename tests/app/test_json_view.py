@@ -1,13 +1,13 @@
-from warpfold.app.json_view import facts_of
+from warpfold.app.json_view import json_view_of
 
 
 def test_results_of_kinds_not_known_yet_are_facts_and_tables() -> None:
-    found = facts_of("Result", {"a": {"b_ms": 1.5}, "rows": [{"x": 1, "y": {"z": True}}, {"x": 2}], "none": None})
+    found = json_view_of("Result", {"a": {"b_ms": 1.5}, "rows": [{"x": 1, "y": {"z": True}}, {"x": 2}], "none": None})
     assert found.rows == [("a b", "1.50 ms"), ("none", "–")]
     [table] = found.tables
     assert (list(table.headings), [list(row) for row in table.rows]) == (["x", "y z"], [["1", "yes"], ["2", "–"]])
 
 
 def test_a_long_table_says_what_it_leaves_out() -> None:
-    [table] = facts_of("", {"rows": [{"x": one} for one in range(1000)]}).tables
+    [table] = json_view_of("", {"rows": [{"x": one} for one in range(1000)]}).tables
     assert len(table.rows) + table.more == 1000

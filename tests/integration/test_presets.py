@@ -7,8 +7,7 @@ import httpx
 import pytest
 
 from tests.support.servers import folder
-from warpfold.app.reports.parts import Part, Verdict
-from warpfold.app.reports.report import Report
+from warpfold.app.reports.report import Part, Report, Verdict
 from warpfold.client.api import Client
 from warpfold.client.demo.service import Service, running_service
 from warpfold.contract.presets import catalogue

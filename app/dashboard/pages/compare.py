@@ -18,8 +18,8 @@ from warpfold.app.http.context import Context, Using
 from warpfold.app.http.errors import Invalid, NotFound
 from warpfold.app.jobs import service as jobs
 from warpfold.app.jobs.store import Job
-from warpfold.app.json_view import facts_of
-from warpfold.app.results import service as results
+from warpfold.app.json_view import json_view_of
+from warpfold.app.results import comparison as results
 from warpfold.app.results.comparison_views import ComparisonView
 
 MOST = 6
@@ -87,7 +87,7 @@ def _outcome(job: Job) -> Mapping[str, Any]:
 
 
 def _lines(objects: Sequence[Mapping[str, Any]]) -> list[Line]:
-    told = [dict(facts_of("", one).rows) for one in objects]
+    told = [dict(json_view_of("", one).rows) for one in objects]
     names = list(dict.fromkeys(name for one in told for name in one))
     lines = []
     for name in names:

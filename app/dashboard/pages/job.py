@@ -1,7 +1,8 @@
 """One job: how far it is, what happened, what was asked, what came out."""
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -11,40 +12,50 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from warpfold.app.auth.access_tokens import Principal
-from warpfold.app.dashboard.figures import figures_of_result
-from warpfold.app.dashboard.points import rows_of
+from warpfold.app.dashboard.figures import shown_of_result
 from warpfold.app.dashboard.rendering import etag, page, part, unchanged
 from warpfold.app.dashboard.routes import router as pages
-from warpfold.app.dashboard.rows import JobRow
-from warpfold.app.dashboard.timeline import parts_of
+from warpfold.app.dashboard.rows import JobRow, rows_of
 from warpfold.app.dashboard.visitors import Visitor
 from warpfold.app.http.context import Context, Using
 from warpfold.app.jobs import events as history
 from warpfold.app.jobs import service
 from warpfold.app.jobs.etags import matches
 from warpfold.app.jobs.store import Job
-from warpfold.app.json_view import Facts, facts_of
-from warpfold.app.reports.kinds.registry import tables_of
+from warpfold.app.json_view import JsonView, json_view_of
 from warpfold.app.results.repository import MeasurementFilter
 from warpfold.app.results.repository import page as page_of_measurements
 from warpfold.contract.jobs import result_of
 
 _MOST_POINTS = 500
+_NARROWEST = 0.4
+"""Percent of the time line that a segment takes at least, so that it can be seen."""
 _APART = ("timings", "device", "provenance", "state")
 
 router = pages()
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Segment:
+    """A segment of the time line: `start` and `width` in percent of the whole, `ms` the time itself."""
+
+    name: str
+    style: str
+    ms: float
+    start: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class ResultSummary:
     """A result as the page shows it: the value at the top, where it has one, and everything else as facts."""
 
     value: str | None
     hexadecimal: str | None
     correctly_rounded: bool | None
-    timeline: Any
-    main: Facts
-    others: list[Facts]
+    timeline: Sequence[Segment]
+    main: JsonView
+    others: list[JsonView]
 
 
 @router.get("/jobs/{job_id}")
@@ -81,15 +92,16 @@ async def measured(job_id: UUID, request: Request, visitor: Visitor, context: Us
         return Response()
     chosen = MeasurementFilter(job_id=job_id)
     points = list(reversed(await context.database.search(page_of_measurements, chosen, _MOST_POINTS, None)))
-    result = result_of(job.result)
+    benchmark = job.kind == "benchmark"
+    figures, tables = await run_in_threadpool(shown_of_result, result_of(job.result), points)
     return part(
         "measured",
         job_id=job_id,
-        figures=await run_in_threadpool(figures_of_result, result, points),
+        figures=figures,
         exports=bool(points),
-        points=rows_of(points) if job.kind == "benchmark" else [],
+        points=rows_of(points) if benchmark else [],
         more=len(points) == _MOST_POINTS,
-        tables=() if job.kind == "benchmark" else tables_of(result, ()),
+        tables=() if benchmark else tables,  # the points are the table of a benchmark
     ).response(request)
 
 
@@ -100,12 +112,12 @@ async def _model(context: Context, job: Job, visitor: Principal) -> dict[str, An
         "row": JobRow.of(job, visitor),
         "spec": json.loads(job.spec),
         "events": await context.database.read(history.events_after, job.id, 0),
-        "outcome": None if result is None else _outcome(result),
+        "outcome": None if result is None else _summary(result),
         "etag": etag(visitor, job.id, job.stamp),
     }
 
 
-def _outcome(result: dict[str, Any]) -> Outcome:
+def _summary(result: dict[str, Any]) -> ResultSummary:
     value = result.get("value")
     shown = {"value", "hex", "correctly_rounded"} if value is not None else set()
     # Lists have tables of their own: see `measured`. A preset's jobs are listed as they are now, above its result.
@@ -114,12 +126,43 @@ def _outcome(result: dict[str, Any]) -> Outcome:
         for name, inner in result.items()
         if name not in (*_APART, *shown, "study") and not isinstance(inner, list)
     }
-    others = [facts_of(name.capitalize(), result[name]) for name in _APART if isinstance(result.get(name), dict)]
-    return Outcome(
+    others = [json_view_of(name.capitalize(), result[name]) for name in _APART if isinstance(result.get(name), dict)]
+    return ResultSummary(
         value=None if value is None else str(value).lower() if isinstance(value, bool) else str(value),
         hexadecimal=result.get("hex"),
         correctly_rounded=result.get("correctly_rounded"),
-        timeline=parts_of(result.get("timings") or {}),
-        main=facts_of("Result", rest),
+        timeline=timeline_of(result.get("timings") or {}),
+        main=json_view_of("Result", rest),
         others=[one for one in others if one.title != "Timings"],
     )
+
+
+def timeline_of(timings: Mapping[str, Any]) -> Sequence[Segment]:
+    """Where a job's time went, by the `timings` of its result: waiting, preparing kernels, loading, the kernel, and the
+    rest of the total."""
+    names = ("queued_ms", "prepare_ms", "load_ms", "kernel_ms", "total_ms")
+    queued, prepare, load, kernel, total = (_ms(timings, name) for name in names)
+    known = prepare + load + kernel
+    rest = max(0.0, total - known)
+    spans = (
+        ("waiting", "queued", queued),
+        ("preparing", "prepare", prepare),
+        ("loading", "load", load),
+        ("kernel", "kernel", kernel),
+        ("other" if load or kernel else "running", "rest", rest),
+    )
+    whole = queued + max(total, known)
+    segments: list[Segment] = []
+    start = 0.0
+    for name, style, ms in spans:
+        if ms > 0:
+            width = max(_NARROWEST, 100 * ms / whole)
+            segments.append(Segment(name, style, ms, start, width))
+            start += width
+    scale = 100 / start if start else 1.0
+    return [replace(segment, start=segment.start * scale, width=segment.width * scale) for segment in segments]
+
+
+def _ms(timings: Mapping[str, Any], name: str) -> float:
+    value = timings.get(name)
+    return float(value) if isinstance(value, int | float) and value > 0 else 0.0

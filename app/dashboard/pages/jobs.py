@@ -101,7 +101,7 @@ async def live(
         return part("jobs_list", **_model(asked, found, visitor))
 
     # The tag names all that the part shows, so that windows with the same one share it.
-    return (await shared.recent.get(("jobs part", tag), rendered)).response(request)
+    return (await shared.polls.get(("jobs part", tag), rendered)).response(request)
 
 
 @router.post("/jobs/{job_id}/cancel")
@@ -120,7 +120,7 @@ async def _found(context: Context, shared: Shared, asked: Asked) -> list[Job]:
     async def read() -> list[Job]:
         return await context.database.search(page_of_jobs, chosen, _PAGE + 1, before)
 
-    return await shared.recent.get(("jobs", chosen, before), read)
+    return await shared.polls.get(("jobs", chosen, before), read)
 
 
 def _etag(asked: Asked, found: list[Job], visitor: Principal) -> str:

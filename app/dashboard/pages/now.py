@@ -76,7 +76,7 @@ async def live(
     async def rendered() -> Rendered:
         return part("now_live", **_model(seen, visitor))
 
-    return (await shared.recent.get(("now part", tag), rendered)).response(request)
+    return (await shared.polls.get(("now part", tag), rendered)).response(request)
 
 
 async def _seen(context: Context, shared: Shared) -> Seen:
@@ -89,7 +89,7 @@ async def _seen(context: Context, shared: Shared) -> Seen:
             owners=tuple(await database.read(shares)),
         )
 
-    return await shared.recent.get("now", read)
+    return await shared.polls.get("now", read)
 
 
 def _etag(seen: Seen, visitor: Principal) -> str:

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from warpfold.app.catalogue.presets import PresetView
 from warpfold.app.dashboard.forms.reading import integer
 from warpfold.app.dashboard.rendering import page
 from warpfold.app.dashboard.routes import router as pages
@@ -16,8 +17,7 @@ from warpfold.app.http.context import Using
 from warpfold.app.http.error_handlers import spec_problem
 from warpfold.app.http.errors import NotFound
 from warpfold.app.jobs import service
-from warpfold.app.json_view import facts_of
-from warpfold.app.presets.views import PresetView
+from warpfold.app.json_view import json_view_of
 from warpfold.contract.jobs import summary_of
 from warpfold.contract.kinds.preset import PresetSpec
 from warpfold.contract.presets import catalogue
@@ -52,7 +52,7 @@ async def show_one(name: str, request: Request, visitor: Visitor) -> Response:
     ]
     view = PresetView.of(preset)
     return page(
-        request, "preset", user=visitor, preset=view, parts=parts, published=facts_of("Published", view.published)
+        request, "preset", user=visitor, preset=view, parts=parts, published=json_view_of("Published", view.published)
     )
 
 

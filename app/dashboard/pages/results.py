@@ -12,9 +12,9 @@ from starlette.responses import Response
 
 from warpfold.app.dashboard.figures import figures_of_points
 from warpfold.app.dashboard.forms.reading import integer
-from warpfold.app.dashboard.points import rows_of
 from warpfold.app.dashboard.rendering import page, part
 from warpfold.app.dashboard.routes import router as pages
+from warpfold.app.dashboard.rows import rows_of
 from warpfold.app.dashboard.visitors import Visitor
 from warpfold.app.http.context import Using
 from warpfold.app.http.cursors import cursor_of, key_of

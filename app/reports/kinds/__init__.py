@@ -1,1 +1,1 @@
-"""Tables and charts of each kind of result that has many points; other kinds are told in a few lines."""
+"""The tables and charts of each kind of result, and their registry. Importing any of these modules loads Altair."""

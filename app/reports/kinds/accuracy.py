@@ -1,9 +1,12 @@
-"""Accuracy studies and three numbers as tables."""
+"""An accuracy study as tables and as charts: the error of each method against the size."""
 
-from warpfold.app.reports.parts import Table
-from warpfold.app.reports.words import ABSENT, exactly, figure, yes
+from collections.abc import Mapping, Sequence
+
+from warpfold.app.charts.chart import Chart
+from warpfold.app.charts.vega_lite import Axis, ChartText, Point, Series, line_chart
+from warpfold.app.reports.report import Table
 from warpfold.contract.kinds.accuracy import AccuracyPoint, AccuracyResult
-from warpfold.contract.kinds.three_numbers import ThreeNumbersResult
+from warpfold.contract.wording import ABSENT, exactly, figure, significant, yes_or_no
 
 _COLUMNS = (
     "method",
@@ -20,12 +23,8 @@ _COLUMNS = (
 )
 
 
-def tables(result: AccuracyResult | ThreeNumbersResult) -> tuple[Table, ...]:
-    """A table for each op, distribution and dtype, or one of the ways to add three numbers."""
-    return _three_numbers(result) if isinstance(result, ThreeNumbersResult) else _study(result)
-
-
-def _study(result: AccuracyResult) -> tuple[Table, ...]:
+def tables(result: AccuracyResult) -> tuple[Table, ...]:
+    """A table for each op, distribution and dtype."""
     groups: dict[tuple[str, str, str], list[AccuracyPoint]] = {}
     for point in result.points:
         groups.setdefault((point.op, point.distribution, point.dtype), []).append(point)
@@ -38,15 +37,6 @@ def _study(result: AccuracyResult) -> tuple[Table, ...]:
         )
         for (op, distribution, dtype), points in groups.items()
     )
-
-
-def _three_numbers(result: ThreeNumbersResult) -> tuple[Table, ...]:
-    rows = tuple(
-        (order.expression, exactly(order.inner), exactly(order.value), figure(order.absolute_error))
-        for order in result.orders
-    )
-    title = f"a = {result.a!r}, b = {result.b!r}, c = {result.c!r} in {result.dtype}; exact: {result.exact!r}"
-    return (Table(title=title, columns=("sum", "in the brackets", "value", "|error|"), rows=rows),)
 
 
 def _row(point: AccuracyPoint) -> tuple[str, ...]:
@@ -65,11 +55,67 @@ def _row(point: AccuracyPoint) -> tuple[str, ...]:
         held,
         figure(point.reference_error),
         distinct,
-        yes(point.repeatable),
+        yes_or_no(point.repeatable),
     )
 
 
 def _note(points: list[AccuracyPoint]) -> str:
     formulas = {point.method: point.bound_formula for point in points if point.bound_formula}
-    told = "; ".join(f"{method}: {formula}" for method, formula in formulas.items())
-    return f"Errors are against the exact value. Bounds: {told}." if told else "Errors are against the exact value."
+    bounds = "; ".join(f"{method}: {formula}" for method, formula in formulas.items())
+    return f"Errors are against the exact value. Bounds: {bounds}." if bounds else "Errors are against the exact value."
+
+
+def charts(result: AccuracyResult) -> list[Chart]:
+    """A chart for each op, distribution and dtype that has at least two sizes."""
+    groups: dict[tuple[str, str, str], list[AccuracyPoint]] = {}
+    for point in result.points:
+        if point.absolute_error is not None:
+            groups.setdefault((point.op, point.distribution, point.dtype), []).append(point)
+    return [
+        errors(f"error-{op}-{distribution}-{dtype}", f"Error: {op} of {distribution} {dtype}", points)
+        for (op, distribution, dtype), points in groups.items()
+        if len({point.n for point in points}) > 1
+    ]
+
+
+def errors(
+    name: str, title: str, points: Sequence[AccuracyPoint], published: Mapping[str, Sequence[tuple[int, float]]] = {}
+) -> Chart:
+    """The absolute error of each method against the size, on logarithmic axes. The `published` (n, error) of a method
+    are dashed. An error of zero has no place on such an axis: the subtitle names the methods that have no other."""
+    methods = list(dict.fromkeys(point.method for point in points))
+    series = [
+        Series(
+            method,
+            [
+                Point(point.n, float(point.absolute_error))
+                for point in sorted(points, key=lambda point: point.n)
+                if point.method == method and point.absolute_error is not None
+            ],
+        )
+        for method in methods
+    ]
+    faultless = [line.name for line in series if all(point.y == 0 for point in line.points)]
+    series += [
+        Series(method, [Point(n, error) for n, error in rows], published=True) for method, rows in published.items()
+    ]
+    subtitle = "absolute error of a float against the exact value"
+    if published:
+        subtitle += "; dashed: as published"
+    if faultless:
+        subtitle += f"; without error everywhere: {', '.join(faultless)}"
+    worst = max(points, key=lambda point: float(point.absolute_error or 0.0))
+    return line_chart(
+        ChartText(
+            name,
+            title,
+            subtitle,
+            f"Absolute error against the number of elements, both logarithmic, one line each for "
+            f"{', '.join(methods)}{'; dashed, the published ones' if published else ''}. "
+            f"The largest measured error is that of {worst.method} with "
+            f"{significant(float(worst.absolute_error or 0.0))} at {worst.n:,} elements.",
+        ),
+        Axis("elements"),
+        Axis("absolute error", format=",~g"),
+        series,
+    )

@@ -1,14 +1,19 @@
-"""The tables that a result of any kind has."""
+"""How the result of each kind of job is shown: a row for each class of results, with the functions that make its tables
+and its charts, or None where it has none."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
-from warpfold.app.reports.kinds import accuracy, benchmark, profile, scaling
-from warpfold.app.reports.kinds import tables_only as reduce
-from warpfold.app.reports.parts import Table
+from warpfold.app.charts.chart import Chart
+from warpfold.app.reports.kinds import accuracy, benchmark, scaling, tables_only
+from warpfold.app.reports.report import Table
 from warpfold.contract.jobs import JobResult
 from warpfold.contract.kinds.accuracy import AccuracyResult
 from warpfold.contract.kinds.benchmark import BenchmarkResult
 from warpfold.contract.kinds.cluster import ClusterResult
+from warpfold.contract.kinds.preset import PresetResult
 from warpfold.contract.kinds.profile import ProfileResult
 from warpfold.contract.kinds.reduce import ReduceResult
 from warpfold.contract.kinds.scaling import ScalingResult
@@ -16,17 +21,38 @@ from warpfold.contract.kinds.three_numbers import ThreeNumbersResult
 from warpfold.contract.measurement import Measurement
 
 
+@dataclass(frozen=True, slots=True)
+class Presentation:
+    """How a class of results is shown. Both functions take the result; `of_points`, the job's measured points instead,
+    because the result does not hold them."""
+
+    tables: Callable[[Any], tuple[Table, ...]] | None
+    charts: Callable[[Any], list[Chart]] | None
+    of_points: bool = False
+
+
+PRESENTATIONS: Mapping[type, Presentation] = MappingProxyType(
+    {
+        ReduceResult: Presentation(tables_only.reduction, None),
+        BenchmarkResult: Presentation(benchmark.tables, benchmark.charts, of_points=True),
+        ClusterResult: Presentation(tables_only.cluster, None),
+        AccuracyResult: Presentation(accuracy.tables, accuracy.charts),
+        ThreeNumbersResult: Presentation(tables_only.three_numbers, None),
+        ScalingResult: Presentation(scaling.tables, scaling.charts),
+        ProfileResult: Presentation(tables_only.profile, None),
+        # The report of a preset has a section for each preset, and the jobs in it have tables and charts.
+        PresetResult: Presentation(None, None),
+    }
+)
+
+
 def tables_of(result: JobResult, points: Sequence[Measurement]) -> tuple[Table, ...]:
-    """The tables of a result; `points` are a benchmark's."""
-    match result:
-        case BenchmarkResult():
-            return benchmark.tables(points)
-        case ReduceResult() | ClusterResult():
-            return reduce.tables(result)
-        case AccuracyResult() | ThreeNumbersResult():
-            return accuracy.tables(result)
-        case ScalingResult():
-            return scaling.tables(result)
-        case ProfileResult():
-            return profile.tables(result)
-    return ()
+    """The tables of a result of any kind; `points` are those of a benchmark."""
+    shown = PRESENTATIONS[type(result)]
+    return () if shown.tables is None else shown.tables(points if shown.of_points else result)
+
+
+def charts_of(result: JobResult, points: Sequence[Measurement]) -> list[Chart]:
+    """The charts of a result of any kind; `points` are those of a benchmark."""
+    shown = PRESENTATIONS[type(result)]
+    return [] if shown.charts is None else shown.charts(points if shown.of_points else result)

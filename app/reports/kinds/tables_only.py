@@ -1,17 +1,16 @@
-"""Reductions and puzzles in a row or a few."""
+"""Results that are shown as tables and have no charts: reductions, puzzles of clusters, kernel profiles, and sums
+of three numbers."""
 
-from warpfold.app.reports.parts import Table
-from warpfold.app.reports.words import exactly, milliseconds, yes
+from warpfold.app.reports.report import Table
 from warpfold.contract.kinds.cluster import ClusterResult
+from warpfold.contract.kinds.profile import KernelProfile, ProfilePoint, ProfileResult
 from warpfold.contract.kinds.reduce import ReduceResult
+from warpfold.contract.kinds.three_numbers import ThreeNumbersResult
+from warpfold.contract.wording import ABSENT, exactly, figure, milliseconds, percent, yes_or_no
 
 
-def tables(result: ReduceResult | ClusterResult) -> tuple[Table, ...]:
-    """What came out, how; of a puzzle its checks, too."""
-    return _reduction(result) if isinstance(result, ReduceResult) else _puzzle(result)
-
-
-def _reduction(result: ReduceResult) -> tuple[Table, ...]:
+def reduction(result: ReduceResult) -> tuple[Table, ...]:
+    """The value and how it was computed, in one row."""
     row = (
         result.op,
         result.strategy,
@@ -19,19 +18,61 @@ def _reduction(result: ReduceResult) -> tuple[Table, ...]:
         f"{result.count:,}",
         exactly(result.value),
         result.hex or "",
-        yes(result.correctly_rounded),
+        yes_or_no(result.correctly_rounded),
         milliseconds(result.timings.kernel_ms),
     )
     columns = ("op", "strategy", "backend", "n", "value", "hex", "correctly rounded", "ms")
     return (Table(title="Result", columns=columns, rows=(row,)),)
 
 
-def _puzzle(result: ClusterResult) -> tuple[Table, ...]:
+def cluster(result: ClusterResult) -> tuple[Table, ...]:
+    """The values of the blocks, and the checks of the puzzle."""
     blocks = map(str, range(len(result.texts)))
     values = tuple(zip(blocks, result.texts, result.hex, strict=True))
-    checks = tuple((check.name, yes(check.passed)) for check in result.checks)
+    checks = tuple((check.name, yes_or_no(check.passed)) for check in result.checks)
     note = f"By the model on the CPU: {result.why_model}" if result.model else "By a thread-block cluster on the GPU."
     return (
         Table(title="Values (float32)", columns=("block", "value", "hex"), rows=values, note=note),
         Table(title="Checks", columns=("check", "passed"), rows=checks),
+    )
+
+
+def three_numbers(result: ThreeNumbersResult) -> tuple[Table, ...]:
+    """A row for each way to add the three numbers."""
+    rows = tuple(
+        (order.expression, exactly(order.inner), exactly(order.value), figure(order.absolute_error))
+        for order in result.orders
+    )
+    title = f"a = {result.a!r}, b = {result.b!r}, c = {result.c!r} in {result.dtype}; exact: {result.exact!r}"
+    return (Table(title=title, columns=("sum", "in the brackets", "value", "|error|"), rows=rows),)
+
+
+def profile(result: ProfileResult) -> tuple[Table, ...]:
+    """A row for each kernel of each strategy and size."""
+    columns = ("strategy", "op", "dtype", "n", "kernel", "registers", "shared", "spills", "blocks × threads")
+    more = ("occupancy", "waves", "DRAM", "warp efficiency", "achieved occupancy")
+    rows = tuple(_kernel(point, kernel) for point in result.points for kernel in point.kernels)
+    whys = {why: None for point in result.points for why in (point.reason, point.counters_unavailable) if why}
+    note = "; ".join([*([result.note] if result.note else []), *whys]) or None
+    return (Table(title=f"Kernels for {result.arch}", columns=columns + more, rows=rows, note=note),)
+
+
+def _kernel(point: ProfilePoint, kernel: KernelProfile) -> tuple[str, ...]:
+    counters = kernel.counters
+    launch = ABSENT if kernel.blocks is None else f"{kernel.blocks:,} × {kernel.threads}"
+    return (
+        point.strategy,
+        point.op,
+        point.dtype,
+        ABSENT if point.n is None else f"{point.n:,}",
+        kernel.name,
+        str(kernel.registers),
+        f"{kernel.static_shared + (kernel.dynamic_shared or 0):,} B",
+        f"{kernel.spill_stores + kernel.spill_loads:,} B",
+        launch,
+        percent(kernel.occupancy_percent),
+        figure(kernel.waves),
+        percent(counters.dram_percent if counters else None),
+        percent(counters.warp_efficiency_percent if counters else None),
+        percent(counters.achieved_occupancy_percent if counters else None),
     )

@@ -4,12 +4,13 @@ and against the truth."""
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from warpfold.app.charts import accuracy as pictures
-from warpfold.app.reports.parts import Compared, Finding, Verdict
-from warpfold.app.reports.studies.study import Compare, Outcome, Published, Study
-from warpfold.app.reports.words import figure, machine
+from warpfold.app.reports.kinds import accuracy as pictures
+from warpfold.app.reports.report import Compared, Finding, Verdict
+from warpfold.app.reports.studies.study import Compare, Published, Study, StudyOutcome, machine
 from warpfold.contract.kinds.accuracy import AccuracyPoint, AccuracyResult
+from warpfold.contract.kinds.three_numbers import ThreeNumbersResult
 from warpfold.contract.presets.published import p05
+from warpfold.contract.wording import exactly, figure
 from warpfold.kernels.accuracy.point import BoundVerdict
 
 METHODS: Mapping[str, str] = {
@@ -35,20 +36,20 @@ _SAME_SIZE = 10.0
 def distribution(name: str) -> Compare:
     """The comparison of one of the report's three tables."""
 
-    def compare(study: Study) -> Outcome:
+    def compare(study: Study) -> StudyOutcome:
         return _outcome(study, "sizes", name, p05().task3_abs_error[name])
 
     return compare
 
 
-def gpu_vs_cpu(study: Study) -> Outcome:
+def gpu_vs_cpu(study: Study) -> StudyOutcome:
     """NumPy's errors beside PyTorch's."""
     job = "cpu" if study.result("gpu", AccuracyResult) is None and study.result("cpu", AccuracyResult) else "gpu"
     outcome = _outcome(study, job, "normal", p05().task3_gpu_vs_cpu_normal)
-    return Outcome(outcome.compared, _who_is_closer(study), outcome.charts)
+    return StudyOutcome(outcome.compared, _who_is_closer(study), outcome.charts)
 
 
-def _outcome(study: Study, job: str, name: str, published: Mapping[str, Sequence[float]]) -> Outcome:
+def _outcome(study: Study, job: str, name: str, published: Mapping[str, Sequence[float]]) -> StudyOutcome:
     result = study.result(job, AccuracyResult)
     points = {(p.method, p.n): p for p in result.points if p.distribution == name} if result else {}
     rows = []
@@ -70,7 +71,7 @@ def _outcome(study: Study, job: str, name: str, published: Mapping[str, Sequence
         if with_error:
             title = f"Error of float32 sums, {name}: measured and published"
             charts.append(pictures.errors(f"error-{name}", title, with_error, dashed))
-    return Outcome(tuple(rows), tuple(_findings(name, list(points.values()))), tuple(charts))
+    return StudyOutcome(tuple(rows), tuple(_findings(name, list(points.values()))), tuple(charts))
 
 
 def _row(said: Published, error: float, point: AccuracyPoint, where: str | None) -> Compared:
@@ -174,3 +175,32 @@ def _ratio(one: float, other: float) -> float:
 
 def _number(value: float | int | bool | None) -> float:
     return math.nan if value is None else float(value)
+
+
+def three_numbers(study: Study) -> StudyOutcome:
+    """Both published sums, and the exact one."""
+    published = p05().task3_three_numbers
+    result = study.result("float32", ThreeNumbersResult)
+    case = f"a = {published.a:g}, b = {published.b:g}, c = {published.c:g}"
+    sums = {} if result is None else {order.expression: float(order.value) for order in result.orders}
+    told = {"(a + b) + c": published.published_ab_c, "a + (b + c)": published.published_a_bc, "exact": published.exact}
+    rows = []
+    for quantity, value in told.items():
+        said = Published(case, quantity, "", exactly(value))
+        if result is None:
+            rows.append(said.missing(study.why_missing("float32")))
+            continue
+        measured = float(result.exact) if quantity == "exact" else sums[quantity]
+        verdict = Verdict.AGREES if measured == value else Verdict.DIFFERS
+        rows.append(said.beside(exactly(measured), machine(result.device), verdict))
+    findings = []
+    if result is not None:
+        right = [order.expression for order in result.orders if order.value == result.exact]
+        text = (
+            "Both published orders give 0, so the example does not show what the report says it shows, that "
+            "(a + b) + c differs from a + (b + c): they are equal, and both wrong. Of the "
+            f"{len(result.orders)} ways to add the three numbers, {len(right)} give {exactly(result.exact)}: "
+            f"{', '.join(right)}. Those are the ones in which a and c meet first."
+        )
+        findings.append(Finding(verdict=Verdict.CORRECTED, text=text))
+    return StudyOutcome(tuple(rows), tuple(findings))

@@ -1,10 +1,10 @@
 """Task 1: the six tests of the custom kernel."""
 
-from warpfold.app.reports.parts import Compared, Finding, Verdict
-from warpfold.app.reports.studies.study import Outcome, Published, Study
-from warpfold.app.reports.words import exactly, figure, machine
+from warpfold.app.reports.report import Compared, Finding, Verdict
+from warpfold.app.reports.studies.study import Published, Study, StudyOutcome, machine
 from warpfold.contract.kinds.reduce import ReduceResult
 from warpfold.contract.presets.published import CorrectnessCase, p05
+from warpfold.contract.wording import exactly, figure
 
 _JOBS = {
     "small known sum": "small-known-sum",
@@ -21,11 +21,11 @@ _TWICE_ROUNDED = (
 )
 
 
-def correctness(study: Study) -> Outcome:
+def correctness(study: Study) -> StudyOutcome:
     """Known sums must be equal; of random arrays, which the report does not name, the errors are compared."""
     cases = p05().task1_correctness
     rows = [row for case in cases for row in _rows(study, case, _JOBS[case.case])]
-    return Outcome(tuple(rows), (Finding(verdict=Verdict.CORRECTED, text=_TWICE_ROUNDED), *_thrust(study)))
+    return StudyOutcome(tuple(rows), (Finding(verdict=Verdict.CORRECTED, text=_TWICE_ROUNDED), *_thrust(study)))
 
 
 def _rows(study: Study, case: CorrectnessCase, job: str) -> list[Compared]:

@@ -3,16 +3,16 @@
 from collections.abc import Iterator
 
 from warpfold.app.charts.chart import Chart
-from warpfold.app.charts.of_result import charts_of
 from warpfold.app.reports.kinds.benchmark import gbps
-from warpfold.app.reports.parts import Compared, Finding, Verdict
-from warpfold.app.reports.studies.study import Outcome, Published, Study
-from warpfold.app.reports.words import figure, percent, times
+from warpfold.app.reports.kinds.registry import charts_of
+from warpfold.app.reports.report import Compared, Finding, Verdict
+from warpfold.app.reports.studies.study import Published, Study, StudyOutcome
 from warpfold.contract.kinds.accuracy import AccuracyResult
 from warpfold.contract.kinds.profile import ProfileResult
 from warpfold.contract.kinds.scaling import ScalingResult
 from warpfold.contract.measurement import Measurement
 from warpfold.contract.presets.published import p05
+from warpfold.contract.wording import figure, percent, times
 
 _JOBS = {
     "occupancy and warp efficiency from Nsight Compute": ("occupancy",),
@@ -30,10 +30,10 @@ _JOBS = {
 }
 
 
-def future(study: Study) -> Outcome:
+def future(study: Study) -> StudyOutcome:
     """A row a wish, with the job that grants it, and what came out."""
     rows = tuple(_row(study, wish, _JOBS.get(wish, ())) for wish in p05().future_work)
-    return Outcome(rows, tuple(_findings(study)), tuple(_charts(study)))
+    return StudyOutcome(rows, tuple(_findings(study)), tuple(_charts(study)))
 
 
 def _row(study: Study, wish: str, jobs: tuple[str, ...]) -> Compared:

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from warpfold.app.reports.parts import Compared, Finding, Verdict
-from warpfold.app.reports.studies.study import Outcome, Study
-from warpfold.app.reports.words import machine
+from warpfold.app.reports.report import Compared, Finding, Verdict
+from warpfold.app.reports.studies.study import Study, StudyOutcome, machine
 from warpfold.contract.kinds.cluster import ClusterResult
 from warpfold.contract.presets.published import p34
 
@@ -14,7 +13,7 @@ _WRONG_SEQUENCE = (
 )
 
 
-def coordination(study: Study) -> Outcome:
+def coordination(study: Study) -> StudyOutcome:
     """Four sums that are positive and rise."""
     result, published = study.result("coordination", ClusterResult), p34().coordination
     measured = None if result is None else ", ".join(result.texts)
@@ -28,10 +27,10 @@ def coordination(study: Study) -> Outcome:
         verdict=_missing_or(result, passed=result is not None and all(check.passed for check in result.checks)),
         why=_how(result) if result else study.why_missing("coordination"),
     )
-    return Outcome((row,))
+    return StudyOutcome((row,))
 
 
-def reduction(study: Study) -> Outcome:
+def reduction(study: Study) -> StudyOutcome:
     """One sum, which is a whole number and therefore exact."""
     result, published = study.result("reduction", ClusterResult), p34().reduction
     row = Compared(
@@ -44,10 +43,10 @@ def reduction(study: Study) -> Outcome:
         verdict=_missing_or(result, passed=result is not None and result.values[0] == published.expected),
         why=_how(result) if result else study.why_missing("reduction"),
     )
-    return Outcome((row,), (Finding(verdict=Verdict.CORRECTED, text=_WRONG_SEQUENCE),))
+    return StudyOutcome((row,), (Finding(verdict=Verdict.CORRECTED, text=_WRONG_SEQUENCE),))
 
 
-def advanced(study: Study) -> Outcome:
+def advanced(study: Study) -> StudyOutcome:
     """Four float32 sums, each the very float32 that the published digits stand for."""
     result = study.result("advanced", ClusterResult)
     rows = []
@@ -66,7 +65,7 @@ def advanced(study: Study) -> Outcome:
                 why=_how(result) if result else study.why_missing("advanced"),
             )
         )
-    return Outcome(tuple(rows))
+    return StudyOutcome(tuple(rows))
 
 
 def _missing_or(result: ClusterResult | None, *, passed: bool) -> Verdict:

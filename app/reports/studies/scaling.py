@@ -1,11 +1,11 @@
 """Task 2: several GPUs. The report's times of two GPUs are not physical; each is put beside one that is."""
 
-from warpfold.app.charts import scaling as pictures
-from warpfold.app.reports.parts import Compared, Finding, Verdict
-from warpfold.app.reports.studies.study import Outcome, Published, Study
-from warpfold.app.reports.words import exactly, figure, milliseconds, times, yes
+from warpfold.app.reports.kinds import scaling as pictures
+from warpfold.app.reports.report import Compared, Finding, Verdict
+from warpfold.app.reports.studies.study import Published, Study, StudyOutcome
 from warpfold.contract.kinds.scaling import ScalingPoint, ScalingResult
 from warpfold.contract.presets.published import ScalingRow, p05
+from warpfold.contract.wording import exactly, figure, milliseconds, times, yes_or_no
 
 _GPUS = 2
 
@@ -17,7 +17,7 @@ _FAULT = (
 )
 
 
-def scaling(study: Study) -> Outcome:
+def scaling(study: Study) -> StudyOutcome:
     """Times, speed-up and efficiency of the report's sizes on two ranks, then what the report wished for."""
     result = study.result("strong", ScalingResult)
     rows = [row for published in p05().task2_scaling for row in _rows(study, published, result)]
@@ -28,7 +28,7 @@ def scaling(study: Study) -> Outcome:
         if (found := study.result(name, ScalingResult)) is not None
         for chart in pictures.charts(found)
     ]
-    return Outcome(tuple(rows), tuple(_findings(study)), tuple(charts))
+    return StudyOutcome(tuple(rows), tuple(_findings(study)), tuple(charts))
 
 
 def _rows(study: Study, published: ScalingRow, result: ScalingResult | None) -> list[Compared]:
@@ -92,7 +92,7 @@ def _check(study: Study, result: ScalingResult | None) -> Compared:
 
 def _all(points: list[ScalingPoint]) -> str:
     same = sum(bool(point.same_bits) for point in points)
-    return f"{yes(same == len(points))}, {same} of {len(points)}" if points else "none"
+    return f"{yes_or_no(same == len(points))}, {same} of {len(points)}" if points else "none"
 
 
 def _findings(study: Study) -> list[Finding]:

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from warpfold.app.charts.chart import Chart
 from warpfold.app.reports.finished import Finished
-from warpfold.app.reports.parts import Compared, Finding, Verdict
+from warpfold.app.reports.report import Compared, Finding, Verdict
 from warpfold.contract.jobs import JobResult
 from warpfold.contract.provenance import DeviceView
 from warpfold.contract.states import Reason
@@ -70,7 +70,7 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class StudyOutcome:
     """Every published figure beside ours, what they show, and pictures of it."""
 
     compared: tuple[Compared, ...]
@@ -78,5 +78,10 @@ class Outcome:
     charts: tuple[Chart, ...] = ()
 
 
-Compare = Callable[[Study], Outcome]
+Compare = Callable[[Study], StudyOutcome]
 """Compares a run with its document."""
+
+
+def machine(device: DeviceView | None) -> str | None:
+    """The name of the device that measured; None where nothing was measured."""
+    return None if device is None else device.name

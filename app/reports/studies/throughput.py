@@ -2,15 +2,15 @@
 
 from dataclasses import replace
 
-from warpfold.app.charts import benchmark as pictures
 from warpfold.app.charts.chart import Chart
-from warpfold.app.charts.vega_lite import Axis, Line, Point, Words, line_chart
+from warpfold.app.charts.vega_lite import Axis, ChartText, Point, Series, line_chart
+from warpfold.app.reports.kinds import benchmark as pictures
 from warpfold.app.reports.kinds.benchmark import gbps, share
-from warpfold.app.reports.parts import Compared, Finding, Verdict
-from warpfold.app.reports.studies.study import Outcome, Published, Study
-from warpfold.app.reports.words import figure, machine, milliseconds, percent, times
+from warpfold.app.reports.report import Compared, Finding, Verdict
+from warpfold.app.reports.studies.study import Published, Study, StudyOutcome, machine
 from warpfold.contract.measurement import Measurement
 from warpfold.contract.presets.published import ThroughputRow, p05
+from warpfold.contract.wording import figure, milliseconds, percent, times
 
 _CUSTOM, _THRUST, _SINGLE = "two_pass", "thrust", "single_pass"
 
@@ -18,14 +18,14 @@ Points = dict[tuple[str, int], Measurement]
 """Points that were measured, by strategy and size."""
 
 
-def throughput(study: Study) -> Outcome:
+def throughput(study: Study) -> StudyOutcome:
     """Each time of the report beside ours, in proportion; and each ratio, which should carry over better."""
     gpu, cpu = _points(study, "gpu"), _points(study, "cpu")
     where = machine(study.device("gpu"))
     rows = [row for published in p05().task1_throughput for row in _rows(study, published, gpu, where)]
     rows += _summary(study, gpu, cpu, where)
     charts = [*_beside_the_t4(gpu, where), *(chart for name in ("gpu", "cpu") for chart in _charts(study, name))]
-    return Outcome(tuple(rows), tuple(_findings(gpu, where)), tuple(charts))
+    return StudyOutcome(tuple(rows), tuple(_findings(gpu, where)), tuple(charts))
 
 
 def _beside_the_t4(gpu: Points, where: str | None) -> list[Chart]:
@@ -33,22 +33,22 @@ def _beside_the_t4(gpu: Points, where: str | None) -> list[Chart]:
     published = p05().task1_throughput
     thrust = [Point(row.n, 4 * row.n / row.thrust_ms / 1e6) for row in published]
     lines = [
-        Line(_CUSTOM, [Point(row.n, row.custom_gbps) for row in published], published=True),
-        Line(_THRUST, thrust, published=True),
+        Series(_CUSTOM, [Point(row.n, row.custom_gbps) for row in published], published=True),
+        Series(_THRUST, thrust, published=True),
     ]
     for strategy in (_CUSTOM, _THRUST, _SINGLE):
         found = sorted((n, gbps(point) or 0.0) for (name, n), point in gpu.items() if name == strategy)
-        lines.append(Line(strategy, [Point(n, speed) for n, speed in found]))
+        lines.append(Series(strategy, [Point(n, speed) for n, speed in found]))
     if where is None or not any(line.points for line in lines[2:]):
         return []
-    words = Words(
+    text = ChartText(
         "beside-the-t4",
         "Throughput: this machine and the report's",
         f"{where}; dashed: {p05().machine.partition(' (')[0]}, as published",
         "GB/s against the number of elements, both logarithmic: the report's kernel and Thrust as published for a T4, "
         f"dashed, and both with our single pass as measured on {where}.",
     )
-    return [line_chart(words, Axis("elements"), Axis("GB/s", format="~g"), lines)]
+    return [line_chart(text, Axis("elements"), Axis("GB/s", format="~g"), lines)]
 
 
 def _rows(study: Study, published: ThroughputRow, gpu: Points, where: str | None) -> list[Compared]:

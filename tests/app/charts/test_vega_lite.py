@@ -1,43 +1,33 @@
 import json
 import re
 
-import pytest
-
 from tests.support.chart_rows import rows_of
-from warpfold.app.charts.render import svg
-from warpfold.app.charts.vega_lite import Axis, Level, Line, Point, Words, line_chart, significant
+from warpfold.app.charts.renderer import svg
+from warpfold.app.charts.vega_lite import Axis, ChartText, Level, Point, Series, line_chart
 
-WORDS = Words("name", "Title", "subtitle", "Description.")
+WORDS = ChartText("name", "Title", "subtitle", "Description.")
 
 
 def test_a_logarithmic_axis_leaves_out_what_it_cannot_show() -> None:
-    chart = line_chart(WORDS, Axis("n"), Axis("error"), [Line("a", [Point(1, 0.0), Point(10, 1.0)])])
+    chart = line_chart(WORDS, Axis("n"), Axis("error"), [Series("a", [Point(1, 0.0), Point(10, 1.0)])])
     assert [(row["x"], row["y"]) for row in rows_of(chart)] == [(10, 1.0)]
 
 
 def test_a_linear_one_shows_zero() -> None:
-    chart = line_chart(WORDS, Axis("n", log=False), Axis("error", log=False), [Line("a", [Point(0, 0.0)])])
+    chart = line_chart(WORDS, Axis("n", log=False), Axis("error", log=False), [Series("a", [Point(0, 0.0)])])
     assert [(row["x"], row["y"]) for row in rows_of(chart)] == [(0, 0.0)]
 
 
 def test_ticks_reach_up_to_the_highest_level() -> None:
-    line = Line("a", [Point(1, 0.01), Point(10, 7.0)])
+    line = Series("a", [Point(1, 0.01), Point(10, 7.0)])
     chart = line_chart(WORDS, Axis("n"), Axis("GB/s"), [line], [Level(35.0, "ceiling 35 GB/s")])
     assert json.loads(chart.spec)["layer"][0]["encoding"]["y"]["axis"]["values"] == [0.01, 0.1, 1, 10]
 
 
 def test_a_long_subtitle_makes_the_picture_no_wider() -> None:
-    wordy = Words("name", "Title", "told at length " * 30, "Description.")
+    wordy = ChartText("name", "Title", "told at length " * 30, "Description.")
     pictures = [
-        svg(line_chart(words, Axis("n"), Axis("error"), [Line("a", [Point(1, 1.0)])])) for words in (WORDS, wordy)
+        svg(line_chart(words, Axis("n"), Axis("error"), [Series("a", [Point(1, 1.0)])])) for words in (WORDS, wordy)
     ]
     short, long = [float(re.findall(r'width="([0-9.]+)"', picture)[0]) for picture in pictures]
     assert long <= 1.05 * short
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(4348.9, "4,350"), (0.12345, "0.123"), (1.0, "1.00"), (1.2e-7, "1.2e-07"), (0.0, "0.0"), (7.61e13, "7.61e+13")],
-)
-def test_three_digits_are_significant(value: float, text: str) -> None:
-    assert significant(value) == text

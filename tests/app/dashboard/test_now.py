@@ -2,7 +2,7 @@ import time
 
 from tests.app.dashboard.conftest import Window
 from tests.support.api import WORKER, Api
-from warpfold.app.dashboard.recent import KEPT_S
+from warpfold.app.dashboard.shared import KEPT_S
 from warpfold.app.jobs import leases
 from warpfold.app.jobs.leases import WorkerInfo
 from warpfold.app.jobs.reading import Reading

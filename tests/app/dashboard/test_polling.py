@@ -6,7 +6,7 @@ import pytest
 
 from tests.app.dashboard.conftest import Window
 from tests.support.api import Api
-from warpfold.app.dashboard.recent import KEPT_S, Recent
+from warpfold.app.dashboard.shared import KEPT_S, PollCache
 
 
 @pytest.mark.parametrize("path", ["/live/jobs", "/live/now"])
@@ -53,7 +53,7 @@ def test_another_users_part_is_another(ann: Window, window: Callable[[str], Wind
 
 def test_what_many_ask_for_at_once_is_read_once() -> None:
     async def ask() -> tuple[list[int], int]:
-        recent, readings = Recent(), 0
+        polls, readings = PollCache(), 0
 
         async def read() -> int:
             nonlocal readings
@@ -61,7 +61,7 @@ def test_what_many_ask_for_at_once_is_read_once() -> None:
             await asyncio.sleep(0)
             return readings
 
-        return await asyncio.gather(*(recent.get("key", read) for _ in range(100))), readings
+        return await asyncio.gather(*(polls.get("key", read) for _ in range(100))), readings
 
     answers, readings = asyncio.run(ask())
     assert answers == [1] * 100
@@ -70,14 +70,14 @@ def test_what_many_ask_for_at_once_is_read_once() -> None:
 
 def test_what_was_read_is_forgotten_after_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
-    monkeypatch.setattr("warpfold.app.dashboard.recent.time.monotonic", lambda: now)
-    recent = Recent()
+    monkeypatch.setattr("warpfold.app.dashboard.shared.time.monotonic", lambda: now)
+    polls = PollCache()
 
     async def ask(answer: int) -> int:
         async def read() -> int:
             return answer
 
-        return await recent.get("key", read)
+        return await polls.get("key", read)
 
     async def story() -> list[int]:
         nonlocal now
@@ -89,7 +89,7 @@ def test_what_was_read_is_forgotten_after_a_second(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_reading_that_failed_is_told_to_those_who_waited_and_made_anew() -> None:
-    recent = Recent()
+    polls = PollCache()
 
     async def fail() -> int:
         await asyncio.sleep(0)
@@ -99,15 +99,15 @@ def test_a_reading_that_failed_is_told_to_those_who_waited_and_made_anew() -> No
         return 1
 
     async def story() -> int:
-        answers = await asyncio.gather(*(recent.get("key", fail) for _ in range(2)), return_exceptions=True)
+        answers = await asyncio.gather(*(polls.get("key", fail) for _ in range(2)), return_exceptions=True)
         assert [str(answer) for answer in answers] == ["gone", "gone"]
-        return await recent.get("key", work)
+        return await polls.get("key", work)
 
     assert asyncio.run(story()) == 1
 
 
 def test_one_who_hangs_up_takes_the_answer_from_nobody() -> None:
-    recent = Recent()
+    polls = PollCache()
 
     async def story() -> int:
         release = asyncio.Event()
@@ -116,8 +116,8 @@ def test_one_who_hangs_up_takes_the_answer_from_nobody() -> None:
             await release.wait()
             return 1
 
-        leaving = asyncio.create_task(recent.get("key", read))
-        staying = asyncio.create_task(recent.get("key", read))
+        leaving = asyncio.create_task(polls.get("key", read))
+        staying = asyncio.create_task(polls.get("key", read))
         await asyncio.sleep(0)
         leaving.cancel()
         await asyncio.sleep(0)

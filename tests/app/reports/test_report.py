@@ -6,8 +6,7 @@ import pytest
 
 from tests.support.api import RESULT, Api
 from warpfold.app.jobs import leases
-from warpfold.app.reports.parts import Table
-from warpfold.app.reports.report import Report
+from warpfold.app.reports.report import Report, Table
 from warpfold.contract.json_value import hex_of
 from warpfold.contract.states import Reason
 

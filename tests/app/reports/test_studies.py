@@ -11,10 +11,10 @@ from tests.support.measurements import POINT
 from tests.support.studies import RUN, accuracy_point, accuracy_result, scaling_point, scaling_result
 from warpfold.app.jobs.store import Job
 from warpfold.app.reports.finished import Finished
-from warpfold.app.reports.parts import Compared, Verdict
+from warpfold.app.reports.report import Compared, Verdict
 from warpfold.app.reports.studies.associativity import distribution
 from warpfold.app.reports.studies.scaling import scaling
-from warpfold.app.reports.studies.study import Outcome, Study
+from warpfold.app.reports.studies.study import Study, StudyOutcome
 from warpfold.app.reports.studies.throughput import throughput
 from warpfold.contract.jobs import JobResult
 from warpfold.contract.kinds.benchmark import BenchmarkResult
@@ -27,7 +27,7 @@ def finished(result: JobResult | None, points: Sequence[Measurement] = (), **fac
     return Finished(cast(Job, SimpleNamespace(**job)), None, result, tuple(points), ())
 
 
-def row(outcome: Outcome, case: str, quantity: str) -> Compared:
+def row(outcome: StudyOutcome, case: str, quantity: str) -> Compared:
     (found,) = (one for one in outcome.compared if (one.case, one.quantity) == (case, quantity))
     return found
 

@@ -1,6 +1,6 @@
 import pytest
 
-from warpfold.app.reports.studies.by_preset import COMPARISONS
+from warpfold.app.reports.preset_sections import COMPARISONS
 from warpfold.contract.kinds.preset import PresetSpec
 from warpfold.contract.presets import catalogue
 from warpfold.contract.presets.published import excerpt

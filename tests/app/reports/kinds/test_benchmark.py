@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from tests.support.chart_rows import rows_of
 from tests.support.measurements import POINT, timed
-from warpfold.app.charts.benchmark import charts
+from warpfold.app.reports.kinds.benchmark import charts
 
 
 def test_each_op_dtype_and_state_of_the_caches_has_its_throughput_and_its_spread() -> None:

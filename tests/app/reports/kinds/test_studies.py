@@ -2,9 +2,9 @@ import json
 
 from tests.support.chart_rows import rows_of
 from tests.support.studies import accuracy_point, accuracy_result, message_point, scaling_point, scaling_result
-from warpfold.app.charts.accuracy import charts as accuracy_charts
-from warpfold.app.charts.accuracy import errors
-from warpfold.app.charts.scaling import charts as scaling_charts
+from warpfold.app.reports.kinds.accuracy import charts as accuracy_charts
+from warpfold.app.reports.kinds.accuracy import errors
+from warpfold.app.reports.kinds.scaling import charts as scaling_charts
 
 
 def test_errors_are_drawn_by_method_and_what_has_none_is_named() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from warpfold.app.dashboard.vega import VegaBundle
+from warpfold.app.dashboard.assets import VegaBundle
 
 
 def test_the_bundle_is_made_once_for_all_who_ask_and_found_again(
