@@ -23,6 +23,11 @@ T = TypeVar("T")
 DATABASE_LOST = (OperationalError, InterfaceError, PoolTimeout)
 """What `run` and `read` raise while Postgres cannot be reached or does not answer in time."""
 
+# Channels of notifications. A payload is only a hint to look; nothing depends on its arrival.
+QUEUE = "warpfold_queue"  # something to dispatch, or room in a slot; no payload
+JOB = "warpfold_job"  # payload: the id of a job whose row changed
+ACCESS = "warpfold_access"  # a token was revoked, or a role changed; no payload
+
 NOTICES_LOSS: Mapping[str, Any] = MappingProxyType(
     {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 25_000}
 )

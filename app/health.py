@@ -14,9 +14,8 @@ from warpfold.app.http.bearer import User
 from warpfold.app.http.context import Context, Using
 from warpfold.app.http.errors import Unavailable
 from warpfold.app.http.openapi import answers, open_answers
-from warpfold.app.metrics.lead import somebody_leads
 from warpfold.app.metrics.metrics import CONTENT_TYPE
-from warpfold.app.metrics.monitoring import live_workers
+from warpfold.app.metrics.monitoring import live_workers, somebody_leads
 
 _PATIENCE_S = 2.0
 

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from fastapi import APIRouter, Depends, FastAPI, Request
 from starlette.responses import JSONResponse
 
-from warpfold.app import health
+from warpfold.app import exact_states, health
 from warpfold.app.admin import endpoints as administration
 from warpfold.app.admin import own_access
 from warpfold.app.auth.access import Access
@@ -21,24 +21,20 @@ from warpfold.app.datasets import endpoints as datasets
 from warpfold.app.datasets.store import Store
 from warpfold.app.datasets.sweep import ABANDONED_S
 from warpfold.app.db import Database
-from warpfold.app.exact_states import endpoints as exact_states
-from warpfold.app.fairness.failures import Failures
+from warpfold.app.fairness.rates import Failures
 from warpfold.app.http import error_handlers, openapi
 from warpfold.app.http.bearer import User
 from warpfold.app.http.context import Context
 from warpfold.app.http.guard import Guard
 from warpfold.app.http.large_bodies import LargeBodies
-from warpfold.app.http.methods import Methods
-from warpfold.app.http.middleware import RequestIds
+from warpfold.app.http.middleware import Methods, RequestIds, ResponseHeaders
 from warpfold.app.http.requests import BodyLimit, known_parameters, known_parameters_of_own_access
-from warpfold.app.http.response_headers import ResponseHeaders
 from warpfold.app.jobs import endpoints as jobs
-from warpfold.app.metrics.metrics import Metrics
-from warpfold.app.metrics.requests import Measured
+from warpfold.app.metrics.metrics import Metrics, RequestTimes
 from warpfold.app.notifications import Notifications
 from warpfold.app.reports import endpoints as reports
 from warpfold.app.results import endpoints as results
-from warpfold.app.tracing.start import start_tracing
+from warpfold.app.tracing.tracing import start_tracing
 from warpfold.app.webhooks import endpoints as webhooks
 
 _DESCRIPTION = """Submit a reduction, wait for a worker, read the correctly rounded value with its timings and
@@ -89,7 +85,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_middleware(Methods)
     app.add_middleware(Guard, settings=settings, access=access)
     app.add_middleware(ResponseHeaders)
-    app.add_middleware(Measured, requests=metrics.requests)
+    app.add_middleware(RequestTimes, requests=metrics.requests)
     app.add_middleware(RequestIds)
     for part in (
         jobs,

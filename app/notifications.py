@@ -11,8 +11,7 @@ from contextlib import contextmanager, suppress
 import psycopg
 import structlog
 
-from warpfold.app.channels import ACCESS, JOB
-from warpfold.app.db import NOTICES_LOSS, conninfo
+from warpfold.app.db import ACCESS, JOB, NOTICES_LOSS, conninfo
 from warpfold.app.fairness.turns import give_up_turn
 
 LOOK_AGAIN_S = 1.0

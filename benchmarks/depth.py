@@ -29,12 +29,12 @@ from benchmarks.figures import provenance
 from warpfold import migrations
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import leases
-from warpfold.app.jobs.leases import WorkerInfo
+from warpfold.app.jobs import leases, workers
+from warpfold.app.jobs.workers import WorkerInfo
 from warpfold.worker.dispatcher import Dispatcher
 from warpfold.worker.embedded import EmbeddedPostgres, EmbeddedRedis
 from warpfold.worker.housekeeping import Housekeeping
-from warpfold.worker.queue import Mail, connect, queue_of
+from warpfold.worker.queue import AttemptQueues, connect, queue_of
 from warpfold.worker.stop import Stop
 
 _OWNERS = 100
@@ -132,7 +132,7 @@ class Bench:
             if now > give_up:
                 return ended
             if now >= next_report:
-                self.database.step(leases.report, _SLOT, "idle", None, _LEASE_S)
+                self.database.step(workers.report, _SLOT, "idle", None, _LEASE_S)
                 next_report = now + 5.0
             if now >= next_round:
                 self.dispatcher.look_around()
@@ -179,7 +179,7 @@ def bench() -> Iterator[Bench]:
             database = BlockingDatabase(postgres.url, application="warpfold-dispatcher", durable=False)
             redis = connect(redis_server.url, answer_within_s=5.0)
             stop = Stop()
-            dispatcher = Dispatcher(settings, database, Mail(redis), stop)
+            dispatcher = Dispatcher(settings, database, AttemptQueues(redis), stop)
             kept = BlockingDatabase(postgres.url, application="warpfold-housekeeping", pool_size=1, durable=False)
             housekeeping = Housekeeping(settings, kept)
             housekeeping.start()

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, select
 
 from warpfold.app.config import Settings, load_settings
 from warpfold.app.db import DATABASE_LOST, BlockingDatabase
-from warpfold.app.metrics.lead import somebody_leads
+from warpfold.app.metrics.monitoring import somebody_leads
 from warpfold.app.tables.jobs import lives, workers
 
 _WITHIN_S = 3.0

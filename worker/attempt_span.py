@@ -13,7 +13,7 @@ from warpfold.worker.slot import Ending, Hung
 @contextmanager
 def attempt_span(tracing: Tracing, lease: Lease, worker: str) -> Iterator["AttemptSpan"]:
     """The span of an attempt, from its claim until its end is stored. A job that came without a trace begins one."""
-    parent = lease.origin.traceparent
+    parent = lease.traceparent
     with tracing.span("run", parent=parent, job=str(lease.job_id), attempt=lease.attempt, worker=worker) as span:
         yield AttemptSpan(tracing, span)
 

@@ -12,9 +12,9 @@ from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.config import Settings
 from warpfold.app.db import DATABASE_LOST, BlockingDatabase
-from warpfold.app.jobs import leases
-from warpfold.app.jobs.leases import WorkerInfo
-from warpfold.app.tracing.start import start_tracing
+from warpfold.app.jobs import leases, workers
+from warpfold.app.jobs.workers import WorkerInfo
+from warpfold.app.tracing.tracing import start_tracing
 from warpfold.worker.backoff import Backoff
 from warpfold.worker.compile_ahead import CompileAhead
 from warpfold.worker.consumer import Consumer
@@ -87,7 +87,7 @@ def _take_over(database: BlockingDatabase, settings: Settings, info: WorkerInfo,
     pause = Backoff()
     while True:
         try:
-            pid = database.run(leases.live_pid, info.id)
+            pid = database.run(workers.live_pid, info.id)
             if pid is not None and _is_worker(pid, info.slot):
                 raise SlotTaken(f"worker {info.id} already runs as process {pid}, with another data directory")
             for job_id in database.run(leases.take_back_from, info.id, settings.max_losses):

@@ -70,7 +70,7 @@ class Consumer(SimpleWorker):
                     self.queues, _LOOK_UP_EVERY_S, connection=self.connection, serializer=self.serializer
                 )
         except DequeueTimeout:
-            # RQ leaves here the names that it took out of the queue and found no letter of.
+            # RQ leaves here the names that it took out of the queue and found no message of.
             self.connection.delete(self.queues[0].intermediate_queue_key)
             return None
         return None if found is None else found[0]

@@ -20,19 +20,16 @@ from structlog.typing import FilteringBoundLogger
 from warpfold.app import logs
 from warpfold.app.config import Settings, load_settings
 from warpfold.app.db import DATABASE_LOST, BlockingDatabase
-from warpfold.app.jobs import presets as families
-from warpfold.app.jobs import queue as outbox
-from warpfold.app.jobs import turns
+from warpfold.app.jobs import presets, queue, turns
 from warpfold.app.jobs.queue import HandOver
-from warpfold.app.metrics.dropped import DroppedLines
+from warpfold.app.metrics.counters import DroppedLines
 from warpfold.app.quotas import holds
 from warpfold.app.quotas.quota import Limits
-from warpfold.app.tracing.start import start_tracing
-from warpfold.app.tracing.tracing import NoTracing, Tracing
+from warpfold.app.tracing.tracing import NoTracing, Tracing, start_tracing
 from warpfold.worker.backoff import Backoff
 from warpfold.worker.housekeeping import Housekeeping
 from warpfold.worker.leadership import Leadership, LeadLost
-from warpfold.worker.queue import Mail, connect, rq_id
+from warpfold.worker.queue import AttemptQueues, connect, rq_id
 from warpfold.worker.silence import Clock
 from warpfold.worker.stop import Stop
 from warpfold.worker.watch import Watch
@@ -53,7 +50,7 @@ class Dispatcher:
         self,
         settings: Settings,
         database: BlockingDatabase,
-        mail: Mail,
+        queues: AttemptQueues,
         stop: Stop,
         tracing: Tracing | None = None,
         *,
@@ -62,7 +59,7 @@ class Dispatcher:
         self._settings = settings
         self._tracing = tracing or NoTracing()
         self._database = database
-        self._mail = mail
+        self._queues = queues
         self._stop = stop
         self._grace_s = max(1.0, 4 * settings.dispatch_interval_s)  # within which a message counts as on its way
         self._clock = clock
@@ -140,25 +137,25 @@ class Dispatcher:
         if not handed:
             return
         try:
-            self._mail.send(handed)
+            self._queues.send(handed)
         except RedisError as error:
-            self._database.run(outbox.withdraw, handed)
+            self._database.run(queue.withdraw, handed)
             self._redis_failed(error)
         else:
             self._redis_answered()
-            for one in handed:
-                log.info("handed over", **_facts(one))
-                if one.waited is not None:
-                    accepted, handed_over = one.waited
+            for message in handed:
+                log.info("handed over", **_fields(message))
+                if message.waited is not None:
+                    accepted, handed_over = message.waited
                     self._tracing.past(
-                        "queue wait", accepted, handed_over, parent=one.origin.traceparent, **_facts(one)
+                        "queue wait", accepted, handed_over, parent=message.traceparent, **_fields(message)
                     )
 
     def settle(self) -> None:
         """Bring presets up to date with their children."""
-        news = self._database.step(families.news)
-        if news:
-            self._database.run(families.settle, news)
+        behind = self._database.step(presets.unsettled)
+        if behind:
+            self._database.run(presets.settle, behind)
 
     def _reconcile(self) -> None:
         """Make available again what was handed over a while ago and did not arrive."""
@@ -168,16 +165,16 @@ class Dispatcher:
         slots = self._database.step(turns.live_slots, self._settings.prefetch)
         live = {slot.worker for slot in slots}
         by_worker: defaultdict[str, list[HandOver]] = defaultdict(list)
-        for one in handed:
-            by_worker[one.worker].append(one)
+        for message in handed:
+            by_worker[message.worker].append(message)
         for worker, theirs in by_worker.items():
             try:
                 if worker in live:
-                    waiting = self._mail.waiting(worker)
-                    lost = [one for one in theirs if rq_id(one.job_id, one.attempt) not in waiting]
+                    waiting = self._queues.waiting(worker)
+                    lost = [message for message in theirs if rq_id(message.job_id, message.attempt) not in waiting]
                     why = "not in its queue"
                 else:
-                    self._mail.discard(theirs)
+                    self._queues.discard(theirs)
                     lost, why = theirs, "its worker is gone"
             except RedisError as error:
                 self._redis_failed(error)
@@ -193,16 +190,16 @@ class Dispatcher:
         if not stuck:
             return
         try:
-            self._mail.discard(stuck)
+            self._queues.discard(stuck)
         except RedisError as error:
             self._redis_failed(error)
             return
         self._withdraw(stuck, "another slot is idle")
 
     def _withdraw(self, lost: list[HandOver], why: str) -> None:
-        if self._database.run(outbox.withdraw, lost):
-            for one in lost:
-                log.warning("withdrawn", why=why, **_facts(one))
+        if self._database.run(queue.withdraw, lost):
+            for message in lost:
+                log.warning("withdrawn", why=why, **_fields(message))
 
     def _redis_failed(self, error: RedisError) -> None:
         if not self._redis.failing:
@@ -228,10 +225,10 @@ def choose(connection: Connection, prefetch: int, max_running: int = turns.ANY_N
         locked.update(missed)
 
 
-def _facts(one: HandOver) -> dict[str, str | int]:
-    """What the log and the traces tell of a job that is handed over."""
-    facts: dict[str, str | int] = {"job": str(one.job_id), "attempt": one.attempt, "worker": one.worker}
-    return facts if one.origin.request_id is None else {**facts, "request_id": one.origin.request_id}
+def _fields(message: HandOver) -> dict[str, str | int]:
+    """What the log and the traces say of a job that is handed over."""
+    fields: dict[str, str | int] = {"job": str(message.job_id), "attempt": message.attempt, "worker": message.worker}
+    return fields if message.request_id is None else {**fields, "request_id": message.request_id}
 
 
 def main() -> int:
@@ -248,18 +245,18 @@ def main() -> int:
         return 2
     stop = Stop()
     stop.listen()
-    # If Postgres crashes, a forgotten hand-over or recovery is simply due again: the letter in Redis stays valid.
+    # If Postgres crashes, a forgotten hand-over or recovery is simply due again: the message in Redis stays valid.
     # The name is this process's alone: whoever takes the lead from it, should it hang, ends its sessions by that name.
     name = f"warpfold-dispatcher {secrets.token_hex(4)}"
     database = BlockingDatabase(settings.database_url, application=name, durable=False)
-    mail = Mail(connect(settings.redis_url, answer_within_s=5.0))
+    queues = AttemptQueues(connect(settings.redis_url, answer_within_s=5.0))
     sender = Sender(settings)
     sender.start()
     kept = BlockingDatabase(settings.database_url, application="warpfold-housekeeping", pool_size=1, durable=False)
     housekeeping = Housekeeping(settings, kept)
     housekeeping.start()
     tracing = start_tracing(settings, "dispatcher")
-    Dispatcher(settings, database, mail, stop, tracing).run()
+    Dispatcher(settings, database, queues, stop, tracing).run()
     sender.stop()
     housekeeping.stop()
     kept.close()

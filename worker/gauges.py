@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import psutil
 
-from warpfold.app.jobs.reading import Reading
+from warpfold.app.metrics.devices import Reading
 
 T = TypeVar("T")
 

@@ -11,9 +11,9 @@ from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import leases
-from warpfold.app.jobs.leases import WorkerInfo
-from warpfold.app.metrics.dropped import DroppedLines
+from warpfold.app.jobs import workers
+from warpfold.app.jobs.workers import WorkerInfo
+from warpfold.app.metrics.counters import DroppedLines
 from warpfold.worker.gauges import Gauges, gauges_of
 
 log: FilteringBoundLogger = structlog.get_logger()
@@ -94,7 +94,7 @@ class Heartbeat:
         else:
             state = "idle" if job_id is None else "running"
         reading = None if stopped or gauges is None else gauges.latest()
-        self._database.step(leases.report, info, state, job_id, 0.0 if stopped else self._lease_s, reading=reading)
+        self._database.step(workers.report, info, state, job_id, 0.0 if stopped else self._lease_s, reading=reading)
         if lines := self._dropped.uncounted():
             self._database.run(self._dropped.count, lines)
             self._dropped.counted(lines)

@@ -18,8 +18,8 @@ from warpfold.app.config import Settings
 from warpfold.app.datasets.store import Store
 from warpfold.app.datasets.sweep import tidy
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import ranks, retention
-from warpfold.app.metrics.ended_jobs import count_ended
+from warpfold.app.jobs import transitions
+from warpfold.app.metrics.counters import count_ended
 from warpfold.worker.backoff import Backoff
 
 log: FilteringBoundLogger = structlog.get_logger()
@@ -92,16 +92,16 @@ class Housekeeping:
         return self._database.run(count_ended, _COUNTED) == _COUNTED
 
     def _raise(self) -> bool:
-        return self._database.run(ranks.raise_waiting, self._settings.raise_priority_after_s, _RAISED) > 0
+        return self._database.run(transitions.raise_waiting, self._settings.raise_priority_after_s, _RAISED) > 0
 
     def _remove_jobs(self) -> bool:
-        count = self._database.run(retention.remove_old, self._older_than, _REMOVED)
+        count = self._database.run(transitions.remove_old, self._older_than, _REMOVED)
         if count:
             log.info("removed old jobs", count=count)
         return count == _REMOVED
 
     def _remove_keys(self) -> bool:
-        return self._database.run(retention.remove_old_keys, self._older_than, _REMOVED) == _REMOVED
+        return self._database.run(transitions.remove_old_keys, self._older_than, _REMOVED) == _REMOVED
 
     def _tidy_datasets(self) -> bool:
         unused_for = timedelta(days=self._settings.dataset_retention_days)

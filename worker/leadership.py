@@ -8,8 +8,7 @@ from typing import Self
 import psycopg
 from psycopg import sql
 
-from warpfold.app.channels import QUEUE
-from warpfold.app.db import NOTICES_LOSS, conninfo
+from warpfold.app.db import NOTICES_LOSS, QUEUE, conninfo
 from warpfold.worker.silence import Clock, Silence
 from warpfold.worker.stop import Stop
 

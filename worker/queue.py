@@ -1,6 +1,5 @@
-"""RQ's queues, one a worker. They carry `{job_id, attempt}` and nothing else, and may be lost at any time."""
+"""Attempt queues, one a worker, by RQ. A message is `{job_id, attempt}` and nothing else, and may be lost any time."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from uuid import UUID
 
@@ -9,7 +8,6 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from rq import Queue
 from rq.job import Job
-from rq.queue import EnqueueData
 from rq.serializers import JSONSerializer
 
 from warpfold.app.jobs.queue import HandOver
@@ -39,7 +37,7 @@ def rq_id(job_id: UUID, attempt: int) -> str:
     return f"{job_id}-{attempt}"
 
 
-class Mail:
+class AttemptQueues:
     """The dispatcher's side of the queues. Every method may raise redis.RedisError."""
 
     def __init__(self, redis: Redis) -> None:
@@ -47,50 +45,45 @@ class Mail:
 
     def send(self, handed: Sequence[HandOver]) -> None:
         """Append each attempt to its worker's queue: all of them, or on an error perhaps none."""
-        by_worker: defaultdict[str, list[HandOver]] = defaultdict(list)
-        for one in handed:
-            by_worker[one.worker].append(one)
         with self._redis.pipeline() as pipeline:
-            for worker, theirs in by_worker.items():
-                queue_of(worker, self._redis).enqueue_many([_letter(one) for one in theirs], pipeline=pipeline)
+            for message in handed:
+                name = rq_id(message.job_id, message.attempt)
+                queue_of(message.worker, self._redis).enqueue_call(
+                    FUNCTION,
+                    kwargs={"job_id": str(message.job_id), "attempt": message.attempt},
+                    job_id=name,
+                    description=name,
+                    timeout=-1,  # the slot keeps the time
+                    result_ttl=0,
+                    failure_ttl=0,
+                    ttl=_DAY_S,  # so that nothing stays behind for ever; a message that expired is sent again
+                    pipeline=pipeline,
+                )
             pipeline.execute()
 
     def waiting(self, worker: str) -> frozenset[str]:
         """RQ's names of the attempts that wait in a worker's queue.
 
-        A name whose letter is lost is removed: the worker would skip it, and the job must be sent again.
+        A name whose message is lost is removed: the worker would skip it, and the job must be sent again.
         """
         queue = queue_of(worker, self._redis)
         names = queue.job_ids
         with self._redis.pipeline() as pipeline:
             for name in names:
                 pipeline.exists(Job.key_for(name))
-            there = dict(zip(names, pipeline.execute(), strict=True))
+            exists = dict(zip(names, pipeline.execute(), strict=True))
             for name in names:
-                if not there[name]:
+                if not exists[name]:
                     pipeline.lrem(queue.key, 0, name)
             pipeline.execute()
-        return frozenset(name for name in names if there[name])
+        return frozenset(name for name in names if exists[name])
 
     def discard(self, lost: Sequence[HandOver]) -> None:
         """Remove these attempts from the queues of workers that are gone."""
         with self._redis.pipeline() as pipeline:
-            for one in lost:
-                queue, name = queue_of(one.worker, self._redis), rq_id(one.job_id, one.attempt)
+            for message in lost:
+                queue, name = queue_of(message.worker, self._redis), rq_id(message.job_id, message.attempt)
                 pipeline.lrem(queue.key, 0, name)
                 pipeline.lrem(queue.intermediate_queue_key, 0, name)
                 pipeline.delete(Job.key_for(name))
             pipeline.execute()
-
-
-def _letter(one: HandOver) -> EnqueueData:
-    return Queue.prepare_data(
-        FUNCTION,
-        kwargs={"job_id": str(one.job_id), "attempt": one.attempt},
-        job_id=rq_id(one.job_id, one.attempt),
-        description=rq_id(one.job_id, one.attempt),
-        timeout=-1,  # the slot keeps the time
-        result_ttl=0,
-        failure_ttl=0,
-        ttl=_DAY_S,  # so that nothing stays behind for ever; a letter that expired is sent again
-    )

@@ -61,7 +61,7 @@ def run_job(place: Place, job_id: UUID, attempt: int) -> None:
         return
     points = Points()
     place.show(job_id)
-    facts = {"job": str(job_id), "attempt": attempt, "request_id": lease.origin.request_id}
+    facts = {"job": str(job_id), "attempt": attempt, "request_id": lease.request_id}
     try:
         with bound_contextvars(**facts), attempt_span(place.tracing, lease, place.worker) as span:
             ending = _run(place, lease, points, span)
@@ -74,7 +74,7 @@ def run_job(place: Place, job_id: UUID, attempt: int) -> None:
 def _run(place: Place, lease: Lease, points: Points, span: AttemptSpan) -> Ending:
     beat_s = place.settings.heartbeat_s
     pulse = _Pulse(place, lease)
-    request = Request(lease.job_id, lease.attempt, lease.spec, lease.queued_ms, request_id=lease.origin.request_id)
+    request = Request(lease.job_id, lease.attempt, lease.spec, lease.queued_ms, request_id=lease.request_id)
 
     def keep(news: Begun | Measured) -> None:
         span.heard(news)

@@ -14,8 +14,9 @@ from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import queue as outbox
-from warpfold.app.jobs.queue import HandOver, Running
+from warpfold.app.jobs import leases, queue
+from warpfold.app.jobs.leases import Running
+from warpfold.app.jobs.queue import HandOver
 from warpfold.contract.needs import KINDS
 from warpfold.contract.states import Loss
 from warpfold.worker.silence import Clock, Silence
@@ -35,12 +36,12 @@ class Watch:
         # Workers report themselves five times in the time of a lease.
         longest_s = max(settings.lease_s / 5, 2 * settings.dispatch_interval_s)
         self._workers = Silence[_Attempt](longest_s, clock)
-        self._letters = Silence[_Delivery](longest_s, clock)
+        self._messages = Silence[_Delivery](longest_s, clock)
         self._kinds = Silence[str](longest_s, clock)
 
     def take_back_lost(self) -> None:
         """End the attempts whose workers have not renewed their leases for `lease_s`."""
-        running = self._database.step(outbox.running_attempts)
+        running = self._database.step(leases.running_attempts)
         self._workers.look({(one.job_id, one.token): one.renewed_until for one in running})
         silent = self._workers.lasting(self._settings.lease_s)
         if not silent:
@@ -51,30 +52,30 @@ class Watch:
     def fail_unservable(self) -> None:
         """Fail the jobs that wait for a kind of slot that nobody has served for `unavailable_after_s`."""
         after_s = self._settings.unavailable_after_s
-        offered = self._database.step(outbox.offered)
+        offered = self._database.step(queue.offered)
         self._kinds.look({kind: None for kind in KINDS if kind not in offered})
         missing = self._kinds.lasting(after_s)
         if missing:
-            for job_id in self._database.run(outbox.fail_unservable, sorted(missing), after_s):
+            for job_id in self._database.run(queue.fail_unservable, sorted(missing), after_s):
                 log.warning("failed: no worker can take it", job=str(job_id))
 
     def overdue(self, within_s: float) -> list[HandOver]:
         """The jobs that were handed over and have not been claimed for so long."""
-        handed = self._database.step(outbox.handed_over)
-        self._letters.look(dict.fromkeys(map(_delivery, handed)))
+        handed = self._database.step(queue.handed_over)
+        self._messages.look(dict.fromkeys(map(_delivery, handed)))
         return self._old(handed, within_s)
 
     def stuck(self, within_s: float, at_most: int) -> list[HandOver]:
         """Those of them that wait behind a running job, although another slot is idle. To be asked after `overdue`."""
-        return self._old(self._database.step(outbox.stuck), within_s)[:at_most]
+        return self._old(self._database.step(queue.stuck), within_s)[:at_most]
 
     def _old(self, handed: Sequence[HandOver], within_s: float) -> list[HandOver]:
-        old = self._letters.lasting(within_s)
+        old = self._messages.lasting(within_s)
         return [one for one in handed if _delivery(one) in old]
 
     def _take_back(self, silent: list[Running], why: Loss) -> None:
         if silent:
-            for job_id in self._database.run(outbox.take_back_silent, silent, self._settings.max_losses, why):
+            for job_id in self._database.run(leases.take_back_silent, silent, self._settings.max_losses, why):
                 log.warning("taken back", job=str(job_id), why=why.value)
 
 

@@ -19,7 +19,7 @@ from warpfold.app.admin.views import (
 )
 from warpfold.app.auth import users
 from warpfold.app.auth.access_tokens import list_tokens
-from warpfold.app.auth.names import UserName
+from warpfold.app.auth.users import UserName
 from warpfold.app.http.bearer import Admin, User
 from warpfold.app.http.context import Using
 from warpfold.app.http.errors import BadRequest, Conflict, Forbidden, Invalid, NotFound, TooLarge, UnsupportedMedia

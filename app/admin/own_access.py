@@ -6,9 +6,8 @@ from fastapi import APIRouter, Path, Request, Response
 
 from warpfold.app.admin.views import NewToken, Tokens, TokenView
 from warpfold.app.auth import sessions
-from warpfold.app.auth.access_tokens import list_tokens, revoke_token, rotate_token
-from warpfold.app.auth.presented import presented
-from warpfold.app.auth.tokens import hash_of
+from warpfold.app.auth.access import presented
+from warpfold.app.auth.access_tokens import hash_of, list_tokens, revoke_token, rotate_token
 from warpfold.app.http.bearer import Themselves, User
 from warpfold.app.http.context import Using
 from warpfold.app.http.errors import Invalid, NotFound, Unauthorized

@@ -4,14 +4,13 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
-from warpfold.app.auth import access_tokens as tokens
-from warpfold.app.auth import users
+from warpfold.app.auth import access_tokens, users
 from warpfold.app.auth.access_tokens import Issued, Principal, Role, RoleMismatch
 from warpfold.app.auth.users import UserInfo
 from warpfold.app.http.context import Context
 from warpfold.app.http.errors import Conflict, Forbidden, NotFound
-from warpfold.app.jobs import draining
-from warpfold.app.quotas import repository as quotas
+from warpfold.app.jobs import workers
+from warpfold.app.quotas import quota
 from warpfold.app.quotas.quota import Limits, UserQuota
 
 
@@ -25,14 +24,14 @@ async def put_user(context: Context, admin: Principal, name: str, role: Role) ->
 async def issue_token(context: Context, user: str, role: Role | None, label: str, days: float | None = None) -> Issued:
     """Make a token that expires after `days`, None: never. Raises Conflict if the user has another role."""
     try:
-        return await context.database.run(tokens.issue_token, user, role, label, days)
+        return await context.database.run(access_tokens.issue_token, user, role, label, days)
     except RoleMismatch as error:
         raise Conflict(f"{error}; change it first, with PUT /v1/users/{{name}}.") from None
 
 
 async def revoke_token(context: Context, token_id: int) -> None:
     """Make a token useless, at once. Raises NotFound."""
-    if not await context.database.run(tokens.revoke_token, token_id):
+    if not await context.database.run(access_tokens.revoke_token, token_id):
         raise NotFound(f"There is no token {token_id} in force.")
 
 
@@ -40,7 +39,7 @@ async def quotas_for(context: Context, viewer: Principal) -> Sequence[UserQuota]
     """Everybody's quotas for admins, for others their own."""
     defaults = Limits.of(context.settings)
     if viewer.is_admin:
-        return await context.database.search(quotas.all_quotas, defaults)
+        return await context.database.search(quota.all_quotas, defaults)
     return [await quota_of(context, viewer, viewer.name)]
 
 
@@ -48,7 +47,7 @@ async def quota_of(context: Context, viewer: Principal, user: str) -> UserQuota:
     """A user's quotas. Raises Forbidden, or NotFound if there is no such user."""
     if user != viewer.name and not viewer.is_admin:
         raise Forbidden("Only admins may see the quotas of others.")
-    found = await context.database.search(quotas.quota_of, user, Limits.of(context.settings))
+    found = await context.database.search(quota.quota_of, user, Limits.of(context.settings))
     if found is None:
         raise NotFound(f"There is no user {user!r}.")
     return found
@@ -58,8 +57,8 @@ async def put_limits(context: Context, user: str, own: Limits) -> UserQuota:
     """Set a user's limits. Raises NotFound."""
 
     def put(connection: Connection) -> UserQuota | None:
-        quotas.put_limits(connection, user, own)
-        return quotas.quota_of(connection, user, Limits.of(context.settings))
+        quota.put_limits(connection, user, own)
+        return quota.quota_of(connection, user, Limits.of(context.settings))
 
     found = await context.database.run(put)
     if found is None:
@@ -69,12 +68,12 @@ async def put_limits(context: Context, user: str, own: Limits) -> UserQuota:
 
 async def drain(context: Context, worker: str) -> None:
     """Let a worker finish its job and take no more. Raises NotFound."""
-    _known(await context.database.run(draining.drain, worker), worker)
+    _known(await context.database.run(workers.drain, worker), worker)
 
 
 async def resume(context: Context, worker: str) -> None:
     """Let a worker take jobs again. Raises NotFound."""
-    _known(await context.database.run(draining.resume, worker), worker)
+    _known(await context.database.run(workers.resume, worker), worker)
 
 
 def _known(found: bool, worker: str) -> None:

@@ -5,10 +5,8 @@ from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from warpfold.app.auth.access_tokens import Role, TokenInfo
-from warpfold.app.auth.names import Label, UserName
-from warpfold.app.auth.tokens import MOST_DAYS
-from warpfold.app.auth.users import UserInfo
+from warpfold.app.auth.access_tokens import MOST_DAYS, Role, TokenInfo
+from warpfold.app.auth.users import Label, UserInfo, UserName
 from warpfold.app.quotas.quota import Limits, UserQuota
 
 MOST_JOBS = 1_000_000_000

@@ -11,15 +11,16 @@ import typer
 from sqlalchemy.exc import OperationalError
 
 from warpfold.app.auth.access_tokens import (
+    MOST_DAYS,
     Role,
     RoleMismatch,
     create_token,
+    hash_of,
     list_tokens,
     revoke_token,
     rotate_token,
 )
-from warpfold.app.auth.names import checked_label, checked_name
-from warpfold.app.auth.tokens import MOST_DAYS, hash_of
+from warpfold.app.auth.users import checked_label, checked_name
 from warpfold.app.config import load_settings
 from warpfold.app.db import BlockingDatabase, first_line
 from warpfold.contract.terminal import table

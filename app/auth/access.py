@@ -1,18 +1,28 @@
-"""Who a token or a session belongs to, remembered for a moment."""
+"""Whom a request comes from: the token or session that it shows, and whose that is, remembered for a moment."""
 
 import time
 from collections.abc import Callable
 
 from sqlalchemy import Connection
+from starlette.requests import HTTPConnection
 
 from warpfold.app.auth import sessions
-from warpfold.app.auth.access_tokens import Principal, principal_of
-from warpfold.app.auth.tokens import PREFIX, hash_of
+from warpfold.app.auth.access_tokens import PREFIX, Principal, hash_of, principal_of
 from warpfold.app.db import Database
+
+SESSION_COOKIE = "warpfold_session"
 
 _KEPT_S = 5.0
 _SEEN_S = 600.0
 _MOST_KEPT = 10_000
+
+
+def presented(request: HTTPConnection) -> str:
+    """The bearer token, or the session's secret of a request without `Authorization`; empty where there is neither."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme:
+        return token.strip() if scheme.lower() == "bearer" else ""
+    return request.cookies.get(SESSION_COOKIE, "") if "cookie" in request.headers else ""
 
 
 class Access:

@@ -1,5 +1,7 @@
-"""SQL of users and tokens."""
+"""Access tokens: made here, shown once, kept only as hashes; and the user whom each belongs to."""
 
+import hashlib
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -8,9 +10,15 @@ from enum import StrEnum
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from warpfold.app.auth.tokens import mint
-from warpfold.app.channels import ACCESS
+from warpfold.app.db import ACCESS
 from warpfold.app.tables.users import IN_FORCE, tokens, users
+
+PREFIX = "wf_"
+MOST_DAYS = 36500.0
+"""Longest lifetime of a token that expires."""
+
+_RANDOM_BYTES = 32
+_HINT_LENGTH = len(PREFIX) + 6
 
 
 class Role(StrEnum):
@@ -40,6 +48,26 @@ class Principal:
     @property
     def only_reads(self) -> bool:
         return self.role is Role.VIEWER
+
+
+@dataclass(frozen=True, slots=True)
+class Minted:
+    """A new token. `token` is the secret itself; only `hash` and `hint` may be stored."""
+
+    token: str
+    hash: bytes
+    hint: str
+
+
+def mint() -> Minted:
+    """A token of 256 random bits."""
+    token = PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
+    return Minted(token, hash_of(token), token[:_HINT_LENGTH])
+
+
+def hash_of(token: str) -> bytes:
+    """SHA-256, shape (32,) bytes. A token is random, not a password: no salt or slow hash is needed."""
+    return hashlib.sha256(token.encode()).digest()
 
 
 @dataclass(frozen=True, slots=True)

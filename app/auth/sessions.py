@@ -9,9 +9,8 @@ from datetime import timedelta
 
 from sqlalchemy import Connection, Interval, bindparam, delete, func, insert, select
 
-from warpfold.app.auth.access_tokens import Principal, Role
-from warpfold.app.auth.tokens import hash_of
-from warpfold.app.channels import ACCESS
+from warpfold.app.auth.access_tokens import Principal, Role, hash_of
+from warpfold.app.db import ACCESS
 from warpfold.app.tables.users import IN_FORCE, sessions, tokens, users
 
 PREFIX = "ws_"

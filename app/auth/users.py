@@ -1,15 +1,40 @@
-"""SQL of users as an administrator sees them."""
+"""Users as an administrator sees them, and what their names may be: names stand in lists, logs, terminals and paths."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 
+from pydantic import AfterValidator, StringConstraints
 from sqlalchemy import Connection, func, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from warpfold.app.auth.access_tokens import Role
-from warpfold.app.channels import ACCESS
+from warpfold.app.db import ACCESS
 from warpfold.app.tables.users import IN_FORCE, tokens, users
+
+_LONGEST = 64
+
+
+def checked_name(name: str) -> str:
+    """`name` as it is. Raises ValueError for one that cannot be seen, told from another, or put into a path."""
+    whole = 1 <= len(name) <= _LONGEST and name.isprintable() and name == name.strip()
+    if not whole or "/" in name or name in (".", ".."):
+        raise ValueError(
+            f"a name has 1 to {_LONGEST} printable characters, no space at its ends and no slash, and is not . or .."
+        )
+    return name
+
+
+def checked_label(label: str) -> str:
+    """`label` as it is. Raises ValueError for one too long, or that cannot be seen."""
+    if len(label) > _LONGEST or not label.isprintable():
+        raise ValueError(f"a label has at most {_LONGEST} printable characters")
+    return label
+
+
+UserName = Annotated[str, StringConstraints(min_length=1, max_length=_LONGEST), AfterValidator(checked_name)]
+Label = Annotated[str, StringConstraints(max_length=_LONGEST), AfterValidator(checked_label)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, select
 
-from warpfold.app.jobs.reading import Reading
+from warpfold.app.metrics.devices import Reading
 from warpfold.app.tables.jobs import lives, workers
 
 LOST = "lost"

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from warpfold.app.jobs.reading import Reading
+from warpfold.app.metrics.devices import Reading
 from warpfold.contract.provenance import DeviceView
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.generate import DISTRIBUTIONS, Distribution

@@ -6,8 +6,8 @@ from urllib.parse import quote, urlsplit
 from fastapi import Depends, Request
 from starlette.responses import RedirectResponse, Response
 
+from warpfold.app.auth.access import SESSION_COOKIE
 from warpfold.app.auth.access_tokens import Principal
-from warpfold.app.auth.presented import SESSION_COOKIE
 from warpfold.app.http.context import context_of
 from warpfold.app.http.errors import Forbidden
 

@@ -1,7 +1,16 @@
-"""Token buckets: so many at once, so many a second in the long run."""
+"""How often each user and address may ask (token buckets), and what counts as one address."""
 
+import asyncio
+import ipaddress
+import random
 import time
 from collections.abc import Callable
+
+from starlette.requests import HTTPConnection
+
+from warpfold.app.fairness.turns import give_up_turn
+
+HEALTH_PATHS = frozenset({b"/healthz", b"/readyz"})
 
 _MOST_KEPT = 10_000
 
@@ -31,3 +40,37 @@ class Buckets:
         # Where none is full, that many keys ask at once: the oldest is forgotten, to its advantage.
         for key in full or [next(iter(self._levels))]:
             del self._levels[key]
+
+
+_A_SECOND = 5.0
+_BURST = 50.0
+_SLOWED_BY_S = 1.0
+
+
+class Failures:
+    """Failed sign-ins by address: each beyond a few a second is answered one to two seconds later. Right ones are not
+    touched, for many share an address."""
+
+    def __init__(self) -> None:
+        self._buckets = Buckets(_A_SECOND, _BURST)
+
+    async def note(self, request: HTTPConnection) -> None:
+        """Count one, and wait where there were too many."""
+        host = request.client.host if request.client is not None else ""
+        if self._buckets.take(address_of(host)):
+            give_up_turn()
+            # Not all at the same moment: those who guess over many connections would come back as one.
+            await asyncio.sleep(_SLOWED_BY_S * (1 + random.random()))  # noqa: S311 (not a secret)
+
+
+def address_of(host: str) -> str:
+    """What counts as one address: IPv4 whole, of IPv6 the network of 64 bits that one customer has."""
+    if ":" not in host:
+        return host
+    try:
+        address = ipaddress.IPv6Address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.IPv6Network((int(address) >> 64 << 64, 64)))

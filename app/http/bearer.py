@@ -6,8 +6,8 @@ from fastapi import Depends, Request
 from fastapi.openapi.models import HTTPBearer
 from fastapi.security.base import SecurityBase
 
+from warpfold.app.auth.access import SESSION_COOKIE, presented
 from warpfold.app.auth.access_tokens import Principal
-from warpfold.app.auth.presented import SESSION_COOKIE, presented
 from warpfold.app.http.context import context_of
 from warpfold.app.http.errors import Forbidden, Unauthorized
 

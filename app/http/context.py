@@ -9,7 +9,7 @@ from warpfold.app.auth.access import Access
 from warpfold.app.charts.renderer import ChartRenderer
 from warpfold.app.config import Settings
 from warpfold.app.db import Database
-from warpfold.app.fairness.failures import Failures
+from warpfold.app.fairness.rates import Failures
 from warpfold.app.http.large_bodies import LargeBodies
 from warpfold.app.metrics.metrics import Metrics
 from warpfold.app.notifications import Notifications

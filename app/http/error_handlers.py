@@ -14,8 +14,7 @@ from starlette.responses import Response
 
 from warpfold.app.db import DATABASE_LOST
 from warpfold.app.http.errors import ApiError, FieldProblem, Invalid, Unavailable, problem, problem_response
-from warpfold.app.http.methods import allowed
-from warpfold.app.http.middleware import HEADER
+from warpfold.app.http.middleware import REQUEST_ID, allowed
 from warpfold.contract.jobs import KINDS
 from warpfold.contract.sources import TAGGED_FIELDS
 from warpfold.kernels.errors import InvalidInput
@@ -170,4 +169,4 @@ async def _unexpected(request: Request, error: Exception) -> Response:
     # middleware that names the request, and uvicorn closes the connection after it.
     request_id = request.state.request_id
     told = f"Something went wrong in the service; its log has the details, under request {request_id}."
-    return problem_response(ApiError(told, headers={HEADER: request_id, "Connection": "close"}))
+    return problem_response(ApiError(told, headers={REQUEST_ID: request_id, "Connection": "close"}))

@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from warpfold.app.http.response_headers import NOT_KEPT
-
 MEDIA_TYPE = "application/problem+json"
+NOT_KEPT: Mapping[str, str] = MappingProxyType({"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"})
+"""Of problems: an error is nobody's to keep."""
 
 
 class FieldProblem(BaseModel):
@@ -101,6 +101,11 @@ class NotFound(ApiError):
     status = 404
     type = "not-found"
     title = "There is no such thing"
+
+
+def no_such_job() -> NotFound:
+    """The answer to a request about an unknown job."""
+    return NotFound("There is no job with this id, or it was removed when its time was over.")
 
 
 class NotAcceptable(ApiError):

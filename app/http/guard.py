@@ -6,13 +6,11 @@ import math
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from warpfold.app.auth.access import Access
-from warpfold.app.auth.presented import presented
+from warpfold.app.auth.access import Access, presented
 from warpfold.app.config import Settings
-from warpfold.app.fairness.rates import Buckets
+from warpfold.app.fairness.rates import HEALTH_PATHS, Buckets, address_of
 from warpfold.app.fairness.turns import Turns, in_turn
 from warpfold.app.http.errors import TooMany, problem_response
-from warpfold.app.server.connections import HEALTH_PATHS, address_of
 
 _PAUSE_S = 0.1
 """Before a 429: a client that does not wait by itself is made to, and the answers cost nothing."""

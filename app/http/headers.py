@@ -1,4 +1,4 @@
-"""Headers by which a request says how it wants its answer: `Accept` (RFC 9110, 12.5.1) and `Prefer` (RFC 7240)."""
+"""Headers that say how a request wants its answer: `Accept` and `If-None-Match` (RFC 9110), `Prefer` (RFC 7240)."""
 
 import re
 from collections.abc import Sequence
@@ -49,3 +49,11 @@ def seconds_to_wait(prefer: str | None) -> int | None:
 def applied(wait_s: int | None) -> dict[str, str]:
     """The headers of an answer that was held for `wait_s`, or for which nothing was asked."""
     return {} if wait_s is None else {"Preference-Applied": f"wait={wait_s}"}
+
+
+def matches(if_none_match: str, etag: str) -> bool:
+    """Whether one of the tags that the client holds is the current one; "*" is any (RFC 9110, 13.1.2)."""
+    if if_none_match == etag:
+        return True
+    held = (tag.strip().removeprefix("W/") for tag in if_none_match.split(","))
+    return any(tag in (etag, "*") for tag in held)

@@ -1,29 +1,34 @@
-"""Every request has an id, from its answer to the last line that a worker logs about the job it brought."""
+"""What every request passes: an id, HEAD and OPTIONS on every path, and headers that tell caches what to keep."""
 
 import asyncio
 import re
 import time
+from collections.abc import Iterable
 from uuid import uuid4
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.http.errors import Unavailable, problem_response
 
-HEADER = "X-Request-ID"
+REQUEST_ID = "X-Request-ID"
 LONGEST = 64
 
 log: FilteringBoundLogger = structlog.get_logger()
 
 _PLAIN = re.compile(rf"[A-Za-z0-9._:-]{{1,{LONGEST}}}")
 _QUIET = frozenset({"GET", "HEAD", "OPTIONS"})
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
-def current() -> str | None:
-    """The id of the request that is being answered; None outside of one."""
+def current_request_id() -> str | None:
+    """The id of the request that this task answers; None outside of a request. It goes to the job that the request
+    brings, and so to every line that a worker logs about that job."""
     bound: str | None = structlog.contextvars.get_contextvars().get("request_id")
     return bound
 
@@ -42,7 +47,7 @@ class RequestIds:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        given = Headers(scope=scope).get(HEADER, "")
+        given = Headers(scope=scope).get(REQUEST_ID, "")
         request_id = given if _PLAIN.fullmatch(given) else uuid4().hex
         scope.setdefault("state", {})["request_id"] = request_id
         status, started, answered = 500, time.perf_counter(), False
@@ -51,7 +56,7 @@ class RequestIds:
             nonlocal status, answered
             if message["type"] == "http.response.start":
                 status, answered = message["status"], True
-                MutableHeaders(scope=message)[HEADER] = request_id
+                MutableHeaders(scope=message)[REQUEST_ID] = request_id
             await send(message)
 
         with structlog.contextvars.bound_contextvars(request_id=request_id):
@@ -78,3 +83,78 @@ def _facts(scope: Scope, started: float) -> dict[str, str | float]:
     # The path of an unknown route is not ours to repeat.
     route = getattr(scope.get("route"), "path", "none")
     return {"method": scope["method"][:16], "route": route, "ms": round((time.perf_counter() - started) * 1000, 1)}
+
+
+def allowed(routes: Iterable[BaseRoute], scope: Scope) -> str:
+    """The methods that the path of `scope` takes, for the header Allow; empty where there is no such path.
+
+    A path that the OpenAPI document names literally (`/v1/users/me`) has the methods that stand there, not those of a
+    template that fits it, too (`/v1/users/{name}`).
+    """
+    kept = tuple(routes)
+    named = scope["app"].openapi()["paths"].get(scope["path"], {})
+    found = {method for method in _METHODS if method.lower() in named} or {
+        method
+        for method in _METHODS
+        if any(route.matches({**scope, "method": method})[0] is Match.FULL for route in kept)
+    }
+    if not found:
+        return ""
+    return ", ".join(sorted(found | {"OPTIONS"} | ({"HEAD"} if "GET" in found else set())))
+
+
+class Methods:
+    """ASGI middleware: HEAD is answered as GET is, without the body; OPTIONS with `Allow`, to everybody."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] == "HEAD":
+            await self._head(scope, receive, send)
+        elif scope["type"] == "http" and scope["method"] == "OPTIONS":
+            methods = allowed(scope["app"].routes, scope)
+            if methods:
+                await Response(status_code=204, headers={"Allow": methods})(scope, receive, send)
+            else:
+                await self._app(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _head(self, scope: Scope, receive: Receive, send: Send) -> None:
+        asked = {**scope, "method": "GET"}
+        ended = False
+
+        async def receiving() -> Message:
+            return {"type": "http.disconnect"} if ended else await receive()
+
+        async def sending(message: Message) -> None:
+            nonlocal ended
+            if ended:
+                return  # the body, or what a stream goes on to say
+            scope.update({key: asked[key] for key in ("route", "endpoint", "path_params") if key in asked})
+            await send(message)
+            if message["type"] == "http.response.start":
+                ended = True
+                await send({"type": "http.response.body"})
+
+        await self._app(asked, receiving, sending)
+
+
+class ResponseHeaders:
+    """ASGI middleware: no answer is taken for another type than it says, nor kept by a cache that others share or shown
+    again without asking, unless its route says otherwise."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def telling(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.setdefault("X-Content-Type-Options", "nosniff")
+                reading = scope["method"] in ("GET", "HEAD") and message["status"] < 400
+                headers.setdefault("Cache-Control", "private, no-cache" if reading else "no-store")
+            await send(message)
+
+        await self._app(scope, receive, telling if scope["type"] == "http" else send)

@@ -1,5 +1,7 @@
 """Jobs from their spec to their end.
 
-`…_spec` is what each kind is asked to do; `service` and `endpoints` are what people do with jobs, `outbox` and `leases`
-what the dispatcher and the workers do; `states` and `families` say what becomes of them.
+The api: `endpoints` takes a request, `service` does its work, `accept` stores the job, `store` reads jobs, `views` and
+`events` say what is answered. The dispatcher: `turns` chooses who is next, `queue` has what was handed over, `presets`
+bring jobs with children up to date. The workers: `workers` report themselves, and run attempts under `leases`. Whoever
+changes a job's row does it by `transitions`.
 """

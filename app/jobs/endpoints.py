@@ -23,14 +23,13 @@ from warpfold.app.http.errors import (
     Unauthorized,
     UnsupportedMedia,
 )
-from warpfold.app.http.headers import applied, seconds_to_wait
+from warpfold.app.http.headers import applied, matches, seconds_to_wait
 from warpfold.app.http.openapi import answers
 from warpfold.app.http.requests import JsonRequest, JsonRoute
-from warpfold.app.jobs import pages, service
-from warpfold.app.jobs.etags import etag_of, matches
-from warpfold.app.jobs.pages import Filter
-from warpfold.app.jobs.sse import ITEM_SCHEMA, KEEP_ALIVE_S, stream
-from warpfold.app.jobs.store import Job, Key, Stamp
+from warpfold.app.jobs import service, store
+from warpfold.app.jobs.accept import Key
+from warpfold.app.jobs.events import ITEM_SCHEMA, KEEP_ALIVE_S, stream
+from warpfold.app.jobs.store import Filter, Job, Stamp
 from warpfold.app.jobs.views import JobPage, JobView, job_json, page_json
 from warpfold.contract.fields import said_as
 from warpfold.contract.jobs import JobResult, JobSpec, Kind
@@ -138,7 +137,7 @@ async def page(
     """Jobs of all users, newest first. Long `values` are shown in brief, results of studies not at all."""
     tags = tuple(_tag(one) for one in tag or ())
     chosen = Filter(status, kind, owner, tags, False if parent == "none" else parent)
-    found = await context.database.search(pages.page, chosen, limit + 1, key_of(_LISTING, cursor))
+    found = await context.database.search(store.page, chosen, limit + 1, key_of(_LISTING, cursor))
     following = cursor_of(_LISTING, found[limit - 1].seq) if len(found) > limit else None
     return Response(page_json(found[:limit], following), media_type=_JSON)
 
@@ -168,7 +167,7 @@ async def show(
     wait = seconds_to_wait(prefer)
     if wait is not None or if_none_match is not None:
         seen = await _held(context, job_id, request, if_none_match, wait)
-        etag = etag_of(job_id, seen)
+        etag = seen.etag(job_id)
         if if_none_match is not None and matches(if_none_match, etag):
             return Response(status_code=304, headers={"ETag": etag, **applied(wait)})
     job = await service.get(context, job_id)
@@ -182,7 +181,7 @@ async def _held(context: Using, job_id: UUID, request: Request, if_none_match: s
 
     def enough(seen: Stamp) -> bool:
         if if_none_match is not None:
-            return not matches(if_none_match, etag_of(job_id, seen))
+            return not matches(if_none_match, seen.etag(job_id))
         return seen.status is not first.status
 
     return await service.hold(
@@ -264,7 +263,7 @@ def _ended(seen: Stamp) -> bool:
 
 
 def _job_response(job: Job, headers: dict[str, str]) -> Response:
-    headers = {"ETag": etag_of(job.id, job.stamp), "Cache-Control": "private, no-cache", **headers}
+    headers = {"ETag": job.stamp.etag(job.id), "Cache-Control": "private, no-cache", **headers}
     return Response(job_json(job), headers=headers, media_type=_JSON)
 
 

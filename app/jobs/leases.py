@@ -1,11 +1,13 @@
-"""SQL of the workers: claim an attempt, keep it alive, end it. Every write is guarded by the lease token.
+"""Leases: a worker claims an attempt, keeps it alive and ends it; the leader takes back what its worker lost.
+
+Every write of a worker is guarded by the token of its lease, so an attempt that was taken back changes nothing.
 
 What every job needs is built once, with bound parameters: building a statement costs more than running it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
 from sqlalchemy import (
@@ -15,21 +17,21 @@ from sqlalchemy import (
     Interval,
     Text,
     Update,
+    and_,
     bindparam,
     cast,
     func,
     insert,
     select,
+    tuple_,
     update,
 )
-from sqlalchemy.dialects.postgresql import insert as upsert
 
-from warpfold.app.channels import JOB
-from warpfold.app.jobs.origin import UNKNOWN, Origin
-from warpfold.app.jobs.queue import requeued_values, take_back
-from warpfold.app.jobs.reading import Reading
-from warpfold.app.jobs.transitions import Change, wake_dispatcher
-from warpfold.app.tables.jobs import is_, jobs, lives, still_waits, workers
+from warpfold.app.db import JOB
+from warpfold.app.jobs.transitions import Change, change, durably, wake_dispatcher
+from warpfold.app.metrics import counters
+from warpfold.app.metrics.counters import Name
+from warpfold.app.tables.jobs import in_hand, is_, jobs, still, still_waits, workers
 from warpfold.app.tables.measurements import measurements
 from warpfold.contract.measurement import Measurement
 from warpfold.contract.states import EventType, Loss, Reason, Status
@@ -37,7 +39,8 @@ from warpfold.contract.states import EventType, Loss, Reason, Status
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to run one attempt of a job.
+    """The right to run one attempt of a job. `request_id` names the request that brought the job, for the logs;
+    `traceparent` is the parent of the attempt's spans; a job that came without a request or a trace has none.
 
     `spec` is the stored JSON text: whoever runs the attempt reads it, so that a worker's parent need know no kernels
     and a spec that cannot be read any more fails its job instead of the claim.
@@ -49,11 +52,12 @@ class Lease:
     spec: str
     timeout_s: float
     queued_ms: float
-    origin: Origin = UNKNOWN
+    request_id: str | None = None
+    traceparent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Renewal:
     """What a worker learns when it renews its lease."""
 
     held: bool
@@ -61,16 +65,30 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerInfo:
-    """A worker as it reports itself."""
+class Running:
+    """A running attempt. `renewed_until` changes whenever its worker renews the lease: by Postgres' clock, so it may
+    serve as a mark, and not to tell the time."""
 
-    id: str
-    slot: str
-    backend: str
-    host: str
-    pid: int
-    version: str
-    device: Mapping[str, object] | None
+    job_id: UUID
+    token: UUID
+    renewed_until: datetime
+
+
+def requeued_values() -> dict[str, object]:
+    """Columns of a job that goes back to the queue as its next attempt."""
+    return {
+        "status": Status.QUEUED,
+        "attempt": jobs.c.attempt + 1,
+        "slot": None,
+        "dispatched_at": None,
+        "worker": None,
+        "lease_token": None,
+        "lease_expires_at": None,
+        "started_at": None,
+        "progress_done": 0,
+        "progress_total": 0,
+        "progress_unit": "",
+    }
 
 
 def _guard() -> ColumnElement[bool]:
@@ -98,7 +116,7 @@ _CLAIM = Change(
         jobs.c.id == bindparam("the_job"),
         jobs.c.attempt == bindparam("the_attempt"),
         still_waits(),
-        # A letter that was on its way when an admin began to drain the slot.
+        # The message may have been on its way when an admin began to drain the slot.
         ~select(workers.c.id).where(workers.c.id == bindparam("the_worker"), workers.c.draining).exists(),
     )
     .values(
@@ -130,7 +148,7 @@ _PROGRESS = (
     .returning(jobs.c.cancel_requested_at, func.pg_notify(JOB, cast(jobs.c.id, Text)))
 )
 _SUCCEED = Change(
-    # The last news of progress may not have been stored; what succeeded is done.
+    # The last progress may not have been stored; what succeeded is done.
     _ending(Status.SUCCEEDED, result=bindparam("outcome", type_=JSON), progress_done=jobs.c.progress_total),
     EventType.SUCCEEDED,
     frees_slot=True,
@@ -168,21 +186,29 @@ def claim(connection: Connection, job_id: UUID, attempt: int, worker: str, lease
     if not rows:
         return None
     row = rows[0]
-    origin = Origin(row.request_id, row.traceparent)
-    return Lease(job_id, attempt, token, row.spec, row.timeout_s, float(row.queued_ms), origin)
+    return Lease(
+        job_id,
+        attempt,
+        token,
+        row.spec,
+        row.timeout_s,
+        float(row.queued_ms),
+        request_id=row.request_id,
+        traceparent=row.traceparent,
+    )
 
 
 def renew(
     connection: Connection, lease: Lease, lease_s: float, progress: tuple[int, int, str] | None = None
-) -> Standing:
+) -> Renewal:
     """Extend the lease, store progress (done, total, unit) if any is new, and look for a cancel request."""
     parameters = {**_guarded(lease), "lease": timedelta(seconds=lease_s)}
     if progress is None:
         row = connection.execute(_RENEW, parameters).one_or_none()
     else:
-        told = dict(zip(("done", "total", "unit"), progress, strict=True))
-        row = connection.execute(_PROGRESS, {**parameters, **told}).one_or_none()
-    return Standing(held=row is not None, cancel_requested=row is not None and row[0] is not None)
+        how_far = dict(zip(("done", "total", "unit"), progress, strict=True))
+        row = connection.execute(_PROGRESS, {**parameters, **how_far}).one_or_none()
+    return Renewal(held=row is not None, cancel_requested=row is not None and row[0] is not None)
 
 
 def succeed(connection: Connection, lease: Lease, result: Mapping[str, object], points: Sequence[Measurement]) -> bool:
@@ -199,8 +225,8 @@ def succeed(connection: Connection, lease: Lease, result: Mapping[str, object], 
 def fail(connection: Connection, lease: Lease, reason: Reason, error: str, points: Sequence[Measurement] = ()) -> bool:
     """End the attempt as failed, with a sentence for people, and keep what it had measured. Repeatable like
     `succeed`."""
-    told = {**_guarded(lease), "why": reason.value, "sentence": error}
-    if not _FAIL.run(connection, told, {"reason": reason.value}):
+    ending = {**_guarded(lease), "why": reason.value, "sentence": error}
+    if not _FAIL.run(connection, ending, {"reason": reason.value}):
         return _ended_by(connection, lease, Status.FAILED)
     _keep(connection, lease, points)
     return True
@@ -225,6 +251,71 @@ def put_back(connection: Connection, lease: Lease, why: str, points: Sequence[Me
     return bool(_PUT_BACK.run(connection, _guarded(lease), {"detail": why}))
 
 
+def running_attempts(connection: Connection) -> list[Running]:
+    """Every running attempt: one for each slot at most."""
+    held = select(jobs.c.id, jobs.c.lease_token, jobs.c.lease_expires_at).where(
+        in_hand(), still(Status.RUNNING), jobs.c.lease_token.is_not(None)
+    )
+    return [Running(*row) for row in connection.execute(held)]
+
+
+def take_back_silent(
+    connection: Connection, silent: Collection[Running], max_losses: int, why: Loss = Loss.LEASE_EXPIRED
+) -> Sequence[UUID]:
+    """End the attempts whose workers fell silent: requeue them, or fail them after `max_losses` lost workers.
+
+    An attempt whose lease was renewed since it was found silent is left alone.
+    """
+    mark = tuple_(jobs.c.id, jobs.c.lease_token, jobs.c.lease_expires_at)
+    unrenewed = mark.in_([(attempt.job_id, attempt.token, attempt.renewed_until) for attempt in silent])
+    return take_back(connection, unrenewed, max_losses, why)
+
+
+def take_back(connection: Connection, which: ColumnElement[bool], max_losses: int, why: Loss) -> Sequence[UUID]:
+    """End the running attempts that match `which` as lost. Returns the ids of the jobs."""
+    losses = jobs.c.losses + (1 if why.counts else 0)
+    # Locked before anything is decided: a cancel that is asked for meanwhile waits, and finds what became of the job.
+    # In the order of their ids, for all alike, but not by the index of ids: that has the whole history.
+    matching = select(jobs.c.id).where(in_hand(), still(Status.RUNNING), which).order_by(cast(jobs.c.id, Text))
+    lost = connection.execute(matching.with_for_update(key_share=True)).scalars().all()
+    if not lost:
+        return lost
+    durably(connection)
+    running = and_(is_(Status.RUNNING), jobs.c.id.in_(lost))
+    ended = {"lease_expires_at": None, "slot": None, "dispatched_at": None}
+    change(
+        connection,
+        update(jobs)
+        .where(running, jobs.c.cancel_requested_at.is_not(None))
+        .values(status=Status.CANCELLED, finished_at=func.now(), **ended),
+        EventType.CANCELLED,
+        {"detail": why.value},
+    )
+    change(
+        connection,
+        update(jobs)
+        .where(running, losses >= max_losses)
+        .values(
+            status=Status.FAILED,
+            reason=Reason.WORKER_LOST,
+            error=f"The worker was lost {max_losses} times while running this job; the last time {why}.",
+            losses=losses,
+            finished_at=func.now(),
+            **ended,
+        ),
+        EventType.FAILED,
+        {"reason": Reason.WORKER_LOST.value},
+    )
+    change(
+        connection,
+        update(jobs).where(running).values(losses=losses, **requeued_values()),
+        EventType.REQUEUED,
+        {"detail": why.value},
+    )
+    counters.add(connection, {(Name.ATTEMPTS_LOST, counters.labelled(cause=why.name.lower())): len(lost)})
+    return lost
+
+
 def lost(connection: Connection, lease: Lease, max_losses: int, why: Loss = Loss.CHILD_DIED) -> None:
     """The process that computed the attempt died or hung: requeue it, or fail it after `max_losses` such ends."""
     take_back(connection, _held(lease), max_losses, why)
@@ -237,40 +328,6 @@ def take_back_from(connection: Connection, worker: str, max_losses: int) -> Sequ
     if taken:
         wake_dispatcher(connection)
     return taken
-
-
-def live_pid(connection: Connection, worker: str) -> int | None:
-    """The process that reported itself as `worker` and was not silent for too long since."""
-    return connection.execute(select(workers.c.pid).where(workers.c.id == worker, lives())).scalar_one_or_none()
-
-
-def report(
-    connection: Connection,
-    worker: WorkerInfo,
-    state: str,
-    job_id: UUID | None,
-    lease_s: float,
-    *,
-    reading: Reading | None = None,
-) -> None:
-    """Register a worker, or renew its registration for `lease_s` seconds."""
-    now = {
-        "slot": worker.slot,
-        "backend": worker.backend,
-        "host": worker.host,
-        "pid": worker.pid,
-        "version": worker.version,
-        "state": state,
-        "job_id": job_id,
-        "reading": None if reading is None else reading.model_dump(),
-        "heartbeat_at": func.now(),
-        "expires_at": func.now() + timedelta(seconds=lease_s),
-    }
-    if worker.device is not None:
-        now["device"] = dict(worker.device)
-    connection.execute(
-        upsert(workers).values(id=worker.id, **now).on_conflict_do_update(index_elements=["id"], set_=now)
-    )
 
 
 def _keep(connection: Connection, lease: Lease, points: Sequence[Measurement]) -> None:

@@ -27,7 +27,7 @@ from sqlalchemy import (
     update,
 )
 
-from warpfold.app.channels import JOB
+from warpfold.app.db import JOB
 from warpfold.app.jobs.transitions import Change, durably, wake_dispatcher
 from warpfold.app.tables.jobs import NONE, is_, jobs
 from warpfold.contract.kinds.preset import ChildOutcome, PresetResult, SkippedChild
@@ -79,7 +79,7 @@ class Family:
         return self.succeeded + self.failed + self.cancelled
 
     @property
-    def is_news(self) -> bool:
+    def is_behind(self) -> bool:
         """Whether the preset's row does not say all this yet."""
         return self.ended > self.done or (self.started > 0 and self.status is Status.QUEUED)
 
@@ -233,10 +233,10 @@ def children(connection: Connection, preset: UUID) -> tuple[Child, ...]:
     return tuple(Child(**{**row, "status": Status(row["status"])}) for row in rows.mappings())
 
 
-def news(connection: Connection) -> list[Family]:
-    """The presets whose rows do not tell yet how their children stand."""
+def unsettled(connection: Connection) -> list[Family]:
+    """The presets whose rows do not say yet how their children stand."""
     families = (_family(row) for row in connection.execute(_FAMILIES))
-    return [one for one in families if one.is_news]
+    return [family for family in families if family.is_behind]
 
 
 def settle(connection: Connection, families: Sequence[Family]) -> None:
@@ -262,16 +262,16 @@ def cancel(connection: Connection, preset: UUID) -> None:
 
 
 def _end(connection: Connection, family: Family, outcome: Status) -> None:
-    told: dict[str, object] = {"the_preset": family.id, "why": None, "sentence": None, "outcome": None}
+    ending: dict[str, object] = {"the_preset": family.id, "why": None, "sentence": None, "outcome": None}
     data: dict[str, object] = {}
     if outcome is Status.SUCCEEDED:
-        told["outcome"] = _result(connection, family.id).model_dump(mode="json")
+        ending["outcome"] = _result(connection, family.id).model_dump(mode="json")
     if outcome is Status.FAILED:
         failed = [child for child in children(connection, family.id) if child.status is Status.FAILED]
         none_could = family.skipped == family.total
-        told["why"] = data["reason"] = (Reason.UNAVAILABLE if none_could else Reason.CHILDREN_FAILED).value
-        told["sentence"] = _sentence(failed, family.total)
-    _END[outcome].run(connection, told, data)
+        ending["why"] = data["reason"] = (Reason.UNAVAILABLE if none_could else Reason.CHILDREN_FAILED).value
+        ending["sentence"] = _sentence(failed, family.total)
+    _END[outcome].run(connection, ending, data)
 
 
 def _sentence(failed: Sequence[Child], total: int) -> str:
@@ -279,20 +279,22 @@ def _sentence(failed: Sequence[Child], total: int) -> str:
     causes: dict[str, list[str]] = {}
     for child in failed:
         causes.setdefault(f"{child.reason}: {child.error}", []).append(child.name)
-    told = "; ".join(f"{', '.join(names)} ({cause.rstrip('.')})" for cause, names in causes.items())
-    return f"{len(failed)} of {total} jobs failed: {told}."
+    by_cause = "; ".join(f"{', '.join(names)} ({cause.rstrip('.')})" for cause, names in causes.items())
+    return f"{len(failed)} of {total} jobs failed: {by_cause}."
 
 
 def _result(connection: Connection, preset: UUID) -> PresetResult:
     queued_ms, total_ms = connection.execute(_TIMES, {"the_preset": preset}).one()
-    found = children(connection, preset)
+    jobs_of_preset = children(connection, preset)
     return PresetResult(
         jobs=tuple(
-            ChildOutcome(job_id=child.id, name=child.name, kind=child.kind) for child in found if not child.skipped
+            ChildOutcome(job_id=child.id, name=child.name, kind=child.kind)
+            for child in jobs_of_preset
+            if not child.skipped
         ),
         skipped=tuple(
             SkippedChild(job_id=child.id, name=child.name, kind=child.kind, why=child.error or "")
-            for child in found
+            for child in jobs_of_preset
             if child.skipped
         ),
         queued_ms=max(0.0, float(queued_ms)),

@@ -1,100 +1,27 @@
-"""SQL of the api for one job: accept it, read it, ask for its end. `app.jobs.pages` has the lists.
+"""Jobs as the api reads them: one job whole, the stamp that polls compare, and lists cut by key, never by offset.
 
 Statements are built once, here, with bound parameters: SQLAlchemy then finds their compiled form at once.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Literal
 from uuid import UUID
+from zlib import crc32
 
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    Connection,
-    Integer,
-    Select,
-    SmallInteger,
-    String,
-    Text,
-    and_,
-    bindparam,
-    case,
-    cast,
-    func,
-    insert,
-    literal,
-    literal_column,
-    or_,
-    select,
-    true,
-    update,
-)
-from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy import ColumnElement, Connection, Text, and_, bindparam, case, cast, func, or_, select, true
 
-from warpfold.app.channels import QUEUE
-from warpfold.app.jobs import estimates
-from warpfold.app.jobs import presets as families
+from warpfold.app.http.errors import no_such_job
+from warpfold.app.jobs import estimates, presets
 from warpfold.app.jobs.presets import Child, versions
-from warpfold.app.jobs.transitions import change, wake_dispatcher
 from warpfold.app.jobs.workers import Place, Waiting, fingerprint, places, waiting_for
 from warpfold.app.quotas.holds import HOLDING, holding
 from warpfold.app.quotas.quota import Hold, QuotaName
-from warpfold.app.tables.jobs import (
-    NONE,
-    events,
-    idempotency_keys,
-    in_hand,
-    in_lanes,
-    is_,
-    jobs,
-    still,
-    still_waits,
-    waits,
-)
-from warpfold.app.tables.quotas import quotas
+from warpfold.app.tables.jobs import NONE, is_, jobs, waits
 from warpfold.app.tables.users import users
-from warpfold.contract.needs import ALL
-from warpfold.contract.states import PRIORITIES, EventType, Status
-
-
-@dataclass(frozen=True, slots=True)
-class NewJob:
-    """A job to be accepted. `spec` is its JSON text, `spec_brief` what lists show in place of a bulky one; a child has
-    a parent, accepted before it, and is called `name` there."""
-
-    id: UUID
-    owner_id: int
-    kind: str
-    priority: int
-    needs: str
-    timeout_s: float
-    spec: str
-    spec_brief: str | None
-    tags: Mapping[str, str]
-    parent_id: UUID | None = None
-    name: str | None = None
-    request_id: str | None = None
-    traceparent: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """An idempotency key and the hash of the body that came with it."""
-
-    name: str
-    body_hash: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Accepted:
-    """What the database adds to a new job."""
-
-    seq: int
-    created_at: datetime
-    queue_position: int
-    rank: int
+from warpfold.contract.jobs import Kind
+from warpfold.contract.states import Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +37,23 @@ class Stamp:
     hold: str | None = None
     slots: str = ""
 
+    def etag(self, job_id: UUID) -> str:
+        """The strong entity tag (RFC 9110, 8.8) of the job's answer in this state. It changes with everything that the
+        answer shows but the estimate of the job's start, which is as old as the answer: the row's version, its
+        children's, the place in the queue, the quota and the slots that the job waits for."""
+        state = f"{self.version}.{self.queue_position or 0}.{self.children}.{self.hold or ''}"
+        slots = f".{crc32(self.slots.encode()):08x}" if self.slots else ""
+        return f'"{job_id.hex[-12:]}.{state}{slots}"'
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job's row. `spec` and `result` are JSON as text: they are passed on, not read.
+    """A job: as its submission makes it, and as its row is read. `spec` and `result` are JSON as text: the api passes
+    both on and reads neither.
 
-    `rank` is the priority as which it waits. `queue_position` is 1 for the queued job that is next by rank and age
-    (fair share may let another owner's pass), None unless queued and to be run. `children` are those of a preset that
-    is read alone, in their order.
+    `rank` is the priority as which the job waits. `queue_position` is 1 for the queued job that is next by rank and age
+    (fair share may let another owner's job pass), None unless the job is queued and to be run. `children` are those of
+    a preset that is read alone, in their order. The last four fields are stored with a new job and not read again.
     """
 
     id: UUID
@@ -153,22 +89,44 @@ class Job:
     waiting: Waiting | None = None
     slots: str = ""
     estimated_start_at: datetime | None = None
+    timeout_s: float | None = None
+    spec_brief: str | None = None
+    request_id: str | None = None
+    traceparent: str | None = None
 
     @classmethod
-    def queued(cls, new: NewJob, owner: str, accepted: Accepted) -> "Job":
-        """A job as it is right after its acceptance."""
+    def new(
+        cls,
+        *,
+        id: UUID,
+        owner: str,
+        owner_id: int,
+        kind: str,
+        priority: int,
+        needs: str,
+        timeout_s: float,
+        spec: str,
+        spec_brief: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        parent_id: UUID | None = None,
+        name: str | None = None,
+        request_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> "Job":
+        """A job that is not accepted yet, as it will be right after its acceptance but for what Postgres adds: `seq`,
+        `created_at`, `rank` and `queue_position`."""
         return cls(
-            id=new.id,
-            seq=accepted.seq,
+            id=id,
+            seq=0,
             version=1,
-            kind=new.kind,
+            kind=kind,
             status=Status.QUEUED,
-            spec=new.spec,
+            spec=spec,
             owner=owner,
-            owner_id=new.owner_id,
-            priority=new.priority,
-            rank=accepted.rank,
-            tags=new.tags,
+            owner_id=owner_id,
+            priority=priority,
+            rank=priority,
+            tags=tags or {},
             attempt=1,
             worker=None,
             cancel_requested_at=None,
@@ -177,14 +135,18 @@ class Job:
             progress_done=0,
             progress_total=0,
             progress_unit="",
-            created_at=accepted.created_at,
+            created_at=datetime.now(UTC),
             started_at=None,
             finished_at=None,
             result=None,
-            queue_position=None if new.needs == NONE else accepted.queue_position,
-            parent_id=new.parent_id,
-            name=new.name,
-            needs=new.needs,
+            queue_position=None,
+            parent_id=parent_id,
+            name=name,
+            needs=needs,
+            timeout_s=timeout_s,
+            spec_brief=spec_brief,
+            request_id=request_id,
+            traceparent=traceparent,
         )
 
     @property
@@ -198,27 +160,19 @@ class Job:
             self.slots,
         )
 
-    def seeing(self, found: Sequence[Place]) -> "Job":
-        """The job with what it waits for, given the slots that there are; unchanged if nothing of it waits."""
-        waiting = [one for one in self.children or () if one.status is Status.QUEUED]
-        if not waiting and self.status is not Status.QUEUED:
+    def seeing(self, slots: Sequence[Place]) -> "Job":
+        """The job with what it waits for among `slots`, which are all live ones; unchanged if nothing of it waits."""
+        queued = [child for child in self.children or () if child.status is Status.QUEUED]
+        if not queued and self.status is not Status.QUEUED:
             return self
-        seen = replace(self, slots=fingerprint(found))
+        seen = replace(self, slots=fingerprint(slots))
         if self.needs != NONE:
-            return seen if self.dispatched_at else replace(seen, waiting=waiting_for(self.needs, found))
-        for one in waiting:
-            why = None if one.handed_over else waiting_for(one.needs, found)
+            return seen if self.dispatched_at else replace(seen, waiting=waiting_for(self.needs, slots))
+        for child in queued:
+            why = None if child.handed_over else waiting_for(child.needs, slots)
             if why is not None:
-                return replace(seen, waiting=Waiting(why.reason, f"Its job {one.name} waits: {why.detail}"))
+                return replace(seen, waiting=Waiting(why.reason, f"Its job {child.name} waits: {why.detail}"))
         return seen
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """An idempotency key that was used before."""
-
-    body_hash: bytes
-    job_id: UUID
 
 
 COLUMNS = (
@@ -276,127 +230,10 @@ _GET = (
     .where(_ONE)
 )
 _STAMP = (
-    select(jobs.c.version, jobs.c.status, _POSITION, versions, holding.c.quota, families.waiting)
+    select(jobs.c.version, jobs.c.status, _POSITION, versions, holding.c.quota, presets.waiting)
     .select_from(jobs.outerjoin(holding, true()))
     .where(_ONE)
 )
-# Both by an index that holds what waits or is in hand, and nothing of the owner's history.
-_WAITING_OF = select(func.count()).where(in_lanes(ALL), jobs.c.owner_id == bindparam("owner_id"))
-_AT_HAND_OF = select(func.count()).where(
-    in_hand(), still(Status.QUEUED), jobs.c.owner_id + literal_column("0") == bindparam("owner_id")
-)
-_HOUR = func.make_interval(0, 0, 0, 0, 1)
-_HIGH = PRIORITIES["high"]
-
-
-def _rank() -> ColumnElement[int]:
-    """As what a new job is to wait: a high one beyond its owner's budget of the hour as a normal one. A preset takes
-    nothing of the budget: its children do."""
-    high = literal_column(str(_HIGH), SmallInteger)
-    of_the_hour = select(func.count()).where(
-        jobs.c.owner_id == bindparam("owner_id"),
-        jobs.c.priority == high,
-        jobs.c.rank == high,
-        jobs.c.created_at > func.now() - _HOUR,
-        jobs.c.needs != NONE,
-    )
-    own_budget = select(quotas.c.high_per_hour).where(quotas.c.user_id == bindparam("owner_id")).scalar_subquery()
-    budget = func.coalesce(own_budget, bindparam("high_per_hour", type_=Integer))
-    asked = bindparam("priority", type_=SmallInteger)
-    beyond = and_(asked == high, bindparam("needs", type_=String) != NONE, of_the_hour.scalar_subquery() >= budget)
-    return case((beyond, literal_column(str(PRIORITIES["normal"]), SmallInteger)), else_=asked)
-
-
-_KEY = select(idempotency_keys.c.body_hash, idempotency_keys.c.job_id).where(
-    idempotency_keys.c.owner_id == bindparam("owner_id"), idempotency_keys.c.key == bindparam("key")
-)
-
-
-def _acceptance(*, keyed: bool) -> Select[Any]:
-    """One statement that stores a job with its first event and wakes the dispatcher, where the owner has room in the
-    queue and, if `keyed`, the key is new. Two requests with one key that arrive together meet in the unique index: the
-    second waits for the first's commit."""
-    names = list(NewJob.__dataclass_fields__)
-    new = [
-        cast(bindparam(name, type_=Text), jobs.c[name].type)  # JSON text, as it is
-        if name in ("spec", "spec_brief")
-        else bindparam(name, type_=jobs.c[name].type)
-        for name in names
-    ]
-    source = select(*new, _rank().label("rank"))
-    own_limit = select(quotas.c.queued).where(quotas.c.user_id == bindparam("owner_id")).scalar_subquery()
-    places = bindparam("places", type_=Integer)
-    room = _WAITING_OF.scalar_subquery() + _AT_HAND_OF.scalar_subquery() + places <= func.coalesce(
-        own_limit, bindparam("limit")
-    )
-    if keyed:
-        key = [bindparam(name, type_=idempotency_keys.c[name].type) for name in ("owner_id", "key", "body_hash")]
-        job_id = bindparam("id", type_=jobs.c.id.type)
-        kept = (
-            upsert(idempotency_keys)
-            .from_select(["owner_id", "key", "body_hash", "job_id"], select(*key, job_id).where(room))
-            .on_conflict_do_nothing()
-            .returning(idempotency_keys.c.job_id)
-            .cte("kept")
-        )
-        source = source.select_from(kept)
-    else:
-        source = source.where(room)
-    accepted = (
-        insert(jobs)
-        .from_select([*names, "rank"], source)
-        .returning(jobs.c.id, jobs.c.seq, jobs.c.created_at, jobs.c.rank)
-        .cte("accepted")
-    )
-    event = select(accepted.c.id, literal(1), literal(EventType.SUBMITTED.value), literal({}, events.c.data.type))
-    submitted = insert(events).from_select(["job_id", "seq", "type", "data"], event).cte("submitted")
-    # The statement does not see its own insertion: all that it sees of the same rank is ahead.
-    position = select(1 + func.count()).where(waits(), jobs.c.rank >= select(accepted.c.rank).scalar_subquery())
-    return select(
-        accepted.c.seq,
-        accepted.c.created_at,
-        accepted.c.rank,
-        position.scalar_subquery().label("queue_position"),
-        func.pg_notify(QUEUE, ""),
-    ).add_cte(submitted)
-
-
-_NO_LIMIT = (1 << 31) - 1
-_TURNS = 0x71_75_65_75 << 32  # advisory locks "queu", one an owner
-_TURN = select(func.pg_advisory_xact_lock(bindparam("turn", type_=BigInteger)))
-_ACCEPT = _acceptance(keyed=False)
-_ACCEPT_KEYED = _acceptance(keyed=True)
-
-
-def accept(
-    connection: Connection,
-    new: NewJob,
-    limit: int = _NO_LIMIT,
-    key: Key | None = None,
-    *,
-    places: int = 1,
-    high_per_hour: int = _NO_LIMIT,
-) -> Accepted | None:
-    """Store a queued job; None if its owner has fewer than `places` left in the queue by their quota (`limit` where
-    none was set for them), or has used the key before. A preset takes none itself, but needs one for each child. High
-    jobs beyond the owner's quota of an hour (`high_per_hour` where none was set) are to wait as normal ones.
-
-    Submissions of one owner take turns until they commit: else several could each see the last place free.
-    """
-    connection.execute(_TURN, {"turn": _TURNS + new.owner_id})
-    given = {name: getattr(new, name) for name in NewJob.__dataclass_fields__}
-    given |= {"limit": limit, "places": places, "high_per_hour": high_per_hour}
-    if key is None:
-        row = connection.execute(_ACCEPT, given).one_or_none()
-    else:
-        row = connection.execute(_ACCEPT_KEYED, given | {"key": key.name, "body_hash": key.body_hash}).one_or_none()
-    return None if row is None else Accepted(row.seq, row.created_at, row.queue_position, row.rank)
-
-
-def find_key(connection: Connection, owner_id: int, key: str) -> Kept | None:
-    """What an idempotency key of this owner is bound to."""
-    row = connection.execute(_KEY, {"owner_id": owner_id, "key": key}).one_or_none()
-    return None if row is None else Kept(row.body_hash, row.job_id)
 
 
 def get(connection: Connection, job_id: UUID) -> Job | None:
@@ -406,10 +243,18 @@ def get(connection: Connection, job_id: UUID) -> Job | None:
         return None
     job = job_of(row)
     if job.needs == NONE:
-        job = replace(job, children=families.children(connection, job.id))
+        job = replace(job, children=presets.children(connection, job.id))
     elif job.status is Status.QUEUED:
         job = replace(job, estimated_start_at=estimates.start_of(connection, job.id, job.hold))
     return job if job.status.terminal else job.seeing(places(connection))
+
+
+def existing(connection: Connection, job_id: UUID) -> Job:
+    """One job, whole. Raises NotFound."""
+    job = get(connection, job_id)
+    if job is None:
+        raise no_such_job()
+    return job
 
 
 def stamp(connection: Connection, job_id: UUID) -> Stamp | None:
@@ -422,32 +267,74 @@ def stamp(connection: Connection, job_id: UUID) -> Stamp | None:
     return Stamp(row[0], Status(row[1]), row[2], int(row[3]), row[4], slots)
 
 
-def request_cancel(connection: Connection, job_id: UUID) -> None:
-    """Cancel a queued job at once; leave a running one a note that its worker finds. No effect on other states, and
-    none on presets, which have `families.cancel`."""
-    # Locked first, or the job could go back to the queue between the two changes, and be run.
-    connection.execute(select(jobs.c.id).where(jobs.c.id == job_id).with_for_update(key_share=True))
-    ended = change(
-        connection,
-        update(jobs)
-        .where(jobs.c.id == job_id, still_waits())
-        .values(status=Status.CANCELLED, cancel_requested_at=func.now(), finished_at=func.now()),
-        EventType.CANCELLED,
-    )
-    if ended:
-        wake_dispatcher(connection)
-        return
-    change(
-        connection,
-        update(jobs)
-        .where(jobs.c.id == job_id, is_(Status.RUNNING), jobs.c.needs != NONE, jobs.c.cancel_requested_at.is_(None))
-        .values(cancel_requested_at=func.now()),
-        EventType.CANCEL_REQUESTED,
-    )
-
-
 def job_of(row: Mapping[Any, Any]) -> Job:
     """A row of `COLUMNS`, `spec` and `queue_position`, and perhaps of `HOLDING`."""
-    facts = {**row, "status": Status(row["status"])}
-    quota, limit, until = (facts.pop(column.name, None) for column in HOLDING)
-    return Job(**facts, hold=None if quota is None else Hold(QuotaName(quota), limit, until))
+    columns = {**row, "status": Status(row["status"])}
+    quota, limit, until = (columns.pop(column.name, None) for column in HOLDING)
+    return Job(**columns, hold=None if quota is None else Hold(QuotaName(quota), limit, until))
+
+
+_SPEC = cast(func.coalesce(jobs.c.spec_brief, jobs.c.spec), Text).label("spec")
+# A study's result has up to megabytes of points: a page of fifty would be as heavy as all of them.
+_STUDIES: tuple[Kind, ...] = ("benchmark", "accuracy", "scaling", "profile")
+_RESULT = case((jobs.c.kind.not_in(_STUDIES), cast(jobs.c.result, Text))).label("result")
+_PAGE = (
+    select(_SPEC, _RESULT, *(column for column in COLUMNS if column.name != "result"))
+    .select_from(OWNED)
+    .order_by(jobs.c.seq.desc())
+)
+
+_OWNER = select(users.c.id).where(users.c.name == bindparam("name"))
+
+_queue = (
+    select(jobs.c.id, func.row_number().over(order_by=(jobs.c.rank.desc(), jobs.c.seq)).label("position"))
+    .where(waits())
+    .subquery("queue")
+)
+_POSITIONS = select(_queue.c.id, _queue.c.position)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which jobs a page lists; None does not restrict. `tags` are (name, value) pairs, a value None for any; `parent`
+    is a preset, or False for jobs that are not part of one."""
+
+    status: Status | None = None
+    kind: str | None = None
+    owner: str | None = None
+    tags: tuple[tuple[str, str | None], ...] = ()
+    parent: UUID | Literal[False] | None = None
+
+
+def page(connection: Connection, chosen: Filter, limit: int, before_seq: int | None) -> list[Job]:
+    """Up to `limit` jobs, newest first, older than `before_seq`; bulky specs in brief, and without the
+    results of studies."""
+    where: list[ColumnElement[bool]] = []
+    if chosen.status is not None:
+        where.append(is_(chosen.status))
+    if chosen.kind is not None:
+        where.append(jobs.c.kind == chosen.kind)
+    if chosen.owner is not None:
+        # Asked first, so that the planner knows whose jobs it looks for: few, many, or none.
+        owner_id = connection.execute(_OWNER, {"name": chosen.owner}).scalar_one_or_none()
+        if owner_id is None:
+            return []
+        where.append(jobs.c.owner_id == owner_id)
+    if chosen.parent is False:
+        where.append(jobs.c.parent_id.is_(None))
+    elif chosen.parent is not None:
+        where.append(jobs.c.parent_id == chosen.parent)
+    for name, value in chosen.tags:
+        where.append(jobs.c.tags.has_key(name) if value is None else jobs.c.tags.contains({name: value}))
+    if before_seq is not None:
+        where.append(jobs.c.seq < before_seq)
+    rows = connection.execute(_PAGE.where(*where).limit(limit)).mappings().all()
+    waiting = [row["id"] for row in rows if row["status"] == Status.QUEUED]
+    positions: dict[object, int] = {}
+    if waiting:
+        # One pass over the queue, not one for each job of the page.
+        rows_in_queue = connection.execute(_POSITIONS.where(_queue.c.id.in_(waiting)))
+        positions = {row.id: row.position for row in rows_in_queue}
+    slots = places(connection) if waiting else ()
+    listed = [job_of({**row, "queue_position": positions.get(row["id"])}) for row in rows]
+    return [job.seeing(slots) if job.status is Status.QUEUED else job for job in listed]

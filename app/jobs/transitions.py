@@ -1,29 +1,40 @@
-"""The one way in which a job's row changes: version, event and notification go together, in one statement."""
+"""How a job's row changes: version, event and notification go together, in one statement (`Change`).
+
+Beside it stand the changes that belong to no attempt: a job is cancelled, what has waited long goes up in rank, and
+what is past its time is removed, a small portion at a time.
+"""
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from types import MappingProxyType
 from typing import Any
+from uuid import UUID
 
 from sqlalchemy import (
     JSON,
     ColumnElement,
     Connection,
+    Interval,
     Row,
+    SmallInteger,
     Text,
     Update,
     bindparam,
     cast,
+    delete,
     func,
     insert,
     literal,
+    literal_column,
     select,
     text,
+    update,
 )
 
-from warpfold.app.channels import JOB, QUEUE
-from warpfold.app.tables.jobs import events, jobs
+from warpfold.app.db import JOB, QUEUE
+from warpfold.app.tables.jobs import NONE, events, idempotency_keys, is_, jobs, still_waits, waits
 from warpfold.app.tables.service import uncounted_jobs
-from warpfold.contract.states import EventType
+from warpfold.contract.states import PRIORITIES, EventType, Status
 
 _ENDINGS = frozenset({EventType.SUCCEEDED, EventType.FAILED, EventType.CANCELLED})
 _DURABLY = text("set local synchronous_commit to on")
@@ -32,7 +43,7 @@ _NOTHING: Mapping[str, object] = MappingProxyType({})
 
 class Change:
     """An UPDATE of `jobs` that records `event` for each row it touches and notifies those who wait for the job. An end
-    is left to be counted (`app.metrics.ended_jobs`).
+    is left to be counted (`app.metrics.counters`).
 
     Built once and run often: with bound parameters (named unlike columns), SQLAlchemy finds its compiled form at once.
     `also` are columns to return beside id, version, attempt and status; `frees_slot` wakes the dispatcher too.
@@ -55,10 +66,10 @@ class Change:
             )
             .cte("recorded")
         )
-        told = [func.pg_notify(JOB, cast(changed.c.id, Text))]
+        notified = [func.pg_notify(JOB, cast(changed.c.id, Text))]
         if frees_slot:
-            told.append(func.pg_notify(QUEUE, ""))
-        self._statement = select(changed, *told).add_cte(recorded)
+            notified.append(func.pg_notify(QUEUE, ""))
+        self._statement = select(changed, *notified).add_cte(recorded)
         if event in _ENDINGS:
             left = insert(uncounted_jobs).from_select(["job_id"], select(changed.c.id)).cte("left_to_count")
             self._statement = self._statement.add_cte(left)
@@ -89,3 +100,84 @@ def durably(connection: Connection) -> None:
 def wake_dispatcher(connection: Connection) -> None:
     """Tell the dispatcher, when this transaction commits, that there is something to hand out or room for it."""
     connection.execute(select(func.pg_notify(QUEUE, "")))
+
+
+def request_cancel(connection: Connection, job_id: UUID) -> None:
+    """Cancel a queued job at once; leave a running one a note that its worker finds. No effect on other states, and
+    none on presets, which have `presets.cancel`."""
+    # Locked first, or the job could go back to the queue between the two changes, and be run.
+    connection.execute(select(jobs.c.id).where(jobs.c.id == job_id).with_for_update(key_share=True))
+    ended = change(
+        connection,
+        update(jobs)
+        .where(jobs.c.id == job_id, still_waits())
+        .values(status=Status.CANCELLED, cancel_requested_at=func.now(), finished_at=func.now()),
+        EventType.CANCELLED,
+    )
+    if ended:
+        wake_dispatcher(connection)
+        return
+    change(
+        connection,
+        update(jobs)
+        .where(jobs.c.id == job_id, is_(Status.RUNNING), jobs.c.needs != NONE, jobs.c.cancel_requested_at.is_(None))
+        .values(cancel_requested_at=func.now()),
+        EventType.CANCEL_REQUESTED,
+    )
+
+
+_LOW, _NORMAL = PRIORITIES["low"], PRIORITIES["normal"]
+
+
+def raise_waiting(connection: Connection, after_s: float, at_most: int) -> int:
+    """Have jobs that were accepted `after_s` seconds ago wait as normal ones at least, and after twice as long as high
+    ones; up to `at_most` of each, the oldest first. Returns how many went up."""
+    return _raise(connection, _NORMAL, 2 * after_s, at_most) + _raise(connection, _LOW, after_s, at_most)
+
+
+def _raise(connection: Connection, rank: int, after_s: float, at_most: int) -> int:
+    # The oldest of the rank, and then their age: to look for the age first would read the whole queue.
+    is_due = jobs.c.created_at < func.now() - bindparam("after", timedelta(seconds=after_s), type_=Interval)
+    # From one rank to the same, and in the order of both columns: only `ix_jobs_queue` has that order.
+    this = literal_column(str(rank), SmallInteger)
+    oldest = connection.execute(
+        select(jobs.c.id, is_due)
+        .where(waits(), jobs.c.rank >= this, jobs.c.rank <= this)
+        .order_by(jobs.c.rank.desc(), jobs.c.seq)
+        .limit(at_most)
+    )
+    due = [job_id for job_id, old in oldest if old]
+    if not due:
+        return 0
+    free = select(jobs.c.id).where(jobs.c.id.in_(due), still_waits(), jobs.c.rank == rank)
+    found = connection.execute(free.with_for_update(skip_locked=True)).scalars().all()
+    raised = update(jobs).where(jobs.c.id.in_(found)).values(rank=rank + 1, version=jobs.c.version + 1)
+    return connection.execute(raised).rowcount
+
+
+def remove_old(connection: Connection, older_than: timedelta, at_most: int = 1000) -> int:
+    """Delete up to `at_most` finished jobs past their time, the oldest first, with events, measurements and keys;
+    returns how many. The jobs of a preset go with it, not before it."""
+    aged = jobs.c.finished_at < func.now() - older_than
+    old = (
+        select(jobs.c.id)
+        .where(aged, jobs.c.parent_id.is_(None))
+        .order_by(jobs.c.finished_at)
+        .limit(at_most)
+        .with_for_update(skip_locked=True)
+    )
+    return connection.execute(delete(jobs).where(jobs.c.id.in_(old))).rowcount
+
+
+def remove_old_keys(connection: Connection, older_than: timedelta, at_most: int) -> int:
+    """Delete up to `at_most` idempotency keys past their time, the oldest first; returns how many."""
+    key = (idempotency_keys.c.owner_id, idempotency_keys.c.key)
+    old = (
+        select(*key)
+        .where(idempotency_keys.c.created_at < func.now() - older_than)
+        .order_by(idempotency_keys.c.created_at)
+        .limit(at_most)
+        .subquery("old")
+    )
+    gone = delete(idempotency_keys).where(key[0] == old.c.owner_id, key[1] == old.c.key)
+    return connection.execute(gone).rowcount

@@ -29,12 +29,10 @@ from sqlalchemy import (
     union_all,
 )
 
-from warpfold.app.jobs.origin import Origin
-from warpfold.app.jobs.queue import HandOver
-from warpfold.app.jobs.suitable import taken_by
+from warpfold.app.jobs.queue import HandOver, taken_by
 from warpfold.app.quotas.quota import QuotaName
 from warpfold.app.tables.jobs import OPEN, in_hand, jobs, lives, workers
-from warpfold.app.tables.quotas import quota_holds, quotas
+from warpfold.app.tables.users import quota_holds, quotas
 
 ANY_NUMBER = (1 << 31) - 1
 _PLACES = 16
@@ -42,7 +40,7 @@ _PLACES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class OpenSlot:
     """A live worker that takes jobs, and how many more it has room for."""
 
     worker: str
@@ -51,7 +49,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class Candidate:
     """A job that may be next; those of a backend come in the order of rank, turn and age."""
 
     job_id: UUID
@@ -64,7 +62,7 @@ class Board:
     """What decides who is next, at a moment: slots, the backends that live, jobs in hand by owner, how many jobs of an
     owner may be in hand (those for whom that is set, and all others), and the users who get nothing on a GPU today."""
 
-    slots: Sequence[Slot]
+    slots: Sequence[OpenSlot]
     live: Collection[str]
     in_hand: Mapping[int, int]
     most_of: Mapping[int, int]
@@ -85,11 +83,11 @@ class Board:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class Assignment:
     """A job and the slot that it goes to."""
 
-    waiting: Waiting
-    slot: Slot
+    job: Candidate
+    slot: OpenSlot
 
 
 _WORKERS = select(workers.c.id, workers.c.backend, OPEN.label("open")).where(
@@ -181,7 +179,7 @@ _HAND_OVER: TextClause = text("""
 )
 
 
-def live_slots(connection: Connection, prefetch: int) -> Sequence[Slot]:
+def live_slots(connection: Connection, prefetch: int) -> Sequence[OpenSlot]:
     """Every worker with an unexpired heartbeat that takes jobs: one that drains gets none."""
     return look(connection, prefetch).slots
 
@@ -201,7 +199,7 @@ def look(connection: Connection, prefetch: int, max_running: int = ANY_NUMBER) -
             limits[owner_id] = number
         else:
             no_gpu.add(owner_id)
-    slots = [Slot(row.id, row.backend, max(0, prefetch - by_slot[row.id])) for row in found if row.open]
+    slots = [OpenSlot(row.id, row.backend, max(0, prefetch - by_slot[row.id])) for row in found if row.open]
     return Board(slots, {row.backend for row in found}, by_owner, limits, max_running, no_gpu)
 
 
@@ -217,15 +215,15 @@ def hand_over_some(
         return (), ()
     backends = sorted({slot.backend for slot in now.slots if slot.room})
     waiting = {backend: _next(connection, now, backend, places, locked) for backend in backends}
-    given = allot(now, waiting, places)
-    if not given:
+    assignments = allot(now, waiting, places)
+    if not assignments:
         return (), ()
-    last = {(one.slot.backend, one.waiting.rank): one.waiting.owner_id for one in given}
+    last = {(each.slot.backend, each.job.rank): each.job.owner_id for each in assignments}
     rows = connection.execute(
         _HAND_OVER,
         {
-            "ids": [one.waiting.job_id for one in given],
-            "slots": [one.slot.worker for one in given],
+            "ids": [each.job.job_id for each in assignments],
+            "slots": [each.slot.worker for each in assignments],
             "backends": [backend for backend, _ in last],
             "ranks": [rank for _, rank in last],
             "owners": list(last.values()),
@@ -236,16 +234,21 @@ def hand_over_some(
             row.id,
             row.attempt,
             row.slot,
-            Origin(row.request_id, row.traceparent),
-            (row.created_at, row.dispatched_at),
+            waited=(row.created_at, row.dispatched_at),
+            request_id=row.request_id,
+            traceparent=row.traceparent,
         )
         for row in rows
     }
-    order = [one.waiting.job_id for one in given]
-    return [handed[job_id] for job_id in order if job_id in handed], [one for one in order if one not in handed]
+    order = [each.job.job_id for each in assignments]
+    return [handed[job_id] for job_id in order if job_id in handed], [
+        job_id for job_id in order if job_id not in handed
+    ]
 
 
-def _next(connection: Connection, now: Board, backend: str, places: int, locked: Collection[UUID]) -> Sequence[Waiting]:
+def _next(
+    connection: Connection, now: Board, backend: str, places: int, locked: Collection[UUID]
+) -> Sequence[Candidate]:
     named, only_named = now.named(backend)
     asked = {
         "backend": backend,
@@ -257,10 +260,10 @@ def _next(connection: Connection, now: Board, backend: str, places: int, locked:
         # So that as many are found as there are places who have nothing in hand, if there are.
         "most": places + len(now.in_hand),
     }
-    return [Waiting(*row) for row in connection.execute(_NEXT, asked)]
+    return [Candidate(*row) for row in connection.execute(_NEXT, asked)]
 
 
-def allot(now: Board, waiting: Mapping[str, Sequence[Waiting]], places: int) -> list[Given]:
+def allot(now: Board, waiting: Mapping[str, Sequence[Candidate]], places: int) -> list[Assignment]:
     """Which of `waiting`, the candidates by backend, go to which slots, in this order.
 
     The slot with the most room gets the next job, a GPU before a CPU: jobs that either can run go to the faster.
@@ -270,22 +273,22 @@ def allot(now: Board, waiting: Mapping[str, Sequence[Waiting]], places: int) -> 
     left = {backend: list(those) for backend, those in waiting.items()}
     turn: dict[tuple[str, int, int], int] = {}
     for backend, those in waiting.items():
-        for place, one in enumerate(those):
-            turn.setdefault((backend, one.rank, one.owner_id), place)
-    given: list[Given] = []
-    while len(given) < places and (open_ := [slot for slot in room if room[slot] > 0 and left.get(slot.backend)]):
+        for place, job in enumerate(those):
+            turn.setdefault((backend, job.rank, job.owner_id), place)
+    assignments: list[Assignment] = []
+    while len(assignments) < places and (open_ := [slot for slot in room if room[slot] > 0 and left.get(slot.backend)]):
         slot = max(open_, key=lambda slot: (room[slot], slot.backend == "cuda"))
         backend = slot.backend
-        may = [one for one in left[backend] if now.may_have(one.owner_id, in_hand[one.owner_id])]
+        may = [job for job in left[backend] if now.may_have(job.owner_id, in_hand[job.owner_id])]
         if not may:
             left[backend] = []
             continue
-        following = min(may, key=lambda one: (-one.rank, in_hand[one.owner_id], turn[backend, one.rank, one.owner_id]))
-        given.append(Given(following, slot))
+        following = min(may, key=lambda job: (-job.rank, in_hand[job.owner_id], turn[backend, job.rank, job.owner_id]))
+        assignments.append(Assignment(following, slot))
         room[slot] -= 1
         in_hand[following.owner_id] += 1
-        turn[backend, following.rank, following.owner_id] = len(turn) + len(waiting[backend]) + len(given)
+        turn[backend, following.rank, following.owner_id] = len(turn) + len(waiting[backend]) + len(assignments)
         for others in left.values():
             if following in others:
                 others.remove(following)
-    return given
+    return assignments

@@ -14,7 +14,6 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from warpfold.app.jobs.events import Event, Standing
 from warpfold.app.jobs.presets import Child
 from warpfold.app.jobs.store import Job
 from warpfold.app.jobs.workers import Obstacle, Waiting
@@ -207,8 +206,8 @@ def job_json(job: Job) -> str:
 
 
 def _child(child: Child) -> Mapping[str, object]:
-    told = {"id": str(child.id), "name": child.name, "kind": child.kind, "status": child.status.value}
-    return {**told, "reason": child.reason, "error": child.error}
+    child_in_brief = {"id": str(child.id), "name": child.name, "kind": child.kind, "status": child.status.value}
+    return {**child_in_brief, "reason": child.reason, "error": child.error}
 
 
 def _hold(hold: Hold) -> Mapping[str, object]:
@@ -224,13 +223,3 @@ def page_json(jobs: Iterable[Job], next_cursor: str | None) -> str:
     """A `JobPage` as JSON."""
     items = ", ".join(job_json(job) for job in jobs)
     return f'{{"items": [{items}], "next_cursor": {json.dumps(next_cursor)}}}'
-
-
-def event_json(event: Event) -> str:
-    """An `EventView` as JSON."""
-    return json.dumps({"type": event.type.value, "at": event.at.isoformat(), "data": event.data}, ensure_ascii=False)
-
-
-def progress_json(standing: Standing) -> str:
-    """The data of a progress event: a `ProgressView` as JSON."""
-    return json.dumps({"done": standing.done, "total": standing.total, "unit": standing.unit})

@@ -1,13 +1,93 @@
-"""Why a job does not start though its turn may have come: no slot that could run it takes jobs."""
+"""Workers and their slots: what a worker reports of itself, which slots are closed to new jobs, and why a job waits.
 
-from collections.abc import Sequence
+A job waits though its turn may have come, where no slot that could run it takes jobs.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
+from uuid import UUID
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
 
-from warpfold.app.tables.jobs import NONE, lives, workers
+from warpfold.app.jobs.transitions import wake_dispatcher
+from warpfold.app.metrics.devices import Reading
+from warpfold.app.tables.jobs import NONE, in_hand, jobs, lives, still, workers
 from warpfold.contract.needs import ANY, ORDERS
+from warpfold.contract.states import Status
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerInfo:
+    """A worker as it reports itself."""
+
+    id: str
+    slot: str
+    backend: str
+    host: str
+    pid: int
+    version: str
+    device: Mapping[str, object] | None
+
+
+def live_pid(connection: Connection, worker: str) -> int | None:
+    """The process that reported itself as `worker` and was not silent for too long since."""
+    return connection.execute(select(workers.c.pid).where(workers.c.id == worker, lives())).scalar_one_or_none()
+
+
+def report(
+    connection: Connection,
+    worker: WorkerInfo,
+    state: str,
+    job_id: UUID | None,
+    lease_s: float,
+    *,
+    reading: Reading | None = None,
+) -> None:
+    """Register a worker, or renew its registration for `lease_s` seconds."""
+    now = {
+        "slot": worker.slot,
+        "backend": worker.backend,
+        "host": worker.host,
+        "pid": worker.pid,
+        "version": worker.version,
+        "state": state,
+        "job_id": job_id,
+        "reading": None if reading is None else reading.model_dump(),
+        "heartbeat_at": func.now(),
+        "expires_at": func.now() + timedelta(seconds=lease_s),
+    }
+    if worker.device is not None:
+        now["device"] = dict(worker.device)
+    connection.execute(
+        upsert(workers).values(id=worker.id, **now).on_conflict_do_update(index_elements=["id"], set_=now)
+    )
+
+
+def drain(connection: Connection, worker: str) -> bool:
+    """Close a worker's slot, also beyond a restart: it finishes what it runs and takes nothing more. False if no such
+    worker has reported itself.
+
+    What was handed to it and has not begun goes back to the queue; a message that still arrives claims nothing.
+    """
+    if not _set(connection, worker, draining=True):
+        return False
+    connection.execute(
+        update(jobs).where(in_hand(), jobs.c.slot == worker, still(Status.QUEUED)).values(slot=None, dispatched_at=None)
+    )
+    return True
+
+
+def resume(connection: Connection, worker: str) -> bool:
+    """Let a worker take jobs again. False if no such worker has reported itself."""
+    return _set(connection, worker, draining=False)
+
+
+def _set(connection: Connection, worker: str, *, draining: bool) -> bool:
+    wake_dispatcher(connection)
+    return bool(connection.execute(update(workers).where(workers.c.id == worker).values(draining=draining)).rowcount)
 
 
 class Obstacle(StrEnum):
@@ -54,12 +134,12 @@ def places(connection: Connection) -> tuple[Place, ...]:
     return tuple(Place(*row) for row in connection.execute(_PLACES))
 
 
-def waiting_for(needs: str, found: Sequence[Place]) -> Waiting | None:
+def waiting_for(needs: str, slots: Sequence[Place]) -> Waiting | None:
     """What keeps a job that `needs` so from starting; None where a slot takes such jobs."""
     if needs == NONE:
         return None
     backends = ("cuda", "cpu") if needs == ANY else ORDERS.get(needs, (needs,))
-    able = [place for place in found if place.backend in backends]
+    able = [place for place in slots if place.backend in backends]
     if needs in ORDERS:  # it goes to the best that is there, and waits until that has started
         best = min((backends.index(place.backend) for place in able if not place.draining), default=None)
         able = able if best is None else [place for place in able if place.backend == backends[best]]
@@ -69,13 +149,13 @@ def waiting_for(needs: str, found: Sequence[Place]) -> Waiting | None:
     if any(not place.draining for place in able):
         return Waiting(Obstacle.SLOTS_STARTING, f"The slots that could run it are still starting: {named}.")
     if able:
-        said = f"Every slot that could run it is drained: {named}. An admin can resume one."
-        return Waiting(Obstacle.SLOTS_DRAINED, said)
-    called = " or ".join(_CALLED.get(one, one) for one in sorted(backends, key=list(_CALLED).index))
+        detail = f"Every slot that could run it is drained: {named}. An admin can resume one."
+        return Waiting(Obstacle.SLOTS_DRAINED, detail)
+    called = " or ".join(_CALLED.get(backend, backend) for backend in sorted(backends, key=list(_CALLED).index))
     advice = f"`warpfold worker --slot {_SLOTS.get(backends[-1], backends[-1])}` starts one"
     return Waiting(Obstacle.NO_SLOT, f"No live worker serves {called}; {advice}.")
 
 
-def fingerprint(found: Sequence[Place]) -> str:
+def fingerprint(slots: Sequence[Place]) -> str:
     """Changes with what `waiting_for` says of any job."""
-    return ",".join(f"{one.worker}{'-' if one.draining else '~' if one.starting else '+'}" for one in found)
+    return ",".join(f"{place.worker}{'-' if place.draining else '~' if place.starting else '+'}" for place in slots)

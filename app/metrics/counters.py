@@ -1,13 +1,24 @@
-"""SQL of counters: add to them, read them all."""
+"""Counters in Postgres: what only ever grows and must outlive every process.
 
+Whoever ends a job leaves its id; the dispatcher counts these jobs, each once. The rows of jobs cannot be counted when
+somebody asks: they go when their time is over, and a counter must not shrink. To count where a job ends would have all
+workers wait for the same few rows.
+"""
+
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from uuid import UUID
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, delete, func, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from warpfold.app.tables.service import counters
+from warpfold.app.logs import dropped_lines
+from warpfold.app.tables.jobs import jobs
+from warpfold.app.tables.measurements import measurements
+from warpfold.app.tables.service import counters, uncounted_jobs
 
 
 class Name(StrEnum):
@@ -60,3 +71,94 @@ def add(connection: Connection, amounts: Mapping[tuple[Name, Labels], float]) ->
 def read(connection: Connection) -> Sequence[Count]:
     """All of them: a few for each kind of job and each GPU."""
     return [Count(row.name, row.labels, row.value) for row in connection.execute(select(counters))]
+
+
+BOUNDS_S = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3600.0)
+"""Upper bounds, in seconds; what is longer falls into one class more. Changing them orphans what was counted."""
+
+
+def bound_of(seconds: float) -> str:
+    """The bound that a duration falls under, as Prometheus names it in `le`."""
+    index = bisect_left(BOUNDS_S, seconds)
+    return "+Inf" if index == len(BOUNDS_S) else str(BOUNDS_S[index])
+
+
+ROLES = ("api", "dispatcher", "worker")
+"""Who tells. A child and `warpfold serve` leave it to the line that they write once they can again."""
+
+
+class DroppedLines:
+    """The lines that this process dropped, and how many of them Postgres knows of."""
+
+    def __init__(self, role: str) -> None:
+        self._role = role
+        self._known = 0
+
+    def uncounted(self) -> int:
+        """How many are to be counted."""
+        return max(0, dropped_lines() - self._known)
+
+    def count(self, connection: Connection, lines: int) -> None:
+        """Add so many to the counter of this role; `counted` is to follow the commit."""
+        add(connection, {(Name.LOG_LINES_DROPPED, labelled(role=self._role)): float(lines)})
+
+    def counted(self, lines: int) -> None:
+        """Postgres knows of so many more."""
+        self._known += lines
+
+
+Amounts = defaultdict[tuple[Name, Labels], float]
+
+_wait = func.extract("epoch", jobs.c.started_at - jobs.c.created_at).label("wait")
+_run = func.extract("epoch", jobs.c.finished_at - jobs.c.started_at).label("run")
+_uuid = func.coalesce(measurements.c.device_uuid, "").label("uuid")
+_host = func.coalesce(measurements.c.host, "").label("host")
+
+
+def count_ended(connection: Connection, at_most: int) -> int:
+    """Count jobs that ended since the last time; returns how many they were."""
+    ids = _take(connection, at_most)
+    if not ids:
+        return 0
+    amounts: Amounts = defaultdict(float)
+    _jobs(connection, ids, amounts)
+    _kernels(connection, ids, amounts)
+    add(connection, amounts)
+    return len(ids)
+
+
+def _take(connection: Connection, at_most: int) -> Sequence[UUID]:
+    some = select(uncounted_jobs.c.job_id).limit(at_most).with_for_update(skip_locked=True)
+    taken = delete(uncounted_jobs).where(uncounted_jobs.c.job_id.in_(some)).returning(uncounted_jobs.c.job_id)
+    return list(connection.execute(taken).scalars())
+
+
+def _jobs(connection: Connection, ids: Sequence[UUID], amounts: Amounts) -> None:
+    ended = select(jobs.c.kind, jobs.c.status, jobs.c.reason, _wait, _run).where(jobs.c.id.in_(ids))
+    for row in connection.execute(ended):
+        amounts[Name.JOBS_ENDED, labelled(kind=row.kind, status=row.status, reason=row.reason or "")] += 1
+        if row.wait is None:
+            continue  # cancelled, or given up, before it began
+        for count, seconds, duration in (
+            (Name.JOB_WAIT, Name.JOB_WAIT_SECONDS, float(row.wait)),
+            (Name.JOB_RUN, Name.JOB_RUN_SECONDS, float(row.run)),
+        ):
+            amounts[count, labelled(kind=row.kind, bucket=bound_of(duration))] += 1
+            amounts[seconds, labelled(kind=row.kind)] += duration
+
+
+def _kernels(connection: Connection, ids: Sequence[UUID], amounts: Amounts) -> None:
+    """The time of the runs that count: warm-ups, and the repetitions inside of a sample, are not in it."""
+    used = (
+        select(
+            measurements.c.device,
+            _uuid,
+            _host,
+            func.sum(measurements.c.kernel_ms * measurements.c.samples / 1000).label("seconds"),
+        )
+        .where(measurements.c.job_id.in_(ids), measurements.c.kernel_ms.is_not(None))
+        .group_by(measurements.c.device, _uuid, _host)
+    )
+    for row in connection.execute(used):
+        labels = labelled(device=row.device, uuid=row.uuid, host=row.host)
+        amounts[Name.KERNEL_SECONDS, labels] += float(row.seconds)

@@ -1,15 +1,14 @@
-"""SQL that watches the service: the queue, the workers, whether anybody is there."""
+"""SQL that watches the service: the queue, the workers, and whether a dispatcher leads."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, case, func, select, text
+from sqlalchemy import Connection, and_, case, func, select, text
 
-from warpfold.app.metrics.lead import somebody_leads
 from warpfold.app.tables.jobs import NONE, is_, jobs, lives, waits, workers
-from warpfold.app.tables.quotas import quota_holds
-from warpfold.app.tables.users import users
+from warpfold.app.tables.service import lead
+from warpfold.app.tables.users import quota_holds, users
 from warpfold.app.tables.webhooks import webhooks
 from warpfold.contract.states import PRIORITIES, Status
 
@@ -110,6 +109,22 @@ _SHARES = (
     .order_by(_queued.desc(), users.c.name)
     .limit(_MOST_OWNERS)
 )
+
+_LASTS = func.make_interval(0, 0, 0, 0, 0, 0, lead.c.lasts_s)
+
+# A renewal in the future tells that the server's clock was set back: it is no sign of life. A leader that lives renews
+# its lead within a second or two, so after any step of the clock the answer is true again.
+_FRESH = and_(
+    lead.c.holder.is_not(None),
+    lead.c.renewed_at > func.now() - _LASTS,
+    lead.c.renewed_at < func.now() + _LASTS,
+)
+_SOMEBODY_LEADS = select(select(lead.c.name).where(_FRESH).exists())
+
+
+def somebody_leads(connection: Connection) -> bool:
+    """Whether some dispatcher has renewed its lead in time."""
+    return bool(connection.execute(_SOMEBODY_LEADS).scalar_one())
 
 
 def queue_state(connection: Connection) -> QueueState:

@@ -22,11 +22,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from warpfold.app.quotas.quota import Limits, QuotaName
-from warpfold.app.quotas.repository import MIDNIGHT, gpu_seconds, in_hand
+from warpfold.app.quotas.quota import MIDNIGHT, Limits, QuotaName, gpu_seconds, in_hand
 from warpfold.app.tables.jobs import jobs, lives, waits, workers
-from warpfold.app.tables.quotas import quota_holds, quotas
-from warpfold.app.tables.users import users
+from warpfold.app.tables.users import quota_holds, quotas, users
 from warpfold.contract.needs import ALL
 
 

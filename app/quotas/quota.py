@@ -1,10 +1,19 @@
-"""How much of the service one user may use at a time."""
+"""Quotas: how much of the service one user may use at a time, what is set for each, and what of it is used."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, and_, bindparam, func, select, union_all
+from sqlalchemy.dialects.postgresql import insert as upsert
 
 from warpfold.app.config import Settings
+from warpfold.app.tables.jobs import in_hand as is_in_hand
+from warpfold.app.tables.jobs import is_, jobs, waits, workers
+from warpfold.app.tables.users import quotas, users
+from warpfold.contract.states import Status
 
 
 class QuotaName(StrEnum):
@@ -71,3 +80,85 @@ class Hold:
     quota: QuotaName
     limit: float
     until: datetime | None
+
+
+MIDNIGHT = func.date_trunc("day", func.now())
+"""When the day began: our sessions are in UTC."""
+
+_ON_GPU = (
+    select(
+        jobs.c.owner_id,
+        func.extract(
+            "epoch", func.coalesce(jobs.c.finished_at, func.now()) - func.greatest(jobs.c.started_at, MIDNIGHT)
+        ).label("seconds"),
+    )
+    .join(workers, and_(workers.c.id == jobs.c.worker, workers.c.backend == "cuda"))
+    .where(jobs.c.started_at.is_not(None))
+)
+# Two reads, each of an index: what ended today, and what runs.
+_today = union_all(_ON_GPU.where(jobs.c.finished_at >= MIDNIGHT), _ON_GPU.where(is_(Status.RUNNING))).subquery("today")
+gpu_seconds = (
+    select(_today.c.owner_id, func.sum(_today.c.seconds).label("seconds")).group_by(_today.c.owner_id)
+).subquery("gpu_seconds")
+"""GPU-seconds since midnight by owner: of the latest attempt of each job that ran on a GPU. What an attempt used whose
+worker was lost is not charged."""
+
+# First these few, and then their owners: an index in the order of the owners has the whole history.
+_in_hand = select(jobs.c.owner_id).where(is_in_hand()).offset(0).subquery("jobs_in_hand")
+in_hand = (select(_in_hand.c.owner_id, func.count().label("count")).group_by(_in_hand.c.owner_id)).subquery("in_hand")
+"""Jobs by owner that run or were handed to a slot, and so may run at any moment."""
+
+_OWN = (quotas.c.running, quotas.c.queued, quotas.c.gpu_seconds_per_day, quotas.c.high_per_hour)
+_LIMITS = select(*_OWN).where(quotas.c.user_id == bindparam("user_id"))
+_queued = (select(jobs.c.owner_id, func.count().label("count")).where(waits()).group_by(jobs.c.owner_id)).subquery(
+    "queued_by_owner"
+)
+_ALL: Select[Any] = (
+    select(
+        users.c.name,
+        *_OWN,
+        func.coalesce(in_hand.c.count, 0).label("running_now"),
+        func.coalesce(_queued.c.count, 0).label("queued_now"),
+        func.coalesce(gpu_seconds.c.seconds, 0).label("gpu_seconds_now"),
+    )
+    .outerjoin(quotas, quotas.c.user_id == users.c.id)
+    .outerjoin(in_hand, in_hand.c.owner_id == users.c.id)
+    .outerjoin(_queued, _queued.c.owner_id == users.c.id)
+    .outerjoin(gpu_seconds, gpu_seconds.c.owner_id == users.c.id)
+    .order_by(users.c.name)
+)
+
+
+def limits_of(connection: Connection, user_id: int, defaults: Limits) -> Limits:
+    """The limits in force for a user."""
+    row = connection.execute(_LIMITS, {"user_id": user_id}).one_or_none()
+    return defaults if row is None else Limits(*row).over(defaults)
+
+
+def all_quotas(connection: Connection, defaults: Limits) -> Sequence[UserQuota]:
+    """Everybody's quotas, by name."""
+    return [_quota(row, defaults) for row in connection.execute(_ALL)]
+
+
+def quota_of(connection: Connection, user: str, defaults: Limits) -> UserQuota | None:
+    """One user's quotas; None if there is no such user."""
+    row = connection.execute(_ALL.where(users.c.name == user)).one_or_none()
+    return None if row is None else _quota(row, defaults)
+
+
+def put_limits(connection: Connection, user: str, own: Limits) -> bool:
+    """Set a user's limits, None for what is to follow the settings. False if there is no such user."""
+    user_id = connection.execute(select(users.c.id).where(users.c.name == user)).scalar_one_or_none()
+    if user_id is None:
+        return False
+    values = asdict(own)
+    connection.execute(
+        upsert(quotas).values(user_id=user_id, **values).on_conflict_do_update(index_elements=["user_id"], set_=values)
+    )
+    return True
+
+
+def _quota(row: Row[*tuple[Any, ...]], defaults: Limits) -> UserQuota:
+    own = Limits(row.running, row.queued, row.gpu_seconds_per_day, row.high_per_hour)
+    usage = Usage(row.running_now, row.queued_now, float(row.gpu_seconds_now))
+    return UserQuota(row.name, own.over(defaults), own, usage)

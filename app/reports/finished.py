@@ -6,7 +6,7 @@ from uuid import UUID
 from pydantic import ValidationError
 from sqlalchemy import Connection
 
-from warpfold.app.jobs import store as jobs
+from warpfold.app.jobs import store
 from warpfold.app.jobs.store import Job
 from warpfold.app.results import repository as results
 from warpfold.contract.jobs import JobResult, JobSpec, job_spec, result_of
@@ -46,7 +46,7 @@ class Finished:
 
 def finished(connection: Connection, job_id: UUID) -> Finished | None:
     """The job and, of a preset, its children; None if there is no such job."""
-    job = jobs.get(connection, job_id)
+    job = store.get(connection, job_id)
     if job is None:
         return None
     children = (finished(connection, child.id) for child in job.children or ())

@@ -1,7 +1,6 @@
 """All connections of one api process: how many there may be, of one address and in all, and how long each may wait."""
 
 import asyncio
-import ipaddress
 from collections import Counter
 from dataclasses import dataclass, field
 from enum import Enum
@@ -11,9 +10,8 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.config import Settings
-from warpfold.app.metrics.connections import ConnectionCounts, Ending
+from warpfold.app.metrics.metrics import ConnectionCounts, Ending
 
-HEALTH_PATHS = frozenset({b"/healthz", b"/readyz"})
 _FOR_HEALTH = 32
 """Connections above the limit that may ask whether the process is well, and nothing else."""
 
@@ -178,16 +176,3 @@ class Connections:
         if self._unsaid:
             self._say()
         self._timer = loop.call_later(_LOOK_EVERY_S, self._look) if self._total or self._unsaid else None
-
-
-def address_of(host: str) -> str:
-    """What counts as one address: IPv4 whole, of IPv6 the network of 64 bits that one customer has."""
-    if ":" not in host:
-        return host
-    try:
-        address = ipaddress.IPv6Address(host.partition("%")[0])
-    except ValueError:
-        return host
-    if address.ipv4_mapped is not None:
-        return str(address.ipv4_mapped)
-    return str(ipaddress.IPv6Network((int(address) >> 64 << 64, 64)))

@@ -10,6 +10,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from warpfold.app.fairness.rates import HEALTH_PATHS, address_of
 from warpfold.app.http.errors import (
     ApiError,
     BadRequest,
@@ -20,8 +21,8 @@ from warpfold.app.http.errors import (
     UriTooLong,
     problem_response,
 )
-from warpfold.app.metrics.connections import Ending
-from warpfold.app.server.connections import HEALTH_PATHS, Admission, Connections, Deadlines, Phase, address_of
+from warpfold.app.metrics.metrics import Ending
+from warpfold.app.server.connections import Admission, Connections, Deadlines, Phase
 
 MOST_LINES = 100
 MOST_BYTES_OF_A_LINE = 8 << 10

@@ -1,6 +1,6 @@
-"""The tables of counters."""
+"""The tables of what the service keeps about itself: counters, and the one row that says which dispatcher leads."""
 
-from sqlalchemy import Column, Double, String, Table, Uuid
+from sqlalchemy import BigInteger, Column, DateTime, Double, Integer, String, Table, Uuid
 from sqlalchemy.dialects.postgresql import JSONB
 
 from warpfold.app.tables.schema import metadata
@@ -16,4 +16,18 @@ uncounted_jobs = Table(
     "uncounted_jobs",
     metadata,
     Column("job_id", Uuid, primary_key=True),  # ended, and not in `counters` yet
+)
+
+
+lead = Table(
+    "lead",
+    metadata,
+    Column("name", String(32), primary_key=True),  # dispatcher
+    Column("epoch", BigInteger, nullable=False),  # one more with every change of the leader
+    Column("holder", String(64)),  # the application name of the leader's sessions; null: the leader gave the lead back
+    Column("pid", Integer, nullable=False),  # of the session that renews, in Postgres
+    Column("session_started_at", DateTime(timezone=True), nullable=False),  # tells it from a later one of that pid
+    Column("renewals", BigInteger, nullable=False),  # what the others watch: it does not depend on a clock
+    Column("renewed_at", DateTime(timezone=True), nullable=False),
+    Column("lasts_s", Double, nullable=False),
 )

@@ -1,12 +1,14 @@
-"""The tables of users, their tokens, and the dashboard's sessions."""
+"""The tables of users: their tokens, the dashboard's sessions, and quotas with whom the dispatcher makes wait."""
 
 from sqlalchemy import (
     BigInteger,
     CheckConstraint,
     Column,
     DateTime,
+    Double,
     ForeignKey,
     Identity,
+    Integer,
     LargeBinary,
     String,
     Table,
@@ -50,4 +52,30 @@ sessions = Table(
     Column("token_id", ForeignKey("tokens.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=_NOW),
     Column("expires_at", DateTime(timezone=True), nullable=False),
+)
+
+
+quotas = Table(
+    "quotas",
+    metadata,
+    Column("user_id", ForeignKey("users.id", ondelete="CASCADE"), primary_key=True),
+    # Null: what the settings say for everybody.
+    Column("running", Integer),
+    Column("queued", Integer),
+    Column("gpu_seconds_per_day", Double),
+    Column("high_per_hour", Integer),
+    CheckConstraint("running >= 0", name="running"),
+    CheckConstraint("queued >= 0", name="queued"),
+    CheckConstraint("gpu_seconds_per_day >= 0", name="gpu_seconds_per_day"),
+    CheckConstraint("high_per_hour >= 0", name="high_per_hour"),
+)
+
+# Written by the dispatcher, read by the api, which so can say why a job waits without working it out for each poll.
+quota_holds = Table(
+    "quota_holds",
+    metadata,
+    Column("user_id", ForeignKey("users.id", ondelete="CASCADE"), primary_key=True),
+    Column("quota", String(32), primary_key=True),  # running, gpu_seconds_per_day
+    Column("limit", Double, nullable=False),
+    Column("until", DateTime(timezone=True)),  # null: until a job ends
 )

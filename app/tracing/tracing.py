@@ -1,12 +1,20 @@
-"""What the processes ask of tracing, and the one that does nothing."""
+"""Tracing as the processes use it: a span around what they do, or nothing where no collector is configured."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
+import structlog
+from structlog.typing import FilteringBoundLogger
+
+from warpfold.app.config import Settings
+from warpfold.kernels.extras import install
+
 if TYPE_CHECKING:  # a worker's parent stays small
     from fastapi import FastAPI
+
+log: FilteringBoundLogger = structlog.get_logger()
 
 Attribute = str | int | float | bool
 
@@ -65,3 +73,17 @@ class NoTracing:
 
     def close(self) -> None:
         pass
+
+
+def start_tracing(settings: Settings, role: str, **process: str) -> Tracing:
+    """Traces of the process that plays `role` (api, dispatcher, worker), described by `process`. Without the packages
+    of OpenTelemetry a warning, and none."""
+    if not settings.otlp_endpoint:
+        return NoTracing()
+    try:
+        from warpfold.app.tracing.otlp import OtlpTracing
+    except ImportError as error:
+        log.warning(f"no traces: {install('tracing')}", missing=error.name)
+        return NoTracing()
+    named = {f"warpfold.{name}": value for name, value in process.items()}
+    return OtlpTracing(settings.otlp_endpoint, {"service.name": f"warpfold-{role}", **named})

@@ -170,6 +170,13 @@ def failed(
     )
 
 
+def owner_of(connection: Connection, job_id: UUID) -> tuple[int, str] | None:
+    """The id and the name of a job's owner; None if there is no such job."""
+    owner = select(users.c.id, users.c.name).join(jobs, users.c.id == jobs.c.owner_id).where(jobs.c.id == job_id)
+    row = connection.execute(owner).one_or_none()
+    return None if row is None else (row.id, row.name)
+
+
 def deliveries(connection: Connection, job_id: UUID) -> Deliveries | None:
     """A job's webhook with its attempts, in order; None if it has none."""
     row = connection.execute(

@@ -9,9 +9,9 @@ from sqlalchemy import Connection, update
 from tests.support.api import WORKER, Api, leading, running_api
 from tests.support.servers import Servers
 from warpfold.app.config import Settings
-from warpfold.app.jobs import leases
+from warpfold.app.jobs.workers import report as report_worker
 from warpfold.app.tables.jobs import workers
-from warpfold.app.tables.lead import lead
+from warpfold.app.tables.service import lead
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def checks(api: Api) -> dict[str, object]:
 
 
 def report(api: Api, state: str, lease_s: float = 60.0) -> None:
-    api.database.run(leases.report, WORKER, state, None, lease_s)
+    api.database.run(report_worker, WORKER, state, None, lease_s)
 
 
 def _set_back(connection: Connection, seconds: float) -> None:

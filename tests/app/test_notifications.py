@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from tests.support.servers import Servers, restart
-from warpfold.app.channels import ACCESS, JOB
+from warpfold.app.db import ACCESS, JOB
 from warpfold.app.notifications import Notifications
 
 

@@ -23,7 +23,7 @@ from warpfold.app.jobs.queue import HandOver
 from warpfold.migrations.rights import OWNER, ROLES
 from warpfold.worker.doctor.servers import look_at_servers
 from warpfold.worker.embedded.redis import redis_program
-from warpfold.worker.queue import Mail, connect
+from warpfold.worker.queue import AttemptQueues, connect
 
 ROOT = Path(__file__).parents[2]
 
@@ -148,7 +148,7 @@ def test_redis_can_neither_be_wiped_nor_managed_with_it(guarded: str) -> None:
 
 def test_queues_work_with_it_and_the_doctor_finds_it_well(guarded: str, secrets: Path) -> None:
     with connect(guarded, answer_within_s=5.0) as client:
-        mail = Mail(client)
+        mail = AttemptQueues(client)
         one = HandOver(uuid4(), 1, "here:cpu")
         mail.send([one])
         assert len(mail.waiting("here:cpu")) == 1

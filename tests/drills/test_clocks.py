@@ -22,7 +22,7 @@ from tests.support.servers import Servers
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.tables.jobs import jobs, workers
-from warpfold.app.tables.lead import lead
+from warpfold.app.tables.service import lead
 from warpfold.contract.states import Status
 from warpfold.worker.boot import describe
 from warpfold.worker.embedded import EmbeddedPostgres

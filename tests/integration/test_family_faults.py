@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from uuid import UUID, uuid4
 
 from redis import Redis
@@ -14,10 +15,9 @@ from tests.support.ledger import Ledger, succeeded_events
 from tests.support.servers import Servers, kill
 from tests.support.workers.gated import Gates
 from warpfold.app.config import Settings
-from warpfold.app.jobs import presets as families
-from warpfold.app.jobs import store as repository
+from warpfold.app.jobs import accept, presets
 from warpfold.app.jobs.presets import Child
-from warpfold.app.jobs.store import NewJob
+from warpfold.app.jobs.store import Job
 from warpfold.app.tables.jobs import NONE
 from warpfold.contract.states import Status
 
@@ -49,11 +49,15 @@ def submit(ledger: Ledger) -> UUID:
 
 def _accept(connection: Connection, owner: int) -> UUID:
     preset = uuid4()
-    parent = NewJob(preset, owner, "preset", 1, NONE, 60.0, json.dumps({"kind": "preset"}), None, {})
-    repository.accept(connection, parent, places=JOBS)
+    common: dict[str, Any] = {"owner": "ada", "owner_id": owner, "priority": 1, "timeout_s": 60.0}
+    parent = Job.new(id=preset, kind="preset", needs=NONE, spec=json.dumps({"kind": "preset"}), **common)
+    accept.accept(connection, parent, places=JOBS)
     for index in range(JOBS):
-        child = NewJob(uuid4(), owner, "reduce", 1, "any", 60.0, json.dumps(spec(index)), None, {}, preset, str(index))
-        repository.accept(connection, child)
+        described = json.dumps(spec(index))
+        child = Job.new(
+            id=uuid4(), kind="reduce", needs="any", spec=described, parent_id=preset, name=str(index), **common
+        )
+        accept.accept(connection, child)
     return preset
 
 
@@ -67,7 +71,7 @@ def through(ledger: Ledger, gates: Gates, blow: Callable[[], object]) -> None:
 
 
 def children(ledger: Ledger, preset: UUID) -> tuple[Child, ...]:
-    return ledger.database.run_patiently(30.0, families.children, preset)
+    return ledger.database.run_patiently(30.0, presets.children, preset)
 
 
 def ended_once(ledger: Ledger, preset: UUID) -> None:
@@ -119,7 +123,7 @@ def test_a_preset_cancelled_in_its_middle_ends_while_the_dispatcher_is_killed(
         gates.close(length(HIT))
         preset = submit(ledger)
         until_running(ledger, children(ledger, preset)[HIT].id)
-        ledger.database.run(families.cancel, preset)
+        ledger.database.run(presets.cancel, preset)
         service.kill("dispatcher")
         ledger.wait([preset], 120)
         assert ledger.job(preset).status is Status.CANCELLED

@@ -10,12 +10,10 @@ from uuid import UUID, uuid4
 from sqlalchemy import Connection, Text, cast, func, insert, select, update
 
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import events as history
-from warpfold.app.jobs import leases
-from warpfold.app.jobs import queue as outbox
-from warpfold.app.jobs import store as repository
-from warpfold.app.jobs.leases import WorkerInfo
-from warpfold.app.jobs.store import Job, NewJob
+from warpfold.app.jobs import accept, leases, store, transitions, workers
+from warpfold.app.jobs.events import events_after
+from warpfold.app.jobs.store import Job
+from warpfold.app.jobs.workers import WorkerInfo
 from warpfold.app.tables.jobs import events, jobs
 from warpfold.app.tables.measurements import measurements
 from warpfold.app.tables.users import users
@@ -39,18 +37,17 @@ class Ledger:
     ) -> UUID:
         """Accept a job as the api does; without `spec` one that the children of tests understand."""
         job_id = uuid4()
-        new = NewJob(
+        new = Job.new(
             id=job_id,
+            owner=owner,
             owner_id=self.owner(owner),
             kind="reduce",
             priority=PRIORITIES[priority],
             needs=needs,
             timeout_s=timeout_s,
             spec=json.dumps(spec or {"do": do}),
-            spec_brief=None,
-            tags={},
         )
-        self.database.run(repository.accept, new)
+        self.database.run(accept.accept, new)
         return job_id
 
     def owner(self, name: str) -> int:
@@ -59,13 +56,13 @@ class Ledger:
         return self._owners[name]
 
     def job(self, job_id: UUID) -> Job:
-        job = self.database.run(repository.get, job_id)
+        job = self.database.run(store.get, job_id)
         assert job is not None
         return job
 
     def history(self, job_id: UUID) -> list[str]:
         """The types of a job's events, in order."""
-        return [event.type.value for event in self.database.run(history.events_after, job_id, 0)]
+        return [event.type.value for event in self.database.run(events_after, job_id, 0)]
 
     def column(self, job_id: UUID, name: str) -> Any:
         return self.database.run_patiently(30.0, _column, job_id, name)
@@ -83,13 +80,13 @@ class Ledger:
         return self.database.run(_count_jobs)
 
     def cancel(self, job_id: UUID) -> None:
-        self.database.run(repository.request_cancel, job_id)
+        self.database.run(transitions.request_cancel, job_id)
 
     def lose(self, job_id: UUID, max_losses: int = 3) -> None:
         """What the dispatcher does with a running job when its worker has fallen silent."""
-        running = self.database.run(outbox.running_attempts)
+        running = self.database.run(leases.running_attempts)
         silent = [one for one in running if one.job_id == job_id]
-        assert self.database.run(outbox.take_back_silent, silent, max_losses) == [job_id]
+        assert self.database.run(leases.take_back_silent, silent, max_losses) == [job_id]
 
     def age(self, job_id: UUID, seconds: float) -> None:
         """As if the job had been accepted, and handed over if it was, so much earlier."""
@@ -102,7 +99,7 @@ class Ledger:
     def worker(self, slot: str, host: str = "here", state: str = "idle", lease_s: float = 60.0) -> str:
         """A live worker that reported itself; its id."""
         info = WorkerInfo(f"{host}:{slot}", slot, slot.partition(":")[0], host, 1, "0", None)
-        self.database.run(leases.report, info, state, None, lease_s)
+        self.database.run(workers.report, info, state, None, lease_s)
         return info.id
 
     def points(self, job_id: UUID) -> int:

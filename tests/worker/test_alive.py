@@ -11,8 +11,8 @@ from tests.support import processes
 from tests.support.api import served
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import leases
-from warpfold.app.jobs.leases import WorkerInfo
+from warpfold.app.jobs import workers
+from warpfold.app.jobs.workers import WorkerInfo
 from warpfold.worker.leadership import Leadership
 
 
@@ -51,9 +51,9 @@ def test_a_worker_is_alive_while_it_beats(settings: Settings, database: Blocking
     host = socket.gethostname()[:64]
     info = WorkerInfo(f"{host}:cpu", "cpu", "cpu", host, 1, "0", None)
     assert alive(settings, "worker")[0] == 1
-    database.run(leases.report, info, "idle", None, 60.0)
+    database.run(workers.report, info, "idle", None, 60.0)
     assert alive(settings, "worker") == (0, "")
-    database.run(leases.report, info, "stopped", None, 0.0)
+    database.run(workers.report, info, "stopped", None, 0.0)
     assert alive(settings, "worker") == (1, f"warpfold alive: no worker of {host} has reported in time\n")
     database.close()
 

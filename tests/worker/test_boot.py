@@ -16,12 +16,12 @@ from tests.support import processes
 from tests.support.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import leases
 from warpfold.app.jobs.queue import HandOver
+from warpfold.app.jobs.workers import live_pid
 from warpfold.app.tables.jobs import workers
 from warpfold.contract.states import Status
 from warpfold.worker.boot import describe
-from warpfold.worker.queue import Mail
+from warpfold.worker.queue import AttemptQueues
 
 ACTOR = ("tests.support.workers.serve_actor",)
 REAL = ("warpfold.worker", "--slot")
@@ -58,7 +58,7 @@ def start(settings: Settings, log: Path) -> Iterator[Start]:
 
 def hand(ledger: Ledger, redis: Redis, do: str) -> "Any":
     job_id = ledger.submit(do)
-    Mail(redis).send([HandOver(job_id, 1, describe("cpu").id)])
+    AttemptQueues(redis).send([HandOver(job_id, 1, describe("cpu").id)])
     return job_id
 
 
@@ -82,7 +82,7 @@ def test_a_worker_says_who_it_is_and_when_it_leaves(start: Start, database: Bloc
     process.terminate()
     assert process.wait(60) == 0
     assert database.run(_row).state == "stopped"
-    assert database.run(leases.live_pid, row.id) is None
+    assert database.run(live_pid, row.id) is None
 
 
 def test_a_worker_runs_what_its_queue_holds(start: Start, ledger: Ledger, redis: Redis) -> None:
@@ -162,7 +162,7 @@ def test_the_parent_of_a_slot_stays_small_and_loads_no_numpy(start: Start, ledge
     source = {"type": "values", "values": [0.1] * 20_000, "dtype": "float64"}
     specs = [{"kind": "reduce", "op": "sum", "source": source, "tags": {"n": str(index)}} for index in range(20)]
     job_ids = [ledger.submit(spec=spec) for spec in specs]
-    Mail(redis).send([HandOver(job_id, 1, describe("cpu").id) for job_id in job_ids])
+    AttemptQueues(redis).send([HandOver(job_id, 1, describe("cpu").id) for job_id in job_ids])
     ledger.wait(job_ids, 120)
     assert {ledger.job(job_id).status for job_id in job_ids} == {Status.SUCCEEDED}
     parent = psutil.Process(process.pid)

@@ -8,7 +8,7 @@ from rq.serializers import JSONSerializer
 
 from warpfold.app.jobs.queue import HandOver
 from warpfold.worker.consumer import Consumer
-from warpfold.worker.queue import Mail, queue_of, rq_id
+from warpfold.worker.queue import AttemptQueues, queue_of, rq_id
 from warpfold.worker.stop import Stop, StopRequested
 
 WORKER = "here:cpu"
@@ -32,7 +32,7 @@ def consumer(redis: Redis, stop: Stop, took: Took) -> Consumer:
 def send(redis: Redis) -> Callable[[int], UUID]:
     def send(attempt: int = 1) -> UUID:
         one = HandOver(uuid4(), attempt, WORKER)
-        Mail(redis).send([one])
+        AttemptQueues(redis).send([one])
         return one.job_id
 
     return send
@@ -57,7 +57,7 @@ def test_a_name_whose_letter_is_lost_is_forgotten(
     consumer: Consumer, send: Callable[[int], UUID], redis: Redis
 ) -> None:
     """Whoever looks first: the dispatcher, or the worker, which takes it out and finds nothing."""
-    for look in (lambda: Mail(redis).waiting(WORKER), consumer.take):
+    for look in (lambda: AttemptQueues(redis).waiting(WORKER), consumer.take):
         redis.delete(f"rq:job:{rq_id(send(1), 1)}")
         assert not look()
         assert redis.llen(f"rq:queue:{WORKER}") == redis.llen(f"rq:queue:{WORKER}:intermediate") == 0
@@ -123,7 +123,7 @@ def test_a_request_to_stop_comes_before_the_next_attempt(
     stop.request()
     with pytest.raises(StopRequested):
         consumer.take()
-    assert Mail(redis).waiting(WORKER) == {rq_id(job_id, 1)}
+    assert AttemptQueues(redis).waiting(WORKER) == {rq_id(job_id, 1)}
 
 
 def test_rq_shows_the_worker_until_it_leaves(consumer: Consumer, redis: Redis) -> None:

@@ -12,13 +12,12 @@ from tests.support.clock import HandClock
 from tests.support.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import leases
-from warpfold.app.jobs import queue as outbox
+from warpfold.app.jobs import leases, queue
 from warpfold.app.jobs.leases import Lease
 from warpfold.app.tables.jobs import jobs
 from warpfold.contract.states import Reason, Status
 from warpfold.worker.dispatcher import Dispatcher, choose
-from warpfold.worker.queue import Mail, connect, rq_id
+from warpfold.worker.queue import AttemptQueues, connect, rq_id
 from warpfold.worker.stop import Stop
 
 
@@ -27,7 +26,7 @@ def dispatcher(
     settings: Settings, database: BlockingDatabase, redis: Redis, stop: Stop, clock: HandClock
 ) -> Dispatcher:
     """One for whom time passes only as the test has it pass."""
-    return Dispatcher(settings, database, Mail(redis), stop, clock=clock)
+    return Dispatcher(settings, database, AttemptQueues(redis), stop, clock=clock)
 
 
 def look_for(dispatcher: Dispatcher, clock: HandClock, seconds: float) -> None:
@@ -141,18 +140,18 @@ def test_it_waits_for_a_better_slot_that_is_still_starting_but_not_for_one_that_
 def test_a_handed_over_job_waits_in_its_workers_queue(ledger: Ledger, dispatcher: Dispatcher, redis: Redis) -> None:
     cpu, job_id = ledger.worker("cpu"), ledger.submit()
     dispatcher.deliver()
-    assert Mail(redis).waiting(cpu) == {rq_id(job_id, 1)}
+    assert AttemptQueues(redis).waiting(cpu) == {rq_id(job_id, 1)}
 
 
 def test_while_redis_is_away_jobs_stay_available(
     ledger: Ledger, settings: Settings, database: BlockingDatabase, stop: Stop, redis: Redis
 ) -> None:
     cpu, job_id = ledger.worker("cpu"), ledger.submit()
-    cut_off = Dispatcher(settings, database, Mail(connect("redis://127.0.0.1:1/0", answer_within_s=1.0)), stop)
+    cut_off = Dispatcher(settings, database, AttemptQueues(connect("redis://127.0.0.1:1/0", answer_within_s=1.0)), stop)
     cut_off.deliver()
     assert ledger.column(job_id, "dispatched_at") is None
-    Dispatcher(settings, database, Mail(redis), stop).deliver()
-    assert Mail(redis).waiting(cpu) == {rq_id(job_id, 1)}
+    Dispatcher(settings, database, AttemptQueues(redis), stop).deliver()
+    assert AttemptQueues(redis).waiting(cpu) == {rq_id(job_id, 1)}
 
 
 def test_a_dispatcher_does_not_hammer_a_redis_that_is_away(
@@ -174,7 +173,7 @@ def test_a_dispatcher_does_not_hammer_a_redis_that_is_away(
         doorman = threading.Thread(target=slam)
         doorman.start()
         url = f"redis://127.0.0.1:{door.getsockname()[1]}/0"
-        cut_off = Dispatcher(settings, database, Mail(connect(url, answer_within_s=1.0)), stop)
+        cut_off = Dispatcher(settings, database, AttemptQueues(connect(url, answer_within_s=1.0)), stop)
         started = time.monotonic()
         while calls < 4:
             cut_off.deliver()
@@ -192,10 +191,10 @@ def test_what_redis_forgot_is_sent_again(
     redis.flushall()
     dispatcher.look_around()
     dispatcher.deliver()
-    assert Mail(redis).waiting(cpu) == frozenset(), "too early to call it lost"
+    assert AttemptQueues(redis).waiting(cpu) == frozenset(), "too early to call it lost"
     look_for(dispatcher, clock, 3)
     dispatcher.deliver()
-    assert Mail(redis).waiting(cpu) == {rq_id(job_id, 1)}
+    assert AttemptQueues(redis).waiting(cpu) == {rq_id(job_id, 1)}
 
 
 @pytest.mark.parametrize("seconds", [600, -600])
@@ -208,10 +207,10 @@ def test_a_step_of_the_servers_clock_does_not_change_when_it_is_sent_again(
     redis.flushall()
     look_for(dispatcher, clock, 1)
     dispatcher.deliver()
-    assert Mail(redis).waiting(cpu) == frozenset(), "too early to call it lost"
+    assert AttemptQueues(redis).waiting(cpu) == frozenset(), "too early to call it lost"
     look_for(dispatcher, clock, 2)
     dispatcher.deliver()
-    assert Mail(redis).waiting(cpu) == {rq_id(job_id, 1)}
+    assert AttemptQueues(redis).waiting(cpu) == {rq_id(job_id, 1)}
 
 
 def test_what_waits_in_its_queue_is_left_there(
@@ -234,7 +233,7 @@ def test_jobs_of_a_worker_that_is_gone_go_to_another(
     here = ledger.worker("cpu")
     look_for(dispatcher, clock, 3)
     dispatcher.deliver()
-    assert Mail(redis).waiting(here) == {rq_id(job_id, 1)}
+    assert AttemptQueues(redis).waiting(here) == {rq_id(job_id, 1)}
     assert not redis.exists(f"rq:queue:{gone}")
 
 
@@ -251,8 +250,8 @@ def test_an_idle_slot_gets_what_waits_behind_a_long_job_elsewhere(
     assert ledger.column(waiting, "slot") == busy
     look_for(dispatcher, clock, 3)
     dispatcher.deliver()
-    assert Mail(redis).waiting(idle) == {rq_id(waiting, 1)}
-    assert rq_id(waiting, 1) not in Mail(redis).waiting(busy)
+    assert AttemptQueues(redis).waiting(idle) == {rq_id(waiting, 1)}
+    assert rq_id(waiting, 1) not in AttemptQueues(redis).waiting(busy)
     assert ledger.column(only_there, "slot") == busy
 
 
@@ -322,9 +321,9 @@ def test_what_a_dispatcher_wants_to_take_back_after_it_was_stopped_is_left_to_wh
 ) -> None:
     job_id = ledger.submit()
     lease = claim(database, job_id, ledger.worker("cpu"))
-    silent = database.run(outbox.running_attempts)
+    silent = database.run(leases.running_attempts)
     assert database.run(leases.renew, lease, 60.0).held
-    assert database.run(outbox.take_back_silent, silent, 3) == []
+    assert database.run(leases.take_back_silent, silent, 3) == []
     assert ledger.job(job_id).status is Status.RUNNING
 
 
@@ -334,13 +333,13 @@ def test_a_hand_over_that_a_stopped_dispatcher_takes_for_lost_is_claimed_once_al
     """It was stopped between its look and its deed. The next one has sent the job elsewhere meanwhile."""
     first, job_id = ledger.worker("cpu"), ledger.submit()
     stale = database.run(choose, 2)
-    database.run(outbox.withdraw, stale)
+    database.run(queue.withdraw, stale)
     ledger.worker("cpu", state="stopped", lease_s=0.0)
     second = ledger.worker("cpu", host="there")
     dispatcher.deliver()
-    Mail(redis).send(stale)
-    database.run(outbox.withdraw, stale)
-    assert Mail(redis).waiting(first) == Mail(redis).waiting(second) == {rq_id(job_id, 1)}
+    AttemptQueues(redis).send(stale)
+    database.run(queue.withdraw, stale)
+    assert AttemptQueues(redis).waiting(first) == AttemptQueues(redis).waiting(second) == {rq_id(job_id, 1)}
     claims = [database.run(leases.claim, job_id, 1, worker, 60.0) for worker in (first, second)]
     assert [lease is not None for lease in claims] == [True, False]
 

@@ -6,18 +6,18 @@ from tests.support.fleet import DISPATCHER, WORKER, fleet
 from tests.support.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import draining, leases
+from warpfold.app.jobs import leases, workers
 from warpfold.contract.states import Status
 from warpfold.worker.boot import describe
 from warpfold.worker.dispatcher import Dispatcher, choose
-from warpfold.worker.queue import Mail, rq_id
+from warpfold.worker.queue import AttemptQueues, rq_id
 from warpfold.worker.stop import Stop
 
 QUICK = {"lease_s": 10.0, "heartbeat_s": 0.1, "dispatch_interval_s": 0.1, "unavailable_after_s": 1.0}
 
 
 def drain(database: BlockingDatabase, worker: str) -> None:
-    assert database.run(draining.drain, worker)
+    assert database.run(workers.drain, worker)
 
 
 def test_a_drained_slot_is_handed_nothing(ledger: Ledger, database: BlockingDatabase) -> None:
@@ -30,13 +30,13 @@ def test_a_drained_slot_is_handed_nothing(ledger: Ledger, database: BlockingData
 def test_what_waited_at_the_slot_goes_elsewhere_and_its_letter_claims_nothing(
     ledger: Ledger, database: BlockingDatabase, settings: Settings, redis: Redis, stop: Stop
 ) -> None:
-    dispatcher = Dispatcher(settings, database, Mail(redis), stop)
+    dispatcher = Dispatcher(settings, database, AttemptQueues(redis), stop)
     gpu, job_id = ledger.worker("cuda:0"), ledger.submit()
     dispatcher.deliver()
     drain(database, gpu)
     cpu = ledger.worker("cpu")
     dispatcher.deliver()
-    assert Mail(redis).waiting(cpu) == {rq_id(job_id, 1)}
+    assert AttemptQueues(redis).waiting(cpu) == {rq_id(job_id, 1)}
     assert database.run(leases.claim, job_id, 1, gpu, 60.0) is None
     assert database.run(leases.claim, job_id, 1, cpu, 60.0) is not None
 
@@ -58,9 +58,9 @@ def test_a_job_that_only_a_drained_slot_could_run_waits_and_does_not_fail(
     job_id = ledger.submit(needs="cuda")
     ledger.age(job_id, 1000)
     impatient = settings.model_copy(update={"unavailable_after_s": 0.5})
-    Dispatcher(impatient, database, Mail(redis), stop).look_around()
+    Dispatcher(impatient, database, AttemptQueues(redis), stop).look_around()
     assert ledger.job(job_id).status is Status.QUEUED
-    assert database.run(draining.resume, gpu)
+    assert database.run(workers.resume, gpu)
     assert [one.worker for one in database.run(choose, 2)] == [gpu]
 
 
@@ -82,6 +82,6 @@ def test_it_outlasts_restarts_of_worker_and_dispatcher(
         looks = ledger.submit(needs="cuda", spec=spec)  # the dispatcher gives up on it, and so has looked at both
         ledger.wait([looks], 60)
         assert ledger.job(job_id).status is Status.QUEUED
-        assert database.run(draining.resume, describe("cpu").id)
+        assert database.run(workers.resume, describe("cpu").id)
         ledger.wait([job_id], 60)
         assert ledger.job(job_id).status is Status.SUCCEEDED

@@ -7,7 +7,7 @@ from typing import Any
 import psutil
 import pytest
 
-from warpfold.app.jobs.reading import Reading
+from warpfold.app.metrics.devices import Reading
 from warpfold.worker.gauges import Gauges, NvmlGauges, gauges_of, read_machine
 
 

@@ -15,10 +15,10 @@ from tests.support.servers import Servers
 from warpfold.app.config import Settings
 from warpfold.app.datasets.store import Store
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import leases, retention
+from warpfold.app.jobs import leases, transitions
 from warpfold.worker.dispatcher import Dispatcher
 from warpfold.worker.housekeeping import Housekeeping
-from warpfold.worker.queue import Mail
+from warpfold.worker.queue import AttemptQueues
 from warpfold.worker.stop import Stop
 
 
@@ -124,7 +124,7 @@ def test_a_portion_is_small_and_the_next_follows_after_a_pause(
 def test_a_look_of_the_leader_removes_nothing(
     settings: Settings, database: BlockingDatabase, redis: Redis, stop: Stop, old: int
 ) -> None:
-    Dispatcher(settings, database, Mail(redis), stop).look_around()
+    Dispatcher(settings, database, AttemptQueues(redis), stop).look_around()
     assert count(settings) == old
 
 
@@ -132,7 +132,7 @@ def test_hand_overs_go_on_while_old_jobs_are_removed(
     settings: Settings, database: BlockingDatabase, redis: Redis, stop: Stop, old: int
 ) -> None:
     ledger = Ledger(database, {"ada": 1})
-    dispatcher = Dispatcher(settings, database, Mail(redis), stop)
+    dispatcher = Dispatcher(settings, database, AttemptQueues(redis), stop)
     own = BlockingDatabase(settings.database_url, application="housekeeping", pool_size=1)
     housekeeping = Housekeeping(settings, own)
     cpu = ledger.worker("cpu", lease_s=600.0)
@@ -176,6 +176,6 @@ def test_two_that_remove_at_once_remove_each_job_once(
 ) -> None:
     fill_with_old(settings, ledger, 1000)
     with ThreadPoolExecutor(4) as pool:
-        removed = list(pool.map(lambda _: database.run(retention.remove_old, timedelta(days=90), 100), range(16)))
+        removed = list(pool.map(lambda _: database.run(transitions.remove_old, timedelta(days=90), 100), range(16)))
     assert sum(removed) == 1000
     assert count(settings) == 0

@@ -9,7 +9,7 @@ from tests.support.clock import HandClock
 from tests.support.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase, conninfo
-from warpfold.app.tables.lead import lead
+from warpfold.app.tables.service import lead
 from warpfold.worker.leadership import Leadership, LeadLost
 from warpfold.worker.stop import Stop
 

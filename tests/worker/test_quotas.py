@@ -10,24 +10,23 @@ from tests.support.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases
-from warpfold.app.quotas import holds
-from warpfold.app.quotas import repository as quotas
+from warpfold.app.quotas import holds, quota
 from warpfold.app.quotas.quota import Hold, Limits, QuotaName
 from warpfold.contract.states import Status
 from warpfold.worker.dispatcher import Dispatcher, choose
-from warpfold.worker.queue import Mail
+from warpfold.worker.queue import AttemptQueues
 from warpfold.worker.stop import Stop
 
 
 @pytest.fixture
 def limited(settings: Settings, database: BlockingDatabase, redis: Redis, stop: Stop) -> Dispatcher:
     """A dispatcher whose users may use a GPU for a tenth of a second a day: the tests may run right after midnight."""
-    return Dispatcher(settings.model_copy(update={"gpu_seconds_per_day": 0.1}), database, Mail(redis), stop)
+    return Dispatcher(settings.model_copy(update={"gpu_seconds_per_day": 0.1}), database, AttemptQueues(redis), stop)
 
 
 def put(ledger: Ledger, user: str, limits: Limits) -> None:
     ledger.owner(user)
-    assert ledger.database.run(quotas.put_limits, user, limits)
+    assert ledger.database.run(quota.put_limits, user, limits)
 
 
 def ran_on(ledger: Ledger, worker: str, seconds: float, owner: str = "ada") -> None:
@@ -81,14 +80,14 @@ def test_who_may_run_nothing_waits_and_is_told_so(
     ledger.worker("cpu")
     put(ledger, "ada", Limits(running=0))
     job_id = ledger.submit(owner="ada")
-    dispatcher = Dispatcher(settings, database, Mail(redis), stop)
+    dispatcher = Dispatcher(settings, database, AttemptQueues(redis), stop)
     dispatcher.look_around()
     dispatcher.deliver()
     job = ledger.job(job_id)
     assert (job.status, job.hold) == (Status.QUEUED, Hold(QuotaName.RUNNING, 0.0, None))
     assert job.estimated_start_at is None
     put(ledger, "ada", Limits())
-    Dispatcher(settings, database, Mail(redis), stop).look_around()
+    Dispatcher(settings, database, AttemptQueues(redis), stop).look_around()
     assert ledger.job(job_id).hold is None
 
 
@@ -121,8 +120,8 @@ def test_they_may_still_run_on_a_cpu(ledger: Ledger, database: BlockingDatabase,
 def test_seconds_on_a_cpu_and_before_midnight_cost_nothing(ledger: Ledger, database: BlockingDatabase) -> None:
     ran_on(ledger, ledger.worker("cpu"), 100.0)
     ran_on(ledger, ledger.worker("cuda:0"), 40 * 86400.0)
-    [quota] = database.run(quotas.all_quotas, Limits())
-    assert 0 <= quota.usage.gpu_seconds_today <= 86400.0
+    [theirs] = database.run(quota.all_quotas, Limits())
+    assert 0 <= theirs.usage.gpu_seconds_today <= 86400.0
 
 
 def test_a_running_job_counts_while_it_runs(ledger: Ledger, database: BlockingDatabase, limited: Dispatcher) -> None:

@@ -15,9 +15,7 @@ from tests.support.ledger import Ledger
 from tests.support.workers.actor import actor
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import events as history
-from warpfold.app.jobs import leases
-from warpfold.app.jobs import queue as outbox
+from warpfold.app.jobs import events, leases
 from warpfold.contract.states import Reason, Status
 from warpfold.worker.gpu_lock import GpuTurn
 from warpfold.worker.slot import Slot
@@ -191,7 +189,7 @@ def test_a_job_whose_child_hangs_is_lost_and_goes_back_to_the_queue(
     place.slot._silent_s = 0.5
     run_job(place, job_id, 1)
     assert (ledger.job(job_id).attempt, ledger.column(job_id, "losses")) == (2, 1)
-    requeued = database.run(history.events_after, job_id, 0)[-1]
+    requeued = database.run(events.events_after, job_id, 0)[-1]
     assert (requeued.type.value, requeued.data) == ("requeued", {"detail": "its process fell silent"})
 
 
@@ -203,7 +201,7 @@ def test_work_on_a_lost_lease_is_ended_and_leaves_no_trace(
     def lose() -> None:
         until_running(ledger, job_id)
         # The worker may renew its lease in between.
-        while not database.run(outbox.take_back_silent, database.run(outbox.running_attempts), 3):
+        while not database.run(leases.take_back_silent, database.run(leases.running_attempts), 3):
             pass
 
     meanwhile(lose)

@@ -7,8 +7,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from warpfold.app.auth import sessions
+from warpfold.app.auth.access import SESSION_COOKIE
 from warpfold.app.auth.access_tokens import list_tokens, revoke_token
-from warpfold.app.auth.presented import SESSION_COOKIE
 from warpfold.app.dashboard.rendering import page
 from warpfold.app.dashboard.routes import router as pages
 from warpfold.app.dashboard.visitors import Visitor, safe_path

@@ -11,7 +11,7 @@ from warpfold.app.admin import service
 from warpfold.app.admin.views import LimitsView, TokenRequest
 from warpfold.app.auth import users
 from warpfold.app.auth.access_tokens import Issued, Principal, Role, list_tokens
-from warpfold.app.auth.names import UserName
+from warpfold.app.auth.users import UserName
 from warpfold.app.catalogue.repository import all_workers
 from warpfold.app.dashboard.rendering import page
 from warpfold.app.dashboard.routes import router as pages

@@ -18,9 +18,8 @@ from warpfold.app.dashboard.routes import router as pages
 from warpfold.app.dashboard.rows import JobRow, rows_of
 from warpfold.app.dashboard.visitors import Visitor
 from warpfold.app.http.context import Context, Using
-from warpfold.app.jobs import events as history
-from warpfold.app.jobs import service
-from warpfold.app.jobs.etags import matches
+from warpfold.app.http.headers import matches
+from warpfold.app.jobs import events, service
 from warpfold.app.jobs.store import Job
 from warpfold.app.json_view import JsonView, json_view_of
 from warpfold.app.results.repository import MeasurementFilter
@@ -111,7 +110,7 @@ async def _model(context: Context, job: Job, visitor: Principal) -> dict[str, An
         "job": job,
         "row": JobRow.of(job, visitor),
         "spec": json.loads(job.spec),
-        "events": await context.database.read(history.events_after, job.id, 0),
+        "events": await context.database.read(events.events_after, job.id, 0),
         "outcome": None if result is None else _summary(result),
         "etag": etag(visitor, job.id, job.stamp),
     }

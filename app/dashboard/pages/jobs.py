@@ -17,11 +17,10 @@ from warpfold.app.dashboard.shared import Shared, Sharing
 from warpfold.app.dashboard.visitors import Contributor, Visitor, safe_path
 from warpfold.app.http.context import Context, Using
 from warpfold.app.http.cursors import cursor_of, key_of
+from warpfold.app.http.headers import matches
 from warpfold.app.jobs import service
-from warpfold.app.jobs.etags import matches
-from warpfold.app.jobs.pages import Filter
-from warpfold.app.jobs.pages import page as page_of_jobs
-from warpfold.app.jobs.store import Job
+from warpfold.app.jobs.store import Filter, Job
+from warpfold.app.jobs.store import page as page_of_jobs
 from warpfold.contract.jobs import KINDS
 from warpfold.contract.states import Status
 

@@ -23,7 +23,7 @@ from warpfold.app.http.context import Context, Using
 from warpfold.app.http.error_handlers import as_api_error, spec_problem
 from warpfold.app.http.errors import ApiError, FieldProblem
 from warpfold.app.jobs import service
-from warpfold.app.jobs.store import Key
+from warpfold.app.jobs.accept import Key, check
 from warpfold.contract.jobs import JobSpec, job_spec
 from warpfold.kernels.errors import InvalidInput
 
@@ -154,7 +154,7 @@ async def _preview(
     unable: tuple[service.Unable, ...] = ()
     try:
         valid = _validated(json.dumps(spec))
-        service.check(valid, context.settings)
+        check(valid, context.settings)
         unable = await service.unable(context, valid)
     except InvalidInput as error:
         wrong = as_api_error(error)

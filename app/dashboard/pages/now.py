@@ -18,10 +18,9 @@ from warpfold.app.dashboard.rows import JobRow
 from warpfold.app.dashboard.shared import Shared, Sharing
 from warpfold.app.dashboard.visitors import Visitor
 from warpfold.app.http.context import Context, Using
-from warpfold.app.jobs.etags import matches
-from warpfold.app.jobs.pages import Filter
-from warpfold.app.jobs.pages import page as page_of_jobs
-from warpfold.app.jobs.store import Job
+from warpfold.app.http.headers import matches
+from warpfold.app.jobs.store import Filter, Job
+from warpfold.app.jobs.store import page as page_of_jobs
 from warpfold.app.metrics.monitoring import Share, shares
 from warpfold.contract.states import Status
 

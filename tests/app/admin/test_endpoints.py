@@ -2,7 +2,7 @@ import httpx
 import pytest
 
 from tests.support.api import THREE_VALUES, WORKER, Api, until_refused
-from warpfold.app.jobs import leases
+from warpfold.app.jobs import workers
 
 
 @pytest.fixture
@@ -115,10 +115,10 @@ def state(http: httpx.Client) -> str:
 
 
 def test_a_drained_worker_is_shown_as_such_until_it_is_resumed(own_api: Api, root: httpx.Client) -> None:
-    own_api.database.run(leases.report, WORKER, "idle", None, 60.0)
+    own_api.database.run(workers.report, WORKER, "idle", None, 60.0)
     assert root.post(f"/v1/workers/{WORKER.id}/drain").status_code == 204
     assert state(root) == "drained"
-    own_api.database.run(leases.report, WORKER, "running", None, 60.0)  # its heartbeat changes nothing of it
+    own_api.database.run(workers.report, WORKER, "running", None, 60.0)  # its heartbeat changes nothing of it
     assert state(root) == "draining"
     assert root.post(f"/v1/workers/{WORKER.id}/drain").status_code == 204  # again is fine
     assert root.get("/readyz").status_code == 503  # nobody would take a job

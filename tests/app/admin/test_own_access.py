@@ -8,9 +8,8 @@ import pytest
 from tests.support.api import THREE_VALUES, Api, until_refused
 from tests.support.sse import events
 from warpfold.app.auth import sessions
-from warpfold.app.auth.access_tokens import Role, create_token, list_tokens, revoke_token, rotate_token
-from warpfold.app.auth.presented import SESSION_COOKIE
-from warpfold.app.auth.tokens import hash_of
+from warpfold.app.auth.access import SESSION_COOKIE
+from warpfold.app.auth.access_tokens import Role, create_token, hash_of, list_tokens, revoke_token, rotate_token
 
 
 def as_bearer(api: Api, token: str) -> httpx.Client:

@@ -8,11 +8,11 @@ from warpfold.app.auth.access_tokens import (
     RoleMismatch,
     any_admin,
     create_token,
+    hash_of,
     list_tokens,
     principal_of,
     revoke_token,
 )
-from warpfold.app.auth.tokens import hash_of
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.tables.users import tokens
 

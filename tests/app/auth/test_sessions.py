@@ -6,8 +6,8 @@ from sqlalchemy import func, select, update
 
 from tests.support.api import Api, until_refused
 from warpfold.app.auth import sessions
+from warpfold.app.auth.access import SESSION_COOKIE
 from warpfold.app.auth.access_tokens import list_tokens, revoke_token
-from warpfold.app.auth.presented import SESSION_COOKIE
 from warpfold.app.tables.users import sessions as table
 
 

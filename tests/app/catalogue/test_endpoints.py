@@ -3,7 +3,7 @@ from dataclasses import replace
 import httpx
 
 from tests.support.api import RESULT, WORKER, Api
-from warpfold.app.jobs import leases
+from warpfold.app.jobs import workers
 from warpfold.contract.provenance import DeviceView
 from warpfold.kernels.catalog import strategies
 from warpfold.kernels.dtypes import DTYPES
@@ -51,7 +51,7 @@ def test_without_workers_there_are_no_workers_and_no_devices(refusing: httpx.Cli
 def test_a_worker_is_shown_with_what_it_does(api: Api, http: httpx.Client) -> None:
     job_id = api.submit()
     lease = api.claim(job_id)
-    api.database.run(leases.report, replace(WORKER, device=DEVICE), "running", lease.job_id, 60.0)
+    api.database.run(workers.report, replace(WORKER, device=DEVICE), "running", lease.job_id, 60.0)
     [worker] = http.get("/v1/workers").json()["items"]
     assert (worker["id"], worker["state"], worker["job_id"], worker["device"]) == (
         "gpu1:cpu",
@@ -62,8 +62,8 @@ def test_a_worker_is_shown_with_what_it_does(api: Api, http: httpx.Client) -> No
 
 
 def test_a_worker_that_fell_silent_is_lost_and_one_that_said_goodbye_is_stopped(api: Api, http: httpx.Client) -> None:
-    api.database.run(leases.report, WORKER, "idle", None, -1.0)
-    api.database.run(leases.report, replace(WORKER, id="gpu1:cuda:0", slot="cuda:0"), "stopped", None, -1.0)
+    api.database.run(workers.report, WORKER, "idle", None, -1.0)
+    api.database.run(workers.report, replace(WORKER, id="gpu1:cuda:0", slot="cuda:0"), "stopped", None, -1.0)
     states = {worker["id"]: worker["state"] for worker in http.get("/v1/workers").json()["items"]}
     assert states == {"gpu1:cpu": "lost", "gpu1:cuda:0": "stopped"}
 
@@ -72,7 +72,7 @@ def test_a_device_is_shown_once_with_the_workers_that_hold_it(api: Api, http: ht
     gpu = {**DEVICE, "backend": "cuda", "name": "NVIDIA H200", "uuid": "GPU-1", "compute_capability": "9.0"}
     for name, device, lease_s in (("cpu", DEVICE, 60.0), ("cuda:0", gpu, -1.0), ("gang", gpu, 60.0)):
         worker = replace(WORKER, id=f"gpu1:{name}", slot=name, device=device)
-        api.database.run(leases.report, worker, "idle", None, lease_s)
+        api.database.run(workers.report, worker, "idle", None, lease_s)
     items = http.get("/v1/devices").json()["items"]
     assert [(one["device"]["name"], one["workers"], one["live"]) for one in items] == [
         (DEVICE["name"], ["gpu1:cpu"], True),
@@ -81,6 +81,6 @@ def test_a_device_is_shown_once_with_the_workers_that_hold_it(api: Api, http: ht
 
 
 def test_a_worker_of_another_version_does_not_break_the_list(api: Api, http: httpx.Client) -> None:
-    api.database.run(leases.report, replace(WORKER, device={"brand": "?"}), "idle", None, 60.0)
+    api.database.run(workers.report, replace(WORKER, device={"brand": "?"}), "idle", None, 60.0)
     assert http.get("/v1/devices").json() == {"items": []}
     assert http.get("/v1/workers").json()["items"][0]["device"] is None

@@ -65,9 +65,9 @@ def test_admins_cannot_lock_themselves_out(root: Window) -> None:
 
 
 def test_a_worker_is_drained_and_resumed(root: Window, api: Api) -> None:
-    from warpfold.app.jobs import leases
+    from warpfold.app.jobs import workers
 
-    api.database.run(leases.report, WORKER, "idle", None, 60.0)
+    api.database.run(workers.report, WORKER, "idle", None, 60.0)
     assert root.post(f"/admin/workers/{WORKER.id}/drain").status_code == 303
     assert "drained" in root.get("/admin").text
     assert root.post(f"/admin/workers/{WORKER.id}/resume").status_code == 303

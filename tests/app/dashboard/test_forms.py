@@ -12,7 +12,7 @@ from warpfold import Client
 from warpfold.app.dashboard.forms.reading import blank, form_for, integer, spec_of, typed_from
 from warpfold.app.dashboard.forms.schema import kinds
 from warpfold.app.dashboard.forms.submission import python_of
-from warpfold.app.jobs import leases
+from warpfold.app.jobs import workers
 from warpfold.contract.jobs import KINDS, job_spec
 
 SPECS: list[Mapping[str, Any]] = [
@@ -174,7 +174,7 @@ def test_the_preview_is_what_would_be_sent(ann: Window, api: Api) -> None:
     assert "&#34;kind&#34;: &#34;cluster&#34;" in text
     assert "from warpfold import Client" in text
     assert "The server would accept this, but no slot takes it now." in text
-    api.database.run(leases.report, WORKER, "idle", None, 60.0)
+    api.database.run(workers.report, WORKER, "idle", None, 60.0)
     typed = {"kind": "cluster", "puzzle": "reduction"}
     text = ann.post("/jobs/new/preview", data=typed).text
     assert "The server would accept this, and has a slot that can run it." in text

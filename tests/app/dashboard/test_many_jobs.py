@@ -9,8 +9,8 @@ from sqlalchemy import Connection, event
 
 from tests.support.api import Api
 from warpfold.app.dashboard.pages.jobs import Asked
-from warpfold.app.jobs import pages
-from warpfold.app.jobs.pages import Filter
+from warpfold.app.jobs import store
+from warpfold.app.jobs.store import Filter
 from warpfold.app.metrics.monitoring import shares
 from warpfold.app.results import repository as results
 from warpfold.app.results.repository import MeasurementFilter
@@ -93,7 +93,7 @@ def _scanned(plan: Any) -> int:
     ],
 )
 def test_a_page_of_jobs_reads_little(many: Api, chosen: Filter) -> None:
-    assert rows_read(many, pages.page, chosen, 51, None) <= MOST_READ
+    assert rows_read(many, store.page, chosen, 51, None) <= MOST_READ
 
 
 def test_who_waits_is_read_from_the_few_that_wait(many: Api) -> None:

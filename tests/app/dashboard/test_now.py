@@ -3,9 +3,9 @@ import time
 from tests.app.dashboard.conftest import Window
 from tests.support.api import WORKER, Api
 from warpfold.app.dashboard.shared import KEPT_S
-from warpfold.app.jobs import leases
-from warpfold.app.jobs.leases import WorkerInfo
-from warpfold.app.jobs.reading import Reading
+from warpfold.app.jobs import workers
+from warpfold.app.jobs.workers import WorkerInfo
+from warpfold.app.metrics.devices import Reading
 from warpfold.app.metrics.monitoring import shares
 
 GPU = WorkerInfo("gpu1:cuda:0", "cuda:0", "cuda", "gpu1", 43, "0.1.0", {"name": "NVIDIA H200"})
@@ -29,14 +29,14 @@ def now(window: Window) -> str:
 
 
 def test_a_gpus_gauges_are_shown_with_their_units(ann: Window, api: Api) -> None:
-    api.database.run(leases.report, GPU, "idle", None, 60.0, reading=READING)
+    api.database.run(workers.report, GPU, "idle", None, 60.0, reading=READING)
     text = now(ann)
     for told in ("NVIDIA H200", "87 %", "64 / 140 GiB", "61 °C", "512 W / 700", "1755 MHz", "3201 MHz"):
         assert told in text, told
 
 
 def test_what_a_device_does_not_tell_is_left_out(ann: Window, api: Api) -> None:
-    api.database.run(leases.report, GPU, "idle", None, 60.0, reading=Reading(temperature_c=40))
+    api.database.run(workers.report, GPU, "idle", None, 60.0, reading=Reading(temperature_c=40))
     text = now(ann)
     assert "40 °C" in text
     assert "utilisation" not in text
@@ -44,7 +44,7 @@ def test_what_a_device_does_not_tell_is_left_out(ann: Window, api: Api) -> None:
 
 
 def test_a_slot_runs_what_the_jobs_row_says_even_before_the_worker_does(ann: Window, api: Api) -> None:
-    api.database.run(leases.report, WORKER, "idle", None, 60.0)
+    api.database.run(workers.report, WORKER, "idle", None, 60.0)
     job = api.submit()
     api.claim(job)
     text = now(ann)
@@ -53,14 +53,14 @@ def test_a_slot_runs_what_the_jobs_row_says_even_before_the_worker_does(ann: Win
 
 
 def test_a_worker_that_was_not_heard_of_is_lost_and_shows_no_old_gauges(ann: Window, api: Api) -> None:
-    api.database.run(leases.report, GPU, "running", None, 0.0, reading=READING)
+    api.database.run(workers.report, GPU, "running", None, 0.0, reading=READING)
     text = now(ann)
     assert 'class="status lost"' in text
     assert "87 %" not in text
 
 
 def test_a_stopped_worker_is_no_slot(ann: Window, api: Api) -> None:
-    api.database.run(leases.report, GPU, "stopped", None, 0.0)
+    api.database.run(workers.report, GPU, "stopped", None, 0.0)
     assert GPU.id not in now(ann)
 
 

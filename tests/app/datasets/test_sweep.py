@@ -21,7 +21,9 @@ from warpfold.app.datasets.repository import Contents
 from warpfold.app.datasets.store import Store
 from warpfold.app.datasets.sweep import sweep, tidy
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs.store import NewJob, accept, request_cancel
+from warpfold.app.jobs.accept import accept
+from warpfold.app.jobs.store import Job
+from warpfold.app.jobs.transitions import request_cancel
 from warpfold.app.tables.users import users
 
 ID = "ab" * 32
@@ -103,16 +105,15 @@ def test_what_a_waiting_job_needs_is_never_let_go(database: BlockingDatabase, st
     other = {"type": "values", "values": [1.0, 2.0], "dtype": "float64"}
     spec = {"kind": "reduce", "op": "dot", "source": other, "other": {"type": "dataset", "id": ID}}
     job_id = uuid4()
-    new = NewJob(
+    new = Job.new(
         id=job_id,
+        owner="ann",
         owner_id=ann,
         kind="reduce",
         priority=1,
         needs="any",
         timeout_s=9.0,
         spec=json.dumps(spec),
-        spec_brief=None,
-        tags={},
     )
     database.run(accept, new)
     database.run(let_three_days_pass)

@@ -46,9 +46,9 @@ def test_neither_makes_the_service_look_ill(strict: Api) -> None:
 
 
 def test_failed_sign_ins_are_slowed_and_right_ones_are_not(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warpfold.app.fairness.failures._BURST", 2.0)
-    monkeypatch.setattr("warpfold.app.fairness.failures._A_SECOND", 0.001)
-    monkeypatch.setattr("warpfold.app.fairness.failures._SLOWED_BY_S", 2.0)
+    monkeypatch.setattr("warpfold.app.fairness.rates._BURST", 2.0)
+    monkeypatch.setattr("warpfold.app.fairness.rates._A_SECOND", 0.001)
+    monkeypatch.setattr("warpfold.app.fairness.rates._SLOWED_BY_S", 2.0)
     with running_api(settings) as api:
 
         def failing() -> float:

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from tests.support.api import WORKER, Api, leading
-from warpfold.app.jobs import leases
+from warpfold.app.jobs import leases, workers
 from warpfold.contract.jobs import job_spec
 
 # What a schema cannot say (a cursor of ours, a state with the right magic) may be refused; the rest must hold.
@@ -38,7 +38,7 @@ expected-statuses = ["400", "401", "404", "405", "406", "409", "413", "415", "42
 @contextmanager
 def a_worker_at_work(api: Api) -> Iterator[None]:
     """Ends every queued job with a result, as it comes."""
-    api.database.run(leases.report, WORKER, "idle", None, 600.0)
+    api.database.run(workers.report, WORKER, "idle", None, 600.0)
     done = threading.Event()
 
     def work() -> None:

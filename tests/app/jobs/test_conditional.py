@@ -2,8 +2,8 @@ import httpx
 import pytest
 
 from tests.support.api import Api
+from warpfold.app.http.headers import matches
 from warpfold.app.jobs import leases
-from warpfold.app.jobs.etags import matches
 
 
 def etag(http: httpx.Client, job_id: str) -> str:

@@ -6,9 +6,8 @@ import httpx
 import pytest
 
 from tests.support.api import Api
-from warpfold.app.jobs import leases, turns
-from warpfold.app.jobs import presets as families
-from warpfold.app.jobs.leases import WorkerInfo
+from warpfold.app.jobs import presets, turns, workers
+from warpfold.app.jobs.workers import WorkerInfo
 
 BOTH = {
     "kind": "benchmark",
@@ -41,7 +40,7 @@ def test_each_goes_to_its_own_slot_and_the_whole_to_none(api: Api, http: httpx.C
     job = submitted(http)
     for device, child in zip(("cuda", "cpu"), job["children"], strict=True):
         slot = WorkerInfo(f"here:{device}", device, device, "here", 1, "0", None)
-        api.database.run(leases.report, slot, "idle", None, 60.0)
+        api.database.run(workers.report, slot, "idle", None, 60.0)
         [handed], _ = api.database.run(turns.hand_over_some, 8)
         assert (str(handed.job_id), handed.worker) == (child["id"], slot.id)
 
@@ -56,7 +55,7 @@ def test_it_ends_with_its_parts(api: Api, http: httpx.Client) -> None:
     job = submitted(http)
     for child in job["children"]:
         api.finish(api.claim(child["id"]))
-    api.database.run(families.settle, api.database.run(families.news))
+    api.database.run(presets.settle, api.database.run(presets.unsettled))
     ended = http.get(f"/v1/jobs/{job['id']}").json()
     assert ended["status"] == "succeeded"
     assert [part["job_id"] for part in ended["result"]["jobs"]] == [child["id"] for child in job["children"]]

@@ -8,7 +8,8 @@ import pytest
 
 from tests.support.api import Api
 from tests.support.sse import Sent, events
-from warpfold.app.jobs import leases, sse
+from warpfold.app.jobs import leases
+from warpfold.app.jobs.events import KEEP_ALIVE_S
 
 
 @contextmanager
@@ -122,7 +123,7 @@ def test_a_cancel_request_is_an_event(api: Api, http: httpx.Client) -> None:
 
 def test_a_quiet_stream_is_kept_alive_by_comments(settings: object, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("warpfold.app.jobs.endpoints.KEEP_ALIVE_S", 1)
-    assert sse.KEEP_ALIVE_S == 15
+    assert KEEP_ALIVE_S == 15
     job_id = api.submit()
     with api.client().stream("GET", f"/v1/jobs/{job_id}/events") as response:
         comment = next(line for line in response.iter_lines() if line.startswith(":"))

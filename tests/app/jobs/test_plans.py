@@ -17,14 +17,11 @@ from sqlalchemy import Connection, text
 from tests.support.query_plans import Explained
 from tests.support.servers import fresh_database
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import draining, leases, ranks, turns
-from warpfold.app.jobs import presets as families
-from warpfold.app.jobs import queue as outbox
-from warpfold.app.jobs import store as repository
-from warpfold.app.jobs.leases import Lease, WorkerInfo
-from warpfold.app.jobs.queue import Running
-from warpfold.app.jobs.store import NewJob
-from warpfold.app.metrics.ended_jobs import count_ended
+from warpfold.app.jobs import accept, leases, presets, queue, transitions, turns, workers
+from warpfold.app.jobs.leases import Lease, Running
+from warpfold.app.jobs.store import Job
+from warpfold.app.jobs.workers import WorkerInfo
+from warpfold.app.metrics.counters import count_ended
 from warpfold.app.quotas import holds
 from warpfold.app.quotas.quota import Limits
 from warpfold.contract.states import Reason
@@ -76,23 +73,23 @@ def _works(lease: Lease) -> Works:
     return {
         "hand over": lambda connection: turns.hand_over_some(connection, 2),
         "live slots": lambda connection: turns.live_slots(connection, 2),
-        "messages that were lost": outbox.handed_over,
-        "jobs behind others": outbox.stuck,
-        "what runs": outbox.running_attempts,
-        "leases that expired": lambda connection: outbox.take_back_silent(connection, [running], 3),
-        "jobs that nobody can take": lambda connection: outbox.fail_unservable(connection, ["gang"], 3600.0),
+        "messages that were lost": queue.handed_over,
+        "jobs behind others": queue.stuck,
+        "what runs": leases.running_attempts,
+        "leases that expired": lambda connection: leases.take_back_silent(connection, [running], 3),
+        "jobs that nobody can take": lambda connection: queue.fail_unservable(connection, ["gang"], 3600.0),
         "quotas that hold": lambda connection: holds.refresh(connection, Limits(running=1)),
-        "news of presets": families.news,
+        "news of presets": presets.unsettled,
         "counting ends": lambda connection: count_ended(connection, 100),
-        "raising": lambda connection: ranks.raise_waiting(connection, 3600.0, 100),
+        "raising": lambda connection: transitions.raise_waiting(connection, 3600.0, 100),
         "claim": lambda connection: leases.claim(connection, lease.job_id, 1, _CPU.id, 60.0),
         "renew": lambda connection: leases.renew(connection, lease, 60.0, (1, 2, "jobs")),
         "succeed": lambda connection: leases.succeed(connection, lease, {}, ()),
         "fail": lambda connection: leases.fail(connection, lease, Reason.INTERNAL, "a sentence"),
         "put back": lambda connection: leases.put_back(connection, lease, "stopped"),
         "take back from a worker": lambda connection: leases.take_back_from(connection, _CPU.id, 3),
-        "drain": lambda connection: draining.drain(connection, _CPU.id),
-        "cancel": lambda connection: repository.request_cancel(connection, lease.job_id),
+        "drain": lambda connection: workers.drain(connection, _CPU.id),
+        "cancel": lambda connection: transitions.request_cancel(connection, lease.job_id),
     }
 
 
@@ -109,9 +106,10 @@ def _lease(url: str) -> Lease:
         connection.execute(_USERS, (OWNERS,))
     database = BlockingDatabase(url, application="test")
     job_id = uuid4()
-    database.run(repository.accept, NewJob(job_id, 1, "reduce", 1, "any", 60.0, "{}", None, {}))
+    job = Job.new(id=job_id, owner="", owner_id=1, kind="reduce", priority=1, needs="any", timeout_s=60.0, spec="{}")
+    database.run(accept.accept, job)
     for one in (_CPU, _GPU):
-        database.run(leases.report, one, "idle", None, 3600.0)
+        database.run(workers.report, one, "idle", None, 3600.0)
     lease = database.run(leases.claim, job_id, 1, _CPU.id, 3600.0)
     database.close()
     assert lease is not None

@@ -8,9 +8,7 @@ import httpx
 import pytest
 
 from tests.support.api import RESULT, THREE_VALUES, WORKER, Api
-from warpfold.app.jobs import leases, retention, turns
-from warpfold.app.jobs import presets as families
-from warpfold.app.jobs import queue as outbox
+from warpfold.app.jobs import leases, presets, queue, transitions, turns, workers
 from warpfold.app.jobs.views import JobView
 from warpfold.contract.states import Reason
 
@@ -30,7 +28,7 @@ def submit(http: httpx.Client, **changes: Any) -> dict[str, Any]:
 
 def settle(api: Api) -> None:
     """What the dispatcher does whenever something ends, and twice a second."""
-    api.database.run(families.settle, api.database.run(families.news))
+    api.database.run(presets.settle, api.database.run(presets.unsettled))
 
 
 def look(http: httpx.Client, job: dict[str, Any]) -> dict[str, Any]:
@@ -72,7 +70,7 @@ def test_lists_name_given_jobs_and_the_preset_itself_shows_them(http: httpx.Clie
 
 def test_no_slot_ever_gets_the_preset_itself(api: Api, http: httpx.Client) -> None:
     job = submit(http)
-    api.database.run(leases.report, WORKER, "idle", None, 60.0)
+    api.database.run(workers.report, WORKER, "idle", None, 60.0)
     handed, _ = api.database.run(turns.hand_over_some, 8)
     assert [str(one.job_id) for one in handed] == ids(job)
     assert api.database.run(leases.claim, UUID(job["id"]), 1, "gpu1:cpu", 60.0) is None
@@ -155,7 +153,7 @@ def test_its_jobs_do_not_wait_for_a_slot_that_was_not_there_for_long(api: Api, h
     spec = {**THREE_VALUES, "backend": "cuda"}
     job = submit(http, children=[{"name": "gpu", "spec": spec}, {"name": "cpu", "spec": dict(THREE_VALUES)}])
     alone = api.submit(backend="cuda")
-    (failed,) = api.database.run(outbox.fail_unservable, ["cuda"], 60.0)
+    (failed,) = api.database.run(queue.fail_unservable, ["cuda"], 60.0)
     assert str(failed) == ids(job)[0]
     assert http.get(f"/v1/jobs/{alone}").json()["status"] == "queued"  # whose user asked for a GPU gets a minute
     api.finish(api.claim(ids(job)[1]))
@@ -183,10 +181,10 @@ def test_looking_twice_or_late_changes_nothing(api: Api, http: httpx.Client) -> 
     job = submit(http)
     for child in ids(job):
         api.finish(api.claim(child))
-    late = api.database.run(families.news)
+    late = api.database.run(presets.unsettled)
     settle(api)
     ended = look(http, job)
-    api.database.run(families.settle, late)  # of a dispatcher that was slow to hear that it leads no more
+    api.database.run(presets.settle, late)  # of a dispatcher that was slow to hear that it leads no more
     assert look(http, job) == ended
 
 
@@ -257,17 +255,17 @@ def test_a_family_is_removed_together_when_the_time_of_the_preset_is_over(api: A
     first, second = ids(job)
     api.finish(api.claim(first))
     settle(api)
-    assert api.database.run(retention.remove_old, timedelta(0)) == 0  # a part of what still runs
+    assert api.database.run(transitions.remove_old, timedelta(0)) == 0  # a part of what still runs
     api.finish(api.claim(second))
     settle(api)
-    assert api.database.run(retention.remove_old, timedelta(0)) == 1
+    assert api.database.run(transitions.remove_old, timedelta(0)) == 1
     assert http.get("/v1/jobs").json()["items"] == []
 
 
 def test_a_preset_that_nobody_can_serve_fails_by_its_children(api: Api, http: httpx.Client) -> None:
     spec = {**THREE_VALUES, "backend": "cuda"}
     job = submit(http, children=[{"name": "gpu", "spec": spec}])
-    assert [str(one) for one in api.database.run(outbox.fail_unservable, ["cuda"], 0.0)] == ids(job)
+    assert [str(one) for one in api.database.run(queue.fail_unservable, ["cuda"], 0.0)] == ids(job)
     settle(api)
     said = "1 of 1 jobs failed: gpu (unavailable: No worker with a GPU serves this queue)."
     assert look(http, job)["error"] == said

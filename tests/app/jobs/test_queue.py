@@ -9,7 +9,7 @@ from sqlalchemy import Connection, select, update
 from tests.support.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs.suitable import suits
+from warpfold.app.jobs.queue import suits
 from warpfold.app.tables.jobs import jobs, workers
 from warpfold.contract.needs import GANG_FIRST, GPU_FIRST
 

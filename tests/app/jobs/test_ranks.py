@@ -9,8 +9,8 @@ import pytest
 from tests.support.api import Api, running_api
 from tests.support.ledger import Ledger
 from warpfold.app.config import Settings
-from warpfold.app.jobs import leases, ranks
-from warpfold.app.jobs.leases import WorkerInfo
+from warpfold.app.jobs import transitions, workers
+from warpfold.app.jobs.workers import WorkerInfo
 from warpfold.worker.dispatcher import choose
 
 CPU = WorkerInfo("here:cpu", "cpu", "cpu", "here", 1, "0", None)
@@ -80,11 +80,11 @@ def test_waiting_raises_what_a_job_waits_as(strict: Api, ledger: Ledger) -> None
     low, normal, young = strict.submit(priority="low"), strict.submit(), strict.submit()
     ledger.age(UUID(low), 150)
     ledger.age(UUID(normal), 250)
-    assert strict.database.run(ranks.raise_waiting, 100.0, 10) == 2
+    assert strict.database.run(transitions.raise_waiting, 100.0, 10) == 2
     assert [waits_as(http, one)[1] for one in (low, normal, young)] == ["normal", "high", "normal"]
     ledger.age(UUID(low), 100)
-    assert strict.database.run(ranks.raise_waiting, 100.0, 10) == 1
-    assert strict.database.run(ranks.raise_waiting, 100.0, 10) == 0
+    assert strict.database.run(transitions.raise_waiting, 100.0, 10) == 1
+    assert strict.database.run(transitions.raise_waiting, 100.0, 10) == 0
     assert [waits_as(http, one)[1] for one in (low, normal, young)] == ["high", "high", "normal"]
 
 
@@ -93,7 +93,7 @@ def test_the_oldest_are_raised_first_and_so_many_at_a_time(strict: Api, ledger: 
     mine = [strict.submit() for _ in range(3)]
     for job_id in mine:
         ledger.age(UUID(job_id), 1000)
-    assert [strict.database.run(ranks.raise_waiting, 100.0, 2) for _ in range(3)] == [2, 1, 0]
+    assert [strict.database.run(transitions.raise_waiting, 100.0, 2) for _ in range(3)] == [2, 1, 0]
     assert [waits_as(http, one)[1] for one in mine] == ["high"] * 3
 
 
@@ -104,15 +104,15 @@ def test_a_raised_job_has_a_new_etag_and_a_place_further_ahead(strict: Api, ledg
     assert answer.json()["queue_position"] == 2
     ledger.age(UUID(old), 1000)
     ledger.age(UUID(before), -1000)
-    strict.database.run(ranks.raise_waiting, 100.0, 1)
-    strict.database.run(ranks.raise_waiting, 100.0, 10)
+    strict.database.run(transitions.raise_waiting, 100.0, 1)
+    strict.database.run(transitions.raise_waiting, 100.0, 10)
     again = http.get(f"/v1/jobs/{old}", headers={"If-None-Match": answer.headers["ETag"]})
     assert again.status_code == 200
     assert (again.json()["waits_as"], again.json()["queue_position"]) == ("high", 1)
 
 
 def test_a_low_job_is_served_though_normal_ones_never_cease(strict: Api, ledger: Ledger) -> None:
-    strict.database.run(leases.report, CPU, "idle", None, 600.0)
+    strict.database.run(workers.report, CPU, "idle", None, 600.0)
     low = strict.submit("bob", priority="low")
     ledger.age(UUID(low), 1000)
     served: list[str] = []
@@ -120,7 +120,7 @@ def test_a_low_job_is_served_though_normal_ones_never_cease(strict: Api, ledger:
         assert len(served) < 4
         strict.submit()
         strict.submit()
-        strict.database.run(ranks.raise_waiting, 100.0, 10)
+        strict.database.run(transitions.raise_waiting, 100.0, 10)
         for one in strict.database.step(choose, 1):
             strict.finish(strict.claim(str(one.job_id)))
             served.append(str(one.job_id))

@@ -12,7 +12,7 @@ from tests.support.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases
-from warpfold.app.quotas import repository as quotas
+from warpfold.app.quotas import quota
 from warpfold.app.quotas.quota import Limits
 from warpfold.app.tables.jobs import jobs
 from warpfold.worker.dispatcher import choose
@@ -108,7 +108,7 @@ def test_cpus_and_gpus_each_go_round_on_their_own(ledger: Ledger) -> None:
 def test_many_users_who_may_run_nothing_hold_up_nobody(ledger: Ledger) -> None:
     cpu = ledger.worker("cpu")
     for user in USERS[:9]:
-        ledger.database.run(quotas.put_limits, user, Limits(running=0))
+        ledger.database.run(quota.put_limits, user, Limits(running=0))
         ledger.submit(owner=user)
     mine = ledger.submit(owner=USERS[9])
     assert [(one.job_id, one.worker) for one in ledger.database.step(choose, 1)] == [(mine, cpu)]
@@ -116,7 +116,7 @@ def test_many_users_who_may_run_nothing_hold_up_nobody(ledger: Ledger) -> None:
 
 def test_where_nobody_may_run_anything_only_those_who_may_do(ledger: Ledger) -> None:
     ledger.worker("cpu")
-    ledger.database.run(quotas.put_limits, USERS[9], Limits(running=2))
+    ledger.database.run(quota.put_limits, USERS[9], Limits(running=2))
     for user in USERS:
         for _ in range(3):
             ledger.submit(owner=user)

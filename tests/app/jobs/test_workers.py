@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from tests.support.api import THREE_VALUES, WORKER, Api
-from warpfold.app.jobs import draining, leases
+from warpfold.app.jobs import workers
 from warpfold.app.jobs.workers import Obstacle, Place, fingerprint, waiting_for
 from warpfold.contract.needs import ANY, GANG, GANG_FIRST, GPU_FIRST
 
@@ -61,7 +61,7 @@ def test_another_state_of_any_slot_is_another_fingerprint() -> None:
 
 
 def report(api: Api, state: str = "idle") -> None:
-    api.database.run(leases.report, WORKER, state, None, 60.0)
+    api.database.run(workers.report, WORKER, state, None, 60.0)
 
 
 def look(http: httpx.Client, job_id: str) -> tuple[dict[str, Any] | None, str]:
@@ -79,12 +79,12 @@ def test_a_job_says_what_is_the_matter_with_its_slots_and_its_tag_changes(api: A
     report(api)
     there, second = look(http, job)
     assert there is None
-    api.database.run(draining.drain, WORKER.id)
+    api.database.run(workers.drain, WORKER.id)
     drained, third = look(http, job)
     assert drained is not None
     assert drained["reason"] == "slots_drained"
     assert len({first, second, third}) == 3
-    api.database.run(draining.resume, WORKER.id)
+    api.database.run(workers.resume, WORKER.id)
     assert look(http, job) == (None, second)
     api.finish(api.claim(job))
     assert look(http, job)[0] is None
@@ -102,7 +102,7 @@ def test_a_job_that_was_handed_to_a_slot_waits_for_nothing(api: Api, http: httpx
     report(api)
     job = api.submit(backend="cpu")
     api.claim(job)
-    api.database.run(draining.drain, WORKER.id)
+    api.database.run(workers.drain, WORKER.id)
     assert look(http, job)[0] is None
 
 

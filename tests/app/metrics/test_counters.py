@@ -7,9 +7,7 @@ from sqlalchemy import Connection
 
 from tests.support.api import Api
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.metrics.buckets import BOUNDS_S, bound_of
-from warpfold.app.metrics.counters import Name, read
-from warpfold.app.metrics.ended_jobs import count_ended
+from warpfold.app.metrics.counters import BOUNDS_S, Name, bound_of, count_ended, read
 
 
 def ended(database: BlockingDatabase) -> float:

@@ -4,11 +4,10 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.api import WORKER, Api
-from warpfold.app.jobs import leases, retention
-from warpfold.app.jobs import queue as outbox
-from warpfold.app.jobs.leases import WorkerInfo
-from warpfold.app.jobs.reading import Reading
-from warpfold.app.metrics.ended_jobs import count_ended
+from warpfold.app.jobs import leases, transitions, workers
+from warpfold.app.jobs.workers import WorkerInfo
+from warpfold.app.metrics.counters import count_ended
+from warpfold.app.metrics.devices import Reading
 from warpfold.app.quotas import holds
 from warpfold.app.quotas.quota import Limits
 from warpfold.app.webhooks.message import new_secret
@@ -60,7 +59,7 @@ def test_the_queue_jobs_and_workers_are_counted(own_api: Api) -> None:
     done, failed = own_api.submit(), own_api.submit()
     own_api.finish(own_api.claim(done))
     own_api.database.run(leases.fail, own_api.claim(failed), Reason.TIMEOUT, "It took too long.")
-    own_api.database.run(leases.report, WORKER, "idle", None, 60.0)
+    own_api.database.run(workers.report, WORKER, "idle", None, 60.0)
     samples = scrape(http)
     assert value(samples, "warpfold_queue_depth", priority="high") == 1
     assert value(samples, "warpfold_queue_depth", priority="normal") == 1
@@ -80,7 +79,7 @@ def test_held_users_and_webhooks_that_are_due_are_counted(own_api: Api) -> None:
     own_api.finish(lease)
     http.put("/v1/quotas/ann", json={"running": 0})
     own_api.database.run(holds.refresh, Limits())
-    own_api.database.run(leases.report, WORKER, "idle", None, 60.0)
+    own_api.database.run(workers.report, WORKER, "idle", None, 60.0)
     http.post(f"/v1/workers/{WORKER.id}/drain")
     samples = scrape(http)
     assert value(samples, "warpfold_webhooks_due") == 1
@@ -120,7 +119,7 @@ def test_ended_jobs_and_their_times_are_counted_and_stay_when_the_jobs_are_remov
     http.post(f"/v1/jobs/{own_api.submit()}/cancel")
     assert own_api.database.run(count_ended, 1000) == 4
     assert own_api.database.run(count_ended, 1000) == 0
-    own_api.database.run(retention.remove_old, timedelta(0))
+    own_api.database.run(transitions.remove_old, timedelta(0))
     samples = scrape(http)
     ended = {"kind": "reduce", "reason": ""}
     assert value(samples, "warpfold_jobs_ended_total", status="succeeded", **ended) == 2
@@ -135,9 +134,9 @@ def test_ended_jobs_and_their_times_are_counted_and_stay_when_the_jobs_are_remov
 def test_lost_attempts_are_counted_by_their_cause(own_api: Api) -> None:
     own_api.submit()
     lease = own_api.claim(own_api.submit())
-    running = own_api.database.run(outbox.running_attempts)
+    running = own_api.database.run(leases.running_attempts)
     assert [one.token for one in running] == [lease.token]
-    own_api.database.run(outbox.take_back_silent, running, 3)
+    own_api.database.run(leases.take_back_silent, running, 3)
     samples = scrape(own_api.client())
     assert value(samples, "warpfold_attempts_lost_total", cause="lease_expired") == 1
     assert value(samples, "warpfold_attempts_lost_total", cause="child_died") == 0
@@ -145,8 +144,8 @@ def test_lost_attempts_are_counted_by_their_cause(own_api: Api) -> None:
 
 def test_the_gauges_of_devices_are_in_base_units_and_only_of_live_workers(own_api: Api) -> None:
     reading = Reading(utilisation_percent=50.0, power_w=700.0, clock_mhz=1980.0)
-    own_api.database.run(leases.report, GPU, "idle", None, 60.0, reading=reading)
-    own_api.database.run(leases.report, WORKER, "stopped", None, 0.0, reading=Reading(power_w=1.0))
+    own_api.database.run(workers.report, GPU, "idle", None, 60.0, reading=reading)
+    own_api.database.run(workers.report, WORKER, "stopped", None, 0.0, reading=Reading(power_w=1.0))
     samples = scrape(own_api.client())
     labels = {"host": "gpu1", "slot": "cuda:0", "device": "NVIDIA H200"}
     assert value(samples, "warpfold_device_utilisation_ratio", **labels) == 0.5

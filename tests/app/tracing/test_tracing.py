@@ -7,8 +7,7 @@ import pytest
 
 from warpfold.app.config import Settings
 from warpfold.app.tracing.otlp import OtlpTracing
-from warpfold.app.tracing.start import start_tracing
-from warpfold.app.tracing.tracing import NoTracing
+from warpfold.app.tracing.tracing import NoTracing, start_tracing
 
 NOWHERE = Settings(otlp_endpoint="http://127.0.0.1:9")
 

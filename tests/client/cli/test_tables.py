@@ -15,7 +15,7 @@ from tests.support.service import Service
 from tests.support.shell import Shell
 from tests.support.terminals import on_terminal
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs.leases import WorkerInfo, report
+from warpfold.app.jobs.workers import WorkerInfo, report
 from warpfold.app.tables.jobs import workers
 from warpfold.app.tables.measurements import measurements
 

@@ -17,10 +17,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.app.metrics.test_metrics import point
 from tests.support.api import running_api
 from warpfold.app.config import Settings
-from warpfold.app.jobs import leases
-from warpfold.app.jobs.leases import WorkerInfo
-from warpfold.app.jobs.reading import Reading
-from warpfold.app.metrics.ended_jobs import count_ended
+from warpfold.app.jobs import workers
+from warpfold.app.jobs.workers import WorkerInfo
+from warpfold.app.metrics.counters import count_ended
+from warpfold.app.metrics.devices import Reading
 from warpfold.app.quotas import holds
 from warpfold.app.quotas.quota import Limits
 
@@ -45,7 +45,7 @@ def told(settings: Settings) -> Mapping[str, set[str]]:
         http.put("/v1/quotas/ann", json={"running": 0})
         api.submit()
         api.finish(api.claim(api.submit()), points=[point(1.0)])
-        api.database.run(leases.report, GPU, "idle", None, 60.0, reading=EVERYTHING)
+        api.database.run(workers.report, GPU, "idle", None, 60.0, reading=EVERYTHING)
         api.database.run(count_ended, 10)
         api.database.run(holds.refresh, Limits())
         return _names(http)

@@ -12,8 +12,8 @@ from tests.support.receivers import Behaviour, answer, closed_port, drip, hang, 
 from tests.support.servers import Servers
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import leases, retention
-from warpfold.app.jobs.leases import WorkerInfo
+from warpfold.app.jobs import leases, transitions, workers
+from warpfold.app.jobs.workers import WorkerInfo
 from warpfold.app.webhooks import repository
 from warpfold.app.webhooks.message import message_id, new_secret
 from warpfold.app.webhooks.repository import Deliveries, State
@@ -189,7 +189,7 @@ def test_the_sender_goes_on_after_a_loss_of_postgres(fragile_settings: Settings,
         time.sleep(0.3)
         servers.postgres.start()
         database.run_patiently(
-            30.0, leases.report, WorkerInfo("h:cpu", "cpu", "cpu", "h", 1, "0", None), "idle", None, 9
+            30.0, workers.report, WorkerInfo("h:cpu", "cpu", "cpu", "h", 1, "0", None), "idle", None, 9
         )
         end(ledger, job_id)
         there.wait(1)
@@ -231,5 +231,5 @@ def test_an_attempt_is_claimed_once_and_due_again_if_its_sender_is_lost(
 def test_webhooks_go_with_their_jobs(ledger: Ledger, database: BlockingDatabase) -> None:
     job_id = hooked(ledger, "http://example.org/")
     end(ledger, job_id)
-    assert database.run(retention.remove_old, timedelta(seconds=-60)) == 1
+    assert database.run(transitions.remove_old, timedelta(seconds=-60)) == 1
     assert database.run(repository.deliveries, job_id) is None

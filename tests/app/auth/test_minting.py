@@ -1,6 +1,6 @@
 import hashlib
 
-from warpfold.app.auth.tokens import hash_of, mint
+from warpfold.app.auth.access_tokens import hash_of, mint
 
 
 def test_a_token_is_random_prefixed_and_long_enough_not_to_be_guessed() -> None:

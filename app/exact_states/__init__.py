@@ -1,1 +1,0 @@
-"""Exact states over the wire: merging them."""
