@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from warpfold.kernels.cuda.elements import carrier
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.staging.generator import fill
-from warpfold.kernels.cuda.staging.stager import carrier
 from warpfold.kernels.cuda.strategies.registry import own_strategies
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import Unavailable

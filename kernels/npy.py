@@ -10,13 +10,14 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 from numpy.lib import format as npy
 
 from warpfold.kernels.dtypes import DType, dtype_of
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.source import ArraySource, FileBytes
 
 MOST_HEAD_BYTES = 10_000
 """The longest head that is read, without the 12 bytes before it: NumPy's own limit. 64 dimensions take 1,500 bytes."""
@@ -54,6 +55,18 @@ class Head:
     def data_bytes(self) -> int:
         """How much data the head promises."""
         return prod(self.shape) * self.dtype.itemsize
+
+
+def open_array(file: BinaryIO, head: Head) -> ArraySource:
+    """The elements behind the `head` of an open .npy file, which must hold all that its head promises.
+
+    They are mapped into memory, and can be read piece by piece too. `file` may be closed afterwards.
+    """
+    if head.data_bytes == 0:
+        return ArraySource(np.empty(0, head.dtype))
+    order: Literal["F", "C"] = "F" if head.fortran_order else "C"
+    mapped = np.memmap(file, head.dtype, mode="r", offset=head.offset, shape=head.shape, order=order)
+    return ArraySource(np.asarray(mapped), FileBytes(file.fileno(), head.offset))
 
 
 def read_head(file: BinaryIO) -> Head:

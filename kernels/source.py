@@ -1,5 +1,7 @@
 """Where the elements of a reduction come from."""
 
+import os
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -9,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.dtypes import DType, Kind, dtype_of
+from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.generate import generate
 
 
@@ -25,12 +28,42 @@ class Source(Protocol):
         """Elements start … stop−1 on the host, shape (stop − start,), native byte order; True is the byte 1."""
         ...
 
+    def read_into(self, start: int, out: NDArray[np.uint8]) -> None:
+        """Fill `out`, which is contiguous, with the bytes that `read` gives of the elements from `start` on.
+
+        Several threads may call it at once. Raises InvalidInput where a file does not hold them any more."""
+        ...
+
+
+class FileBytes:
+    """The bytes of an open file from `offset` on. Reading them costs no page faults, as reading a memory map does, and
+    finds out that the file was cut, where touching a map would end the process."""
+
+    def __init__(self, descriptor: int, offset: int) -> None:
+        self._descriptor = os.dup(descriptor)
+        self._offset = offset
+        weakref.finalize(self, os.close, self._descriptor)
+
+    def read_into(self, start: int, out: NDArray[np.uint8]) -> None:
+        """Fill `out` with the bytes from `start` on. Raises InvalidInput where the file ends before."""
+        view, filled = out.data, 0
+        while filled < len(view):
+            try:
+                got = os.preadv(self._descriptor, [view[filled:]], self._offset + start + filled)
+            except OSError as error:
+                raise InvalidInput(f"the file cannot be read: {os.strerror(error.errno or 0).lower()}") from None
+            if got == 0:
+                raise InvalidInput("the file became shorter while it was read")
+            filled += got
+
 
 @dataclass(frozen=True)
 class ArraySource:
-    """Elements of a NumPy array (or a memory map) of any shape, in C order."""
+    """Elements of a NumPy array (or a memory map) of any shape, in C order. `file` holds the same elements, in the same
+    order and byte order, where `array` is a map of a file."""
 
     array: NDArray[Any]
+    file: FileBytes | None = None
 
     @property
     def dtype(self) -> DType:
@@ -48,6 +81,14 @@ class ArraySource:
         # A file's True may be any byte but 0, and kernels add up bytes.
         return piece.view(np.uint8) != 0 if self.dtype.kind is Kind.BOOL else piece
 
+    def read_into(self, start: int, out: NDArray[np.uint8]) -> None:
+        dtype = self.dtype
+        as_stored = self.array.flags.c_contiguous and self.array.dtype.isnative and dtype.kind is not Kind.BOOL
+        if self.file is not None and as_stored:
+            self.file.read_into(start * dtype.itemsize, out)
+        else:
+            out[:] = np.ascontiguousarray(self.read(start, start + out.size // dtype.itemsize)).view(np.uint8)
+
 
 @dataclass(frozen=True)
 class GeneratedSource:
@@ -61,3 +102,6 @@ class GeneratedSource:
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
         return generate(self, start, stop)
+
+    def read_into(self, start: int, out: NDArray[np.uint8]) -> None:
+        out[:] = self.read(start, start + out.size // self.dtype.itemsize).view(np.uint8)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from tests.support.gpu.arrays import KINDS, LONGEST_PRODUCT, SIZES, data, numbers
 from tests.support.gpu.exactly import Expected, agrees, expected
+from warpfold.kernels.cuda.elements import carrier
 from warpfold.kernels.cuda.gpu.launch import Gpu
-from warpfold.kernels.cuda.staging.stager import carrier
 from warpfold.kernels.cuda.strategies.registry import own_strategies
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.ops import OPS

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from tests.support.gpu.adversarial import ADVERSARIAL, adversarial
 from tests.support.gpu.arrays import data
 from warpfold.kernels.cuda.backend import CudaBackend
+from warpfold.kernels.cuda.elements import carrier
 from warpfold.kernels.cuda.exact import SHAPES, ExactAccumulator, ExactDot, ExactMoments, SumKind
 from warpfold.kernels.cuda.gpu.launch import Gpu
-from warpfold.kernels.cuda.staging.stager import carrier
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact.state import ExactState
 from warpfold.kernels.exact.terms import ORIGIN, Flags

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from warpfold.kernels.cuda.elements import carrier
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.staging.generator import fill
-from warpfold.kernels.cuda.staging.stager import carrier
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.generate import DISTRIBUTIONS, generate, plan

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tests.support.gpu.adversarial import ADVERSARIAL, adversarial
 from warpfold.kernels.backend import Backend
 from warpfold.kernels.cpu.backend import CpuBackend
+from warpfold.kernels.cuda.elements import carrier
 from warpfold.kernels.cuda.exact import (
     SHAPES,
     ExactAccumulator,
@@ -25,7 +26,6 @@ from warpfold.kernels.cuda.exact import (
 from warpfold.kernels.cuda.gpu.device import visible_devices
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.scaling.nccl import Communicators
-from warpfold.kernels.cuda.staging.stager import carrier
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags

@@ -175,7 +175,7 @@ class ScriptedStrategy:
 
 
 @dataclass
-class ScriptedFeed:
+class ScriptedStager:
     """Two pieces, each half an hour of loading; the first needs a kernel that makes it."""
 
     gpu: ScriptedGpu
@@ -210,7 +210,7 @@ def test_neither_compiling_nor_a_first_launch_is_time_of_a_gpus_kernel(
 ) -> None:
     gpu = ScriptedGpu(clock)
     backend = object.__new__(CudaBackend)
-    vars(backend).update(_gpu=gpu, _feed=ScriptedFeed(gpu))
+    vars(backend).update(_gpu=gpu, _stager=ScriptedStager(gpu))
     monkeypatch.setattr(cuda_backend, "Stopwatch", lambda stream: ScriptedStopwatch(clock))
     monkeypatch.setattr(cuda_backend, "cuda_errors", lambda doing: nullcontext())
     monkeypatch.setattr(cuda_backend, "cuda_strategies", lambda: {"exact": ScriptedStrategy()})

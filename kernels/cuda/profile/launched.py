@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from warpfold.kernels.cuda.compile import Unit, compile_unit
+from warpfold.kernels.cuda.elements import carrier
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu, Kernel
 from warpfold.kernels.cuda.gpu.launch_shape import WARP
 from warpfold.kernels.cuda.gpu.recorded import RecordedLaunch, RecordingGpu
 from warpfold.kernels.cuda.profile.compiled import claimed
 from warpfold.kernels.cuda.profile.records import KernelRecord
-from warpfold.kernels.cuda.staging.stager import carrier
 from warpfold.kernels.cuda.strategies.strategy import CudaStrategy
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import OutOfMemory

@@ -6,12 +6,12 @@ import numpy as np
 
 from warpfold.kernels.cuda.bench.blocking_kernel import BlockingKernel
 from warpfold.kernels.cuda.bench.timer import CudaTimer
+from warpfold.kernels.cuda.elements import carrier
 from warpfold.kernels.cuda.exact import ExactAccumulator, SumKind, states_of_limbs
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.recorded import Prepared, RecordingGpu
 from warpfold.kernels.cuda.staging.generator import fill
-from warpfold.kernels.cuda.staging.stager import carrier
 from warpfold.kernels.cuda.strategies.registry import FAST, own_strategies
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import OutOfMemory

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from warpfold.kernels.cuda.bench.blocking_kernel import held_together
+from warpfold.kernels.cuda.elements import carrier
 from warpfold.kernels.cuda.exact import ExactAccumulator
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.installation import nccl_version
 from warpfold.kernels.cuda.scaling import nccl
 from warpfold.kernels.cuda.scaling.rank import GpuRank
 from warpfold.kernels.cuda.staging.generator import fill
-from warpfold.kernels.cuda.staging.stager import carrier
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.exact.finish import total
 from warpfold.kernels.exact.state import ExactState

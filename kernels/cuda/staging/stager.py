@@ -1,20 +1,19 @@
 """The elements of a source brought to the GPU, piece after piece or as a whole.
 
 Pieces have a fixed size, so that what a strategy computes depends on the source and the GPU alone, and an array need
-fit neither in the GPU's memory nor, when it is a memory map, in the host's. Two pinned buffers take turns: while one is
-copied by the GPU, the next piece is read into the other.
+fit neither in the GPU's memory nor, when it is a memory map, in the host's. Threads read ahead of the GPU into a ring
+of pinned parts; while one piece is copied and reduced, the parts of the next are read.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from warpfold.kernels.backend import Progress
+from warpfold.kernels.cuda.elements import carrier
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.staging.buffers import PART_BYTES, DeviceBuffer, Part, PinnedRing
 from warpfold.kernels.cuda.staging.generator import fill
-from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import OutOfMemory
 from warpfold.kernels.generate import plan
 from warpfold.kernels.source import GeneratedSource, Source
@@ -26,17 +25,13 @@ MADE_BYTES = 1 << 29
 """A piece made on the GPU: 512 MiB take a reduction 0.1 ms or more, far more than starting it does."""
 
 
-def carrier(dtype: DType) -> "np.dtype[np.generic]":
-    """The NumPy dtype in which CuPy holds elements of `dtype`: bfloat16 travels as the bits it is."""
-    return np.dtype(np.uint16) if dtype.name == "bfloat16" else dtype.numpy
-
-
 class Stager:
     """Pieces of sources on `gpu`, in buffers that are kept for the next source."""
 
     def __init__(self, gpu: Gpu) -> None:
         self._gpu = gpu
-        self._buffers, self._others = (_StagingBuffer(), _StagingBuffer()), (_StagingBuffer(), _StagingBuffer())
+        self._ring = PinnedRing(gpu)
+        self._buffers, self._others = (DeviceBuffer(), DeviceBuffer()), (DeviceBuffer(), DeviceBuffer())
 
     def pieces(self, *sources: Source, progress: Progress | None = None) -> Iterator[tuple[tuple[Any, ...], int]]:
         """(CuPy arrays of one dimension, index of their first elements) for every piece of one source, or of two of one
@@ -46,6 +41,7 @@ class Stager:
         `progress` is called before each piece and at the end, when everything is done.
         """
         size, count = min(map(piece_size, sources)), sources[0].count
+        self._read_ahead(sources, size)
         for number, start in enumerate(range(0, count, size)):
             buffers = [pair[number % 2] for pair in (self._buffers, self._others)[: len(sources)]]
             for buffer in buffers:
@@ -55,7 +51,7 @@ class Stager:
             arrays = []
             for source, buffer in zip(sources, buffers, strict=True):
                 arrays.append(buffer.array(min(size, count - start), source.dtype))
-                self._bring(source, start, arrays[-1], buffer)
+                self._bring(source, start, arrays[-1])
             yield tuple(arrays), start
             for buffer in buffers:
                 buffer.mark(self._gpu.stream)
@@ -78,32 +74,31 @@ class Stager:
         with cuda_errors(f"an array of {needed:,} bytes"):
             array = cupy.empty(source.count, dtype=carrier(source.dtype))
         size = piece_size(source)
+        self._read_ahead((source,), size)
         for number, start in enumerate(range(0, source.count, size)):
             buffer = self._buffers[number % 2]
             buffer.wait()
             if progress is not None:
                 progress(max(0, start - size), source.count)
-            self._bring(source, start, array[start : start + size], buffer)
+            self._bring(source, start, array[start : start + size])
             buffer.mark(self._gpu.stream)
         return array
 
-    def _bring(self, source: Source, start: int, array: Any, buffer: "_StagingBuffer") -> None:
+    def _read_ahead(self, sources: Sequence[Source], size: int) -> None:
+        """Start to read what crosses the bus, in the order in which `_bring` will ask for it."""
+        copied = [source for source in sources if not isinstance(source, GeneratedSource)]
+        self._ring.begin(_parts(copied, size), sum(source.count * source.dtype.itemsize for source in copied))
+
+    def _bring(self, source: Source, start: int, array: Any) -> None:
         if isinstance(source, GeneratedSource):
             fill(self._gpu, plan(source), array, start)
-            return
-        import cupy
-
-        staged = buffer.pinned(array.nbytes)
-        staged[:] = np.ascontiguousarray(source.read(start, start + array.size)).view(np.uint8)
-        with cuda_errors("copying to the GPU"):
-            to_device = cupy.cuda.runtime.memcpyHostToDevice
-            cupy.cuda.runtime.memcpyAsync(
-                array.data.ptr, staged.ctypes.data, array.nbytes, to_device, self._gpu.stream.ptr
-            )
+        else:
+            self._ring.send(array)
 
     def close(self) -> None:
-        """Give the buffers back."""
-        self._buffers, self._others = (_StagingBuffer(), _StagingBuffer()), (_StagingBuffer(), _StagingBuffer())
+        """Give the buffers back, and end the threads."""
+        self._ring.close()
+        self._buffers, self._others = (DeviceBuffer(), DeviceBuffer()), (DeviceBuffer(), DeviceBuffer())
 
 
 def piece_size(source: Source) -> int:
@@ -111,47 +106,10 @@ def piece_size(source: Source) -> int:
     return (MADE_BYTES if isinstance(source, GeneratedSource) else COPIED_BYTES) // source.dtype.itemsize
 
 
-class _StagingBuffer:
-    """A device buffer, a pinned host buffer, and the event after which both are free again."""
-
-    def __init__(self) -> None:
-        self._device: Any = None
-        self._pinned: Any = None
-        self._done: Any = None
-
-    def wait(self) -> None:
-        if self._done is not None:
-            with cuda_errors("the piece before"):
-                self._done.synchronize()
-
-    def mark(self, stream: Any) -> None:
-        import cupy
-
-        if self._done is None:
-            self._done = cupy.cuda.Event(disable_timing=True)
-        self._done.record(stream)
-
-    def array(self, size: int, dtype: DType) -> Any:
-        import cupy
-
-        nbytes = size * dtype.itemsize
-        if self._device is None or self._device.size < nbytes:
-            self._device = None  # first give back, then ask
-            with cuda_errors(f"a buffer of {_rounded(nbytes):,} bytes"):
-                self._device = cupy.empty(_rounded(nbytes), dtype=np.uint8)
-        return self._device[:nbytes].view(carrier(dtype))
-
-    def pinned(self, nbytes: int) -> Any:
-        import cupy
-
-        if self._pinned is None or self._pinned.size < nbytes:
-            self._pinned = None
-            size = _rounded(nbytes)
-            with cuda_errors(f"a pinned buffer of {size:,} bytes"):
-                self._pinned = np.frombuffer(cupy.cuda.alloc_pinned_memory(size), dtype=np.uint8, count=size)
-        return self._pinned[:nbytes]
-
-
-def _rounded(nbytes: int) -> int:
-    """The power of two that holds `nbytes`, at least 64 KiB, so that buffers are rarely replaced."""
-    return max(1 << 16, 1 << (nbytes - 1).bit_length())
+def _parts(sources: Sequence[Source], size: int) -> Iterator[Part]:
+    """Piece after piece of `size` elements, and of each piece source after source, cut for threads."""
+    for start in range(0, max((source.count for source in sources), default=0), size):
+        for source in sources:
+            stop, step = min(start + size, source.count), PART_BYTES // source.dtype.itemsize
+            for first in range(start, stop, step):
+                yield Part(source, first, min(step, stop - first))

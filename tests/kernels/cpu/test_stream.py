@@ -33,6 +33,9 @@ class Counted:
             raise InvalidInput(f"piece at {start}")
         return np.arange(start, stop, dtype=np.int64)
 
+    def read_into(self, start: int, out: NDArray[np.uint8]) -> None:
+        out[:] = self.read(start, start + out.size // 8).view(np.uint8)
+
 
 def total(source: Any, progress: Callable[[int, int], None] | None = None) -> int:
     fold = stream.stream(One(source), lambda: fold_for(OPS["sum"], source.dtype, NanPolicy.PROPAGATE), progress).fold

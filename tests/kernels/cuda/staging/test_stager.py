@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from warpfold.kernels.cuda.staging.stager import COPIED_BYTES, MADE_BYTES, carrier, piece_size
+from warpfold.kernels.cuda.elements import carrier
+from warpfold.kernels.cuda.staging.stager import COPIED_BYTES, MADE_BYTES, piece_size
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.source import ArraySource, GeneratedSource
 

@@ -1,0 +1,220 @@
+"""How fast the elements of a file reach whoever adds them: `python -m benchmarks.feed`.
+
+A `.npy` file in the page cache is summed by both backends, beside the ways that a user has by hand: NumPy on the map,
+CuPy on the map, threads that copy the map into pinned buffers, and KvikIO where it is installed. GB/s of the file, the
+best of several runs, for the figure is what the machine can do; all ways take turns on the same file. The bus is what
+one copy from pinned memory carries. `--out` writes the figures with their provenance as JSON.
+"""
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.provenance import of_host
+from warpfold.kernels.backend import Backend
+from warpfold.kernels.cores import usable_cores
+from warpfold.kernels.cpu.backend import CpuBackend
+from warpfold.kernels.errors import Unavailable
+from warpfold.kernels.npy import open_array, read_head
+from warpfold.kernels.open import open_backend
+from warpfold.kernels.source import ArraySource
+
+SIZES = (200_000_000, 2 << 30, 8 << 30)
+DTYPES = ("float32", "float64")
+ROUNDS = 5
+PIECE = 1 << 24
+"""Bytes that a thread copies at a time by hand."""
+
+BUS, OURS_CUDA, OURS_CPU = "pinned memory to the GPU", "warpfold, slot cuda", "warpfold, slot cpu"
+
+Way = Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """GB/s of one way on one file. `ratio` is to the bus for a way that crosses it, else to the read of the map."""
+
+    way: str
+    dtype: str
+    bytes: int
+    gb_per_s: float
+    ratio: float | None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bytes", type=int, nargs="+", default=list(SIZES), help="sizes of the files")
+    parser.add_argument("--dtypes", nargs="+", default=list(DTYPES))
+    parser.add_argument("--folder", type=Path, help="where to write the files; a temporary folder by default")
+    parser.add_argument("--out", type=Path, help="also write the figures here, as JSON")
+    arguments = parser.parse_args()
+    load, cpu, gpu = os.getloadavg()[0], CpuBackend(), _gpu()
+    rows = []
+    for dtype in arguments.dtypes:
+        for nbytes in arguments.bytes:
+            with _file(arguments.folder, dtype, nbytes) as path:
+                rows += measure(path, dtype, nbytes, cpu, gpu)
+    _show(rows)
+    if arguments.out:
+        devices = {"gpu": None if gpu is None else {"name": gpu.device.name, **dict(gpu.device.versions)}}
+        made = {**of_host(cpu.device, load), **devices, "rows": [asdict(row) for row in rows]}
+        arguments.out.write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
+
+
+def measure(path: Path, dtype: str, nbytes: int, cpu: Backend, gpu: Backend | None) -> list[Row]:
+    """Every way on one file, in turns."""
+    with path.open("rb") as file:
+        source = open_array(file, read_head(file))
+    ways = _ways(path, source, cpu, gpu)
+    seconds: dict[str, float] = {}
+    for _ in range(ROUNDS):
+        for name, way in ways.items():
+            began = time.perf_counter()
+            way()
+            seconds[name] = min(seconds.get(name, float("inf")), time.perf_counter() - began)
+    speeds = {name: nbytes / spent / 1e9 for name, spent in seconds.items()}
+    across = {name for name in ways if name in _ACROSS}
+    read = speeds[_READ]
+    return [
+        Row(name, dtype, nbytes, speed, speed / (speeds[BUS] if name in across and BUS in speeds else read))
+        for name, speed in speeds.items()
+    ]
+
+
+_READ = "threads that read the map"
+_BY_HAND = "threads that copy the map into pinned buffers"
+_CUPY = "cupy.asarray of the map, sum"
+_KVIKIO = "kvikio into the GPU's memory, sum"
+_ACROSS = frozenset({BUS, OURS_CUDA, _BY_HAND, _CUPY, _KVIKIO})
+
+
+def _ways(path: Path, source: ArraySource, cpu: Backend, gpu: Backend | None) -> Mapping[str, Way]:
+    array = source.array
+    ways: dict[str, Way] = {
+        _READ: lambda: _read(array),
+        "numpy.sum of the map": lambda: np.sum(array),
+        OURS_CPU: lambda: cpu.reduce(source, "sum"),
+    }
+    if gpu is not None:
+        ways |= _across(path, source, gpu)
+    return ways
+
+
+def _across(path: Path, source: ArraySource, gpu: Backend) -> Mapping[str, Way]:
+    import cupy
+
+    array = source.array
+    ways: dict[str, Way] = {
+        BUS: _bus(array.nbytes),
+        OURS_CUDA: lambda: gpu.reduce(source, "sum"),
+        _CUPY: lambda: float(cupy.asarray(array).sum()),
+        _BY_HAND: _by_hand(array),
+    }
+    if find_spec("kvikio") is not None:
+        import kvikio
+
+        def read() -> object:
+            out = cupy.empty(array.size, array.dtype)
+            with kvikio.CuFile(path, "r") as file:
+                file.read(out, file_offset=path.stat().st_size - array.nbytes)
+            return float(out.sum())
+
+        kvikio.defaults.set({"num_threads": usable_cores()})
+        ways[_KVIKIO] = read
+    return ways
+
+
+def _read(array: Any) -> object:
+    """The largest byte: as little arithmetic as reading everything can have."""
+    flat = array.reshape(-1).view(np.uint8)
+    with ThreadPoolExecutor(usable_cores()) as pool:
+        return max(pool.map(lambda at: int(flat[at : at + PIECE].max()), range(0, flat.size, PIECE)))
+
+
+def _bus(nbytes: int) -> Way:
+    import cupy
+
+    size = min(nbytes, 1 << 28)
+    pinned, device = cupy.cuda.alloc_pinned_memory(size), cupy.empty(size, cupy.uint8)
+
+    def copy() -> None:
+        for at in range(0, nbytes, size):
+            stream = cupy.cuda.get_current_stream()
+            device.data.copy_from_host_async(pinned.ptr, min(size, nbytes - at), stream)
+        cupy.cuda.get_current_stream().synchronize()
+
+    return copy
+
+
+def _by_hand(array: Any) -> Way:
+    """What a careful user writes: each thread has a pinned buffer and a stream, copies a piece of the map and sends it;
+    the whole is added at the end."""
+    import cupy
+
+    threads = usable_cores()
+    flat = array.reshape(-1).view(np.uint8)
+    lanes = [(cupy.cuda.alloc_pinned_memory(PIECE), cupy.cuda.Stream(non_blocking=True)) for _ in range(threads)]
+
+    def way() -> object:
+        out = cupy.empty(flat.size, cupy.uint8)
+        cupy.cuda.get_current_stream().synchronize()
+
+        def send(lane: int) -> None:
+            memory, stream = lanes[lane]
+            pinned = np.frombuffer(memory, np.uint8, PIECE)
+            for at in range(lane * PIECE, flat.size, threads * PIECE):
+                piece = flat[at : at + PIECE]
+                stream.synchronize()
+                pinned[: piece.size] = piece
+                out[at : at + piece.size].data.copy_from_host_async(pinned.ctypes.data, piece.size, stream)
+            stream.synchronize()
+
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(send, range(threads)))
+        return float(out.view(array.dtype).sum())
+
+    return way
+
+
+@contextmanager
+def _file(folder: Path | None, dtype: str, nbytes: int) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(dir=folder) as inside:
+        path = Path(inside) / f"{dtype}.npy"
+        block = np.random.default_rng(1).random(1 << 22).astype(dtype)
+        array = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=(nbytes // block.itemsize,))
+        for at in range(0, array.size, block.size):
+            array[at : at + block.size] = block[: array.size - at]
+        array.flush()
+        yield path
+
+
+def _gpu() -> Backend | None:
+    try:
+        return open_backend("cuda:0")
+    except Unavailable:
+        return None
+
+
+def _show(rows: list[Row]) -> None:
+    table = Table("way", "dtype", "GiB", "GB/s", "ratio", title="From a file in the page cache to its sum")
+    for row in rows:
+        ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
+        table.add_row(row.way, row.dtype, f"{row.bytes / (1 << 30):.2f}", f"{row.gb_per_s:.1f}", ratio)
+    Console(width=120).print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""Sources on their way to the GPU: pieces, parts, threads, files that change."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from warpfold.kernels.cuda.backend import CudaBackend
+from warpfold.kernels.cuda.staging import buffers, stager
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.npy import open_array, read_head
+from warpfold.kernels.source import ArraySource, GeneratedSource
+
+PIECE, PART = 1 << 14, 1 << 10
+
+
+@pytest.fixture(autouse=True)
+def _short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces of 16 KiB, read in parts of 1 KiB: threads, rings and ends of pieces within small arrays."""
+    monkeypatch.setattr(stager, "COPIED_BYTES", PIECE)
+    monkeypatch.setattr(buffers, "PART_BYTES", PART)
+    monkeypatch.setattr(stager, "PART_BYTES", PART)
+
+
+def opened(path: Path) -> ArraySource:
+    with path.open("rb") as file:
+        return open_array(file, read_head(file))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "bool"])
+def test_a_file_gives_the_same_bits_as_its_array_at_every_length(
+    backend: CudaBackend, tmp_path: Path, dtype: str
+) -> None:
+    random = np.random.default_rng()
+    itemsize = DTYPES[dtype].itemsize
+    edges = {
+        count + off for count in (PART, PIECE, 2 * PIECE, 3 * PIECE, 4 * PIECE) for off in (-itemsize, 0, itemsize)
+    }
+    for nbytes in sorted({itemsize, *edges, 17 * PIECE + 3 * itemsize}):
+        numbers = random.integers(-100, 100, nbytes // itemsize) * random.random(nbytes // itemsize)
+        array = numbers > 0 if dtype == "bool" else numbers.astype(dtype)
+        np.save(tmp_path / "x.npy", array)
+        op = "count_nonzero" if dtype == "bool" else "sum"
+        want = int(array.sum()) if array.dtype.kind in "bi" else math.fsum(array.astype(np.float64))
+        rounded = float(np.float32(want)) if dtype == "float32" else want
+        got = backend.reduce(opened(tmp_path / "x.npy"), op)
+        assert got.value == pytest.approx(rounded, rel=1e-6)
+        assert got.state == backend.reduce(ArraySource(array), op).state
+
+
+@pytest.mark.parametrize("order", [">f8", "F"])
+def test_other_layouts_of_a_file_are_read_as_their_elements(backend: CudaBackend, tmp_path: Path, order: str) -> None:
+    array = np.random.default_rng().standard_normal((101, 1001))
+    stored = array.astype(">f8") if order == ">f8" else np.asfortranarray(array)
+    np.save(tmp_path / "x.npy", stored)
+    source = opened(tmp_path / "x.npy")
+    assert backend.reduce(source, "sum").state == backend.reduce(ArraySource(array), "sum").state
+    assert backend.reduce(source, "argmax").value == int(np.argmax(array))
+
+
+def test_two_sources_are_read_side_by_side(backend: CudaBackend, tmp_path: Path) -> None:
+    count = 5 * PIECE // 8 + 7
+    made = GeneratedSource("normal", count, 3, DTYPES["float64"])
+    np.save(tmp_path / "x.npy", np.random.default_rng().standard_normal(count))
+    file = opened(tmp_path / "x.npy")
+    plain = ArraySource(np.load(tmp_path / "x.npy"))
+    for first, second in ((file, made), (made, file), (file, file)):
+        swapped = tuple(plain if one is file else one for one in (first, second))
+        got = backend.reduce(first, "dot", other=second)
+        assert got.state == backend.reduce(swapped[0], "dot", other=swapped[1]).state
+
+
+def test_a_file_that_is_cut_while_it_is_read_is_refused(backend: CudaBackend, tmp_path: Path) -> None:
+    path = tmp_path / "x.npy"
+    np.save(path, np.ones(40 * PIECE // 4, np.float32))
+    source = opened(path)
+
+    def cut(done: int, total: int) -> None:
+        if done:
+            with path.open("r+b") as file:
+                file.truncate(PIECE)
+
+    with pytest.raises(InvalidInput, match="became shorter while it was read"):
+        backend.reduce(source, "sum", progress=cut)
+    assert backend.reduce(ArraySource(np.ones(5 * PIECE, np.float32)), "sum").value == 5 * PIECE
+
+
+def test_a_reduction_that_ends_early_leaves_nothing_in_the_buffers(backend: CudaBackend) -> None:
+    class Stop(Exception):
+        pass
+
+    def stop(done: int, total: int) -> None:
+        if done >= PIECE:
+            raise Stop
+
+    for _ in range(20):
+        with pytest.raises(Stop):
+            backend.reduce(ArraySource(np.full(40 * PIECE, 7.0, np.float32)), "sum", progress=stop)
+        assert backend.reduce(ArraySource(np.ones(3 * PIECE, np.float32)), "sum").value == 3 * PIECE
+
+
+@pytest.mark.parametrize("made", [False, True])
+def test_progress_tells_what_is_done_and_never_goes_back(backend: CudaBackend, made: bool) -> None:
+    count = 10 * PIECE // 4 + 1
+    array = ArraySource(np.ones(count, np.float32))
+    seen: list[int] = []
+    backend.reduce(
+        GeneratedSource("zeros", count, 0, DTYPES["float32"]) if made else array,
+        "sum",
+        progress=lambda done, total: seen.append(done),
+    )
+    assert seen == sorted(seen)
+    assert (seen[0], seen[-1]) == (0, count)
