@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-SCRIPTS = ("strategies", "exact_cuda", "profiles", "scaling", "exact_cpu", "accuracy", "service", "depth", "dashboard")
+SCRIPTS = ("strategies", "exact_cuda", "feed", "profiles", "scaling", "exact_cpu", "accuracy", "service", "depth", "dashboard")
 _NOT_HERE = 2
 """What a script ends with where it cannot measure: there is no GPU."""
 

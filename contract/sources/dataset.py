@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints
 
 from warpfold.contract.folders import Folders, dataset_file
-from warpfold.contract.sources.npy import mapped, reason_of
+from warpfold.contract.sources.npy import reason_of
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.npy import read_head
+from warpfold.kernels.npy import open_array, read_head
 from warpfold.kernels.source import ArraySource
 
 
@@ -41,7 +41,7 @@ class DatasetSource(SourceSpec):
             with dataset_file(folders.datasets, self.id).open("rb") as file:
                 head = read_head(file)
                 if os.fstat(file.fileno()).st_size == head.offset + head.data_bytes:
-                    return ArraySource(mapped(file, head))
+                    return open_array(file, head)
                 why = "is damaged: its file is not as long as its head promises"
         except FileNotFoundError:
             why = "is not there: it was deleted after the job was accepted"

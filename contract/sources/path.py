@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Annotated, Any, BinaryIO, Literal
 
-from numpy.typing import NDArray
 from pydantic import StringConstraints
 
 from warpfold.contract.folders import Folders
-from warpfold.contract.sources.npy import mapped, reason_of
+from warpfold.contract.sources.npy import reason_of
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.npy import read_head
+from warpfold.kernels.npy import open_array, read_head
 from warpfold.kernels.source import ArraySource
 
 _FIELD = "source.path"
@@ -35,7 +34,7 @@ class PathSource(SourceSpec):
         return f"file {stored['path']}" if "path" in stored else None
 
     def open(self, folders: Folders) -> ArraySource:
-        return ArraySource(map_npy(self.path, folders.roots))
+        return open_npy(self.path, folders.roots)
 
     def check(self, field: str, roots: tuple[Path, ...], most_values: int) -> None:
         """Judge the name alone: the worker, which may be on another machine, looks at the file itself."""
@@ -53,7 +52,7 @@ def _below(path: PurePath, roots: tuple[Path, ...]) -> bool:
     return any(path.is_relative_to(root) for root in roots)
 
 
-def map_npy(name: str, roots: Sequence[Path]) -> NDArray[Any]:
+def open_npy(name: str, roots: Sequence[Path]) -> ArraySource:
     """The array in a .npy file, of any shape, mapped into memory for reading.
 
     `name` is absolute, or relative to one of `roots`; wherever symbolic links lead, the file must lie under a root.
@@ -63,7 +62,7 @@ def map_npy(name: str, roots: Sequence[Path]) -> NDArray[Any]:
     root, path = _locate(name, roots)
     try:
         with _open_below(root, path) as file:
-            return _map(name, file)
+            return _open(name, file)
     except OSError as error:
         raise InvalidInput(f"{name!r} cannot be read: {reason_of(error)}", _FIELD) from None
 
@@ -102,7 +101,7 @@ def _open_below(root: Path, path: Path) -> BinaryIO:
     return os.fdopen(file, "rb")
 
 
-def _map(name: str, file: BinaryIO) -> NDArray[Any]:
+def _open(name: str, file: BinaryIO) -> ArraySource:
     status = os.fstat(file.fileno())
     if not stat.S_ISREG(status.st_mode):
         raise InvalidInput(f"{name!r} is not a regular file", _FIELD)
@@ -115,4 +114,4 @@ def _map(name: str, file: BinaryIO) -> NDArray[Any]:
         raise InvalidInput(
             f"{name!r} is truncated: its header promises {head.data_bytes} bytes of data, {present} are there", _FIELD
         )
-    return mapped(file, head)
+    return open_array(file, head)

@@ -21,7 +21,7 @@ from numpy.lib import format as npy
 
 from tests.support.api import running_api
 from warpfold.app.config import Settings
-from warpfold.contract.sources.path import map_npy
+from warpfold.contract.sources.path import open_npy
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.npy import MOST_HEAD_BYTES, Head, read_head
@@ -108,7 +108,7 @@ def test_a_head_that_claims_gigabytes_takes_none(tmp_path: Path, claimed: int) -
     tracemalloc.start()
     try:
         with pytest.raises(InvalidInput, match=f"claims {claimed} bytes"):
-            map_npy("claims.npy", [tmp_path.resolve()])
+            open_npy("claims.npy", [tmp_path.resolve()])
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
         tracemalloc.stop()

@@ -11,10 +11,10 @@ from numpy.lib import format as npy
 
 from warpfold.contract.folders import Folders
 from warpfold.contract.sources.generate import GenerateSource
-from warpfold.contract.sources.path import map_npy
+from warpfold.contract.sources.path import open_npy
 from warpfold.contract.sources.values import ValuesSource
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.source import ArraySource, GeneratedSource
+from warpfold.kernels.source import GeneratedSource
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def root(data_root: Path) -> Path:
 def refused(given: str, *roots: Path) -> str:
     """The sentence with which a path is refused."""
     with pytest.raises(InvalidInput) as caught:
-        map_npy(given, roots)
+        open_npy(given, roots)
     assert caught.value.field == "source.path"
     return str(caught.value)
 
@@ -39,18 +39,18 @@ def header(descr: str, shape: str = "(3,)", fortran: str = "False", version: byt
 
 def test_a_file_is_found_by_its_absolute_and_by_its_relative_path(root: Path) -> None:
     for given in (str(root / "good.npy"), "good.npy", "./sub/../good.npy"):
-        assert map_npy(given, [root]).tolist() == [0, 1, 2, 3, 4, 5]
+        assert open_npy(given, [root]).array.tolist() == [0, 1, 2, 3, 4, 5]
 
 
 def test_each_root_is_searched(root: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     np.save(other / "second.npy", np.ones(2))
-    assert map_npy("second.npy", [root, other]).tolist() == [1, 1]
+    assert open_npy("second.npy", [root, other]).array.tolist() == [1, 1]
 
 
 def test_a_file_is_mapped_not_read(root: Path) -> None:
-    array = map_npy("good.npy", [root])
+    array = open_npy("good.npy", [root]).array
     assert not array.flags.writeable
     assert not array.flags.owndata
 
@@ -67,7 +67,7 @@ def test_outside_of_the_roots_nothing_is_read_nor_said(root: Path, given: str) -
 
 def test_a_link_within_the_roots_is_followed(root: Path) -> None:
     (root / "link.npy").symlink_to("good.npy")
-    assert map_npy("link.npy", [root]).size == 6
+    assert open_npy("link.npy", [root]).array.size == 6
 
 
 def test_a_neighbour_whose_name_begins_like_a_root_is_outside(root: Path) -> None:
@@ -179,27 +179,27 @@ def test_bfloat16_that_numpy_saved_is_refused_with_the_reason(root: Path) -> Non
 def test_an_empty_array_is_an_array(root: Path) -> None:
     for shape in ((0,), (3, 0), (0, 10**6)):
         np.save(root / "none.npy", np.empty(shape, dtype=np.int16))
-        array = map_npy("none.npy", [root])
+        array = open_npy("none.npy", [root]).array
         assert (array.size, array.dtype.name) == (0, "int16")
 
 
 def test_what_follows_the_data_is_ignored(root: Path) -> None:
     with (root / "good.npy").open("ab") as file:
         file.write(b"more")
-    assert map_npy("good.npy", [root]).size == 6
+    assert open_npy("good.npy", [root]).array.size == 6
 
 
 def test_a_format_2_header_is_understood(root: Path) -> None:
     buffer = BytesIO()
     npy.write_array(buffer, np.arange(3), version=(2, 0))
     (root / "two.npy").write_bytes(buffer.getvalue())
-    assert map_npy("two.npy", [root]).tolist() == [0, 1, 2]
+    assert open_npy("two.npy", [root]).array.tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("dtype", [">f4", "<f8", ">i8", "|u1", "|b1", "<f2"])
 def test_either_byte_order_is_read(root: Path, dtype: str) -> None:
     np.save(root / "x.npy", np.array([0, 1, 1], dtype=dtype))
-    source = ArraySource(map_npy("x.npy", [root]))
+    source = open_npy("x.npy", [root])
     piece = source.read(1, 3)
     assert piece.dtype.isnative
     assert piece.tolist() == [1, 1]
@@ -208,7 +208,7 @@ def test_either_byte_order_is_read(root: Path, dtype: str) -> None:
 def test_elements_come_in_c_order_even_of_a_file_in_fortran_order(root: Path) -> None:
     matrix = np.arange(12, dtype=np.int32).reshape(3, 4)
     np.save(root / "f.npy", np.asfortranarray(matrix))
-    source = ArraySource(map_npy("f.npy", [root]))
+    source = open_npy("f.npy", [root])
     assert source.count == 12
     assert np.concatenate([source.read(0, 5), source.read(5, 12)]).tolist() == list(range(12))
 
