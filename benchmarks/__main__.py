@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-SCRIPTS = ("strategies", "exact_cuda", "feed", "profiles", "scaling", "exact_cpu", "accuracy", "service", "depth", "dashboard")
+ON_A_GPU = ("strategies", "exact_cuda", "feed", "profiles", "scaling")
+SCRIPTS = (*ON_A_GPU, "exact_cpu", "accuracy", "service", "depth", "dashboard")
 _NOT_HERE = 2
 """What a script ends with where it cannot measure: there is no GPU."""
 
