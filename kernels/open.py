@@ -19,7 +19,7 @@ def open_backend(slot: str) -> Backend:
 
         return CpuBackend()
     if slot == GANG:
-        from warpfold.kernels.cuda.scaling.gang import Gang
+        from warpfold.kernels.cuda.scaling.placement import Gang
 
         return Gang()
     found = _CUDA_SLOT.fullmatch(slot)

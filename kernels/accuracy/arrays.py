@@ -1,16 +1,39 @@
-"""The arrays of a study: made once, kept while the cases on them follow each other, permuted on demand."""
+"""The arrays of a study: each is made once, kept while the cases on it follow each other, and permuted on demand."""
 
 from collections.abc import Callable
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.accuracy import loops
 from warpfold.kernels.accuracy.exactly import Truth, truth
-from warpfold.kernels.accuracy.permutations import permuted
 from warpfold.kernels.cpu.memory import require
 from warpfold.kernels.source import GeneratedSource
+
+_HAND = 1 << 17
+_MOST_HANDS = 256
+
+
+def permuted(array: NDArray[Any], seed: int, number: int) -> NDArray[Any]:
+    """Order `number` of `array`, shape (n,), a copy. Arrays of one length are permuted alike.
+
+    The random words are NumPy's Philox with the key (seed, number). An index below m has a probability within 2⁻³² of
+    1/m.
+    """
+    words = np.random.Generator(np.random.Philox(key=seed + (number << 64)))
+    patterns = np.ascontiguousarray(array).view(f"uint{8 * array.itemsize}")
+    hands = min(_MOST_HANDS, 1 << max(0, (array.size // _HAND - 1).bit_length()))
+    dealt = words.integers(0, hands, size=array.size, dtype=np.uint8, endpoint=False)
+    out = np.empty_like(patterns)
+    starts = loops.deal(patterns, dealt, hands, out)
+    for start, stop in pairwise(starts):
+        hand = out[start:stop]
+        loops.shuffle(hand, words.integers(0, 1 << 32, size=hand.size, dtype=np.uint32))
+    return out.view(array.dtype)
+
 
 KEPT_BYTES = 1_700_000_000
 """Of permuted arrays that are kept for the next method, such as 8 of 50 million float32; what is more is made again,

@@ -47,7 +47,7 @@ class Placement(Protocol):
 def placement_on(backend: Backend) -> Placement:
     """Where an open backend lets ranks run: on all GPUs of the gang, on one GPU, or on the CPU."""
     if backend.device.backend == "cpu":
-        from warpfold.kernels.scaling.cpu.placement import CpuPlacement
+        from warpfold.kernels.scaling.cpu.ranks import CpuPlacement
 
         return CpuPlacement(backend.device)
     from warpfold.kernels.cuda.scaling.placement import CudaPlacement, devices_of

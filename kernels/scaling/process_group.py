@@ -1,15 +1,18 @@
-"""The processes of a group of ranks: started together, given the same commands, and ended together."""
+"""The processes of a group of ranks: started together when they are needed, given the same commands, ended together."""
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
-from warpfold.kernels.errors import RankLost
+from warpfold.kernels.errors import KernelError, OutOfMemory, RankLost
+from warpfold.kernels.outcome import Outcome
+from warpfold.kernels.scaling.axes import Algorithm, Mode
 from warpfold.kernels.scaling.commands import Command, Join
+from warpfold.kernels.scaling.placement import Placement
 from warpfold.kernels.scaling.process import Answer, Done, MakeRanks, Ready, Refused, rank_main
 
 _GRACE_S = 2.0
@@ -107,3 +110,47 @@ class ProcessGroup:
                 process.kill()
         for process in self._processes:
             process.join(_GRACE_S)
+
+
+T = TypeVar("T")
+
+
+class LazyGroup:
+    """A process group, made when it is first needed, and made anew after something went wrong in it."""
+
+    def __init__(self, placement: Placement, mode: Mode, algorithm: Algorithm, ranks: int, largest: int) -> None:
+        self._make: Callable[[], ProcessGroup] = lambda: ProcessGroup(
+            placement.processes(mode, algorithm, ranks, largest), placement.environment(algorithm)
+        )
+        self._group: ProcessGroup | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._end()
+
+    @property
+    def versions(self) -> tuple[tuple[str, str], ...] | None:
+        """The group's libraries; None while there is no group."""
+        return None if self._group is None else self._group.versions
+
+    def group(self) -> ProcessGroup:
+        if self._group is None:
+            self._group = self._make()
+        return self._group
+
+    def attempt(self, measure: Callable[[ProcessGroup], T], without: Callable[[Outcome, str], T]) -> T:
+        """What `measure` gives, or a point without figures if the group refuses."""
+        try:
+            return measure(self.group())
+        except RankLost:
+            raise
+        except KernelError as error:
+            self._end()
+            return without(Outcome.SKIPPED if isinstance(error, OutOfMemory) else Outcome.FAILED, str(error))
+
+    def _end(self) -> None:
+        if self._group is not None:
+            self._group.close()
+            self._group = None

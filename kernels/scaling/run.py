@@ -21,10 +21,9 @@ from warpfold.kernels.scaling.commands import (
     Sample,
 )
 from warpfold.kernels.scaling.judge import Runs, judged, phases_of
-from warpfold.kernels.scaling.lazy_group import LazyGroup
 from warpfold.kernels.scaling.local_ranks import Sum, Timing
 from warpfold.kernels.scaling.placement import Placement
-from warpfold.kernels.scaling.process_group import ProcessGroup
+from warpfold.kernels.scaling.process_group import LazyGroup, ProcessGroup
 from warpfold.kernels.scaling.records import ArrayRecord, Libraries, MessageRecord, Record
 from warpfold.kernels.scaling.study import ArrayCase, MessageCase, Study
 

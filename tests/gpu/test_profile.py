@@ -6,8 +6,7 @@ import pytest
 
 from warpfold.kernels.bench import Axes, Cache
 from warpfold.kernels.cuda.backend import CudaBackend
-from warpfold.kernels.cuda.profile.compiled import compiled_kernels
-from warpfold.kernels.cuda.profile.run import profile
+from warpfold.kernels.cuda.profile.run import compiled_kernels, profile
 from warpfold.kernels.cuda.strategies.registry import own_strategies
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.ops import OPS

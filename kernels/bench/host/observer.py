@@ -1,9 +1,47 @@
-"""The conditions of a CPU, through psutil and /sys."""
+"""What this machine tells of its CPU: the size of its caches, its conditions, and how fast it reads its memory."""
 
 import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
-from warpfold.kernels.bench.conditions import Conditions
-from warpfold.kernels.bench.host.system import throttle_count
+import numpy as np
+from numpy.typing import NDArray
+
+from warpfold.kernels.bench.ceiling import Ceiling
+from warpfold.kernels.bench.conditions import Conditions, Observer
+from warpfold.kernels.bench.flags import contended
+from warpfold.kernels.cores import usable_cores
+
+_CPUS = Path("/sys/devices/system/cpu")
+_CACHE_BYTES = 32 << 20  # assumed where the system does not tell
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def cache_bytes() -> int:
+    """The size of the largest cache of the first core, 32 MiB where the system does not tell."""
+    return max(map(_size, _texts(_CPUS.glob("cpu0/cache/index*/size"))), default=0) or _CACHE_BYTES
+
+
+def throttle_count() -> int:
+    """How often heat has held down a core since the start of the system."""
+    counts = _texts(_CPUS.glob("cpu[0-9]*/thermal_throttle/*_throttle_count"))
+    return sum(int(text) for text in counts if text.isdigit())
+
+
+def _texts(paths: Iterable[Path]) -> Iterator[str]:
+    for path in paths:
+        try:
+            yield path.read_text().strip()
+        except OSError:  # not everything may be read in a container
+            continue
+
+
+def _size(text: str) -> int:
+    digits, unit = (text[:-1], _UNITS[text[-1]]) if text[-1:] in _UNITS else (text, 1)
+    return int(digits) * unit if digits.isdigit() else 0
+
 
 _SHORTEST_S = 0.1  # the system counts in steps of 10 ms: over less than this they tell nothing
 
@@ -48,3 +86,34 @@ class HostObserver:
     def _clock(self) -> float | None:
         frequency = self._psutil.cpu_freq()
         return float(frequency.current) if frequency and frequency.current else None
+
+
+_LOAD_BYTES = 128  # two loads of 64 bytes a clock: the most that a core of today sustains
+_CLOCK_HZ = 8e9  # which none of them reaches
+_MEASURE_S = 0.3
+
+
+def measure_ceiling(observer: Observer) -> Ceiling:
+    """What all cores together read from memory: the best of many passes of a plain maximum over integers. It is trusted
+    if `observer` saw no other process at work meanwhile.
+
+    The system does not tell how fast its memory is, so `peak` is None.
+    """
+    cores, cache = usable_cores(), cache_bytes()
+    data = np.ones(max(4 * cache, 64 << 20) // 8, dtype=np.int64)
+    parts = np.array_split(data, cores)
+    passes: list[float] = []
+    with ThreadPoolExecutor(cores) as pool:
+        list(pool.map(_read, parts))  # the first pass meets the memory's pages
+        observer.before()
+        give_up = time.monotonic() + _MEASURE_S
+        while time.monotonic() < give_up or len(passes) < 3:
+            started = time.perf_counter_ns()
+            list(pool.map(_read, parts))
+            passes.append((time.perf_counter_ns() - started) / 1e9)
+        quiet = not contended(observer.after())
+    return Ceiling(data.nbytes / min(passes), None, cores * _LOAD_BYTES * _CLOCK_HZ, cache, quiet)
+
+
+def _read(part: NDArray[Any]) -> int:
+    return int(part.max())

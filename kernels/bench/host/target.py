@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.backend import Backend, Device, Reduction
 from warpfold.kernels.bench.ceiling import Ceiling, CeilingGauge
-from warpfold.kernels.bench.host.ceiling import measure_ceiling
-from warpfold.kernels.bench.host.observer import HostObserver
-from warpfold.kernels.bench.host.system import cache_bytes
+from warpfold.kernels.bench.host.observer import HostObserver, cache_bytes, measure_ceiling
 from warpfold.kernels.bench.host.timer import HostTimer
 from warpfold.kernels.catalog import resolve
 from warpfold.kernels.dtypes import DType

@@ -8,10 +8,8 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.cpu.folds.extremes import ExtremumFold, PlaceFold
 from warpfold.kernels.cpu.folds.fold import Fold
-from warpfold.kernels.cpu.folds.moments import MomentsFold
-from warpfold.kernels.cpu.folds.nonzero import NonzeroFold
-from warpfold.kernels.cpu.folds.products import ProductFold
-from warpfold.kernels.cpu.folds.sums import SumFold
+from warpfold.kernels.cpu.folds.integers import NonzeroFold, ProductFold
+from warpfold.kernels.cpu.folds.sums import MomentsFold, SumFold
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.ops import NanPolicy, Op
 

@@ -3,9 +3,9 @@
 from typing import Any
 
 from warpfold.kernels.backend import Progress, Reduction
-from warpfold.kernels.cpu.folds.dots import DotFold
 from warpfold.kernels.cpu.folds.fold import Fold
 from warpfold.kernels.cpu.folds.registry import FOLDS, fold_for
+from warpfold.kernels.cpu.folds.sums import DotFold
 from warpfold.kernels.cpu.strategy import CpuStrategy
 from warpfold.kernels.cpu.stream import One, Streamed, Two, stream
 from warpfold.kernels.dtypes import DTYPES

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from warpfold.kernels.cuda.baselines.build import build
 from warpfold.kernels.cuda.baselines.peer import Baseline
-from warpfold.kernels.cuda.baselines.toolkit import find_toolkit
+from warpfold.kernels.cuda.baselines.toolkit import build, find_toolkit
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.dtypes import DTYPES, DType, Kind
 from warpfold.kernels.errors import CudaError, KernelError, Unavailable

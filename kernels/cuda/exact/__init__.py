@@ -1,7 +1,12 @@
 """Exact sums of floats on the GPU, in one launch: `../sources/exact.cu` says how."""
 
-from warpfold.kernels.cuda.exact.accumulator import ExactAccumulator, ExactDot, ExactMoments
-from warpfold.kernels.cuda.exact.integer_dot import ExactIntegerDot, integer_dot_units
+from warpfold.kernels.cuda.exact.accumulator import (
+    ExactAccumulator,
+    ExactDot,
+    ExactIntegerDot,
+    ExactMoments,
+    integer_dot_units,
+)
 from warpfold.kernels.cuda.exact.shapes import LARGEST_SHARED, SHAPES, SumKind, exact_unit, exact_units
 from warpfold.kernels.cuda.exact.total import MOST_GPUS, limbs_of, states_of_limbs
 

@@ -1,22 +1,74 @@
-"""Exact sums of CuPy arrays of floats, each array in one launch.
+"""Exact sums of CuPy arrays, each array in one launch.
 
 What is added goes to integers in the GPU's memory that never round; what is fetched is the state that the portable
 definition, `kernels.exact.ExactState.add`, gives for the same elements, bit for bit. Arrays have one dimension and no
 gaps; bfloat16 comes as the uint16 of its bits. Work goes to the current stream.
 """
 
+from pathlib import Path
 from typing import Any
 
-from warpfold.kernels.cuda.exact.launches import Launches
-from warpfold.kernels.cuda.exact.shapes import SumKind
-from warpfold.kernels.cuda.exact.total import states_of_limbs
+import numpy as np
+
+from warpfold.kernels.cuda.compile import Unit
+from warpfold.kernels.cuda.elements import element
+from warpfold.kernels.cuda.exact.shapes import SHAPES, SumKind, exact_unit, kernel_name
+from warpfold.kernels.cuda.exact.total import Limbs, states_of_limbs
 from warpfold.kernels.cuda.gpu.launch import Gpu
-from warpfold.kernels.cuda.gpu.launch_shape import VECTOR_BYTES
-from warpfold.kernels.dtypes import DType
+from warpfold.kernels.cuda.gpu.launch_shape import GRID_STRIDE, VECTOR_BYTES
+from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.state import ExactState
 from warpfold.kernels.exact.terms import ORIGIN
 from warpfold.kernels.ops import Terms
+
+
+class Launches:
+    """The kernel of `kind` for a float `dtype`, and its total in the GPU's memory.
+
+    Raises InvalidInput for a dtype that is no float.
+    """
+
+    def __init__(self, gpu: Gpu, dtype: DType, kind: SumKind) -> None:
+        if dtype.name not in SHAPES:
+            raise InvalidInput(f"{dtype.name} is not summed exactly by floating point")
+        self.itemsize = dtype.itemsize
+        shape = SHAPES[dtype.name][kind].fitted(gpu.shared_per_block)
+        name = kernel_name(dtype, kind, shape)
+        self._kernel = gpu.kernel(exact_unit(dtype, gpu.shared_per_block), name)
+        self._threads, self._shared = shape.threads, shape.threads * shape.shared
+        self._tile = shape.threads * shape.flight
+        self._resident = self._kernel.blocks_per_multiprocessor(self._threads, self._shared) * gpu.multiprocessors
+        self._limbs = Limbs(kind)
+
+    @property
+    def limbs(self) -> Any:
+        """The limbs of the total, a CuPy array of int64."""
+        return self._limbs.array
+
+    def start(self, *arrays: Any) -> None:
+        """Add arrays of one length, at least 1, that lie alike between boundaries of 16 bytes."""
+        count = int(arrays[0].size)
+        blocks = min(self._resident, self._tiles(arrays[0]))
+        self._limbs.make_room(most_added(blocks, count))
+        self._kernel(blocks, self._threads, (*arrays, np.uint64(count), self.limbs), shared=self._shared)
+
+    def _tiles(self, array: Any) -> int:
+        """How many tiles `Vectors` in include/exact_tiles.cuh makes of the array."""
+        size, lanes = int(array.size), VECTOR_BYTES // self.itemsize
+        head = min(size, -int(array.data.ptr) % VECTOR_BYTES // self.itemsize)
+        whole = (size - head) // lanes
+        return -(-(size - whole * (lanes - 1)) // self._tile)
+
+
+def most_added(blocks: int, count: int) -> int:
+    """How many numbers below 2**32 a launch may add to one limb.
+
+    Numbers lie at least 8 binary places apart, at most two at one place, and reach over 128: fewer than 32 of a block
+    share a limb. A warp of buckets adds 32 more whenever its lanes have met 32 · (2**14 − 32) > 2**18 elements each
+    (include/exact_buckets.cuh), which is once in 2**23 elements.
+    """
+    return 32 * blocks + (count >> 18)
 
 
 class ExactAccumulator:
@@ -115,3 +167,44 @@ def _alike(array: Any, model: Any) -> Any:
     room = cupy.empty(start + array.size, dtype=array.dtype)
     room[start:] = array
     return room[start:]
+
+
+SOURCE = Path(__file__).parent.parent / "sources" / "integer_dot.cu"
+ADDED = 32
+"""More numbers than a block adds to one limb."""
+
+
+def integer_dot_unit(left: DType, right: DType) -> Unit:
+    """The kernel of two dtypes that are no floats."""
+    return Unit(SOURCE, (f"integer_dot<{element(left)}, {element(right)}>",))
+
+
+def integer_dot_units() -> tuple[Unit, ...]:
+    """Those for the compile matrix: each dtype with itself and with int64."""
+    rows = [row for row in DTYPES.values() if not row.is_float]
+    pairs = dict.fromkeys([(row, other) for row in rows for other in (row, DTYPES["int64"])])
+    return tuple(integer_dot_unit(*pair) for pair in pairs)
+
+
+class ExactIntegerDot:
+    """The exact sum of the products of pairs of integers or truth values, of two dtypes that are no floats."""
+
+    kind = SumKind.PRODUCTS
+
+    def __init__(self, gpu: Gpu, left: DType, right: DType) -> None:
+        unit = integer_dot_unit(left, right)
+        self._kernel = gpu.kernel(unit, unit.kernels[0])
+        self._multiprocessors = gpu.multiprocessors
+        self._limbs = Limbs(self.kind)
+
+    def add(self, left: Any, right: Any) -> None:
+        """Add left[i] · right[i] for two CuPy arrays of one length, of one dimension and no gaps."""
+        if not left.size:
+            return
+        blocks, threads = GRID_STRIDE.grid(left.size, left.itemsize, self._multiprocessors)
+        self._limbs.make_room(ADDED * blocks)
+        self._kernel(blocks, threads, (left, right, np.uint64(left.size), self._limbs.array))
+
+    def state(self, *, omit_nan: bool = False) -> ExactState:
+        """The sum so far; waits for the work. No integer is NaN."""
+        return states_of_limbs(self.kind, self._limbs.array.get(), omit_nan=omit_nan)[0]

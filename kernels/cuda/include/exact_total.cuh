@@ -8,7 +8,7 @@
 // GPUs are put together by adding them word by word, as an all-reduce does (kernels/cuda/exact/total.py).
 //
 // A number below 2^95 · 2^position adds less than 2^32 to each of four digits. A word holds 2^31 such additions; the
-// host knows how many a launch makes at most and fetches the total in time (kernels/cuda/exact/launches.py).
+// host knows how many a launch makes at most and fetches the total in time (kernels/cuda/exact/accumulator.py).
 #pragma once
 #include "elements.cuh"
 

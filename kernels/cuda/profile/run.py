@@ -1,18 +1,125 @@
-"""A profile from its first point to its last."""
+"""A profile from its first point to its last: the kernels of a strategy as compiled, as launched, and as counted."""
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from warpfold.kernels.bench import Axes
-from warpfold.kernels.cuda.gpu.launch import Gpu
-from warpfold.kernels.cuda.profile.compiled import compiled_kernels
+from warpfold.kernels.catalog import backends_for
+from warpfold.kernels.cuda.compile import Binary, Unit, compile_unit
+from warpfold.kernels.cuda.elements import carrier
+from warpfold.kernels.cuda.gpu.failures import cuda_errors
+from warpfold.kernels.cuda.gpu.launch import Gpu, Kernel
+from warpfold.kernels.cuda.gpu.launch_shape import WARP
+from warpfold.kernels.cuda.gpu.recorded import RecordedLaunch, RecordingGpu
 from warpfold.kernels.cuda.profile.counters import count
-from warpfold.kernels.cuda.profile.launched import launched_kernels
 from warpfold.kernels.cuda.profile.records import KernelRecord, ProfileRecord
-from warpfold.kernels.dtypes import DTYPES
-from warpfold.kernels.errors import CudaError, KernelError, Unavailable
-from warpfold.kernels.ops import OPS
+from warpfold.kernels.cuda.strategies.registry import cuda_strategies
+from warpfold.kernels.cuda.strategies.strategy import CudaStrategy, PlannedKernel
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.errors import CudaError, InvalidInput, KernelError, OutOfMemory, Unavailable
+from warpfold.kernels.operands import operands
+from warpfold.kernels.ops import OPS, Op
 from warpfold.kernels.outcome import Outcome, outcome_of
+from warpfold.kernels.source import GeneratedSource
+
+
+def claimed(strategy: str, op: Op, dtype: DType) -> CudaStrategy:
+    """The strategy of that name; InvalidInput if it does not compute `op` of `dtype` on a GPU."""
+    if "cuda" not in backends_for(op, dtype, strategy, dtype if op.sources == 2 else None):
+        raise InvalidInput(f"strategy {strategy!r} does not compute {op.name} of {dtype.name} on a GPU", "strategies")
+    return cuda_strategies()[strategy]
+
+
+def compiled_kernels(strategy: str, op: Op, dtype: DType, arch: str) -> tuple[KernelRecord, ...]:
+    """The kernels that a strategy launches for an op of `dtype`, as compiled for `arch` ("sm_90"). Raises InvalidInput
+    or Unavailable saying why there are none."""
+    planned = claimed(strategy, op, dtype).planned(op, dtype, arch)
+    return tuple(_compiled(kernel, compile_unit(kernel.unit, arch)) for kernel in planned)
+
+
+def _compiled(planned: PlannedKernel, binary: Binary) -> KernelRecord:
+    resources = next(row for row in binary.resources if row.kernel == planned.name)
+    return KernelRecord(
+        name=planned.name,
+        registers=resources.registers,
+        static_shared=resources.shared,
+        dynamic_shared=planned.shared,
+        stack=resources.stack,
+        spill_stores=resources.spill_stores,
+        spill_loads=resources.spill_loads,
+        threads=planned.threads,
+    )
+
+
+def launched_kernels(gpu: Gpu, strategy: str, op: Op, dtype: DType, n: int) -> tuple[KernelRecord, ...]:
+    """The kernels that a strategy launches for an op of `n` elements in one array, in their order.
+
+    Raises InvalidInput or Unavailable saying why there are none, OutOfMemory where the array has no room.
+    """
+    chosen = claimed(strategy, op, dtype)
+    if chosen.needs_whole:
+        chosen.planned(op, dtype, gpu.arch)  # says why a peer's launches are not written down
+    watcher = _Watcher(gpu)
+    with gpu.active(), cuda_errors(f"{op.name} by {strategy}"):
+        launches = _launches(watcher, chosen, op, dtype, n)
+        return tuple(_launched(gpu, launch, watcher.units[launch.kernel.name]) for launch in launches)
+
+
+class _Watcher(RecordingGpu):
+    """Remembers, too, which unit each kernel is of."""
+
+    def __init__(self, gpu: Gpu) -> None:
+        super().__init__(gpu)
+        self.units: dict[str, Unit] = {}
+
+    def kernel(self, unit: Unit, name: str, *, cooperative: bool = False) -> Kernel:
+        self.units[name] = unit
+        return super().kernel(unit, name, cooperative=cooperative)
+
+
+def _launches(gpu: _Watcher, strategy: CudaStrategy, op: Op, dtype: DType, n: int) -> list[RecordedLaunch]:
+    source = GeneratedSource("zeros", n, 0, dtype)
+    arrays = list(_arrays(dtype, n, op.sources))
+    reducer = strategy.start(gpu, op, operands(op, source, source if op.sources == 2 else None, 0))
+    with gpu.recording() as launches:
+        reducer.add(arrays, 0)
+    return launches
+
+
+def _arrays(dtype: DType, n: int, count: int) -> Iterator[Any]:
+    """Nothing reads them: what is launched depends on where they lie and how long they are."""
+    import cupy
+
+    free = int(cupy.cuda.runtime.memGetInfo()[0]) + int(cupy.get_default_memory_pool().free_bytes())
+    if count * n * dtype.itemsize > free:
+        raise OutOfMemory(f"{count * n:,} elements of {dtype.name} have no room in the {free:,} bytes that are free")
+    for _ in range(count):
+        yield cupy.empty(n, dtype=carrier(dtype))
+
+
+def _launched(gpu: Gpu, launch: RecordedLaunch, unit: Unit) -> KernelRecord:
+    from cupy.cuda import runtime
+
+    name = launch.kernel.name
+    resources = next(row for row in compile_unit(unit, gpu.arch, gpu.cache).resources if row.kernel == name)
+    resident = launch.kernel.blocks_per_multiprocessor(launch.block, launch.shared)
+    most = int(runtime.getDeviceProperties(gpu.index)["maxThreadsPerMultiProcessor"]) // WARP
+    warps = -(-launch.block // WARP)
+    return KernelRecord(
+        name=name,
+        registers=resources.registers,
+        static_shared=resources.shared,
+        dynamic_shared=launch.shared,
+        stack=resources.stack,
+        spill_stores=resources.spill_stores,
+        spill_loads=resources.spill_loads,
+        threads=launch.block,
+        blocks=launch.grid,
+        blocks_per_multiprocessor=resident,
+        occupancy_percent=100.0 * resident * warps / most,
+        waves=launch.grid / (resident * gpu.multiprocessors) if resident else None,
+    )
 
 
 def profile(axes: Axes, gpu: Gpu | None, arch: str, *, counters: bool) -> Iterator[ProfileRecord]:

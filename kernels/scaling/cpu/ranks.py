@@ -1,27 +1,32 @@
-"""The ranks of one process on a CPU: a thread each."""
+"""The CPU as a place for ranks, and the ranks of one process: a thread each."""
 
 import ctypes
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
 from typing import Any, TypeVar
 
 import numpy as np
+import psutil
 from numpy.typing import NDArray
 
-from warpfold.kernels.bench.host.system import cache_bytes
+from warpfold.kernels.backend import Device
+from warpfold.kernels.bench.host.observer import cache_bytes
 from warpfold.kernels.bench.host.timer import HostTimer
+from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.accumulator import accumulator
 from warpfold.kernels.errors import OutOfMemory
 from warpfold.kernels.exact.finish import total
 from warpfold.kernels.exact.state import ExactState
 from warpfold.kernels.ops import Terms
-from warpfold.kernels.scaling.axes import Algorithm, Method
-from warpfold.kernels.scaling.cpu.allreduce import Barrier, allreduce
-from warpfold.kernels.scaling.cpu.limbs import LIMBS, limbs_of, state_of
+from warpfold.kernels.scaling.axes import Algorithm, Method, Mode
+from warpfold.kernels.scaling.cpu.allreduce import LIMBS, Barrier, allreduce, limbs_of, state_of
 from warpfold.kernels.scaling.local_ranks import Sum, Timing
+from warpfold.kernels.scaling.process import MakeRanks
 from warpfold.kernels.scaling.study import WORD, shard
 from warpfold.kernels.source import GeneratedSource
 
@@ -179,3 +184,35 @@ class CpuRanks:
     def _everyone(self, work: Callable[[int], T]) -> list[T]:
         """What `work` gives for the place of each rank here, all at the same time."""
         return list(self._pool.map(work, range(len(self._mine))))
+
+
+class CpuPlacement:
+    """One rank a core that this process may use."""
+
+    note = (
+        "no GPU took part: ranks are processes (process_per_rank) or threads (one_process) of the CPU, one thread "
+        "each, which add up through shared memory; times are by the wall clock"
+    )
+
+    def __init__(self, device: Device) -> None:
+        self.devices = (device,)
+        self.available = usable_cores()
+
+    def processes(self, mode: Mode, algorithm: Algorithm, ranks: int, largest: int) -> Sequence[MakeRanks]:
+        words = max(LIMBS, largest // WORD)
+        if mode is Mode.ONE_PROCESS or ranks == 1:
+            return [partial(CpuRanks, range(ranks), ranks, algorithm, words)]
+        context = get_context("spawn")
+        # A file without a name behind it: whatever becomes of the processes, nothing stays behind.
+        shared = Shared(context.RawArray(ctypes.c_int64, ranks * words), context.Barrier(ranks))
+        return [partial(CpuRanks, [rank], ranks, algorithm, words, shared) for rank in range(ranks)]
+
+    def environment(self, algorithm: Algorithm) -> Mapping[str, str | None]:
+        return {}
+
+    def memory(self, ranks: int) -> int:
+        return int(psutil.virtual_memory().available)
+
+    def room(self, ranks: int) -> int:
+        # A row a rank, and the numbers it should hold in the end.
+        return self.memory(ranks) // (3 * ranks)

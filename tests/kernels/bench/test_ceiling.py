@@ -8,7 +8,7 @@ import pytest
 from tests.support.kernels.scripted import CEILING, ScriptedObserver
 from warpfold.kernels.bench.ceiling import MOST_TRIES, Ceiling, CeilingGauge
 from warpfold.kernels.bench.conditions import Conditions
-from warpfold.kernels.bench.host import ceiling as host_ceiling
+from warpfold.kernels.bench.host import observer
 from warpfold.kernels.cuda.bench.ceiling import undisturbed
 
 LOW, LOWER = (replace(CEILING, measured=speed, trusted=False) for speed in (5e11, 3e11))
@@ -50,9 +50,9 @@ class Looks(ScriptedObserver):
 def test_a_ceiling_of_a_cpu_is_trusted_unless_others_were_at_work_while_it_was_measured(
     others: float, trusted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(host_ceiling, "_MEASURE_S", 0.0)
-    monkeypatch.setattr(host_ceiling, "cache_bytes", lambda: 1 << 20)
-    assert host_ceiling.measure_ceiling(Looks(others)).trusted == trusted
+    monkeypatch.setattr(observer, "_MEASURE_S", 0.0)
+    monkeypatch.setattr(observer, "cache_bytes", lambda: 1 << 20)
+    assert observer.measure_ceiling(Looks(others)).trusted == trusted
 
 
 ALONE, NEIGHBOUR = Conditions(clock_mhz=1900.0, others=0.0), Conditions(clock_mhz=1900.0, others=1.0)

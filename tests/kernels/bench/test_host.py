@@ -9,8 +9,7 @@ import pytest
 
 from warpfold.kernels.bench import Axes, Cache, Record, Rule, record_of, run
 from warpfold.kernels.bench.host import HostTarget
-from warpfold.kernels.bench.host.observer import HostObserver
-from warpfold.kernels.bench.host.system import cache_bytes
+from warpfold.kernels.bench.host.observer import HostObserver, cache_bytes
 from warpfold.kernels.bench.host.timer import HostTimer
 from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.backend import CpuBackend

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tests.support.gpu.adversarial import ADVERSARIAL, adversarial
 from tests.support.kernels import on_host
 from warpfold.kernels.cuda.exact import LARGEST_SHARED, MOST_GPUS, SHAPES, SumKind, limbs_of, states_of_limbs
-from warpfold.kernels.cuda.exact.launches import most_added
+from warpfold.kernels.cuda.exact.accumulator import most_added
 from warpfold.kernels.cuda.exact.total import MOST_ADDED, carried
 from warpfold.kernels.cuda.gpu.launch_shape import LaunchShape
 from warpfold.kernels.dtypes import DTYPES, DType

@@ -13,7 +13,7 @@ from warpfold.kernels.errors import RankLost
 from warpfold.kernels.open import open_backend
 from warpfold.kernels.outcome import Outcome
 from warpfold.kernels.scaling.axes import Algorithm, Method, Mode
-from warpfold.kernels.scaling.cpu.placement import CpuPlacement
+from warpfold.kernels.scaling.cpu.ranks import CpuPlacement
 from warpfold.kernels.scaling.process import MakeRanks
 from warpfold.kernels.scaling.records import ArrayRecord, Libraries, MessageRecord, Record
 from warpfold.kernels.scaling.run import run

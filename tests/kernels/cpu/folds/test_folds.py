@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.kernels.patterns import array_of_bits, patterns
-from warpfold.kernels.cpu.folds.products import MAX_BITS, ProductFold
+from warpfold.kernels.cpu.folds.integers import MAX_BITS, ProductFold
 from warpfold.kernels.cpu.folds.registry import fold_for
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput

@@ -6,8 +6,7 @@ import pytest
 
 from warpfold.kernels.catalog import strategies
 from warpfold.kernels.cuda.baselines import baselines
-from warpfold.kernels.cuda.baselines.build import BuildError, build
-from warpfold.kernels.cuda.baselines.toolkit import Cccl, find_toolkit
+from warpfold.kernels.cuda.baselines.toolkit import BuildError, Cccl, build, find_toolkit
 from warpfold.kernels.errors import Unavailable
 
 DEFINES = {"PEER_CUB": "", "OP_SUM": "", "ELEMENT": "float", "RESULT": "float"}

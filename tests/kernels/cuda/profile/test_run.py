@@ -2,7 +2,7 @@ import pytest
 
 from warpfold.kernels.cuda.compile import compile_unit
 from warpfold.kernels.cuda.exact import SHAPES, SumKind, exact_unit
-from warpfold.kernels.cuda.profile.compiled import compiled_kernels
+from warpfold.kernels.cuda.profile.run import compiled_kernels
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.ops import OPS
