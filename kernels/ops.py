@@ -1,4 +1,4 @@
-"""The reductions, one row each. A new one is a row here and its arithmetic in the strategies that claim it."""
+"""The reductions, one row each. A new one is a row here, and its arithmetic where the row says."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -54,11 +54,14 @@ class Extreme(StrEnum):
 class Op:
     """A reduction of a one-dimensional array, or of two of one length, to one value.
 
-    `terms` is what an exact accumulator adds up and `finish` what becomes of the total. `rounds` says whether a value
-    of floats is rounded at all: an op that selects or tests elements never rounds. With `magnitudes` the op takes |x|
-    for x. `extreme` is the element that the op looks for, None where it looks for none. `empty` is the value of the op
-    for no elements, None where that is an error. `sources` is how many arrays it takes, `ddof` whether it divides by
-    the count less delta degrees of freedom.
+    `terms` is what an exact accumulator adds up and `finish` what becomes of the total. `fold` names the op's
+    arithmetic on a CPU, a row of the `FOLDS` of a file in `kernels/cpu/folds/`; `reduction` names its arithmetic on a
+    GPU, a template of `kernels/cuda/include/reductions.cuh`, and is None where a GPU only sums the op exactly.
+
+    `rounds` says whether a value of floats is rounded at all: an op that selects or tests elements never rounds. With
+    `magnitudes` the op takes |x| for x. `extreme` is the element that the op looks for, None where it looks for none.
+    `empty` is the value of the op for no elements, None where that is an error. `sources` is how many arrays it takes,
+    `ddof` whether it divides by the count less delta degrees of freedom.
     """
 
     name: str
@@ -66,6 +69,8 @@ class Op:
     result: Result
     terms: Terms
     finish: Finish
+    fold: str
+    reduction: str | None
     rounds: bool
     magnitudes: bool = False
     extreme: Extreme | None = None
@@ -104,17 +109,39 @@ class Op:
 
 
 _ROWS = (
-    Op("sum", "Σ x", Result.WIDE, Terms.VALUES, Finish.ITSELF, rounds=True, empty=0),
-    Op("mean", "Σ x / n", Result.REAL, Terms.VALUES, Finish.MEAN, rounds=True),
-    Op("prod", "Π x", Result.WIDE, Terms.NONE, Finish.ITSELF, rounds=True, empty=1),
-    Op("min", "the smallest element", Result.ELEMENT, Terms.NONE, Finish.ITSELF, rounds=False, extreme=Extreme.LEAST),
-    Op("max", "the largest element", Result.ELEMENT, Terms.NONE, Finish.ITSELF, rounds=False, extreme=Extreme.MOST),
+    Op("sum", "Σ x", Result.WIDE, Terms.VALUES, Finish.ITSELF, "sum", "Sum", rounds=True, empty=0),
+    Op("mean", "Σ x / n", Result.REAL, Terms.VALUES, Finish.MEAN, "sum", "Sum", rounds=True),
+    Op("prod", "Π x", Result.WIDE, Terms.NONE, Finish.ITSELF, "product", "Prod", rounds=True, empty=1),
+    Op(
+        "min",
+        "the smallest element",
+        Result.ELEMENT,
+        Terms.NONE,
+        Finish.ITSELF,
+        "extremum",
+        "Min",
+        rounds=False,
+        extreme=Extreme.LEAST,
+    ),
+    Op(
+        "max",
+        "the largest element",
+        Result.ELEMENT,
+        Terms.NONE,
+        Finish.ITSELF,
+        "extremum",
+        "Max",
+        rounds=False,
+        extreme=Extreme.MOST,
+    ),
     Op(
         "argmin",
         "index of the smallest element, the lowest of equals",
         Result.INDEX,
         Terms.NONE,
         Finish.ITSELF,
+        "place",
+        "ArgMin",
         rounds=False,
         extreme=Extreme.LEAST,
     ),
@@ -124,21 +151,35 @@ _ROWS = (
         Result.INDEX,
         Terms.NONE,
         Finish.ITSELF,
+        "place",
+        "ArgMax",
         rounds=False,
         extreme=Extreme.MOST,
     ),
-    Op("sum_squares", "Σ x²", Result.WIDE, Terms.PRODUCTS, Finish.ITSELF, rounds=True),
-    Op("norm1", "Σ |x|", Result.WIDE, Terms.VALUES, Finish.ITSELF, rounds=True, magnitudes=True),
-    Op("norm2", "√ Σ x²", Result.REAL, Terms.PRODUCTS, Finish.ROOT, rounds=True),
-    Op("dot", "Σ x y", Result.WIDE, Terms.PRODUCTS, Finish.ITSELF, rounds=True, empty=0, sources=2),
-    Op("var", "Σ (x − mean)² / (n − ddof)", Result.REAL, Terms.MOMENTS, Finish.VARIANCE, rounds=True, ddof=True),
-    Op("std", "√ var", Result.REAL, Terms.MOMENTS, Finish.DEVIATION, rounds=True, ddof=True),
+    Op("sum_squares", "Σ x²", Result.WIDE, Terms.PRODUCTS, Finish.ITSELF, "sum", "SumSquares", rounds=True),
+    Op("norm1", "Σ |x|", Result.WIDE, Terms.VALUES, Finish.ITSELF, "sum", "Norm1", rounds=True, magnitudes=True),
+    Op("norm2", "√ Σ x²", Result.REAL, Terms.PRODUCTS, Finish.ROOT, "sum", "SumSquares", rounds=True),
+    Op("dot", "Σ x y", Result.WIDE, Terms.PRODUCTS, Finish.ITSELF, "dot", None, rounds=True, empty=0, sources=2),
+    Op(
+        "var",
+        "Σ (x − mean)² / (n − ddof)",
+        Result.REAL,
+        Terms.MOMENTS,
+        Finish.VARIANCE,
+        "moments",
+        None,
+        rounds=True,
+        ddof=True,
+    ),
+    Op("std", "√ var", Result.REAL, Terms.MOMENTS, Finish.DEVIATION, "moments", None, rounds=True, ddof=True),
     Op(
         "norm_inf",
         "max |x|",
         Result.WIDE,
         Terms.NONE,
         Finish.ITSELF,
+        "extremum",
+        "NormInf",
         rounds=False,
         magnitudes=True,
         extreme=Extreme.MOST,
@@ -149,6 +190,8 @@ _ROWS = (
         Result.INDEX,
         Terms.NONE,
         Finish.ITSELF,
+        "nonzero",
+        "CountNonzero",
         rounds=False,
     ),
     Op(
@@ -157,6 +200,8 @@ _ROWS = (
         Result.TRUTH,
         Terms.NONE,
         Finish.ITSELF,
+        "nonzero",
+        "CountNonzero",
         rounds=False,
         empty=False,
     ),
@@ -166,6 +211,8 @@ _ROWS = (
         Result.TRUTH,
         Terms.NONE,
         Finish.ITSELF,
+        "nonzero",
+        "CountNonzero",
         rounds=False,
         empty=True,
     ),

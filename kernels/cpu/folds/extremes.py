@@ -1,11 +1,14 @@
 """Ops that select an element: min, max and norm_inf by value, argmin and argmax by index."""
 
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.cpu.folds.fold import StartFold
 from warpfold.kernels.cpu.folds.nans import is_nan, refuse_nan, widened
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.ops import Extreme, NanPolicy, Op, Value
@@ -14,7 +17,7 @@ from warpfold.kernels.ops import Extreme, NanPolicy, Op, Value
 class ExtremumFold:
     """The smallest and largest element, as minimum and maximum of IEEE 754-2019, 9.6: NaN if one is NaN; −0 < +0."""
 
-    def __init__(self, op: Op, dtype: DType, nan_policy: NanPolicy) -> None:
+    def __init__(self, op: Op, dtype: DType, nan_policy: NanPolicy, ddof: int = 0) -> None:
         self._op = op
         self._dtype = dtype
         self._omit = dtype.is_float and nan_policy is NanPolicy.OMIT
@@ -57,7 +60,7 @@ class ExtremumFold:
 class PlaceFold:
     """The index of the smallest or largest element, the lowest of equals (−0 equals +0); of the first NaN if any is."""
 
-    def __init__(self, op: Op, dtype: DType, nan_policy: NanPolicy) -> None:
+    def __init__(self, op: Op, dtype: DType, nan_policy: NanPolicy, ddof: int = 0) -> None:
         assert op.places
         self._sign = 1 if op.extreme is Extreme.LEAST else -1
         self._dtype = dtype
@@ -135,3 +138,7 @@ def _larger(a: float | None, b: float | None) -> float | None:
 def _order(value: float) -> tuple[float, float]:
     """Sorts by value, −0 before +0."""
     return value, math.copysign(1.0, value)
+
+
+FOLDS: Mapping[str, StartFold] = MappingProxyType({"extremum": ExtremumFold, "place": PlaceFold})
+"""Those of one source, by the names that rows of `kernels/ops.py` give."""

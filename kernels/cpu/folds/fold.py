@@ -1,9 +1,13 @@
 """A reduction that reads an array piece by piece, in any order, and merges."""
 
-from typing import Protocol, Self, TypeVar
+from collections.abc import Callable
+from typing import Any, Protocol, Self, TypeVar
 
+from numpy.typing import NDArray
+
+from warpfold.kernels.dtypes import DType
 from warpfold.kernels.exact import ExactState
-from warpfold.kernels.ops import Value
+from warpfold.kernels.ops import NanPolicy, Op, Value
 
 P_contra = TypeVar("P_contra", contravariant=True)
 
@@ -34,3 +38,7 @@ class Fold(Protocol[P_contra]):
     def state(self) -> ExactState | None:
         """The exact accumulator, where the op has one."""
         ...
+
+
+StartFold = Callable[[Op, DType, NanPolicy, int], Fold[NDArray[Any]]]
+"""Makes an empty fold of an op over elements of a dtype, with a policy for NaN and delta degrees of freedom."""

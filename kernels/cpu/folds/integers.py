@@ -1,11 +1,14 @@
 """Ops whose value is an integer of its own: how many elements are not zero, and the product of integers."""
 
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.cpu.folds.fold import StartFold
 from warpfold.kernels.cpu.folds.nans import is_nan, refuse_nan
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
@@ -15,7 +18,7 @@ from warpfold.kernels.ops import NanPolicy, Op, Value
 class NonzeroFold:
     """How many elements there are, and how many are not zero."""
 
-    def __init__(self, op: Op, dtype: DType, nan_policy: NanPolicy) -> None:
+    def __init__(self, op: Op, dtype: DType, nan_policy: NanPolicy, ddof: int = 0) -> None:
         self._op = op
         self._dtype = dtype
         self._omit = dtype.is_float and nan_policy is NanPolicy.OMIT
@@ -62,7 +65,7 @@ _PIECE = 256
 class ProductFold:
     """A Python integer, given up once it is too large unless a zero turns up."""
 
-    def __init__(self, dtype: DType) -> None:
+    def __init__(self, op: Op, dtype: DType, nan_policy: NanPolicy, ddof: int = 0) -> None:
         assert not dtype.is_float, "float products round"
         self._product = 1
         self._zero = False
@@ -104,3 +107,7 @@ class ProductFold:
 
     def state(self) -> None:
         return None
+
+
+FOLDS: Mapping[str, StartFold] = MappingProxyType({"nonzero": NonzeroFold, "product": ProductFold})
+"""Those of one source, by the names that rows of `kernels/ops.py` give."""

@@ -1,11 +1,14 @@
 """Ops that add exactly and round once: sums and means, norms, variances, and dot products of two arrays."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.cpu.accumulator import accumulator
+from warpfold.kernels.cpu.folds.fold import StartFold
 from warpfold.kernels.cpu.folds.nans import is_nan, refuse_nan
 from warpfold.kernels.cpu.pairs import pair_accumulator
 from warpfold.kernels.dtypes import DTYPES, DType
@@ -17,7 +20,7 @@ from warpfold.kernels.ops import Finish, NanPolicy, Op, Terms, Value
 class SumFold:
     """An exact accumulator and the states merged into it."""
 
-    def __init__(self, op: Op, dtype: DType, nan_policy: NanPolicy) -> None:
+    def __init__(self, op: Op, dtype: DType, nan_policy: NanPolicy, ddof: int = 0) -> None:
         self._op = op
         self._dtype = dtype
         self._omit = dtype.is_float and nan_policy is NanPolicy.OMIT
@@ -55,7 +58,7 @@ calls cost as much as the additions."""
 class MomentsFold:
     """Two exact accumulators over the same elements, and the states merged into them."""
 
-    def __init__(self, op: Op, dtype: DType, nan_policy: NanPolicy, ddof: int) -> None:
+    def __init__(self, op: Op, dtype: DType, nan_policy: NanPolicy, ddof: int = 0) -> None:
         self._op = op
         self._dtype = dtype
         self._ddof = ddof
@@ -135,3 +138,7 @@ class DotFold:
 
     def state(self) -> ExactState:
         return self._merged.merge(self._accumulator.state())
+
+
+FOLDS: Mapping[str, StartFold] = MappingProxyType({"sum": SumFold, "moments": MomentsFold})
+"""Those of one source, by the names that rows of `kernels/ops.py` give."""

@@ -1,18 +1,30 @@
 """The true value, rounded once: any order, any number of threads, any length, the same bits."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
+from numpy.typing import NDArray
+
 from warpfold.kernels.backend import Progress, Reduction
-from warpfold.kernels.cpu.folds.fold import Fold
-from warpfold.kernels.cpu.folds.registry import FOLDS, fold_for
+from warpfold.kernels.cpu.folds import extremes, integers, sums
+from warpfold.kernels.cpu.folds.fold import Fold, StartFold
 from warpfold.kernels.cpu.folds.sums import DotFold
 from warpfold.kernels.cpu.strategy import CpuStrategy
 from warpfold.kernels.cpu.stream import One, Streamed, Two, stream
-from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact import ORIGIN, ExactState
 from warpfold.kernels.operands import Operands
-from warpfold.kernels.ops import NanPolicy, Op, empty_value
+from warpfold.kernels.ops import OPS, NanPolicy, Op, empty_value
 from warpfold.kernels.strategy import EXACT, claims
+
+FOLDS: Mapping[str, StartFold] = MappingProxyType({**sums.FOLDS, **extremes.FOLDS, **integers.FOLDS})
+"""Every fold of one source by its name."""
+
+
+def fold_for(op: Op, dtype: DType, nan_policy: NanPolicy, ddof: int = 0) -> Fold[NDArray[Any]]:
+    """An empty fold of `op`, an op of one source, over elements of `dtype`."""
+    return FOLDS[op.fold](op, dtype, nan_policy, ddof)
 
 
 class ExactCpuStrategy(CpuStrategy):
@@ -48,7 +60,9 @@ class ExactCpuStrategy(CpuStrategy):
 
 
 def strategy() -> ExactCpuStrategy:
-    """The row of the catalogue: the ops of `FOLDS` and dot, but products of floats, which round."""
+    """The row of the catalogue: every op with a fold, and dot; but no products of floats, which round."""
+    folded = [op.name for op in OPS.values() if op.fold in FOLDS or op.sources == 2]
+    rounded = [op.name for op in OPS.values() if op.rounds and not op.adds]
     floats = [row.name for row in DTYPES.values() if row.is_float]
     return ExactCpuStrategy(
         name=EXACT,
@@ -56,5 +70,5 @@ def strategy() -> ExactCpuStrategy:
             "Adds in fixed point, 4096 elements at a time in the first-level cache, on all cores; reads piece by piece"
         ),
         error_bound="correctly rounded: the true value to nearest, ties to even; integers exact at any size",
-        claims=claims((*FOLDS, "dot"), DTYPES) - claims(["prod"], floats),
+        claims=claims(folded, DTYPES) - claims(rounded, floats),
     )

@@ -2,7 +2,7 @@
 // blocks finish. Integers and extrema do not mind the order; float sums may differ from run to run.
 //
 // launch: threads=256 blocks_per_multiprocessor=8
-// ops: sum, mean, norm1, sum_squares, norm2, min, max, norm_inf, count_nonzero, any, all
+// ops: sums, min, max, norm_inf, tests
 // dtypes: *
 // error: integers, selections and tests exact; float sums γ_n in the accumulator's precision (float64 for float64 and for squares of bfloat16 and float32, else float32), rounded once to the dtype; not reproducible
 #include "block.cuh"

@@ -4,7 +4,7 @@
 //
 // launch: threads=256 blocks_per_multiprocessor=4 flight=4 cluster=8
 // needs: sm_90
-// ops: sum, mean, norm1, sum_squares, norm2, min, max, argmin, argmax, norm_inf, count_nonzero, any, all
+// ops: sums, selections, tests
 // dtypes: *
 // ops: prod
 // dtypes: float, bool

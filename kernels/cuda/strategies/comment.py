@@ -2,19 +2,23 @@
 
 Its text is the summary. Its last lines are
 
-    // launch: threads=256 max_blocks=1024      the shape, see `tuning.Launch`
+    // launch: threads=256 max_blocks=1024      the shape, see `gpu.launch_shape.LaunchShape`
     // needs: sm_90                             optional: the first architecture that can run it
-    // ops: sum, mean                           with the line after: the pairs it claims; may be repeated
+    // ops: sums, tests, max                    names, or groups: sums, selections, tests
     // dtypes: float, int32                     names, kinds (float, int, uint, bool), or * for all
     // error: γ_n Σ|x|                          what may be lost
+
+The strategy claims every op of an `ops` line for every dtype of the line after it; the two lines may be repeated.
 """
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from warpfold.kernels.cuda.gpu.launch_shape import LaunchShape
 from warpfold.kernels.dtypes import DTYPES
-from warpfold.kernels.ops import OPS
+from warpfold.kernels.ops import OPS, Op
 from warpfold.kernels.strategy import claims
 
 
@@ -71,12 +75,27 @@ def _claims(fields: list[tuple[str, str]]) -> frozenset[tuple[str, str]]:
         raise ValueError("each '// ops:' line must be followed by its '// dtypes:' line")
     found: frozenset[tuple[str, str]] = frozenset()
     for (_, ops), (_, dtypes) in zip(pairs[::2], pairs[1::2], strict=True):
-        names = [word.strip() for word in ops.split(",")]
-        for name in names:
-            if name not in OPS:
-                raise ValueError(f"there is no op {name!r}")
+        names = [row for word in ops.split(",") for row in _ops(word.strip())]
         found |= claims(names, [row for word in dtypes.split(",") for row in _dtypes(word.strip())])
     return found
+
+
+_GROUPS: Mapping[str, Callable[[Op], bool]] = MappingProxyType(
+    {
+        "sums": lambda op: op.adds,
+        "selections": lambda op: op.extreme is not None,
+        "tests": lambda op: not op.adds and not op.rounds and op.extreme is None,
+    }
+)
+"""Ops whose reductions a strategy computes alike."""
+
+
+def _ops(word: str) -> list[str]:
+    able = (row for row in OPS.values() if row.reduction is not None)
+    names = [row.name for row in able if word == row.name or (word in _GROUPS and _GROUPS[word](row))]
+    if not names:
+        raise ValueError(f"there is no op or group {word!r} with a reduction")
+    return names
 
 
 def _dtypes(word: str) -> list[str]:

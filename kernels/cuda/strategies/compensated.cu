@@ -3,7 +3,7 @@
 // multiply-add. The error no longer grows with n until n · u nears 1.
 //
 // launch: threads=256 blocks_per_multiprocessor=4 flight=4
-// ops: sum, mean, norm1, sum_squares, norm2
+// ops: sums
 // dtypes: float
 // error: u |Σx| + γ_n² Σ|x| in the accumulator's precision (float64 for float64 and for squares of bfloat16 and float32, else float32), rounded once to the dtype; partial sums must not overflow
 #include "mail.cuh"

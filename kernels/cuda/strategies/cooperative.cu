@@ -2,7 +2,7 @@
 // each other: all leave their partial, all meet at a barrier across the grid, then the first block folds.
 //
 // launch: threads=256 blocks_per_multiprocessor=4 flight=4 cooperative
-// ops: sum, mean, norm1, sum_squares, norm2, min, max, argmin, argmax, norm_inf, count_nonzero, any, all
+// ops: sums, selections, tests
 // dtypes: *
 // ops: prod
 // dtypes: float, bool

@@ -2,7 +2,7 @@
 // limit, and the sum is rounded once at the end.
 //
 // launch: threads=256 blocks_per_multiprocessor=4 flight=4
-// ops: sum, mean, norm1, sum_squares, norm2
+// ops: sums
 // dtypes: float16, bfloat16, float32
 // error: γ_n Σ|x| in float64, rounded once to the dtype
 #include "mail.cuh"

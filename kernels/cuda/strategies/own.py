@@ -14,8 +14,7 @@ from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.launch_shape import LaunchShape
 from warpfold.kernels.cuda.gpu.recorded import RecordingGpu
 from warpfold.kernels.cuda.strategies.comment import parse_comment
-from warpfold.kernels.cuda.strategies.partial_results import WORDS, PartialResult, value_of
-from warpfold.kernels.cuda.strategies.reductions import reduction_of
+from warpfold.kernels.cuda.strategies.partial_results import WORDS, PartialResult, reduction_of, value_of
 from warpfold.kernels.cuda.strategies.strategy import CudaStrategy, Finished, PlannedKernel
 from warpfold.kernels.cuda.strategies.workloads import RecordedWorkload
 from warpfold.kernels.dtypes import DTYPES, DType

@@ -3,7 +3,7 @@
 // additions, so the error grows with the logarithm of n.
 //
 // launch: threads=256 tile=2048
-// ops: sum, mean, norm1, sum_squares, norm2
+// ops: sums
 // dtypes: float
 // error: γ_(log₂ n + 22) Σ|x| in the accumulator's precision (float64 for float64 and for squares of bfloat16 and float32, else float32), rounded once to the dtype
 #include "block.cuh"

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cuda.strategies.reductions import reduction_of
-from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.dtypes import DTYPES, DType, Kind
 from warpfold.kernels.exact.rounding import round_ratio, round_sqrt
 from warpfold.kernels.ops import Finish, Op, Value
 
@@ -46,6 +45,17 @@ class PartialResult:
         return int(self.words[word])
 
 
+_COUNTS_OF_BOOL = frozenset(("Sum", "Prod", "Min", "Max", "SumSquares", "Norm1", "NormInf"))
+"""Reductions that a count replaces for truth values: the magnitude and the square of one are itself; the product and
+the minimum are true where no element is false."""
+
+
+def reduction_of(op: Op, dtype: DType) -> str:
+    """The name of the C++ template that computes `op` of `dtype`: several ops share one and differ at the end."""
+    assert op.reduction is not None, f"{op.name} has no reduction in include/reductions.cuh"
+    return "CountNonzero" if dtype.kind is Kind.BOOL and op.reduction in _COUNTS_OF_BOOL else op.reduction
+
+
 def value_of(op: Op, dtype: DType, outcomes: Sequence[PartialResult], count: int) -> Value:
     """The value of `op` over `count` ≥ 1 elements of `dtype`, of which `outcomes` (at least one) were left."""
     value: Value
@@ -60,7 +70,7 @@ def value_of(op: Op, dtype: DType, outcomes: Sequence[PartialResult], count: int
             value = _extremum(outcomes, dtype, max)
         case "Prod":
             value = _product(outcomes, dtype)
-        case _ if dtype.is_float:
+        case _ if dtype.is_float and op.adds:
             value = _of_real(op, [outcome.real(word) for outcome in outcomes for word in (0, 1)], count, dtype)
         case _:
             value = of_integer(op, sum(outcome.integer() for outcome in outcomes), count)

@@ -2,7 +2,7 @@
 // partials to the last one, which folds them in a fixed order. The same grid gives the same bits in every run.
 //
 // launch: threads=512 blocks_per_multiprocessor=2 flight=4 rounds=8
-// ops: sum, mean, norm1, sum_squares, norm2, min, max, argmin, argmax, norm_inf, count_nonzero, any, all
+// ops: sums, selections, tests
 // dtypes: *
 // ops: prod
 // dtypes: float, bool

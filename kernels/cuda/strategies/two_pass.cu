@@ -3,7 +3,7 @@
 // block folds the partials.
 //
 // launch: threads=256 max_blocks=1024
-// ops: sum, mean, norm1, sum_squares, norm2, min, max, argmin, argmax, norm_inf, count_nonzero, any, all
+// ops: sums, selections, tests
 // dtypes: *
 // ops: prod
 // dtypes: float, bool

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from warpfold.kernels.cpu import stream
-from warpfold.kernels.cpu.folds.registry import fold_for
+from warpfold.kernels.cpu.strategies.exact import fold_for
 from warpfold.kernels.cpu.stream import MADE_PIECE, One, Two
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput

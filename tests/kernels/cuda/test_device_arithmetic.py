@@ -12,8 +12,7 @@ from tests.support.gpu.arrays import KINDS, data, numbers
 from tests.support.gpu.exactly import agrees, expected
 from tests.support.kernels import on_host
 from warpfold.kernels.cuda.elements import element
-from warpfold.kernels.cuda.strategies.partial_results import PartialResult, value_of
-from warpfold.kernels.cuda.strategies.reductions import reduction_of
+from warpfold.kernels.cuda.strategies.partial_results import PartialResult, reduction_of, value_of
 from warpfold.kernels.cuda.strategies.registry import FAST, own_strategies
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.generate import DISTRIBUTIONS

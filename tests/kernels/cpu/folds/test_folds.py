@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.support.kernels.patterns import array_of_bits, patterns
 from warpfold.kernels.cpu.folds.integers import MAX_BITS, ProductFold
-from warpfold.kernels.cpu.folds.registry import fold_for
+from warpfold.kernels.cpu.strategies.exact import fold_for
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import OPS, NanPolicy, Op
@@ -93,7 +93,7 @@ def test_the_largest_magnitude_of_the_smallest_integer_is_beyond_its_dtype() -> 
 
 
 def product(*parts: list[int]) -> ProductFold:
-    fold = ProductFold(DTYPES["int64"])
+    fold = ProductFold(OPS["prod"], DTYPES["int64"], NanPolicy.PROPAGATE)
     for part in parts:
         fold.add(0, np.array(part, dtype=np.int64))
     return fold
