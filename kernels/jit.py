@@ -4,10 +4,15 @@ Numba's own cache numbers the files of a function. Two processes that compile tw
 take the same number, and the index of the one then names the machine code of the other: a sum of int16 would be read as
 one of int32. Here the name of a file is made of what the file holds, so that the worst that a race costs is that
 something is compiled again.
+
+Numba's own cache of a function notices a change in the function's file alone, while the machine code also holds the
+compiled functions that it calls. Here a change in any file of its folder counts, so that compiled functions which call
+each other stand in one folder, in as many files as read well.
 """
 
 import hashlib
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -42,5 +47,14 @@ class _Cache(FunctionCache):
         super().__init__(function)  # type: ignore[no-untyped-call]
         files = self._cache_file
         self._cache_file = _Files(  # type: ignore[no-untyped-call]
-            files._cache_path, self._impl.filename_base, files._source_stamp
+            files._cache_path, self._impl.filename_base, _stamp(Path(function.__code__.co_filename).parent)
         )
+
+
+@cache
+def _stamp(folder: Path) -> str:
+    """What the sources in `folder` say, as a digest."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.glob("*.py")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()

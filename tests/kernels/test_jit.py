@@ -1,5 +1,7 @@
 """Machine code on disk, as several processes make and find it."""
 
+import importlib
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +9,7 @@ import numpy as np
 import pytest
 from numba.core.caching import IndexDataCacheFile
 
-from warpfold.kernels.jit import jit
+from warpfold.kernels.jit import _stamp, jit
 
 
 @pytest.fixture(autouse=True)
@@ -54,3 +56,26 @@ def test_a_file_is_named_by_what_it_holds(folder: Path) -> None:
     for dtype in (np.int16, np.int32, np.float64):
         jit(first)(np.array([1], dtype=dtype))
     assert len({path.name for path in folder.rglob("*.nbc")}) == 3
+
+
+def test_a_change_in_a_function_that_it_calls_has_it_compiled_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr("sys.dont_write_bytecode", True)
+    (tmp_path / "called.py").write_text("from warpfold.kernels.jit import jit\n@jit\ndef step(x):\n    return x + 1\n")
+    (tmp_path / "caller.py").write_text(
+        "from warpfold.kernels.jit import jit\nfrom called import step\n@jit\ndef twice(x):\n    return step(step(x))\n"
+    )
+
+    def run() -> tuple[int, int]:
+        for name in ("called", "caller"):
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        _stamp.cache_clear()
+        compiled: Any = importlib.import_module("caller").twice
+        return compiled(5), misses(compiled)
+
+    assert run() == (7, 1)
+    assert run() == (7, 0)
+    (tmp_path / "called.py").write_text("from warpfold.kernels.jit import jit\n@jit\ndef step(x):\n    return x * 3\n")
+    assert run() == (45, 1)

@@ -1,0 +1,20 @@
+"""Exact sums of floats, compiled: what `kernels.exact.portable` defines, at the speed of the memory.
+
+`levels` says how. Importing this package loads Numba, so that it is imported where something is added up.
+"""
+
+from warpfold.kernels.cpu.windows.float32 import add_float32, add_float32_products
+from warpfold.kernels.cpu.windows.float64 import FIELDS64, add_float64, add_float64_products
+from warpfold.kernels.cpu.windows.levels import LIMBS, MAX_ELEMENTS, TILE32, TILE64
+
+__all__ = [
+    "FIELDS64",
+    "LIMBS",
+    "MAX_ELEMENTS",
+    "TILE32",
+    "TILE64",
+    "add_float32",
+    "add_float32_products",
+    "add_float64",
+    "add_float64_products",
+]
