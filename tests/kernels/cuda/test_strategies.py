@@ -50,6 +50,19 @@ def test_a_source_describes_its_strategy(tmp_path: Path) -> None:
     assert [strategy.runs_on(arch) for arch in ("sm_89", "sm_90", "sm_120")] == [False, True, True]
 
 
+@pytest.mark.parametrize(
+    ("group", "ops"),
+    [
+        ("sums", {"sum", "mean", "norm1", "sum_squares", "norm2"}),
+        ("selections", {"min", "max", "argmin", "argmax", "norm_inf"}),
+        ("tests", {"count_nonzero", "any", "all"}),
+    ],
+)
+def test_a_source_may_claim_a_group_of_ops(tmp_path: Path, group: str, ops: set[str]) -> None:
+    strategy = own_strategy(written(tmp_path, GOOD.replace("// ops: sum, mean", f"// ops: {group}")))
+    assert {op for op, dtype in strategy.claims if dtype == "float32"} == ops
+
+
 def test_its_kernels_are_named_by_reduction_and_element(tmp_path: Path) -> None:
     strategy = own_strategy(written(tmp_path, GOOD))
     assert strategy.kernels("Sum", DTYPES["float16"]) == ("adding<Sum<float16>>", "adding_fold<Sum<float16>>")
@@ -67,7 +80,8 @@ def test_its_kernels_are_named_by_reduction_and_element(tmp_path: Path) -> None:
         ("threads=64", "fibres=64", "no 'fibres'"),
         ("max_blocks=8", "max_blocks=8 tile=4", "one of max_blocks"),
         ("// dtypes: float\n", "", "must be followed by"),
-        ("sum, mean", "sum, median", "no op 'median'"),
+        ("sum, mean", "sum, median", "no op or group 'median' with"),
+        ("sum, mean", "sum, var", "no op or group 'var' with a reduction"),
         ("uint8, bool", "uint8, quad", "no dtype or kind 'quad'"),
         ("//\n", "", "not in list"),
     ],
