@@ -54,17 +54,17 @@ def shown(points: Sequence[StudiedCase]) -> Table:
     """The points as people read them."""
     table = Table("distribution", "dtype", "n", "method", "M elements/s", "ulps", "distinct", "repeats", "bound", "")
     for point in points:
-        case, found, speed = point.case, point.measured, rate(point)
+        case, figures_of, speed = point.case, point.measured, rate(point)
         names = (case.distribution, case.dtype, f"{case.n:,}", case.method)
-        if found is None or speed is None:
+        if figures_of is None or speed is None:
             table.add_row(*names, *[""] * 5, f"{point.outcome}: {point.reason}")
             continue
         target = ""
         if case.dtype == "float32" and case.method in TARGETS and case.n >= 1_000_000:
             target = "met" if speed >= LEAST_RATE else "missed"
-        repeats = {None: "–", True: "yes", False: "no"}[found.repeatable]
-        distinct = "–" if found.distinct_results is None else str(found.distinct_results)
-        figures = (f"{speed / 1e6:,.0f}", f"{found.ulps:.3g}", distinct, repeats, found.bound_verdict.value)
+        repeats = {None: "–", True: "yes", False: "no"}[figures_of.repeatable]
+        distinct = "–" if figures_of.distinct_results is None else str(figures_of.distinct_results)
+        figures = (f"{speed / 1e6:,.0f}", f"{figures_of.ulps:.3g}", distinct, repeats, figures_of.bound_verdict.value)
         table.add_row(*names, *figures, target)
     return table
 
@@ -97,14 +97,14 @@ def main() -> None:
     if arguments.report:
         for distribution in REPORT_DISTRIBUTIONS:
             axes = AccuracyAxes(REPORT_METHODS, ("sum",), (distribution,), ("float32",), REPORT_SIZES)
-            found, seconds[distribution] = measured(backend, axes, repeats, console)
-            points += found
+            more, seconds[distribution] = measured(backend, axes, repeats, console)
+            points += more
         memory = peak_bytes()
     else:
         for dtype in arguments.dtypes:
             axes = AccuracyAxes(methods_on(backend.device.backend), ("sum",), ("normal",), (dtype,), (arguments.n,))
-            found, seconds[dtype] = measured(backend, axes, repeats, console)
-            points += found
+            more, seconds[dtype] = measured(backend, axes, repeats, console)
+            points += more
             if dtype == "float32":
                 memory = peak_bytes()
     console.print(shown(points))

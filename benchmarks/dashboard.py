@@ -80,14 +80,14 @@ async def submitting(window: Window, seconds: float) -> list[Exchange]:
     """Five jobs a second, evenly, each held until its result; the same whoever looks on."""
     answers: list[Exchange] = []
 
-    async def one(at: float) -> None:
+    async def job(at: float) -> None:
         await asyncio.sleep(at)
         connection = Connection(window.host, window.port)
         await connection.open()
         answers.append(await connection.send(window.submit()))
         connection.close()
 
-    await asyncio.gather(*(one(index / JOBS_PER_S) for index in range(int(seconds * JOBS_PER_S))))
+    await asyncio.gather(*(job(index / JOBS_PER_S) for index in range(int(seconds * JOBS_PER_S))))
     assert all(json.loads(answer.body)["status"] == "succeeded" for answer in answers), "a job did not succeed"
     return answers
 
@@ -110,8 +110,8 @@ def watched(window: Window, seconds: float) -> list[Figure]:
         polls += answers
     cores = busy / (2 * seconds)
     p99 = percentile(polls, 99)
-    before_ms, after_ms = (statistics.median(one.seconds for one in jobs) * 1e3 for jobs in (alone, crowded))
-    unchanged = sum(one.status == 304 for one in polls)
+    before_ms, after_ms = (statistics.median(exchange.seconds for exchange in jobs) * 1e3 for jobs in (alone, crowded))
+    unchanged = sum(exchange.status == 304 for exchange in polls)
     return [
         Figure(f"api's CPU, {WINDOWS} dashboards, {JOBS_PER_S:g} jobs/s", f"{cores:.2f} cores", "≤ 1 core", cores <= 1),
         Figure("poll of the live list, p99", f"{p99:.1f} ms", "≤ 100 ms", p99 <= 100),
@@ -128,9 +128,9 @@ def watched(window: Window, seconds: float) -> list[Figure]:
 
 def api_of(port: int) -> psutil.Process:
     """The process that listens there."""
-    for one in psutil.net_connections("tcp"):
-        if one.status == psutil.CONN_LISTEN and one.laddr.port == port and one.pid:
-            return psutil.Process(one.pid)
+    for connection in psutil.net_connections("tcp"):
+        if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port and connection.pid:
+            return psutil.Process(connection.pid)
     raise LookupError("the api's process was not found")
 
 
@@ -165,16 +165,16 @@ def pages(window: Window, job: str, rows: int, times: int) -> list[Figure]:
     async def ask() -> dict[str, list[Exchange]]:
         connection = Connection(window.host, window.port)
         await connection.open()
-        found: dict[str, list[Exchange]] = {}
+        answers_of: dict[str, list[Exchange]] = {}
         for path in PAGES * times:
-            found.setdefault(path, []).append(await connection.send(window.get(path.format(job=job))))
+            answers_of.setdefault(path, []).append(await connection.send(window.get(path.format(job=job))))
         connection.close()
-        return found
+        return answers_of
 
     asyncio.run(ask())
-    found = asyncio.run(ask())
-    assert all(one.status == 200 for answers in found.values() for one in answers), "a page failed"
-    worst = {path: percentile(answers, 95) for path, answers in found.items()}
+    answers_of = asyncio.run(ask())
+    assert all(answer.status == 200 for answers in answers_of.values() for answer in answers), "a page failed"
+    worst = {path: percentile(answers, 95) for path, answers in answers_of.items()}
     path, p95 = max(worst.items(), key=lambda item: item[1])
     return [
         Figure(
@@ -185,16 +185,16 @@ def pages(window: Window, job: str, rows: int, times: int) -> list[Figure]:
 
 @contextmanager
 def browser() -> Iterator[Any]:
-    """A headless browser, None where there is none."""
-    found = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chromium-browser"))), None)
-    if found is None:
+    """A headless executable, None where there is none."""
+    executable = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chromium-browser"))), None)
+    if executable is None:
         yield None
         return
     from playwright.sync_api import sync_playwright
 
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
     with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=found, args=flags)
+        launched = playwright.chromium.launch(executable_path=executable, args=flags)
         yield launched
         launched.close()
 
@@ -261,11 +261,11 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=200_000, help="finished jobs on record")
     parser.add_argument("--seconds", type=float, default=30.0, help="of each of the four runs under load")
     parser.add_argument("--times", type=int, default=10, help="each page is asked for")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     with measured_service() as (service, data_dir):
         database_url = (data_dir / "database_url").read_text().strip()
-        figures = measure(service, database_url, given.rows, given.seconds, given.times)
-    return report("Warpfold's dashboard", figures, given.out)
+        figures = measure(service, database_url, arguments.rows, arguments.seconds, arguments.times)
+    return report("Warpfold's dashboard", figures, arguments.out)
 
 
 if __name__ == "__main__":

@@ -91,9 +91,9 @@ class Bench:
     def fill(self, depth: int, history: int) -> None:
         """Bring the table to `history` finished and `depth` waiting rows."""
         with psycopg.connect(self.url, autocommit=True) as connection:
-            found = connection.execute(_COUNT).fetchone()
-            assert found is not None
-            finished, waiting = found
+            row = connection.execute(_COUNT).fetchone()
+            assert row is not None
+            finished, waiting = row
             connection.execute(_FINISHED, (_OWNERS, max(0, history - finished)))
             if waiting > depth:
                 connection.execute(_LESS, (waiting - depth,))
@@ -153,9 +153,9 @@ class Bench:
 def _cpu_s(postmaster: psutil.Process) -> float:
     """CPU seconds of the server's processes that live."""
     total = 0.0
-    for one in postmaster.children(recursive=True):
+    for process in postmaster.children(recursive=True):
         try:
-            times = one.cpu_times()
+            times = process.cpu_times()
         except psutil.NoSuchProcess:
             continue
         total += times.user + times.system
@@ -203,12 +203,12 @@ def table(cells: Sequence[Cell]) -> Table:
     shown.add_column("finished rows", justify="right")
     for depth in depths:
         shown.add_column(f"{depth:,} waiting", justify="right")
-    found = {(cell.depth, cell.history): cell for cell in cells}
+    by_place = {(cell.depth, cell.history): cell for cell in cells}
     for history in histories:
-        row = [found.get((depth, history)) for depth in depths]
+        row = [by_place.get((depth, history)) for depth in depths]
         shown.add_row(
             f"{history:,}",
-            *("–" if one is None else f"{one.jobs_per_second:.1f} ({one.busy_ms:.1f} ms)" for one in row),
+            *("–" if cell is None else f"{cell.jobs_per_second:.1f} ({cell.busy_ms:.1f} ms)" for cell in row),
         )
     return shown
 

@@ -44,7 +44,7 @@ Flood = Callable[[Stage, float], Coroutine[None, None, None]]
 async def _repeated(stage: Stage, message: bytes, connections: int, until: float) -> None:
     """`message` again and again over each of `connections`, which are opened again when the api closes them."""
 
-    async def one() -> None:
+    async def client() -> None:
         while time.monotonic() < until:
             connection = Connection(stage.host, stage.port)
             try:
@@ -56,7 +56,7 @@ async def _repeated(stage: Stage, message: bytes, connections: int, until: float
             else:
                 connection.close()
 
-    tasks = [asyncio.create_task(one()) for _ in range(connections)]
+    tasks = [asyncio.create_task(client()) for _ in range(connections)]
     await asyncio.wait(tasks, timeout=max(0.0, until - time.monotonic()) + 1)
     for task in tasks:
         task.cancel()
@@ -125,12 +125,12 @@ async def _asked(stage: Stage, token: str, until: float) -> list[Exchange]:
     message = request("GET", f"/v1/jobs/{stage.job}", token)
     connection = Connection(stage.host, stage.port)
     await connection.open()
-    found = []
+    exchanges = []
     while time.monotonic() < until:
-        found.append(await connection.send(message))
+        exchanges.append(await connection.send(message))
         await asyncio.sleep(0.05)
     connection.close()
-    return found
+    return exchanges
 
 
 def _api(data_dir: Path) -> psutil.Process:
@@ -159,7 +159,7 @@ def _under(flood: Flood | None, stage: Stage, token: str, api: psutil.Process, s
         with _attacking(flood, stage, time.monotonic() + seconds + 1):
             time.sleep(0.5)
             exchanges = asyncio.run(watched(time.monotonic() + seconds))
-    assert all(one.status == 200 for one in exchanges), {one.status for one in exchanges}
+    assert all(exchange.status == 200 for exchange in exchanges), {exchange.status for exchange in exchanges}
     return percentile(exchanges, 95), peak / 2**20
 
 

@@ -93,7 +93,7 @@ def measure(backend: CpuBackend, source: GeneratedSource, pool: ThreadPoolExecut
     dtype, name, n = source.dtype, source.distribution, source.count
     array = source.read(0, n)
     threads = usable_cores()
-    found = speeds(
+    rates = speeds(
         array.nbytes,
         {
             "exact": lambda: exactly(array, dtype, Terms.VALUES, pool, threads),
@@ -110,8 +110,8 @@ def measure(backend: CpuBackend, source: GeneratedSource, pool: ThreadPoolExecut
     listed = part.astype(np.float64).tolist()
     slow = speeds(part.nbytes, {"array": lambda: math.fsum(part), "list": lambda: math.fsum(listed)}, rounds=3)
     fsum, fsum_of_list = slow["array"], slow["list"]
-    over_fsum = found["exact"] / fsum
-    over_numpy = found["exact"] / found["numpy"]
+    over_fsum = rates["exact"] / fsum
+    over_numpy = rates["exact"] / rates["numpy"]
     target = TARGETS.get(dtype.name)
     met = None
     if target is not None and name == "normal":
@@ -119,12 +119,12 @@ def measure(backend: CpuBackend, source: GeneratedSource, pool: ThreadPoolExecut
     return Row(
         dtype=dtype.name,
         data=name,
-        exact=found["exact"],
-        exact_one_thread=found["one"],
-        exact_squares=found["squares"],
-        exact_variance=found["variance"],
-        exact_dot=2 * found["dot"],  # two arrays are read
-        numpy=found["numpy"],
+        exact=rates["exact"],
+        exact_one_thread=rates["one"],
+        exact_squares=rates["squares"],
+        exact_variance=rates["variance"],
+        exact_dot=2 * rates["dot"],  # two arrays are read
+        numpy=rates["numpy"],
         fsum=fsum,
         fsum_of_list=fsum_of_list,
         over_fsum=over_fsum,

@@ -166,19 +166,19 @@ def large(gpu: Gpu, dtype: DType, data: str, n: int) -> Large:
     if dtype.name in ("float32", "float64"):
         contenders["cupy_sum"] = (nbytes, lambda: cupy.sum(array))
         contenders["cupy_var"] = (nbytes, lambda: cupy.var(array))
-    found = speeds(gpu, contenders)
+    rates = speeds(gpu, contenders)
     return Large(
         dtype=dtype.name,
         data=data,
         n=n,
-        cub=found.get("cub"),
-        cub_gpu_to_gpu=found.get("cub_gpu_to_gpu"),
-        cupy_sum=found.get("cupy_sum"),
-        cupy_var=found.get("cupy_var"),
-        exact_sum=found["exact_sum"],
-        exact_sum_squares=found["exact_sum_squares"],
-        exact_moments=found["exact_moments"],
-        exact_dot=found["exact_dot"],
+        cub=rates.get("cub"),
+        cub_gpu_to_gpu=rates.get("cub_gpu_to_gpu"),
+        cupy_sum=rates.get("cupy_sum"),
+        cupy_var=rates.get("cupy_var"),
+        exact_sum=rates["exact_sum"],
+        exact_sum_squares=rates["exact_sum_squares"],
+        exact_moments=rates["exact_moments"],
+        exact_dot=rates["exact_dot"],
     )
 
 

@@ -55,10 +55,12 @@ def report(title: str, figures: Sequence[Figure], out: Path | None) -> int:
     table = Table(title=title, caption=", ".join(f"{key} {value}" for key, value in facts.items()))
     for heading in ("figure", "measured", "target", ""):
         table.add_column(heading)
-    for one in figures:
-        table.add_row(one.name, one.measured, one.target, "" if not one.target else "met" if one.met else "NOT MET")
+    for figure in figures:
+        table.add_row(
+            figure.name, figure.measured, figure.target, "" if not figure.target else "met" if figure.met else "NOT MET"
+        )
     Console().print(table)
     if out is not None:
-        written = {"provenance": facts, "figures": [asdict(one) for one in figures]}
+        written = {"provenance": facts, "figures": [asdict(figure) for figure in figures]}
         out.write_text(json.dumps(written, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    return 0 if all(one.met for one in figures) else 1
+    return 0 if all(figure.met for figure in figures) else 1

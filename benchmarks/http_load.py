@@ -33,7 +33,7 @@ class Load:
 
 def percentile(exchanges: Sequence[Exchange], percent: float) -> float:
     """Latency in milliseconds below which `percent` of the answers lie (nearest rank)."""
-    ordered = sorted(one.seconds for one in exchanges)
+    ordered = sorted(exchange.seconds for exchange in exchanges)
     rank = max(0, min(len(ordered) - 1, round(percent / 100 * len(ordered) + 0.5) - 1))
     return ordered[rank] * 1e3
 

@@ -49,13 +49,13 @@ def table(records: Sequence[Record], strategies: Sequence[str], show: Callable[[
     cases = list(dict.fromkeys((r.op, r.dtype, f"{r.n:,}", r.cache) for r in records))
     varying = [i for i in range(4) if len({case[i] for case in cases}) > 1] or [2]
     heads = [("op", "dtype", "n", "cache")[i] for i in varying]
-    found = {(r.strategy, (r.op, r.dtype, f"{r.n:,}", r.cache)): r for r in records}
+    by_case = {(r.strategy, (r.op, r.dtype, f"{r.n:,}", r.cache)): r for r in records}
     lines = [
         "| " + " | ".join([*heads, *(f"`{name}`" for name in strategies)]) + " |",
         "|" + "---|" * len(heads) + "---:|" * len(strategies),
     ]
     for case in cases:
-        cells = [_cell(found.get((name, case)), show) for name in strategies]
+        cells = [_cell(by_case.get((name, case)), show) for name in strategies]
         lines.append("| " + " | ".join([*(case[i] for i in varying), *cells]) + " |")
     return "\n".join(lines)
 
@@ -69,8 +69,8 @@ def _cell(record: Record | None, show: Callable[[Record], str]) -> str:
 def fill(page: str, suites: Mapping[str, Sequence[Record]]) -> str:
     """`page` with the table after each line `<!-- table SUITE [option …] -->` made anew."""
 
-    def anew(found: re.Match[str]) -> str:
-        return f"{found[1]}{chosen(suites, _options().parse_args(shlex.split(found[2])))}\n"
+    def anew(match: re.Match[str]) -> str:
+        return f"{match[1]}{chosen(suites, _options().parse_args(shlex.split(match[2])))}\n"
 
     return re.sub(r"(<!-- table (.+) -->\n)(?:\|.*\n)*", anew, page)
 

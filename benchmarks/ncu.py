@@ -50,10 +50,10 @@ METRICS: Mapping[str, Figure] = MappingProxyType(
 warp that issues."""
 
 
-def table(found: Mapping[tuple[str, int], Sequence[Mapping[str, str]]]) -> Table:
+def table(counted: Mapping[tuple[str, int], Sequence[Mapping[str, str]]]) -> Table:
     """A line a figure, a column a kernel."""
     drawn = Table("")
-    columns = [(strategy, n, row) for (strategy, n), rows in found.items() for row in rows]
+    columns = [(strategy, n, row) for (strategy, n), rows in counted.items() for row in rows]
     for strategy, n, row in columns:
         drawn.add_column(f"{strategy} {n:,}\n{_short(row['Kernel Name'])}", justify="right")
     for metric, (heading, show) in METRICS.items():
@@ -76,14 +76,14 @@ def main() -> int:
     arguments = parser.parse_args()
     cases = [(strategy, n) for n in arguments.n for strategy in arguments.strategy]
     try:
-        found = {
+        counted = {
             (strategy, n): profiled(0, strategy, arguments.op, arguments.dtype, n, metrics=tuple(METRICS))
             for strategy, n in cases
         }
     except Unavailable as error:
         print(error, file=sys.stderr)
         return 2
-    Console(width=200).print(table(found))
+    Console(width=200).print(table(counted))
     return 0
 
 

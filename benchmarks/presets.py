@@ -50,7 +50,7 @@ def main() -> int:
     parser.add_argument("--within", type=float, help="seconds after which a preset is cancelled")
     arguments = parser.parse_args()
     changes = {"backend": arguments.backend, "max_n": arguments.max_n, "time_limit_s": arguments.time_limit}
-    given = {name: value for name, value in changes.items() if value is not None}
+    chosen = {name: value for name, value in changes.items() if value is not None}
     options = ["--slots", arguments.slots] if arguments.slots else []
     failed, pages = 0, dict[str, Report]()
     with (
@@ -59,7 +59,7 @@ def main() -> int:
         Client(service.url, service.token) as client,
     ):
         stages = [stage.split("+") for stage in arguments.presets or catalogue.names()]
-        for preset, report in (found for stage in stages for found in run(client, stage, given, arguments.within)):
+        for preset, report in (done for stage in stages for done in run(client, stage, chosen, arguments.within)):
             failed += report.status != "succeeded"
             if arguments.json:
                 arguments.json.mkdir(parents=True, exist_ok=True)

@@ -95,19 +95,19 @@ def main() -> int:
     parser.add_argument("--no-counters", action="store_true", help="do not run ncu")
     arguments = parser.parse_args()
     if arguments.source is not None:
-        found = json.loads(arguments.source.read_text())
+        profiled = json.loads(arguments.source.read_text())
     else:
         try:
             gpu = Gpu(0)
         except Unavailable as error:
             print(error, file=sys.stderr)
             return 2
-        found = measure(gpu, counters=not arguments.no_counters)
+        profiled = measure(gpu, counters=not arguments.no_counters)
     if arguments.out is not None:
-        arguments.out.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
-    print(f"{found['device']['name']}, {found['when']}\n")
-    print(table(found["points"]))
-    for reason in dict.fromkeys(point["counters_unavailable"] for point in found["points"]):
+        arguments.out.write_text(json.dumps(profiled, indent=1, ensure_ascii=False) + "\n")
+    print(f"{profiled['device']['name']}, {profiled['when']}\n")
+    print(table(profiled["points"]))
+    for reason in dict.fromkeys(point["counters_unavailable"] for point in profiled["points"]):
         if reason:
             print(f"\nno counters: {reason}")
     return 0

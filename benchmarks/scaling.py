@@ -99,12 +99,12 @@ def _array_figures(point: dict[str, Any]) -> tuple[str, ...]:
 
 def message_table(points: Points) -> str:
     """A line a message size; the columns are bandwidths of the bus, in GB/s, and times."""
-    found = {(point["bytes"], point["ranks"], *_how(point)): point for point in points if "bytes" in point}
-    groups = list(dict.fromkeys(key[1:] for key in found))
+    by_group = {(point["bytes"], point["ranks"], *_how(point)): point for point in points if "bytes" in point}
+    groups = list(dict.fromkeys(key[1:] for key in by_group))
     heads = [f"{ranks} ranks, {processes}, {algorithm}" for ranks, processes, algorithm in groups]
     lines = ["| bytes | " + " | ".join(heads) + " |", "|---:|" + "---:|" * len(groups)]
-    for nbytes in dict.fromkeys(key[0] for key in found):
-        cells = [_message_cell(found.get((nbytes, *group))) for group in groups]
+    for nbytes in dict.fromkeys(key[0] for key in by_group):
+        cells = [_message_cell(by_group.get((nbytes, *group))) for group in groups]
         lines.append(f"| {nbytes:,} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -131,17 +131,17 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="small arrays, to see that it works")
     arguments = parser.parse_args()
     if arguments.source is not None:
-        found = json.loads(arguments.source.read_text())
+        result = json.loads(arguments.source.read_text())
     else:
         placement = placement_on(open_widest())
         study = study_for(placement, tuple(map(Algorithm, arguments.algorithms)), quick=arguments.quick)
-        found = measure(placement, study)
+        result = measure(placement, study)
     if arguments.out is not None:
-        arguments.out.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
-    print(f"{' + '.join(device['name'] for device in found['devices'])}, {found['when']}, {found['libraries']}\n")
-    print(array_table(found["points"]))
+        arguments.out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+    print(f"{' + '.join(device['name'] for device in result['devices'])}, {result['when']}, {result['libraries']}\n")
+    print(array_table(result["points"]))
     print()
-    print(message_table(found["points"]))
+    print(message_table(result["points"]))
     return 0
 
 

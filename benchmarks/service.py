@@ -48,7 +48,7 @@ def latency(target: Target, times: int = 200) -> list[Figure]:
     post = request("POST", "/v1/jobs", target.token, body(), Prefer="wait=10")
     target.load(1, repeat(post, 20))
     load = target.load(1, repeat(post, times))
-    ended = sum(json.loads(one.body)["status"] == "succeeded" for one in load.exchanges)
+    ended = sum(json.loads(exchange.body)["status"] == "succeeded" for exchange in load.exchanges)
     assert ended == times, f"{times - ended} of {times} jobs did not succeed"
     p50, p95 = percentile(load.exchanges, 50), percentile(load.exchanges, 95)
     return [
@@ -62,7 +62,7 @@ def throughput(target: Target, redis_url: str, count: int = 500) -> list[Figure]
     post = request("POST", "/v1/jobs", target.token, body())
     started = time.perf_counter()
     load = target.load(4, repeat(post, count))
-    accepted = [json.loads(one.body)["id"] for one in load.exchanges if one.status == 202]
+    accepted = [json.loads(exchange.body)["id"] for exchange in load.exchanges if exchange.status == 202]
     assert len(accepted) == count, f"{count - len(accepted)} of {count} jobs were not accepted"
     last = request("GET", f"/v1/jobs/{accepted[-1]}", target.token, Prefer="wait=60")
     target.load(1, repeat(last, 1))
@@ -81,7 +81,7 @@ def count_active(target: Target) -> tuple[int, int]:
     """Jobs queued and running (at most one page of each)."""
     pages = [request("GET", f"/v1/jobs?status={status}&limit=1", target.token) for status in ("queued", "running")]
     load = target.load(1, iter(pages))
-    queued, running = (len(json.loads(one.body)["items"]) for one in load.exchanges)
+    queued, running = (len(json.loads(exchange.body)["items"]) for exchange in load.exchanges)
     return queued, running
 
 
@@ -96,7 +96,7 @@ def polling(target: Target, times: int = 10_000) -> list[Figure]:
     poll = request("GET", path, target.token, If_None_Match=etag)
     target.load(16, repeat(poll, 500))
     load = target.load(16, repeat(poll, times))
-    assert all(one.status == 304 for one in load.exchanges), "a poll was not answered with 304"
+    assert all(exchange.status == 304 for exchange in load.exchanges), "a poll was not answered with 304"
     p99 = percentile(load.exchanges, 99)
     return [
         Figure(
@@ -128,7 +128,7 @@ def listing(target: Target, database_url: str, rows: int = 1_000_000, times: int
     pages = (request("GET", paths[index % 3], target.token) for index in range(times))
     target.load(1, repeat(first, 20))
     load = target.load(1, pages)
-    assert all(one.status == 200 for one in load.exchanges), "a page failed"
+    assert all(exchange.status == 200 for exchange in load.exchanges), "a page failed"
     p95 = percentile(load.exchanges, 95)
     return [Figure(f"page of 50 of {total[0] if total else 0:,} jobs, p95", f"{p95:.1f} ms", "≤ 30 ms", p95 <= 30)]
 

@@ -47,15 +47,15 @@ def measure(target: BenchmarkTarget, parts: Iterable[Axes], rule: Rule, console:
 def write(path: Path, facts: Mapping[str, Any], measured: Mapping[str, Sequence[Record]]) -> None:
     """All points so far, with where they come from."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    lines = [json.dumps({"suite": name, **asdict(one)}) for name, records in measured.items() for one in records]
+    lines = [json.dumps({"suite": name, **asdict(record)}) for name, records in measured.items() for record in records]
     # A line a point, so that a change shows as one.
     path.write_text(f'{{"provenance": {json.dumps(facts, indent=1)},\n"points": [\n' + ",\n".join(lines) + "\n]}\n")
 
 
 def _say(record: Record, console: Console) -> None:
-    said = duration(record.kernel_ms) if record.kernel_ms is not None else f"{record.outcome}: {record.reason}"
+    outcome = duration(record.kernel_ms) if record.kernel_ms is not None else f"{record.outcome}: {record.reason}"
     case = f"{record.strategy} {record.op} {record.dtype} {record.n:,} {record.cache}"
-    console.print(f"{case:60} {said} {' '.join(record.flags)}", markup=False, highlight=False)
+    console.print(f"{case:60} {outcome} {' '.join(record.flags)}", markup=False, highlight=False)
 
 
 def pivot(suite: Suite, records: Sequence[Record]) -> Table:
@@ -68,9 +68,9 @@ def pivot(suite: Suite, records: Sequence[Record]) -> Table:
     for strategy in strategies:
         drawn.add_column(strategy, justify="right", no_wrap=True)
     cases = dict.fromkeys((record.op, record.dtype, record.n, record.cache) for record in records)
-    found = {(r.strategy, r.op, r.dtype, r.n, r.cache): r for r in records}
+    by_case = {(r.strategy, r.op, r.dtype, r.n, r.cache): r for r in records}
     for op, dtype, n, cache in cases:
-        row = {strategy: found.get((strategy, op, dtype, n, cache)) for strategy in strategies}
+        row = {strategy: by_case.get((strategy, op, dtype, n, cache)) for strategy in strategies}
         base = row.get(suite.baseline)
         drawn.add_row(op, dtype, f"{n:,}", cache, *(_cell(row[strategy], base) for strategy in strategies))
     return drawn
@@ -139,9 +139,9 @@ def main() -> int:
 def _caption(facts: dict[str, Any]) -> str:
     device, peak = facts["device"], facts["peak_gbps"]
     software = {**device["versions"], **{k: v for k, v in facts["packages"].items() if v}, "cccl": facts["cccl"]}
-    said = ", ".join(f"{name} {number}" for name, number in software.items() if number)
+    versions = ", ".join(f"{name} {number}" for name, number in software.items() if number)
     return (
-        f"{device['name']}, read ceiling {facts['ceiling_gbps']:,.1f} GB/s, peak {figure(peak, 1)} GB/s; {said}; "
+        f"{device['name']}, read ceiling {facts['ceiling_gbps']:,.1f} GB/s, peak {figure(peak, 1)} GB/s; {versions}; "
         f"{facts['date']}. Cells: median, multiple of the baseline's speed, % of the ceiling."
     )
 

@@ -1,4 +1,4 @@
-"""What a backend is: a device that reduces a source. `kernels.cpu` and `kernels.cuda` hold the two there are."""
+"""What a backend is: a device that reduces a source. `kernels.cpu` and `kernels.cuda` hold the two backends."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from warpfold.kernels.ops import NanPolicy, Value
 from warpfold.kernels.source import Source
 
 GANG = "gang"
-"""The slot of all GPUs of a machine together."""
+"""The name of the slot that is all GPUs of a machine together."""
 
 Progress = Callable[[int, int], None]
 """Called with (elements done, elements in all) while a long reduction runs; may raise to stop it."""
@@ -34,13 +34,14 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """One reduced value and what is known about it.
+    """One reduced value, how it was computed, and how long that took.
 
     `value` is a float for float dtypes (every float dtype fits a Python float), else an int or bool. `count` is how
-    many elements entered it. `correctly_rounded` is True only where the method proves it. `state` holds the
-    canonical bytes of the exact accumulator (`kernels.exact`), where there was one. `load_ms` covers reading or
-    generating and moving the data, `kernel_ms` the reduction itself (device time by events on a GPU). `prepare_ms` is
-    in neither of them: compiling and loading kernels that the backend had not run before, 0 where it had run all.
+    many elements entered it. `correctly_rounded` is True only where the method proves it. `state` holds the canonical
+    bytes of the exact accumulator (`kernels.exact`), and is None where the strategy had none. `load_ms` covers reading
+    or generating and moving the data, `kernel_ms` the reduction itself (device time by events on a GPU). `prepare_ms`
+    is in neither: it is the time to compile and load kernels that the backend had not run before, and 0 where it had
+    run them all.
     """
 
     value: Value
@@ -74,9 +75,9 @@ class Backend(Protocol):
     ) -> Reduction:
         """Reduce all elements of `source`.
 
-        `other` is the second source of an op of two (dot) and must be given there and nowhere else, with as many
-        elements, and floats with floats, integers with integers. `ddof` is for var and std. Raises a KernelError; after
-        a CudaError the process must be replaced.
+        `other` is the second source of an op that takes two (dot); such an op needs it, and no other op takes it. It
+        has as many elements, and is of floats beside floats and of integers beside integers. `ddof` is for var and std.
+        Raises a KernelError; after a CudaError the process must be replaced.
         """
         ...
 

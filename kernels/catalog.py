@@ -12,7 +12,7 @@ from warpfold.kernels.strategy import AUTO, EXACT, Strategy
 
 @cache
 def strategies() -> tuple[Strategy, ...]:
-    """All strategies of all backends, whether or not this machine can run them; found in their folders once."""
+    """All strategies of all backends, whether or not this machine can run them. Their folders are read once."""
     return (*cpu_strategies().values(), *cuda_strategies().values())
 
 
@@ -30,10 +30,10 @@ def backends_for(op: Op, dtype: DType, strategy: str, other: DType | None = None
     if strategy != AUTO and all(strategy != row.name for row in known):
         raise InvalidInput(f"unknown strategy {strategy!r}; known: {', '.join(strategy_names())}", "strategy")
     able = (row for row in known if strategy in (AUTO, row.name) and row.computes(op, dtype, other))
-    found = tuple(dict.fromkeys(row.backend for row in able))
-    if not found:
+    backends = tuple(dict.fromkeys(row.backend for row in able))
+    if not backends:
         raise InvalidInput(f"strategy {strategy!r} does not compute {_named(op, dtype, other)}", "strategy")
-    return found
+    return backends
 
 
 def resolve(op: Op, dtype: DType, strategy: str, backend: str, other: DType | None = None) -> str:

@@ -1,4 +1,4 @@
-"""Arrays of one dtype as arrays of another, where that dtype holds them: nothing but a float is ever rounded."""
+"""Conversion of arrays to another dtype that holds their elements: only floats are ever rounded."""
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
@@ -12,13 +12,13 @@ from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.narrow import narrowed
 
 _CHUNK = 1 << 18
-"""Elements that are looked at together, so that what is computed of them stays small."""
+"""Elements that are checked together, so that intermediate arrays stay small."""
 
 Array = NDArray[Any]
 
 
 def converted(array: Array, dtype: DType) -> Array:
-    """`array`, of any shape, with its elements as `dtype`; itself where they are.
+    """`array`, of any shape, with its elements converted to `dtype`; `array` itself where it has that dtype.
 
     A float is rounded once to a narrower float dtype. Raises InvalidInput for an element that `dtype` does not hold: an
     integer with more digits than the float has, an integer out of range, a fraction as an integer, a finite float that
@@ -29,8 +29,8 @@ def converted(array: Array, dtype: DType) -> Array:
         return array
     at = _first_fault(array, own, dtype)
     if at is not None:
-        told = "; convert to a float yourself to have it rounded" if dtype.is_float and not own.is_float else ""
-        raise InvalidInput(f"{dtype.name} does not hold {array.flat[at].item()!r}{told}")
+        advice = "; convert to a float yourself to have it rounded" if dtype.is_float and not own.is_float else ""
+        raise InvalidInput(f"{dtype.name} does not hold {array.flat[at].item()!r}{advice}")
     if dtype.name == "bfloat16":  # ml_dtypes rounds twice, by way of float32
         return narrowed(array.astype(np.float64), dtype)
     with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
@@ -38,10 +38,11 @@ def converted(array: Array, dtype: DType) -> Array:
 
 
 def common_dtype(arrays: Sequence[Array]) -> DType | None:
-    """The dtype that all of `arrays` can be converted to without a rounding; None where there is none.
+    """The dtype that all of `arrays` can be converted to without a rounding; None where no dtype is.
 
-    Of floats the narrowest that holds them all, of integers as NumPy promotes them; where NumPy would take a float64
-    for them, int64 or uint64 if either holds each element, and beside floats the float64 itself if it does.
+    Floats get the narrowest float that holds them all, and integers what NumPy promotes them to. Where NumPy would
+    promote integers to float64, they get int64 or uint64 if either holds each element. Integers beside floats get a
+    float dtype if it holds each element.
     """
     dtypes = list(dict.fromkeys(dtype_of(array.dtype) for array in arrays))
     if len(dtypes) == 1:

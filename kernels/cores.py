@@ -1,4 +1,4 @@
-"""How many threads are worth starting."""
+"""The number of threads that are worth starting."""
 
 import os
 

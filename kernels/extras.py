@@ -1,5 +1,5 @@
-"""How the packages are installed that a part of Warpfold needs. Warpfold is in no package index, where anybody could
-take its name: extras are installed from a clone."""
+"""How to install the packages that a part of Warpfold needs. Warpfold is in no package index, and anybody could take
+its name there, so extras are installed from a clone."""
 
 
 def install(*extras: str) -> str:

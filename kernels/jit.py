@@ -1,4 +1,4 @@
-"""Functions that Numba compiles, and what was compiled kept on disk for all processes of a machine.
+"""Functions that Numba compiles; their machine code is kept on disk for all processes of a machine.
 
 Numba's own cache numbers the files of a function. Two processes that compile two signatures of it at the same time may
 take the same number, and the index of the one then names the machine code of the other: a sum of int16 would be read as
@@ -21,7 +21,8 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 
 def jit(function: Callable[..., Any]) -> Any:
-    """`function` compiled when it is first called with arguments of some types, or loaded where that was done before.
+    """`function`, which is compiled at its first call with arguments of some types, or loaded where it was compiled
+    before.
 
     It releases the interpreter's lock, divides as IEEE 754 says, and never reorders or contracts operations on floats.
     """

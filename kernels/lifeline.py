@@ -11,8 +11,8 @@ _PR_SET_PDEATHSIG = 1
 def end_with(parent: int) -> None:
     """Have the kernel end this process as soon as its `parent` (a process id) dies, even while it computes.
 
-    More exactly: as soon as the thread that started it ends, so that it must be started by one that lasts. Elsewhere
-    than on Linux nothing is done.
+    More exactly, the kernel does so as soon as the thread that started this process ends; a thread that lasts must
+    start it. On other systems than Linux this function does nothing.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

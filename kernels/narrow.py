@@ -1,4 +1,4 @@
-"""One rounding from float64 to the dtype of the elements, to nearest, ties to even."""
+"""Rounding of float64 numbers to the dtype of the elements: once, to nearest, ties to even."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
-"""The head of a .npy file (NEP 1): what it says of the elements behind it. Nothing is ever unpickled or evaluated.
+"""The head of a .npy file (NEP 1), which describes the elements behind it. Nothing is ever unpickled or evaluated.
 
-NumPy reads a head as a Python literal, whatever its length says and however deep it nests. A head is a stranger's here,
-so that a small grammar reads it: three names, a word of a dtype, a truth value and a tuple of lengths, all bounded.
+NumPy reads a head as a Python literal, of any length and however deep it nests. Here strangers send the heads, so a
+small grammar reads them: three names, the word of a dtype, a truth value and a tuple of lengths, all bounded.
 """
 
 import io
@@ -44,7 +44,8 @@ _MOST_FIELDS = 8
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Shape, layout and dtype (its byte order as in the file) of an array of numbers, and where its data begins."""
+    """Shape, layout and dtype of an array of numbers, and where its data begins. The dtype has the file's byte
+    order."""
 
     shape: tuple[int, ...]
     fortran_order: bool
@@ -114,28 +115,28 @@ class _Parser:
         self._now: object = next(self._tokens, _Mark(""))
 
     def fields(self) -> tuple[str, bool, tuple[int, ...]]:
-        found: dict[str, object] = {}
+        values: dict[str, object] = {}
         self._take("{")
         while self._now != _Mark("}"):
             name = self._next()
             if not isinstance(name, str) or name not in _NAMES:
                 raise _broken(f"its head may hold {', '.join(_NAMES)} and nothing else")
-            if name in found:
+            if name in values:
                 raise _broken(f"its head says {name} twice")
             self._take(":")
-            found[name] = self._value()
+            values[name] = self._value()
             if self._now != _Mark("}"):
                 self._take(",")
         self._take("}")
         self._take("")
-        match found:
+        match values:
             case {"descr": str(descr), "fortran_order": bool(order), "shape": tuple(shape)}:
                 return descr, order, shape
             case {"descr": _, "fortran_order": _, "shape": _}:
                 raise _broken(
                     "its head needs a dtype's name as descr, a truth value as fortran_order, a tuple as shape"
                 )
-        raise _broken(f"its head lacks {', '.join(name for name in _NAMES if name not in found)}")
+        raise _broken(f"its head lacks {', '.join(name for name in _NAMES if name not in values)}")
 
     def _value(self) -> object:
         if self._now == _Mark("["):
@@ -169,17 +170,17 @@ class _Parser:
 
     def _split(self) -> Iterator[object]:
         at = 0
-        while (found := _TOKEN.match(self._text, at)) is not None:
-            at = found.end()
-            match found.lastgroup:
+        while (token := _TOKEN.match(self._text, at)) is not None:
+            at = token.end()
+            match token.lastgroup:
                 case "number":
-                    yield _number(found["number"])
+                    yield _number(token["number"])
                 case "truth":
-                    yield _TRUTH[found["truth"]]
+                    yield _TRUTH[token["truth"]]
                 case "single" | "double":
-                    yield found[found.lastgroup]
+                    yield token[token.lastgroup]
                 case "mark":
-                    yield _Mark(found["mark"])
+                    yield _Mark(token["mark"])
                 case _:
                     return
         raise _broken("its head is not written as NumPy writes one")

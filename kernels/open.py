@@ -1,4 +1,4 @@
-"""Opens the device of a slot. Nothing of a device's libraries is imported before."""
+"""Opens the device of a slot. The device's libraries are imported then, not before."""
 
 import re
 
@@ -22,9 +22,9 @@ def open_backend(slot: str) -> Backend:
         from warpfold.kernels.cuda.scaling.placement import Gang
 
         return Gang()
-    found = _CUDA_SLOT.fullmatch(slot)
-    if not found:
+    match = _CUDA_SLOT.fullmatch(slot)
+    if not match:
         raise InvalidInput(f"unknown slot {slot!r}; a slot is cpu, gang, or cuda: and the number of a GPU", "slot")
     from warpfold.kernels.cuda.backend import CudaBackend
 
-    return CudaBackend(int(found[1]))
+    return CudaBackend(int(match[1]))

@@ -1,4 +1,4 @@
-"""What an op is applied to: one source or two, and the degrees of freedom; whether they fit the op."""
+"""Operands: the one or two sources and the degrees of freedom that an op takes, and whether they fit the op."""
 
 from dataclasses import dataclass
 
@@ -32,8 +32,8 @@ class Operands:
 
 
 def operands(op: Op, source: Source, other: Source | None = None, ddof: int = 0) -> Operands:
-    """The operands of `op`; InvalidInput naming "other" or "ddof" where it takes none, or takes one that is missing, or
-    cannot be computed with it."""
+    """The operands of `op`. Raises InvalidInput naming "other" or "ddof" where the op takes no such operand, needs one
+    that is missing, or cannot be computed with the one it has."""
     check(op, source.dtype, None if other is None else other.dtype, ddof)
     if other is not None:
         check_counts(op, source.count, other.count)

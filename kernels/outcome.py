@@ -1,4 +1,4 @@
-"""What becomes of a point of a study, whatever it studies."""
+"""Outcomes: what becomes of a point of a study, whatever it studies."""
 
 from enum import StrEnum
 

@@ -5,7 +5,7 @@ from collections.abc import Hashable
 
 
 class Preparation:
-    """Counts the time spent in `with preparation:`, parts within parts once; of one thread.
+    """Counts the time that one thread spends in `with preparation:`; nested blocks count once.
 
     `total_ms` is the sum so far, in milliseconds of the host's clock. `ready` names what need not be prepared again.
     """

@@ -1,7 +1,7 @@
-"""What every reduction is by definition: slow, in exact fractions, sharing no arithmetic with the code it judges.
+"""Every reduction by its definition: slow, in exact fractions, and with no arithmetic of the code that it judges.
 
-Elements come as patterns of bits (Python integers), as conformance vectors hold them. Nothing here uses NumPy, a float
-operation or `kernels.exact`.
+Elements come as patterns of bits (Python integers), as conformance vectors hold them. This module uses neither NumPy
+nor an operation on floats nor `kernels.exact`.
 """
 
 import math
@@ -26,7 +26,7 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class SummedTerms:
-    """An exact sum: of the finite terms, and what the others were."""
+    """An exact sum: the sum of the finite terms, and which special terms there were besides."""
 
     finite: Fraction
     count: int
@@ -110,7 +110,7 @@ def special(summed: SummedTerms) -> float | None:
 
 
 def nearest(x: Fraction, dtype: DType) -> float:
-    """x rounded to `dtype`, to nearest, ties to even; Fraction's own rounding to an integer is such a one."""
+    """x rounded to `dtype`, to nearest, ties to even, as Fraction rounds to an integer."""
     if x == 0:
         return 0.0
     quantum = _quantum(abs(x), dtype)
@@ -145,7 +145,7 @@ def _quantum(x: Fraction, dtype: DType) -> Fraction:
 
 @dataclass(frozen=True, slots=True)
 class Undefined:
-    """There is no value; `reason` says why."""
+    """The op has no value for these elements; `reason` says why."""
 
     reason: str
 
@@ -191,11 +191,11 @@ def dot(op: Op, first: Patterns, second: Patterns, nan_policy: NanPolicy) -> Ans
     summed = dot_total(pairs, left)
     if not left.is_float:
         return Answer(int(summed.finite), summed.count)
-    found = special(summed)
-    if found is None and summed.count and summed.all_negative_zero:
-        found = -0.0
+    value = special(summed)
+    if value is None and summed.count and summed.all_negative_zero:
+        value = -0.0
     to = DTYPES[result_dtype(op, left, right)]
-    return Answer(nearest(summed.finite, to) if found is None else found, summed.count)
+    return Answer(nearest(summed.finite, to) if value is None else value, summed.count)
 
 
 def dot_total(pairs: Sequence[tuple[Element, Element]], dtype: DType) -> SummedTerms:
@@ -242,9 +242,9 @@ def _sum_value(op: Op, dtype: DType, summed: SummedTerms) -> Value:
     if result == INTEGER:
         return int(summed.finite)
     to = DTYPES[result]
-    found = special(summed)
-    if found is not None:
-        return found
+    value = special(summed)
+    if value is not None:
+        return value
     if op.name == "norm2":
         return nearest_root(summed.finite, to)
     if summed.all_negative_zero:
@@ -273,13 +273,13 @@ def _extreme(op: Op, dtype: DType, present: Sequence[Element]) -> Value:
     candidates = [magnitude(x) for x in present] if op.name == "norm_inf" else list(present)
     best = min if op.name == "min" else max
     # −0 sorts before +0, as in minimum and maximum of IEEE 754-2019.
-    found = best(candidates, key=lambda x: (_extended(x), not x.negative))
+    element = best(candidates, key=lambda x: (_extended(x), not x.negative))
     if not dtype.is_float:
-        whole = int(found.value)
+        whole = int(element.value)
         return bool(whole) if op.result_dtype(dtype) == "bool" else whole
-    if found.infinite:
-        return -math.inf if found.negative else math.inf
-    return -0.0 if found.negative and found.value == 0 else float(found.value)
+    if element.infinite:
+        return -math.inf if element.negative else math.inf
+    return -0.0 if element.negative and element.value == 0 else float(element.value)
 
 
 def state_bytes(summed: SummedTerms, terms: Terms) -> bytes:

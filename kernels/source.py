@@ -1,4 +1,4 @@
-"""Where the elements of a reduction come from."""
+"""Sources: where the elements of a reduction come from."""
 
 import os
 import weakref

@@ -18,7 +18,7 @@ class Strategy:
 
     `claims` lists every (op, dtype) pair of names that it computes; `summary` is its one idea; `error_bound` says in
     words what may be lost ("correctly rounded", "γ_{n−1} Σ|x|", …). `missing` says why this machine cannot run it,
-    where that can be told without its device: a package or a compiler is not installed.
+    where that is known without its device: a package or a compiler is not installed.
     """
 
     name: str
@@ -34,6 +34,6 @@ class Strategy:
 
 
 def claims(ops: Iterable[str], dtypes: Iterable[str]) -> frozenset[tuple[str, str]]:
-    """Every pair of the two."""
+    """Every pair of an op and a dtype."""
     kept = tuple(dtypes)
     return frozenset((op, dtype) for op in ops for dtype in kept)

@@ -1,4 +1,4 @@
-"""Arrays from the numbers that people write: JSON numbers, hex floats, "nan", "inf", "-inf".
+"""Arrays made of the numbers that people write: JSON numbers, hex floats, "nan", "inf", "-inf".
 
 An integer stays an integer: it is never rounded to a float. A number that is written as a float, with a point or an
 exponent, is read as a float64, which is what such a literal means.
@@ -24,11 +24,11 @@ _NAMED = frozenset(sign + name for sign in ("", "+", "-") for name in ("nan", "i
 
 
 def dtype_for(values: Sequence[Written], field: str = "values") -> DType:
-    """The dtype of numbers that were written without one.
+    """The dtype of numbers that were written without a dtype.
 
-    bool for false and true alone; int64 for integers, and for false and true beside them, or uint64 where they need
-    it; float64 where a number is written as a float, and of nothing. Raises InvalidInput naming `field` and an index
-    for integers that no dtype holds together.
+    It is bool for false and true alone; int64 for integers, and for false and true beside them, or uint64 where they
+    need it; float64 where any number is written as a float, and for an empty sequence. Raises InvalidInput naming
+    `field` and an index for integers that no dtype holds together.
     """
     if not values:
         return DTYPES["float64"]

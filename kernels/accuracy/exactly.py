@@ -150,9 +150,9 @@ def _multiply(factors: list[int]) -> tuple[int, int]:
     while len(factors) > 1:
         joined = []
         for k in range(0, len(factors) - 1, 2):
-            one = factors[k] * factors[k + 1]
-            drop = max(0, one.bit_length() - PRODUCT_BITS)
-            joined.append(one >> drop)
+            product = factors[k] * factors[k + 1]
+            drop = max(0, product.bit_length() - PRODUCT_BITS)
+            joined.append(product >> drop)
             exponent += drop
         factors = joined + factors[len(joined) * 2 :]
     return factors[0], exponent

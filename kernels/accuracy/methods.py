@@ -41,21 +41,21 @@ class AccuracyMethod:
 def methods() -> Mapping[str, AccuracyMethod]:
     """All methods by name: the loops, the exact strategy, and the others of the catalogue, the CPU's before the
     GPU's."""
-    found = {name: AccuracyMethod(name, summary) for name, summary in _LOOPS.items()}
+    rows = {name: AccuracyMethod(name, summary) for name, summary in _LOOPS.items()}
     for row in strategies():
         name = CUDA_PREFIX + row.name if row.name in _LOOPS else row.name
-        before = found.get(name)
+        before = rows.get(name)
         backends = (row.backend,) if before is None else (*before.backends, row.backend)
-        found[name] = AccuracyMethod(name, row.summary if before is None else before.summary, row.name, backends)
-    return MappingProxyType(found)
+        rows[name] = AccuracyMethod(name, row.summary if before is None else before.summary, row.name, backends)
+    return MappingProxyType(rows)
 
 
 def method_named(name: str, field: str | None = None) -> AccuracyMethod:
     """The method called `name`; InvalidInput naming `field` when there is none."""
-    found = methods().get(name)
-    if found is None:
+    method = methods().get(name)
+    if method is None:
         raise InvalidInput(f"unknown method {name[:64]!r}; known: {', '.join(methods())}", field)
-    return found
+    return method
 
 
 def methods_on(backend: str) -> tuple[str, ...]:

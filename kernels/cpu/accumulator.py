@@ -25,7 +25,7 @@ class Accumulator(Protocol):
 
 
 def accumulator(dtype: DType, terms: Terms, *, magnitudes: bool = False) -> Accumulator:
-    """An empty accumulator of `terms` of elements of `dtype`; of their magnitudes if so."""
+    """An empty accumulator of `terms` of elements of `dtype`; with `magnitudes` it adds |x| for x."""
     if dtype.is_float:
         return _Floats(dtype, terms, magnitudes=magnitudes)
     return _Integers(dtype, terms, magnitudes=magnitudes)
@@ -52,8 +52,8 @@ class _Floats:
         if dtype.itemsize == 8:
             self._add = windows.add_float64
             self._read = 0x7FFFFFFFFFFFFFFF if magnitudes else -1
-            tiles = [np.empty(windows.TILE64, one) for one in (np.float64, np.float64, np.int64)]
-            self._space = (*tiles, tuple(np.zeros(windows.FIELDS64, one) for one in (np.uint64, np.int16)))
+            tiles = [np.empty(windows.TILE64, dtype) for dtype in (np.float64, np.float64, np.int64)]
+            self._space = (*tiles, tuple(np.zeros(windows.FIELDS64, dtype) for dtype in (np.uint64, np.int16)))
         else:
             layout = LAYOUTS[dtype]
             self._add = windows.add_float32
@@ -63,11 +63,11 @@ class _Floats:
 
     def add(self, array: NDArray[Any]) -> Flags:
         bits = readable(array, self._bits)
-        found = 0
+        codes = 0
         for at in range(0, bits.size, self._most):
             part = bits[at : at + self._most]
-            found |= self._add(part, self._read, self._squares, self._origin, self._limbs, *self._space)
-        flags = Flags(found)
+            codes |= self._add(part, self._read, self._squares, self._origin, self._limbs, *self._space)
+        flags = Flags(codes)
         if self._unsigned and bits.size:
             # Squares and magnitudes are neither −0 nor −∞.
             infinite = Flags.POS_INF if flags & (Flags.POS_INF | Flags.NEG_INF) else Flags.NONE
@@ -119,7 +119,7 @@ def units_of(limbs: NDArray[np.int64]) -> int:
 
 
 def readable(array: NDArray[Any], bits: "np.dtype[Any]") -> NDArray[Any]:
-    """`array` as a contiguous, aligned, read-only view of `bits`, copied only if it must be. Read-only always, as a
+    """`array` as a contiguous, aligned view of `bits`, copied only if it must be. The view is always read-only, as a
     memory map is, so that Numba compiles one version."""
     view = np.require(array, requirements=["C", "A"]).view(bits)
     view.flags.writeable = False

@@ -22,7 +22,8 @@ _LOWEST = 19
 
 
 def compile_all(backend: Backend) -> int:
-    """Reduce an element by every op of every dtype, and one of every distribution; how many there were."""
+    """Reduce an element by every op of every dtype, and an element of every distribution; returns how many it
+    reduced."""
     done = 0
     for op, source, other in _reductions():
         try:
@@ -34,13 +35,15 @@ def compile_all(backend: Backend) -> int:
 
 
 def _reductions() -> Iterator[tuple[str, Source, Source | None]]:
-    ones = [ArraySource(np.ones(1, dtype=np.int8).astype(row.numpy)) for row in DTYPES.values()]
+    elements = [ArraySource(np.ones(1, dtype=np.int8).astype(row.numpy)) for row in DTYPES.values()]
     for op in OPS.values():
-        for one in ones:
+        for element in elements:
             if op.sources == 1:
-                yield op.name, one, None
+                yield op.name, element, None
             else:
-                yield from ((op.name, one, other) for other in ones if other.dtype.is_float == one.dtype.is_float)
+                yield from (
+                    (op.name, element, other) for other in elements if other.dtype.is_float == element.dtype.is_float
+                )
     for row in DISTRIBUTIONS.values():
         for dtype in row.dtypes:
             yield "sum", GeneratedSource(row.name, 1, 0, DTYPES[dtype]), None

@@ -21,8 +21,11 @@ from warpfold.kernels.strategy import AUTO
 
 
 class CpuBackend:
-    """All cores of this machine. Opening it compiles the commonest path (normals, sums of float32 and float64) or loads
-    it from Numba's cache: seconds the first time, then well under one."""
+    """All cores of this machine.
+
+    Opening it compiles the commonest path (normals, sums of float32 and float64) or loads it from Numba's cache. That
+    takes seconds the first time, and well under a second later.
+    """
 
     def __init__(self) -> None:
         self._device = _this_machine()
@@ -59,23 +62,23 @@ class CpuBackend:
         return replace(reduction, prepare_ms=self._preparation.total_ms - before_ms)
 
     def _prepare(self, strategy: str, op: Op, taken: Operands) -> None:
-        """Have everything compiled or loaded that this reduction calls, unless one like it was prepared before.
+        """Have everything compiled or loaded that this reduction calls, unless a reduction like it was prepared before.
 
-        One element goes the whole way, which compiles for the same types of arguments as all of them would.
+        A single element is reduced, which compiles for the same types of arguments as all elements would.
         """
-        key = (strategy, op.name, *(_way(source) for source in (taken.source, taken.other) if source is not None))
+        key = (strategy, op.name, *(_reader(source) for source in (taken.source, taken.other) if source is not None))
         if key in self._preparation.ready or not taken.source.count:
             return
         with self._preparation:
-            one = Operands(_first(taken.source), None if taken.other is None else _first(taken.other))
-            cpu_strategies()[strategy].reduce(one, op, NanPolicy.PROPAGATE, None)
+            first = Operands(_first(taken.source), None if taken.other is None else _first(taken.other))
+            cpu_strategies()[strategy].reduce(first, op, NanPolicy.PROPAGATE, None)
         self._preparation.ready.add(key)
 
     def close(self) -> None:
         """Nothing is held."""
 
 
-def _way(source: Source) -> Hashable:
+def _reader(source: Source) -> Hashable:
     """What decides which compiled functions read `source`."""
     made = (source.distribution, *sorted(source.parameters)) if isinstance(source, GeneratedSource) else ()
     return (source.dtype, *made)

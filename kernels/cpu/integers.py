@@ -96,10 +96,10 @@ def add_products(x: Any, y: Any, x_signed: Any, y_signed: Any) -> Any:
         y_sign = y[i] >> 63 if y_signed else np.int64(0)
         m, n = np.uint64((x[i] ^ x_sign) - x_sign), np.uint64((y[i] ^ y_sign) - y_sign)
         m_low, m_high, n_low, n_high = m & _LOWU, m >> _32U, n & _LOWU, n >> _32U
-        low, one, two, high = m_low * n_low, m_low * n_high, m_high * n_low, m_high * n_high
+        low, cross, other, high = m_low * n_low, m_low * n_high, m_high * n_low, m_high * n_high
         sign = np.int64(1) + 2 * (x_sign ^ y_sign)
         a += sign * np.int64(low & _LOWU)
-        b += sign * np.int64((low >> _32U) + (one & _LOWU) + (two & _LOWU))
-        c += sign * np.int64((one >> _32U) + (two >> _32U) + (high & _LOWU))
+        b += sign * np.int64((low >> _32U) + (cross & _LOWU) + (other & _LOWU))
+        c += sign * np.int64((cross >> _32U) + (other >> _32U) + (high & _LOWU))
         d += sign * np.int64(high >> _32U)
     return a, b, c, d

@@ -1,4 +1,4 @@
-"""How the compiled sums read floats of up to 32 bits: as patterns of float32."""
+"""How the compiled sums read floats of up to 32 bits: each as the pattern of a float32."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,8 +14,11 @@ Read = tuple[int | None, np.int32, int]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A pattern, as a signed integer shifted by `shift` and masked by `keep`, is that of a float32 with the same sign
-    and fields, whose value is 2**−`scale` of the element's: float16's exponents have another bias."""
+    """How a pattern becomes that of a float32.
+
+    As a signed integer shifted by `shift` and masked by `keep`, a pattern is that of a float32 with the same sign and
+    fields. Its value is 2**−`scale` times the element's, because exponents of float16 have another bias.
+    """
 
     shift: int | None  # None costs nothing once compiled
     keep: int

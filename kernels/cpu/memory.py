@@ -1,4 +1,4 @@
-"""Whether an array fits in the memory that is left."""
+"""Whether an array fits in the free memory."""
 
 from pathlib import Path
 

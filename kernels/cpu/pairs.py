@@ -1,4 +1,4 @@
-"""Exact accumulators of the products of two arrays. One serves one thread."""
+"""Exact accumulators of the products of two arrays. Each serves one thread."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -57,18 +57,18 @@ class _FloatPairs:
             self._add = windows.add_float32_products
             self._layouts = LAYOUTS[x].read(), LAYOUTS[y].read()
             self._origin -= LAYOUTS[x].scale + LAYOUTS[y].scale
-            words = (np.empty(windows.TILE32, dtype=f"int{8 * one.itemsize}") for one in (x, y))
+            words = (np.empty(windows.TILE32, dtype=f"int{8 * dtype.itemsize}") for dtype in (x, y))
             self._space = (np.empty(windows.TILE32), *words)
 
     def add(self, x: NDArray[Any], y: NDArray[Any]) -> Flags:
         left, right = (self._readable(array, dtype) for array, dtype in zip((x, y), self._dtypes, strict=True))
-        found = 0
+        codes = 0
         for at in range(0, left.size, self._most):
             here = slice(at, at + self._most)
-            found |= self._add(left[here], right[here], *self._layouts, self._origin, self._limbs, *self._space)
-        self._flags |= Flags(found)
+            codes |= self._add(left[here], right[here], *self._layouts, self._origin, self._limbs, *self._space)
+        self._flags |= Flags(codes)
         self._count += left.size
-        return Flags(found)
+        return Flags(codes)
 
     def _readable(self, array: NDArray[Any], dtype: DType) -> NDArray[Any]:
         if self._double:

@@ -1,4 +1,4 @@
-"""What a strategy on a CPU can be asked."""
+"""What every strategy on a CPU can do."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Reading a source piece by piece on all cores, so that no array need fit in memory."""
+"""Streams: a source is read piece by piece on all cores, so that no array need fit in memory."""
 
 import itertools
 import threading
@@ -16,10 +16,10 @@ from warpfold.kernels.cpu.folds.fold import Fold
 from warpfold.kernels.source import ArraySource, Source
 
 ARRAY_PIECE = 1 << 20
-"""Elements at a time of an array that is there already: views, so only the calls cost."""
+"""Elements at a time of an array in memory: its pieces are views, so only the calls cost time."""
 
 MADE_PIECE = 1 << 17
-"""Elements at a time of a source that makes or copies them: they stay in the second-level cache."""
+"""Elements at a time of a source that makes or copies them, so that they stay in the second-level cache."""
 
 REPORT_S = 0.02
 """Seconds between two reports of progress."""
@@ -30,13 +30,13 @@ F = TypeVar("F", bound=Fold[Any])
 
 
 class Pieces(Protocol[P_co]):
-    """What can be read piece by piece."""
+    """One source, or two side by side, to be read piece by piece."""
 
     @property
     def count(self) -> int: ...
 
     @property
-    def there(self) -> bool:
+    def in_memory(self) -> bool:
         """Whether all elements are in memory or a map, so that reading makes nothing."""
         ...
 
@@ -54,7 +54,7 @@ class One:
         return self.source.count
 
     @property
-    def there(self) -> bool:
+    def in_memory(self) -> bool:
         return isinstance(self.source, ArraySource)
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
@@ -73,7 +73,7 @@ class Two:
         return self.first.count
 
     @property
-    def there(self) -> bool:
+    def in_memory(self) -> bool:
         return isinstance(self.first, ArraySource) and isinstance(self.second, ArraySource)
 
     def read(self, start: int, stop: int) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -82,7 +82,7 @@ class Two:
 
 @dataclass
 class Streamed(Generic[F]):
-    """What came of a stream: the fold of everything, and where the time went (wall-clock shares, milliseconds)."""
+    """The fold of a whole stream, and where the time went (shares of the wall clock, in milliseconds)."""
 
     fold: F
     load_ms: float
@@ -96,7 +96,7 @@ def stream(pieces: Pieces[P], make: Callable[[], F], progress: Progress | None =
     stops it too; of several the one of the first piece is raised, whatever the number of threads.
     """
     began = time.perf_counter()
-    size = ARRAY_PIECE if pieces.there else MADE_PIECE
+    size = ARRAY_PIECE if pieces.in_memory else MADE_PIECE
     threads = min(usable_cores(), -(-pieces.count // size))
     shared = _Shared(pieces, size)
     if threads <= 1:
@@ -107,7 +107,7 @@ def stream(pieces: Pieces[P], make: Callable[[], F], progress: Progress | None =
         folds = [make() for _ in range(threads)]
         _run(shared, folds, progress)
     if shared.errors:
-        raise min(shared.errors, key=lambda found: found[0])[1]
+        raise min(shared.errors, key=lambda error: error[0])[1]
     whole = folds[0]
     for other in folds[1:]:
         whole.merge(other)

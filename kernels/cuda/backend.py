@@ -89,7 +89,7 @@ class CudaBackend:
             stopwatch = Stopwatch(self._gpu.stream)
             sources = (source,) if other is None else (source, other)
             run = self._start(row, taken, chosen, nan_policy)
-            key = (chosen.name, row.name, nan_policy, *(one.dtype for one in sources))
+            key = (chosen.name, row.name, nan_policy, *(part.dtype for part in sources))
             for arrays, first in self._arrays(sources, progress, whole=chosen.needs_whole):
                 if key not in preparation.ready:
                     self._try_out(self._start(row, taken, chosen, nan_policy), arrays, first)

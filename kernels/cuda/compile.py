@@ -195,17 +195,17 @@ def _key(unit: Unit, arch: str, nvrtc: str) -> str:
 
 def sources_of(source: Path) -> tuple[Path, ...]:
     """`source` and every header that it includes, directly or not, each once."""
-    found: dict[Path, None] = {}
+    sources: dict[Path, None] = {}
     waiting = [source]
     while waiting:
         path = waiting.pop()
-        if path in found:
+        if path in sources:
             continue
-        found[path] = None
+        sources[path] = None
         for name in _INCLUDES.findall(path.read_text()):
             candidates = (path.parent / name, INCLUDE / name)
             waiting += [header for header in candidates if header.exists()][:1]  # the compiler reports a missing one
-    return tuple(found)
+    return tuple(sources)
 
 
 _ENTRY = re.compile(r"Compiling entry function '(\S+)' for")
@@ -217,10 +217,10 @@ _SHARED = re.compile(r"(\d+) bytes smem")
 def parse_resources(log: str, symbols: Mapping[str, str]) -> tuple[Resources, ...]:
     """What ptxas says in `log` about each kernel of `symbols`, in their order. Raises CompileError if it misses one."""
     sections = _ENTRY.split(log)
-    found = dict(zip(sections[1::2], sections[2::2], strict=True))
+    reports = dict(zip(sections[1::2], sections[2::2], strict=True))
     rows = []
     for kernel, symbol in symbols.items():
-        section = found.get(symbol, "")
+        section = reports.get(symbol, "")
         stack, registers, shared = _STACK.search(section), _REGISTERS.search(section), _SHARED.search(section)
         if stack is None or registers is None:
             raise CompileError(f"ptxas reported nothing about {kernel} ({symbol}):\n{log}")

@@ -137,13 +137,14 @@ def _compare(path: Path, done: Sequence[Compiled]) -> int:
     table, nvrtc = read_table(path), nvrtc_version()
     if table.nvrtc != nvrtc:
         print(f"{path.name} is of NVRTC {table.nvrtc or '(none)'} and this is {nvrtc}: only spills are compared")
-    found = changes(table, nvrtc, _usages(done), _known())
-    if not found:
+    differing = changes(table, nvrtc, _usages(done), _known())
+    if not differing:
         return 0
-    print(f"{len(found)} kernels differ from {path.name} (registers a thread/shared bytes a block[/bytes of spills]):")
-    for change in found:
+    units = "registers a thread/shared bytes a block[/bytes of spills]"
+    print(f"{len(differing)} kernels differ from {path.name} ({units}):")
+    for change in differing:
         print(f"  {change}")
-    if any(change.spills for change in found):
+    if any(change.spills for change in differing):
         print("spills cost memory traffic: give these kernels fewer registers to need, or fewer threads to share them")
     print("if that is meant: python -m warpfold.kernels.cuda --arch all --quiet --update-table")
     return 1

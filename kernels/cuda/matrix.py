@@ -54,8 +54,8 @@ def cells(arch: str, *, whole: bool) -> Iterator[Cell]:
 
 def _element_of(unit: Unit) -> str:
     """The element type in the names of a unit's kernels, where they have one."""
-    found = re.search(r"<(\w*(?:int|float)\d+)\b", unit.kernels[0])
-    return found[1] if found else ""
+    match = re.search(r"<(\w*(?:int|float)\d+)\b", unit.kernels[0])
+    return match[1] if match else ""
 
 
 def _services(dtype: DType, arch: str) -> Iterator[Cell]:

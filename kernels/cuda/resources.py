@@ -92,21 +92,21 @@ def write_table(table: Table, path: Path = TABLE) -> None:
             writer.writerow([kernel, *(str(table.usages.get((kernel, arch), "")) for arch in ARCHITECTURES)])
 
 
-def changes(table: Table, nvrtc: str, found: Mapping[Key, Usage], known: Collection[Key]) -> list[Change]:
+def changes(table: Table, nvrtc: str, compiled: Mapping[Key, Usage], known: Collection[Key]) -> list[Change]:
     """Where `found`, a part of all the `known` kernels as this NVRTC compiles them, differs from the table, and what
     the table has that is not known. With another NVRTC than the table's only what spills more."""
-    seen = [Change(key, table.usages.get(key), usage) for key, usage in found.items()]
+    seen = [Change(key, table.usages.get(key), usage) for key, usage in compiled.items()]
     if nvrtc != table.nvrtc:
         return [change for change in seen if change.spills]
     gone = [Change(key, usage, None) for key, usage in table.usages.items() if key not in known]
     return [change for change in seen if change.before != change.after] + gone
 
 
-def updated(table: Table, nvrtc: str, found: Mapping[Key, Usage], known: Collection[Key]) -> Table:
+def updated(table: Table, nvrtc: str, compiled: Mapping[Key, Usage], known: Collection[Key]) -> Table:
     """The table with what was `found`, without what is not `known`, in the order of `known`.
 
     Raises ValueError if something known would be missing."""
-    merged = {**table.usages, **found} if nvrtc == table.nvrtc else found
+    merged = {**table.usages, **compiled} if nvrtc == table.nvrtc else compiled
     missing = [key for key in known if key not in merged]
     if missing:
         raise ValueError(f"the table would miss {len(missing)} kernels, such as {missing[0]}: compile with --arch all")

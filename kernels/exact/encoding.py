@@ -32,8 +32,8 @@ def encode(state: Fields) -> bytes:
 def decode(data: bytes) -> Fields:
     """What `encode` turned into `data`.
 
-    Raises StateError naming magic, version, length, terms, flags, reserved or limbs. Whether the fields fit each other,
-    and whether `data` are their canonical bytes, is left to `ExactState.from_bytes`.
+    Raises StateError naming magic, version, length, terms, flags, reserved or limbs. `ExactState.from_bytes` checks
+    whether the fields fit each other and whether `data` are their canonical bytes.
     """
     if data[:4] != MAGIC:
         raise StateError("magic", f"an exact state begins with {MAGIC!r}")

@@ -1,4 +1,4 @@
-"""From exact states to values: the one rounding of an exact reduction.
+"""Values from exact states: the only rounding of an exact reduction.
 
 Specials and the sign of zero are those of `ExactState.round_to`.
 """
@@ -17,7 +17,7 @@ def value_of(op: Op, state: ExactState, dtype: str) -> Value:
     """The value of `op` whose terms sum to `state`, correctly rounded to the result dtype named `dtype`, or the Python
     integer itself for "integer".
 
-    Covers sum, sum_squares, dot, norm1 (the sum, of values, products or magnitudes), mean (÷ count) and norm2 (√).
+    It covers sum, sum_squares, dot and norm1 (the sum of values, products or magnitudes), mean (÷ count) and norm2 (√).
     Raises StateError where the state holds other terms than the op adds, InvalidInput for a mean of nothing.
     """
     if state.terms is not op.terms:

@@ -42,7 +42,8 @@ def values(array: NDArray[Any], *, magnitudes: bool = False) -> Fields:
 
 
 def products(left: NDArray[Any], right: NDArray[Any]) -> Fields:
-    """The fields of the state of the products of the elements of two arrays of one shape, both of floats or neither."""
+    """The fields of the state of the products of two arrays of one shape, element by element; both are of floats or
+    neither is."""
     _check_unmasked(left, right)
     kinds = dtype_of(left.dtype), dtype_of(right.dtype)
     if kinds[0].is_float != kinds[1].is_float or left.shape != right.shape:

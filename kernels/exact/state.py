@@ -1,6 +1,7 @@
-"""The exact accumulator: what a sum is before it is rounded.
+"""The exact accumulator: a sum before it is rounded.
 
-A state is the true sum of its finite terms as one integer, with a count and the flags that IEEE 754 needs for the rest.
+A state holds the true sum of its finite terms as one integer, with a count and the flags that IEEE 754 needs for the
+other terms.
 Adding states is adding integers: associative and commutative, so any order, chunking, device or shard gives the same
 state and, rounded once, the same bits (Demmel and Nguyen 2013; Collange, Defour, Graillat and Iakymchuk 2015;
 Neal 2015 describe such superaccumulators). `docs/exact-state.md` has its bytes.
@@ -116,8 +117,10 @@ class ExactState:
         return ExactState(self.terms, -self.units, self.count, swapped | kept | whole)
 
     def add(self, array: NDArray[Any], *, magnitudes: bool = False) -> "ExactState":
-        """With the elements of `array` (any shape and dtype of `kernels.dtypes`) added: their values, or with
-        `magnitudes` their absolute values, to a state of values; their squares to one of products.
+        """This state with the elements of `array` added, which has any shape and a dtype of `kernels.dtypes`.
+
+        A state of values takes the elements, or with `magnitudes` their absolute values; a state of products takes
+        their squares.
 
         NumPy alone; the definition that the compiled accumulators are tested against.
         """
@@ -126,8 +129,8 @@ class ExactState:
         return self.merge(_checked(portable.values(array, magnitudes=magnitudes)))
 
     def add_products(self, left: NDArray[Any], right: NDArray[Any]) -> "ExactState":
-        """With the products left[i] · right[i] added to a state of products. Both arrays have one shape;
-        their dtypes may differ if both are floats or neither is."""
+        """This state of products with the products left[i] · right[i] added. Both arrays have one shape; their dtypes
+        may differ if both are floats or neither is."""
         return self.merge(_checked(portable.products(left, right)))
 
     def special(self) -> float | None:

@@ -14,7 +14,7 @@ MAX_COUNT = (1 << 64) - 1
 
 
 class Flags(IntFlag):
-    """What the finite sum does not say about the terms."""
+    """What a sum of the finite terms does not tell about the others."""
 
     NONE = 0
     NAN = 1
@@ -32,7 +32,8 @@ LARGEST: Mapping[Terms, int] = MappingProxyType({Terms.VALUES: _LARGEST_VALUE, T
 
 
 class StateError(InvalidInput):
-    """Bytes or numbers that are no exact state; `part` names what is wrong: magic, version, length, terms, limbs, …"""
+    """Bytes or numbers do not make an exact state; `part` names what is wrong: magic, version, length, terms, limbs,
+    …"""
 
     def __init__(self, part: str, message: str) -> None:
         super().__init__(f"{part}: {message}", "state")

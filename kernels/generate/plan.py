@@ -119,10 +119,10 @@ def plan(source: Generated) -> Plan:
 class _Numbers:
     """The parameters of one source, defaults filled in, each checked to be finite."""
 
-    def __init__(self, row: Distribution, dtype: DType, given: Mapping[str, float]) -> None:
+    def __init__(self, row: Distribution, dtype: DType, values: Mapping[str, float]) -> None:
         self.dtype = dtype
         self._values = {parameter.name: parameter.default for parameter in row.parameters}
-        for name, value in given.items():
+        for name, value in values.items():
             if name not in self._values:
                 known = ", ".join(self._values) or "none"
                 raise InvalidInput(f"{row.name} has no parameter {name!r}; known: {known}", f"source.parameters.{name}")

@@ -114,10 +114,10 @@ def checks(solution: Solution) -> tuple[Check, ...]:
     # Every element is scaled with one rounding and enters through at most `threads` additions.
     bound = (shape.threads + 1) * _ROUNDOFF
     close = all(abs(value - exact) <= bound * exact for value, exact in zip(values, sums, strict=True))
-    found = [Check("each block's sum is the exact one but for rounding", close)]
+    passed = [Check("each block's sum is the exact one but for rounding", close)]
     if all(a < b for a, b in pairwise(sums)):
-        found.append(Check("each block's sum is above that of the block before", _rises(values)))
-    return tuple(found)
+        passed.append(Check("each block's sum is above that of the block before", _rises(values)))
+    return tuple(passed)
 
 
 def _exact_sums(puzzle: Puzzle, shape: ClusterShape) -> list[float]:

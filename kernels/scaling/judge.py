@@ -88,11 +88,11 @@ def suspicion(
     case: ArrayCase, phases: Phases, speedup: float | None, low: float | None, same_bits: bool | None
 ) -> str | None:
     """Why a point is not to be believed, or None. `low` is the lower end of the speed-up's interval."""
-    said = []
+    doubts = []
     if same_bits is False and case.method is Method.EXACT:
-        said.append("the exact sum has other bits than one rank's: a run did not do its work")
+        doubts.append("the exact sum has other bits than one rank's: a run did not do its work")
     if phases.communication.median < 0 or phases.local.median < 0 or phases.total.median < phases.local.median:
-        said.append(
+        doubts.append(
             "a time is negative, or the whole shorter than its part: the clock was read before the work was done, as a "
             "host's clock is that does not wait for the device"
         )
@@ -102,8 +102,8 @@ def suspicion(
             if low is not None and low <= case.ranks
             else "; beyond the samples' scatter: the baseline was slowed down, or work not done or not waited for"
         )
-        said.append(f"{case.ranks} ranks cannot be {speedup:.4g} times as fast as one{scatter}")
-    return "; ".join(said) or None
+        doubts.append(f"{case.ranks} ranks cannot be {speedup:.4g} times as fast as one{scatter}")
+    return "; ".join(doubts) or None
 
 
 def _timed(summary: Summary) -> Timed:

@@ -82,13 +82,14 @@ class ProcessGroup:
             missing = [place for place in range(len(self._processes)) if place not in answers]
             places = {self._connections[place]: place for place in missing}
             sentinels = {self._processes[place].sentinel: place for place in missing}
-            found = wait([*places, *sentinels])
-            for place in [places[one] for one in found if one in places]:  # its last message counts even if it died
+            signalled = wait([*places, *sentinels])
+            for place in [places[source] for source in signalled if source in places]:
+                # The last message of a process counts even if the process died.
                 try:
                     answers[place] = self._connections[place].recv()
                 except (EOFError, OSError):
                     self._lost(self._processes[place])
-            for place in [sentinels[one] for one in found if one in sentinels]:
+            for place in [sentinels[source] for source in signalled if source in sentinels]:
                 if place not in answers and not self._connections[place].poll():
                     self._lost(self._processes[place])
             for answer in answers.values():

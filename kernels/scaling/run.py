@@ -57,7 +57,7 @@ class _StudyRun:
         self._alone: dict[tuple[Method, int], Summary] = {}
         self._floats: dict[int, float] = {}
         self._pieces: dict[int, ExactState] = {}
-        self._told = False
+        self._named_libraries = False
 
     def points(self) -> Iterator[Record]:
         with LazyGroup(self._placement, Mode.ONE_PROCESS, Algorithm.AUTO, 1, 0) as lazy:
@@ -88,8 +88,8 @@ class _StudyRun:
 
     def _libraries(self, lazy: LazyGroup) -> Iterator[Libraries]:
         """Those of the first group that there is."""
-        if lazy.versions is not None and not self._told:
-            self._told = True
+        if lazy.versions is not None and not self._named_libraries:
+            self._named_libraries = True
             yield Libraries(lazy.versions)
 
     def _add_up_pieces(self, lazy: LazyGroup) -> None:
@@ -103,10 +103,10 @@ class _StudyRun:
 
     def _no_room(self, case: ArrayCase) -> str | None:
         """Why an array is too large for its ranks; None if it may fit."""
-        needed, there = case.n * DTYPES[self._study.dtype].itemsize, self._placement.memory(case.ranks)
-        if needed <= there:
+        needed, available = case.n * DTYPES[self._study.dtype].itemsize, self._placement.memory(case.ranks)
+        if needed <= available:
             return None
-        return f"the array takes {needed / 1e9:.1f} GB, and its ranks have {there / 1e9:.1f} GB of memory"
+        return f"the array takes {needed / 1e9:.1f} GB, and its ranks have {available / 1e9:.1f} GB of memory"
 
     def _array(self, lazy: LazyGroup, case: ArrayCase) -> ArrayRecord:
         reason = self._no_room(case)

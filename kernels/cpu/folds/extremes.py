@@ -46,19 +46,20 @@ class ExtremumFold:
         self._most = _larger(self._most, other._most)
 
     def value(self) -> Value:
-        found = [value for value in (self._least, self._most) if value is not None]
-        assert found, f"{self._op.name} of no elements"
+        extremes = [value for value in (self._least, self._most) if value is not None]
+        assert extremes, f"{self._op.name} of no elements"
         if self._op.magnitudes:
-            least, most = found
+            least, most = extremes
             return math.nan if math.isnan(least) else max(abs(least), abs(most))
-        return found[0]
+        return extremes[0]
 
     def state(self) -> None:
         return None
 
 
 class PlaceFold:
-    """The index of the smallest or largest element, the lowest of equals (−0 equals +0); of the first NaN if any is."""
+    """The index of the smallest or largest element: the lowest index of equal ones (−0 equals +0), and that of the
+    first NaN if any element is NaN."""
 
     def __init__(self, op: Op, dtype: DType, nan_policy: NanPolicy, ddof: int = 0) -> None:
         assert op.places
@@ -82,9 +83,9 @@ class PlaceFold:
             return
         self.count += part.size
         values = widened(part, self._dtype)
-        found = int(values.argmin() if self._sign > 0 else values.argmax())
-        index = start + (found if kept is None else int(kept[found]))
-        number = values[found].item()
+        at = int(values.argmin() if self._sign > 0 else values.argmax())
+        index = start + (at if kept is None else int(kept[at]))
+        number = values[at].item()
         nan = math.isnan(number)
         self._take((not nan, 0 if nan else self._sign * number, index))
 
@@ -110,8 +111,8 @@ def _least(values: NDArray[Any]) -> float | int:
     least = values.min()
     if values.dtype.kind == "f" and least == 0 and np.signbit(values[values == 0]).any():
         return -0.0
-    found: float | int = least.item()
-    return found
+    number: float | int = least.item()
+    return number
 
 
 def _most(values: NDArray[Any]) -> float | int:
@@ -119,8 +120,8 @@ def _most(values: NDArray[Any]) -> float | int:
     most = values.max()
     if values.dtype.kind == "f" and most == 0 and not np.signbit(values[values == 0]).all():
         return 0.0
-    found: float | int = most.item()
-    return found
+    number: float | int = most.item()
+    return number
 
 
 def _smaller(a: float | None, b: float | None) -> float | None:

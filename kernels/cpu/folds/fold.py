@@ -1,4 +1,4 @@
-"""A reduction that reads an array piece by piece, in any order, and merges."""
+"""What every fold can do: read an array piece by piece, in any order, and merge with others."""
 
 from collections.abc import Callable
 from typing import Any, Protocol, Self, TypeVar
@@ -17,7 +17,7 @@ class Fold(Protocol[P_contra]):
 
     @property
     def count(self) -> int:
-        """Elements that entered: all that were added but, with NanPolicy.OMIT, the NaNs."""
+        """How many elements entered: all that were added, without the NaNs where the policy is OMIT."""
         ...
 
     def add(self, start: int, part: P_contra) -> None:

@@ -63,7 +63,7 @@ _PIECE = 256
 
 
 class ProductFold:
-    """A Python integer, given up once it is too large unless a zero turns up."""
+    """A Python integer. The fold gives it up once it is too large, unless an element is zero."""
 
     def __init__(self, op: Op, dtype: DType, nan_policy: NanPolicy, ddof: int = 0) -> None:
         assert not dtype.is_float, "float products round"

@@ -15,16 +15,16 @@ def is_nan(part: NDArray[Any], dtype: DType) -> NDArray[np.bool_]:
     bits = part.view(f"uint{width}")
     magnitude = bits.dtype.type((1 << (width - 1)) - 1)
     infinity = bits.dtype.type((2 * dtype.max_exponent - 1) << (dtype.precision - 1))
-    found: NDArray[np.bool_] = (bits & magnitude) > infinity
-    return found
+    nans: NDArray[np.bool_] = (bits & magnitude) > infinity
+    return nans
 
 
 def refuse_nan(start: int, part: NDArray[Any], dtype: DType, what: str = "element") -> None:
     """Raise InvalidInput naming the index of the first NaN of `part`, whose first element has index `start`; `what` is
     what to call an element."""
-    found = is_nan(part, dtype)
-    if found.any():
-        raise InvalidInput(f"{what} {start + int(found.argmax())} is NaN, and nan_policy is raise", "nan_policy")
+    nans = is_nan(part, dtype)
+    if nans.any():
+        raise InvalidInput(f"{what} {start + int(nans.argmax())} is NaN, and nan_policy is raise", "nan_policy")
 
 
 def widened(part: NDArray[Any], dtype: DType) -> NDArray[Any]:

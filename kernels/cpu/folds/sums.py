@@ -93,11 +93,11 @@ class MomentsFold:
         return finish(*self.states(), self._ddof, DTYPES[self._op.result_dtype(self._dtype)])
 
     def states(self) -> tuple[ExactState, ExactState]:
-        """Of the elements and of their squares."""
+        """The states of the elements and of their squares."""
         return self._merged[0].merge(self._values.state()), self._merged[1].merge(self._squares.state())
 
     def state(self) -> None:
-        """None: one state has not both. Those of sum and sum_squares of the same elements are the two."""
+        """None: a single state cannot hold both sums. The states of sum and sum_squares of the same elements do."""
 
 
 Pair = tuple[NDArray[Any], NDArray[Any]]
@@ -120,7 +120,7 @@ class DotFold:
         return self.state().count
 
     def add(self, start: int, part: Pair) -> None:
-        x, y = (np.ascontiguousarray(one) for one in part)
+        x, y = (np.ascontiguousarray(array) for array in part)
         if self._policy is NanPolicy.RAISE:
             refuse_nan(start, x, self._dtypes[0])
             refuse_nan(start, y, self._dtypes[1], "other element")

@@ -1,4 +1,4 @@
-"""What NumPy gives: the array in memory as a whole, one call, NumPy's order of additions and NumPy's overflow."""
+"""NumPy as a strategy: one call over the whole array in memory, with NumPy's order of additions and its overflow."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ class NumpyStrategy(CpuStrategy):
         the policy is RAISE, and where OMIT leaves nothing of an op that is undefined on nothing.
         """
         source, dtype = operands.source, operands.source.dtype
-        needed = sum(_bytes(one, op, nan_policy) for one in (source, operands.other) if one is not None)
+        needed = sum(_bytes(operand, op, nan_policy) for operand in (source, operands.other) if operand is not None)
         require(needed, f"strategy numpy on {source.count:,} elements")
         began = time.perf_counter()
         array = source.read(0, source.count)
@@ -67,7 +67,8 @@ class NumpyStrategy(CpuStrategy):
 
 
 def _bytes(source: Source, op: Op, nan_policy: NanPolicy) -> int:
-    """Memory that the call takes for a source: itself unless it is there, and what NumPy makes on the way."""
+    """Bytes that the call takes for a source: the source itself unless it is in memory, and NumPy's intermediate
+    arrays."""
     dtype = source.dtype
     own = 0 if isinstance(source, ArraySource) else 1
     widening = 1 if dtype.is_float else 8 // dtype.itemsize
@@ -80,7 +81,7 @@ def _pairs(
     x: NDArray[Any], y: NDArray[Any], operands: Operands, nan_policy: NanPolicy
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Both arrays, but with the policy OMIT only where neither is NaN; InvalidInput for a NaN where it is RAISE."""
-    first, second = (one.dtype for one in operands.both)
+    first, second = (operand.dtype for operand in operands.both)
     if first.is_float and nan_policy is NanPolicy.RAISE:
         refuse_nan(0, x, first)
         refuse_nan(0, y, second, "other element")
@@ -122,14 +123,14 @@ def _value(op: Op, operands: Operands, x: NDArray[Any], y: NDArray[Any] | None) 
     if y is not None:
         kinds = (x.dtype.kind, y.dtype.kind)
         wide = DTYPES[result].numpy if result in DTYPES else np.dtype(np.int64 if "i" in kinds else np.uint64)
-        found = np.dot(x.astype(wide, copy=False), y.astype(wide, copy=False))
+        value = np.dot(x.astype(wide, copy=False), y.astype(wide, copy=False))
     elif op.ddof:
-        found = (np.var if op.finish is Finish.VARIANCE else np.std)(x, ddof=operands.ddof)
+        value = (np.var if op.finish is Finish.VARIANCE else np.std)(x, ddof=operands.ddof)
     else:
-        found = _CALLS[op.name](x, _WIDE[dtype.kind])
+        value = _CALLS[op.name](x, _WIDE[dtype.kind])
     if result == "bool":
-        return bool(found)
-    return float(found) if result in DTYPES and DTYPES[result].is_float else int(found)
+        return bool(value)
+    return float(value) if result in DTYPES and DTYPES[result].is_float else int(value)
 
 
 def strategy() -> NumpyStrategy:

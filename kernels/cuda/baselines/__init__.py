@@ -14,5 +14,5 @@ __all__ = ["Baseline", "BoundReduction", "baselines"]
 @cache
 def baselines() -> Mapping[str, Baseline]:
     """By name. Looks for compilers and packages at its first call; loads none of them."""
-    found = (*cccl_baselines(), torch_baseline())
-    return MappingProxyType({baseline.name: baseline for baseline in found})
+    rows = (*cccl_baselines(), torch_baseline())
+    return MappingProxyType({baseline.name: baseline for baseline in rows})

@@ -46,20 +46,20 @@ def find_toolkit() -> Toolkit:
         raise Unavailable("CUB and Thrust are built with nvcc, and there is none on this machine")
     if shutil.which("g++") is None and shutil.which("c++") is None:
         raise Unavailable("CUB and Thrust are built with nvcc, which needs a C++ compiler, and there is none")
-    found = [copy for copy in map(_read, _includes(nvcc)) if copy is not None]
-    if not found:
+    copies = [copy for copy in map(_read, _includes(nvcc)) if copy is not None]
+    if not copies:
         raise Unavailable(f"there are no CCCL headers (CUB, Thrust) beside {nvcc.name}; install cuda-cccl")
-    return Toolkit(nvcc, max(found))
+    return Toolkit(nvcc, max(copies))
 
 
 def _nvcc() -> Path | None:
     try:
         from cuda.pathfinder import find_nvidia_binary_utility
     except ImportError:
-        found = shutil.which("nvcc")
+        path = shutil.which("nvcc")
     else:
-        found = find_nvidia_binary_utility("nvcc") or shutil.which("nvcc")
-    return Path(found) if found else None
+        path = find_nvidia_binary_utility("nvcc") or shutil.which("nvcc")
+    return Path(path) if path else None
 
 
 def _includes(nvcc: Path) -> list[Path]:

@@ -50,8 +50,8 @@ def profiled(
     except subprocess.TimeoutExpired:
         raise Unavailable(f"ncu did not end within {_WITHIN_S:g} s") from None
     if done.returncode:
-        said = (done.stdout + done.stderr).strip().splitlines()
-        errors = [line for line in said if "==ERROR==" in line] or said[-1:] or ["nothing"]
+        lines = (done.stdout + done.stderr).strip().splitlines()
+        errors = [line for line in lines if "==ERROR==" in line] or lines[-1:] or ["nothing"]
         raise Unavailable(f"ncu ended with code {done.returncode} and says: {errors[0].strip()[:300]}")
     return parse(done.stdout)
 

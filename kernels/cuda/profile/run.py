@@ -158,6 +158,6 @@ def _counted(point: ProfileRecord, gpu: Gpu) -> ProfileRecord:
             point, counters_unavailable=f"ncu saw {len(counted)} kernels where {len(point.kernels)} are launched"
         )
     kernels: tuple[KernelRecord, ...] = tuple(
-        replace(kernel, counters=found) for kernel, found in zip(point.kernels, counted, strict=True)
+        replace(kernel, counters=counters) for kernel, counters in zip(point.kernels, counted, strict=True)
     )
     return replace(point, kernels=kernels)

@@ -127,11 +127,11 @@ class CudaRanks:
             return [_seconds(member, start, stop) / runs for member, start, stop in spans]
 
     def check(self) -> bool:
-        found = []
+        correct = []
         for member in self._members:
             with member.gpu.active():
-                found.append(member.received_sum(self._ranks))
-        return all(found)
+                correct.append(member.received_sum(self._ranks))
+        return all(correct)
 
     def _run(self) -> list[tuple[Any, Any, Any]]:
         """One run put on the streams: for each rank here the events of its start, of its part's end and of its end."""
@@ -170,11 +170,11 @@ class CudaRanks:
                 self._communicators.all_reduce(sent, received)
 
     def _events(self) -> list[Any]:
-        found = []
+        events = []
         for member in self._members:
             with member.gpu.active():
-                found.append(member.event())
-        return found
+                events.append(member.event())
+        return events
 
     def _wait(self) -> None:
         with nccl.nccl_errors("waiting for the ranks"):

@@ -73,11 +73,11 @@ def _claims(fields: list[tuple[str, str]]) -> frozenset[tuple[str, str]]:
     pairs = [(name, value) for name, value in fields if name in ("ops", "dtypes")]
     if not pairs or [name for name, _ in pairs] != ["ops", "dtypes"] * (len(pairs) // 2):
         raise ValueError("each '// ops:' line must be followed by its '// dtypes:' line")
-    found: frozenset[tuple[str, str]] = frozenset()
+    claimed: frozenset[tuple[str, str]] = frozenset()
     for (_, ops), (_, dtypes) in zip(pairs[::2], pairs[1::2], strict=True):
         names = [row for word in ops.split(",") for row in _ops(word.strip())]
-        found |= claims(names, [row for word in dtypes.split(",") for row in _dtypes(word.strip())])
-    return found
+        claimed |= claims(names, [row for word in dtypes.split(",") for row in _dtypes(word.strip())])
+    return claimed
 
 
 _GROUPS: Mapping[str, Callable[[Op], bool]] = MappingProxyType(

@@ -100,29 +100,29 @@ class CpuRanks:
         self.sample(_WARM_UP)
 
     def sample(self, runs: int) -> list[list[Timing]]:
-        def one(place: int) -> list[Timing]:
-            found = []
+        def sample_of(place: int) -> list[Timing]:
+            timings = []
             for _ in range(runs):
                 self._clocks[place].flush()
                 self._barrier()
-                found.append(self._run(place))
-            return found
+                timings.append(self._run(place))
+            return timings
 
-        return self._everyone(one)
+        return self._everyone(sample_of)
 
     def call(self, runs: int) -> list[float]:
-        def one(place: int) -> list[float]:
-            found = []
+        def calls_of(place: int) -> list[float]:
+            seconds = []
             for _ in range(runs):
                 self._barrier()
                 started = time.perf_counter()
                 self._run(place)
                 if self._mine[place] == 0:
                     self._value()
-                found.append(time.perf_counter() - started)
-            return found
+                seconds.append(time.perf_counter() - started)
+            return seconds
 
-        return self._everyone(one)[0]
+        return self._everyone(calls_of)[0]
 
     def collect(self) -> list[Sum]:
         return [self._sum(rank) for rank in self._mine]
@@ -143,14 +143,14 @@ class CpuRanks:
         self._right = all(np.array_equal(self._rows[rank], expected) for rank in self._mine)
 
     def exchange(self, runs: int) -> list[float]:
-        def one(place: int) -> float:
+        def seconds_of(place: int) -> float:
             self._barrier()
             started = time.perf_counter()
             for _ in range(runs):  # of what the run before left: int64 wraps and stays as quick
                 self._allreduce(self._rows, self._mine[place], self._barrier)
             return (time.perf_counter() - started) / runs
 
-        return self._everyone(one)
+        return self._everyone(seconds_of)
 
     def check(self) -> bool:
         return self._right
