@@ -15,7 +15,7 @@ from warpfold.app.db import DATABASE_LOST, BlockingDatabase
 from warpfold.app.jobs import leases, workers
 from warpfold.app.jobs.workers import WorkerInfo
 from warpfold.app.tracing.tracing import start_tracing
-from warpfold.worker.backoff import Backoff
+from warpfold.contract.backoff import Backoff
 from warpfold.worker.compile_ahead import CompileAhead
 from warpfold.worker.consumer import Consumer
 from warpfold.worker.gpu_lock import GpuTurn, SlotTaken, gpus_of, slot_lock

@@ -26,7 +26,7 @@ from warpfold.app.metrics.counters import DroppedLines
 from warpfold.app.quotas import holds
 from warpfold.app.quotas.quota import Limits
 from warpfold.app.tracing.tracing import NoTracing, Tracing, start_tracing
-from warpfold.worker.backoff import Backoff
+from warpfold.contract.backoff import Backoff
 from warpfold.worker.housekeeping import Housekeeping
 from warpfold.worker.leadership import Leadership, LeadLost
 from warpfold.worker.queue import AttemptQueues, connect, rq_id

@@ -20,7 +20,7 @@ from warpfold.app.datasets.sweep import tidy
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import transitions
 from warpfold.app.metrics.counters import count_ended
-from warpfold.worker.backoff import Backoff
+from warpfold.contract.backoff import Backoff
 
 log: FilteringBoundLogger = structlog.get_logger()
 

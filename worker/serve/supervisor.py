@@ -12,7 +12,7 @@ import httpx
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from warpfold.worker.backoff import Backoff
+from warpfold.contract.backoff import Backoff
 from warpfold.worker.serve.bootstrap import Servers
 from warpfold.worker.serve.hangs import Hangs
 from warpfold.worker.serve.process import Process, stop_all

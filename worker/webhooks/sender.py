@@ -19,7 +19,7 @@ from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.webhooks import repository
 from warpfold.app.webhooks.repository import Claimed
-from warpfold.worker.backoff import Backoff
+from warpfold.contract.backoff import Backoff
 from warpfold.worker.webhooks.delivery import NOTE_WITHIN_S, deliver
 from warpfold.worker.webhooks.lookups import Lookups
 from warpfold.worker.webhooks.outbox import Outbox

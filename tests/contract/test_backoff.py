@@ -1,4 +1,4 @@
-from warpfold.worker.backoff import Backoff
+from warpfold.contract.backoff import Backoff
 
 
 def test_pauses_double_up_to_the_longest_and_begin_again_after_a_success() -> None:
