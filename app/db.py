@@ -17,6 +17,8 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from warpfold.contract.backoff import Backoff
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -201,15 +203,15 @@ class BlockingDatabase:
         second time changes nothing.
         """
         give_up = time.monotonic() + patience_s
-        pause = 0.05
+        backoff = Backoff()
         while True:
             try:
                 return self.run(work, *args, **kwargs)
             except DATABASE_LOST:
+                pause = backoff.next()
                 if time.monotonic() + pause > give_up:
                     raise
             time.sleep(pause)
-            pause = min(pause * 2, 1.0)
 
     def close(self) -> None:
         self._engine.dispose()

@@ -13,10 +13,9 @@ import structlog
 
 from warpfold.app.db import ACCESS, JOB, NOTICES_LOSS, conninfo
 from warpfold.app.fairness.turns import give_up_turn
+from warpfold.contract.backoff import Backoff
 
 LOOK_AGAIN_S = 1.0
-_FIRST_PAUSE_S = 0.05
-_LONGEST_PAUSE_S = 1.0
 
 log = structlog.get_logger("notifications")
 
@@ -73,7 +72,7 @@ class Notifications:
                 del self._watches[key]
 
     async def _run(self) -> None:
-        pause = _FIRST_PAUSE_S
+        backoff = Backoff()
         while True:
             try:
                 async with await psycopg.AsyncConnection.connect(
@@ -85,15 +84,14 @@ class Notifications:
                 ) as connection:
                     await connection.execute(f"listen {JOB}")
                     await connection.execute(f"listen {ACCESS}")
-                    pause = _FIRST_PAUSE_S
+                    backoff.reset()
                     self._tell_all()  # of what was missed before
                     async for notification in connection.notifies():
                         self._tell(notification.channel, notification.payload)
             except psycopg.Error as error:
                 log.warning("listening was interrupted", error=str(error).strip().split("\n")[0])
             self._tell_all()
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE_S)
+            await asyncio.sleep(backoff.next())
 
     def _tell(self, channel: str, payload: str) -> None:
         if channel == ACCESS:

@@ -1,15 +1,13 @@
 """How long and how often a request is repeated: while the service restarts, is busy, or says "too many"."""
 
-import random
 import time
 
 import httpx
 
 from warpfold.client.errors import Unreachable
+from warpfold.contract.backoff import Backoff
 
 _RETRY_STATUS = frozenset({429, 502, 503, 504})
-_FIRST_PAUSE_S = 0.1
-_LONGEST_PAUSE_S = 2.0
 
 
 class Patience:
@@ -18,7 +16,8 @@ class Patience:
 
     def __init__(self, seconds: float) -> None:
         self._give_up = time.monotonic() + seconds
-        self._pause_s = _FIRST_PAUSE_S
+        # Spread, so that those whom one restart sent away do not all come back at once.
+        self._backoff = Backoff(first=0.1, longest=2.0, least=0.5)
 
     def after_error(self, error: httpx.TransportError, url: str) -> float:
         """How long to wait after no answer came. Raises Unreachable when patience has run out."""
@@ -34,9 +33,7 @@ class Patience:
         return self._next(_asked_for_s(response))
 
     def _next(self, asked_s: float) -> float | None:
-        # Spread, so that those whom one restart sent away do not all come back at once.
-        pause = max(asked_s, self._pause_s * random.uniform(0.5, 1.0))  # noqa: S311
-        self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
+        pause = max(asked_s, self._backoff.next())
         return None if time.monotonic() + pause > self._give_up else pause
 
 

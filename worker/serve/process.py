@@ -13,6 +13,8 @@ from typing import IO
 
 import structlog
 
+from warpfold.contract.backoff import Backoff
+
 _PR_SET_PDEATHSIG = 1
 _QUICK_DEATH_S = 10.0
 _SHORTEST_PAUSE_S = 0.1
@@ -39,7 +41,7 @@ class Process:
     restarts: int = 0
     _popen: "subprocess.Popen[bytes] | None" = field(default=None, repr=False)
     _started: float = 0.0
-    _pause_s: float = _SHORTEST_PAUSE_S / 2
+    _backoff: Backoff = field(default_factory=lambda: Backoff(_SHORTEST_PAUSE_S, _LONGEST_PAUSE_S), repr=False)
     _restart_at: float | None = None
 
     @property
@@ -79,9 +81,9 @@ class Process:
             return None
         now = time.monotonic()
         if self._restart_at is None:
-            quick = now - self._started < _QUICK_DEATH_S
-            self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S) if quick else _SHORTEST_PAUSE_S
-            self._restart_at = now + self._pause_s
+            if now - self._started >= _QUICK_DEATH_S:
+                self._backoff.reset()
+            self._restart_at = now + self._backoff.next()
             return code
         if now >= self._restart_at:
             self._restart_at = None
