@@ -1,20 +1,31 @@
-"""Fixtures that every folder of tests may use. Servers are real and started on first use."""
+"""Fixtures that every folder of tests may use. Servers are real and are started on first use."""
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
+import psycopg
 import pytest
-import redis
+from redis import Redis
 
+from tests.support.api import Api, running_api
+from tests.support.clock import HandClock
+from tests.support.ledger import Ledger
 from tests.support.servers import Servers, fresh_database, own_servers, postgres_server, redis_server
 from warpfold.app.config import Settings
+from warpfold.app.db import BlockingDatabase
 from warpfold.worker.embedded import EmbeddedPostgres, EmbeddedRedis
+from warpfold.worker.queue import connect
+from warpfold.worker.stop import Stop
 
 
 def pytest_configure() -> None:
     """Workers of the tests compile what they need and nothing ahead: each service would spend half a minute on it."""
     os.environ.setdefault("WARPFOLD_COMPILE_AHEAD", "false")
+
+
+# --- servers and settings
 
 
 @pytest.fixture(scope="session")
@@ -41,7 +52,7 @@ def database_url(shared_postgres: EmbeddedPostgres) -> Iterator[str]:
 @pytest.fixture
 def redis_url(shared_redis: EmbeddedRedis) -> str:
     """An empty Redis."""
-    with redis.Redis.from_url(shared_redis.url) as client:
+    with Redis.from_url(shared_redis.url) as client:
         client.flushall()
     return shared_redis.url
 
@@ -78,3 +89,93 @@ def fragile_settings(servers: Servers, tmp_path: Path, data_root: Path) -> Setti
         data_dir=tmp_path / "warpfold",
         data_roots=(data_root,),
     )
+
+
+# --- what tests of single modules take in hand
+
+
+@pytest.fixture
+def database(settings: Settings) -> Iterator[BlockingDatabase]:
+    """The test's own connections to its database."""
+    database = BlockingDatabase(settings.database_url, application="test", pool_size=4)
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def ledger(database: BlockingDatabase) -> Ledger:
+    """Jobs of the test's database: to submit, and to look at."""
+    return Ledger(database)
+
+
+@pytest.fixture
+def redis(settings: Settings) -> Iterator[Redis]:
+    """A client of the Redis of `settings`."""
+    with connect(settings.redis_url, answer_within_s=5.0) as client:
+        yield client
+
+
+@pytest.fixture
+def stop() -> Iterator[Stop]:
+    """A request to stop that nobody has made yet."""
+    stop = Stop()
+    yield stop
+    stop.close()
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    """A clock that only the test moves."""
+    return HandClock()
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """The file that the test's processes write to."""
+    return tmp_path / "processes.log"
+
+
+# --- an api that runs
+
+
+@pytest.fixture(scope="session")
+def shared_api(
+    shared_postgres: EmbeddedPostgres, shared_redis: EmbeddedRedis, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Api]:
+    """One api for all tests that do not break it or its users."""
+    root = tmp_path_factory.mktemp("data")
+    with fresh_database(shared_postgres) as url:
+        settings = Settings(
+            database_url=url, redis_url=shared_redis.url, data_dir=root / "warpfold", data_roots=(root.resolve(),)
+        )
+        with running_api(settings) as running:
+            yield running
+
+
+@pytest.fixture
+def api(shared_api: Api) -> Iterator[Api]:
+    """A running api without jobs, workers or measurements; its users stay."""
+    with psycopg.connect(shared_api.settings.database_url, autocommit=True) as connection:
+        connection.execute("delete from jobs")  # and with them events, keys, measurements; truncate takes longer
+        connection.execute("delete from workers")
+    yield shared_api
+    shared_api.close_clients()
+
+
+@pytest.fixture
+def own_api(settings: Settings) -> Iterator[Api]:
+    """An api for this test alone."""
+    with running_api(settings) as running:
+        yield running
+
+
+@pytest.fixture
+def http(api: Api) -> httpx.Client:
+    """Ann's HTTP client."""
+    return api.client()
+
+
+@pytest.fixture
+def refusing(http: httpx.Client) -> httpx.Client:
+    """Ann's HTTP client, for tests whose requests are refused, or read only what is always there."""
+    return http

@@ -8,26 +8,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import httpx
 import pytest
 
+from tests.support.job import JOB
 from warpfold.client.api import Client
 from warpfold.client.errors import FieldError, Refused, Unreachable
 from warpfold.client.patience import Patience
 from warpfold.contract.kinds.reduce import ReduceSpec
-
-JOB = {
-    "id": "5f0c",
-    "kind": "reduce",
-    "status": "queued",
-    "owner": "ada",
-    "attempt": 1,
-    "reason": None,
-    "error": None,
-    "progress": {"done": 0, "total": 0, "unit": ""},
-    "queue_position": 1,
-    "created_at": "2026-11-21T00:00:00Z",
-    "started_at": None,
-    "finished_at": None,
-    "result": None,
-}
 
 
 class Wire(ThreadingHTTPServer):

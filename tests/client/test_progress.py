@@ -5,7 +5,7 @@ import sys
 import pytest
 from rich.console import Console
 
-from tests.client.test_api import JOB
+from tests.support.job import JOB
 from warpfold.client import progress as progress_module
 from warpfold.client.models import Job
 from warpfold.client.progress import bar, state_of

@@ -19,6 +19,7 @@ from tests.support.figures import Figures
 from tests.support.gated_service import LEASE_S, N, gated_service
 from tests.support.ledger import Ledger
 from tests.support.servers import Servers
+from tests.support.waiting import until
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.tables.jobs import jobs, workers
@@ -83,11 +84,11 @@ def test_a_step_of_the_clock_takes_no_job_and_delays_none(
         running, waiting = gates.submit(ledger, N), gates.submit(ledger, N)
         ledger.until(running, "status", Status.RUNNING)
         letter = f"rq:job:{rq_id(waiting, 1)}"
-        gates.until(lambda: bool(redis.exists(letter)))
+        until(lambda: bool(redis.exists(letter)))
         ledger.database.run(step_clock, seconds)
         redis.flushall()
         with figures.timed(f"clock step of {seconds:+g} s and FLUSHALL: until a waiting job is sent again"):
-            gates.until(lambda: bool(redis.exists(letter)))
+            until(lambda: bool(redis.exists(letter)))
         assert redis.lrange(f"rq:queue:{describe('cpu').id}", 0, -1) == [rq_id(waiting, 1).encode()]
         _watch_it_run(ledger, running, LEASE_S)
         gates.open(N)

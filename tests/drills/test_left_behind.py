@@ -10,6 +10,7 @@ from tests.support.figures import Figures
 from tests.support.gated_service import N, gated_service
 from tests.support.ledger import Ledger
 from tests.support.servers import folder
+from tests.support.waiting import until
 from warpfold.app.config import Settings
 from warpfold.worker.boot import describe
 from warpfold.worker.queue import rq_id
@@ -25,15 +26,15 @@ def test_a_job_whose_letter_redis_lost_is_sent_again_while_its_slot_is_busy(
         running, waiting = gates.submit(ledger, N), gates.submit(ledger, N)
         ledger.until(running, "status", "running")
         letter = f"rq:job:{rq_id(waiting, 1)}"
-        gates.until(lambda: bool(redis.exists(letter)))
+        until(lambda: bool(redis.exists(letter)))
         redis.delete(letter)
         with figures.timed("letter lost, its name kept: until it is sent again"):
-            gates.until(lambda: bool(redis.exists(letter)))
+            until(lambda: bool(redis.exists(letter)))
         assert redis.lrange(queue, 0, -1) == [rq_id(waiting, 1).encode()]
         gates.open(N)
         ledger.wait([running, waiting], 120)
         assert [ledger.job(one).attempt for one in (running, waiting)] == [1, 1]
-        gates.until(lambda: redis.llen(queue) == redis.llen(f"{queue}:intermediate") == 0)
+        until(lambda: redis.llen(queue) == redis.llen(f"{queue}:intermediate") == 0)
 
 
 def test_servers_that_a_killed_serve_left_running_are_adopted_and_the_log_says_so(

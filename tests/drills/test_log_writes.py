@@ -5,7 +5,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
@@ -18,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.support import processes
 from tests.support.api import THREE_VALUES
 from tests.support.service import running_service
+from tests.support.waiting import until
 from warpfold.app.auth.access_tokens import create_token
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
@@ -98,13 +98,6 @@ def running(settings: Settings, place: int | None, *module: str) -> Iterator["su
     finally:
         process.terminate()
         process.wait(60)
-
-
-def until(holds: Callable[[], bool], within_s: float = 120.0) -> None:
-    give_up = time.monotonic() + within_s
-    while not holds():
-        assert time.monotonic() < give_up, "waited in vain"
-        time.sleep(0.05)
 
 
 def answers(url: str) -> bool:

@@ -5,7 +5,7 @@ import io
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from tests.support.api import Api, running_api
+from tests.support.waiting import until
 from warpfold.app.config import Settings
 from warpfold.app.datasets.store import Store
 
@@ -25,13 +26,6 @@ def npy(mebibytes: int, fill: int = 0) -> bytes:
     buffer = io.BytesIO()
     np.save(buffer, np.full(mebibytes * MIB, fill, np.uint8))
     return buffer.getvalue()
-
-
-def until(holds: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < give_up, "waited in vain"
-        time.sleep(0.01)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -10,11 +9,11 @@ from typing import Any
 import pytest
 
 from tests.support.api import THREE_VALUES, running_api
+from tests.support.deliveries import end, hooked, sending, settled
 from tests.support.ledger import Ledger
 from tests.support.receivers import answer, receiver
-from tests.worker.webhooks.test_sender import end, hooked, sending, settled
+from tests.support.waiting import until
 from warpfold.app.config import Settings
-from warpfold.app.db import BlockingDatabase
 from warpfold.app.webhooks.repository import State
 
 SILENT = "silent.test"
@@ -59,13 +58,6 @@ def names(monkeypatch: pytest.MonkeyPatch) -> Iterator[NameServer]:
 
 
 @pytest.fixture
-def ledger(settings: Settings) -> Iterator[Ledger]:
-    database = BlockingDatabase(settings.database_url, application="test", pool_size=4)
-    yield Ledger(database)
-    database.close()
-
-
-@pytest.fixture
 def calling(settings: Settings) -> Settings:
     """Settings of a sender that may call the receivers of tests, and looks often."""
     quick = {"webhook_allow_private": True, "webhook_timeout_s": 60.0, "dispatch_interval_s": 0.05}
@@ -79,10 +71,7 @@ def test_a_silent_name_server_of_one_user_delays_nobody_else(
         for number in range(40):
             end(ledger, hooked(ledger, f"http://a{number}.{SILENT}/", owner="ada"))
         with sending(calling, (3600.0,)):
-            give_up = time.monotonic() + 60
-            while names.waiting < 2:  # ada's turn comes first
-                assert time.monotonic() < give_up
-                time.sleep(0.01)
+            until(lambda: names.waiting >= 2)  # ada's turn comes first
             for number in range(10):
                 last = hooked(ledger, there.url(f"b{number}.receiver.test"), owner="bob")
                 end(ledger, last)
@@ -109,10 +98,7 @@ def test_a_users_own_look_ups_go_on_when_the_name_server_is_back(
         slow = [hooked(ledger, f"http://a{number}.{SILENT}/") for number in range(4)]
         for job_id in slow:
             end(ledger, job_id)
-        give_up = time.monotonic() + 60
-        while names.waiting < 2:
-            assert time.monotonic() < give_up
-            time.sleep(0.01)
+        until(lambda: names.waiting >= 2)
         names.over.set()
         job_id = hooked(ledger, there.url("a.receiver.test"))
         end(ledger, job_id)
@@ -122,10 +108,7 @@ def test_a_users_own_look_ups_go_on_when_the_name_server_is_back(
 def test_a_sender_stops_at_once_while_names_are_looked_up(ledger: Ledger, calling: Settings, names: NameServer) -> None:
     with sending(calling):
         end(ledger, hooked(ledger, f"http://{SILENT}/"))
-        give_up = time.monotonic() + 60
-        while not names.waiting:
-            assert time.monotonic() < give_up
-            time.sleep(0.01)
+        until(lambda: names.waiting)
     # asyncio waits for the threads of its own executor; the sender's thread would then still be there.
     assert "webhooks" not in {thread.name for thread in threading.enumerate()}
     assert names.waiting == 1

@@ -10,15 +10,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.support.gpu.accumulators import accumulator, dtype_of, on_device
 from tests.support.gpu.adversarial import ADVERSARIAL, adversarial
 from warpfold.kernels.backend import Backend
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cuda.elements import carrier
 from warpfold.kernels.cuda.exact import (
     SHAPES,
-    ExactAccumulator,
-    ExactDot,
-    ExactMoments,
     SumKind,
     limbs_of,
     states_of_limbs,
@@ -120,29 +118,6 @@ def _summed(terms: Terms, elements: list[Term]) -> ExactState:
         if not negative_zero:
             flags |= Flags.NOT_NEGATIVE_ZERO
     return ExactState(terms, sum(whole << place for place, whole in sums.items()), len(elements), flags)
-
-
-def dtype_of(array: NDArray[Any]) -> DType:
-    return next(row for row in DTYPES.values() if row.numpy == array.dtype)
-
-
-def accumulator(gpu: Gpu, dtype: DType, kind: SumKind) -> Any:
-    """The accumulator of a kind."""
-    if kind is SumKind.MOMENTS:
-        return ExactMoments(gpu, dtype)
-    if kind is SumKind.PRODUCTS:
-        return ExactDot(gpu, dtype)
-    return ExactAccumulator(gpu, dtype, kind.terms, magnitudes=kind is SumKind.MAGNITUDES)
-
-
-def on_device(array: NDArray[Any], start: int) -> Any:
-    """A copy on the current GPU that begins `start` elements after a boundary."""
-    import cupy
-
-    kept = carrier(dtype_of(array))
-    room = cupy.empty(start + array.size, dtype=kept)
-    room[start:] = cupy.asarray(array.view(kept))
-    return room[start:]
 
 
 def added_in_pieces(gpu: Gpu, kind: SumKind, arrays: Sequence[NDArray[Any]], random: np.random.Generator) -> Any:

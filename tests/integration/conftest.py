@@ -6,10 +6,6 @@ from tests.support.workers.gated import Gates
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Path:
-    return tmp_path / "fleet.log"
-
-
-@pytest.fixture
 def gates(tmp_path: Path) -> Gates:
+    """The gates of this test's jobs."""
     return Gates(tmp_path / "gates")

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import httpx
 import numpy as np
-import pytest
 
 from tests.support import processes
+from tests.support.waiting import until
 from warpfold.app.auth.access_tokens import create_token
 from warpfold.app.config import Settings
 from warpfold.app.datasets.store import Store
@@ -44,13 +44,6 @@ def api_process(settings: Settings, log: Path) -> Iterator[tuple["subprocess.Pop
         processes.end([process])
 
 
-@pytest.fixture
-def database(settings: Settings) -> Iterator[BlockingDatabase]:
-    database = BlockingDatabase(settings.database_url, application="test")
-    yield database
-    database.close()
-
-
 def test_an_api_that_is_killed_in_the_middle_of_an_upload_keeps_nothing_of_it(
     settings: Settings, database: BlockingDatabase, tmp_path: Path
 ) -> None:
@@ -69,10 +62,10 @@ def test_an_api_that_is_killed_in_the_middle_of_an_upload_keeps_nothing_of_it(
             % (token.encode(), len(file))
         )
         wire.sendall(file[: len(file) // 2])
-        give_up = time.monotonic() + 60
-        while sum(path.stat().st_size for path in incoming.glob("*")) < 2 << 20:
-            assert time.monotonic() < give_up, "the upload did not begin"
-            time.sleep(0.01)
+        until(
+            lambda: sum(path.stat().st_size for path in incoming.glob("*")) >= 2 << 20,
+            describe=lambda: "the upload did not begin",
+        )
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
     [half] = list(incoming.iterdir())

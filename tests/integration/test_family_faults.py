@@ -9,8 +9,8 @@ from uuid import UUID, uuid4
 from redis import Redis
 from sqlalchemy import Connection
 
-from tests.integration.test_faults import QUICK, away, running, until_running
 from tests.support.fleet import DISPATCHER, fleet
+from tests.support.gated_service import QUICK, away, running, until_running
 from tests.support.ledger import Ledger, succeeded_events
 from tests.support.servers import Servers, kill
 from tests.support.workers.gated import Gates

@@ -4,8 +4,7 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID
 
@@ -15,13 +14,13 @@ from sqlalchemy import Connection, func, update
 from standardwebhooks import Webhook
 
 from tests.support import receivers
-from tests.support.fleet import DISPATCHER, Fleet, fleet
+from tests.support.fleet import DISPATCHER, fleet
+from tests.support.gated_service import QUICK, away, running, until_running
 from tests.support.ledger import Ledger, succeeded_events
 from tests.support.servers import Servers, kill
 from tests.support.workers.gated import Gates
 from warpfold.app.auth.access_tokens import Role, create_token
 from warpfold.app.config import Settings
-from warpfold.app.db import BlockingDatabase
 from warpfold.app.tables.webhooks import webhooks as table
 from warpfold.app.webhooks import repository as webhooks
 from warpfold.app.webhooks.message import new_secret
@@ -31,9 +30,6 @@ from warpfold.worker.embedded import EmbeddedServer
 
 JOBS = 50
 HIT = (20, 35)  # the jobs that run when a blow falls
-
-# A lease outlasts what a loaded machine may keep a worker from its heartbeat.
-QUICK = {"lease_s": 10.0, "heartbeat_s": 0.1, "dispatch_interval_s": 0.1}
 
 
 def length(index: int) -> int:
@@ -52,30 +48,8 @@ def answer(index: int) -> float:
     return float(n * (n - 1) // 2)
 
 
-@contextmanager
-def running(settings: Settings, log: Path, gates: Gates) -> Iterator[tuple[Fleet, Ledger]]:
-    """A worker and a dispatcher at work."""
-    worker = ("tests.support.workers.gated", str(gates.folder))
-    database = BlockingDatabase(settings.database_url, application="test")
-    quick = settings.model_copy(update=QUICK)
-    try:
-        with fleet(quick, log, worker=worker, dispatcher=DISPATCHER) as service:
-            service.wait_until_logged("child ready")
-            service.wait_until_logged('"event": "leading"')
-            yield service, Ledger(database)
-    finally:
-        database.close()
-
-
 def submit_all(ledger: Ledger) -> list[UUID]:
     return [ledger.submit(spec=spec(index)) for index in range(JOBS)]
-
-
-def until_running(ledger: Ledger, job_id: UUID) -> None:
-    give_up = time.monotonic() + 120
-    while ledger.column(job_id, "status") != Status.RUNNING:
-        assert time.monotonic() < give_up
-        time.sleep(0.005)
 
 
 def all_ended_once(ledger: Ledger, job_ids: list[UUID]) -> None:
@@ -193,13 +167,6 @@ def test_loss_of_postgres(fragile_settings: Settings, servers: Servers, log: Pat
 
 def stop(server: EmbeddedServer) -> None:
     server.stop()
-
-
-def away(server: EmbeddedServer, end: Callable[[EmbeddedServer], None]) -> None:
-    """End a server, and bring it back after a while."""
-    end(server)
-    time.sleep(0.3)
-    server.start()
 
 
 def test_kill_of_the_api(settings: Settings, log: Path, gates: Gates) -> None:

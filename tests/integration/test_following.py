@@ -2,7 +2,6 @@
 
 import json
 import socket
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 from tests.support.fleet import DISPATCHER, WORKER, fleet
 from tests.support.trace_collector import Collector, collector
+from tests.support.waiting import until
 from warpfold.app.auth.access_tokens import Role, create_token
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
@@ -60,10 +60,7 @@ def run(
             jobs = [http.post("/v1/jobs", json=spec, headers={"Prefer": "wait=60"}).json() for spec in specs]
         service.wait_until_logged('"event": "succeeded"', times=len(specs))
         service.wait_until_logged('"event": "request"', times=len(specs))
-        give_up = time.monotonic() + 60
-        while not followed():
-            assert time.monotonic() < give_up
-            time.sleep(0.02)
+        until(followed)
     assert [job["status"] for job in jobs] == ["succeeded"] * len(specs), jobs
     return jobs
 

@@ -13,6 +13,7 @@ import pytest
 from tests.support import processes
 from tests.support.fleet import DISPATCHER, WORKER, Fleet, fleet
 from tests.support.ledger import Ledger
+from tests.support.waiting import until
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.contract.states import Reason, Status
@@ -62,11 +63,8 @@ def ranks_of(service: Fleet) -> list[psutil.Process]:
         time.sleep(0.02)
 
 
-def until(ledger: Ledger, job_id: UUID, *statuses: Status) -> None:
-    give_up = time.monotonic() + 120
-    while Status(ledger.column(job_id, "status")) not in statuses:
-        assert time.monotonic() < give_up
-        time.sleep(0.02)
+def until_status(ledger: Ledger, job_id: UUID, *statuses: Status) -> None:
+    until(lambda: Status(ledger.column(job_id, "status")) in statuses, 120)
 
 
 def test_a_killed_rank_fails_the_job_with_its_reason_and_the_slot_goes_on(settings: Settings, tmp_path: Path) -> None:
@@ -119,4 +117,4 @@ def test_a_killed_worker_takes_its_ranks_with_it(settings: Settings, tmp_path: P
         service.kill("worker")
         processes.wait_for_ends(ranks)
         ledger.cancel(study)
-        until(ledger, study, Status.CANCELLED)
+        until_status(ledger, study, Status.CANCELLED)

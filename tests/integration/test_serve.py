@@ -18,6 +18,7 @@ import pytest
 
 from tests.support import processes
 from tests.support.servers import folder
+from tests.support.waiting import until
 from warpfold.client.api import Client
 from warpfold.client.demo.service import READY
 
@@ -133,10 +134,10 @@ def test_a_killed_process_is_restarted_and_the_log_says_so(data_dir: Path, modul
     with serving(data_dir) as serve:
         (victim,) = serve.named("-m", *module)
         os.kill(victim.pid, signal.SIGKILL)
-        deadline = time.monotonic() + 60
-        while victim.pid in [one.pid for one in serve.named("-m", *module)] or not serve.named("-m", *module):
-            assert time.monotonic() < deadline, "not restarted"
-            time.sleep(0.05)
+        until(
+            lambda: (pids := [process.pid for process in serve.named("-m", *module)]) and victim.pid not in pids,
+            describe=lambda: "not restarted",
+        )
         assert _sum(serve) == 1.0
         log = (data_dir.parent / "serve.log").read_text()
         assert "died" in log

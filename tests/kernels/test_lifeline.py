@@ -1,10 +1,11 @@
 import os
 import subprocess
 import sys
-import time
 
 import psutil
 import pytest
+
+from tests.support.waiting import until
 
 SCRIPT = """
 import os, subprocess, sys, time
@@ -33,10 +34,7 @@ def test_a_process_ends_with_the_one_that_started_it() -> None:
         assert psutil.pid_exists(pid)
         parent.kill()
         parent.wait()
-        give_up = time.monotonic() + 30
-        while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
-            assert time.monotonic() < give_up
-            time.sleep(0.01)
+        until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE, 30)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks the Linux kernel")

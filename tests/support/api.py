@@ -13,6 +13,7 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
+from tests.support.waiting import until
 from warpfold.app.auth.access_tokens import Role, create_token
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
@@ -76,12 +77,15 @@ class Api:
         """Do what a worker does when it has a result."""
         assert self.database.run(leases.succeed, lease, result, points)
 
+    def store(self, *points: Measurement) -> str:
+        """A job that succeeded with these measurements; its id."""
+        job_id = self.submit()
+        self.finish(self.claim(job_id), points=points)
+        return job_id
+
     def until_watched(self, *job_ids: str, by: int = 1) -> None:
         """Until the api holds so many requests for each of the jobs."""
-        give_up = time.monotonic() + 60
-        while any(len(self.notifications._watches.get(job_id, ())) < by for job_id in job_ids):
-            assert time.monotonic() < give_up
-            time.sleep(0.005)
+        until(lambda: not any(len(self.notifications._watches.get(job_id, ())) < by for job_id in job_ids))
 
     def close_clients(self) -> None:
         """Hang up, streams included."""
@@ -96,10 +100,7 @@ class Api:
 
 def until_refused(ask: Callable[[], httpx.Response], status: int = 401) -> None:
     """Until a change of access has arrived: it takes the way of an announcement."""
-    give_up = time.monotonic() + 60
-    while ask().status_code != status:
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
+    until(lambda: ask().status_code == status)
 
 
 @contextmanager

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import tempfile
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from pathlib import Path
 import psutil
 
 from tests.support import processes
+from tests.support.waiting import until
 from warpfold.app.config import Settings
 
 WORKER = ("warpfold.worker", "--slot", "cpu")
@@ -49,17 +49,10 @@ class Fleet:
 
     def child(self, name: str) -> psutil.Process:
         """A worker's computing child, once there is one."""
-        give_up = time.monotonic() + 60
-        while not (found := processes.spawned(self._running[name].pid)):
-            assert time.monotonic() < give_up, self.log.read_text()[-3000:]
-            time.sleep(0.01)
-        return found[0]
+        return until(lambda: processes.spawned(self._running[name].pid), describe=self._last_words)[0]
 
     def wait_until_logged(self, words: str, times: int = 1, within_s: float = 120.0) -> None:
-        give_up = time.monotonic() + within_s
-        while self.log.read_text().count(words) < times:
-            assert time.monotonic() < give_up, self.log.read_text()[-3000:]
-            time.sleep(0.01)
+        until(lambda: self.log.read_text().count(words) >= times, within_s, describe=self._last_words)
 
     def keep_alive(self) -> None:
         while not self.over.wait(0.02):
@@ -77,6 +70,9 @@ class Fleet:
         for process in self._running.values():
             process.send_signal(signal.SIGCONT)  # what is stopped hears no SIGTERM
         processes.end(list(self._running.values()))
+
+    def _last_words(self) -> str:
+        return self.log.read_text()[-3000:]
 
     def _start(self, name: str) -> None:
         self._running[name] = processes.start(self.settings, self.log, *self.commands[name])

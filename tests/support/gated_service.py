@@ -9,11 +9,18 @@ from uuid import UUID
 
 from tests.support.fleet import DISPATCHER, Fleet, fleet
 from tests.support.ledger import Ledger
+from tests.support.waiting import until
 from tests.support.workers.gated import Gates
 from warpfold.app.config import Settings
+from warpfold.app.db import BlockingDatabase
+from warpfold.contract.states import Status
+from warpfold.worker.embedded import EmbeddedServer
 
 N = 1000
 LEASE_S = 3.0
+
+# A lease outlasts what a loaded machine may keep a worker from its heartbeat.
+QUICK = {"lease_s": 10.0, "heartbeat_s": 0.1, "dispatch_interval_s": 0.1}
 
 
 @dataclass(frozen=True)
@@ -24,12 +31,6 @@ class GatedJobs(Gates):
         """A job over `n` elements, which runs on when the gate `n` is open."""
         source = {"type": "generate", "distribution": "arange", "n": n, "dtype": "float64"}
         return ledger.submit(spec={"kind": "reduce", "op": "sum", "source": source}, timeout_s=600.0)
-
-    def until(self, condition: Callable[[], bool]) -> None:
-        give_up = time.monotonic() + 120
-        while not condition():
-            assert time.monotonic() < give_up, "waited in vain"
-            time.sleep(0.01)
 
 
 @contextmanager
@@ -43,3 +44,29 @@ def gated_service(settings: Settings, log: Path) -> Iterator[tuple[Fleet, GatedJ
         service.wait_until_logged("child ready")
         service.wait_until_logged('"event": "leading"')
         yield service, gates
+
+
+@contextmanager
+def running(settings: Settings, log: Path, gates: Gates) -> Iterator[tuple[Fleet, Ledger]]:
+    """A worker and a dispatcher at work."""
+    worker = ("tests.support.workers.gated", str(gates.folder))
+    database = BlockingDatabase(settings.database_url, application="test")
+    quick = settings.model_copy(update=QUICK)
+    try:
+        with fleet(quick, log, worker=worker, dispatcher=DISPATCHER) as service:
+            service.wait_until_logged("child ready")
+            service.wait_until_logged('"event": "leading"')
+            yield service, Ledger(database)
+    finally:
+        database.close()
+
+
+def until_running(ledger: Ledger, job_id: UUID) -> None:
+    until(lambda: ledger.column(job_id, "status") == Status.RUNNING, 120)
+
+
+def away(server: EmbeddedServer, end: Callable[[EmbeddedServer], None]) -> None:
+    """End a server, and bring it back after a while."""
+    end(server)
+    time.sleep(0.3)
+    server.start()

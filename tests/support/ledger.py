@@ -1,7 +1,6 @@
 """Jobs as a test submits them and looks at them afterwards, straight in Postgres."""
 
 import json
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +8,7 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import Connection, Text, cast, func, insert, select, update
 
+from tests.support.waiting import until
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import accept, leases, store, transitions, workers
 from warpfold.app.jobs.events import events_after
@@ -107,17 +107,24 @@ class Ledger:
 
     def until(self, job_id: UUID, column: str, value: object, within_s: float = 120.0) -> None:
         """Until the job's row says so."""
-        give_up = time.monotonic() + within_s
-        while (found := self.column(job_id, column)) != value:
-            assert time.monotonic() < give_up, f"{column} is {found}, not {value}"
-            time.sleep(0.005)
+        until(
+            lambda: self.column(job_id, column) == value,
+            within_s,
+            describe=lambda: f"{column} is {self.column(job_id, column)}, not {value}",
+        )
 
     def wait(self, job_ids: Sequence[UUID], within_s: float) -> None:
         """Until all of the jobs have ended. Postgres may have been restarted before."""
-        give_up = time.monotonic() + within_s
-        while (open_ := self.database.run_patiently(30.0, _count_open, job_ids)) > 0:
-            assert time.monotonic() < give_up, f"{open_} of {len(job_ids)} jobs have not ended"
-            time.sleep(0.02)
+
+        def still_open() -> int:
+            return self.database.run_patiently(30.0, _count_open, job_ids)
+
+        until(
+            lambda: still_open() == 0,
+            within_s,
+            every_s=0.02,
+            describe=lambda: f"{still_open()} of {len(job_ids)} jobs have not ended",
+        )
 
 
 def _add_user(connection: Connection, name: str) -> int:

@@ -52,3 +52,23 @@ POINT = Measurement(
 def timed(ms: float, spread: float = 0.001) -> dict[str, Any]:
     """The times of a point whose median has an interval of ± `spread` of itself."""
     return {"kernel_ms": ms, "low_ms": ms * (1 - spread), "high_ms": ms * (1 + spread)}
+
+
+def reduced(kernel_ms: float) -> Measurement:
+    """One measured run on a GPU."""
+    return Measurement(
+        kind="reduce",
+        op="sum",
+        dtype="float32",
+        strategy="exact",
+        backend="cuda",
+        device="H200",
+        n=3,
+        bytes=12,
+        samples=1,
+        load_ms=0.0,
+        kernel_ms=kernel_ms,
+        correctly_rounded=True,
+        device_uuid="GPU-1",
+        host="gpu1",
+    )

@@ -3,12 +3,12 @@
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
 
+from tests.support.waiting import until
 from warpfold.app.config import Settings
 
 
@@ -59,19 +59,16 @@ def _is_spawned(process: psutil.Process) -> bool:
 
 def child_of(process: "subprocess.Popen[bytes]") -> psutil.Process:
     """The computing child of a worker, once there is one."""
-    give_up = time.monotonic() + 60
-    while not (found := spawned(process.pid)):
-        assert time.monotonic() < give_up, "the worker has no child"
-        time.sleep(0.01)
-    return found[0]
+    return until(lambda: spawned(process.pid), describe=lambda: "the worker has no child")[0]
 
 
 def wait_for_ends(processes: Sequence[psutil.Process], within_s: float = 60.0) -> None:
     """Until none of them works any more. One that ended stays as a zombie where nobody waits for orphans."""
-    give_up = time.monotonic() + within_s
-    while left := [process for process in processes if _works(process)]:
-        assert time.monotonic() < give_up, f"still there: {left}"
-        time.sleep(0.01)
+    until(
+        lambda: not any(map(_works, processes)),
+        within_s,
+        describe=lambda: f"still there: {[process for process in processes if _works(process)]}",
+    )
 
 
 def _works(process: psutil.Process) -> bool:

@@ -2,12 +2,13 @@
 
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.support.waiting import until
 
 Behaviour = Callable[["Handler"], None]
 
@@ -38,10 +39,11 @@ class Receiver:
             return self.behaviours.pop(0) if len(self.behaviours) > 1 else self.behaviours[0]
 
     def wait(self, count: int, within_s: float = 60.0) -> list[Received]:
-        give_up = time.monotonic() + within_s
-        while len(self.received) < count:
-            assert time.monotonic() < give_up, f"{len(self.received)} of {count} arrived"
-            time.sleep(0.01)
+        until(
+            lambda: len(self.received) >= count,
+            within_s,
+            describe=lambda: f"{len(self.received)} of {count} arrived",
+        )
         return self.received
 
 

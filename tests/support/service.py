@@ -3,7 +3,6 @@
 import os
 import socket
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from pathlib import Path
 import httpx
 
 from tests.support import processes
+from tests.support.waiting import until
 from warpfold.app.auth.access_tokens import Role, create_token
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
@@ -46,11 +46,12 @@ def running_service(settings: Settings, log: Path) -> Iterator[Service]:
         processes.start(settings, log, "warpfold.worker", "--slot", "cpu"),
     ]
     try:
-        give_up = time.monotonic() + 120
-        while not _ready(url):
-            assert time.monotonic() < give_up, log.read_text()[-3000:]
-            assert all(process.poll() is None for process in running), log.read_text()[-3000:]
-            time.sleep(0.05)
+        until(
+            lambda: _ready(url) or any(process.poll() is not None for process in running),
+            120,
+            describe=lambda: log.read_text()[-3000:],
+        )
+        assert all(process.poll() is None for process in running), log.read_text()[-3000:]
         yield Service(url, token, settings)
     finally:
         processes.end(running)

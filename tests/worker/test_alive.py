@@ -5,8 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.support import processes
 from tests.support.api import served
 from warpfold.app.config import Settings
@@ -26,11 +24,6 @@ def alive(settings: Settings, *words: str) -> tuple[int, str]:
         timeout=60,
     )
     return done.returncode, done.stderr
-
-
-@pytest.fixture
-def database(settings: Settings) -> BlockingDatabase:
-    return BlockingDatabase(settings.database_url, application="test")
 
 
 def test_an_api_that_answers_is_alive(settings: Settings) -> None:

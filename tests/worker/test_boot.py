@@ -14,6 +14,7 @@ from sqlalchemy import Connection, select
 
 from tests.support import processes
 from tests.support.ledger import Ledger
+from tests.support.waiting import until
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs.queue import HandOver
@@ -30,11 +31,6 @@ Start = Callable[..., "subprocess.Popen[bytes]"]
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Path:
-    return tmp_path / "worker.log"
-
-
-@pytest.fixture
 def start(settings: Settings, log: Path) -> Iterator[Start]:
     """Start a worker of the tests' actor, by default in slot cpu, and wait until it is ready."""
     started: list[subprocess.Popen[bytes]] = []
@@ -45,11 +41,9 @@ def start(settings: Settings, log: Path) -> Iterator[Start]:
         before = log.read_text().count("child ready") if log.exists() else 0
         process = processes.start(settings.model_copy(update=changes), log, *module, slot)
         started.append(process)
-        give_up = time.monotonic() + 60
-        while ready and log.read_text().count("child ready") == before:
+        if ready:
+            until(lambda: log.read_text().count("child ready") > before or process.poll() is not None)
             assert process.poll() is None, log.read_text()
-            assert time.monotonic() < give_up
-            time.sleep(0.01)
         return process
 
     yield start
@@ -60,13 +54,6 @@ def hand(ledger: Ledger, redis: Redis, do: str) -> "Any":
     job_id = ledger.submit(do)
     AttemptQueues(redis).send([HandOver(job_id, 1, describe("cpu").id)])
     return job_id
-
-
-def until(condition: Callable[[], bool], within_s: float = 60.0) -> None:
-    give_up = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
 
 
 def _row(connection: Connection) -> Any:

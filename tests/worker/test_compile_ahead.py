@@ -1,24 +1,16 @@
 """The process that compiles a CPU slot's kernels in the background."""
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import psutil
 import pytest
 
+from tests.support.waiting import until
 from warpfold.kernels.cpu.ahead import compile_all
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.source import ArraySource
 from warpfold.worker.compile_ahead import CompileAhead
-
-
-def until(met: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + 60
-    while not met():
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
 
 
 def test_it_has_the_lowest_priority_stands_still_while_a_job_runs_and_ends_with_its_worker(

@@ -1,12 +1,12 @@
 import sys
 import threading
-import time
 from types import SimpleNamespace
 from typing import Any
 
 import psutil
 import pytest
 
+from tests.support.waiting import until
 from warpfold.app.metrics.devices import Reading
 from warpfold.worker.gauges import Gauges, NvmlGauges, gauges_of, read_machine
 
@@ -79,9 +79,7 @@ def test_a_gauge_that_hangs_keeps_nobody_waiting() -> None:
 def test_a_slot_of_the_cpu_reads_the_machine() -> None:
     gauges = gauges_of("cpu", None)
     gauges.start()
-    give_up = time.monotonic() + 60
-    while (latest := gauges.latest()) is None:
-        assert time.monotonic() < give_up
-        time.sleep(0.005)
+    latest = until(gauges.latest)
+    assert latest is not None
     gauges.stop()
     assert latest.memory_used_bytes is not None

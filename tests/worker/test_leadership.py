@@ -7,6 +7,7 @@ from sqlalchemy import Connection, text, update
 
 from tests.support.clock import HandClock
 from tests.support.ledger import Ledger
+from tests.support.waiting import until
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase, conninfo
 from warpfold.app.tables.service import lead
@@ -22,10 +23,7 @@ def leader(settings: Settings) -> Iterator[Leadership]:
 
 
 def until_won(session: Leadership) -> None:
-    give_up = time.monotonic() + 60
-    while not session.won():
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
+    until(session.won)
 
 
 def test_there_is_one_leader_and_the_next_takes_over(settings: Settings, leader: Leadership) -> None:

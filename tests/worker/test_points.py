@@ -1,7 +1,6 @@
 """A benchmark whose children die on the way, with real children and a real database."""
 
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 from sqlalchemy import Connection, select
 
 from tests.support.ledger import Ledger
+from tests.support.waiting import until
 from tests.support.workers.measurer import POINT, measurer
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
@@ -95,10 +95,7 @@ def test_a_cancelled_benchmark_keeps_its_points(ledger: Ledger, place: Place) ->
 
 
 def _cancel_in_the_middle(ledger: Ledger, job_id: UUID) -> None:
-    give_up = time.monotonic() + 60
-    while ledger.job(job_id).progress_done < 2:
-        assert time.monotonic() < give_up
-        time.sleep(0.02)
+    until(lambda: ledger.job(job_id).progress_done >= 2)
     ledger.cancel(job_id)
 
 

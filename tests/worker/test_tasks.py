@@ -12,6 +12,7 @@ from uuid import UUID
 import pytest
 
 from tests.support.ledger import Ledger
+from tests.support.waiting import until
 from tests.support.workers.actor import actor
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
@@ -52,10 +53,7 @@ Meanwhile = Callable[[Callable[[], object]], None]
 
 
 def until_running(ledger: Ledger, job_id: UUID) -> None:
-    give_up = time.monotonic() + 60
-    while ledger.job(job_id).status is not Status.RUNNING:
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
+    until(lambda: ledger.job(job_id).status is Status.RUNNING)
 
 
 def test_a_job_is_claimed_run_and_stored(place: Place, ledger: Ledger) -> None:

@@ -1,5 +1,3 @@
-from collections.abc import Iterator
-
 import pytest
 from sqlalchemy import select
 
@@ -15,13 +13,6 @@ from warpfold.app.auth.access_tokens import (
 )
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.tables.users import tokens
-
-
-@pytest.fixture
-def database(database_url: str) -> Iterator[BlockingDatabase]:
-    made = BlockingDatabase(database_url, application="test")
-    yield made
-    made.close()
 
 
 def test_a_token_names_its_user(database: BlockingDatabase) -> None:

@@ -3,8 +3,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.app.dashboard.conftest import Window
 from tests.support.api import WORKER, Api
+from tests.support.window import Window
 from warpfold.app.auth.access_tokens import Role, list_tokens
 
 Windows = Callable[[str], Window]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.app.dashboard.conftest import Window
 from tests.support.api import WORKER, Api
+from tests.support.window import Window
 from warpfold import Client
 from warpfold.app.dashboard.forms.reading import blank, form_for, integer, spec_of, typed_from
 from warpfold.app.dashboard.forms.schema import kinds

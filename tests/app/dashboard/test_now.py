@@ -1,7 +1,7 @@
 import time
 
-from tests.app.dashboard.conftest import Window
 from tests.support.api import WORKER, Api
+from tests.support.window import Window
 from warpfold.app.dashboard.shared import KEPT_S
 from warpfold.app.jobs import workers
 from warpfold.app.jobs.workers import WorkerInfo

@@ -4,10 +4,10 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from tests.app.dashboard.conftest import Window
 from tests.support.api import RESULT, Api
 from tests.support.measurements import POINT, timed
 from tests.support.studies import RUN, accuracy_point, accuracy_result
+from tests.support.window import Window
 
 Windows = Callable[[str | None], Window]
 

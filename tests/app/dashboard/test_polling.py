@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.app.dashboard.conftest import Window
 from tests.support.api import Api
+from tests.support.window import Window
 from warpfold.app.dashboard.shared import KEPT_S, PollCache
 
 

@@ -3,7 +3,6 @@
 import hashlib
 import io
 import socket
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.support.api import Api, running_api
+from tests.support.waiting import until
 from warpfold.app.config import Settings
 
 LIMIT = 100_000
@@ -167,16 +167,10 @@ def test_a_sender_who_hangs_up_leaves_nothing(uploads: Api, folder: Path) -> Non
             % (uploads.tokens["ann"].encode(), len(FILE))
         )
         wire.sendall(FILE[:-10])
-        give_up = time.monotonic() + 60
-        while not files(folder):
-            assert time.monotonic() < give_up, "the upload did not begin"
-            time.sleep(0.01)
+        until(lambda: files(folder), describe=lambda: "the upload did not begin")
         [incoming] = files(folder)
         assert incoming.parent.name == "incoming"
-    give_up = time.monotonic() + 60
-    while files(folder):
-        assert time.monotonic() < give_up, "something was left behind"
-        time.sleep(0.01)
+    until(lambda: not files(folder), describe=lambda: "something was left behind")
     assert uploads.client().get("/v1/datasets").json()["items"] == []
 
 

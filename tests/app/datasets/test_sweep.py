@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
@@ -15,7 +14,6 @@ from sqlalchemy import Connection, select, text
 from sqlalchemy.exc import OperationalError
 
 from warpfold.app.auth.access_tokens import create_token
-from warpfold.app.config import Settings
 from warpfold.app.datasets import repository
 from warpfold.app.datasets.repository import Contents
 from warpfold.app.datasets.store import Store
@@ -29,13 +27,6 @@ from warpfold.app.tables.users import users
 ID = "ab" * 32
 LONG_AGO_S = 7200
 EVER = timedelta(days=365)
-
-
-@pytest.fixture
-def database(settings: Settings) -> Iterator[BlockingDatabase]:
-    database = BlockingDatabase(settings.database_url, application="test")
-    yield database
-    database.close()
 
 
 @pytest.fixture

@@ -1,26 +1,16 @@
 """Which of the workers that live may take a job, as Postgres decides it."""
 
-from collections.abc import Iterator
 from uuid import UUID
 
 import pytest
 from sqlalchemy import Connection, select, update
 
 from tests.support.ledger import Ledger
-from warpfold.app.config import Settings
-from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs.queue import suits
 from warpfold.app.tables.jobs import jobs, workers
 from warpfold.contract.needs import GANG_FIRST, GPU_FIRST
 
 ALL = {"cpu", "cuda", "gang"}
-
-
-@pytest.fixture
-def ledger(settings: Settings) -> Iterator[Ledger]:
-    database = BlockingDatabase(settings.database_url, application="test")
-    yield Ledger(database)
-    database.close()
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Who is next: between users by rank, jobs in hand and turn, among a user's own jobs by rank and age."""
 
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
@@ -21,15 +20,8 @@ USERS = tuple(f"user{number}" for number in range(10))
 
 
 @pytest.fixture
-def database(settings: Settings) -> Iterator[BlockingDatabase]:
-    database = BlockingDatabase(settings.database_url, application="test", pool_size=4)
-    yield database
-    database.close()
-
-
-@pytest.fixture
-def ledger(database: BlockingDatabase) -> Ledger:
-    ledger = Ledger(database)
+def ledger(ledger: Ledger) -> Ledger:
+    """A ledger whose database knows all the users."""
     for user in USERS:
         ledger.owner(user)
     return ledger

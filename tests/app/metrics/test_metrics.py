@@ -4,6 +4,7 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.api import WORKER, Api
+from tests.support.measurements import reduced
 from warpfold.app.jobs import leases, transitions, workers
 from warpfold.app.jobs.workers import WorkerInfo
 from warpfold.app.metrics.counters import count_ended
@@ -11,7 +12,6 @@ from warpfold.app.metrics.devices import Reading
 from warpfold.app.quotas import holds
 from warpfold.app.quotas.quota import Limits
 from warpfold.app.webhooks.message import new_secret
-from warpfold.contract.measurement import Measurement
 from warpfold.contract.states import Reason
 
 GPU = WorkerInfo("gpu1:cuda:0", "cuda:0", "cuda", "gpu1", 43, "0.1.0", {"name": "NVIDIA H200"})
@@ -26,26 +26,6 @@ def scrape(http: httpx.Client) -> Samples:
         for family in text_string_to_metric_families(response.text)
         for sample in family.samples
     }
-
-
-def point(kernel_ms: float) -> Measurement:
-    """One measured run on a GPU."""
-    return Measurement(
-        kind="reduce",
-        op="sum",
-        dtype="float32",
-        strategy="exact",
-        backend="cuda",
-        device="H200",
-        n=3,
-        bytes=12,
-        samples=1,
-        load_ms=0.0,
-        kernel_ms=kernel_ms,
-        correctly_rounded=True,
-        device_uuid="GPU-1",
-        host="gpu1",
-    )
 
 
 def value(samples: Samples, name: str, **labels: str) -> float:
@@ -114,7 +94,7 @@ def test_the_time_of_requests_is_measured(own_api: Api) -> None:
 def test_ended_jobs_and_their_times_are_counted_and_stay_when_the_jobs_are_removed(own_api: Api) -> None:
     http = own_api.client()
     for _ in range(2):
-        own_api.finish(own_api.claim(own_api.submit()), points=[point(kernel_ms=250.0)])
+        own_api.finish(own_api.claim(own_api.submit()), points=[reduced(kernel_ms=250.0)])
     own_api.database.run(leases.fail, own_api.claim(own_api.submit()), Reason.TIMEOUT, "It took too long.")
     http.post(f"/v1/jobs/{own_api.submit()}/cancel")
     assert own_api.database.run(count_ended, 1000) == 4

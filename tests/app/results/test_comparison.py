@@ -4,7 +4,6 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.app.results.test_endpoints import store
 from tests.support.api import Api
 from tests.support.measurements import POINT, timed
 
@@ -18,8 +17,8 @@ def compared(http: httpx.Client, baseline: str, candidate: str, **query: Any) ->
 
 def test_two_jobs_are_compared_case_by_case(api: Api, http: httpx.Client) -> None:
     small, large = replace(POINT, n=1000, **timed(0.006)), replace(POINT, **timed(0.232))
-    before = store(api, small, large)
-    after = store(api, replace(small, **timed(0.003)), replace(large, **timed(0.232)))
+    before = api.store(small, large)
+    after = api.store(replace(small, **timed(0.003)), replace(large, **timed(0.232)))
     found = compared(http, before, after)
     assert [one["case"]["n"] for one in found["items"]] == [1000, 1 << 28]
     faster, same = (one["speedup"] for one in found["items"])
@@ -47,12 +46,12 @@ def test_a_mean_differs_where_a_case_does_and_none_the_other_way(
 ) -> None:
     points = [replace(POINT, n=n, **timed(1.0, spread)) for n in (1, 2)]
     after = [replace(one, **timed(factor, spread)) for one, factor in zip(points, factors, strict=True)]
-    found = compared(http, store(api, *points), store(api, *after))
+    found = compared(http, api.store(*points), api.store(*after))
     assert found["speedup_differs"] is differs
 
 
 def test_two_strategies_of_one_job_are_compared(api: Api, http: httpx.Client) -> None:
-    job = store(api, replace(POINT, strategy="cub", **timed(0.25)), replace(POINT, **timed(0.2)))
+    job = api.store(replace(POINT, strategy="cub", **timed(0.25)), replace(POINT, **timed(0.2)))
     found = compared(http, f"{job}:cub", f"{job}:single_pass")
     (item,) = found["items"]
     assert (item["baseline"]["strategy"], item["candidate"]["strategy"]) == ("cub", "single_pass")
@@ -63,7 +62,7 @@ def test_two_strategies_of_one_job_are_compared(api: Api, http: httpx.Client) ->
 def test_other_devices_and_drivers_are_compared_only_if_asked(
     api: Api, http: httpx.Client, change: dict[str, Any]
 ) -> None:
-    here, there = store(api, POINT), store(api, replace(POINT, **change))
+    here, there = api.store(POINT), api.store(replace(POINT, **change))
     answer = http.get("/v1/results/compare", params={"baseline": here, "candidate": there})
     assert answer.status_code == 422
     (error,) = answer.json()["errors"]
@@ -74,9 +73,8 @@ def test_other_devices_and_drivers_are_compared_only_if_asked(
 
 def test_what_cannot_be_compared_is_left_out_with_the_reason(api: Api, http: httpx.Client) -> None:
     cases = [replace(POINT, n=n) for n in (1, 2, 3, 4)]
-    before = store(api, *cases)
-    after = store(
-        api,
+    before = api.store(*cases)
+    after = api.store(
         replace(cases[0], flags=("suspect",)),
         replace(cases[1], outcome="failed", reason="wrong value", kernel_ms=None),
         replace(cases[2], low_ms=None, high_ms=None),
@@ -95,13 +93,13 @@ def test_what_cannot_be_compared_is_left_out_with_the_reason(api: Api, http: htt
 
 
 def test_nothing_to_compare_has_no_speedup(api: Api, http: httpx.Client) -> None:
-    found = compared(http, store(api, replace(POINT, n=1)), store(api, replace(POINT, n=2)))
+    found = compared(http, api.store(replace(POINT, n=1)), api.store(replace(POINT, n=2)))
     assert (found["items"], found["speedup"], found["speedup_differs"]) == ([], None, False)
 
 
 def test_a_job_without_points_is_404(api: Api, http: httpx.Client) -> None:
-    job = store(api, POINT)
-    for other in ("00000000-0000-4000-8000-000000000000", f"{job}:torch", store(api)):
+    job = api.store(POINT)
+    for other in ("00000000-0000-4000-8000-000000000000", f"{job}:torch", api.store()):
         answer = http.get("/v1/results/compare", params={"baseline": job, "candidate": other})
         assert answer.status_code == 404
         assert answer.json()["detail"].startswith("candidate: ")
@@ -123,7 +121,7 @@ def regressions(http: httpx.Client, query: str = "") -> list[dict[str, Any]]:
 
 def history(api: Api, *times: float, **change: Any) -> None:
     for ms in times:
-        store(api, replace(POINT, **{**timed(ms), **change}))
+        api.store(replace(POINT, **{**timed(ms), **change}))
 
 
 def test_a_case_that_got_slower_is_a_regression(api: Api, http: httpx.Client) -> None:

@@ -22,25 +22,19 @@ POINT = Measurement(
 )
 
 
-def store(api: Api, *points: Measurement) -> str:
-    job_id = api.submit()
-    api.finish(api.claim(job_id), points=points)
-    return job_id
-
-
 def test_nothing_measured_is_an_empty_page(refusing: httpx.Client) -> None:
     assert refusing.get("/v1/results").json() == {"items": [], "next_cursor": None}
 
 
 def test_a_point_is_shown_with_its_job_and_its_speed(api: Api, http: httpx.Client) -> None:
-    job_id = store(api, POINT)
+    job_id = api.store(POINT)
     [item] = http.get("/v1/results").json()["items"]
     assert (item["job_id"], item["device"], item["n"]) == (job_id, "NVIDIA H200", 1_000_000)
     assert item["gb_per_s"] == pytest.approx(500.0)
 
 
 def test_no_time_is_no_speed(api: Api, http: httpx.Client) -> None:
-    store(api, replace(POINT, kernel_ms=0.0))
+    api.store(replace(POINT, kernel_ms=0.0))
     assert http.get("/v1/results").json()["items"][0]["gb_per_s"] is None
 
 
@@ -68,14 +62,14 @@ def test_filters(api: Api, http: httpx.Client, query: str, found: list[int]) -> 
         replace(POINT, strategy="numpy", backend="cpu", device="Xeon"),
         replace(POINT, n=3_000_000),
     ]
-    job_id = store(api, *points)
+    job_id = api.store(*points)
     everything = [item["id"] for item in http.get("/v1/results").json()["items"]][::-1]
     items = http.get(f"/v1/results?{query.format(job=job_id)}").json()["items"]
     assert [everything.index(item["id"]) for item in items] == found
 
 
 def test_pages_meet_without_gap_or_overlap(api: Api, http: httpx.Client) -> None:
-    store(api, *(replace(POINT, n=n) for n in range(7)))
+    api.store(*(replace(POINT, n=n) for n in range(7)))
     seen: list[int] = []
     query = "limit=3"
     while True:

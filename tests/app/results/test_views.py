@@ -5,7 +5,6 @@ from dataclasses import asdict, replace
 import httpx
 import pytest
 
-from tests.app.results.test_endpoints import store
 from tests.support.api import Api
 from tests.support.measurements import POINT
 
@@ -21,7 +20,7 @@ SKIPPED = replace(
 
 
 def test_csv_has_a_line_a_point_and_reads_back_to_the_bit(api: Api, http: httpx.Client) -> None:
-    job_id = store(api, POINT, SKIPPED)
+    job_id = api.store(POINT, SKIPPED)
     answer = http.get("/v1/results?format=csv")
     assert answer.headers["content-type"].startswith("text/csv")
     skipped, measured = csv.DictReader(io.StringIO(answer.text))
@@ -47,7 +46,7 @@ def test_parquet_keeps_types_and_bits(api: Api, http: httpx.Client) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
-    job_id = store(api, POINT, SKIPPED)
+    job_id = api.store(POINT, SKIPPED)
     answer = http.get("/v1/results?format=parquet")
     assert answer.headers["content-type"] == "application/vnd.apache.parquet"
     table = parquet.read_table(io.BytesIO(answer.content))
@@ -82,7 +81,7 @@ def test_a_server_without_pyarrow_says_so(refusing: httpx.Client, monkeypatch: p
 
 @pytest.mark.parametrize("format", ["csv", "json"])
 def test_the_next_page_is_linked_with_all_filters(api: Api, http: httpx.Client, format: str) -> None:
-    store(api, *(replace(POINT, n=n) for n in range(1, 6)))
+    api.store(*(replace(POINT, n=n) for n in range(1, 6)))
     address = f"/v1/results?format={format}&limit=2&op=sum"
     seen: list[int] = []
     while address:
@@ -108,6 +107,6 @@ def test_the_next_page_is_linked_with_all_filters(api: Api, http: httpx.Client, 
     ],
 )
 def test_benchmark_filters(api: Api, http: httpx.Client, query: str, found: list[str]) -> None:
-    store(api, POINT, SKIPPED)
+    api.store(POINT, SKIPPED)
     items = http.get(f"/v1/results?{query}").json()["items"]
     assert [item["strategy"] for item in items] == found

@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.api import Api, running_api
 from tests.support.raw_http import Answer, answer, connected, exchange, hung_up, sent
+from tests.support.waiting import until
 from warpfold.app.config import Settings
 from warpfold.app.http.errors import Problem
 from warpfold.app.server import protocol
@@ -192,10 +193,7 @@ def test_a_client_that_reads_nothing_is_left(hasty: Api) -> None:
     ended = 'warpfold_http_connections_ended_total{reason="answer_not_read"} 1.0'
     with connected(hasty.url) as link:
         link.sendall((asked + b"\r\n\r\n") * 60)  # more than the buffers on both sides hold
-        give_up = time.monotonic() + 60
-        while ended not in hasty.client().get("/metrics").text:
-            assert time.monotonic() < give_up
-            time.sleep(0.1)
+        until(lambda: ended in hasty.client().get("/metrics").text)
 
 
 def test_connections_of_one_address_are_limited_and_others_served(settings: Settings) -> None:

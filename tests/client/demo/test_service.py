@@ -4,13 +4,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
 import pytest
 
 from tests.support.servers import folder
+from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[3]
 
@@ -32,11 +32,9 @@ def _end_it_in_the_middle(tmp_path: Path, number: signal.Signals, code: int) -> 
         stderr=subprocess.STDOUT,
         text=True,
     )
-    give_up = time.monotonic() + 120
-    while not list(tmp_path.glob("warpfold-demo-*/warpfold/database_url")):
-        assert demo.poll() is None, demo.communicate()[0]
-        assert time.monotonic() < give_up, "not started"
-        time.sleep(0.05)
+    started = "warpfold-demo-*/warpfold/database_url"
+    until(lambda: list(tmp_path.glob(started)) or demo.poll() is not None, 120, describe=lambda: "not started")
+    assert demo.poll() is None, demo.communicate()[0]
     descendants = psutil.Process(demo.pid).children(recursive=True)
     demo.send_signal(number)
     said = demo.communicate(timeout=120)[0]

@@ -14,8 +14,8 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.app.metrics.test_metrics import point
 from tests.support.api import running_api
+from tests.support.measurements import reduced
 from warpfold.app.config import Settings
 from warpfold.app.jobs import workers
 from warpfold.app.jobs.workers import WorkerInfo
@@ -44,7 +44,7 @@ def told(settings: Settings) -> Mapping[str, set[str]]:
         http = api.client("root")
         http.put("/v1/quotas/ann", json={"running": 0})
         api.submit()
-        api.finish(api.claim(api.submit()), points=[point(1.0)])
+        api.finish(api.claim(api.submit()), points=[reduced(1.0)])
         api.database.run(workers.report, GPU, "idle", None, 60.0, reading=EVERYTHING)
         api.database.run(count_ended, 10)
         api.database.run(holds.refresh, Limits())

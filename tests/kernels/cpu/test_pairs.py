@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.kernels.cpu.test_windows import in_window
+from tests.support.kernels.patterns import in_window
 from warpfold.kernels.cpu import integers, windows
 from warpfold.kernels.cpu.pairs import pair_accumulator
 from warpfold.kernels.dtypes import DTYPES, dtype_of

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tests.support.kernels.patterns import FLOATS, array_of_bits, patterns, reference_bytes
+from tests.support.kernels.patterns import FLOATS, array_of_bits, in_window, patterns, reference_bytes
 from warpfold.kernels.cpu import windows
 from warpfold.kernels.cpu.accumulator import Accumulator, accumulator
 from warpfold.kernels.dtypes import DTYPES, DType
@@ -40,19 +40,6 @@ def test_the_sums_of_any_data_are_the_references(
     dtype, bits = drawn
     found = added(array_of_bits(bits, dtype), dtype, terms, magnitudes)
     assert found.to_bytes() == reference_bytes(bits, dtype, terms, magnitudes=magnitudes)
-
-
-def in_window(dtype: DType, width: int, top: int, size: int, seed: int) -> NDArray[Any]:
-    """Random signs and significands, exponents in the `width` binades below 2**top, both ends present."""
-    chance = np.random.default_rng(seed)
-    exponents = chance.integers(top - width, top, size)
-    exponents[:2] = top - width, top - 1
-    fractions = 1 << (dtype.precision - 1)
-    significands = fractions + chance.integers(0, fractions, size)
-    significands[:4] = 2 * fractions - 1
-    values = np.ldexp(significands.astype(np.float64), exponents + 1 - dtype.precision)
-    signed: NDArray[Any] = (values * chance.choice((-1.0, 1.0), size)).astype(dtype.numpy)
-    return signed
 
 
 @pytest.mark.parametrize("width", [1, 2, 25, 26, 27, 28, 50, 51, 76, 77, 78, 100, 127, 130, 200, 253])

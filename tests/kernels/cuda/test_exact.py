@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tests.support.gpu.adversarial import ADVERSARIAL, adversarial
 from tests.support.kernels import on_host
+from tests.support.kernels.exact_on_host import limbs_made, portable, states_of
 from warpfold.kernels.cuda.exact import LARGEST_SHARED, MOST_GPUS, SHAPES, SumKind, limbs_of, states_of_limbs
 from warpfold.kernels.cuda.exact.accumulator import most_added
 from warpfold.kernels.cuda.exact.total import MOST_ADDED, carried
@@ -28,38 +29,6 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     if on_host.COMPILER is None or sys.platform != "linux":
         pytest.skip("needs g++ to build the device code for the host")
     return on_host.build_exact(tmp_path_factory.mktemp("exact"))
-
-
-def states_of(
-    library: ctypes.CDLL,
-    dtype: DType,
-    kind: SumKind,
-    *arrays: NDArray[Any],
-    ahead: bool = False,
-    omit_nan: bool = False,
-) -> tuple[ExactState, ...]:
-    """What the device code makes of one array, or of two: one state, or two for moments."""
-    return states_of_limbs(kind, limbs_made(library, dtype, kind, *arrays, ahead=ahead), omit_nan=omit_nan)
-
-
-def limbs_made(
-    library: ctypes.CDLL, dtype: DType, kind: SumKind, *arrays: NDArray[Any], ahead: bool = False
-) -> NDArray[np.int64]:
-    """The total before it is a state."""
-    return on_host.exact(library, dtype, kind, arrays, limbs_of(kind), ahead=ahead)
-
-
-def portable(kind: SumKind, *arrays: NDArray[Any]) -> tuple[ExactState, ...]:
-    """What the portable definition makes of them."""
-    values, products = ExactState.empty(Terms.VALUES), ExactState.empty(Terms.PRODUCTS)
-    match kind:
-        case SumKind.MOMENTS:
-            return values.add(*arrays), products.add(*arrays)
-        case SumKind.PRODUCTS:
-            return (products.add_products(*arrays),)
-        case SumKind.SQUARES:
-            return (products.add(*arrays),)
-    return (values.add(*arrays, magnitudes=kind is SumKind.MAGNITUDES),)
 
 
 def operands(kind: SumKind, data: str, dtype: DType, size: int, start: int = 0) -> tuple[NDArray[Any], ...]:

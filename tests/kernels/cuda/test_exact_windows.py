@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tests.kernels.cuda.test_exact import portable, states_of
 from tests.support.kernels import on_host
+from tests.support.kernels.exact_on_host import portable, states_of
 from warpfold.kernels.cuda.exact import SumKind
 from warpfold.kernels.dtypes import DTYPES, DType
 

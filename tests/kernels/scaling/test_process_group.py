@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 
@@ -12,6 +11,7 @@ import psutil
 import pytest
 
 from tests.support.kernels.rank_actors import Mirror, actors, fail_to_start, start_and_die
+from tests.support.waiting import until
 from warpfold.kernels.backend import Device
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import CudaError, KernelError, OutOfMemory, RankLost
@@ -110,10 +110,7 @@ def test_ranks_die_with_whoever_started_them() -> None:
         assert len(alive(pids)) == 2
         parent.kill()
         parent.wait()
-        give_up = time.monotonic() + 30
-        while alive(pids):
-            assert time.monotonic() < give_up, "ranks outlived their parent"
-            time.sleep(0.01)
+        until(lambda: not alive(pids), 30, describe=lambda: "ranks outlived their parent")
 
 
 class Stage:

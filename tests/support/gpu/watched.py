@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 
-from tests.gpu.test_identity import accumulator, on_device
+from tests.support.gpu.accumulators import accumulator, on_device
 from tests.support.gpu.adversarial import adversarial
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.bench.reader import SHAPES, patternless, reading

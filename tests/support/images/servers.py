@@ -9,14 +9,14 @@ import pwd
 import shlex
 import shutil
 import subprocess
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tests.support.database_roles import PG_BIN, run_roles_sql
 from tests.support.images.container import substituted
+from tests.support.waiting import until
 from warpfold.worker.embedded.redis import redis_program
 
 _USER = pwd.getpwnam("nobody").pw_uid  # initdb wants one with a name
@@ -50,7 +50,7 @@ def postgres(service: Mapping[str, Any], secrets: Path, folder: Path) -> Iterato
     process = _start(folder / "log", str(PG_BIN / command[0]), *command[1:], *where)
     try:
         local = f"postgresql://{initial['POSTGRES_USER']}@/{{}}?host={data}"
-        _until(lambda: _healthy(service, own))
+        until(lambda: _healthy(service, own))
         subprocess.run(
             [
                 PG_BIN / "psql",
@@ -79,7 +79,7 @@ def redis(service: Mapping[str, Any], secrets: Path, folder: Path) -> Iterator[P
     os.chown(data, _USER, _USER)
     process = _start(folder / "log", str(redis_program()), *command[1:], "--dir", str(data), "--bind", "127.0.0.1")
     try:
-        _until(lambda: _healthy(service, own))
+        until(lambda: _healthy(service, own))
         yield own
     finally:
         process.terminate()
@@ -121,10 +121,3 @@ def _as_user(*words: str) -> None:
         cwd="/",
         env={"LANG": "C.UTF-8"},
     )
-
-
-def _until(true: Callable[[], bool], within_s: float = 60.0) -> None:
-    give_up = time.monotonic() + within_s
-    while not true():
-        assert time.monotonic() < give_up
-        time.sleep(0.05)

@@ -60,3 +60,16 @@ def reference_bytes(bits: Sequence[int], dtype: DType, terms: Terms, *, magnitud
     elif magnitudes:
         elements = [reference.magnitude(x) for x in elements]
     return reference.state_bytes(reference.total(elements, dtype), terms)
+
+
+def in_window(dtype: DType, width: int, top: int, size: int, seed: int) -> NDArray[Any]:
+    """Random signs and significands, exponents in the `width` binades below 2**top, both ends present."""
+    chance = np.random.default_rng(seed)
+    exponents = chance.integers(top - width, top, size)
+    exponents[:2] = top - width, top - 1
+    fractions = 1 << (dtype.precision - 1)
+    significands = fractions + chance.integers(0, fractions, size)
+    significands[:4] = 2 * fractions - 1
+    values = np.ldexp(significands.astype(np.float64), exponents + 1 - dtype.precision)
+    signed: NDArray[Any] = (values * chance.choice((-1.0, 1.0), size)).astype(dtype.numpy)
+    return signed

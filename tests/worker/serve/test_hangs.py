@@ -4,13 +4,13 @@ import os
 import signal
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.clock import HandClock
+from tests.support.waiting import until
 from warpfold.worker.serve.bootstrap import Servers
 from warpfold.worker.serve.hangs import Hangs
 from warpfold.worker.serve.process import Process, stop_all
@@ -38,10 +38,7 @@ def test_a_process_that_is_stopped_is_replaced(process: Process) -> None:
     process.signal(signal.SIGSTOP)
     keeper.start()
     try:
-        give_up = time.monotonic() + 60
-        while process.restarts == 0:
-            assert time.monotonic() < give_up
-            time.sleep(0.01)
+        until(lambda: process.restarts != 0)
     finally:
         stop.request()
         keeper.join()
@@ -77,10 +74,7 @@ def test_it_is_given_its_time_and_one_that_wakes_up_in_time_is_left_alone(proces
 
 def until_state(process: Process, state: str) -> None:
     """Until the kernel shows the process so."""
-    give_up = time.monotonic() + 60
-    while Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != state:
-        assert time.monotonic() < give_up
-        time.sleep(0.005)
+    until(lambda: Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == state)
 
 
 def test_an_api_that_takes_requests_and_answers_none_hangs(process: Process) -> None:

@@ -3,9 +3,9 @@
 import os
 import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
 
+from tests.support.waiting import until
 from warpfold.worker.serve.process import Process, stop_all
 
 STUBBORN = """
@@ -14,13 +14,6 @@ signal.signal(signal.SIGTERM, signal.SIG_IGN)
 print("deaf", flush=True)
 time.sleep(60)
 """
-
-
-def _until(condition: Callable[[], bool], within_s: float = 60.0) -> None:
-    give_up = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < give_up, "waited in vain"
-        time.sleep(0.01)
 
 
 def _process(tmp_path: Path, *arguments: str) -> Process:
@@ -41,7 +34,7 @@ def test_a_killed_process_is_seen_once_and_started_again(tmp_path: Path) -> None
         return process.restarts == 1
 
     try:
-        _until(back)
+        until(back)
         assert codes == [-signal.SIGKILL]
         assert process.pid != first
         assert process.exit_code() is None
@@ -58,7 +51,7 @@ def test_a_process_that_keeps_dying_is_started_ever_more_rarely(tmp_path: Path) 
         process.watch()
         return process.restarts == 3
 
-    _until(thrice)
+    until(thrice)
     # Pauses of 0.1, 0.2 and 0.4 s.
     assert time.monotonic() - started > 0.7
     stop_all([process], 60.0)
@@ -71,7 +64,7 @@ def test_stopping_asks_first_and_kills_the_stubborn(tmp_path: Path) -> None:
     polite = _process(tmp_path, "http.server", "0", "--bind", "127.0.0.1")
     for process in (stubborn, polite):
         process.start()
-    _until(lambda: "deaf" in stubborn.log.read_text())
+    until(lambda: "deaf" in stubborn.log.read_text())
     assert stop_all([stubborn, polite], 2.0) == ["stubborn"]
     assert stubborn.exit_code() == -signal.SIGKILL
     assert polite.exit_code() is not None

@@ -1,12 +1,12 @@
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import redis
 
 from tests.support.servers import kill
+from tests.support.waiting import until
 from warpfold.worker.embedded import EmbeddedRedis
 from warpfold.worker.serve.bootstrap import Servers
 from warpfold.worker.serve.hangs import Hangs
@@ -20,13 +20,6 @@ def server(tmp_path: Path) -> Iterator[EmbeddedRedis]:
     server.start()
     yield server
     server.stop()
-
-
-def until(condition: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < give_up
-        time.sleep(0.02)
 
 
 def test_a_server_that_cannot_be_started_is_tried_again_until_it_can(server: EmbeddedRedis, tmp_path: Path) -> None:

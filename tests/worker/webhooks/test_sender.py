@@ -1,26 +1,21 @@
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from datetime import timedelta
-from uuid import UUID
 
 import pytest
 from standardwebhooks import Webhook
 
+from tests.support.deliveries import SECRET, deliveries, end, hooked, sending, settled
 from tests.support.ledger import Ledger
 from tests.support.receivers import Behaviour, answer, closed_port, drip, hang, receiver
 from tests.support.servers import Servers
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import leases, transitions, workers
+from warpfold.app.jobs import transitions, workers
 from warpfold.app.jobs.workers import WorkerInfo
 from warpfold.app.webhooks import repository
 from warpfold.app.webhooks.message import message_id, new_secret
-from warpfold.app.webhooks.repository import Deliveries, State
-from warpfold.contract.states import Reason
-from warpfold.worker.webhooks.sender import Sender
+from warpfold.app.webhooks.repository import State
 
-SECRET = new_secret()
 OK = answer(204)
 
 
@@ -29,47 +24,6 @@ def open_(settings: Settings) -> Settings:
     """Settings of a sender that may call the receivers of tests, and looks often."""
     quick = {"webhook_allow_private": True, "webhook_timeout_s": 60.0, "dispatch_interval_s": 0.05}
     return settings.model_copy(update=quick)
-
-
-@contextmanager
-def sending(settings: Settings, schedule: Sequence[float] = (0.05, 0.05)) -> Iterator[None]:
-    sender = Sender(settings, schedule=schedule)
-    sender.start()
-    try:
-        yield
-    finally:
-        sender.stop()
-
-
-def hooked(ledger: Ledger, url: str, owner: str = "ada", secret: str | None = SECRET) -> UUID:
-    """A job that is to tell `url` of its end."""
-    job_id = ledger.submit(owner=owner)
-    assert ledger.database.run(repository.register, job_id, ledger.owner(owner), url, secret)
-    return job_id
-
-
-def end(ledger: Ledger, job_id: UUID, error: str | None = None) -> None:
-    lease = ledger.database.run(leases.claim, job_id, 1, ledger.worker("cpu"), 60.0)
-    assert lease is not None
-    if error is None:
-        assert ledger.database.run(leases.succeed, lease, {}, ())
-    else:
-        assert ledger.database.run(leases.fail, lease, Reason.TIMEOUT, error)
-
-
-def deliveries(ledger: Ledger, job_id: UUID) -> Deliveries:
-    found = ledger.database.run(repository.deliveries, job_id)
-    assert found is not None
-    return found
-
-
-def settled(ledger: Ledger, job_id: UUID) -> Deliveries:
-    """The deliveries of a job once there is nothing more to do."""
-    give_up = time.monotonic() + 60
-    while (found := deliveries(ledger, job_id)).state not in (State.DELIVERED, State.GIVEN_UP):
-        assert time.monotonic() < give_up, found
-        time.sleep(0.02)
-    return found
 
 
 def test_the_end_of_a_job_arrives_signed_and_once(ledger: Ledger, open_: Settings) -> None:

@@ -2,8 +2,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.app.dashboard.conftest import Window
 from tests.support.api import Api
+from tests.support.window import Window
 
 Windows = Callable[[str | None], Window]
 

@@ -1,0 +1,58 @@
+"""Jobs with webhooks, the sender that tells of their ends, and what became of the deliveries."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from uuid import UUID
+
+from tests.support.ledger import Ledger
+from tests.support.waiting import until
+from warpfold.app.config import Settings
+from warpfold.app.jobs import leases
+from warpfold.app.webhooks import repository
+from warpfold.app.webhooks.message import new_secret
+from warpfold.app.webhooks.repository import Deliveries, State
+from warpfold.contract.states import Reason
+from warpfold.worker.webhooks.sender import Sender
+
+SECRET = new_secret()
+
+
+@contextmanager
+def sending(settings: Settings, schedule: Sequence[float] = (0.05, 0.05)) -> Iterator[None]:
+    sender = Sender(settings, schedule=schedule)
+    sender.start()
+    try:
+        yield
+    finally:
+        sender.stop()
+
+
+def hooked(ledger: Ledger, url: str, owner: str = "ada", secret: str | None = SECRET) -> UUID:
+    """A job that is to tell `url` of its end."""
+    job_id = ledger.submit(owner=owner)
+    assert ledger.database.run(repository.register, job_id, ledger.owner(owner), url, secret)
+    return job_id
+
+
+def end(ledger: Ledger, job_id: UUID, error: str | None = None) -> None:
+    lease = ledger.database.run(leases.claim, job_id, 1, ledger.worker("cpu"), 60.0)
+    assert lease is not None
+    if error is None:
+        assert ledger.database.run(leases.succeed, lease, {}, ())
+    else:
+        assert ledger.database.run(leases.fail, lease, Reason.TIMEOUT, error)
+
+
+def deliveries(ledger: Ledger, job_id: UUID) -> Deliveries:
+    found = ledger.database.run(repository.deliveries, job_id)
+    assert found is not None
+    return found
+
+
+def settled(ledger: Ledger, job_id: UUID) -> Deliveries:
+    """The deliveries of a job once there is nothing more to do."""
+    until(
+        lambda: deliveries(ledger, job_id).state in (State.DELIVERED, State.GIVEN_UP),
+        describe=lambda: deliveries(ledger, job_id),
+    )
+    return deliveries(ledger, job_id)
