@@ -4,14 +4,14 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from types import UnionType
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args, get_origin, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 
 import httpx
 
 from warpfold.client import html
 from warpfold.client.exchange import Call, Steps, one, pages
 from warpfold.client.models import Answer
+from warpfold.contract.measurement import PointDetails, PointHead, PointSpeed, plain_type
 from warpfold.kernels.extras import install
 
 if TYPE_CHECKING:
@@ -40,58 +40,14 @@ class Filter(TypedDict, total=False):
     n_max: int | None
 
 
-class Measurement(Answer):
-    """One measured point (`GET /v1/results` describes each field); times in milliseconds."""
-
+class _Origin(Answer):
     id: int
     job_id: str
     created_at: datetime
-    kind: str
-    op: str
-    dtype: str
-    strategy: str
-    backend: str
-    device: str
-    device_uuid: str | None
-    driver: str | None
-    host: str | None
-    n: int
-    bytes: int
-    distribution: str | None
-    cache: str | None
-    outcome: str
-    reason: str | None
-    samples: int
-    load_ms: float | None
-    kernel_ms: float | None
-    gb_per_s: float | None
-    percent_of_ceiling: float | None
-    percent_of_peak: float | None
-    min_ms: float | None
-    p95_ms: float | None
-    rse: float | None
-    low_ms: float | None
-    high_ms: float | None
-    host_ms: float | None
-    issue_ms: float | None
-    replay_ms: float | None
-    launches: int | None
-    clock: str | None
-    ceiling_gbps: float | None
-    peak_gbps: float | None
-    clock_before_mhz: float | None
-    clock_after_mhz: float | None
-    memory_clock_mhz: float | None
-    temperature_c: float | None
-    power_w: float | None
-    throttle: list[str]
-    others: float | None
-    flags: list[str]
-    value: str | None
-    relative_error: float | None
-    distinct_values: int | None
-    correctly_rounded: bool | None
-    prepare_ms: float | None = None
+
+
+class Measurement(PointDetails, PointSpeed, PointHead, _Origin):
+    """One measured point (`GET /v1/results` describes each field); times in milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -139,16 +95,15 @@ class Results(Sequence[Measurement]):
 
 
 def _arrow_type(pyarrow: Any, annotation: Any) -> Any:
-    if get_origin(annotation) is list:
-        return pyarrow.list_(pyarrow.string())
-    kinds = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
+    text = pyarrow.string()
     types = {
         int: pyarrow.int64(),
         float: pyarrow.float64(),
         bool: pyarrow.bool_(),
         datetime: pyarrow.timestamp("us", tz="UTC"),
+        list: pyarrow.list_(text),
     }
-    return types.get(kinds[0], pyarrow.string())
+    return types.get(plain_type(annotation), text)
 
 
 def find(wanted: Filter, limit: int) -> Steps[Results]:

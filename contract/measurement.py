@@ -1,64 +1,174 @@
-"""One measured point, as a worker reports it."""
+"""One measured point. Its fields are declared here once.
+
+A worker reports points, a table stores them, the api shows and filters them, and the client reads them: each derives
+its columns from these fields. The fields stand in the order in which the api shows them.
+"""
 
 from dataclasses import dataclass
-from typing import Any
+from types import NoneType
+from typing import Annotated, Any, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, Field
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
-    """A row of the table of measurements, less what the database adds.
+class Stored:
+    """How a field is stored: the most characters of a text (of each text in a list), or whether an integer needs 64
+    bits. `filter`: the api lists the points that have one value of it."""
 
-    `n` counts elements, `bytes` what was read of them, `samples` how many runs the times stand for; times are in
-    milliseconds. `prepare_ms` is of a reduction: compiling and loading kernels, in no other time; the run that it was
-    not 0 for has the flag `first_run`. The fields from `cache` on are those of a benchmark's `kernels.bench.Record`,
-    where they are described; a reduction has its value and leaves the others at their defaults. `value` is written by
-    repr. `outcome` is measured, skipped or failed, `reason` why; only a measured point has times.
+    width: int | None = None
+    big: bool = False
+    filter: bool = False
+
+
+class PointHead(BaseModel):
+    """What was measured where, and the time that it took."""
+
+    kind: Annotated[str, Stored(32, filter=True)]
+    op: Annotated[str, Stored(32, filter=True)]
+    dtype: Annotated[str, Stored(16, filter=True)]
+    strategy: Annotated[str, Stored(64, filter=True)]
+    backend: Annotated[str, Stored(16, filter=True)]
+    device: Annotated[str, Stored(128, filter=True)]
+    device_uuid: Annotated[str | None, Stored(64)] = None
+    driver: Annotated[str | None, Stored(32, filter=True)] = None
+    host: Annotated[str | None, Stored(64, filter=True)] = None
+    n: Annotated[int, Stored(big=True), Field(description="elements")]
+    bytes: Annotated[int, Stored(big=True), Field(description="read of them by one run, declared by what is reduced")]
+    distribution: Annotated[str | None, Stored(32), Field(description="of the data")] = None
+    cache: Annotated[
+        str | None,
+        Stored(8, filter=True),
+        Field(description="cold: flushed before every run; hot: as the run before left it"),
+    ] = None
+    outcome: Annotated[str, Stored(16, filter=True), Field(description="measured, skipped or failed")] = "measured"
+    reason: Annotated[str | None, Stored(), Field(description="why it was skipped or failed")] = None
+    samples: Annotated[int, Stored(), Field(description="runs that the times stand for")]
+    load_ms: Annotated[float | None, Stored()] = None
+    kernel_ms: Annotated[float | None, Stored(), Field(description="median time on the device")] = None
+
+
+class PointSpeed(BaseModel):
+    """What follows from the other fields, and is not stored."""
+
+    gb_per_s: float | None = Field(description="bytes ÷ kernel time, in 10⁹ bytes a second; null for no time")
+    percent_of_ceiling: float | None = Field(description="of ceiling_gbps, the read speed measured on the device")
+    percent_of_peak: float | None = Field(description="of memory clock × bus width")
+
+
+class PointDetails(BaseModel):
+    """What a benchmark knows besides, and what came out."""
+
+    min_ms: Annotated[float | None, Stored()] = None
+    p95_ms: Annotated[float | None, Stored()] = None
+    rse: Annotated[float | None, Stored(), Field(description="relative standard error of the mean")] = None
+    low_ms: Annotated[
+        float | None, Stored(), Field(description="lower end of the 97.5 % confidence interval of the median")
+    ] = None
+    high_ms: Annotated[float | None, Stored(), Field(description="upper end")] = None
+    host_ms: Annotated[
+        float | None, Stored(), Field(description="median time from the call until the host knows the device is done")
+    ] = None
+    issue_ms: Annotated[float | None, Stored(), Field(description="time a run when runs are called back to back")] = (
+        None
+    )
+    replay_ms: Annotated[
+        float | None, Stored(), Field(description="time a run when the device replays a graph of runs by itself")
+    ] = None
+    launches: Annotated[int | None, Stored(), Field(description="kernels a run, counted in the graph")] = None
+    clock: Annotated[str | None, Stored(64), Field(description="how device time was taken")] = None
+    ceiling_gbps: Annotated[
+        float | None,
+        Stored(),
+        Field(description="null if other processes disturbed its measurement, or hot data came from a cache"),
+    ] = None
+    peak_gbps: Annotated[float | None, Stored()] = None
+    clock_before_mhz: Annotated[float | None, Stored()] = None
+    clock_after_mhz: Annotated[float | None, Stored()] = None
+    memory_clock_mhz: Annotated[float | None, Stored()] = None
+    temperature_c: Annotated[float | None, Stored()] = None
+    power_w: Annotated[float | None, Stored()] = None
+    throttle: Annotated[list[str], Stored(32), Field(description="what held clocks down")] = []
+    others: Annotated[
+        float | None,
+        Stored(),
+        Field(description="other processes on the GPU; on a CPU, logical cores kept busy by others"),
+    ] = None
+    flags: Annotated[
+        list[str],
+        Stored(16),
+        Field(description="throttled, contended, unconverged, suspect, no_ceiling, first_run"),
+    ] = []
+    value: Annotated[
+        str | None,
+        Stored(),
+        Field(description="that the strategy gave, exactly, as Python writes it: 1e+16, nan, inf, True"),
+    ] = None
+    relative_error: Annotated[float | None, Stored(), Field(description="against the exact value")] = None
+    distinct_values: Annotated[
+        int | None, Stored(), Field(description="results of 8 runs: 1 where it is deterministic")
+    ] = None
+    correctly_rounded: Annotated[bool | None, Stored()] = None
+    prepare_ms: Annotated[
+        float | None,
+        Stored(),
+        Field(description="compiling and loading kernels for a reduction, in no other time; 0 if all were loaded"),
+    ] = None
+
+
+class Measurement(PointDetails, PointHead):
+    """A point as a worker reports it, and as it is stored: times in milliseconds, bandwidths in 10⁹ bytes a second.
+
+    A field that has no meaning for the kind of job stays None. Only a measured point has times.
     """
 
-    kind: str
-    op: str
-    dtype: str
-    strategy: str
-    backend: str
-    device: str
-    n: int
-    bytes: int
-    samples: int
-    load_ms: float | None
-    kernel_ms: float | None
-    correctly_rounded: bool | None
-    device_uuid: str | None = None
-    driver: str | None = None
-    host: str | None = None
-    prepare_ms: float | None = None
-    distribution: str | None = None
-    cache: str | None = None
-    outcome: str = "measured"
-    reason: str | None = None
-    min_ms: float | None = None
-    p95_ms: float | None = None
-    rse: float | None = None
-    low_ms: float | None = None
-    high_ms: float | None = None
-    host_ms: float | None = None
-    issue_ms: float | None = None
-    replay_ms: float | None = None
-    launches: int | None = None
-    clock: str | None = None
-    ceiling_gbps: float | None = None
-    peak_gbps: float | None = None
-    clock_before_mhz: float | None = None
-    clock_after_mhz: float | None = None
-    memory_clock_mhz: float | None = None
-    temperature_c: float | None = None
-    power_w: float | None = None
-    throttle: tuple[str, ...] = ()
-    others: float | None = None
-    flags: tuple[str, ...] = ()
-    value: str | None = None
-    relative_error: float | None = None
-    distinct_values: int | None = None
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
-    def facts(self) -> dict[str, Any]:
-        """All fields by name. `dataclasses.asdict` copies each value deeply, and takes ten times as long."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+    @property
+    def gb_per_s(self) -> float | None:
+        return self.bytes / self.kernel_ms / 1e6 if self.kernel_ms else None
+
+    @property
+    def percent_of_ceiling(self) -> float | None:
+        return _percent(self.gb_per_s, self.ceiling_gbps)
+
+    @property
+    def percent_of_peak(self) -> float | None:
+        return _percent(self.gb_per_s, self.peak_gbps)
+
+
+def _percent(part: float | None, whole: float | None) -> float | None:
+    return 100 * part / whole if part is not None and whole else None
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredField:
+    """A field of Measurement: its Python type (`list` of texts), whether it may be None, and how it is stored."""
+
+    name: str
+    type: type
+    nullable: bool
+    default: Any
+    stored: Stored
+
+
+def plain_type(annotation: Any) -> type:
+    """`int` of `int` and of `int | None`, `list` of `list[str]`."""
+    if get_origin(annotation) is list:
+        return list
+    plain: type = next(kind for kind in (*get_args(annotation), annotation) if kind is not NoneType)
+    return plain
+
+
+FIELDS: tuple[MeasuredField, ...] = tuple(
+    MeasuredField(
+        name,
+        plain_type(field.annotation),
+        NoneType in get_args(field.annotation),
+        None if field.is_required() else field.get_default(),
+        next(mark for mark in field.metadata if isinstance(mark, Stored)),
+    )
+    for name, field in Measurement.model_fields.items()
+)
+FILTERS: tuple[str, ...] = tuple(field.name for field in FIELDS if field.stored.filter)
+"""The fields of which the api lists the points that have one value."""

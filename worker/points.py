@@ -50,7 +50,7 @@ class Points:
 
     def _give_up(self, reason: str) -> None:
         if self._begun is not None:
-            self._done.append(replace(self._begun, reason=reason))
+            self._done.append(self._begun.model_copy(update={"reason": reason}))
 
 
 def _how(exit_code: int | None) -> str:

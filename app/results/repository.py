@@ -1,7 +1,7 @@
 """SQL of measurements across jobs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -9,12 +9,11 @@ from uuid import UUID
 from sqlalchemy import Connection, Row, Select, and_, func, not_, select
 
 from warpfold.app.tables.measurements import measurements
-from warpfold.contract.measurement import Measurement
+from warpfold.contract.measurement import FILTERS, Measurement
 from warpfold.kernels.bench import Flag
 from warpfold.kernels.outcome import Outcome
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Measured(Measurement):
     """A row of measurements with its origin."""
 
@@ -43,9 +42,9 @@ class MeasurementFilter:
     flag: str | None = None
 
 
-_NAMES = tuple(field.name for field in fields(Measured))
+_NAMES = tuple(Measured.model_fields)
 _ROWS = select(*(measurements.c[name] for name in _NAMES))
-_EQUAL = ("kind", "op", "dtype", "strategy", "backend", "device", "driver", "host", "cache", "outcome", "job_id")
+_EQUAL = (*FILTERS, "job_id")
 # What must be the same for two points to be points of one history.
 _HISTORY = tuple(
     measurements.c[name]
@@ -110,4 +109,4 @@ def _chosen(statement: Select[Any], chosen: MeasurementFilter) -> Select[Any]:
 
 
 def _measured(row: Row[Any]) -> Measured:
-    return Measured(**dict(zip(_NAMES, row, strict=True)))
+    return Measured.model_validate(dict(zip(_NAMES, row, strict=True)))

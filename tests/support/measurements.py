@@ -39,9 +39,9 @@ POINT = Measurement(
     memory_clock_mhz=3201.0,
     temperature_c=41.0,
     power_w=410.5,
-    throttle=("power_cap", "thermal"),
+    throttle=["power_cap", "thermal"],
     others=0.0,
-    flags=("throttled",),
+    flags=["throttled"],
     value="-0.5",
     relative_error=1e-8,
     distinct_values=1,
@@ -72,3 +72,8 @@ def reduced(kernel_ms: float) -> Measurement:
         device_uuid="GPU-1",
         host="gpu1",
     )
+
+
+def replace(point: Measurement, **changes: Any) -> Measurement:
+    """The same point with other values in some of its fields."""
+    return Measurement.model_validate({**dict(point), **changes})

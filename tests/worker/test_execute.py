@@ -121,7 +121,7 @@ def test_only_a_first_run_prepares_and_its_measurement_says_so(kernels: Kernels)
     assert timings[0].prepare_ms + timings[0].load_ms + timings[0].kernel_ms <= timings[0].total_ms
     assert timings[1].prepare_ms == 0.0
     assert [one.points[0].prepare_ms for one in (first, second)] == [one.prepare_ms for one in timings]
-    assert [one.points[0].flags for one in (first, second)] == [("first_run",), ()]
+    assert [one.points[0].flags for one in (first, second)] == [["first_run"], []]
 
 
 def test_a_file_is_reduced(kernels: Kernels, data_root: Path) -> None:

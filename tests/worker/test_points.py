@@ -1,8 +1,8 @@
 """A benchmark whose children die on the way, with real children and a real database."""
 
+import dataclasses
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import Connection, select
 
 from tests.support.ledger import Ledger
+from tests.support.measurements import replace
 from tests.support.waiting import until
 from tests.support.workers.measurer import POINT, measurer
 from warpfold.app.config import Settings
@@ -154,7 +155,7 @@ def test_the_rest_of_a_benchmark_leaves_out_the_point_that_killed(code: int | No
     assert rest is not None
     (lost,) = rest.done
     assert (lost.outcome, lost.reason) == ("failed", f"the process that measured it died ({said})")
-    assert rest == replace(REQUEST, done=points.done)
+    assert rest == dataclasses.replace(REQUEST, done=points.done)
 
 
 def test_a_child_that_dies_again_without_a_new_point_ends_the_attempt() -> None:

@@ -1,4 +1,4 @@
-"""Accuracy studies and three numbers."""
+"""Accuracy studies."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -6,80 +6,44 @@ from dataclasses import asdict
 from math import isfinite
 
 from warpfold.contract.kinds.accuracy import AccuracyPoint, AccuracyResult, AccuracySpec
-from warpfold.contract.kinds.three_numbers import OrderView, ThreeNumbersResult, ThreeNumbersSpec
 from warpfold.contract.measurement import Measurement
-from warpfold.kernels.accuracy import AccuracyCase, BoundVerdict, StudiedCase
-from warpfold.kernels.accuracy.study import Repeats, run
-from warpfold.kernels.accuracy.three_numbers import add_three
+from warpfold.kernels.accuracy import AccuracyCase, BoundVerdict, StudiedCase, study
 from warpfold.kernels.dtypes import dtype_named
 from warpfold.kernels.outcome import Outcome
 from warpfold.worker.kinds.attempt import Attempt
-from warpfold.worker.messages import Begun, Measured, Progress, Success, Tell
+from warpfold.worker.messages import Success
 
-_UNIT = "points"
 _DIED = "the process that computed it died"
 _UNMEASURED = dict.fromkeys(AccuracyPoint.model_fields)
 
 
-def compare(attempt: Attempt, spec: AccuracySpec, done: tuple[Measurement, ...], tell: Tell) -> Success:
-    """Compute all points of `spec`. What failed according to `done`, the rows of a child that did not live to the end,
-    is not tried again; the rest of it is computed again, for a row does not hold a whole point. Raises CudaError after
+def run(attempt: Attempt, spec: AccuracySpec) -> Success:
+    """Compute all points of `spec`. What failed for a child that did not live to the end is not tried again. What that
+    child had computed is computed again, for a row does not hold a whole point. Raises CudaError after
     the point that met it."""
     axes = spec.axes(attempt.backend.device.backend)
-    told = {_case(row): row for row in done}
+    earlier = {_case(row): row for row in attempt.done}
     known = {
         case: StudiedCase(case, Outcome.FAILED, row.reason)
-        for case, row in told.items()
+        for case, row in earlier.items()
         if row.outcome == Outcome.FAILED
     }
     points: list[AccuracyPoint] = []
     rows: list[Measurement] = []
 
     def begin(case: AccuracyCase) -> None:
-        tell(Progress(len(points), len(axes), _UNIT))
-        if case not in told:
-            tell(Begun(_row(attempt, StudiedCase(case, Outcome.FAILED, _DIED))))
+        attempt.progress(len(points), len(axes))
+        if case not in earlier:
+            attempt.begun(_row(attempt, StudiedCase(case, Outcome.FAILED, _DIED)))
 
-    repeats = Repeats(spec.permutations, spec.runs)
-    for point in run(attempt.backend, axes, spec.source, repeats, known=known, begin=begin):
+    repeats = study.Repeats(spec.permutations, spec.runs)
+    for point in study.run(attempt.backend, axes, spec.source, repeats, known=known, begin=begin):
         points.append(_view(point))
-        rows.append(told.get(point.case) or _row(attempt, point))
-        if point.case not in told:
-            tell(Measured(rows[-1]))
-    tell(Progress(len(points), len(axes), _UNIT))
+        rows.append(earlier.get(point.case) or _row(attempt, point))
+        if point.case not in earlier:
+            attempt.measured(rows[-1])
+    attempt.progress(len(points), len(axes))
     return Success(_result(attempt, points).model_dump(mode="json"), tuple(rows))
-
-
-def add_three_numbers(attempt: Attempt, spec: ThreeNumbersSpec) -> Success:
-    """Add the numbers of `spec` in every order, on the host: IEEE 754 leaves a GPU no other sums."""
-    a, b, c = spec.numbers()
-    added = add_three(a, b, c, dtype_named(spec.dtype))
-    result = ThreeNumbersResult(
-        dtype=spec.dtype,
-        a=float(a),
-        b=float(b),
-        c=float(c),
-        exact=added.rounded,
-        exact_hex=added.rounded.hex(),
-        orders=tuple(
-            OrderView(
-                expression=order.expression,
-                inner=order.inner,
-                inner_hex=order.inner.hex(),
-                value=order.value,
-                hex=order.value.hex(),
-                absolute_error=order.absolute_error,
-                relative_error=order.relative_error,
-            )
-            for order in added.orders
-        ),
-        distinct_values=len({order.value for order in added.orders}),
-        backend=attempt.device.backend,
-        device=attempt.device,
-        timings=attempt.timings(),
-        provenance=attempt.provenance,
-    )
-    return Success(result.model_dump(mode="json"))
 
 
 def _view(point: StudiedCase) -> AccuracyPoint:
@@ -92,22 +56,15 @@ def _view(point: StudiedCase) -> AccuracyPoint:
 
 def _row(attempt: Attempt, point: StudiedCase) -> Measurement:
     """The point among the measurements of all jobs, so far as these have columns for it."""
-    case, figures, device = point.case, point.measured, attempt.device
+    case, figures = point.case, point.measured
     arrays = 2 if case.op == "dot" else 1
-    return Measurement(
-        kind="accuracy",
+    return attempt.point(
         op=case.op,
         dtype=case.dtype,
         strategy=case.method,
-        backend=device.backend,
-        device=device.name[:128],
-        device_uuid=device.uuid,
-        driver=device.versions.get("driver"),
-        host=attempt.provenance.host[:64],
         n=case.n,
         bytes=arrays * case.n * dtype_named(case.dtype).itemsize,
         samples=0 if figures is None else figures.runs,
-        load_ms=None,
         kernel_ms=None if figures is None else figures.elapsed_ms,
         correctly_rounded=None if figures is None else figures.correctly_rounded,
         distribution=case.distribution,

@@ -1,23 +1,64 @@
 """What the execution of every kind is given besides its spec."""
 
-from collections.abc import Callable
+import time
 from dataclasses import dataclass
+from typing import Any
 
+from warpfold.contract.folders import Folders
+from warpfold.contract.measurement import Measurement
 from warpfold.contract.provenance import DeviceView, Provenance
 from warpfold.contract.timings import StudyTimings
 from warpfold.kernels.backend import Backend
+from warpfold.worker.messages import Begun, Measured, Progress, Tell
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt of a job on an open device. `elapsed_ms` tells how long it runs."""
+    """One attempt of a job of `kind` on an open device.
 
+    `done` are the points that a child measured which did not live to the end. `tell` sends news of the job to the
+    parent. `started` is when the attempt began, by `time.perf_counter`.
+    """
+
+    kind: str
     backend: Backend
     device: DeviceView
     provenance: Provenance
+    folders: Folders
     queued_ms: float
-    elapsed_ms: Callable[[], float]
+    done: tuple[Measurement, ...]
+    tell: Tell
+    started: float
+
+    def elapsed_ms(self) -> float:
+        """How long the attempt has run."""
+        return (time.perf_counter() - self.started) * 1000
 
     def timings(self) -> StudyTimings:
-        """Of a job of many points, up to now."""
+        """The times of a job of many points, up to now."""
         return StudyTimings(queued_ms=self.queued_ms, total_ms=self.elapsed_ms())
+
+    def progress(self, done: int, total: int, unit: str = "points") -> None:
+        """Say how far the job is."""
+        self.tell(Progress(done, total, unit))
+
+    def begun(self, lost: Measurement) -> None:
+        """Say that a point is being measured, and what is to be kept of it if the child dies of it."""
+        self.tell(Begun(lost))
+
+    def measured(self, point: Measurement) -> None:
+        """Say that a point is done: it need not be measured again."""
+        self.tell(Measured(point))
+
+    def point(self, **figures: Any) -> Measurement:
+        """A point of this job, measured on this device. `figures` are the other fields of Measurement."""
+        device = self.device
+        return Measurement(
+            kind=self.kind,
+            backend=device.backend,
+            device=device.name[:128],
+            device_uuid=device.uuid,
+            driver=device.versions.get("driver"),
+            host=self.provenance.host[:64],
+            **figures,
+        )

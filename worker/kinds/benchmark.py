@@ -1,54 +1,42 @@
-"""Benchmarks: every case measured in turn, every point told to the parent as soon as it is there."""
+"""Benchmarks: every case measured in turn, and every point sent to the parent as soon as it is measured."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
 
 from warpfold.contract.kinds.benchmark import BenchmarkResult, BenchmarkSpec
 from warpfold.contract.measurement import Measurement
-from warpfold.kernels.bench import Cache, Case, Flag, Point, Record, open_target, record_of, run
+from warpfold.kernels.bench import Cache, Case, Flag, Point, Record, engine, open_target, record_of
 from warpfold.kernels.bench.ceiling import Ceiling
 from warpfold.kernels.outcome import Outcome
 from warpfold.worker.kinds.attempt import Attempt
-from warpfold.worker.messages import Begun, Measured, Progress, Success, Tell
+from warpfold.worker.messages import Success
 
-_UNIT = "points"
 _DIED = "the process that measured it died"
 
 
-def measure(attempt: Attempt, spec: BenchmarkSpec, done: tuple[Measurement, ...], tell: Tell) -> Success:
-    """Measure all cases of `spec` but those already `done`. Raises CudaError after the point that met it."""
-    axes, rows = spec.axes(), list(done)
+def run(attempt: Attempt, spec: BenchmarkSpec) -> Success:
+    """Measure all cases of `spec` but those that are done already. Raises CudaError after the point that met it."""
+    axes, rows = spec.axes(), list(attempt.done)
     target = open_target(attempt.backend)
 
     def begin(case: Case) -> None:
-        tell(Progress(len(rows), len(axes), _UNIT))
+        attempt.progress(len(rows), len(axes))
         lost = record_of(Point(case, Outcome.FAILED, _DIED))
-        tell(Begun(_row(attempt, spec, lost)))
+        attempt.begun(_row(attempt, spec, lost))
 
     known = {_case(row) for row in rows}
     ceiling: Ceiling | None = None
-    for point in run(target, axes, spec.rule(), spec.data().source, done=known, begin=begin):
+    for point in engine.run(target, axes, spec.rule(), spec.data().source, done=known, begin=begin):
         ceiling = point.ceiling or ceiling
         rows.append(_row(attempt, spec, record_of(point)))
-        tell(Measured(rows[-1]))
-    tell(Progress(len(rows), len(axes), _UNIT))
+        attempt.measured(rows[-1])
+    attempt.progress(len(rows), len(axes))
     return Success(_result(attempt, rows, ceiling).model_dump(mode="json"), tuple(rows))
 
 
 def _row(attempt: Attempt, spec: BenchmarkSpec, record: Record) -> Measurement:
-    device = attempt.device
-    return Measurement(
-        kind="benchmark",
-        backend=device.backend,
-        device=device.name[:128],
-        device_uuid=device.uuid,
-        driver=device.versions.get("driver"),
-        host=attempt.provenance.host[:64],
-        distribution=spec.data().source(record.dtype, record.n).distribution,
-        load_ms=None,
-        correctly_rounded=None,
-        **asdict(record),
-    )
+    source = spec.data().source(record.dtype, record.n)
+    return attempt.point(distribution=source.distribution, **asdict(record))
 
 
 def _case(row: Measurement) -> Case:

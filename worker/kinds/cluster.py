@@ -10,7 +10,7 @@ from warpfold.worker.kinds.attempt import Attempt
 from warpfold.worker.messages import Success
 
 
-def solve_puzzle(attempt: Attempt, spec: ClusterSpec) -> Success:
+def run(attempt: Attempt, spec: ClusterSpec) -> Success:
     """Solve the puzzle of `spec`. Raises a KernelError."""
     shape = spec.shape()
     solution = solve(attempt.backend, spec.puzzle, shape)

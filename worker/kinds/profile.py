@@ -11,23 +11,22 @@ from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.profile.run import profile
 from warpfold.kernels.outcome import Outcome
 from warpfold.worker.kinds.attempt import Attempt
-from warpfold.worker.messages import Progress, Success, Tell
+from warpfold.worker.messages import Success
 
-_UNIT = "points"
 _NOTE = "no GPU took part: kernels were compiled for {arch}; what a launch on a GPU decides is null"
 
 
-def profile_kernels(attempt: Attempt, spec: ProfileSpec, tell: Tell) -> Success:
+def run(attempt: Attempt, spec: ProfileSpec) -> Success:
     """Profile all points of `spec`. Raises Unavailable where there is not even a compiler, CudaError."""
     axes, gpu = spec.axes(), _gpu(attempt.backend)
     arch = spec.arch if gpu is None else gpu.arch
     total = len(axes) if gpu is not None else len(axes) // len(axes.sizes)
     points: list[ProfilePoint] = []
     libraries = {**attempt.provenance.libraries, "nvrtc": nvrtc_version()}
-    tell(Progress(0, total, _UNIT))
+    attempt.progress(0, total)
     for record in profile(axes, gpu, arch, counters=spec.counters):
         points.append(ProfilePoint.model_validate(asdict(record)))
-        tell(Progress(len(points), total, _UNIT))
+        attempt.progress(len(points), total)
     outcomes = Counter(point.outcome for point in points)
     result = ProfileResult(
         arch=arch,

@@ -1,4 +1,4 @@
-"""Scaling studies: every point told as progress, the whole at the end."""
+"""Scaling studies: progress after every point, and the whole at the end."""
 
 from dataclasses import asdict
 
@@ -7,21 +7,19 @@ from warpfold.contract.provenance import DeviceView
 from warpfold.kernels.outcome import Outcome
 from warpfold.kernels.scaling.placement import placement_on
 from warpfold.kernels.scaling.records import ArrayRecord, Libraries, MessageRecord
-from warpfold.kernels.scaling.run import run
+from warpfold.kernels.scaling.run import run as measured
 from warpfold.worker.kinds.attempt import Attempt
-from warpfold.worker.messages import Progress, Success, Tell
-
-_UNIT = "points"
+from warpfold.worker.messages import Success
 
 
-def measure_scaling(attempt: Attempt, spec: ScalingSpec, tell: Tell) -> Success:
+def run(attempt: Attempt, spec: ScalingSpec) -> Success:
     """Measure all points of `spec`. Raises RankLost where a process of a group dies."""
     study, placement = spec.study(), placement_on(attempt.backend)
     arrays: list[ScalingPoint] = []
     messages: list[MessagePoint] = []
     provenance = attempt.provenance
-    tell(Progress(0, len(study), _UNIT))
-    for record in run(placement, study):
+    attempt.progress(0, len(study))
+    for record in measured(placement, study):
         match record:
             case ArrayRecord():
                 arrays.append(ScalingPoint.model_validate(asdict(record)))
@@ -31,7 +29,7 @@ def measure_scaling(attempt: Attempt, spec: ScalingSpec, tell: Tell) -> Success:
                 libraries = {**provenance.libraries, **dict(versions)}
                 provenance = provenance.model_copy(update={"libraries": libraries})
                 continue
-        tell(Progress(len(arrays) + len(messages), len(study), _UNIT))
+        attempt.progress(len(arrays) + len(messages), len(study))
     outcomes = [*(point.outcome for point in arrays), *(message.outcome for message in messages)]
     result = ScalingResult(
         dtype=study.dtype,

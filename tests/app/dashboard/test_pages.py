@@ -1,11 +1,10 @@
 from collections.abc import Callable
-from dataclasses import replace
 
 import httpx
 import pytest
 
 from tests.support.api import RESULT, Api
-from tests.support.measurements import POINT, timed
+from tests.support.measurements import POINT, replace, timed
 from tests.support.studies import RUN, accuracy_point, accuracy_result
 from tests.support.window import Window
 

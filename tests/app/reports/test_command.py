@@ -2,13 +2,12 @@
 
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import httpx
 
 from tests.support.api import Api
-from tests.support.measurements import POINT
+from tests.support.measurements import POINT, replace
 from tests.support.studies import RUN
 from warpfold.app.reports.__main__ import contents
 from warpfold.app.reports.report import Report

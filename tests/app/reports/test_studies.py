@@ -1,13 +1,12 @@
 """What is said of published and measured figures."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
 from tests.support.chart_rows import rows_of
-from tests.support.measurements import POINT
+from tests.support.measurements import POINT, replace
 from tests.support.studies import RUN, accuracy_point, accuracy_result, scaling_point, scaling_result
 from warpfold.app.jobs.store import Job
 from warpfold.app.reports.finished import Finished

@@ -1,11 +1,10 @@
-from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.support.api import Api
-from tests.support.measurements import POINT, timed
+from tests.support.measurements import POINT, replace, timed
 
 
 def compared(http: httpx.Client, baseline: str, candidate: str, **query: Any) -> dict[str, Any]:

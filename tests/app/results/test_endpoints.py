@@ -1,9 +1,8 @@
-from dataclasses import replace
-
 import httpx
 import pytest
 
 from tests.support.api import Api
+from tests.support.measurements import replace
 from warpfold.contract.measurement import Measurement
 
 POINT = Measurement(

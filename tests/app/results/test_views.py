@@ -1,12 +1,11 @@
 import csv
 import io
-from dataclasses import asdict, replace
 
 import httpx
 import pytest
 
 from tests.support.api import Api
-from tests.support.measurements import POINT
+from tests.support.measurements import POINT, replace
 
 SKIPPED = replace(
     POINT,
@@ -25,7 +24,7 @@ def test_csv_has_a_line_a_point_and_reads_back_to_the_bit(api: Api, http: httpx.
     assert answer.headers["content-type"].startswith("text/csv")
     skipped, measured = csv.DictReader(io.StringIO(answer.text))
     assert measured["job_id"] == job_id
-    for name, value in asdict(POINT).items():
+    for name, value in dict(POINT).items():
         if isinstance(value, float):
             assert float(measured[name]) == value
         elif isinstance(value, tuple):
@@ -56,7 +55,7 @@ def test_parquet_keeps_types_and_bits(api: Api, http: httpx.Client) -> None:
     assert table.schema.field("flags").type == pyarrow.list_(pyarrow.string())
     skipped, measured = table.to_pylist()
     assert measured["job_id"] == job_id
-    for name, value in asdict(POINT).items():
+    for name, value in dict(POINT).items():
         assert measured[name] == (list(value) if isinstance(value, tuple) else value)
     assert skipped["kernel_ms"] is None
 

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import threading
-from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
@@ -13,7 +12,7 @@ import pytest
 from sqlalchemy import insert
 from typer.testing import CliRunner
 
-from tests.support.measurements import POINT
+from tests.support.measurements import POINT, replace
 from tests.support.service import Service
 from tests.support.shell import Shell
 from warpfold.app.db import BlockingDatabase
@@ -76,7 +75,7 @@ def test_a_report_is_written_with_its_pictures(shell: Shell, service: Service) -
     with service.client() as client:
         job = client.submit(SPEED).wait().id
     database = BlockingDatabase(service.settings.database_url, application="test")
-    rows = [{"job_id": UUID(job), **replace(POINT, n=n, bytes=4 * n).facts()} for n in (1 << 10, 1 << 20)]
+    rows = [{"job_id": UUID(job), **dict(replace(POINT, n=n, bytes=4 * n))} for n in (1 << 10, 1 << 20)]
     database.run(lambda connection: connection.execute(insert(measurements), rows))
     database.close()
     printed = shell.run("report", job)

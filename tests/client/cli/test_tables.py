@@ -3,14 +3,13 @@
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from uuid import UUID
 
 import numpy as np
 import pytest
 from sqlalchemy import delete, insert
 
-from tests.support.measurements import POINT
+from tests.support.measurements import POINT, replace
 from tests.support.service import Service
 from tests.support.shell import Shell
 from tests.support.terminals import on_terminal
@@ -45,7 +44,7 @@ def job(service: Service) -> Iterator[str]:
         tags = {"a" * 64: "b" * 200, "purpose": NAME}
         made = client.submit({"kind": "three_numbers", "tags": tags}).wait().id
     point = replace(POINT, device=NAME, host=HOST, flags=FLAGS, n=123_456_789_012, reason=NAME)
-    rows = [{"job_id": UUID(made), **replace(point, strategy=name).facts()} for name in ("cub", "single_pass")]
+    rows = [{"job_id": UUID(made), **dict(replace(point, strategy=name))} for name in ("cub", "single_pass")]
     # An expired heartbeat: it is listed, and gets no job.
     database.run(report, worker, "idle", None, -1.0)
     database.run(lambda connection: connection.execute(insert(measurements), rows))

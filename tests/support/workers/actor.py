@@ -14,7 +14,20 @@ from warpfold.contract.measurement import Measurement
 from warpfold.kernels.errors import CudaError, InvalidInput, OutOfMemory, Unavailable
 from warpfold.worker.messages import Opener, Progress, Request, Success, Tell
 
-_POINT = Measurement("reduce", "sum", "float64", "exact", "cpu", "actor", 1, 8, 1, 0.0, 0.0, True)
+_POINT = Measurement(
+    kind="reduce",
+    op="sum",
+    dtype="float64",
+    strategy="exact",
+    backend="cpu",
+    device="actor",
+    n=1,
+    bytes=8,
+    samples=1,
+    load_ms=0.0,
+    kernel_ms=0.0,
+    correctly_rounded=True,
+)
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,26 @@ import os
 import signal
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
+from tests.support.measurements import replace
 from warpfold.contract.measurement import Measurement
 from warpfold.kernels.errors import CudaError
 from warpfold.worker.messages import Begun, Measured, Progress, Request, Success, Tell
 
-POINT = Measurement("benchmark", "sum", "float32", "", "cuda", "a GPU", 10, 40, 20, None, 0.1, None, cache="hot")
+POINT = Measurement(
+    kind="benchmark",
+    op="sum",
+    dtype="float32",
+    strategy="",
+    backend="cuda",
+    device="a GPU",
+    n=10,
+    bytes=40,
+    samples=20,
+    kernel_ms=0.1,
+    cache="hot",
+)
 
 
 @dataclass(frozen=True)

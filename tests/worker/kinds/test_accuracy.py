@@ -1,13 +1,14 @@
 """Accuracy studies and three numbers as the child of a slot runs them, on the CPU."""
 
+import dataclasses
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from tests.support.measurements import replace
 from warpfold.contract.folders import Folders
 from warpfold.contract.kinds.accuracy import AccuracyPoint, AccuracyResult
 from warpfold.contract.kinds.three_numbers import ThreeNumbersResult
@@ -100,7 +101,7 @@ def test_a_point_that_killed_the_child_before_stays_failed_and_all_others_are_wh
     first = cpu.run(STUDY, silent).points
     died = replace(first[1], outcome="failed", reason="the process that measured it died (signal 11)")
     heard: list[News] = []
-    success = cpu.run(replace(STUDY, done=(first[0], died)), heard.append)
+    success = cpu.run(dataclasses.replace(STUDY, done=(first[0], died)), heard.append)
     result = AccuracyResult.model_validate(success.result)
     assert (result.measured, result.skipped, result.failed) == (5, 2, 1)
     assert of(result, "tree").reason == "the process that measured it died (signal 11)"

@@ -1,7 +1,5 @@
-from dataclasses import replace
-
 from tests.support.chart_rows import rows_of
-from tests.support.measurements import POINT, timed
+from tests.support.measurements import POINT, replace, timed
 from warpfold.app.reports.kinds.benchmark import charts
 
 
