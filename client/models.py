@@ -1,7 +1,9 @@
 """What the service answers. Fields that are not named here, because they are new or of no use to a program, are
 attributes all the same, and part of `model_dump()`."""
 
+from collections.abc import Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Tag
@@ -151,19 +153,30 @@ class OtherResult(Answer):
 
 
 def _kind(value: Any) -> str:
-    """Which of the results `value` is: each has a field that no other has."""
+    """Which of the results `value` is: the one of which it has all fields that must be there."""
     if isinstance(value, BaseModel):
         return type(value).__name__
-    named = {
-        "correctly_rounded": "ReduceResult",
-        "ceiling_gbps": "BenchmarkResult",
-        "puzzle": "ClusterResult",
-        "messages": "ScalingResult",
-        "arch": "ProfileResult",
-        "exceeded": "AccuracyResult",
-        "orders": "ThreeNumbersResult",
+    if isinstance(value, dict):
+        for name, needed in _NEEDED.items():
+            if needed <= value.keys():
+                return name
+    return OtherResult.__name__
+
+
+_NEEDED: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        result.__name__: frozenset(name for name, field in result.model_fields.items() if field.is_required())
+        for result in (
+            ReduceResult,
+            BenchmarkResult,
+            ClusterResult,
+            ScalingResult,
+            ProfileResult,
+            AccuracyResult,
+            ThreeNumbersResult,
+        )
     }
-    return next((name for field, name in named.items() if isinstance(value, dict) and field in value), "OtherResult")
+)
 
 
 Result = Annotated[

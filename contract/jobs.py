@@ -7,31 +7,15 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, TypeAdapter
 
-from warpfold.contract.kinds.accuracy import AccuracyResult
-from warpfold.contract.kinds.benchmark import BenchmarkResult
-from warpfold.contract.kinds.cluster import ClusterResult
 from warpfold.contract.kinds.preset import PresetResult, PresetSpec
-from warpfold.contract.kinds.profile import ProfileResult
-from warpfold.contract.kinds.reduce import ReduceResult
-from warpfold.contract.kinds.scaling import ScalingResult
 from warpfold.contract.kinds.spec import Spec
-from warpfold.contract.kinds.three_numbers import ThreeNumbersResult
 from warpfold.contract.summaries import short, spaced
-from warpfold.contract.tasks import TaskKind, TaskSpec
+from warpfold.contract.tasks import FirstResult, LaterResult, TaskKind, TaskSpec
 
 JobSpec = Annotated[TaskSpec | PresetSpec, Field(discriminator="kind")]
 """The specs of all kinds."""
 
-JobResult = (
-    ReduceResult
-    | BenchmarkResult
-    | ClusterResult
-    | ScalingResult
-    | ProfileResult
-    | PresetResult
-    | AccuracyResult
-    | ThreeNumbersResult
-)
+JobResult = FirstResult | PresetResult | LaterResult
 """The results of all kinds, told apart by their fields: none allows another's."""
 
 Kind = Literal[TaskKind, "preset"]

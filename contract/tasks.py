@@ -1,19 +1,19 @@
 """What a worker can be asked to do: every kind of job but presets, which become several of these.
 
-A kind of job is a file of `contract/kinds/`. Its spec is added to the union here, its result in `contract/jobs.py`.
+A kind of job is a file of `contract/kinds/`. Here its spec and its result are added to the unions.
 """
 
 from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
-from warpfold.contract.kinds.accuracy import AccuracySpec
-from warpfold.contract.kinds.benchmark import BenchmarkSpec
-from warpfold.contract.kinds.cluster import ClusterSpec
-from warpfold.contract.kinds.profile import ProfileSpec
-from warpfold.contract.kinds.reduce import ReduceSpec
-from warpfold.contract.kinds.scaling import ScalingSpec
-from warpfold.contract.kinds.three_numbers import ThreeNumbersSpec
+from warpfold.contract.kinds.accuracy import AccuracyResult, AccuracySpec
+from warpfold.contract.kinds.benchmark import BenchmarkResult, BenchmarkSpec
+from warpfold.contract.kinds.cluster import ClusterResult, ClusterSpec
+from warpfold.contract.kinds.profile import ProfileResult, ProfileSpec
+from warpfold.contract.kinds.reduce import ReduceResult, ReduceSpec
+from warpfold.contract.kinds.scaling import ScalingResult, ScalingSpec
+from warpfold.contract.kinds.three_numbers import ThreeNumbersResult, ThreeNumbersSpec
 
 TaskKind = Literal["reduce", "benchmark", "cluster", "accuracy", "three_numbers", "scaling", "profile"]
 
@@ -22,5 +22,9 @@ TaskSpec = Annotated[
     Field(discriminator="kind"),
 ]
 """The specs of these kinds."""
+
+FirstResult = ReduceResult | BenchmarkResult | ClusterResult | ScalingResult | ProfileResult
+LaterResult = AccuracyResult | ThreeNumbersResult
+"""The results of these kinds: the API's document lists that of presets between the first and the later ones."""
 
 task_spec: TypeAdapter[TaskSpec] = TypeAdapter(TaskSpec)

@@ -9,7 +9,7 @@ PAGE = (ROOT / "docs" / "development.md").read_text(encoding="utf-8")
 
 
 def test_every_place_exists() -> None:
-    places = re.findall(r"`((?:app|benchmarks|client|docs|kernels|src|tests|worker)/[\w./-]*)`", PAGE)
+    places = re.findall(r"`((?:app|benchmarks|client|contract|docs|kernels|src|tests|worker)/[\w./-]*)`", PAGE)
     assert len(places) > 20
     assert [place for place in places if not (ROOT / place).exists()] == []
 

@@ -27,7 +27,7 @@ def test_csv_has_a_line_a_point_and_reads_back_to_the_bit(api: Api, http: httpx.
     for name, value in dict(POINT).items():
         if isinstance(value, float):
             assert float(measured[name]) == value
-        elif isinstance(value, tuple):
+        elif isinstance(value, list):
             assert measured[name] == " ".join(value)
         else:
             assert measured[name] == ("" if value is None else str(value))
@@ -56,7 +56,7 @@ def test_parquet_keeps_types_and_bits(api: Api, http: httpx.Client) -> None:
     skipped, measured = table.to_pylist()
     assert measured["job_id"] == job_id
     for name, value in dict(POINT).items():
-        assert measured[name] == (list(value) if isinstance(value, tuple) else value)
+        assert measured[name] == (list(value) if isinstance(value, list) else value)
     assert skipped["kernel_ms"] is None
 
 
