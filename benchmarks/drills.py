@@ -15,7 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
+from urllib.parse import urlencode
 
+import httpx
 import psutil
 
 from benchmarks.figures import Figure, measured_service, report
@@ -80,6 +82,25 @@ async def large_bodies(stage: Stage, until: float) -> None:
     await _repeated(stage, request("POST", "/v1/jobs", stage.token, json.dumps(spec).encode()), 16, until)
 
 
+async def large_forms(stage: Stage, until: float) -> None:
+    """16 connections post refused forms of 1 MB"""
+    address = f"http://{stage.host}:{stage.port}"
+    async with httpx.AsyncClient() as client:
+        signed_in = await client.post(f"{address}/sign-in", data={"token": stage.token}, headers={"Origin": address})
+    session = signed_in.headers["Set-Cookie"].partition(";")[0]
+    typed = {"kind": "reduce", "op": "sum", "source.type": "values", "source.values": "0.12345678 " * 90_000 + "x"}
+    await _repeated(stage, _form("/jobs/new", stage, typed, Cookie=session), 16, until)
+
+
+def _form(path: str, stage: Stage, typed: dict[str, str], **headers: str) -> bytes:
+    """A form as the dashboard's own page sends it."""
+    body = urlencode(typed).encode()
+    lines = [f"POST {path} HTTP/1.1", f"Host: {stage.host}:{stage.port}", f"Origin: http://{stage.host}:{stage.port}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    lines += ["Content-Type: application/x-www-form-urlencoded", f"Content-Length: {len(body)}"]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
 async def guesses(stage: Stage, until: float) -> None:
     """64 connections guess tokens"""
     await _repeated(stage, request("GET", "/v1/jobs", "wf_guessed"), 64, until)
@@ -102,7 +123,7 @@ async def half_heads(stage: Stage, until: float) -> None:
         writer.close()
 
 
-FLOODS: Sequence[Flood] = (polls, pages, large_bodies, guesses, heads, half_heads)
+FLOODS: Sequence[Flood] = (polls, pages, large_bodies, large_forms, guesses, heads, half_heads)
 
 
 @contextmanager

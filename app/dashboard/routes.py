@@ -1,4 +1,4 @@
-"""Routes whose errors are pages: for people, with the same words as the api's problems."""
+"""Routes of the dashboard, whose errors are pages with the same words as the api's problems."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -13,17 +13,24 @@ from warpfold.app.dashboard.rendering import page, part
 from warpfold.app.dashboard.visitors import SignInFirst, own_form, to_sign_in
 from warpfold.app.db import DATABASE_LOST
 from warpfold.app.http.error_handlers import request_problem
-from warpfold.app.http.errors import ApiError, Unavailable
+from warpfold.app.http.errors import ApiError, TooLarge, Unavailable
+from warpfold.app.http.large_bodies import LARGE_BYTES
+from warpfold.app.http.requests import declared_bytes
 
 
 class PageRoute(APIRoute):
-    """A route of the dashboard."""
+    """A route of the dashboard. Its form is small: somebody typed it. A larger one is refused before it is parsed,
+    because anybody may send it, even to the page that signs in, and parsing holds up all other requests."""
+
+    takes_large_forms = False
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
 
         async def shown(request: Request) -> Response:
             try:
+                if not self.takes_large_forms:
+                    await _refuse_large(request)
                 return await handle(request)
             except SignInFirst:
                 return to_sign_in(request)
@@ -46,6 +53,23 @@ def error_page(request: Request, error: ApiError) -> Response:
     return answer
 
 
-def router() -> APIRouter:
+class LargeFormRoute(PageRoute):
+    """A route whose endpoint reads its form itself, beside the event loop where the form is large."""
+
+    takes_large_forms = True
+
+
+def router(route: type[PageRoute] = PageRoute) -> APIRouter:
     """A router of pages, each of whose forms must come from one of them."""
-    return APIRouter(route_class=PageRoute, include_in_schema=False, dependencies=[Depends(own_form)])
+    return APIRouter(route_class=route, include_in_schema=False, dependencies=[Depends(own_form)])
+
+
+async def _refuse_large(request: Request) -> None:
+    """Raise TooLarge for a form of too many bytes. Starlette itself counts the fields."""
+    if request.method in ("GET", "HEAD"):
+        return
+    too_large = TooLarge(f"A form may have at most {LARGE_BYTES} bytes here.", headers={"Connection": "close"})
+    if (declared_bytes(request.headers) or 0) > LARGE_BYTES:
+        raise too_large
+    if len(await request.body()) > LARGE_BYTES:
+        raise too_large

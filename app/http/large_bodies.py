@@ -1,5 +1,5 @@
-"""Large bodies are read as JSON and checked in a process apart: each takes up to a tenth of a second, in which
-Pydantic lets no other thread of its process run."""
+"""Large bodies are read and checked in a process apart: each takes up to a tenth of a second, in which Pydantic lets no
+other thread of its process run."""
 
 import asyncio
 import importlib
@@ -7,13 +7,15 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from warpfold.app.fairness.turns import give_up_turn
 from warpfold.app.helper_process import HelperProcess
 from warpfold.app.http.errors import ApiError, FieldProblem
+
+T = TypeVar("T")
 
 LARGE_BYTES = 64 << 10
 _OF_ONE_USER = 2
@@ -62,26 +64,36 @@ class LargeBodies:
 
     async def checked(self, parameter: Parameter, read: Reader, body: bytes, max_values: int) -> Any:
         """`body` as what `parameter` takes. Raises the ApiError that tells what is wrong with it."""
-        found = await self._helper.call(_check, parameter, read, body, max_values)
-        if isinstance(found, _Refused):
-            raise found.kind(found.detail, errors=found.errors)
-        return found
+        return await self.apart(_check, parameter, read, body, max_values)
+
+    async def apart(self, function: Callable[..., T], *args: Any) -> T:
+        """The result of `function` in the process apart. Raises the ApiError that it raises there."""
+        answer = await self._helper.call(_attempt, function, args)
+        if isinstance(answer, _Refused):
+            raise answer.kind(answer.detail, errors=answer.errors)
+        result: T = answer
+        return result
 
     def close(self) -> None:
         """End the process."""
         self._helper.close()
 
 
-def _check(parameter: Parameter, read: Reader, body: bytes, max_values: int) -> object:
+def _attempt(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """The result of `function`, or the ApiError that it raised in a form that can travel between processes."""
+    try:
+        return function(*args)
+    except ApiError as error:
+        return _Refused(type(error), str(error.detail), error.errors)
+
+
+def _check(parameter: Parameter, read: Reader, body: bytes, max_values: int) -> Any:
     from warpfold.app.http.error_handlers import spec_problem
 
     try:
-        try:
-            return _adapter(parameter).validate_python(read(body, max_values))
-        except ValidationError as error:
-            raise spec_problem(error) from None
-    except ApiError as error:
-        return _Refused(type(error), str(error.detail), error.errors)
+        return _adapter(parameter).validate_python(read(body, max_values))
+    except ValidationError as error:
+        raise spec_problem(error) from None
 
 
 @cache

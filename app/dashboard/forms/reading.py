@@ -13,7 +13,8 @@ Typed = Mapping[str, Sequence[str]]
 
 _POWER = re.compile(r"(\d+)\s*(?:\^|\*\*)\s*(\d{1,3})")
 _SCIENTIFIC = re.compile(r"(\d+)(?:\.(\d+))?[eE]\+?(\d{1,2})")
-_APART = re.compile(r"[\s,;]+")
+APART = re.compile(r"[\s,;]+")
+"""What stands between the elements of a list."""
 
 
 def form_for(kind: str, typed: Typed) -> Form:
@@ -83,11 +84,11 @@ def _value(field: Field, texts: Sequence[str]) -> Any:  # noqa: PLR0911 - one li
         case Shape.NUMBER:
             return _number(text)
         case Shape.INTEGERS:
-            return [integer(one) for one in _APART.split(text) if one]
+            return [integer(one) for one in APART.split(text) if one]
         case Shape.NUMBERS:
-            return [_number(one) for one in _APART.split(text) if one]
+            return [_number(one) for one in APART.split(text) if one]
         case Shape.TEXTS:
-            return [one for one in _APART.split(text) if one]
+            return [one for one in APART.split(text) if one]
         case Shape.PAIRS:
             return _pairs(text)
         case Shape.JSON:

@@ -1,35 +1,46 @@
-"""New job: a form made from the schema of specs, which shows the same submission in curl and Python."""
+"""New job: a form made from the schema of specs, which shows the same submission in curl and Python.
 
-import hashlib
-import json
-from collections.abc import Mapping, Sequence
+A large form is read, checked and rendered beside the event loop, as large bodies of the api are.
+"""
+
+from collections.abc import Sequence
 from typing import Annotated, Any
 from uuid import UUID, uuid4
 
 from fastapi import Query
-from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from warpfold.app.auth.access_tokens import Principal
-from warpfold.app.dashboard.forms import submission as equivalents
 from warpfold.app.dashboard.forms.fields import Form
-from warpfold.app.dashboard.forms.reading import blank, form_for, spec_of, texts_in, typed_from
+from warpfold.app.dashboard.forms.reading import blank, texts_in
 from warpfold.app.dashboard.forms.schema import kinds
+from warpfold.app.dashboard.forms.submission import (
+    SentForm,
+    Typed,
+    form_in,
+    read_submission,
+    submission_from,
+    submission_of,
+    typed_in,
+)
 from warpfold.app.dashboard.rendering import page, part
+from warpfold.app.dashboard.routes import LargeFormRoute
 from warpfold.app.dashboard.routes import router as pages
 from warpfold.app.dashboard.visitors import Contributor
 from warpfold.app.http.context import Context, Using
-from warpfold.app.http.error_handlers import as_api_error, spec_problem
-from warpfold.app.http.errors import ApiError, FieldProblem
+from warpfold.app.http.error_handlers import as_api_error
+from warpfold.app.http.errors import ApiError, FieldProblem, UnsupportedMedia
+from warpfold.app.http.large_bodies import LARGE_BYTES
+from warpfold.app.http.requests import declared_bytes
 from warpfold.app.jobs import service
 from warpfold.app.jobs.accept import Key, check
-from warpfold.contract.jobs import JobSpec, job_spec
 from warpfold.kernels.errors import InvalidInput
 
-Typed = dict[str, list[str]]
+_FORM = "application/x-www-form-urlencoded"
 
-router = pages()
+router = pages(LargeFormRoute)
 
 
 @router.get("/jobs/new")
@@ -41,18 +52,31 @@ async def show(
     source: Annotated[UUID | None, Query(alias="from")] = None,
 ) -> Response:
     """The form of a kind, with the schema's example in it, or with the spec of an earlier job."""
-    if source is not None:
-        typed = typed_from(json.loads((await service.get(context, source)).spec))
+    address, most = _address(request), context.settings.max_values
+    if source is None:
+        submission = submission_of(blank(kind if kind in kinds() else kinds()[0]), address, most)
     else:
-        typed = blank(kind if kind in kinds() else kinds()[0])
-    return await _page(request, context, visitor, typed)
+        stored = (await service.get(context, source)).spec
+        if len(stored) <= LARGE_BYTES:
+            submission = submission_from(stored, address, most)
+        else:
+            async with context.large_bodies.place(visitor.id):
+                submission = await context.large_bodies.apart(submission_from, stored, address, most)
+    return await _page(request, context, visitor, submission)
 
 
 @router.post("/jobs/new/fields")
-async def fields(request: Request, visitor: Contributor) -> Response:
+async def fields(request: Request, visitor: Contributor, context: Using) -> Response:
     """The fields again, after a choice that changes which there are; what was typed stays."""
-    typed = await _typed(request)
-    answer = part("new_job_fields", **_fields(_form(typed), typed)).response(request)
+    body = await _small_body(request)
+    if body is not None:
+        typed = typed_in(body)
+    else:
+        async with context.large_bodies.place(visitor.id):
+            typed = await context.large_bodies.apart(typed_in, await request.body())
+    model = _fields(form_in(typed), typed)
+    rendered = part("new_job_fields", **model) if body else await run_in_threadpool(part, "new_job_fields", **model)
+    answer = rendered.response(request)
     answer.headers["HX-Trigger-After-Settle"] = "reshaped"
     return answer
 
@@ -60,78 +84,81 @@ async def fields(request: Request, visitor: Contributor) -> Response:
 @router.post("/jobs/new/preview")
 async def preview(request: Request, visitor: Contributor, context: Using) -> Response:
     """The same submission in curl and Python, what is wrong with it so far, and what no slot could run of it."""
-    typed = await _typed(request)
-    return part("new_job_preview", **await _preview(request, context, _form(typed), typed)).response(request)
+    submission = await _sent(request, context, visitor)
+    return part("new_job_preview", **await _preview(context, submission)).response(request)
 
 
 @router.post("/jobs/new")
 async def submit(request: Request, visitor: Contributor, context: Using) -> Response:
     """Submit, and go to the job. A bad value comes back marked, with everything else as it was."""
-    typed = await _typed(request)
-    body = json.dumps(spec_of(_form(typed), typed))
+    submission = await _sent(request, context, visitor)
+    if submission.spec is None:
+        return await _page(request, context, visitor, submission, submission.wrong)
     try:
-        spec = _validated(body)
-        submitted = await service.submit(context, visitor, spec, _key(typed, body))
+        submitted = await service.submit(context, visitor, submission.spec, _key(submission))
     except InvalidInput as error:
-        return await _page(request, context, visitor, typed, as_api_error(error))
+        return await _page(request, context, visitor, submission, as_api_error(error))
     except ApiError as error:
-        return await _page(request, context, visitor, typed, error)
+        return await _page(request, context, visitor, submission, error)
     return RedirectResponse(f"/jobs/{submitted.job.id}", 303)
 
 
-def _validated(body: str) -> JobSpec:
-    try:
-        return job_spec.validate_json(body)
-    except ValidationError as error:
-        raise spec_problem(error) from None
+async def _sent(request: Request, context: Context, visitor: Principal) -> SentForm:
+    """The submission that a request carries."""
+    address, most = _address(request), context.settings.max_values
+    body = await _small_body(request)
+    if body is not None:
+        return read_submission(body, address, most)
+    async with context.large_bodies.place(visitor.id):
+        return await context.large_bodies.apart(read_submission, await request.body(), address, most)
 
 
-def _key(typed: Typed, body: str) -> Key | None:
+async def _small_body(request: Request) -> bytes | None:
+    """The body of a form; None, and nothing is read yet, if it is large or its size is not known."""
+    media_type = request.headers.get("content-type", _FORM).partition(";")[0].strip().lower()
+    if media_type != _FORM:
+        raise UnsupportedMedia(f"A form must be {_FORM}, not {media_type[:100]}.")
+    declared = declared_bytes(request.headers)
+    return await request.body() if declared is not None and declared <= LARGE_BYTES else None
+
+
+def _address(request: Request) -> str:
+    return str(request.base_url).rstrip("/")
+
+
+def _key(submission: SentForm) -> Key | None:
     """A form sent twice makes one job; the same form with other values makes another."""
-    nonce = typed.get("nonce", [""])[0]
-    content = hashlib.sha256(body.encode())
-    return Key(f"form-{nonce[:64]}-{content.hexdigest()[:32]}", content.digest()) if nonce.isalnum() else None
-
-
-async def _typed(request: Request) -> Typed:
-    typed: Typed = {}
-    for name, value in (await request.form()).multi_items():
-        if isinstance(value, str):
-            typed.setdefault(name, []).append(value)
-    return typed
-
-
-def _form(typed: Typed) -> Form:
-    return form_for(typed.get("kind", [""])[0], typed)
+    nonce = submission.typed.get("nonce", [""])[0]
+    digest = submission.digest
+    return Key(f"form-{nonce[:64]}-{digest.hex()[:32]}", digest) if nonce.isalnum() else None
 
 
 async def _page(
-    request: Request, context: Context, visitor: Principal, typed: Typed, error: ApiError | None = None
+    request: Request, context: Context, visitor: Principal, submission: SentForm, error: ApiError | None = None
 ) -> Response:
-    form = _form(typed)
-    return page(
-        request,
-        "new_job",
-        200 if error is None else error.status,
-        user=visitor,
-        kinds=kinds(),
-        nonce=typed.get("nonce", [uuid4().hex])[0],
-        error=error,
-        **_fields(form, typed, () if error is None else error.errors),
-        **await _preview(request, context, form, typed),
-    )
+    model = {
+        "kinds": kinds(),
+        "nonce": submission.typed.get("nonce", [uuid4().hex])[0],
+        "error": error,
+        **_fields(submission.form, submission.typed, () if error is None else error.errors),
+        **await _preview(context, submission),
+    }
+    status = 200 if error is None else error.status
+    if submission.large:
+        return await run_in_threadpool(page, request, "new_job", status, user=visitor, **model)
+    return page(request, "new_job", status, user=visitor, **model)
 
 
 def _fields(form: Form, typed: Typed, problems: Sequence[FieldProblem] = ()) -> dict[str, Any]:
     names = sorted((field.name for field in form.flat()), key=len, reverse=True)
     faults: dict[str, list[str]] = {}
     others: list[str] = []
-    for one in problems:
-        at = next((name for name in names if f"{one.field}.".startswith(f"{name}.")), None)
+    for problem in problems:
+        at = next((name for name in names if f"{problem.field}.".startswith(f"{name}.")), None)
         if at is None:
-            others.append(f"{one.field}: {one.message}" if one.field else one.message)
+            others.append(f"{problem.field}: {problem.message}" if problem.field else problem.message)
         else:
-            faults.setdefault(at, []).append(one.message)
+            faults.setdefault(at, []).append(problem.message)
     return {
         "form": form,
         "texts": {field.name: texts_in(field, typed) for field in form.flat()},
@@ -145,24 +172,15 @@ def _more(form: Form) -> Sequence[Any]:
     return Form(form.kind, "", (), form.more).flat()
 
 
-async def _preview(
-    request: Request, context: Context, form: Form, typed: Mapping[str, Sequence[str]]
-) -> dict[str, Any]:
-    spec = spec_of(form, typed)
-    address = str(request.base_url).rstrip("/")
-    wrong: ApiError | None = None
+async def _preview(context: Context, submission: SentForm) -> dict[str, Any]:
+    wrong: ApiError | None = submission.wrong
     unable: tuple[service.Unable, ...] = ()
-    try:
-        valid = _validated(json.dumps(spec))
-        check(valid, context.settings)
-        unable = await service.unable(context, valid)
-    except InvalidInput as error:
-        wrong = as_api_error(error)
-    except ApiError as error:
-        wrong = error
-    return {
-        "curl": equivalents.curl_of(address, spec),
-        "python": equivalents.python_of(address, spec),
-        "wrong": wrong,
-        "unable": unable,
-    }
+    if submission.spec is not None:
+        try:
+            check(submission.spec, context.settings)
+            unable = await service.unable(context, submission.spec)
+        except InvalidInput as error:
+            wrong = as_api_error(error)
+        except ApiError as error:
+            wrong = error
+    return {"curl": submission.curl, "python": submission.python, "wrong": wrong, "unable": unable}
