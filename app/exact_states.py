@@ -23,7 +23,7 @@ MOST_STATES = 10_000
 
 
 class MergeRequest(BaseModel):
-    """Exact states to be added."""
+    """Exact states to merge."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -44,22 +44,24 @@ class MergeRequest(BaseModel):
 
     states: Annotated[
         Listed[Annotated[str, StringConstraints(max_length=4096)]],
-        Field(min_length=1, max_length=MOST_STATES, description="base64, as in the `state` of results"),
+        Field(
+            min_length=1, max_length=MOST_STATES, description="The states in base64, as results have them in `state`."
+        ),
     ]
-    op: OpName = Field("sum", description="what the sum of the terms is finished to")
-    dtype: DTypeName = Field("float64", description="of the elements that the states were made of")
+    op: OpName = Field("sum", description="The op that the sum of all terms is finished to.")
+    dtype: DTypeName = Field("float64", description="The dtype of the elements that the states were made of.")
 
 
 class Merged(BaseModel):
     """The sum of exact states, rounded once."""
 
     value: JsonValue
-    hex: str | None = Field(description="what Python's float.hex of the value prints; null for integers")
-    dtype: str = Field(description='of the value; "integer" is an integer of any size')
+    hex: str | None = Field(description="The value as Python's float.hex prints it; null for integers.")
+    dtype: str = Field(description='The dtype of the value; "integer" is an integer of any size.')
     op: str
-    count: int = Field(description="terms in all states together")
+    count: int = Field(description="The number of terms in all states together.")
     correctly_rounded: bool
-    state: str = Field(description="base64 of the merged state")
+    state: str = Field(description="The merged state in base64.")
 
 
 def merged(request: MergeRequest) -> Merged:

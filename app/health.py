@@ -82,7 +82,7 @@ async def _redis(url: str) -> str:
     "/metrics",
     summary="Prometheus metrics",
     response_class=PlainTextResponse,
-    responses={200: {"description": "Prometheus' text format"}, **answers()},
+    responses={200: {"description": "The metrics in Prometheus' text format."}, **answers()},
 )
 async def metrics(user: User, context: Using) -> Response:
     """Queue, workers, ended jobs and their times, devices: the same from every api process; and the requests of this

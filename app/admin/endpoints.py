@@ -29,18 +29,18 @@ from warpfold.app.http.requests import JsonRoute
 router = APIRouter(prefix="/v1", tags=["administration"], route_class=JsonRoute)
 
 _BODY = (BadRequest, Forbidden, TooLarge, UnsupportedMedia, Invalid)
-_Worker = Annotated[str, Path(max_length=128, pattern=r"^[^\x00]+$", description="id of a worker, as host:slot")]
+_Worker = Annotated[str, Path(max_length=128, pattern=r"^[^\x00]+$", description="The id of a worker, as host:slot.")]
 
 
 @router.get("/users", summary="Users", responses=answers(Forbidden))
 async def show_users(admin: Admin, context: Using) -> Users:
-    """All users with their roles. For admins."""
+    """List all users with their roles. Only admins may."""
     return Users(items=[UserView.of(user) for user in await context.database.read(users.list_users)])
 
 
 @router.get("/users/me", summary="Who am I", responses=answers())
 async def show_me(user: User, context: Using) -> UserView:
-    """The user whose token came with the request."""
+    """Show the user whose token came with the request."""
     found = await context.database.read(users.find_user, user.name)
     assert found is not None, "users are never removed"
     return UserView.of(found)
@@ -48,19 +48,21 @@ async def show_me(user: User, context: Using) -> UserView:
 
 @router.put("/users/{name}", summary="Create a user, or change a role", responses=answers(*_BODY, Conflict))
 async def put_user(name: Annotated[UserName, Path()], body: UserRequest, admin: Admin, context: Using) -> UserView:
-    """Give a user a role: viewers look, users submit, admins do everything. In force at once. For admins."""
+    """Give a user a role, which is in force at once: viewers look, users submit, admins do everything. Only admins
+    may."""
     return UserView.of(await service.put_user(context, admin, name, body.role))
 
 
 @router.get("/tokens", summary="Tokens", responses=answers(Forbidden))
 async def show_tokens(admin: Admin, context: Using) -> Tokens:
-    """All tokens, the revoked among them; never their secrets. For admins."""
+    """List all tokens, the revoked among them, without their secrets. Only admins may."""
     return Tokens(items=[TokenView.of(token) for token in await context.database.read(list_tokens)])
 
 
 @router.post("/tokens", status_code=201, summary="Make a token", responses=answers(*_BODY, Conflict))
 async def make_token(body: TokenRequest, admin: Admin, context: Using, response: Response) -> NewToken:
-    """A token for a user, who is created if new. Its secret is in this answer and nowhere else. For admins."""
+    """Make a token for a user, who is created if new. The secret is in this answer and nowhere else. Only admins
+    may."""
     made = await service.issue_token(context, body.user, body.role, body.label, body.expires_in_days)
     response.headers["Cache-Control"] = "no-store"
     return NewToken(**TokenView.of(made.info).model_dump(), token=made.token)
@@ -70,25 +72,26 @@ async def make_token(body: TokenRequest, admin: Admin, context: Using, response:
     "/tokens/{token_id}", status_code=204, summary="Revoke a token", responses=answers(Forbidden, NotFound, Invalid)
 )
 async def revoke_token(token_id: Annotated[int, Path(ge=1, le=2**63 - 1)], admin: Admin, context: Using) -> None:
-    """Make a token useless, at once. For admins."""
+    """Make a token useless, at once. Only admins may."""
     await service.revoke_token(context, token_id)
 
 
 @router.get("/quotas", summary="Quotas", responses=answers())
 async def show_quotas(user: User, context: Using) -> Quotas:
-    """Quotas and what of them is used: everybody's for admins, your own for others."""
+    """Show quotas and how much of them is used: everybody's to admins, their own to others."""
     return Quotas(items=[QuotaView.of(quota) for quota in await service.quotas_for(context, user)])
 
 
 @router.get("/quotas/{name}", summary="Quotas of a user", responses=answers(Forbidden, NotFound, Invalid))
 async def show_quota(name: Annotated[UserName, Path()], user: User, context: Using) -> QuotaView:
-    """A user's quotas and what of them is used. Others' are for admins."""
+    """Show a user's quotas and how much of them is used. Only admins may see those of others."""
     return QuotaView.of(await service.quota_of(context, user, name))
 
 
 @router.put("/quotas/{name}", summary="Set quotas of a user", responses=answers(*_BODY, NotFound))
 async def put_quota(name: Annotated[UserName, Path()], body: LimitsView, admin: Admin, context: Using) -> QuotaView:
-    """Set what of the service a user may use at a time; what is null or left out follows the settings. For admins."""
+    """Set how much of the service a user may use at a time; a limit that is null or left out follows the settings. Only
+    admins may."""
     return QuotaView.of(await service.put_limits(context, name, body.limits()))
 
 
@@ -99,7 +102,8 @@ async def put_quota(name: Annotated[UserName, Path()], body: LimitsView, admin: 
     responses=answers(Forbidden, NotFound, Invalid),
 )
 async def drain(worker: _Worker, admin: Admin, context: Using) -> None:
-    """Let a worker finish the job it runs and take no more, restarts included, until it is resumed. For admins."""
+    """Let a worker finish the job that it runs and take no more, also after a restart, until it is resumed. Only admins
+    may."""
     await service.drain(context, worker)
 
 
@@ -110,5 +114,5 @@ async def drain(worker: _Worker, admin: Admin, context: Using) -> None:
     responses=answers(Forbidden, NotFound, Invalid),
 )
 async def resume(worker: _Worker, admin: Admin, context: Using) -> None:
-    """Let a drained worker take jobs again. For admins."""
+    """Let a drained worker take jobs again. Only admins may."""
     await service.resume(context, worker)

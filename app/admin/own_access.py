@@ -18,7 +18,7 @@ router = APIRouter(prefix="/v1/users/me", tags=["administration"])
 
 @router.get("/tokens", summary="Your tokens", responses=answers())
 async def show_own_tokens(user: User, context: Using) -> Tokens:
-    """Your tokens, the revoked and expired among them; never their secrets."""
+    """List your tokens, the revoked and expired among them, without their secrets."""
     found = await context.database.read(list_tokens, of_user=user.id)
     return Tokens(items=[TokenView.of(token) for token in found])
 

@@ -1,4 +1,4 @@
-"""What the administration says and takes."""
+"""What the routes of the administration take and answer."""
 
 from dataclasses import asdict
 from datetime import datetime
@@ -21,7 +21,7 @@ class UserView(BaseModel):
 
     name: str
     role: Role
-    tokens: int = Field(description="in force; without one, a user cannot do anything")
+    tokens: int = Field(description="How many tokens of the user are in force; without one, a user cannot do anything.")
     created_at: datetime
 
     @classmethod
@@ -36,7 +36,7 @@ class Users(BaseModel):
 
 
 class UserRequest(Strict):
-    """What a user is to be."""
+    """The role that a user gets."""
 
     role: Role
 
@@ -48,10 +48,10 @@ class TokenView(BaseModel):
     user: str
     role: Role
     label: str
-    hint: str = Field(description="its first characters")
+    hint: str = Field(description="The first characters of the token, to recognise it by.")
     created_at: datetime
     revoked_at: datetime | None
-    expires_at: datetime | None = Field(description="null: never")
+    expires_at: datetime | None = Field(description="When the token expires; null if it never does.")
 
     @classmethod
     def of(cls, token: TokenInfo) -> "TokenView":
@@ -80,18 +80,23 @@ class TokenRequest(Strict):
         json_schema_extra={"examples": [{"user": "ada", "role": "viewer", "label": "the screen in the hall"}]}
     )
 
-    user: UserName = Field(description="created if new")
-    role: Role | None = Field(None, description="of a new user; user if not given")
-    label: Label = Field("", description="what it is for")
+    user: UserName = Field(description="The user whom the token is for; a new name creates a user.")
+    role: Role | None = Field(None, description="The role of a new user; `user` if none is given.")
+    label: Label = Field("", description="What the token is for.")
     expires_in_days: float | None = Field(
-        None, gt=0, le=MOST_DAYS, allow_inf_nan=False, strict=True, description="null: it never expires"
+        None,
+        gt=0,
+        le=MOST_DAYS,
+        allow_inf_nan=False,
+        strict=True,
+        description="Days until the token expires; null if it never does.",
     )
 
 
 class NewToken(TokenView):
-    """A token that was made just now."""
+    """A new token."""
 
-    token: str = Field(description="the secret: shown this once, only its hash is kept")
+    token: str = Field(description="The secret, which is shown this once: only its hash is kept.")
 
 
 class LimitsView(Strict):
@@ -101,22 +106,22 @@ class LimitsView(Strict):
         json_schema_extra={"examples": [{"running": 2, "queued": 100, "gpu_seconds_per_day": 3600}]}
     )
 
-    running: int | None = Field(None, ge=0, le=MOST_JOBS, strict=True, description="jobs that run at once")
-    queued: int | None = Field(None, ge=0, le=MOST_JOBS, strict=True, description="jobs in the queue")
+    running: int | None = Field(None, ge=0, le=MOST_JOBS, strict=True, description="How many jobs may run at once.")
+    queued: int | None = Field(None, ge=0, le=MOST_JOBS, strict=True, description="How many jobs may be in the queue.")
     gpu_seconds_per_day: float | None = Field(
         None,
         ge=0,
         le=1e12,
         allow_inf_nan=False,
         strict=True,
-        description="after which jobs for GPUs wait for midnight UTC",
+        description="GPU-seconds of a day after which jobs for GPUs wait for midnight UTC.",
     )
     high_per_hour: int | None = Field(
         None,
         ge=0,
         le=MOST_JOBS,
         strict=True,
-        description="jobs of an hour that wait as `high`, others as normal ones",
+        description="How many jobs of an hour wait as `high`; further ones wait as `normal`.",
     )
 
     @classmethod
@@ -128,19 +133,19 @@ class LimitsView(Strict):
 
 
 class UsageView(BaseModel):
-    """What of it is used."""
+    """How much of the quotas is used."""
 
-    running: int = Field(description="jobs that run or were handed to a slot")
+    running: int = Field(description="Jobs that run or were handed to a slot.")
     queued: int
-    gpu_seconds_today: float = Field(description="since midnight UTC")
+    gpu_seconds_today: float = Field(description="GPU-seconds since midnight UTC.")
 
 
 class QuotaView(BaseModel):
     """A user's quotas."""
 
     user: str
-    limits: LimitsView = Field(description="in force")
-    own: LimitsView = Field(description="set for this user; null follows the service's settings")
+    limits: LimitsView = Field(description="The limits in force.")
+    own: LimitsView = Field(description="The limits that were set for this user; null follows the service's settings.")
     used: UsageView
 
     @classmethod

@@ -21,7 +21,7 @@ PREFIX = "/v1/datasets"
 _LISTING = "datasets"
 _JSON = "application/json"
 
-Id = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the .npy file")]
+Id = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$", description="The SHA-256 of the .npy file.")]
 Name = Annotated[str, Query(max_length=128, pattern=r"^[^\x00]*$")]
 
 router = APIRouter(prefix=PREFIX, tags=["datasets"])
@@ -33,8 +33,8 @@ router = APIRouter(prefix=PREFIX, tags=["datasets"])
     response_model=DatasetView,
     summary="Upload an array",
     responses={
-        200: {"model": DatasetView, "description": "You held it already"},
-        201: {"headers": {"Location": {"description": "of the dataset", "schema": {"type": "string"}}}},
+        200: {"model": DatasetView, "description": "You held the array already."},
+        201: {"headers": {"Location": {"description": "The path of the dataset.", "schema": {"type": "string"}}}},
         **answers(TooLarge, Invalid, TimedOut, NoRoom),
     },
     openapi_extra={
@@ -50,14 +50,15 @@ async def upload(
     user: User,
     context: Using,
     dtype: Annotated[
-        DTypeName | None, Query(description="of bare elements in little-endian order; left out of a .npy file")
+        DTypeName | None,
+        Query(description="The dtype of bare elements in little-endian order; leave it out for a .npy file."),
     ] = None,
-    name: Annotated[Name, Query(description="for people")] = "",
+    name: Annotated[Name, Query(description="A name for people.")] = "",
 ) -> Response:
     """Keep an array for `dataset` sources. The body is a .npy file, or with `dtype` the bare elements, which are kept
     as a .npy file of one dimension. An array is kept once however often it is uploaded; its id is the SHA-256 of the
-    file. What does not come whole is not kept; what is on its way counts towards your quota as soon as its length is
-    known."""
+    file. An upload that does not come whole is not kept; while it is on its way, it counts towards your quota as soon
+    as its length is known."""
     raw = None if dtype is None else dtype_named(dtype)
     asked = Upload(name=name, raw=raw, declared=declared_bytes(request.headers))
     kept, new = await service.upload(context, user, asked, request.stream())
@@ -72,17 +73,17 @@ async def page(
     context: Using,
     owner: Name | None = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
-    cursor: Annotated[Name | None, Query(description="next_cursor of the page before")] = None,
+    cursor: Annotated[Name | None, Query(description="The `next_cursor` of the page before.")] = None,
 ) -> DatasetPage:
-    """Uploaded arrays of all users, newest first; one that several users hold is listed for each."""
-    found = await context.database.read(repository.page, owner, limit + 1, key_of(_LISTING, cursor))
-    following = cursor_of(_LISTING, found[limit - 1].seq) if len(found) > limit else None
-    return DatasetPage(items=[DatasetView.of(one) for one in found[:limit]], next_cursor=following)
+    """List the uploaded arrays of all users, newest first. An array that several users hold is listed for each."""
+    datasets = await context.database.read(repository.page, owner, limit + 1, key_of(_LISTING, cursor))
+    following = cursor_of(_LISTING, datasets[limit - 1].seq) if len(datasets) > limit else None
+    return DatasetPage(items=[DatasetView.of(dataset) for dataset in datasets[:limit]], next_cursor=following)
 
 
 @router.get("/{dataset_id}", summary="Look at an uploaded array", responses=answers(NotFound, Invalid))
 async def show(dataset_id: Id, user: User, context: Using) -> DatasetView:
-    """An uploaded array as you hold it, or else as its first owner does."""
+    """Show an uploaded array as you hold it, or else as its first owner does."""
     return DatasetView.of(await service.get(context, user, dataset_id))
 
 

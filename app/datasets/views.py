@@ -29,15 +29,17 @@ class DatasetView(BaseModel):
         }
     )
 
-    id: str = Field(description="SHA-256 of its .npy file: what a `dataset` source names")
-    name: str = Field(description="for people; empty if none was given")
+    id: str = Field(description="The SHA-256 of the .npy file: a `dataset` source names the array by it.")
+    name: str = Field(description="A name for people; empty if none was given.")
     owner: str
     dtype: str
     shape: list[int]
-    count: int = Field(description="elements")
-    bytes: int = Field(description="of its .npy file")
+    count: int = Field(description="The number of elements.")
+    bytes: int = Field(description="The size of the .npy file in bytes.")
     created_at: datetime
-    last_used_at: datetime = Field(description="uploaded, or needed by a job; unused ones are removed after a while")
+    last_used_at: datetime = Field(
+        description="When the array was uploaded, or last needed by a job; unused arrays are removed after a while."
+    )
 
     @classmethod
     def of(cls, dataset: Dataset) -> "DatasetView":
@@ -56,7 +58,7 @@ class DatasetView(BaseModel):
 
 
 class DatasetPage(BaseModel):
-    """Uploaded arrays, newest first."""
+    """A page of uploaded arrays, newest first."""
 
     items: list[DatasetView]
-    next_cursor: str | None = Field(description="for the next page; null on the last")
+    next_cursor: str | None = Field(description="The `cursor` of the next page; null on the last page.")

@@ -21,7 +21,7 @@ class BearerToken(SecurityBase):
     def __init__(self, *, viewers: bool = False) -> None:
         self._viewers = viewers
         self.model = HTTPBearer(
-            bearerFormat="wf_…", description="`Authorization: Bearer wf_…`; made with `warpfold token create`"
+            bearerFormat="wf_…", description="Send `Authorization: Bearer wf_…`; `warpfold token create` makes a token."
         )
         self.scheme_name = "token"
 

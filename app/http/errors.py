@@ -17,7 +17,9 @@ NOT_KEPT: Mapping[str, str] = MappingProxyType({"Cache-Control": "no-store", "X-
 class FieldProblem(BaseModel):
     """One part of a request and what is wrong with it."""
 
-    field: str = Field(description="dotted, from the top of the body, or the name of a parameter; empty for the whole")
+    field: str = Field(
+        description="The path of the field in the body, with dots, or a parameter's name; empty for the whole."
+    )
     message: str
 
 
@@ -38,11 +40,11 @@ class Problem(BaseModel):
         }
     )
 
-    type: str = Field(description="names the kind of problem; stable")
+    type: str = Field(description="The kind of problem, by a name that does not change.")
     title: str
     status: int
     detail: str
-    errors: list[FieldProblem] = Field(default=[], description="the parts of the request that are at fault")
+    errors: list[FieldProblem] = Field(default=[], description="The parts of the request that are at fault.")
 
 
 class ApiError(HTTPException):

@@ -1,4 +1,4 @@
-"""HTTP of jobs."""
+"""HTTP of jobs: submit, list, show, follow, cancel, and the result."""
 
 import hashlib
 from functools import partial
@@ -38,7 +38,7 @@ from warpfold.contract.states import Status
 
 _LISTING = "jobs"
 _JSON = "application/json"
-_WAIT = "`wait=30` holds the request up to that many seconds, at most 60"
+_WAIT = "`wait=30` holds the request for up to that many seconds; 60 is the most."
 
 Prefer = Annotated[str | None, Header(description=_WAIT, max_length=256)]
 Text = Annotated[str, Query(max_length=321, pattern=r"^[^\x00]*$")]
@@ -71,12 +71,15 @@ router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=JobRoute)
     response_model=JobView,
     summary="Submit a job",
     responses={
-        200: {"model": JobView, "description": "The job that the same key and body made before"},
+        200: {"model": JobView, "description": "The same key and body made this job before."},
         202: {
-            "description": "Accepted",
+            "description": "The job is accepted.",
             "headers": {
-                "Location": {"description": "of the job", "schema": {"type": "string"}},
-                "Retry-After": {"description": "seconds until it is worth asking", "schema": {"type": "integer"}},
+                "Location": {"description": "The path of the job.", "schema": {"type": "string"}},
+                "Retry-After": {
+                    "description": "How many seconds to wait before asking for the job.",
+                    "schema": {"type": "integer"},
+                },
             },
         },
         **answers(BadRequest, Forbidden, TooLarge, UnsupportedMedia, Invalid, TooMany),
@@ -94,14 +97,14 @@ async def create(
             min_length=1,
             max_length=255,
             pattern=r"^[!-~]([ -~]*[!-~])?$",
-            description="of your making: repeating a submission with it never makes a second job",
+            description="A key of your making: repeating a submission with the same key never makes a second job.",
         ),
     ] = None,
     prefer: Prefer = None,
 ) -> Response:
-    """Accept a job. With `Prefer: wait=N` the answer comes when the job has ended, or after N seconds; it is 202 in
-    any case. Repeated with the same `Idempotency-Key` and the same body, it is 200 and the first job; with another
-    body, 422."""
+    """Accept a job. With `Prefer: wait=N` the answer comes when the job has ended, or after N seconds; it is a 202 in
+    any case. A repetition with the same `Idempotency-Key` and the same body is answered with 200 and the first job, a
+    repetition with another body with 422."""
     key = None
     if idempotency_key is not None:
         key = Key(idempotency_key, hashlib.sha256(await request.body()).digest())
@@ -124,22 +127,27 @@ async def page(
     kind: Kind | None = None,
     owner: Text | None = None,
     tag: Annotated[
-        list[Text] | None, Query(description="`name`, or `name:value`; all of several", max_length=8)
+        list[Text] | None,
+        Query(
+            description="List jobs with this tag: `name` or `name:value`. Of several tags a job must have all.",
+            max_length=8,
+        ),
     ] = None,
     parent: Annotated[
         UUID | Literal["none"] | None,
         said_as("Should be the id of a preset, or none"),
-        Query(description="the jobs of this preset; `none`: jobs that are part of no preset"),
+        Query(description="List the jobs of this preset, or with `none` the jobs that are part of no preset."),
     ] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
-    cursor: Annotated[Text | None, Query(description="next_cursor of the page before")] = None,
+    cursor: Annotated[Text | None, Query(description="The `next_cursor` of the page before.")] = None,
 ) -> Response:
-    """Jobs of all users, newest first. Long `values` are shown in brief, results of studies not at all."""
-    tags = tuple(_tag(one) for one in tag or ())
+    """List the jobs of all users, newest first. The list shows long `values` in brief, and results of studies not at
+    all."""
+    tags = tuple(_tag(text) for text in tag or ())
     chosen = Filter(status, kind, owner, tags, False if parent == "none" else parent)
-    found = await context.database.search(store.page, chosen, limit + 1, key_of(_LISTING, cursor))
-    following = cursor_of(_LISTING, found[limit - 1].seq) if len(found) > limit else None
-    return Response(page_json(found[:limit], following), media_type=_JSON)
+    jobs = await context.database.search(store.page, chosen, limit + 1, key_of(_LISTING, cursor))
+    following = cursor_of(_LISTING, jobs[limit - 1].seq) if len(jobs) > limit else None
+    return Response(page_json(jobs[:limit], following), media_type=_JSON)
 
 
 @router.get(
@@ -147,8 +155,12 @@ async def page(
     response_model=JobView,
     summary="Look at a job",
     responses={
-        200: {"headers": {"ETag": {"description": "of this state of the job", "schema": {"type": "string"}}}},
-        304: {"description": "The job is still what the ETag in `If-None-Match` stands for"},
+        200: {
+            "headers": {
+                "ETag": {"description": "The entity tag of this state of the job.", "schema": {"type": "string"}}
+            }
+        },
+        304: {"description": "The job is still in the state that the ETag in `If-None-Match` stands for."},
         **answers(NotFound, Invalid),
     },
 )
@@ -158,12 +170,13 @@ async def show(
     request: Request,
     user: User,
     context: Using,
-    if_none_match: Annotated[str | None, Header(description="ETag of an earlier answer", max_length=1024)] = None,
+    if_none_match: Annotated[str | None, Header(description="The ETag of an earlier answer.", max_length=1024)] = None,
     prefer: Prefer = None,
 ) -> Response:
-    """A job. With `Prefer: wait=N` the answer is held until the job's status changes (queued → running → ended), at
-    once if it has ended; with `If-None-Match` as well, until anything changes, progress and place in the queue
-    included. To wait for the end, repeat until the status is succeeded, failed or cancelled."""
+    """Show a job. With `Prefer: wait=N` the answer is held until the job's status changes (queued → running → ended); a
+    job that has ended is answered at once. With `If-None-Match` as well, the answer is held until anything changes,
+    progress and place in the queue included. To wait for the end, repeat until the status is succeeded, failed or
+    cancelled."""
     wait = seconds_to_wait(prefer)
     if wait is not None or if_none_match is not None:
         seen = await _held(context, job_id, request, if_none_match, wait)
@@ -195,11 +208,11 @@ async def _held(context: Using, job_id: UUID, request: Request, if_none_match: s
     response_class=EventSourceResponse,
     responses={
         200: {
-            "description": "Events as they happen, the past ones first; ends with the job. "
-            "`id` is the event's number, `event` its type, `data` an EventView, or a ProgressView for `progress`.",
+            "description": "The events as they happen, the past ones first; the stream ends with the job. "
+            "`id` is the event's number, `event` is its type, and `data` is an EventView, or a ProgressView for `progress`.",
             "content": {"text/event-stream": {"itemSchema": dict(ITEM_SCHEMA)}},
         },
-        204: {"description": "The job has ended and `Last-Event-ID` is its last event: do not connect again"},
+        204: {"description": "The job has ended and `Last-Event-ID` is its last event: do not connect again."},
         **answers(NotFound, Invalid),
     },
 )
@@ -210,10 +223,15 @@ async def events(
     user: User,
     context: Using,
     last_event_id: Annotated[
-        int | None, Header(ge=0, le=2**31 - 1, description="number of the last event seen; only later ones are sent")
+        int | None,
+        Header(
+            ge=0,
+            le=2**31 - 1,
+            description="The number of the last event that you saw; only later ones are sent.",
+        ),
     ] = None,
 ) -> Response:
-    """Server-sent events of a job, with a comment every 15 seconds to keep the connection."""
+    """Send the events of a job as they happen, with a comment every 15 seconds to keep the connection."""
     seen = await service.stamp(context, job_id)
     after = last_event_id or 0
     if seen.status.terminal and after >= seen.version:
@@ -233,8 +251,8 @@ async def events(
     responses=answers(Forbidden, NotFound, Conflict, Invalid),
 )
 async def cancel(job_id: UUID, user: User, context: Using) -> Response:
-    """Ask for a job's end: a queued job is cancelled at once, a running one within about a second. Asking again is
-    fine, also once the job is cancelled; a job that succeeded or failed is a 409."""
+    """Ask for a job's end: a queued job is cancelled at once, a running job within about a second. Asking again is
+    fine, also once the job is cancelled; for a job that succeeded or failed the answer is a 409."""
     job = await service.cancel(context, user, job_id)
     return Response(job_json(job), 202, {"Location": f"/v1/jobs/{job.id}"}, _JSON)
 
@@ -246,13 +264,13 @@ async def cancel(job_id: UUID, user: User, context: Using) -> Response:
     responses=answers(NotFound, Conflict, Invalid),
 )
 async def result(job_id: UUID, user: User, context: Using) -> Response:
-    """The result. Before the job's end, and for a job without one, a 409 problem with `job_status`, `job_reason` and
-    `job_error`."""
+    """Show the result of a job. Before the job's end, and for a job that has no result, the answer is a 409 problem
+    with `job_status`, `job_reason` and `job_error`."""
     return Response(await service.result(context, job_id), media_type=_JSON)
 
 
 async def _gone(request: Request) -> bool:
-    """Whether who asked hung up. Raises Unauthorized if their token was revoked meanwhile."""
+    """Whether the client hung up. Raises Unauthorized if their token was revoked meanwhile."""
     if not await still_allowed(request):
         raise Unauthorized("The token expired or was revoked meanwhile.")
     return await request.is_disconnected()

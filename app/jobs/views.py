@@ -28,37 +28,37 @@ _PRIORITY_NAMES: Mapping[int, str] = MappingProxyType({rank: name for name, rank
 
 
 class ProgressView(BaseModel):
-    """How far a running job is."""
+    """The progress of a running job."""
 
     done: int
-    total: int = Field(description="0 until it is known")
-    unit: str = Field(description='"elements", "points", "jobs", or empty until something is known')
+    total: int = Field(description="What `done` counts up to; 0 until it is known.")
+    unit: str = Field(description='What is counted: "elements", "points" or "jobs"; empty until something is known.')
 
 
 class HoldView(BaseModel):
-    """A quota of its owner that a job waits for."""
+    """The quota of its owner that a job waits for."""
 
     quota: QuotaName
     limit: float
-    until: datetime | None = Field(description="null: until another job of the owner ends")
+    until: datetime | None = Field(description="When the hold ends; null where it ends with another job of the owner.")
 
 
 class WaitingView(BaseModel):
-    """What is the matter with the slots that could run a job, or a job of it."""
+    """Why no slot takes a job, or one of its children."""
 
     reason: Obstacle
-    detail: str = Field(description="the same for people")
+    detail: str = Field(description="The reason in a sentence for people.")
 
 
 class ChildView(BaseModel):
-    """A job of a preset, in brief. One that failed as `unavailable` was skipped: the preset does without."""
+    """A job of a preset, in brief. A job that failed as `unavailable` was skipped: the preset does without it."""
 
     id: UUID
-    name: str = Field(description="what the preset calls it")
+    name: str = Field(description="The name of the job within its preset.")
     kind: str
     status: Status
-    reason: Reason | None = Field(description="why it failed")
-    error: str | None = Field(description="the same for people")
+    reason: Reason | None = Field(description="Why the job failed; null if it did not.")
+    error: str | None = Field(description="The reason in a sentence for people.")
 
 
 class JobView(BaseModel):
@@ -119,57 +119,66 @@ class JobView(BaseModel):
 
     id: UUID
     kind: str
-    parent: UUID | None = Field(description="the preset that it is part of")
-    name: str | None = Field(description="what that preset calls it")
-    children: list[ChildView] | None = Field(description="of a preset, in their order; null in lists")
+    parent: UUID | None = Field(description="The preset that the job is part of; null for a job by itself.")
+    name: str | None = Field(description="The name of the job within that preset.")
+    children: list[ChildView] | None = Field(
+        description="The jobs of a preset, in their order; null for other jobs and in lists."
+    )
     status: Status
     spec: JobSpec | BriefReduceSpec | BriefPresetSpec = Field(
-        description="as accepted, with all defaults; lists show long `values` in brief"
+        description="The spec as it was accepted, with all defaults; lists show long `values` in brief."
     )
     owner: str
     priority: Priority
     tags: dict[str, str]
-    attempt: int = Field(description="counts from 1; each time a worker was lost or stopped adds one")
-    worker: str | None = Field(description="that runs or ran the latest attempt")
+    attempt: int = Field(description="Attempts count from 1: each time a worker was lost or stopped, another begins.")
+    worker: str | None = Field(description="The worker that runs or ran the latest attempt.")
     cancel_requested: bool
-    reason: Reason | None = Field(description="why it failed")
-    error: str | None = Field(description="the same for people")
+    reason: Reason | None = Field(description="Why the job failed; null if it did not.")
+    error: str | None = Field(description="The reason in a sentence for people.")
     progress: ProgressView
     waits_as: Priority | None = Field(
-        description="less than `priority` for a high job beyond its owner's quota of the hour, more after a long "
-        "wait; null unless queued"
+        description="The priority as which the job waits: less than `priority` for a high job beyond its owner's quota "
+        "of the hour, more after a long wait; null unless the job is queued."
     )
-    queue_position: int | None = Field(description="1 is next by what it waits as, and age; null unless queued")
-    hold: HoldView | None = Field(description="why it waits though its turn may have come; null in lists")
+    queue_position: int | None = Field(
+        description="The job at 1 is next, by `waits_as` and age; null unless the job is queued."
+    )
+    hold: HoldView | None = Field(
+        description="The quota that keeps the job waiting though its turn may have come; null in lists."
+    )
     waiting: WaitingView | None = Field(
-        description="why no slot takes it: there is none that could run it, or all of these are drained or starting; "
-        "null in the answer to a submission"
+        description="Why no slot takes the job: none could run it, or all that could are drained or starting; null in "
+        "the answer to a submission."
     )
     estimated_start_at: datetime | None = Field(
-        description="at the pace of the latest jobs of each kind; null where unknown, unless queued, in lists and in "
-        "the answer to a submission"
+        description="When the job may start, at the pace of the latest jobs of each kind; null where that is unknown, "
+        "unless the job is queued, in lists, and in the answer to a submission."
     )
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
     result: JobResult | None = Field(
-        description="by kind; null until it succeeded, and in lists of studies: benchmarks, accuracy, scaling, profiles"
+        description="The result, whose fields depend on the kind; null until the job succeeded, and in lists also for "
+        "benchmarks, accuracy, scaling and profiles."
     )
 
 
 class JobPage(BaseModel):
-    """Jobs, newest first."""
+    """A page of jobs, newest first."""
 
     items: list[JobView]
-    next_cursor: str | None = Field(description="for the next page; null on the last")
+    next_cursor: str | None = Field(description="The `cursor` of the next page; null on the last page.")
 
 
 class EventView(BaseModel):
-    """The data of a server-sent event; its `id` is the event's number and its `event` the type."""
+    """The data of a server-sent event, whose `id` is the event's number and whose `event` is the type."""
 
     type: EventType
     at: datetime
-    data: dict[str, Any] = Field(description="worker and attempt, reason, … by type")
+    data: dict[str, Any] = Field(
+        description="What the type of event adds: the worker and the attempt, the reason, and so on."
+    )
 
 
 def job_json(job: Job) -> str:

@@ -14,16 +14,18 @@ class Reading(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    utilisation_percent: float | None = Field(None, description="of the time a kernel ran, or of all logical CPUs")
+    utilisation_percent: float | None = Field(
+        None, description="The part of the time that a kernel ran, or of all logical CPUs that were busy."
+    )
     memory_used_bytes: int | None = None
     memory_total_bytes: int | None = None
     temperature_c: float | None = None
     power_w: float | None = None
     power_limit_w: float | None = None
-    clock_mhz: float | None = Field(None, description="of the streaming multiprocessors, or of the CPU")
+    clock_mhz: float | None = Field(None, description="The clock of the streaming multiprocessors, or of the CPU.")
     max_clock_mhz: float | None = None
     memory_clock_mhz: float | None = None
-    processes: int | None = Field(None, description="that compute on the GPU, ours among them")
+    processes: int | None = Field(None, description="How many processes compute on the GPU, ours among them.")
 
 
 _READINGS = (

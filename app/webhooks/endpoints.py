@@ -1,4 +1,4 @@
-"""HTTP of webhooks: how a delivery goes, and a user's secret."""
+"""HTTP of webhooks: the deliveries of a job's message, and a user's signing secret."""
 
 from datetime import datetime
 from uuid import UUID
@@ -20,13 +20,15 @@ class AttemptView(BaseModel):
 
     number: int
     started_at: datetime
-    finished_at: datetime | None = Field(description="null: under way, or the sender was lost with it")
-    status_code: int | None = Field(description="of the receiver's answer, if there was one")
-    error: str | None = Field(description="why it did not count as delivered")
+    finished_at: datetime | None = Field(
+        description="When the attempt ended; null while it is under way, or if its sender was lost."
+    )
+    status_code: int | None = Field(description="The status of the receiver's answer; null if no answer came.")
+    error: str | None = Field(description="Why the attempt did not count as delivered; null if it did.")
 
 
 class DeliveriesView(BaseModel):
-    """A job's webhook."""
+    """The webhook of a job and its deliveries."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -51,9 +53,11 @@ class DeliveriesView(BaseModel):
         }
     )
 
-    webhook_id: str = Field(description="the same in every attempt: a receiver that has seen it needs nothing more")
+    webhook_id: str = Field(
+        description="The id of the message, the same in every attempt: a receiver that has seen it needs no other."
+    )
     url: str
-    state: State = Field(description="waiting for the job's end, pending, delivered, given_up")
+    state: State = Field(description="`waiting` for the job's end, `pending`, `delivered`, or `given_up`.")
     next_attempt_at: datetime | None
     delivered_at: datetime | None
     attempts: list[AttemptView]
@@ -80,9 +84,9 @@ class DeliveriesView(BaseModel):
 
 
 class NewSecret(BaseModel):
-    """A secret that was made just now."""
+    """A new signing secret."""
 
-    secret: str = Field(description="shown this once; give it to your receivers")
+    secret: str = Field(description="The secret, which is shown this once: give it to your receivers.")
 
 
 router = APIRouter(prefix="/v1", tags=["webhooks"])
@@ -94,7 +98,8 @@ router = APIRouter(prefix="/v1", tags=["webhooks"])
     responses=answers(Forbidden, NotFound, Invalid),
 )
 async def show_deliveries(job_id: UUID, user: User, context: Using) -> DeliveriesView:
-    """The webhook of a job and every attempt to deliver it. For its owner and admins: an address may be a secret."""
+    """Show the webhook of a job and every attempt to deliver its message. Only its owner and admins may: an address may
+    be a secret."""
     owner = await context.database.read(repository.owner_of, job_id)
     if owner is None:
         raise no_such_job()
@@ -109,8 +114,8 @@ async def show_deliveries(job_id: UUID, user: User, context: Using) -> Deliverie
 
 @router.post("/webhooks/secret", status_code=201, summary="Make a signing secret", responses=answers(Forbidden))
 async def make_secret(user: User, context: Using, response: Response) -> NewSecret:
-    """A secret that your webhooks are signed with from now on, but those of jobs that bring their own. It replaces the
-    one before, and is in this answer and nowhere else."""
+    """Make a secret that signs your webhooks from now on, except those of jobs that bring a secret of their own. It
+    replaces the secret before, and is in this answer and nowhere else."""
     secret = new_secret()
     await context.database.run(repository.put_secret, user.id, secret)
     response.headers["Cache-Control"] = "no-store"
