@@ -70,10 +70,10 @@ def first_line(error: OperationalError) -> str:
 
 def conninfo(url: str) -> str:
     """`url` for psycopg itself, in libpq's words: SQLAlchemy writes a url's spaces as +, libpq takes them for +."""
-    said = database_url(url)
-    several = {name: value if isinstance(value, str) else ",".join(value) for name, value in said.query.items()}
-    given = {"user": said.username, "password": said.password, "host": said.host, "port": said.port}
-    return make_conninfo("", **{**given, "dbname": said.database, **several})
+    parts = database_url(url)
+    several = {name: value if isinstance(value, str) else ",".join(value) for name, value in parts.query.items()}
+    server = {"user": parts.username, "password": parts.password, "host": parts.host, "port": parts.port}
+    return make_conninfo("", **{**server, "dbname": parts.database, **several})
 
 
 def _connect_args(application: str, more_options: str = "") -> dict[str, object]:

@@ -42,12 +42,14 @@ class Watch:
     def take_back_lost(self) -> None:
         """End the attempts whose workers have not renewed their leases for `lease_s`."""
         running = self._database.step(leases.running_attempts)
-        self._workers.look({(one.job_id, one.token): one.renewed_until for one in running})
+        self._workers.look({(attempt.job_id, attempt.token): attempt.renewed_until for attempt in running})
         silent = self._workers.lasting(self._settings.lease_s)
         if not silent:
             return
-        self._take_back([one for one in running if silent.get((one.job_id, one.token)) is False], Loss.LEASE_EXPIRED)
-        self._take_back([one for one in running if silent.get((one.job_id, one.token))], Loss.INTERRUPTED)
+        self._take_back(
+            [each for each in running if silent.get((each.job_id, each.token)) is False], Loss.LEASE_EXPIRED
+        )
+        self._take_back([each for each in running if silent.get((each.job_id, each.token))], Loss.INTERRUPTED)
 
     def fail_unservable(self) -> None:
         """Fail the jobs that wait for a kind of slot that nobody has served for `unavailable_after_s`."""
@@ -71,7 +73,7 @@ class Watch:
 
     def _old(self, handed: Sequence[HandOver], within_s: float) -> list[HandOver]:
         old = self._messages.lasting(within_s)
-        return [one for one in handed if _delivery(one) in old]
+        return [message for message in handed if _delivery(message) in old]
 
     def _take_back(self, silent: list[Running], why: Loss) -> None:
         if silent:
@@ -79,5 +81,5 @@ class Watch:
                 log.warning("taken back", job=str(job_id), why=why.value)
 
 
-def _delivery(one: HandOver) -> _Delivery:
-    return one.job_id, one.attempt, one.worker, one.at
+def _delivery(message: HandOver) -> _Delivery:
+    return message.job_id, message.attempt, message.worker, message.at

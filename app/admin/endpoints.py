@@ -41,9 +41,9 @@ async def show_users(admin: Admin, context: Using) -> Users:
 @router.get("/users/me", summary="Who am I", responses=answers())
 async def show_me(user: User, context: Using) -> UserView:
     """Show the user whose token came with the request."""
-    found = await context.database.read(users.find_user, user.name)
-    assert found is not None, "users are never removed"
-    return UserView.of(found)
+    info = await context.database.read(users.find_user, user.name)
+    assert info is not None, "users are never removed"
+    return UserView.of(info)
 
 
 @router.put("/users/{name}", summary="Create a user, or change a role", responses=answers(*_BODY, Conflict))

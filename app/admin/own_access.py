@@ -19,8 +19,8 @@ router = APIRouter(prefix="/v1/users/me", tags=["administration"])
 @router.get("/tokens", summary="Your tokens", responses=answers())
 async def show_own_tokens(user: User, context: Using) -> Tokens:
     """List your tokens, the revoked and expired among them, without their secrets."""
-    found = await context.database.read(list_tokens, of_user=user.id)
-    return Tokens(items=[TokenView.of(token) for token in found])
+    tokens = await context.database.read(list_tokens, of_user=user.id)
+    return Tokens(items=[TokenView.of(token) for token in tokens])
 
 
 @router.post("/tokens/rotate", status_code=201, summary="Rotate your token", responses=answers())

@@ -47,10 +47,10 @@ async def quota_of(context: Context, viewer: Principal, user: str) -> UserQuota:
     """A user's quotas. Raises Forbidden, or NotFound if there is no such user."""
     if user != viewer.name and not viewer.is_admin:
         raise Forbidden("Only admins may see the quotas of others.")
-    found = await context.database.search(quota.quota_of, user, Limits.of(context.settings))
-    if found is None:
+    user_quota = await context.database.search(quota.quota_of, user, Limits.of(context.settings))
+    if user_quota is None:
         raise NotFound(f"There is no user {user!r}.")
-    return found
+    return user_quota
 
 
 async def put_limits(context: Context, user: str, own: Limits) -> UserQuota:
@@ -60,10 +60,10 @@ async def put_limits(context: Context, user: str, own: Limits) -> UserQuota:
         quota.put_limits(connection, user, own)
         return quota.quota_of(connection, user, Limits.of(context.settings))
 
-    found = await context.database.run(put)
-    if found is None:
+    user_quota = await context.database.run(put)
+    if user_quota is None:
         raise NotFound(f"There is no user {user!r}.")
-    return found
+    return user_quota
 
 
 async def drain(context: Context, worker: str) -> None:
@@ -76,6 +76,6 @@ async def resume(context: Context, worker: str) -> None:
     _known(await context.database.run(workers.resume, worker), worker)
 
 
-def _known(found: bool, worker: str) -> None:
-    if not found:
+def _known(known: bool, worker: str) -> None:
+    if not known:
         raise NotFound(f"No worker {worker!r} has reported itself; /v1/workers lists those that have.")

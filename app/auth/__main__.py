@@ -60,19 +60,19 @@ def create(
 def show() -> None:
     """List all tokens, the revoked among them."""
     with _database() as database:
-        found = database.run(list_tokens)
+        tokens = database.run(list_tokens)
     rows = (
         (
-            str(one.id),
-            one.user,
-            one.role.value,
-            f"{one.hint}…",
-            one.label,
-            _minute(one.created_at),
-            _minute(one.expires_at) or "never",
-            _minute(one.revoked_at),
+            str(token.id),
+            token.user,
+            token.role.value,
+            f"{token.hint}…",
+            token.label,
+            _minute(token.created_at),
+            _minute(token.expires_at) or "never",
+            _minute(token.revoked_at),
         )
-        for one in found
+        for token in tokens
     )
     table(("id", "user", "role", "token", "label", "created", "expires", "revoked"), rows, right=("id",), fold="label")
 

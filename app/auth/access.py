@@ -65,12 +65,12 @@ class Access:
         if known is not None and known[1] > now:
             return known[0]
         generation = self._generation
-        found = await self._database.read(look_up, hash_of(secret))
+        principal = await self._database.read(look_up, hash_of(secret))
         # If a revocation was announced meanwhile, what was read may be older than it.
-        if found is not None and generation == self._generation:
+        if principal is not None and generation == self._generation:
             if len(self._kept) >= _MOST_KEPT:
                 self._kept.clear()
-            self._kept[secret] = (found, now + _KEPT_S)
-        elif found is None:
+            self._kept[secret] = (principal, now + _KEPT_S)
+        elif principal is None:
             self._kept.pop(secret, None)
-        return found
+        return principal

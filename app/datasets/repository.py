@@ -111,10 +111,10 @@ def page(connection: Connection, owner: str | None, limit: int, before_seq: int 
 
 def use(connection: Connection, ids: Collection[str]) -> Collection[str]:
     """Note that a job needs these arrays; returns those that nobody holds."""
-    found = connection.execute(
+    updated = connection.execute(
         update(datasets).where(datasets.c.id.in_(ids)).values(last_used_at=func.now()).returning(datasets.c.id)
     )
-    return set(ids) - set(found.scalars())
+    return set(ids) - set(updated.scalars())
 
 
 def release(connection: Connection, dataset_id: str, owner_id: int | None) -> bool:

@@ -69,10 +69,10 @@ async def upload(context: Context, user: Principal, asked: Upload, body: AsyncIt
             return await context.database.run(_keep, store, intake.path, contents, holder)
     except OSError as error:
         why = os.strerror(error.errno).lower() if error.errno else "the system gave no reason"
-        told = f"The service cannot store the array: {why}."
+        detail = f"The service cannot store the array: {why}."
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise _not_taken(NoRoom, told) from error
-        raise Unavailable(told, _RETRY_AFTER_DISK_S) from error
+            raise _not_taken(NoRoom, detail) from error
+        raise Unavailable(detail, _RETRY_AFTER_DISK_S) from error
 
 
 def _reserve(store: Store, file: IO[bytes], length: int, held: Holdings, holder: Holder) -> None:
@@ -96,9 +96,9 @@ def _check_room(store: Store, keep_free: int) -> None:
         raise _not_taken(NoRoom, "The service's disk is too full for this array, or for any; delete some, or wait.")
 
 
-def _not_taken(kind: type[ApiError], told: str) -> ApiError:
+def _not_taken(kind: type[ApiError], detail: str) -> ApiError:
     """What is still on its way is not read: the connection ends with the answer."""
-    return kind(told, headers={"Connection": "close"})
+    return kind(detail, headers={"Connection": "close"})
 
 
 async def _pieces(body: AsyncIterator[bytes]) -> AsyncIterator[bytearray]:
@@ -125,17 +125,17 @@ def _keep(
         )
     # Within the transaction: a row never stands without its file. A file without a row is swept up.
     store.place(incoming, contents.id)
-    found = repository.get(connection, contents.id, holder.user_id)
-    assert found is not None
-    return found, new
+    dataset = repository.get(connection, contents.id, holder.user_id)
+    assert dataset is not None
+    return dataset, new
 
 
 async def get(context: Context, user: Principal, dataset_id: str) -> Dataset:
     """An array as the user holds it, or else as somebody does. Raises NotFound."""
-    found = await context.database.read(repository.get, dataset_id, user.id)
-    if found is None:
+    dataset = await context.database.read(repository.get, dataset_id, user.id)
+    if dataset is None:
         raise _not_found()
-    return found
+    return dataset
 
 
 async def delete(context: Context, user: Principal, dataset_id: str) -> None:

@@ -47,15 +47,15 @@ def as_api_error(error: ValidationError | InvalidInput) -> ApiError:
 
 def field_problems(errors: Iterable[Mapping[str, Any]]) -> list[FieldProblem]:
     """Pydantic's errors with dotted field names, without the tags of unions; the first of many."""
-    found: list[FieldProblem] = []
+    problems: list[FieldProblem] = []
     for error in errors:
         field = _field(error)
-        if error["type"] == "too_short" and any(one.field.startswith(f"{field}.") for one in found):
+        if error["type"] == "too_short" and any(problem.field.startswith(f"{field}.") for problem in problems):
             continue  # all that it lacks is what was found wrong
-        found.append(FieldProblem(field=field, message=_message(error)))
-        if len(found) == _MOST_ERRORS:
+        problems.append(FieldProblem(field=field, message=_message(error)))
+        if len(problems) == _MOST_ERRORS:
             break
-    return found
+    return problems
 
 
 def _field(error: Mapping[str, Any]) -> str:
@@ -84,13 +84,13 @@ def _message(error: Mapping[str, Any]) -> str:
 def request_problem(error: RequestValidationError) -> ApiError:
     """What a request with a bad body, query, path or header is answered with."""
     # Locations begin with the place: body, query, path, header.
-    placed = ({**one, "loc": _in_place(one["loc"])} for one in error.errors())
+    placed = ({**details, "loc": _in_place(details["loc"])} for details in error.errors())
     return Invalid.at(field_problems(placed))
 
 
 def spec_problem(error: ValidationError) -> ApiError:
     """What a spec by itself that failed validation is answered with."""
-    placed = ({**one, "loc": _in_place(("body", *one["loc"]))} for one in error.errors())
+    placed = ({**details, "loc": _in_place(("body", *details["loc"]))} for details in error.errors())
     return Invalid.at(field_problems(placed))
 
 
@@ -168,5 +168,5 @@ async def _unexpected(request: Request, error: Exception) -> Response:
     # The traceback goes to the log by itself; the caller learns nothing of our insides. This answer passes by the
     # middleware that names the request, and uvicorn closes the connection after it.
     request_id = request.state.request_id
-    told = f"Something went wrong in the service; its log has the details, under request {request_id}."
-    return problem_response(ApiError(told, headers={REQUEST_ID: request_id, "Connection": "close"}))
+    detail = f"Something went wrong in the service; its log has the details, under request {request_id}."
+    return problem_response(ApiError(detail, headers={REQUEST_ID: request_id, "Connection": "close"}))

@@ -173,8 +173,8 @@ class Invalid(ApiError):
     @classmethod
     def at(cls, errors: Sequence[FieldProblem]) -> "Invalid":
         """The faults of several fields."""
-        said = (f"{one.field}: {one.message}" if one.field else one.message for one in errors)
-        return cls("; ".join(said), errors=errors)
+        sentences = (f"{error.field}: {error.message}" if error.field else error.message for error in errors)
+        return cls("; ".join(sentences), errors=errors)
 
 
 class TooMany(ApiError):
@@ -249,5 +249,5 @@ def problem(
         **extension,
     }
     if errors:
-        body["errors"] = [one.model_dump() for one in errors]
+        body["errors"] = [error.model_dump() for error in errors]
     return Response(json.dumps(body, ensure_ascii=False), status, {**NOT_KEPT, **headers}, MEDIA_TYPE)

@@ -53,8 +53,8 @@ class Guard:
         wait_s = buckets.take(key)
         if wait_s:
             await asyncio.sleep(_PAUSE_S)
-            told = f"Too many {of}: wait {wait_s:.1f} s, and ask less often."
-            await problem_response(TooMany(told, math.ceil(wait_s)))(scope, receive, send)
+            detail = f"Too many {of}: wait {wait_s:.1f} s, and ask less often."
+            await problem_response(TooMany(detail, math.ceil(wait_s)))(scope, receive, send)
             return
         async with self._turns.turn(key) as turn:
             pieces = 0

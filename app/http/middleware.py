@@ -47,8 +47,8 @@ class RequestIds:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        given = Headers(scope=scope).get(REQUEST_ID, "")
-        request_id = given if _PLAIN.fullmatch(given) else uuid4().hex
+        sent = Headers(scope=scope).get(REQUEST_ID, "")
+        request_id = sent if _PLAIN.fullmatch(sent) else uuid4().hex
         scope.setdefault("state", {})["request_id"] = request_id
         status, started, answered = 500, time.perf_counter(), False
 
@@ -93,14 +93,14 @@ def allowed(routes: Iterable[BaseRoute], scope: Scope) -> str:
     """
     kept = tuple(routes)
     named = scope["app"].openapi()["paths"].get(scope["path"], {})
-    found = {method for method in _METHODS if method.lower() in named} or {
+    methods = {method for method in _METHODS if method.lower() in named} or {
         method
         for method in _METHODS
         if any(route.matches({**scope, "method": method})[0] is Match.FULL for route in kept)
     }
-    if not found:
+    if not methods:
         return ""
-    return ", ".join(sorted(found | {"OPTIONS"} | ({"HEAD"} if "GET" in found else set())))
+    return ", ".join(sorted(methods | {"OPTIONS"} | ({"HEAD"} if "GET" in methods else set())))
 
 
 class Methods:

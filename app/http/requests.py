@@ -39,10 +39,10 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         most = self._others.get(scope["path"], self._max_bytes)
-        told = f"A body may have at most {most} bytes here"
-        told += "." if scope["path"] in self._others else "; upload many values as a dataset, or generate them."
+        detail = f"A body may have at most {most} bytes here"
+        detail += "." if scope["path"] in self._others else "; upload many values as a dataset, or generate them."
         # What is still on its way is not read: the connection ends with the answer.
-        too_large = TooLarge(told, headers={"Connection": "close"})
+        too_large = TooLarge(detail, headers={"Connection": "close"})
         if (declared_bytes(Headers(scope=scope)) or 0) > most:
             await problem_response(too_large)(scope, receive, send)
             return
@@ -82,8 +82,8 @@ def _refuse_unknown(request: Request) -> None:
     if not request.query_params:
         return
     known = [field.alias for field in request.scope["route"].dependant.query_params]
-    told = f"is no parameter of this path; known: {', '.join(known) or 'none'}"
-    unknown = [FieldProblem(field=name[:64], message=told) for name in request.query_params if name not in known]
+    detail = f"is no parameter of this path; known: {', '.join(known) or 'none'}"
+    unknown = [FieldProblem(field=name[:64], message=detail) for name in request.query_params if name not in known]
     if unknown:
         raise Invalid.at(unknown[:_MOST_TOLD])
 

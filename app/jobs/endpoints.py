@@ -209,7 +209,8 @@ async def _held(context: Using, job_id: UUID, request: Request, if_none_match: s
     responses={
         200: {
             "description": "The events as they happen, the past ones first; the stream ends with the job. "
-            "`id` is the event's number, `event` is its type, and `data` is an EventView, or a ProgressView for `progress`.",
+            "`id` is the event's number, `event` is its type, and `data` is an EventView; of `progress` it is a "
+            "ProgressView.",
             "content": {"text/event-stream": {"itemSchema": dict(ITEM_SCHEMA)}},
         },
         204: {"description": "The job has ended and `Last-Event-ID` is its last event: do not connect again."},
@@ -227,7 +228,7 @@ async def events(
         Header(
             ge=0,
             le=2**31 - 1,
-            description="The number of the last event that you saw; only later ones are sent.",
+            description="The number of the last event that you saw: only later ones are sent.",
         ),
     ] = None,
 ) -> Response:

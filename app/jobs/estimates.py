@@ -71,7 +71,7 @@ class Paces:
 
     def of(self, kind: str, backends: Sequence[str]) -> float | None:
         """For a job that any of `backends` may take; None where none of the latest jobs was such."""
-        known = [self.seconds[kind, one] for one in backends if (kind, one) in self.seconds]
+        known = [self.seconds[kind, backend] for backend in backends if (kind, backend) in self.seconds]
         return sum(known) / len(known) if known else None
 
 

@@ -22,7 +22,8 @@ _FAILED_AT_ONCE = 500
 
 def taken_by(backend: str, live: Collection[str]) -> list[str]:
     """What the jobs need that a worker of `backend` may take, where workers of the backends `live` are there."""
-    preferred = [name for name, order in ORDERS.items() if backend == next((one for one in order if one in live), None)]
+    best_of = {name: next((choice for choice in order if choice in live), None) for name, order in ORDERS.items()}
+    preferred = [name for name, best in best_of.items() if best == backend]
     return [backend, *preferred] if backend == GANG else [backend, ANY, *preferred]
 
 

@@ -150,8 +150,8 @@ def _raise(connection: Connection, rank: int, after_s: float, at_most: int) -> i
     if not due:
         return 0
     free = select(jobs.c.id).where(jobs.c.id.in_(due), still_waits(), jobs.c.rank == rank)
-    found = connection.execute(free.with_for_update(skip_locked=True)).scalars().all()
-    raised = update(jobs).where(jobs.c.id.in_(found)).values(rank=rank + 1, version=jobs.c.version + 1)
+    raisable = connection.execute(free.with_for_update(skip_locked=True)).scalars().all()
+    raised = update(jobs).where(jobs.c.id.in_(raisable)).values(rank=rank + 1, version=jobs.c.version + 1)
     return connection.execute(raised).rowcount
 
 

@@ -186,7 +186,7 @@ def live_slots(connection: Connection, prefetch: int) -> Sequence[OpenSlot]:
 
 def look(connection: Connection, prefetch: int, max_running: int = ANY_NUMBER) -> Board:
     """How things stand. `max_running` jobs may be in hand of an owner for whom nothing else was set."""
-    found = connection.execute(_WORKERS).all()
+    rows = connection.execute(_WORKERS).all()
     by_slot: Counter[str] = Counter()
     by_owner: Counter[int] = Counter()
     limits: dict[int, int] = {}
@@ -199,8 +199,8 @@ def look(connection: Connection, prefetch: int, max_running: int = ANY_NUMBER) -
             limits[owner_id] = number
         else:
             no_gpu.add(owner_id)
-    slots = [OpenSlot(row.id, row.backend, max(0, prefetch - by_slot[row.id])) for row in found if row.open]
-    return Board(slots, {row.backend for row in found}, by_owner, limits, max_running, no_gpu)
+    slots = [OpenSlot(row.id, row.backend, max(0, prefetch - by_slot[row.id])) for row in rows if row.open]
+    return Board(slots, {row.backend for row in rows}, by_owner, limits, max_running, no_gpu)
 
 
 def hand_over_some(

@@ -60,10 +60,10 @@ def add(connection: Connection, amounts: Mapping[tuple[Name, Labels], float]) ->
         {"name": name.value, "labels": dict(labels), "value": amount}
         for (name, labels), amount in sorted(amounts.items())  # in one order for all, so that none waits in a circle
     ]
-    given = upsert(counters).values(rows)
+    added = upsert(counters).values(rows)
     connection.execute(
-        given.on_conflict_do_update(
-            index_elements=["name", "labels"], set_={"value": counters.c.value + given.excluded.value}
+        added.on_conflict_do_update(
+            index_elements=["name", "labels"], set_={"value": counters.c.value + added.excluded.value}
         )
     )
 

@@ -54,9 +54,9 @@ _WAIT: TextClause = text("""
             where status = 'queued' and dispatched_at is null and needs <> 'none'
               and rank = ranks.rank and needs = lane.needs and owner_id = asked.id
             limit 1
-        ) as one
+        ) as held
         limit 1
-    ) as found
+    ) as now_held
 """).bindparams(bindparam("users", type_=ARRAY(BigInteger)), bindparam("needs", list(ALL), type_=ARRAY(String)))
 # Whether or not anything waits: the next job may come before we look again.
 _A_DAY = (
@@ -77,22 +77,22 @@ _SET = select(func.count(quotas.c.running), func.count(quotas.c.gpu_seconds_per_
 def refresh(connection: Connection, defaults: Limits) -> Sequence[Held]:
     """Find out anew who has to wait; returns those who are new. Costs next to nothing where nothing is limited."""
     own_running, own_seconds = connection.execute(_SET).one()
-    found: set[Held] = set()
+    now_held: set[Held] = set()
     if own_running or defaults.running is not None:
-        found |= _at_once(connection, defaults.running)
+        now_held |= _at_once(connection, defaults.running)
     if own_seconds or defaults.gpu_seconds_per_day is not None:
         default = {"gpu_seconds_per_day": defaults.gpu_seconds_per_day}
-        found |= {Held(*row) for row in connection.execute(_A_DAY, default)}
+        now_held |= {Held(*row) for row in connection.execute(_A_DAY, default)}
     kept = {Held(*row) for row in connection.execute(_KEPT)}
-    if gone := kept - found:
-        keys = [(one.user_id, one.quota) for one in gone]
+    if gone := kept - now_held:
+        keys = [(held.user_id, held.quota) for held in gone]
         connection.execute(delete(quota_holds).where(tuple_(quota_holds.c.user_id, quota_holds.c.quota).in_(keys)))
-    new = sorted(found - kept, key=lambda one: (one.user_id, one.quota))
-    for one in new:
-        row = {"limit": one.limit, "until": one.until}
+    new = sorted(now_held - kept, key=lambda held: (held.user_id, held.quota))
+    for held in new:
+        row = {"limit": held.limit, "until": held.until}
         connection.execute(
             upsert(quota_holds)
-            .values(user_id=one.user_id, quota=one.quota, **row)
+            .values(user_id=held.user_id, quota=held.quota, **row)
             # A dispatcher that has not yet heard that it no longer leads may be at it, too.
             .on_conflict_do_update(index_elements=["user_id", "quota"], set_=row)
         )

@@ -101,7 +101,7 @@ class Connections:
                 self.note(Ending.ADDRESS_FULL, guest.address)
                 return Admission.NOTHING
         elif self._total >= self._most:
-            crowded = max(self._groups.values(), key=lambda one: len(one.all))
+            crowded = max(self._groups.values(), key=lambda group: len(group.all))
             if not self._make_room(crowded, Ending.REPLACED):
                 self.note(Ending.ALL_FULL, guest.address)
                 if self._total >= self._most + _FOR_HEALTH:

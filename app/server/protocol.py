@@ -124,8 +124,8 @@ class Guarded(HttpToolsProtocol):
     def on_url(self, url: bytes) -> None:
         super().on_url(url)
         if len(self.url) > MOST_BYTES_OF_A_TARGET:
-            told = f"The target of a request may have at most {MOST_BYTES_OF_A_TARGET} bytes."
-            self._refuse_and_stop(UriTooLong(told), Ending.HEAD_TOO_LARGE)
+            detail = f"The target of a request may have at most {MOST_BYTES_OF_A_TARGET} bytes."
+            self._refuse_and_stop(UriTooLong(detail), Ending.HEAD_TOO_LARGE)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._lines += 1
@@ -143,14 +143,14 @@ class Guarded(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         if self._hosts != 1 and (self._hosts or self.parser.get_http_version() == "1.1"):
-            told = f"A request has one header Host; this one has {self._hosts or 'none'}."
-            self._refuse_and_stop(BadRequest(told), Ending.BAD_REQUEST)
+            detail = f"A request has one header Host; this one has {self._hosts or 'none'}."
+            self._refuse_and_stop(BadRequest(detail), Ending.BAD_REQUEST)
         if len(self.pipeline) >= _MOST_WAITING:
-            told = f"At most {_MOST_WAITING} requests may be sent ahead of their answers."
-            self._refuse_and_stop(TooMany(told, 1), Ending.BAD_REQUEST)
+            detail = f"At most {_MOST_WAITING} requests may be sent ahead of their answers."
+            self._refuse_and_stop(TooMany(detail, 1), Ending.BAD_REQUEST)
         if self._may is Admission.HEALTH and self.url.partition(b"?")[0] not in HEALTH_PATHS:
-            told = "The service has as many connections as it may; try again."
-            self._refuse_and_stop(Unavailable(told), None)
+            detail = "The service has as many connections as it may; try again."
+            self._refuse_and_stop(Unavailable(detail), None)
         if self.url == b"*" and self.parser.get_method() == b"OPTIONS":
             self._answer(Response(status_code=204, headers={"Allow": _METHODS.decode()}))
             raise _Stopped
@@ -180,16 +180,16 @@ class Guarded(HttpToolsProtocol):
         self._look_at_unread(now, deadlines.read_s)
         waited = now - self._since
         if self.phase is Phase.HEAD and waited > deadlines.head_s:
-            told = f"The head of a request must be here within {deadlines.head_s:g} s."
-            self._refuse(TimedOut(told) if self._unframed else None, Ending.HEAD_TOO_SLOW)
+            detail = f"The head of a request must be here within {deadlines.head_s:g} s."
+            self._refuse(TimedOut(detail) if self._unframed else None, Ending.HEAD_TOO_SLOW)
         elif self.phase is Phase.BODY and self.flow.read_paused:
             self._begun += now - max(self._since, self._begun)  # it is we who do not read
             self._since = now
         elif self.phase is Phase.BODY:
             lasted = now - self._begun
             if waited > deadlines.body_s or (lasted > deadlines.body_s and self._body < _LEAST_RATE * lasted):
-                told = f"A body may pause for {deadlines.body_s:g} s and must bring {_LEAST_RATE} bytes a second."
-                self._refuse(TimedOut(told), Ending.BODY_TOO_SLOW)
+                detail = f"A body may pause for {deadlines.body_s:g} s and must bring {_LEAST_RATE} bytes a second."
+                self._refuse(TimedOut(detail), Ending.BODY_TOO_SLOW)
         elif self.phase is Phase.IDLE and waited > deadlines.idle_s:
             self.transport.close()
         elif self.phase is Phase.LEAVING and waited > _LINGER_S:

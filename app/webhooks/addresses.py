@@ -57,10 +57,10 @@ _ISATAP = (0x00005EFE, 0x02005EFE)
 def is_public(address: str) -> bool:
     """Whether a numeric address lies on the public internet: not private, loopback, link-local, shared, reserved,
     documentation's or multicast, and not one of those dressed up as IPv6. Raises ValueError for what is no address."""
-    found = _undressed(ipaddress.ip_address(address.partition("%")[0]))
-    if isinstance(found, ipaddress.IPv4Address):
-        return found.is_global and not any(found in network for network in _PRIVATE_V4)
-    return found in _GLOBAL_V6 and found.is_global and not any(found in network for network in _PRIVATE_V6)
+    ip = _undressed(ipaddress.ip_address(address.partition("%")[0]))
+    if isinstance(ip, ipaddress.IPv4Address):
+        return ip.is_global and not any(ip in network for network in _PRIVATE_V4)
+    return ip in _GLOBAL_V6 and ip.is_global and not any(ip in network for network in _PRIVATE_V6)
 
 
 def names_private(host: str) -> bool:

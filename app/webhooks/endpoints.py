@@ -63,22 +63,22 @@ class DeliveriesView(BaseModel):
     attempts: list[AttemptView]
 
     @classmethod
-    def of(cls, job_id: UUID, found: Deliveries) -> "DeliveriesView":
+    def of(cls, job_id: UUID, deliveries: Deliveries) -> "DeliveriesView":
         return cls(
             webhook_id=message_id(job_id),
-            url=found.url,
-            state=found.state,
-            next_attempt_at=found.next_attempt_at,
-            delivered_at=found.delivered_at,
+            url=deliveries.url,
+            state=deliveries.state,
+            next_attempt_at=deliveries.next_attempt_at,
+            delivered_at=deliveries.delivered_at,
             attempts=[
                 AttemptView(
-                    number=one.number,
-                    started_at=one.started_at,
-                    finished_at=one.finished_at,
-                    status_code=one.status_code,
-                    error=one.error,
+                    number=attempt.number,
+                    started_at=attempt.started_at,
+                    finished_at=attempt.finished_at,
+                    status_code=attempt.status_code,
+                    error=attempt.error,
                 )
-                for one in found.attempts
+                for attempt in deliveries.attempts
             ],
         )
 
@@ -106,10 +106,10 @@ async def show_deliveries(job_id: UUID, user: User, context: Using) -> Deliverie
     owner_id, name = owner
     if owner_id != user.id and not user.is_admin:
         raise Forbidden(f"The job belongs to {name}; only its owner and admins may see where it reports.")
-    found = await context.database.read(repository.deliveries, job_id)
-    if found is None:
+    deliveries = await context.database.read(repository.deliveries, job_id)
+    if deliveries is None:
         raise NotFound("The job was submitted without a webhook.")
-    return DeliveriesView.of(job_id, found)
+    return DeliveriesView.of(job_id, deliveries)
 
 
 @router.post("/webhooks/secret", status_code=201, summary="Make a signing secret", responses=answers(Forbidden))

@@ -117,7 +117,7 @@ def put_secret(connection: Connection, user_id: int, secret: str) -> None:
 def claim(connection: Connection, not_of: Collection[int], lease_s: float) -> Claimed | None:
     """Begin the attempt that is due first, of an owner who is not among `not_of`; None if nothing is due.
 
-    The number of an attempt is given out once. Whoever claimed it has `lease_s` seconds before the next one is due.
+    The number of an attempt is given out once. Whoever claimed it has `lease_s` seconds before the next attempt is due.
     """
     due = (
         select(webhooks.c.job_id)
@@ -204,7 +204,7 @@ def deliveries(connection: Connection, job_id: UUID) -> Deliveries | None:
         .order_by(webhook_attempts.c.number)
     )
     next_at = row.due_at if state is State.PENDING else None
-    return Deliveries(row.url, state, next_at, row.delivered_at, [Attempt(*one) for one in made])
+    return Deliveries(row.url, state, next_at, row.delivered_at, [Attempt(*attempt) for attempt in made])
 
 
 def _finish(connection: Connection, claimed: Claimed, status_code: int | None, error: str | None) -> None:
