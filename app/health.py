@@ -40,14 +40,14 @@ router = APIRouter(tags=["health"])
 
 @router.get("/healthz", summary="Is the process alive", responses=open_answers())
 async def healthz() -> Alive:
-    """Always 200: it says nothing about servers or workers."""
+    """Answer 200 always: this says nothing about servers or workers."""
     return Alive(status="ok")
 
 
 @router.get("/readyz", summary="Would a job run", responses=open_answers(Unavailable))
 async def readyz(context: Using) -> Ready:
-    """200 if Postgres and Redis answer, a live worker is there and a dispatcher leads, else a 503 problem with
-    `checks`. Jobs are accepted without Redis, workers or a dispatcher, too: they wait."""
+    """Answer 200 if Postgres and Redis answer, a live worker is there and a dispatcher leads, else a 503 problem
+    with `checks`. Jobs are accepted without Redis, workers or a dispatcher, too: they wait."""
     (postgres, workers, leads), redis_state = await asyncio.gather(
         _postgres(context), _redis(context.settings.redis_url)
     )
@@ -85,6 +85,6 @@ async def _redis(url: str) -> str:
     responses={200: {"description": "The metrics in Prometheus' text format."}, **answers()},
 )
 async def metrics(user: User, context: Using) -> Response:
-    """Queue, workers, ended jobs and their times, devices: the same from every api process; and the requests of this
-    one. Needs a token, like all but the two above."""
+    """Show the queue, the workers, ended jobs and their times, and the devices, which are the same from every api
+    process; and the requests of this process. This route needs a token, unlike `/healthz` and `/readyz`."""
     return Response(await context.metrics.exposition(context.database), media_type=CONTENT_TYPE)

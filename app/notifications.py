@@ -21,21 +21,21 @@ log = structlog.get_logger("notifications")
 
 
 class Watch:
-    """One who waits for news of one job."""
+    """A request that waits for changes of one job."""
 
     def __init__(self) -> None:
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
 
     def tell(self) -> None:
-        self._news.set()
+        self._changed.set()
 
     async def wait(self, timeout_s: float) -> None:
-        """Return at the first news since the last call, or after `timeout_s`, at most a second. Then look."""
+        """Return at the first notification since the last call, or after `timeout_s`, at most a second. Then look."""
         give_up_turn()
         with suppress(TimeoutError):
             async with asyncio.timeout(min(timeout_s, LOOK_AGAIN_S)):
-                await self._news.wait()
-        self._news.clear()
+                await self._changed.wait()
+        self._changed.clear()
 
 
 class Notifications:
@@ -59,7 +59,7 @@ class Notifications:
 
     @contextmanager
     def watch(self, job_id: object) -> Iterator[Watch]:
-        """Be told of news of a job from now on: watch first, then look, then wait."""
+        """Hear of changes of a job from now on: watch first, then look, then wait."""
         key = str(job_id)
         watch = Watch()
         self._watches.setdefault(key, set()).add(watch)

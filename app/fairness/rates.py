@@ -48,14 +48,14 @@ _SLOWED_BY_S = 1.0
 
 
 class Failures:
-    """Failed sign-ins by address: each beyond a few a second is answered one to two seconds later. Right ones are not
-    touched, for many share an address."""
+    """Failed sign-ins by address: each beyond a few a second is answered one to two seconds later. Successful
+    sign-ins are never slowed, for many users share an address."""
 
     def __init__(self) -> None:
         self._buckets = Buckets(_A_SECOND, _BURST)
 
     async def note(self, request: HTTPConnection) -> None:
-        """Count one, and wait where there were too many."""
+        """Count a failed sign-in, and wait where there were too many."""
         host = request.client.host if request.client is not None else ""
         if self._buckets.take(address_of(host)):
             give_up_turn()

@@ -9,8 +9,8 @@ from contextvars import ContextVar
 
 _ALONE = 32
 _AMONG_OTHERS = 2
-"""At a time, of one key: the rest waits in line. Whoever asks next to a flood waits for so many of its requests, not
-for all that were sent."""
+"""How many requests of one key are worked on at a time: the rest waits in line. A client that asks beside a flood
+waits for so many of its requests, not for all that were sent."""
 
 _OTHERS_S = 1.0
 
@@ -30,7 +30,8 @@ class Turn:
         self.release()
 
     def release(self) -> None:
-        """Let the next one of the key begin: what is left of this request is waiting, or sending. May be repeated."""
+        """Let the next request of the key begin: what is left of this request is waiting, or sending. This may be
+        repeated."""
         if self._held:
             self._held = False
             self._turns._leave(self._key)
@@ -105,7 +106,7 @@ _current: ContextVar[Turn | None] = ContextVar("turn", default=None)
 
 @contextmanager
 def in_turn(turn: Turn) -> Iterator[None]:
-    """What runs in the block may give its turn up."""
+    """Let what runs in the block give its turn up."""
     token = _current.set(turn)
     try:
         yield
@@ -114,7 +115,7 @@ def in_turn(turn: Turn) -> Iterator[None]:
 
 
 def give_up_turn() -> None:
-    """To be called before a long wait: the others of the same user need not wait as well."""
+    """Give up the turn before a long wait: the other requests of the same user need not wait as well."""
     turn = _current.get()
     if turn is not None:
         turn.release()

@@ -62,7 +62,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """A job, and whether this submission made it or an earlier one with the same key."""
+    """A job, and whether this submission made it or an earlier submission with the same key."""
 
     job: Job
     new: bool
@@ -200,7 +200,7 @@ _STORED = (
     "request_id",
     "traceparent",
 )
-"""The columns of a new job that its submission says."""
+"""The columns of a new job that come from its submission; Postgres fills the others."""
 
 
 def _acceptance(*, keyed: bool) -> Select[Any]:

@@ -1,6 +1,6 @@
-"""When a waiting job may start: what runs and what is ahead of it, at the pace of the latest jobs of each kind.
+"""When a waiting job may start, by what runs and what is ahead of it, at the pace of the latest jobs of each kind.
 
-An estimate, not a promise: it knows priority and age, not fair shares, quotas of others, or what comes next.
+The estimate is no promise: it knows priority and age, not fair shares, the quotas of others, or what comes next.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from warpfold.app.tables.jobs import is_, jobs, lives, waits, workers
 from warpfold.contract.states import Status
 
 _LATEST = 500
-"""Jobs that ended, of all kinds, that a pace is taken from."""
+"""How many of the latest jobs that ended, of all kinds, the paces are taken from."""
 
 _ANY = "any"
 
@@ -70,7 +70,7 @@ class Paces:
     seconds: Mapping[tuple[str, str], float]
 
     def of(self, kind: str, backends: Sequence[str]) -> float | None:
-        """For a job that any of `backends` may take; None where none of the latest jobs was such."""
+        """The mean of a job that any of `backends` may take; None where no such job is among the latest."""
         known = [self.seconds[kind, backend] for backend in backends if (kind, backend) in self.seconds]
         return sum(known) / len(known) if known else None
 

@@ -74,7 +74,7 @@ class Running:
     renewed_until: datetime
 
 
-def requeued_values() -> dict[str, object]:
+def _requeued_values() -> dict[str, object]:
     """Columns of a job that goes back to the queue as its next attempt."""
     return {
         "status": Status.QUEUED,
@@ -157,7 +157,7 @@ _FAIL = Change(
     _ending(Status.FAILED, reason=bindparam("why"), error=bindparam("sentence")), EventType.FAILED, frees_slot=True
 )
 _CANCEL = Change(_ending(Status.CANCELLED), EventType.CANCELLED, frees_slot=True)
-_PUT_BACK = Change(update(jobs).where(_guard()).values(requeued_values()), EventType.REQUEUED, frees_slot=True)
+_PUT_BACK = Change(update(jobs).where(_guard()).values(_requeued_values()), EventType.REQUEUED, frees_slot=True)
 _ENDED_BY = select(jobs.c.id).where(
     jobs.c.id == bindparam("the_job"),
     jobs.c.status == bindparam("ending"),
@@ -169,8 +169,8 @@ _MEASURED = insert(measurements).inline()
 
 
 def claim(connection: Connection, job_id: UUID, attempt: int, worker: str, lease_s: float) -> Lease | None:
-    """Start an attempt; None if it was claimed, cancelled or superseded meanwhile, or the worker is to take no more
-    jobs: then it must be dropped."""
+    """Start an attempt. None if the attempt was claimed, cancelled or superseded meanwhile, or the worker is
+    drained: then the worker must drop the message."""
     token = uuid4()
     rows = _CLAIM.run(
         connection,
@@ -223,8 +223,8 @@ def succeed(connection: Connection, lease: Lease, result: Mapping[str, object], 
 
 
 def fail(connection: Connection, lease: Lease, reason: Reason, error: str, points: Sequence[Measurement] = ()) -> bool:
-    """End the attempt as failed, with a sentence for people, and keep what it had measured. Repeatable like
-    `succeed`."""
+    """End the attempt as failed, with a sentence for people, and keep what it had measured. It is as safe to repeat
+    as `succeed`."""
     ending = {**_guarded(lease), "why": reason.value, "sentence": error}
     if not _FAIL.run(connection, ending, {"reason": reason.value}):
         return _ended_by(connection, lease, Status.FAILED)
@@ -233,7 +233,7 @@ def fail(connection: Connection, lease: Lease, reason: Reason, error: str, point
 
 
 def cancelled(connection: Connection, lease: Lease, points: Sequence[Measurement] = ()) -> bool:
-    """End the attempt as cancelled, and keep what it had measured. Repeatable like `succeed`."""
+    """End the attempt as cancelled, and keep what it had measured. It is as safe to repeat as `succeed`."""
     if not _CANCEL.run(connection, _guarded(lease)):
         return _ended_by(connection, lease, Status.CANCELLED)
     _keep(connection, lease, points)
@@ -252,7 +252,7 @@ def put_back(connection: Connection, lease: Lease, why: str, points: Sequence[Me
 
 
 def running_attempts(connection: Connection) -> list[Running]:
-    """Every running attempt: one for each slot at most."""
+    """All running attempts: one for each slot at most."""
     held = select(jobs.c.id, jobs.c.lease_token, jobs.c.lease_expires_at).where(
         in_hand(), still(Status.RUNNING), jobs.c.lease_token.is_not(None)
     )
@@ -308,7 +308,7 @@ def take_back(connection: Connection, which: ColumnElement[bool], max_losses: in
     )
     change(
         connection,
-        update(jobs).where(running).values(losses=losses, **requeued_values()),
+        update(jobs).where(running).values(losses=losses, **_requeued_values()),
         EventType.REQUEUED,
         {"detail": why.value},
     )
@@ -323,7 +323,8 @@ def lost(connection: Connection, lease: Lease, max_losses: int, why: Loss = Loss
 
 
 def take_back_from(connection: Connection, worker: str, max_losses: int) -> Sequence[UUID]:
-    """For a worker that starts and holds its slot's lock: what ran under its name died with its forerunner."""
+    """Take back what a worker's forerunner ran: the worker starts and holds its slot's lock, so the forerunner is
+    dead."""
     taken = take_back(connection, jobs.c.worker == worker, max_losses, Loss.WORKER_DIED)
     if taken:
         wake_dispatcher(connection)

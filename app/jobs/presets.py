@@ -1,7 +1,7 @@
-"""SQL of presets: jobs that never go to a slot, because their children do.
+"""Presets: jobs that never go to a slot, because their children do.
 
-A preset's row only tells how its children stand. The dispatcher brings it up to date, from what the children's rows
-say and with guards that hold once: whatever is killed on the way, the next look does what is left to do.
+A preset's row only says how its children stand. The dispatcher brings it up to date from the children's rows, with
+guards that hold once: whatever process dies on the way, the next look does what is left to do.
 """
 
 from collections.abc import Sequence
@@ -58,9 +58,9 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A preset that has not ended, and how many of its children are where. `done` is what its row says has ended;
-    `skipped` are those of the failed that nothing here can run: a preset does without, a benchmark on named devices
-    does not."""
+    """A job with children that has not ended, and how its children stand. `done` is how many have ended by its row.
+    `skipped` counts the failed children that nothing here can run: a preset does without them, a benchmark on named
+    devices does not."""
 
     id: UUID
     kind: str
@@ -85,8 +85,8 @@ class Family:
 
     @property
     def outcome(self) -> Status | None:
-        """How the preset ends; None while a child has not ended. One that was to be cancelled is, unless it was too
-        late for all of its children; otherwise it is as good as the worst of them."""
+        """How the preset ends; None while a child has not ended. A preset that was to be cancelled is cancelled,
+        unless that came too late for all of its children; otherwise it ends like the worst of them."""
         if self.ended < self.total:
             return None
         missing = self.skipped if self.kind == "preset" else 0
@@ -215,7 +215,7 @@ versions = case(
     ),
     else_=0,
 )
-"""Of a preset's children, added up: changes with each of them. 0 for any other job."""
+"""The versions of a preset's children, added up: the sum changes with each of them. It is 0 for any other job."""
 
 waiting = case(
     (
@@ -240,7 +240,8 @@ def unsettled(connection: Connection) -> list[Family]:
 
 
 def settle(connection: Connection, families: Sequence[Family]) -> None:
-    """Write into the presets' rows how their children stand. Safe to repeat, and for several at a time."""
+    """Write into the presets' rows how their children stand. It is safe to repeat, and for several callers at a
+    time."""
     durably(connection)
     for family in families:
         this = {"the_preset": family.id}
@@ -275,7 +276,7 @@ def _end(connection: Connection, family: Family, outcome: Status) -> None:
 
 
 def _sentence(failed: Sequence[Child], total: int) -> str:
-    """How many failed, and for each cause which: those of one cause stand together."""
+    """How many jobs failed, and for each cause which jobs they were."""
     causes: dict[str, list[str]] = {}
     for child in failed:
         causes.setdefault(f"{child.reason}: {child.error}", []).append(child.name)

@@ -54,13 +54,13 @@ class HandOver:
     attempt: int
     worker: str
     waited: tuple[datetime, datetime] | None = None
-    """From acceptance to this hand-over, if it has only just been made."""
+    """When the job was accepted and when it was handed over, if that was just now; None if it was read back."""
     at: datetime | None = None
-    """When it was made, if it was read back: a mark of this hand-over, by Postgres' clock."""
+    """When the hand-over was made by Postgres' clock, if it was read back: a mark that tells it from a later one."""
     request_id: str | None = None
-    """Names the request that brought the job, for the logs."""
+    """The request that brought the job, for the logs."""
     traceparent: str | None = None
-    """The parent of the span of its wait, if it has only just been made."""
+    """The parent of the span of the job's wait, if the hand-over was just now."""
 
 
 def _dispatched() -> ColumnElement[bool]:
@@ -114,7 +114,7 @@ def withdraw(connection: Connection, lost: Collection[HandOver]) -> int:
 
 
 def offered(connection: Connection) -> frozenset[str]:
-    """The kinds of slots that a live worker serves."""
+    """The kinds of slots that live workers serve."""
     return frozenset(connection.execute(select(workers.c.backend).where(lives()).distinct()).scalars())
 
 

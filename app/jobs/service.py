@@ -27,14 +27,14 @@ log: FilteringBoundLogger = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Unable:
-    """A job that no slot takes as things are, and why; `name` is what its preset calls it."""
+    """A job that no slot takes at present, and why; `name` is its name within its preset."""
 
     name: str | None
     waiting: Waiting
 
 
 async def unable(context: Context, spec: JobSpec) -> tuple[Unable, ...]:
-    """Of the jobs that `spec` comes to, those that would wait because no slot takes them."""
+    """The jobs that `spec` comes to that would wait because no slot takes them."""
     parts: Sequence[tuple[str | None, Task]] = spec.parts()
     if not parts and isinstance(spec, Task):
         parts = [(None, spec)]
@@ -57,7 +57,7 @@ async def submit(context: Context, user: Principal, spec: JobSpec, key: Key | No
 
 
 async def get(context: Context, job_id: UUID) -> Job:
-    """A job. Raises NotFound."""
+    """Read a job. Raises NotFound."""
     job = await context.database.read(store.get, job_id)
     if job is None:
         raise no_such_job()
@@ -65,7 +65,7 @@ async def get(context: Context, job_id: UUID) -> Job:
 
 
 async def stamp(context: Context, job_id: UUID) -> Stamp:
-    """A job's version. Raises NotFound."""
+    """Read a job's stamp. Raises NotFound."""
     stamp_of_job = await context.database.read(store.stamp, job_id)
     if stamp_of_job is None:
         raise no_such_job()
@@ -79,7 +79,8 @@ async def hold(
     enough: Callable[[Stamp], bool],
     gone: Callable[[], Awaitable[bool]],
 ) -> Stamp:
-    """Wait until `enough` says so of the job's stamp, the time is over, or the client is `gone`; the last stamp."""
+    """Wait until `enough` is true of the job's stamp, the time is over, or the client is `gone`; returns the last
+    stamp."""
     until = time.monotonic() + seconds
     with context.notifications.watch(job_id) as watch:
         while True:

@@ -237,7 +237,7 @@ _STAMP = (
 
 
 def get(connection: Connection, job_id: UUID) -> Job | None:
-    """One job, whole."""
+    """Read one job, whole; None if there is none."""
     row = connection.execute(_GET, {"job_id": job_id}).mappings().one_or_none()
     if row is None:
         return None
@@ -250,7 +250,7 @@ def get(connection: Connection, job_id: UUID) -> Job | None:
 
 
 def existing(connection: Connection, job_id: UUID) -> Job:
-    """One job, whole. Raises NotFound."""
+    """Read one job, whole. Raises NotFound."""
     job = get(connection, job_id)
     if job is None:
         raise no_such_job()
@@ -258,7 +258,7 @@ def existing(connection: Connection, job_id: UUID) -> Job:
 
 
 def stamp(connection: Connection, job_id: UUID) -> Stamp | None:
-    """One job's version, for polls: one row by primary key, and its place in the queue if it waits."""
+    """Read one job's stamp, for polls: one row by primary key, and its place in the queue if it waits."""
     row = connection.execute(_STAMP, {"job_id": job_id}).one_or_none()
     if row is None:
         return None
@@ -268,7 +268,7 @@ def stamp(connection: Connection, job_id: UUID) -> Stamp | None:
 
 
 def job_of(row: Mapping[Any, Any]) -> Job:
-    """A row of `COLUMNS`, `spec` and `queue_position`, and perhaps of `HOLDING`."""
+    """The job of a row that has `COLUMNS`, `spec` and `queue_position`, and perhaps `HOLDING`."""
     columns = {**row, "status": Status(row["status"])}
     quota, limit, until = (columns.pop(column.name, None) for column in HOLDING)
     return Job(**columns, hold=None if quota is None else Hold(QuotaName(quota), limit, until))

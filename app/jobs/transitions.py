@@ -92,8 +92,8 @@ def change(
 
 
 def durably(connection: Connection) -> None:
-    """Wait for the disk when this transaction commits, though its process need not: an end that somebody was told of
-    must not be undone by a crash of Postgres."""
+    """Wait for the disk when this transaction commits, which this process need not do otherwise: a crash of
+    Postgres must not undo an end that a client has seen."""
     connection.execute(_DURABLY)
 
 

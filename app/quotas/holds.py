@@ -1,4 +1,4 @@
-"""SQL of whom the dispatcher makes wait, noted down so that the api can say so of each waiting job."""
+"""Holds: the users whose jobs the dispatcher makes wait for a quota, noted so that the api can say why a job waits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -75,7 +75,7 @@ _SET = select(func.count(quotas.c.running), func.count(quotas.c.gpu_seconds_per_
 
 
 def refresh(connection: Connection, defaults: Limits) -> Sequence[Held]:
-    """Find out anew who has to wait; returns those who are new. Costs next to nothing where nothing is limited."""
+    """Find out anew who has to wait; returns the new holds. It costs next to nothing where nothing is limited."""
     own_running, own_seconds = connection.execute(_SET).one()
     now_held: set[Held] = set()
     if own_running or defaults.running is not None:

@@ -17,7 +17,7 @@ from warpfold.contract.states import Status
 
 
 class QuotaName(StrEnum):
-    """What is limited."""
+    """What a quota limits."""
 
     RUNNING = "running"
     QUEUED = "queued"
@@ -36,7 +36,7 @@ class Limits:
 
     @classmethod
     def of(cls, settings: Settings) -> "Limits":
-        """What holds for users for whom nothing else was set."""
+        """The limits of users for whom nothing else was set."""
         return cls(
             settings.max_running_per_user,
             settings.max_queued_per_user,
@@ -45,7 +45,7 @@ class Limits:
         )
 
     def over(self, defaults: "Limits") -> "Limits":
-        """These, and where they say nothing the defaults."""
+        """These limits, and the defaults where a limit is not set."""
         return Limits(
             defaults.running if self.running is None else self.running,
             defaults.queued if self.queued is None else self.queued,
@@ -83,7 +83,7 @@ class Hold:
 
 
 MIDNIGHT = func.date_trunc("day", func.now())
-"""When the day began: our sessions are in UTC."""
+"""When the day began, in UTC, like our sessions."""
 
 _ON_GPU = (
     select(
@@ -100,8 +100,8 @@ _today = union_all(_ON_GPU.where(jobs.c.finished_at >= MIDNIGHT), _ON_GPU.where(
 gpu_seconds = (
     select(_today.c.owner_id, func.sum(_today.c.seconds).label("seconds")).group_by(_today.c.owner_id)
 ).subquery("gpu_seconds")
-"""GPU-seconds since midnight by owner: of the latest attempt of each job that ran on a GPU. What an attempt used whose
-worker was lost is not charged."""
+"""GPU-seconds since midnight by owner, of the latest attempt of each job that ran on a GPU. An attempt whose worker
+was lost is not charged."""
 
 # First these few, and then their owners: an index in the order of the owners has the whole history.
 _in_hand = select(jobs.c.owner_id).where(is_in_hand()).offset(0).subquery("jobs_in_hand")
@@ -136,7 +136,7 @@ def limits_of(connection: Connection, user_id: int, defaults: Limits) -> Limits:
 
 
 def all_quotas(connection: Connection, defaults: Limits) -> Sequence[UserQuota]:
-    """Everybody's quotas, by name."""
+    """The quotas of all users, by name."""
     return [_quota(row, defaults) for row in connection.execute(_ALL)]
 
 

@@ -1,4 +1,4 @@
-"""What uvicorn is told when an api process begins to listen."""
+"""How uvicorn serves an api process."""
 
 from functools import partial
 from typing import Any
@@ -13,11 +13,11 @@ from warpfold.app.server.descriptors import raise_limit
 from warpfold.app.server.protocol import Guarded
 
 _PATIENCE_S = 1
-"""For requests that are held and streams, when asked to stop: clients come back by themselves."""
+"""How long held requests and streams may go on when the process is asked to stop: clients come back by themselves."""
 
 _IDLE_S = 150
-"""How long an idle connection stays open: longer than proxies keep theirs (Caddy two minutes, nginx and balancers one).
-Who closes first may meet the next request on its way, and a submission that meets that is a 502."""
+"""How long an idle connection stays open: longer than proxies keep theirs (Caddy two minutes, nginx and balancers
+one). A request may be on its way while its connection is closed, and a submission that meets that is a 502."""
 
 
 def server_config(

@@ -29,13 +29,13 @@ MOST_BYTES_OF_A_LINE = 8 << 10
 MOST_BYTES_OF_A_HEAD = 32 << 10
 MOST_BYTES_OF_A_TARGET = 8 << 10
 _MOST_WAITING = 64
-"""Requests sent ahead on one connection, before the first of them is answered."""
+"""How many requests may be sent ahead on one connection, before the first of them is answered."""
 
 _PIECE = 16 << 10
 """The parser keeps a line until its end and says nothing before: it is fed so much at a time, and asked."""
 
 _LEAST_RATE = 1 << 10
-"""Bytes a second that a body comes in at, in the long run."""
+"""The fewest bytes a second at which a body may come in, in the long run."""
 
 _LINGER_S = 2.0
 _HOST = re.compile(rb"[A-Za-z0-9._~!$&'()*+,;=%:\[\]-]*")
@@ -43,7 +43,7 @@ _METHODS = b"DELETE, GET, HEAD, OPTIONS, POST, PUT"
 
 
 class Proxies(Protocol):
-    """Addresses that others come through."""
+    """The addresses of proxies, through which others come."""
 
     def __contains__(self, host: str | None, /) -> bool: ...
 

@@ -160,7 +160,8 @@ workers = Table(
 
 
 def is_(status: Status, table: FromClause = jobs) -> ColumnElement[bool]:
-    """`table.status = 'queued'` and the like, the status a constant in the text of the statement.
+    """Whether a row has a status, as `table.status = 'queued'` with the status a constant in the text of the
+    statement.
 
     As a parameter it would hide from a prepared plan that the partial indexes above serve the statement.
     """
@@ -178,14 +179,15 @@ def lives(table: FromClause = workers) -> ColumnElement[bool]:
 
 
 def in_hand(table: FromClause = jobs) -> ColumnElement[bool]:
-    """Runs, or was handed to a slot and may run at any moment. A preset has no slot: its children count."""
+    """Whether a job runs, or was handed to a slot and may run at any moment. A preset has no slot: its children
+    count."""
     # In the words of the one index that holds these rows: were the status asked for, a plan could take another.
     return table.c.slot.is_not(None) & table.c.finished_at.is_(None)
 
 
 def still(status: Status, table: FromClause = jobs) -> ColumnElement[bool]:
-    """The same for a row that is found by its id or otherwise, in words that no index answers: by the index of what
-    waits, a plan that was made while the table was empty would read the whole queue."""
+    """The same as `is_` for a row that is found by its id or otherwise, in words that no index answers: by the
+    index of what waits, a plan that was made while the table was empty would read the whole queue."""
     return table.c.status.concat(literal_column("''", String)) == literal_column(f"'{status.value}'", String)
 
 
@@ -194,21 +196,22 @@ NONE = "none"
 
 
 def waits(table: FromClause = jobs) -> ColumnElement[bool]:
-    """Queued and to be run: a preset only waits for its children."""
+    """Whether a job is queued and to be run: a preset only waits for its children."""
     return is_(Status.QUEUED, table) & (table.c.needs != literal_column(f"'{NONE}'", String))
 
 
 def still_waits() -> ColumnElement[bool]:
-    """The same for a job that is found by its id."""
+    """The same as `waits` for a job that is found by its id."""
     return still(Status.QUEUED) & (jobs.c.needs != literal_column(f"'{NONE}'", String))
 
 
 def in_lanes(needs: Iterable[str], table: FromClause = jobs) -> ColumnElement[bool]:
-    """Waits for a slot and was not handed over, with one of `needs`: in the words of `ix_jobs_waiting`."""
+    """Whether a job waits for a slot with one of `needs` and was not handed over, in the words of
+    `ix_jobs_waiting`."""
     ranks = [literal_column(str(rank), SmallInteger) for rank in sorted(PRIORITIES.values())]
     words = [literal_column(f"'{word}'", String) for word in needs]
     return waits(table) & table.c.dispatched_at.is_(None) & table.c.rank.in_(ranks) & table.c.needs.in_(words)
 
 
 OPEN = lives() & workers.c.state.in_(("idle", "running")) & ~workers.c.draining
-"""Of a worker: it takes jobs."""
+"""Whether a worker takes jobs."""

@@ -1,4 +1,4 @@
-"""The tables of users: their tokens, the dashboard's sessions, and quotas with whom the dispatcher makes wait."""
+"""The tables of users: their tokens, the dashboard's sessions, quotas, and whom the dispatcher makes wait."""
 
 from sqlalchemy import (
     BigInteger,
@@ -43,7 +43,7 @@ tokens = Table(
 )
 
 IN_FORCE = tokens.c.revoked_at.is_(None) & (tokens.c.expires_at.is_(None) | (tokens.c.expires_at > func.now()))
-"""Of a token: neither revoked nor expired."""
+"""Whether a token is neither revoked nor expired."""
 
 sessions = Table(
     "sessions",

@@ -39,11 +39,13 @@ class Tracing(Protocol):
         ...
 
     def span(self, name: str, *, parent: str | None = None, **attributes: Attribute) -> AbstractContextManager[Span]:
-        """A span around a block, below `parent` or, without one, what is under way here. An error ends it as failed."""
+        """Open a span around a block, below `parent` or else below the span that is under way here. An error ends
+        it as failed."""
         ...
 
     def past(self, name: str, start: datetime, end: datetime, *, parent: str | None, **attributes: Attribute) -> None:
-        """A span of something that is over. Nothing without a parent: a job of a time before tracing has none."""
+        """Record a span of something that is over. Without a parent nothing is recorded: a job of a time before
+        tracing has none."""
         ...
 
     def close(self) -> None:
@@ -59,7 +61,7 @@ class _NoSpan:
 
 
 class NoTracing:
-    """Where no collector is configured."""
+    """Traces nothing: no collector is configured."""
 
     def watch(self, app: "FastAPI") -> None:
         pass
@@ -76,8 +78,8 @@ class NoTracing:
 
 
 def start_tracing(settings: Settings, role: str, **process: str) -> Tracing:
-    """Traces of the process that plays `role` (api, dispatcher, worker), described by `process`. Without the packages
-    of OpenTelemetry a warning, and none."""
+    """The tracing of the process that plays `role` (api, dispatcher, worker), described by `process`. Without the
+    packages of OpenTelemetry it logs a warning and traces nothing."""
     if not settings.otlp_endpoint:
         return NoTracing()
     try:
