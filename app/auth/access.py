@@ -1,4 +1,4 @@
-"""Whom a request comes from: the token or session that it shows, and whose that is, remembered for a moment."""
+"""The user whom a request comes from, by the token or session that it shows; the answer is remembered for a moment."""
 
 import time
 from collections.abc import Callable
@@ -26,9 +26,8 @@ def presented(request: HTTPConnection) -> str:
 
 
 class Access:
-    """Looks secrets up and keeps what it found for five seconds, or until `forget` is called (one was revoked).
-
-    Unknown ones are not kept: guessing must not fill the memory.
+    """Looks up the user of a secret and remembers it for five seconds, or until `forget` is called after a
+    revocation. Unknown secrets are not remembered: guessing must not fill the memory.
     """
 
     def __init__(self, database: Database) -> None:
@@ -45,19 +44,20 @@ class Access:
         return await self._find(secret, sessions.PREFIX, sessions.principal_of_session)
 
     def seen(self, secret: str) -> Principal | None:
-        """Whom `secret` belonged to when it was last looked up, within minutes: good to count by, not to let in."""
+        """The user whom `secret` belonged to when it was last looked up, within minutes: good to count by, not to
+        let in."""
         known = self._kept.get(secret)
         return known[0] if known is not None and known[1] + _SEEN_S > time.monotonic() else None
 
     def forget(self) -> None:
-        """Look everything up again."""
+        """Forget all users, so that each secret is looked up again."""
         self._generation += 1
         self._kept.clear()
 
     async def _find(
         self, secret: str, prefix: str, look_up: Callable[[Connection, bytes], Principal | None]
     ) -> Principal | None:
-        # The kinds must not be mixed up: each has its prefix, checked before what is kept is looked at.
+        # Tokens and sessions must not be mixed up: each has its prefix, which is checked before what is remembered.
         if not secret.startswith(prefix):
             return None
         known = self._kept.get(secret)
@@ -66,7 +66,7 @@ class Access:
             return known[0]
         generation = self._generation
         principal = await self._database.read(look_up, hash_of(secret))
-        # If a revocation was announced meanwhile, what was read may be older than it.
+        # If a revocation was announced meanwhile, the row may have been read before it.
         if principal is not None and generation == self._generation:
             if len(self._kept) >= _MOST_KEPT:
                 self._kept.clear()

@@ -15,7 +15,7 @@ from warpfold.app.tables.users import IN_FORCE, tokens, users
 
 PREFIX = "wf_"
 MOST_DAYS = 36500.0
-"""Longest lifetime of a token that expires."""
+"""The longest lifetime of a token that expires."""
 
 _RANDOM_BYTES = 32
 _HINT_LENGTH = len(PREFIX) + 6
@@ -119,7 +119,7 @@ def create_token(
 def issue_token(
     connection: Connection, user: str, role: Role | None = None, label: str = "", days: float | None = None
 ) -> Issued:
-    """The same, with what lists will show of it."""
+    """Make a token like `create_token`; returns what lists will show of it, too."""
     connection.execute(
         upsert(users).values(name=user, role=role or Role.USER).on_conflict_do_nothing(index_elements=["name"])
     )
@@ -162,7 +162,8 @@ def _insert(connection: Connection, user_id: int, label: str, lifetime: timedelt
 
 
 def list_tokens(connection: Connection, only: int | None = None, *, of_user: int | None = None) -> Sequence[TokenInfo]:
-    """All tokens, oldest first, the revoked among them; only the one with an id, or those of one user."""
+    """All tokens, oldest first, the revoked among them; with `only` the token of that id, with `of_user` those of
+    one user."""
     statement = (
         select(
             tokens.c.id,
@@ -186,8 +187,8 @@ def list_tokens(connection: Connection, only: int | None = None, *, of_user: int
 
 
 def revoke_token(connection: Connection, token_id: int, *, of_user: int | None = None) -> bool:
-    """Make a token useless, within milliseconds of the commit. False if there is no such token in force, or none of the
-    user."""
+    """Make a token useless, within milliseconds of the commit. False if no such token is in force, or it is not the
+    user's."""
     ours = tokens.c.id == token_id if of_user is None else (tokens.c.id == token_id) & (tokens.c.user_id == of_user)
     revoked = connection.execute(update(tokens).where(ours, IN_FORCE).values(revoked_at=func.now())).rowcount
     connection.execute(select(func.pg_notify(ACCESS, "")))

@@ -37,8 +37,8 @@ _OPEN = (
 
 
 def open_session(connection: Connection, token: str, days: float, instead_of: str | None = None) -> str | None:
-    """A new session for the user of `token`, None if that is unknown or revoked. It takes the place of the session that
-    the browser had, which ends. Clears expired sessions away."""
+    """Open a session for the user of `token`; None if the token is unknown or revoked. It takes the place of the
+    session that the browser had, which ends. Expired sessions are removed as well."""
     connection.execute(delete(sessions).where(sessions.c.expires_at < func.now()))
     secret = PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
     opened = connection.execute(
@@ -58,7 +58,7 @@ def close_session(connection: Connection, secret: str) -> None:
 
 
 def close_sessions_of(connection: Connection, user_id: int) -> int:
-    """End all sessions of a user, whichever of their tokens they were opened with; how many there were."""
+    """End all sessions of a user, whichever token they were opened with; returns how many."""
     of_user = select(tokens.c.id).where(tokens.c.user_id == user_id)
     closed = connection.execute(delete(sessions).where(sessions.c.token_id.in_(of_user))).rowcount
     connection.execute(select(func.pg_notify(ACCESS, "")))

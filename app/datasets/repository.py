@@ -1,4 +1,4 @@
-"""SQL of uploaded arrays."""
+"""SQL of uploaded arrays: which user holds which array, and when a job last needed it."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -41,12 +41,13 @@ _ROWS = select(datasets, users.c.name.label("owner")).join(users, users.c.id == 
 
 
 def lock(connection: Connection, dataset_id: str) -> None:
-    """Until the end of the transaction, nobody else puts the file in place or takes it away."""
+    """Lock an array until the end of the transaction: nobody else puts its file in place or takes it away."""
     connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(dataset_id, 0))))
 
 
 def hold(connection: Connection, contents: Contents, owner_id: int, name: str) -> bool:
-    """Let the owner hold the array; False if that was so already. Either way it was used just now."""
+    """Let the owner hold the array; False if the owner held it already. Either way the array counts as used just
+    now."""
     added = connection.execute(
         upsert(datasets)
         .values(
@@ -126,7 +127,7 @@ def release(connection: Connection, dataset_id: str, owner_id: int | None) -> bo
 
 
 def release_unused(connection: Connection, older_than: timedelta) -> Sequence[str]:
-    """End every hold on arrays that no job has needed for so long, nor waits for or reads now; the ids."""
+    """End every hold on arrays that no job has needed for so long, nor waits for or reads now; returns their ids."""
     active = select(jobs.c.id).where(or_(is_(Status.QUEUED), is_(Status.RUNNING)))
     needed = active.where(
         or_(*(jobs.c.spec[field, "id"].as_string() == datasets.c.id for field in ("source", "other")))

@@ -36,7 +36,7 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who is to hold an array, under which name, and how many bytes of all they may."""
+    """The user who is to hold an array, its name, and how many bytes of all arrays the user may hold."""
 
     user_id: int
     name: str
@@ -44,7 +44,7 @@ class Holder:
 
 
 async def upload(context: Context, user: Principal, asked: Upload, body: AsyncIterator[bytes]) -> tuple[Dataset, bool]:
-    """Keep the array that `body` brings; and whether the user did not hold it before.
+    """Keep the array that `body` brings; returns it and whether it is new to the user.
 
     Raises Invalid, TooLarge, NoRoom and Unavailable. Nothing is kept of what does not come whole.
     """
@@ -97,7 +97,7 @@ def _check_room(store: Store, keep_free: int) -> None:
 
 
 def _not_taken(kind: type[ApiError], detail: str) -> ApiError:
-    """What is still on its way is not read: the connection ends with the answer."""
+    """The refusal of an upload. What is still on its way is not read: the connection ends with the answer."""
     return kind(detail, headers={"Connection": "close"})
 
 
@@ -131,7 +131,7 @@ def _keep(
 
 
 async def get(context: Context, user: Principal, dataset_id: str) -> Dataset:
-    """An array as the user holds it, or else as somebody does. Raises NotFound."""
+    """Read an array as the user holds it, or else as somebody does. Raises NotFound."""
     dataset = await context.database.read(repository.get, dataset_id, user.id)
     if dataset is None:
         raise _not_found()

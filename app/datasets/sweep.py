@@ -1,4 +1,4 @@
-"""Removes what nobody holds: unused arrays after a while, and what crashes left behind."""
+"""Removes arrays that nobody holds: unused ones after a while, and what crashes left behind."""
 
 from datetime import timedelta
 
@@ -12,7 +12,7 @@ ABANDONED_S = 3600.0
 
 
 def sweep(connection: Connection, store: Store, dataset_id: str) -> bool:
-    """Remove the file of an array that nobody holds; whether it was one."""
+    """Remove the file of an array if nobody holds it; returns whether nobody did."""
     repository.lock(connection, dataset_id)
     if repository.is_held(connection, dataset_id):
         return False
@@ -21,7 +21,8 @@ def sweep(connection: Connection, store: Store, dataset_id: str) -> bool:
 
 
 def tidy(database: BlockingDatabase, store: Store, unused_for: timedelta) -> int:
-    """End holds on what no job needed for so long, and remove all that nobody holds; how many arrays went."""
+    """End holds on arrays that no job needed for so long, and remove all that nobody holds; returns how many were
+    removed."""
     database.run(repository.release_unused, unused_for)
     store.remove_abandoned(ABANDONED_S)
     return sum(database.run(sweep, store, dataset_id) for dataset_id in store.ids(ABANDONED_S))

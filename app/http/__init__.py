@@ -1,1 +1,2 @@
-"""What all routes share: who asks, what is taken, how an error is answered, and what one api process works with."""
+"""What all routes share: who asks, what a request may carry, how an error is answered, and what an api process
+works with."""

@@ -15,8 +15,8 @@ _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class BearerToken(SecurityBase):
-    """Dependency that gives the request's user, or answers 401; a viewer who does more than read gets a 403, unless
-    what is changed is their own access (`viewers`)."""
+    """Dependency that gives the request's user, or answers 401. A viewer who does more than read gets a 403, unless
+    the route changes the viewer's own access (`viewers`)."""
 
     def __init__(self, *, viewers: bool = False) -> None:
         self._viewers = viewers
@@ -49,7 +49,8 @@ class BearerToken(SecurityBase):
 
 
 def permit(principal: Principal, method: str) -> None:
-    """Raises Forbidden where a viewer would change something: no route can forget to ask, for none has to."""
+    """Raise Forbidden where a viewer would change something. No route can forget to call this, for `BearerToken`
+    does."""
     if principal.only_reads and method not in _READING:
         raise Forbidden(f"{principal.name} is a viewer, who may look at everything and change nothing.")
 

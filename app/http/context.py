@@ -18,7 +18,7 @@ from warpfold.app.tracing.tracing import Tracing
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The parts that endpoints use."""
+    """The parts of an api process that endpoints use."""
 
     settings: Settings
     database: Database

@@ -1,4 +1,4 @@
-"""Turns every error that a request can meet into a problem."""
+"""Every error that a request can meet becomes a problem."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
@@ -35,18 +35,18 @@ _IN_WORDS_OF_JSON: Mapping[str, str] = MappingProxyType(
         "too_long": "Too many items: there may be at most {max_length}",
     }
 )
-"""By Pydantic's type of error, what is told in place of what speaks of Python or repeats all that was sent."""
+"""Our message by Pydantic's type of error, where Pydantic's own speaks of Python or repeats all that was sent."""
 
 
 def as_api_error(error: ValidationError | InvalidInput) -> ApiError:
-    """What a body or a value that failed validation is answered with."""
+    """The answer to a body or a value that failed validation."""
     if isinstance(error, InvalidInput):
         return Invalid.of(error.field or "", str(error))
     return Invalid.at(field_problems(error.errors(include_url=False, include_input=False)))
 
 
 def field_problems(errors: Iterable[Mapping[str, Any]]) -> list[FieldProblem]:
-    """Pydantic's errors with dotted field names, without the tags of unions; the first of many."""
+    """Pydantic's errors with dotted field names, without the tags of unions; of many errors only the first."""
     problems: list[FieldProblem] = []
     for error in errors:
         field = _field(error)
@@ -64,9 +64,9 @@ def _field(error: Mapping[str, Any]) -> str:
     if isinstance(cause, InvalidInput) and cause.field is not None:
         field = cause.field
         if "other" in location and field.startswith("source."):
-            # What is wrong with a source is told in the words of the first one.
+            # An error of a source names the field `source`, also where `other` is at fault.
             field = "other" + field.removeprefix("source")
-        # And what is wrong with a child, in those of a job by itself.
+        # An error of a child names the fields of a job by itself.
         return f"{dotted(location[:3])}.{field}" if "children" in location[:1] else field
     if error["type"].startswith("union_tag"):
         return f"{dotted(location)}.{facts['discriminator'].strip(chr(39))}".lstrip(".")
@@ -82,14 +82,14 @@ def _message(error: Mapping[str, Any]) -> str:
 
 
 def request_problem(error: RequestValidationError) -> ApiError:
-    """What a request with a bad body, query, path or header is answered with."""
+    """The answer to a request with a bad body, query, path or header."""
     # Locations begin with the place: body, query, path, header.
     placed = ({**details, "loc": _in_place(details["loc"])} for details in error.errors())
     return Invalid.at(field_problems(placed))
 
 
 def spec_problem(error: ValidationError) -> ApiError:
-    """What a spec by itself that failed validation is answered with."""
+    """The answer to a spec that failed validation outside of a request."""
     placed = ({**details, "loc": _in_place(("body", *details["loc"]))} for details in error.errors())
     return Invalid.at(field_problems(placed))
 

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 MEDIA_TYPE = "application/problem+json"
 NOT_KEPT: Mapping[str, str] = MappingProxyType({"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"})
-"""Of problems: an error is nobody's to keep."""
+"""Headers of problems: no cache may keep an error."""
 
 
 class FieldProblem(BaseModel):
@@ -48,7 +48,7 @@ class Problem(BaseModel):
 
 
 class ApiError(HTTPException):
-    """Something failed inside the service; base of all errors that are answered as problems.
+    """Something failed inside the service. This is the base of all errors that are answered as problems.
 
     `detail` is a sentence for people; `extension` are further members of the problem.
     """
@@ -167,12 +167,12 @@ class Invalid(ApiError):
 
     @classmethod
     def of(cls, field: str, message: str) -> "Invalid":
-        """One field's fault."""
+        """The problem of one field."""
         return cls.at([FieldProblem(field=field, message=message)])
 
     @classmethod
     def at(cls, errors: Sequence[FieldProblem]) -> "Invalid":
-        """The faults of several fields."""
+        """The problems of several fields."""
         sentences = (f"{error.field}: {error.message}" if error.field else error.message for error in errors)
         return cls("; ".join(sentences), errors=errors)
 
@@ -240,7 +240,7 @@ def problem(
     headers: Mapping[str, str] = MappingProxyType({}),
     extension: Mapping[str, object] = MappingProxyType({}),
 ) -> Response:
-    """A problem from its parts."""
+    """The answer that carries a problem."""
     body: dict[str, object] = {
         "type": f"urn:warpfold:{kind}",
         "title": title,

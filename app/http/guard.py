@@ -1,4 +1,4 @@
-"""Guards all routes: 429 for who asks too often, and turns for who asks much."""
+"""Guards all routes: a client that asks too often gets a 429, and a client that asks much waits for its turn."""
 
 import asyncio
 import math
@@ -13,10 +13,10 @@ from warpfold.app.fairness.turns import Turns, in_turn
 from warpfold.app.http.errors import TooMany, problem_response
 
 _PAUSE_S = 0.1
-"""Before a 429: a client that does not wait by itself is made to, and the answers cost nothing."""
+"""How long a 429 is held back: a client that does not wait by itself is made to, and waiting costs nothing."""
 
 _PIECES_WITH_TURN = 4
-"""Of a body; who sends more is limited by the wire, and has no need of a turn."""
+"""After how many pieces of its body a request gives up its turn: a longer body is limited by the network."""
 
 _HEALTH_A_SECOND = 20.0
 _HEALTH = frozenset(path.decode() for path in HEALTH_PATHS)

@@ -47,7 +47,7 @@ def seconds_to_wait(prefer: str | None) -> int | None:
 
 
 def applied(wait_s: int | None) -> dict[str, str]:
-    """The headers of an answer that was held for `wait_s`, or for which nothing was asked."""
+    """The headers of an answer that was held for up to `wait_s`; none where the request did not ask for that."""
     return {} if wait_s is None else {"Preference-Applied": f"wait={wait_s}"}
 
 

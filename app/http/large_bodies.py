@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 LARGE_BYTES = 64 << 10
 _OF_ONE_USER = 2
-"""Bodies that are in memory or in the helper at a time; the others of the same user wait unread."""
+"""How many bodies of one user are in memory or in the helper at a time; the user's others wait unread."""
 
 Reader = Callable[[bytes, int], object]
 """Reads a body as JSON, with the most elements of a `values` source; raises ApiError."""
@@ -50,7 +50,7 @@ class LargeBodies:
 
     @asynccontextmanager
     async def place(self, user_id: int) -> AsyncIterator[None]:
-        """The right to bring one more large body, of a user."""
+        """Wait for the right of a user to bring one more large body, and hold it within the block."""
         give_up_turn()
         places, users = self._places.get(user_id, (asyncio.Semaphore(_OF_ONE_USER), 0))
         self._places[user_id] = (places, users + 1)

@@ -36,8 +36,8 @@ def current_request_id() -> str | None:
 class RequestIds:
     """ASGI middleware: takes the caller's `X-Request-ID`, or makes one, and sends it back.
 
-    One line is logged for each request but those that read and were answered as they should be: polls are many, and
-    the metrics count them. What is not an id of plain characters is replaced, so that a log holds no foreign text.
+    Each request is logged with one line, except those that read and succeeded: polls are many, and the metrics
+    count them. An id with other than plain characters is replaced, so that a log holds no foreign text.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -68,7 +68,7 @@ class RequestIds:
             except asyncio.CancelledError:
                 if answered:
                     raise
-                # The process stops: who is held is told so, and asks another one.
+                # The process stops: a held request is answered so, and its client asks another process.
                 stopping = problem_response(Unavailable("The service is stopping; ask again."))
                 stopping.headers["Connection"] = "close"
                 await stopping(scope, receive, answering)

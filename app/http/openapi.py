@@ -17,7 +17,7 @@ def answers(*kinds: type[ApiError]) -> Responses:
 
 
 def open_answers(*kinds: type[ApiError]) -> Responses:
-    """The same for a route that needs no token."""
+    """The `responses` of a route that needs no token."""
     return _documented(kinds)
 
 
@@ -59,7 +59,7 @@ def install(app: FastAPI) -> None:
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """A parameter may be left out, but there is no way to write null into a query or a header."""
+    """The schema without null: a parameter may be left out, but a query or a header cannot carry null."""
     kinds = [kind for kind in schema.get("anyOf", ()) if kind != {"type": "null"}]
     if len(kinds) != 1:
         return schema

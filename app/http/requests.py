@@ -1,4 +1,4 @@
-"""What is taken: bodies limited in size, and JSON only; parameters that are known."""
+"""What a request may carry: a body of limited size, as JSON, and parameters that the route knows."""
 
 import re
 from collections.abc import Callable, Coroutine, Mapping
@@ -21,8 +21,8 @@ from warpfold.app.http.large_bodies import LARGE_BYTES, Parameter
 _JSON = re.compile(r"application/([!-.0-~]+\+)?json")
 _MOST_TOLD = 20
 _MOST_FIELDS = 20_000
-"""Of all objects together, counted by their colons. Each unknown field becomes an error of its own before anybody
-looks at the first of them: a million would hold up the api for half a minute."""
+"""How many fields a body may have in all objects together, counted by their colons. Each unknown field becomes an
+error of its own before anybody looks at the first: a million of them would hold up the api for half a minute."""
 
 
 class BodyLimit:
@@ -61,8 +61,8 @@ class BodyLimit:
 
 
 def declared_bytes(headers: Headers) -> int | None:
-    """How long a body is said to be, None if that is not said; of a number with many digits, as much as tells that it
-    is too large."""
+    """The declared length of a body; None if there is none. Of a number with many digits only the first are read:
+    enough to see that the body is too large."""
     declared = headers.get("content-length", "")
     return int(declared.lstrip("0")[:20] or "0") if declared.isdecimal() else None
 
@@ -74,7 +74,7 @@ async def known_parameters(user: User, request: Request) -> None:
 
 
 async def known_parameters_of_own_access(user: Themselves, request: Request) -> None:
-    """The same for routes on which viewers may change what is theirs."""
+    """The same as `known_parameters` for routes on which viewers may change what is theirs."""
     _refuse_unknown(request)
 
 
@@ -92,7 +92,7 @@ class JsonRequest(Request):
     """A request whose body must be JSON as RFC 8259 has it: no NaN, no Infinity."""
 
     checked: Any = None
-    """What a large body was found to be."""
+    """The value of a large body that was checked already."""
 
     @staticmethod
     def read(body: bytes, max_values: int) -> Any:

@@ -36,7 +36,7 @@ from warpfold.app.tables.users import quota_holds, quotas
 
 ANY_NUMBER = (1 << 31) - 1
 _PLACES = 16
-"""Most places that are filled at a time: what is read grows with its square."""
+"""How many places are filled at a time at most: what is read grows with the square."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +74,8 @@ class Board:
         return number < self.most_of.get(owner_id, self.most_of_others)
 
     def named(self, backend: str) -> tuple[Collection[int], bool]:
-        """Users by name: those who get nothing at a slot of `backend` now or, if the second value is True, the only
-        ones who get anything."""
+        """The ids of the users who get nothing at a slot of `backend` now or, if the second value is True, of the
+        only users who get anything."""
         kept = frozenset() if backend == "cpu" else frozenset(self.kept_from_gpus)
         known = {*self.in_hand, *self.most_of}
         free = {owner for owner in known if self.may_have(owner, self.in_hand.get(owner, 0))}
@@ -185,7 +185,7 @@ def live_slots(connection: Connection, prefetch: int) -> Sequence[OpenSlot]:
 
 
 def look(connection: Connection, prefetch: int, max_running: int = ANY_NUMBER) -> Board:
-    """How things stand. `max_running` jobs may be in hand of an owner for whom nothing else was set."""
+    """Read how things stand. An owner for whom nothing else was set may have `max_running` jobs in hand."""
     rows = connection.execute(_WORKERS).all()
     by_slot: Counter[str] = Counter()
     by_owner: Counter[int] = Counter()
@@ -206,9 +206,9 @@ def look(connection: Connection, prefetch: int, max_running: int = ANY_NUMBER) -
 def hand_over_some(
     connection: Connection, prefetch: int, max_running: int = ANY_NUMBER, locked: Collection[UUID] = ()
 ) -> tuple[Sequence[HandOver], Collection[UUID]]:
-    """Mark the jobs that are next as dispatched, up to sixteen of them; also the ids of those that somebody else had
-    locked or changed meanwhile. `locked` are not looked at. Nothing in either: nothing that waits suits a slot with
-    room."""
+    """Mark the jobs that are next as dispatched, up to sixteen of them; returns these, and the ids of jobs that
+    somebody else had locked or changed meanwhile. Jobs in `locked` are not looked at. Both are empty if nothing
+    that waits suits a slot with room."""
     now = look(connection, prefetch, max_running)
     places = min(_PLACES, sum(slot.room for slot in now.slots))
     if places == 0:
@@ -264,7 +264,7 @@ def _next(
 
 
 def allot(now: Board, waiting: Mapping[str, Sequence[Candidate]], places: int) -> list[Assignment]:
-    """Which of `waiting`, the candidates by backend, go to which slots, in this order.
+    """Assign the candidates in `waiting`, which are by backend, to slots, in this order.
 
     The slot with the most room gets the next job, a GPU before a CPU: jobs that either can run go to the faster.
     """

@@ -33,7 +33,8 @@ class WorkerInfo:
 
 
 def live_pid(connection: Connection, worker: str) -> int | None:
-    """The process that reported itself as `worker` and was not silent for too long since."""
+    """The id of the process that reported itself as `worker` and has not been silent for too long since; None if
+    none did."""
     return connection.execute(select(workers.c.pid).where(workers.c.id == worker, lives())).scalar_one_or_none()
 
 
@@ -91,7 +92,7 @@ def _set(connection: Connection, worker: str, *, draining: bool) -> bool:
 
 
 class Obstacle(StrEnum):
-    """What is the matter with the slots that could run a job."""
+    """Why no slot takes a job."""
 
     NO_SLOT = "no_slot"
     SLOTS_DRAINED = "slots_drained"
@@ -157,5 +158,5 @@ def waiting_for(needs: str, slots: Sequence[Place]) -> Waiting | None:
 
 
 def fingerprint(slots: Sequence[Place]) -> str:
-    """Changes with what `waiting_for` says of any job."""
+    """A text that changes with what `waiting_for` says of any job."""
     return ",".join(f"{place.worker}{'-' if place.draining else '~' if place.starting else '+'}" for place in slots)

@@ -22,7 +22,7 @@ from warpfold.app.tables.service import counters, uncounted_jobs
 
 
 class Name(StrEnum):
-    """What is counted, and by which labels."""
+    """The names of counters, with their labels."""
 
     JOBS_ENDED = "jobs_ended"  # kind, status, reason
     JOB_WAIT = "job_wait"  # kind, bucket: jobs whose wait fell into it
@@ -35,7 +35,7 @@ class Name(StrEnum):
 
 
 Labels = tuple[tuple[str, str], ...]
-"""Names and values, in the order of the names."""
+"""The names and values of labels, in the order of the names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +69,13 @@ def add(connection: Connection, amounts: Mapping[tuple[Name, Labels], float]) ->
 
 
 def read(connection: Connection) -> Sequence[Count]:
-    """All of them: a few for each kind of job and each GPU."""
+    """All counters: a few for each kind of job and each GPU."""
     return [Count(row.name, row.labels, row.value) for row in connection.execute(select(counters))]
 
 
 BOUNDS_S = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3600.0)
-"""Upper bounds, in seconds; what is longer falls into one class more. Changing them orphans what was counted."""
+"""The upper bounds of the classes of durations, in seconds; a longer duration falls into one class more. To change
+the bounds orphans what was counted."""
 
 
 def bound_of(seconds: float) -> str:
@@ -84,7 +85,8 @@ def bound_of(seconds: float) -> str:
 
 
 ROLES = ("api", "dispatcher", "worker")
-"""Who tells. A child and `warpfold serve` leave it to the line that they write once they can again."""
+"""The roles whose lost lines are counted. A child and `warpfold serve` only write a line about them once they can
+again."""
 
 
 class DroppedLines:
@@ -95,7 +97,7 @@ class DroppedLines:
         self._known = 0
 
     def uncounted(self) -> int:
-        """How many are to be counted."""
+        """How many dropped lines Postgres does not know of."""
         return max(0, dropped_lines() - self._known)
 
     def count(self, connection: Connection, lines: int) -> None:
@@ -103,7 +105,7 @@ class DroppedLines:
         add(connection, {(Name.LOG_LINES_DROPPED, labelled(role=self._role)): float(lines)})
 
     def counted(self, lines: int) -> None:
-        """Postgres knows of so many more."""
+        """Note that Postgres knows of so many more."""
         self._known += lines
 
 
@@ -148,7 +150,8 @@ def _jobs(connection: Connection, ids: Sequence[UUID], amounts: Amounts) -> None
 
 
 def _kernels(connection: Connection, ids: Sequence[UUID], amounts: Amounts) -> None:
-    """The time of the runs that count: warm-ups, and the repetitions inside of a sample, are not in it."""
+    """Add the kernels' time of the runs that count, which leaves out warm-ups and the repetitions inside of a
+    sample."""
     used = (
         select(
             measurements.c.device,

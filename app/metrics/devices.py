@@ -46,7 +46,7 @@ class DeviceState:
 
 
 def device_states(connection: Connection) -> Sequence[DeviceState]:
-    """Of every live worker that reads gauges."""
+    """The devices of all live workers that read gauges."""
     return [
         DeviceState(row.host, row.slot, str((row.device or {}).get("name", "")), Reading.model_validate(row.reading))
         for row in connection.execute(_READINGS)

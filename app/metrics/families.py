@@ -17,7 +17,7 @@ from warpfold.contract.states import Loss
 
 
 def queue_families(queue: QueueState) -> Iterator[Metric]:
-    """What waits, and for what."""
+    """The families of the queue: what waits, and for what."""
     depth = GaugeMetricFamily("warpfold_queue_depth", "Jobs that wait", labels=("priority",))
     for priority, count in queue.depth.items():
         depth.add_metric((priority,), count)
@@ -44,7 +44,7 @@ def queue_families(queue: QueueState) -> Iterator[Metric]:
 
 
 def ended_families(counts: Sequence[Count]) -> Iterator[Metric]:
-    """Families of what was counted since the service was set up."""
+    """The families of what was counted since the service was set up."""
     by_name: defaultdict[str, list[Count]] = defaultdict(list)
     for count in counts:
         by_name[count.name].append(count)
@@ -98,7 +98,7 @@ def _durations(name: str, what: str, counts: Sequence[Count], sums: Sequence[Cou
 
 @dataclass(frozen=True, slots=True)
 class _Gauge:
-    """A gauge: what it tells, where it stands in a reading, and `times` what it is in Prometheus' base units."""
+    """A gauge: its description, its value in a reading, and the factor `times` to Prometheus' base units."""
 
     what: str
     value: Callable[[Reading], float | None]
@@ -122,7 +122,7 @@ _GAUGES: Mapping[str, _Gauge] = {
 
 
 def device_families(devices: Sequence[DeviceState]) -> Iterator[Metric]:
-    """One family a gauge; a device that does not tell is not in it."""
+    """One family a gauge; a device that does not have the gauge is not in it."""
     for name, gauge in _GAUGES.items():
         family = GaugeMetricFamily(f"warpfold_device_{name}", gauge.what, labels=("host", "slot", "device"))
         for state in devices:

@@ -95,7 +95,7 @@ class ConnectionCounts:
             self._ended.labels(why.value)
 
     def ended(self, why: Ending) -> None:
-        """Count one."""
+        """Count a connection."""
         self._ended.labels(why.value).inc()
 
 
@@ -117,7 +117,7 @@ class Metrics:
         self._dropped = DroppedLines("api")
 
     async def exposition(self, database: Database) -> bytes:
-        """Everything, in Prometheus' text format."""
+        """All metrics, in Prometheus' text format."""
         async with self._reading:
             if time.monotonic() > self._state_until:
                 await self._count_dropped(database)

@@ -13,10 +13,10 @@ from warpfold.app.config import Settings
 from warpfold.app.metrics.metrics import ConnectionCounts, Ending
 
 _FOR_HEALTH = 32
-"""Connections above the limit that may ask whether the process is well, and nothing else."""
+"""How many connections above the limit may ask whether the process is well, and nothing else."""
 
 _FOR_OTHERS = 192
-"""Descriptors that are no connection of a client's: databases, files, pipes, libraries."""
+"""How many descriptors are no client's connection: those of databases, files, pipes and libraries."""
 
 _LOOK_EVERY_S = 1.0
 _LOG_EVERY_S = 10.0
@@ -60,10 +60,10 @@ class Guest(Protocol):
     phase: Phase
 
     def look(self, now: float, deadlines: Deadlines) -> None:
-        """End it if it took too long."""
+        """End the connection if its client took too long."""
 
     def end(self, why: Ending) -> None:
-        """Close it: its place is needed."""
+        """Close the connection: its place is needed."""
 
 
 @dataclass(slots=True)
@@ -115,7 +115,7 @@ class Connections:
         return admission
 
     def forget(self, guest: Guest) -> None:
-        """It is closed, or as good as that."""
+        """Count `guest` out: it is closed, or as good as closed."""
         group = self._groups.get(guest.address)
         if group is None or guest not in group.all:
             return
@@ -128,7 +128,7 @@ class Connections:
         self._counts.open.set(self._total)
 
     def turned(self, guest: Guest, phase: Phase) -> None:
-        """It waits for something else now."""
+        """Note that `guest` waits for something else now."""
         group = self._groups.get(guest.address)
         if group is None or guest not in group.all:
             return

@@ -1,4 +1,4 @@
-"""Which addresses the service calls: those that anybody could, never its own network's."""
+"""Which addresses the service calls: public ones, never those of its own network."""
 
 import ipaddress
 
@@ -27,8 +27,8 @@ _PRIVATE_V4 = tuple(
     )
 )
 _GLOBAL_V6 = ipaddress.IPv6Network("2000::/3")
-"""All that was ever given out for everybody. Loopback, link-local, unique local, site-local, multicast, segment
-routing's 5f00::/16, discard-only 100::/64 and local NAT64 64:ff9b:1::/48 lie outside."""
+"""All addresses of IPv6 that were ever given out for public use. Loopback, link-local, unique local, site-local,
+multicast, segment routing's 5f00::/16, discard-only 100::/64 and local NAT64 64:ff9b:1::/48 lie outside."""
 _PRIVATE_V6 = tuple(
     map(
         ipaddress.IPv6Network,

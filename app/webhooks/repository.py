@@ -17,7 +17,7 @@ _MOST_OF_AN_ERROR = 500
 
 
 class State(StrEnum):
-    """How far a webhook is."""
+    """The state of a webhook."""
 
     WAITING = "waiting"
     PENDING = "pending"
@@ -27,7 +27,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What a receiver is told of a job: this never changes once the job has ended."""
+    """What a message says of a job: this never changes once the job has ended."""
 
     id: UUID
     kind: str
@@ -44,7 +44,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """One attempt to be made by whoever claimed it, and by nobody else."""
+    """One attempt, which the sender that claimed it makes, and nobody else."""
 
     number: int
     url: str
@@ -55,7 +55,7 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt as the list shows it. Not finished: under way, or its sender died."""
+    """One attempt as the list shows it. An attempt without an end is under way, or its sender died."""
 
     number: int
     started_at: datetime
@@ -144,7 +144,7 @@ def claim(connection: Connection, not_of: Collection[int], lease_s: float) -> Cl
 
 
 def delivered(connection: Connection, claimed: Claimed, status_code: int) -> None:
-    """The receiver has it, even if the attempt took so long that another one began."""
+    """Note that the receiver has the message, even if the attempt took so long that another began."""
     _finish(connection, claimed, status_code, None)
     connection.execute(
         update(webhooks)
@@ -156,7 +156,7 @@ def delivered(connection: Connection, claimed: Claimed, status_code: int) -> Non
 def failed(
     connection: Connection, claimed: Claimed, status_code: int | None, error: str, again_in_s: float | None
 ) -> None:
-    """The attempt came to nothing: try again later, or with None never."""
+    """Note that the attempt failed: the next is due in `again_in_s` seconds, or with None never."""
     _finish(connection, claimed, status_code, error[:_MOST_OF_AN_ERROR])
     due = None if again_in_s is None else func.now() + timedelta(seconds=again_in_s)
     connection.execute(

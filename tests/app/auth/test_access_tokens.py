@@ -1,3 +1,5 @@
+import hashlib
+
 import pytest
 from sqlalchemy import select
 
@@ -8,11 +10,25 @@ from warpfold.app.auth.access_tokens import (
     create_token,
     hash_of,
     list_tokens,
+    mint,
     principal_of,
     revoke_token,
 )
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.tables.users import tokens
+
+
+def test_a_token_is_random_prefixed_and_long_enough_not_to_be_guessed() -> None:
+    made = {mint().token for _ in range(100)}
+    assert len(made) == 100
+    assert all(token.startswith("wf_") and len(token) == 46 for token in made)
+
+
+def test_only_the_hash_and_a_hint_would_be_stored() -> None:
+    minted = mint()
+    assert minted.hash == hash_of(minted.token) == hashlib.sha256(minted.token.encode()).digest()
+    assert minted.token.startswith(minted.hint)
+    assert len(minted.hint) == 9
 
 
 def test_a_token_names_its_user(database: BlockingDatabase) -> None:
