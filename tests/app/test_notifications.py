@@ -58,7 +58,7 @@ def test_news_between_two_waits_is_not_lost(database_url: str) -> None:
         async with listening(database_url, asyncio.Queue()) as notifications:
             with notifications.watch("a") as watch:
                 notify(database_url, JOB, "a")
-                while not watch._news.is_set():
+                while not watch._changed.is_set():
                     await asyncio.sleep(0.01)
                 started = time.monotonic()
                 await watch.wait(30)
