@@ -4,28 +4,19 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from warpfold.contract.wording import compact_count
+
 _MOST_NAMES = 3
 
 
 def span(sizes: Sequence[int] | None) -> str:
     """The smallest and the largest size: "10³–2³⁰"."""
     sizes = sizes or ()
-    return f"{size(min(sizes))}–{size(max(sizes))}" if len(sizes) > 1 else "".join(map(size, sizes))
-
-
-def size(n: int) -> str:
-    """10000000 → "10⁷", 1073741824 → "2³⁰", 1500 → "1,500"."""
-    if n >= 1024 and n & (n - 1) == 0:
-        return f"2{_raised(n.bit_length() - 1)}"
-    digits = str(n)
-    if n >= 1000 and set(digits[1:]) == {"0"}:
-        factor = "" if digits[0] == "1" else f"{digits[0]}·"
-        return f"{factor}10{_raised(len(digits) - 1)}"
-    return f"{n:,}"
-
-
-def _raised(exponent: int) -> str:
-    return str(exponent).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return (
+        f"{compact_count(min(sizes))}–{compact_count(max(sizes))}"
+        if len(sizes) > 1
+        else "".join(map(compact_count, sizes))
+    )
 
 
 def lists(spec: Mapping[str, Any], *fields: str) -> Sequence[str]:
@@ -44,7 +35,7 @@ def short(value: object) -> str:
     if isinstance(value, str | bool):
         return str(value)[:40]
     if isinstance(value, int):
-        return size(value)
+        return compact_count(value)
     if isinstance(value, float):
         return f"{value:g}".replace("e+0", "e")  # 1e8, not 100000000.0
     if isinstance(value, list) and all(isinstance(item, str | int) for item in value):

@@ -33,6 +33,17 @@ def count(value: int | None) -> str:
     return ABSENT if value is None else f"{value:,}"
 
 
+def compact_count(n: int) -> str:
+    """A power as a power: 10000000 → "10⁷", 20000 → "2·10⁴", 1073741824 → "2³⁰", 1500 → "1,500"."""
+    if n >= 1024 and n & (n - 1) == 0:
+        return f"2{_raised(n.bit_length() - 1)}"
+    digits = str(n)
+    if n >= 1000 and set(digits[1:]) == {"0"}:
+        factor = "" if digits[0] == "1" else f"{digits[0]}·"
+        return f"{factor}10{_raised(len(digits) - 1)}"
+    return f"{n:,}"
+
+
 def number(value: float | None) -> str:
     """At least three digits, thousands apart: 4654.3 → "4,654", 2.5 → "2.50", 0.00001 → "1e-05"."""
     if value is None:
@@ -104,6 +115,10 @@ def times(value: float | None) -> str:
 def yes_or_no(value: bool | None) -> str:
     """True → "yes", False → "no"."""
     return {True: "yes", False: "no", None: ABSENT}[value]
+
+
+def _raised(exponent: int) -> str:
+    return str(exponent).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
 def _power_of_1024(value: float) -> int:

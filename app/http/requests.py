@@ -1,12 +1,13 @@
 """What a request may carry: a body of limited size, as JSON, and parameters that the route knows."""
 
 import re
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from fastapi import Request
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
 from pydantic_core import from_json
 from starlette.datastructures import Headers
 from starlette.responses import Response
@@ -81,11 +82,22 @@ async def known_parameters_of_own_access(user: Themselves, request: Request) -> 
 def _refuse_unknown(request: Request) -> None:
     if not request.query_params:
         return
-    known = [field.alias for field in request.scope["route"].dependant.query_params]
+    known = [
+        name
+        for field in request.scope["route"].dependant.query_params
+        for name in _names(field.alias, field.field_info.annotation)
+    ]
     detail = f"is no parameter of this path; known: {', '.join(known) or 'none'}"
     unknown = [FieldProblem(field=name[:64], message=detail) for name in request.query_params if name not in known]
     if unknown:
         raise Invalid.at(unknown[:_MOST_TOLD])
+
+
+def _names(alias: str, annotation: object) -> Sequence[str]:
+    """The parameters of a route that a field of it stands for: a model stands for all of its fields."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return list(annotation.model_fields)
+    return [alias]
 
 
 class JsonRequest(Request):

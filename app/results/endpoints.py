@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated
 from urllib.parse import urlencode
-from uuid import UUID
 
 from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
@@ -18,17 +18,10 @@ from warpfold.app.http.openapi import answers
 from warpfold.app.results import comparison, repository
 from warpfold.app.results.comparison import WORST
 from warpfold.app.results.comparison_views import ComparisonView, Regressions, RegressionView
-from warpfold.app.results.repository import Measured, MeasurementFilter
+from warpfold.app.results.repository import Measured, MeasurementFilter, Name
 from warpfold.app.results.views import CSV, PARQUET, MeasurementPage, MeasurementView, csv_of, parquet_of
-from warpfold.contract.jobs import Kind
-from warpfold.kernels.bench import Cache, Flag
-from warpfold.kernels.outcome import Outcome
 
 _LISTING = "results"
-_LARGEST = (1 << 63) - 1
-
-Name = Annotated[str, Query(max_length=128, pattern=r"^[^\x00]*$")]
-Count = Annotated[int, Query(ge=0, le=_LARGEST)]
 _EARLIER = 10
 """Points before the latest that a regression is judged by."""
 _MOST_CASES = 1000
@@ -40,11 +33,33 @@ Side = Annotated[
 
 
 class Format(StrEnum):
-    """Of an answer."""
+    """How an answer is encoded."""
 
     JSON = "json"
     CSV = "csv"
     PARQUET = "parquet"
+
+
+class PageQuery(MeasurementFilter):
+    """The parameters of a list of measurements."""
+
+    format: Format = Field(Format.JSON, description="of the answer; of csv and parquet, Link names the next page")
+    limit: int = Field(100, ge=1, le=10_000)
+    cursor: Name | None = Field(None, description="next_cursor of the page before")
+
+
+class RegressionQuery(BaseModel):
+    """The parameters of a list of regressions."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    worst: float = Field(WORST, ge=1, le=1000, allow_inf_nan=False, description="slowdown to overlook")
+    op: Name | None = None
+    dtype: Name | None = None
+    strategy: Name | None = None
+    device: Name | None = None
+    driver: Name | None = None
+    host: Name | None = None
 
 
 router = APIRouter(prefix="/v1/results", tags=["results"])
@@ -70,48 +85,15 @@ async def page(
     request: Request,
     user: User,
     context: Using,
-    kind: Kind | None = None,
-    op: Name | None = None,
-    dtype: Name | None = None,
-    strategy: Name | None = None,
-    backend: Name | None = None,
-    device: Annotated[Name | None, Query(description="the device's name")] = None,
-    driver: Annotated[Name | None, Query(description="the GPU driver's version")] = None,
-    host: Name | None = None,
-    cache: Cache | None = None,
-    outcome: Outcome | None = None,
-    flag: Annotated[Flag | None, Query(description="that is set")] = None,
-    job_id: UUID | None = None,
-    n_min: Annotated[Count | None, Query(description="fewest elements")] = None,
-    n_max: Annotated[Count | None, Query(description="most elements")] = None,
-    format: Annotated[Format, Query(description="of the answer; of csv and parquet, Link names the next page")] = (
-        Format.JSON
-    ),
-    limit: Annotated[int, Query(ge=1, le=10_000)] = 100,
-    cursor: Annotated[Name | None, Query(description="next_cursor of the page before")] = None,
+    query: Annotated[PageQuery, Query()],
 ) -> Response:
     """What was measured, newest first: one row a point, whatever job it came from."""
-    chosen = MeasurementFilter(
-        kind=kind,
-        op=op,
-        dtype=dtype,
-        strategy=strategy,
-        backend=backend,
-        device=device,
-        driver=driver,
-        host=host,
-        cache=cache,
-        outcome=outcome,
-        job_id=job_id,
-        n_min=n_min,
-        n_max=n_max,
-        flag=flag,
-    )
-    found = await context.database.search(repository.page, chosen, limit + 1, key_of(_LISTING, cursor))
-    rows = found[:limit]
-    following = cursor_of(_LISTING, found[limit - 1].id) if len(found) > limit else None
+    limit = query.limit
+    points = await context.database.search(repository.page, query, limit + 1, key_of(_LISTING, query.cursor))
+    rows = points[:limit]
+    following = cursor_of(_LISTING, points[limit - 1].id) if len(points) > limit else None
     headers = {} if following is None else {"Link": f'<{_next(request, following)}>; rel="next"'}
-    match format:
+    match query.format:
         case Format.CSV:
             return Response(await run_in_threadpool(csv_of, rows), 200, headers, CSV)
         case Format.PARQUET:
@@ -140,19 +122,14 @@ async def regressions(
     *,
     user: User,
     context: Using,
-    worst: Annotated[float, Query(ge=1, le=1000, allow_inf_nan=False, description="slowdown to overlook")] = WORST,
-    op: Name | None = None,
-    dtype: Name | None = None,
-    strategy: Name | None = None,
-    device: Name | None = None,
-    driver: Name | None = None,
-    host: Name | None = None,
+    query: Annotated[RegressionQuery, Query()],
 ) -> Regressions:
     """The latest point of each case against the median of up to ten earlier ones on the same device with the same
     driver. Listed is what takes more than `worst` times as long, beyond what the intervals of confidence explain."""
-    chosen = MeasurementFilter(op=op, dtype=dtype, strategy=strategy, device=device, driver=driver, host=host)
+    chosen = MeasurementFilter(**query.model_dump(exclude={"worst"}))
     points = await context.database.read(repository.histories, chosen, _EARLIER + 1, _MOST_CASES)
-    return Regressions(items=[RegressionView.of(regression) for regression in comparison.regressions(points, worst)])
+    slower = comparison.regressions(points, query.worst)
+    return Regressions(items=[RegressionView.of(regression) for regression in slower])
 
 
 def _json_of(rows: Sequence[Measured], following: str | None) -> str:

@@ -1,17 +1,21 @@
 """SQL of measurements across jobs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from sqlalchemy import Connection, Row, Select, and_, func, not_, select
 
 from warpfold.app.tables.measurements import measurements
+from warpfold.contract.jobs import Kind
 from warpfold.contract.measurement import FILTERS, Measurement
-from warpfold.kernels.bench import Flag
+from warpfold.kernels.bench import Cache, Flag
 from warpfold.kernels.outcome import Outcome
+
+Name = Annotated[str, StringConstraints(max_length=128, pattern=r"^[^\x00]*$")]
+Count = Annotated[int, Field(ge=0, le=(1 << 63) - 1)]
 
 
 class Measured(Measurement):
@@ -22,24 +26,28 @@ class Measured(Measurement):
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class MeasurementFilter:
-    """Which measurements to list; None does not restrict. `n_min` and `n_max` are included; `flag` is a set one."""
+class MeasurementFilter(BaseModel):
+    """Which measurements to list; None does not restrict. `n_min` and `n_max` are included; `flag` is a set one.
 
-    kind: str | None = None
-    op: str | None = None
-    dtype: str | None = None
-    strategy: str | None = None
-    backend: str | None = None
-    device: str | None = None
-    driver: str | None = None
-    host: str | None = None
-    cache: str | None = None
-    outcome: str | None = None
+    The parameters of a request that lists measurements are these fields.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Kind | None = None
+    op: Name | None = None
+    dtype: Name | None = None
+    strategy: Name | None = None
+    backend: Name | None = None
+    device: Name | None = Field(None, description="the device's name")
+    driver: Name | None = Field(None, description="the GPU driver's version")
+    host: Name | None = None
+    cache: Cache | None = None
+    outcome: Outcome | None = None
+    flag: Flag | None = Field(None, description="that is set")
     job_id: UUID | None = None
-    n_min: int | None = None
-    n_max: int | None = None
-    flag: str | None = None
+    n_min: Count | None = Field(None, description="fewest elements")
+    n_max: Count | None = Field(None, description="most elements")
 
 
 _NAMES = tuple(Measured.model_fields)

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from warpfold.contract.fields import MAX_ELEMENTS, DistributionName, DTypeName, Parameter
 from warpfold.contract.folders import Folders
 from warpfold.contract.sources.source import SourceSpec
-from warpfold.contract.summaries import size
+from warpfold.contract.wording import compact_count
 from warpfold.kernels.dtypes import DType, dtype_named
 from warpfold.kernels.generate import plan
 from warpfold.kernels.source import GeneratedSource
@@ -55,7 +55,7 @@ class GenerateSource(SourceSpec):
     def summary(stored: Mapping[str, Any]) -> str | None:
         match stored:
             case {"n": int(n), "distribution": distribution, "dtype": dtype}:
-                return f"{size(n)} {distribution} {dtype}"
+                return f"{compact_count(n)} {distribution} {dtype}"
         return None
 
     def open(self, folders: Folders) -> GeneratedSource:

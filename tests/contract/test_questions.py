@@ -194,7 +194,7 @@ class TestAMeasuredColumn:
         assert None not in widths.values(), widths
 
     def test_is_offered_as_a_filter_wherever_it_says_so(self) -> None:
-        assert set(FILTERS) <= set(MeasurementFilter.__dataclass_fields__), "app/results/repository.py"
+        assert set(FILTERS) <= set(MeasurementFilter.model_fields), "app/results/repository.py"
         assert set(FILTERS) <= set(results.Filter.__annotations__), "client/results.py"
 
     def test_has_no_field_in_two_halves(self) -> None:

@@ -67,3 +67,10 @@ def test_figures_of_a_table_are_short(value: float | None, text: str) -> None:
 
 def test_what_a_table_lacks_is_a_dash() -> None:
     assert {wording.percent(None), wording.times(None), wording.milliseconds(None), wording.yes_or_no(None)} == {"–"}
+
+
+@pytest.mark.parametrize(
+    ("n", "text"), [(7, "7"), (1500, "1,500"), (10**7, "10⁷"), (20_000, "2·10⁴"), (1 << 30, "2³⁰"), (1024, "2¹⁰")]
+)
+def test_a_power_is_written_as_one(n: int, text: str) -> None:
+    assert wording.compact_count(n) == text

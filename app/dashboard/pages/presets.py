@@ -27,8 +27,8 @@ router = pages()
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """One job of a preset."""
+class PresetJob:
+    """A job of a preset."""
 
     name: str
     kind: str
@@ -45,14 +45,14 @@ async def show(request: Request, visitor: Visitor) -> Response:
 @router.get("/presets/{name}")
 async def show_one(name: str, request: Request, visitor: Visitor) -> Response:
     """A preset: its jobs, and what the document says came out."""
-    preset = _found(name)
-    parts = [
-        Part(child.name, child.spec.kind, summary_of(child.spec.kind, child.spec.model_dump(mode="json")))
+    preset = _preset(name)
+    jobs = [
+        PresetJob(child.name, child.spec.kind, summary_of(child.spec.kind, child.spec.model_dump(mode="json")))
         for child in preset.children
     ]
     view = PresetView.of(preset)
     return page(
-        request, "preset", user=visitor, preset=view, parts=parts, published=json_view_of("Published", view.published)
+        request, "preset", user=visitor, preset=view, jobs=jobs, published=json_view_of("Published", view.published)
     )
 
 
@@ -74,7 +74,7 @@ async def run(
     return RedirectResponse(f"/jobs/{submitted.job.id}", 303)
 
 
-def _found(name: str) -> Preset:
+def _preset(name: str) -> Preset:
     if name not in catalogue.names():
         raise NotFound(f"There is no preset {name[:64]!r}.")
     return catalogue.preset_named(name)

@@ -98,13 +98,7 @@ def _newest(points: Sequence[Measured]) -> list[Measured]:
 
 
 def _filter(asked: dict[str, str]) -> MeasurementFilter:
-    given: dict[str, Any] = dict(asked)
-    for name in ("n_min", "n_max"):
-        if name in given:
-            given[name] = int(given[name])
-    if "job_id" in given:
-        given["job_id"] = UUID(given["job_id"])
-    return MeasurementFilter(**given)
+    return MeasurementFilter.model_validate(asked)
 
 
 def _count(name: str, text: str) -> str:
