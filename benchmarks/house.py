@@ -1,0 +1,236 @@
+"""Counts how the sources are built: modules, lengths, importers, tests: `python -m benchmarks.house [--json] [--walk]`.
+
+The graph of imports is read from the syntax of the sources, so that a checkout is counted without being run; a name
+that a package hands on counts as imported from the module that it is defined in. `--walk` also measures which of our
+functions one reduction runs (`benchmarks/walk.py`).
+"""
+
+import argparse
+import ast
+import json
+import re
+import statistics
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+
+from benchmarks.walk import measured_walk
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDERS = ("app", "client", "contract", "kernels", "migrations", "worker")
+SMALL = 70
+LARGE = 400
+_ENTRIES = ("__init__", "__main__")
+_PLACE = re.compile(rf"`((?:{'|'.join(FOLDERS)})/[^`\s]*\.\w+)`")
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A top-level folder: how many modules it has, and the lines of the median one."""
+
+    modules: int
+    median_lines: float
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What is counted of a checkout."""
+
+    folders: Mapping[str, Folder]
+    over_400_lines: Sequence[str]
+    single_importer_under_70_lines: Sequence[str]
+    repeated_class_names: Sequence[str]
+    modules: int
+    modules_with_a_mirrored_test: int
+    tests: int
+    tests_that_mirror: int
+    tests_imported_by_others: Sequence[str]
+    walk_by_the_architecture: Sequence[str]
+    walk_measured: Mapping[str, Sequence[str]] | None = None
+
+
+class House:
+    """The sources of a checkout."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @cached_property
+    def modules(self) -> dict[str, Path]:
+        """Modules by their dotted names below `warpfold`; revisions of the schema are data, and no modules here."""
+        found = {}
+        for folder in FOLDERS:
+            for path in sorted((self.root / folder).rglob("*.py")):
+                parts = path.relative_to(self.root).with_suffix("").parts
+                if "versions" not in parts:
+                    found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+        return found
+
+    @cached_property
+    def lines(self) -> dict[str, int]:
+        """The length of each module."""
+        return {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in self.modules.items()}
+
+    @cached_property
+    def _trees(self) -> dict[str, ast.Module]:
+        return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in self.modules.items()}
+
+    def _imports(self, module: str) -> Iterator[tuple[str, str]]:
+        """What a module imports of ours, lazily too: (from where, which name)."""
+        for node in ast.walk(self._trees[module]):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "warpfold":
+                source = node.module.removeprefix("warpfold").lstrip(".")
+                yield from ((source, alias.name) for alias in node.names)
+            elif isinstance(node, ast.Import):
+                yield from (
+                    (alias.name.removeprefix("warpfold."), "")
+                    for alias in node.names
+                    if alias.name.startswith("warpfold.")
+                )
+
+    def _defined_in(self, source: str, name: str) -> str | None:
+        """The module that `name` of `source` comes from, through packages that hand it on."""
+        below = f"{source}.{name}".strip(".")
+        if below in self.modules:
+            return below
+        if source in self.modules and self.modules[source].stem == "__init__":
+            for origin, handed_on in self._imports(source):
+                if handed_on == name:
+                    return self._defined_in(origin, name)
+        return source if source in self.modules else None
+
+    @cached_property
+    def importers(self) -> dict[str, set[str]]:
+        """Who imports each module. A package that only hands its names on is no importer of them."""
+        found: dict[str, set[str]] = {module: set() for module in self.modules}
+        for module, path in self.modules.items():
+            used = self._names_used(module) if path.stem == "__init__" else None
+            for source, name in self._imports(module):
+                target = self._defined_in(source, name)
+                if target is not None and target != module and (used is None or name in used):
+                    found[target].add(module)
+        return found
+
+    def _names_used(self, module: str) -> set[str]:
+        return {node.id for node in ast.walk(self._trees[module]) if isinstance(node, ast.Name)}
+
+    def single_importer(self) -> list[str]:
+        """Modules of less than 70 lines that exactly one other imports."""
+        return [
+            module
+            for module, path in self.modules.items()
+            if path.stem not in _ENTRIES and self.lines[module] < SMALL and len(self.importers[module]) == 1
+        ]
+
+    def repeated_classes(self) -> list[str]:
+        """Classes that a top-level folder has more than once, with where."""
+        places: dict[tuple[str, str], list[str]] = defaultdict(list)
+        for module, tree in self._trees.items():
+            for node in tree.body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    places[module.split(".")[0], node.name].append(module)
+        return [f"{name}: {', '.join(modules)}" for (_, name), modules in sorted(places.items()) if len(modules) > 1]
+
+    def folders(self) -> dict[str, Folder]:
+        """The top-level folders."""
+        lines = defaultdict(list)
+        for module, count in self.lines.items():
+            if self.modules[module].stem != "__init__" or count > 1:
+                lines[module.split(".")[0]].append(count)
+        return {folder: Folder(len(counts), statistics.median(counts)) for folder, counts in sorted(lines.items())}
+
+    def tests(self) -> list[Path]:
+        """The files of tests, relative to `tests/`."""
+        folder = self.root / "tests"
+        return [path.relative_to(folder) for path in sorted(folder.rglob("test_*.py"))]
+
+    def mirrored(self, test: Path) -> str | None:
+        """The module whose path a test mirrors: tests/app/results/test_export.py → app.results.export."""
+        name = test.stem.removeprefix("test_")
+        for candidate in (name, f"__{name}__"):
+            module = ".".join((*test.parent.parts, candidate))
+            if module in self.modules:
+                return module
+        return None
+
+    def tests_imported(self) -> list[str]:
+        """Tests, or fixtures of a folder, that another file imports from."""
+        found = set()
+        for path in sorted((self.root / "tests").rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("tests."):
+                    names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+                    if any(re.search(r"\.(test_\w+|conftest)$", name) for name in names):
+                        found.add(f"{path.relative_to(self.root)}: {node.module}")
+        return sorted(found)
+
+    def walk_by_the_architecture(self) -> list[str]:
+        """The files that the page on the architecture names on a job's walk."""
+        page = self.root / "docs" / "architecture.md"
+        if not page.exists():
+            return []
+        text = page.read_text(encoding="utf-8").split("\n## The walk of a job\n")[1].split("\n## ")[0]
+        return sorted(set(_PLACE.findall(text)))
+
+    def figures(self, walk: Mapping[str, Sequence[str]] | None = None) -> Figures:
+        """All of it."""
+        tests = self.tests()
+        mirrored = {module for test in tests if (module := self.mirrored(test)) is not None}
+        modules = [name for name, path in self.modules.items() if path.stem != "__init__"]
+        return Figures(
+            folders=self.folders(),
+            over_400_lines=[f"{name}: {count}" for name, count in self.lines.items() if count > LARGE],
+            single_importer_under_70_lines=self.single_importer(),
+            repeated_class_names=self.repeated_classes(),
+            modules=len(modules),
+            modules_with_a_mirrored_test=len(mirrored & set(modules)),
+            tests=len(tests),
+            tests_that_mirror=sum(self.mirrored(test) is not None for test in tests),
+            tests_imported_by_others=self.tests_imported(),
+            walk_by_the_architecture=self.walk_by_the_architecture(),
+            walk_measured=walk,
+        )
+
+
+def table(figures: Figures) -> str:
+    """The figures for a reader."""
+    lines = [f"{'folder':12}{'modules':>8}{'median lines':>14}"]
+    lines += [f"{name:12}{folder.modules:8}{folder.median_lines:14.0f}" for name, folder in figures.folders.items()]
+    for title, places in (
+        (f"modules over {LARGE} lines", figures.over_400_lines),
+        (f"modules under {SMALL} lines with one importer", figures.single_importer_under_70_lines),
+        ("class names that occur twice in a folder", figures.repeated_class_names),
+        ("imports from a test", figures.tests_imported_by_others),
+    ):
+        lines += [f"{title}: {len(places)}", *(f"    {place}" for place in places)]
+    lines += [
+        f"modules with a mirrored test: {figures.modules_with_a_mirrored_test} of {figures.modules}",
+        f"tests that mirror a module: {figures.tests_that_mirror} of {figures.tests} files",
+        f"files on the walk of a job by docs/architecture.md: {len(figures.walk_by_the_architecture)}",
+    ]
+    if figures.walk_measured is not None:
+        walk = dict(figures.walk_measured)
+        made = walk.pop("made", ())
+        lines += [f"files on the measured walk of a reduction: {len(walk)}"]
+        lines += [f"    {file}: {', '.join(functions)}" for file, functions in walk.items()]
+        lines += [f"data classes made on it: {len(made)}", *(f"    {name}" for name in made)]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Count, and print a table or JSON."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.house", description=__doc__)
+    parser.add_argument("--root", type=Path, default=ROOT, help="the checkout to count; by default this one")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--walk", action="store_true", help="run one reduction, too; needs a .venv in the checkout")
+    arguments = parser.parse_args()
+    figures = House(arguments.root).figures(measured_walk(arguments.root) if arguments.walk else None)
+    print(json.dumps(asdict(figures), indent=1) if arguments.json else table(figures))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,84 @@
+"""What `benchmarks.house` counts of a small checkout made for the test; and this one is held to its targets."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.house import ROOT, House
+
+SOURCES = {
+    "app/__init__.py": "",
+    "app/main.py": "from warpfold.app.room import thing, other\n"
+    "def late() -> None:\n    from warpfold.app import lazily\n",
+    "app/lazily.py": "import warpfold.app.loner\n",
+    "app/loner.py": "class Twice: ...\n",
+    "app/long.py": "x = 1\n" * 401,
+    "app/room/__init__.py": "from warpfold.app.room.things import other, thing\n\n__all__ = ['other', 'thing']\n",
+    "app/room/things.py": "class Twice: ...\n\nthing = other = 1\n",
+    "app/user.py": "from warpfold.app.room.things import thing\n",
+    "migrations/versions/0001_first.py": "from warpfold.app.loner import Twice\n",
+    "tests/app/room/test_things.py": "from tests.app.test_user import helper\n",
+    "tests/app/test_user.py": "",
+    "tests/app/test_nothing.py": "from tests.support import things\n",
+    "docs/architecture.md": "# A\n\n## The walk of a job\n\n`app/main.py`, `app/room/things.py`.\n\n## More\n",
+}
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    for name, text in SOURCES.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return House(tmp_path)
+
+
+def test_a_name_counts_as_imported_from_where_it_is_defined(house: House) -> None:
+    assert house.importers["app.room.things"] == {"app.main", "app.user"}
+    assert house.importers["app.room"] == set()
+
+
+def test_lazy_imports_count_and_so_do_plain_ones(house: House) -> None:
+    assert house.importers["app.lazily"] == {"app.main"}
+    assert house.importers["app.loner"] == {"app.lazily"}, "a revision of the schema is no module of the house"
+    assert house.single_importer() == ["app.lazily", "app.loner"]
+
+
+def test_long_modules_and_repeated_classes_are_named(house: House) -> None:
+    figures = house.figures()
+    assert figures.over_400_lines == ["app.long: 401"]
+    assert figures.repeated_class_names == ["Twice: app.loner, app.room.things"]
+    assert figures.walk_by_the_architecture == ["app/main.py", "app/room/things.py"]
+
+
+def test_a_test_mirrors_the_module_of_its_path(house: House) -> None:
+    figures = house.figures()
+    assert (figures.tests, figures.tests_that_mirror, figures.modules_with_a_mirrored_test) == (3, 2, 2)
+    assert figures.tests_imported_by_others == ["tests/app/room/test_things.py: tests.app.test_user"]
+
+
+def test_the_command_prints_json() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.house", "--json"], check=True, capture_output=True, text=True, cwd=ROOT
+    )
+    assert set(json.loads(done.stdout)["folders"]) == {"app", "client", "contract", "kernels", "migrations", "worker"}
+
+
+def test_no_module_has_more_than_400_lines() -> None:
+    assert House(ROOT).figures().over_400_lines == []
+
+
+def test_no_test_is_imported_and_what_tests_share_stands_in_support() -> None:
+    house = House(ROOT)
+    assert house.tests_imported() == []
+    apart = [
+        str(path.relative_to(ROOT))
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        if path.relative_to(ROOT).parts[1] not in ("support", "data")
+        and not path.name.startswith("test_")
+        and path.name not in ("__init__.py", "conftest.py")
+    ]
+    assert apart == []
