@@ -1,6 +1,6 @@
-// Keeps a stream from running on until the host opens a gate: whatever the host puts on the stream meanwhile then runs
-// without a gap. `gate` and `gave_up` are words in the host's memory. After `limit_ns` it gives up by itself, for a
-// host that waits for the stream would never come to open it.
+// The blocking kernel: it holds a stream until the host sets the word `gate`, so that what the host puts on the stream
+// meanwhile then runs without a gap. `gate` and `gave_up` are words in the host's memory. After `limit_ns` the kernel
+// ends by itself, because a host that waits for the stream would never set the word.
 #include "elements.cuh"
 
 __device__ inline uint64 now_ns() {

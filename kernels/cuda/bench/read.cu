@@ -1,8 +1,8 @@
-// Nothing but reading: sixteen bytes a thread and read, FLIGHT of them in flight. The result is stored only if it
-// comes to a value that it never has, so that the compiler cannot leave out the reads.
+// Loops that only read: sixteen bytes a thread and read, with FLIGHT reads in flight. A loop stores its result only if
+// that is a value that it never has, so that the compiler cannot leave out the reads.
 #include "elements.cuh"
 
-// STREAMING reads are marked to leave the cache first; the others displace what is there.
+// STREAMING reads are marked to leave the cache first; other reads displace what the cache holds.
 template <bool STREAMING>
 __device__ uint4 load(const uint4* at) {
     return STREAMING ? __ldcs(at) : __ldcg(at);
@@ -26,8 +26,8 @@ __global__ void read(const uint4* data, uint64 vectors, uint32* never) {
     if (seen >> 31) *never = seen;
 }
 
-// The same by blocks of FLIGHTS flights each, many more than run at a time, so that a multiprocessor that is nearer to the
-// memory reads more.
+// The same loop by blocks of FLIGHTS flights each. There are many more blocks than run at a time, so that a multiprocessor
+// that is nearer to the memory reads more.
 template <int FLIGHT, int FLIGHTS>
 __global__ void read_parts(const uint4* data, uint64 vectors, uint32* never) {
     const uint64 part = uint64(blockDim.x) * FLIGHT * FLIGHTS, end = min(uint64(blockIdx.x + 1) * part, vectors);
@@ -44,7 +44,7 @@ __global__ void read_parts(const uint4* data, uint64 vectors, uint32* never) {
     if (seen >> 31) *never = seen;
 }
 
-// Words without a pattern and with the top bit clear (the finaliser of MurmurHash3, by Austin Appleby).
+// Fills an array with words that have no pattern and a clear top bit (the finaliser of MurmurHash3, by Austin Appleby).
 __global__ void scramble(uint32* data, uint64 words) {
     const uint64 step = uint64(gridDim.x) * blockDim.x;
     for (uint64 i = uint64(blockIdx.x) * blockDim.x + threadIdx.x; i < words; i += step) {

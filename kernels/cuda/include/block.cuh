@@ -1,4 +1,4 @@
-// Many accumulators to one, within a warp, a block, and over the blocks of a grid, always in the same order.
+// Folds of many accumulators to one: within a warp, a block, and over the blocks of a grid, always in the same order.
 #pragma once
 #include "elements.cuh"
 
@@ -14,7 +14,7 @@ __device__ A shuffle_down(const A& a, int distance) {
     return moved;
 }
 
-// The warp's accumulators; lane 0 has the whole.
+// Folds the warp's accumulators; lane 0 gets the result.
 template <class A>
 __device__ A warp_fold(A a) {
 #pragma unroll
@@ -22,8 +22,8 @@ __device__ A warp_fold(A a) {
     return a;
 }
 
-// The block's accumulators, through one slot a warp; thread 0 has the whole. All threads must take part, and the
-// number of threads must be a multiple of 32. May be called again at once.
+// Folds the block's accumulators through one slot a warp; thread 0 gets the result. All threads must take part, and the
+// number of threads must be a multiple of 32. The function may be called again at once.
 template <class A>
 __device__ A block_fold(A a) {
     __shared__ alignas(16) unsigned char memory[32 * sizeof(A)];
@@ -37,7 +37,7 @@ __device__ A block_fold(A a) {
     return a;
 }
 
-// An accumulator that another block wrote, past this multiprocessor's own cache.
+// Reads an accumulator that another block wrote, past this multiprocessor's own cache.
 template <class A>
 __device__ A load_shared_by_grid(const A* at) {
     uint32 words[sizeof(A) / 4];
@@ -48,7 +48,7 @@ __device__ A load_shared_by_grid(const A* at) {
     return a;
 }
 
-// `count` accumulators in memory, folded by one block; thread 0 has the whole.
+// Folds `count` accumulators in memory by one block; thread 0 gets the result.
 template <class A>
 __device__ A fold_partials(const A* partials, uint32 count) {
     A a = A::identity();
@@ -56,7 +56,7 @@ __device__ A fold_partials(const A* partials, uint32 count) {
     return block_fold(a);
 }
 
-// True in every thread of the block that comes last. `ticket` must be 0 at the start and is 0 again at the end.
+// Whether this block is the last one to call it. `ticket` must be 0 at the start and is 0 again at the end.
 __device__ inline bool last_of_grid(uint32* ticket, uint32 parties) {
     __shared__ bool last;
     if (threadIdx.x == 0) {

@@ -1,4 +1,4 @@
-// Thread-block clusters, in the instructions of the PTX ISA (chapters on barrier.cluster, mapa and elect): Hopper on.
+// Thread-block clusters, in the instructions of the PTX ISA (chapters on barrier.cluster, mapa and elect), from Hopper on.
 #pragma once
 #include "elements.cuh"
 
@@ -17,7 +17,7 @@ __device__ inline uint32 cluster_rank() {
     return rank;
 }
 
-// True in one thread of a warp all of whose threads call it.
+// Whether this thread is the elected one of its warp; all threads of the warp call it.
 __device__ inline bool elected() {
     uint32 chosen;
     asm volatile(
@@ -30,7 +30,7 @@ __device__ inline bool elected() {
     return chosen != 0;
 }
 
-// What block `rank` of the cluster holds at the place where this block has `at`, which is in shared memory.
+// Reads from block `rank` of the cluster what lies where this block has `at`, in shared memory.
 template <class A>
 __device__ A load_from_rank(const A* at, uint32 rank) {
     static_assert(sizeof(A) % 4 == 0);

@@ -1,7 +1,7 @@
-// Exact sums of float32 and bfloat16, whatever their exponents: for each thread a column of floating-point totals in
-// shared memory, one for every 2^GROUP exponents, to which an element is added by its exponent field alone.
+// Exact sums of float32 and bfloat16, whatever their exponents: each thread has a column of floating-point totals in
+// shared memory, one for every 2^GROUP exponents. An element's exponent field alone chooses the total that it is added to.
 //
-// Exactness: what is in bucket b is a multiple of its unit, 2^(b · 2^GROUP) times half the smallest subnormal (the field of
+// Exactness: an element of bucket b is a multiple of its unit, 2^(b · 2^GROUP) times half the smallest subnormal (the field of
 // subnormals is 0, that of the smallest normal numbers, with the same last place, is 1), and below 2^WIDTH of it, with
 // WIDTH = PRECISION − 1 + 2^GROUP: 39 for float32, 15 for bfloat16. BUDGET of them stay below 2^53 (double totals, 2^14
 // elements) or 2^24 units (float totals, 2^9 elements), so no addition rounds. Float totals count in 2^9 times the unit
@@ -34,7 +34,7 @@ struct BucketSum {
     using B = Bucketing<T>;
     using Real = typename B::Real;
     static constexpr int BUCKETS = 256 >> B::GROUP, BYTES = BUCKETS * sizeof(Real);
-    static constexpr int COLUMNS = BUCKETS;  // that a lane adds up: 32 columns of 16 buckets are 16 a lane, of 32, 32
+    static constexpr int COLUMNS = BUCKETS;  // columns that a lane adds up: of 32 columns, 16 with 16 buckets, else all 32
     static constexpr int UNIT = Format<T>::LOWEST - 1;
     static_assert(THREADS % 32 == 0 && 32 % COLUMNS == 0);
 
@@ -49,14 +49,14 @@ struct BucketSum {
         for (int k = 0; k < BUCKETS; ++k) buckets[k * THREADS + threadIdx.x] = 0;
     }
 
-    // All threads of a warp come here equally often.
+    // All threads of a warp call this equally often.
     template <int FLIGHT>
     __device__ void operator()(Tile<T, FLIGHT>& tile) {
         if (!all_finite(tile)) specials.set_aside(tile);
         specials.look(tile);
         if (left < tile.SIZE) empty();
         left -= tile.SIZE;
-        // In bytes, which is one operation less than by index.
+        // The offset is in bytes, which takes one operation less than an index.
         constexpr int STRIDE = THREADS * sizeof(Real), FIELD = 23 + B::GROUP;
         char* const column = reinterpret_cast<char*>(buckets + threadIdx.x);
 #pragma unroll

@@ -1,6 +1,6 @@
-// Fixed point wide enough for every sum: a column of signed digits for each thread, in shared memory, base 2^BITS.
+// Fixed point wide enough for every sum: each thread has a column of signed digits in shared memory, in base 2^BITS.
 //
-// Digit k of all threads lies side by side: no two threads of a warp meet in a bank, and none need atomics.
+// Digits k of all threads lie side by side: no two threads of a warp meet in a bank, and no thread needs atomics.
 //
 // Exactness: a double is s · 2^p in units of 2^LOW with |s| < 2^53 and p ≥ 0. With p = BITS · q + r it is
 // (s mod 2^(BITS−r)) · 2^r in digit q, which is in [0, 2^BITS), and ⌊s / 2^(BITS−r)⌋ in digit q + 1, which is at most 2^53
@@ -28,7 +28,7 @@ struct Significand {
     }
 };
 
-// What is added is a multiple of 2^LOWEST and below 2^HIGHEST.
+// Every addend is a multiple of 2^LOWEST and below 2^HIGHEST.
 template <int LOWEST, int HIGHEST, int THREADS, int BITS = 52>
 struct Digits {
     // The last bit of a double's significand may lie 52 places below the last that is set.
@@ -50,7 +50,7 @@ struct Digits {
         for (int k = 0; k < SIZE; ++k) column[k * THREADS] = 0;
     }
 
-    // To be called before so many additions, which must not be more than ROOM.
+    // Call this before so many additions, which must not be more than ROOM.
     __device__ void reserve(int additions) {
         used += additions;
         if (used > ROOM) {
@@ -59,7 +59,7 @@ struct Digits {
         }
     }
 
-    // significand · 2^position units of 2^LOW; |significand| ≤ 2^max(54, BITS).
+    // Adds significand · 2^position units of 2^LOW; |significand| ≤ 2^max(54, BITS).
     __device__ void add(int64 significand, uint32 position) {
         const uint32 digit = position * INVERSE >> 20;  // position / BITS
         const uint32 shift = position - digit * BITS;
@@ -69,7 +69,7 @@ struct Digits {
         at[THREADS] = high + (significand >> (BITS - shift));
     }
 
-    // A finite double that is a multiple of 2^LOWEST.
+    // Adds a finite double that is a multiple of 2^LOWEST.
     __device__ void add(double x) {
         constexpr int OFFSET = -1074 - LOW;
         const Significand s(x);
@@ -88,7 +88,7 @@ struct Digits {
         column[(SIZE - 1) * THREADS] += carried;
     }
 
-    // The sums of all threads into the total, in whose units 2^LOW is 2^position; all threads must take part. Each warp adds
+    // Adds the sums of all threads to the total, in whose units 2^LOW is 2^position; all threads must take part. A warp adds
     // up some of the digits, in two halves, so that no carry is needed first: 32 bits and 31 bits of at most 2^10 digits.
     __device__ void fold(const Total& total, int position) const {
         __syncthreads();

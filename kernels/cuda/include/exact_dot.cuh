@@ -1,9 +1,9 @@
-// Exact sums of the products of two arrays: as exact_window_sum.cuh, for pairs of tiles. The exponents of the products of a
-// pair of tiles lie between the sums of the smallest and of the largest of each.
+// Exact sums of the products of two arrays, as in exact_window_sum.cuh, but for pairs of tiles. The exponents of the products
+// of a pair of tiles lie between the sums of the smallest and of the largest of each.
 #pragma once
 #include "exact_window_sum.cuh"
 
-// NaNs, infinities and −0 of products. A pair with a NaN is counted, and may be left out; ∞ · 0 is a NaN that stays.
+// The NaNs, infinities and −0 among products. A pair with a NaN is counted and may be left out; ∞ · 0 is a NaN that stays.
 struct PairSpecials {
     uint32 flags = 0, nans = 0;
 

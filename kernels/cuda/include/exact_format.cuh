@@ -1,4 +1,4 @@
-// The float formats as bits: what exact sums need to know of them.
+// The float formats as bits, as far as exact sums need them.
 #pragma once
 #include "elements.cuh"
 
@@ -42,5 +42,5 @@ constexpr Bits<T> SIGN = Bits<T>(Bits<T>(1) << (8 * sizeof(T) - 1));  // alone: 
 template <class T>
 constexpr Bits<T> ENDLESS = Bits<T>(SIGN<T> - (Bits<T>(1) << (Format<T>::PRECISION - 1)));  // alone: +∞; more: NaN
 
-// What a sum is of.
+// The kinds of terms that a sum may have.
 enum Terms { VALUES, MAGNITUDES, SQUARES, MOMENTS };

@@ -1,4 +1,4 @@
-// Values and squares, in one read of the elements: as the terms of exact_terms.cuh, whose windows move together.
+// Values and squares in one read of the elements: both are terms as in exact_terms.cuh, and their windows move together.
 #pragma once
 #include "exact_terms.cuh"
 

@@ -1,4 +1,4 @@
-// Which exponents a tile has.
+// Spans: which exponents a tile has.
 #pragma once
 #include "exact_tiles.cuh"
 #include "exact_window.cuh"
@@ -25,7 +25,7 @@ __device__ int exponent_of(uint32 key) {
     return (field ? field : 1) - KEY_BIAS<T>;
 }
 
-// The exponent of a factor from below. The product of float64 is rounded to its own last place, for which the size of a
+// A lower bound of the exponent of a factor. The product of float64 is rounded to its own last place, for which the size of a
 // subnormal counts: at least 2^-1074.
 template <class T>
 __device__ int factor_of(uint32 key) {
@@ -48,7 +48,7 @@ struct Extent {
         largest = largest > other.largest ? largest : other.largest;
         smallest = smallest < other.smallest ? smallest : other.smallest;
     }
-    // That of all lanes; all must take part.
+    // The extent of all lanes; all must take part.
     __device__ Extent of_warp() const {
         Extent all = *this;
 #pragma unroll
@@ -58,7 +58,7 @@ struct Extent {
     }
 };
 
-// That of a tile: two integer comparisons an element.
+// The extent of a tile, by two integer comparisons an element.
 template <class T, int FLIGHT>
 __device__ Extent<T> extent_of(const Tile<T, FLIGHT>& tile) {
     Extent<T> found;
@@ -70,7 +70,7 @@ __device__ Extent<T> extent_of(const Tile<T, FLIGHT>& tile) {
     return found;
 }
 
-// The same for two at a time. With the sign set, halves are 0x8000 for zero, and more for others; less one, zero is the
+// The same for two elements at a time. With the sign set, halves are 0x8000 for zero, and more for others; less one, zero is the
 // largest of them as signed numbers.
 template <int FLIGHT>
 __device__ Extent<bfloat16> extent_of(const Tile<bfloat16, FLIGHT>& tile) {

@@ -1,8 +1,8 @@
-// What the finite sum does not say: NaNs, infinities, and whether everything was −0.
+// Specials: the NaNs and infinities, which the finite sum does not show, and whether every term was −0.
 #pragma once
 #include "exact_tiles.cuh"
 
-// As kernels.exact.state.Flags. NaN elements are counted instead: they may have to be left out.
+// The flags of kernels.exact.terms.Flags. NaN elements are counted instead, because they may have to be left out.
 enum Flag : uint32 { NAN_PRODUCT = 1, POSITIVE_INFINITY = 2, NEGATIVE_INFINITY = 4, NOT_NEGATIVE_ZERO = 8 };
 
 template <int TERMS>

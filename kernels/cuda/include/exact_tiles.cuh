@@ -1,4 +1,4 @@
-// An array as tiles: what one thread takes at a time, several reads of 16 bytes that are in flight together.
+// An array as tiles. A tile is what one thread takes at a time: several reads of 16 bytes that are in flight together.
 #pragma once
 #include "exact_format.cuh"
 #include "vector.cuh"

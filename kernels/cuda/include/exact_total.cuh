@@ -1,4 +1,4 @@
-// Where all sums end: the total in the GPU's memory, to which blocks, launches and dtypes add in any order.
+// The total in the GPU's memory, where all sums end: blocks, launches and dtypes add to it in any order.
 //
 // It is an integer in units of the state's origin (2^-1074 for values, 2^-2148 for products) in digits of 32 bits that
 // are held in 64-bit words, so that adding needs no carry: atomic additions of integers commute, and the result is the
@@ -16,10 +16,10 @@ struct Total {
     static constexpr int COUNT = 0, NANS = 1, FLAGS = 2, DIGITS = 6, OF_VALUES = DIGITS + 72;
     uint64* words;
 
-    // That of the squares, behind that of the values.
+    // The total of the squares, which lies behind that of the values.
     __device__ Total second() const { return {words + OF_VALUES}; }
 
-    // value · 2^position units; |value| < 2^95.
+    // Adds value · 2^position units; |value| < 2^95.
     __device__ void add(int128 value, int position) const {
         uint64* digit = words + DIGITS + position / 32;
         value = int128(uint128(value) << position % 32);
@@ -30,12 +30,12 @@ struct Total {
         }
     }
 
-    // How many elements (or pairs) the whole launch adds.
+    // Adds to the count how many elements (or pairs) the whole launch adds.
     __device__ void note_count(uint64 count) const {
         if (blockIdx.x == 0 && threadIdx.x == 0) atomicAdd(words + COUNT, count);
     }
 
-    // Flags and NaNs of all threads of the block; all must take part.
+    // Adds the flags and NaNs of all threads of the block; all must take part.
     __device__ void note(uint32 flags, uint32 nans) const {
 #pragma unroll
         for (int place = 0; place < 4; ++place) {

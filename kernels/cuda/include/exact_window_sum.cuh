@@ -1,8 +1,8 @@
-// What one thread does with its tiles where a window holds most of them. A tile of narrow terms costs least, one that is
-// inside the window more; one that is not moves the window there, or those of its elements that are not are added slowly.
+// The tiles of one thread, where a window holds most of them. A tile of narrow terms costs least, and a tile inside the window
+// more. Any other tile moves the window, or has its elements outside the window added slowly.
 //
-// The lanes of a warp take the cheapest way only together, for otherwise the warp would go both ways; and they look together
-// for a window in which they all can.
+// The lanes of a warp take the cheapest path only together, for otherwise the warp would take both paths; and they look together
+// for a window in which all of them can take it.
 #pragma once
 #include "exact_moments.cuh"
 #include "exact_span.cuh"
@@ -27,7 +27,7 @@ struct WindowSum {
 
     __device__ WindowSum(char* memory, const Total& total) : total(total), terms(reinterpret_cast<int64*>(memory)) {}
 
-    // All threads of a warp come here equally often.
+    // All threads of a warp call this equally often.
     template <int FLIGHT>
     __device__ void operator()(Tile<T, FLIGHT>& tile) {
         bool narrow = false, inside = true, far = false;
@@ -64,7 +64,7 @@ struct WindowSum {
         for (int at = 0; at < tile.SIZE; ++at) terms.add(widen(tile[at]));
     }
 
-    // Moves the windows of all lanes to where the terms of all their tiles are narrow, if there is such a place.
+    // Moves the windows of all lanes to where the terms of all their tiles are narrow, if that is possible.
     __device__ bool narrow_down(const Extent<T>& extent) {
         const Extent<T> all = extent.of_warp();
         if (all.all_zero()) return false;

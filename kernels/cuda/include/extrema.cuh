@@ -1,5 +1,5 @@
-// Smallest, largest, and where they are. NaN beats every number; −0 is below +0 in min and max, equal to it in argmin
-// and argmax; of equals the lowest index counts.
+// Extrema: the smallest and the largest element, and where they are. NaN beats every number. −0 is below +0 in min and max,
+// and equal to it in argmin and argmax. Of equal elements the lowest index counts.
 #pragma once
 #include "elements.cuh"
 #include "outcome.cuh"

@@ -3,7 +3,7 @@
 #pragma once
 #include "philox.cuh"
 
-// kernels.generate.plan.Plan; the numbers of Method are its Method's.
+// The fields of kernels.generate.plan.Plan; the numbers of Method are those of its Formula.
 struct Plan {
     uint64 seed;
     double a, b, c;

@@ -1,4 +1,4 @@
-// What a reduction leaves for the host: four 64-bit words, read back by kernels/cuda/strategies/partial_results.py.
+// A reduction leaves four 64-bit words for the host, which kernels/cuda/strategies/partial_results.py reads.
 #pragma once
 #include "elements.cuh"
 

@@ -1,11 +1,11 @@
-// The reductions: what each does with an element. A reduction names its Element and its Accumulator, which starts as
-// identity(), takes elements by Reduction::add, absorbs others by merge, and is left for the host by store.
+// The reductions: what each does with an element. A reduction names its Element and its Accumulator. An accumulator starts as
+// identity(), takes elements by Reduction::add, absorbs other accumulators by merge, and leaves itself for the host by store.
 #pragma once
 #include "integers.cuh"
 #include "packed.cuh"
 #include "reals.cuh"
 
-// What adds up, unless a strategy brings its own (Reduction::With).
+// The accumulators that add up, unless a strategy brings its own (Reduction::With).
 template <class T>
 struct Adders {  // 8- and 16-bit integers
     using Sum = Integer64;

@@ -1,4 +1,4 @@
-// Which thread sees which elements. Every thread meets its own in order of their index.
+// Traversals: which thread sees which elements. Every thread sees its own elements in the order of their index.
 #pragma once
 #include "reductions.cuh"
 
@@ -37,7 +37,7 @@ __device__ void visit(typename R::Accumulator& a, const Piece<T>& piece, const V
     }
 }
 
-// One element at a time, the whole grid apart.
+// Each thread takes one element at a time, as many apart as the grid has threads.
 template <class R, class T = typename R::Element>
 __device__ typename R::Accumulator fold_elements(const Piece<T>& piece) {
     auto a = R::Accumulator::identity();
@@ -45,8 +45,8 @@ __device__ typename R::Accumulator fold_elements(const Piece<T>& piece) {
     return a;
 }
 
-// FLIGHT reads a thread, issued before the first is used: the block's next tile, which begins at element `at`. Of one that
-// is not WHOLE only the first `vectors` are there.
+// Visits the block's next tile, which begins at element `at`: each thread issues FLIGHT reads before it uses the first. A tile
+// that is not WHOLE has only the first `vectors`.
 template <class R, int FLIGHT, bool WHOLE, class T = typename R::Element>
 __device__ __forceinline__ void visit_tile(typename R::Accumulator& a, const Piece<T>& piece, uint64 at, uint32 vectors) {
     constexpr uint32 N = Vector<T>::size;
@@ -63,11 +63,11 @@ __device__ __forceinline__ void visit_tile(typename R::Accumulator& a, const Pie
     }
 }
 
-// Sixteen bytes at a time, FLIGHT reads in flight a thread: latency is hidden by what is in flight, so a thread that
-// waits for one read at a time leaves bandwidth unused. A block reads tiles of FLIGHT reads a thread, the grid tile beside
-// tile, first LONG reads a thread while there are enough for the whole grid; the elements before the first boundary of 16
-// bytes and after the last go singly, to the first threads of the grid. Nothing is divided by what is not known at compile
-// time: that alone would take longer than reading a small array.
+// Reads sixteen bytes at a time, with FLIGHT reads in flight a thread: reads in flight hide latency, and a thread that waits
+// for one read at a time leaves bandwidth unused. A block takes tiles of FLIGHT reads a thread, and the grid takes tile beside
+// tile; the tiles have LONG reads a thread while there are enough of these for the whole grid. The elements before the first
+// boundary of 16 bytes and after the last one go singly, to the first threads of the grid. The code divides by no number that
+// is unknown at compile time: a division alone would take longer than reading a small array.
 template <class R, int FLIGHT, int LONG = FLIGHT, class T = typename R::Element>
 __device__ typename R::Accumulator fold_vectors(const Piece<T>& piece) {
     constexpr uint32 N = Vector<T>::size;

@@ -1,8 +1,8 @@
-// Exact sums of floats: values, magnitudes, squares, values and squares, or products of two arrays, of any finite elements
-// without a rounding, in one launch.
+// Exact sums of floats in one launch: values, magnitudes, squares, values and squares, or products of two arrays. Any finite
+// elements are added up without a rounding.
 //
 // Each thread adds up its tiles by floating-point arithmetic that is arranged so that nothing rounds (exact_window.cuh,
-// exact_buckets.cuh), what it has is moved to integers (exact_digits.cuh), and the blocks add those to a total in memory
+// exact_buckets.cuh), then moves its totals to integers (exact_digits.cuh), and the blocks add those to a total in memory
 // (exact_total.cuh). Only integers are ever put together, so the order of threads, blocks, launches and GPUs cannot show.
 #include "exact_buckets.cuh"
 #include "exact_dot.cuh"
@@ -42,7 +42,7 @@ struct SumOf<bfloat16, MAGNITUDES, THREADS> {
 template <class T, int TERMS, int THREADS>
 using Sum = typename SumOf<T, TERMS, THREADS>::Type;
 
-// BYTES of shared memory a thread: what the launch provides, checked against what is used.
+// The launch provides BYTES of shared memory a thread, which are checked against what is used.
 template <class T, int TERMS, int THREADS, int BLOCKS, int FLIGHT, bool AHEAD, int BYTES>
 __global__ void __launch_bounds__(THREADS, BLOCKS) exact(const T* data, uint64 count, uint64* words) {
     static_assert(BYTES == Sum<T, TERMS, THREADS>::BYTES);

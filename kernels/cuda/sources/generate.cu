@@ -1,4 +1,4 @@
-// Elements `start` … `start + count` − 1 of a generated source, into `out`.
+// Fills `out` with the elements `start` … `start + count` − 1 of a generated source.
 #include "generate.cuh"
 #include "reductions.cuh"
 

@@ -1,6 +1,6 @@
-// Exact sums of the products of two arrays of integers or truth values, of any two widths, into a total
-// (exact_total.cuh) with those of floats. A thread adds up its products in 128 bits where they are below 2^64; else
-// those that are negative and those that are not by themselves, in 192.
+// Exact sums of the products of two arrays of integers or truth values, of any two widths, into a total as floats have
+// (exact_total.cuh). A thread adds up its products in 128 bits where they are below 2^64; otherwise it adds up the
+// negative products and the others apart, in 192 bits.
 #include "block.cuh"
 #include "exact_specials.cuh"
 #include "exact_total.cuh"

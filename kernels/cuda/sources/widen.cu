@@ -1,4 +1,4 @@
-// Floats as those of a wider format, which changes no value.
+// Converts floats to a wider format, which changes no value.
 #include "elements.cuh"
 
 template <class Narrow, class Real>

@@ -6,7 +6,7 @@
 // ops: sums
 // dtypes: float
 // error: u |Σx| + γ_n² Σ|x| in the accumulator's precision (float64 for float64 and for squares of bfloat16 and float32, else float32), rounded once to the dtype; partial sums must not overflow
-#include "mail.cuh"
+#include "messages.cuh"
 #include "traverse.cuh"
 
 __device__ inline float product_error(float x, float y, float product) { return __fmaf_rn(x, y, -product); }
@@ -42,7 +42,7 @@ using Compensating = typename R::template With<Compensated<typename R::Accumulat
 
 template <class R, class C = Compensating<R>, class A = typename C::Accumulator, class T = typename R::Element>
 __global__ void __launch_bounds__(256, 4)
-compensated(const T* data, uint64 count, uint64 first, uint32 omit_nan, A*, uint64* mail, uint64* outcome) {
+compensated(const T* data, uint64 count, uint64 first, uint32 omit_nan, A*, uint64* messages, uint64* outcome) {
     const A a = fold_vectors<C, 4>({data, count, first, omit_nan != 0});
-    finish_in_last_block(a, mail, outcome);
+    finish_in_last_block(a, messages, outcome);
 }

@@ -5,7 +5,7 @@
 // ops: sums
 // dtypes: float16, bfloat16, float32
 // error: γ_n Σ|x| in float64, rounded once to the dtype
-#include "mail.cuh"
+#include "messages.cuh"
 #include "traverse.cuh"
 
 template <class R>
@@ -13,8 +13,8 @@ using Wider = typename R::template With<Plain<double>>;
 
 template <class R, class W = Wider<R>, class A = typename W::Accumulator, class T = typename R::Element>
 __global__ void __launch_bounds__(256, 4)
-float64_accumulator(const T* data, uint64 count, uint64 first, uint32 omit_nan, A*, uint64* mail,
+float64_accumulator(const T* data, uint64 count, uint64 first, uint32 omit_nan, A*, uint64* messages,
                     uint64* outcome) {
     const A a = fold_vectors<W, 4>({data, count, first, omit_nan != 0});
-    finish_in_last_block(a, mail, outcome);
+    finish_in_last_block(a, messages, outcome);
 }

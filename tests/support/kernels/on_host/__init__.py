@@ -69,7 +69,7 @@ def _translate(folder: Path) -> None:
     assert replaced == len(_PTX)
     for source, kernel in _CUT.items():
         text = (INCLUDE.parent / source).read_text()
-        text = text[: text.index(kernel)].replace('#include "mail.cuh"', "")
+        text = text[: text.index(kernel)].replace('#include "messages.cuh"', "")
         (folder / Path(source).with_suffix(".inc").name).write_text("#pragma once\n" + text)
 
 
