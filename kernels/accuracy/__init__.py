@@ -1,6 +1,7 @@
-"""How far each way of adding is from the truth: every method on every array, held to the exact value.
+"""Accuracy studies: every method on every array, and how far its result is from the exact value.
 
-What is here names things; `kernels.accuracy.study` computes, and loads a compiler for it.
+This package names the axes, the methods and the cases of a study. `kernels.accuracy.study` runs it, and loads a
+compiler for that.
 """
 
 from warpfold.kernels.accuracy.axes import MAX_POINTS, AccuracyAxes

@@ -1,4 +1,4 @@
-"""In what arithmetic a method computes, as far as an a-priori bound depends on it."""
+"""The arithmetic of each method, as far as an a-priori bound depends on it."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -28,8 +28,11 @@ class Scheme(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """`precision` bits in every addition. Terms that are rounded products have `terms` bits, None where they are
-    exact. The result is rounded `roundings` more times to the dtype: from a wider one, and by a division or a root."""
+    """How a result is rounded on the way.
+
+    Every addition has `precision` bits. Terms that are rounded products have `terms` bits, None where they are exact.
+    The result is rounded `roundings` more times to the dtype: from a wider one, and by a division or a root.
+    """
 
     scheme: Scheme
     precision: int = 0
@@ -106,8 +109,8 @@ def _own_kernel(case: AccuracyCase, strategy: str) -> Arithmetic:
 
 
 def _any_order(case: AccuracyCase) -> Arithmetic:
-    """Any order of additions in the dtype, or in a wider one with a rounding at the end: what can be said of a library
-    that promises nothing."""
+    """Any order of additions in the dtype, or in a wider dtype with a rounding at the end. No more is known of a
+    library that promises nothing."""
     precision = DTYPES[case.dtype].precision
     last = 2 * int(case.op in _FINISHED)
     return Arithmetic(Scheme.ADDITIONS, precision, case.n, precision if _of_products(case) else None, last)

@@ -36,12 +36,12 @@ def permuted(array: NDArray[Any], seed: int, number: int) -> NDArray[Any]:
 
 
 KEPT_BYTES = 1_700_000_000
-"""Of permuted arrays that are kept for the next method, such as 8 of 50 million float32; what is more is made again,
+"""Bytes of permuted arrays that are kept for the next method, such as 8 of 50 million float32. Others are made again,
 which takes a second for 50 million."""
 
 BYTES_AN_ELEMENT = 12
-"""Times the elements' own size (a float32's at least), kept orders not counted: a copy to sort and its target, terms,
-their float64 images. `benchmarks/accuracy.py` prints what it comes to."""
+"""Multiples of the elements' own size (a float32's at least) that a study takes, without the kept orders: a copy to
+sort and its target, the terms, and their float64 images. `benchmarks/accuracy.py` prints the sum."""
 
 SourceOf = Callable[[str, str, int], GeneratedSource]
 """The array of (distribution, dtype, n)."""
@@ -87,7 +87,7 @@ class Arrays:
         return self._truths[op]
 
     def reference(self, op: str) -> float:
-        """What the report takes for the truth: NumPy's answer for the elements in float64."""
+        """The reference of the course report: NumPy's answer for the elements in float64."""
         if op not in self._references:
             wide = [array.astype(np.float64) for array in self.operands(op)]
             with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""What a study varies: the product of five lists, bounded."""
+"""The axes of a study: it runs the product of five lists, which is bounded."""
 
 import math
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What can be promised of a sum before it is computed: bounds on the absolute error, in exact fractions.
+"""A-priori bounds: what the absolute error of a sum cannot exceed, in exact fractions.
 
 With u = 2⁻ᵖ and γ_m = m u / (1 − m u), over the terms t that are added:
 
@@ -84,7 +84,7 @@ class _Writer:
         self._parts = text.format(self._parts)
 
     def name(self, name: str, text: str) -> None:
-        """What there is so far gets a name, by which `text` speaks of it."""
+        """Give the formula so far a name, by which `text` refers to it."""
         self.note(f"{name} = {self._parts}")
         self._parts = text
 

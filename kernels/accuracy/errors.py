@@ -1,4 +1,4 @@
-"""How far a computed value is from the true one."""
+"""Errors: how far a computed value is from the true value."""
 
 import math
 from fractions import Fraction

@@ -18,10 +18,11 @@ from warpfold.kernels.exact.finish import value_of
 from warpfold.kernels.ops import Terms, op_named
 
 MAX_FACTORS = 1 << 22
-"""Of an exact product: a big integer takes about a microsecond a factor, and this many a few seconds."""
+"""Factors of an exact product: a big integer takes about a microsecond a factor, so this many take a few seconds."""
 
 PRODUCT_BITS = 512
-"""Kept of an exact product's significand: after MAX_FACTORS truncations its relative error is below 2**-480."""
+"""Bits that are kept of an exact product's significand: after MAX_FACTORS truncations its relative error is below
+2**-480."""
 
 _ROOT_BITS = 512
 _PIECE = 1 << 20
@@ -29,7 +30,7 @@ _PIECE = 1 << 20
 
 @dataclass(frozen=True)
 class Truth:
-    """The true value of an op, and what bounds are made of.
+    """The true value of an op, and the numbers that its bounds are made of.
 
     `total` is Σt and `magnitude` Σ|t| over the terms t that the op adds: x, x·y or x². `value` is the true result, the
     root of a sum of squares and a product to more than 450 bits, everything else exactly. `rounded` and `wide` are

@@ -1,4 +1,4 @@
-"""Where methods run: strategies on the slot's device, loops and what the device has not on its host."""
+"""Executors: strategies run on the slot's device, loops and the CPU's strategies on its host."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -22,23 +22,23 @@ Compute = Callable[[], float]
 
 
 class Executor(Protocol):
-    """Where some of the methods run."""
+    """Runs some of the methods."""
 
     def active(self) -> AbstractContextManager[None]:
-        """To be held while anything is computed."""
+        """A context to hold while anything is computed."""
         ...
 
     def computing(self, case: AccuracyCase, operands: tuple[NDArray[Any], ...]) -> Compute:
-        """What computes `case` on `operands`, brought to where it runs and compiled."""
+        """A call that computes `case` on `operands`, which are already where it runs; all code is compiled."""
         ...
 
     def how(self, case: AccuracyCase) -> str:
-        """How and where, for people."""
+        """How and where it computes `case`, for people."""
         ...
 
 
 class Executors:
-    """The places of a slot's backend. A host beside a GPU is opened when a method first wants it."""
+    """The executors of a slot's backend. The host of a GPU is opened when a method first needs it."""
 
     def __init__(self, backend: Backend) -> None:
         self._device = _DeviceExecutor(backend, open_target(backend))
@@ -50,7 +50,7 @@ class Executors:
         return self._device.backend.device.backend
 
     def of(self, method: AccuracyMethod) -> Executor:
-        """Where `method` runs. Raises Unavailable where it needs another kind of slot."""
+        """The executor of `method`. Raises Unavailable where the method needs another kind of slot."""
         if method.strategy is None:
             return self._loops
         if self.slot in method.backends:

@@ -1,4 +1,4 @@
-"""The methods that are loops: from arrays to a value of the dtype, on one thread of the host."""
+"""The methods that are loops: each computes a value of the dtype on one thread of the host."""
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -65,7 +65,9 @@ _COMPENSATED: Mapping[str, Callable[[NDArray[Any], Any], Any]] = MappingProxyTyp
 def _run(method: str, terms: NDArray[Any], grain: Any, product: Any) -> Any:
     if method in _COMPENSATED:
         if product is not None:
-            raise InvalidInput(f"{method} makes good what additions lose, and a product has none", "methods")
+            raise InvalidInput(
+                f"{method} compensates for what additions lose, and a product has no additions", "methods"
+            )
         return _COMPENSATED[method](terms, grain)
     return _LOOPS[method](terms, grain, product)
 
@@ -79,7 +81,7 @@ def _terms(op: str, operands: tuple[NDArray[Any], ...], to: "np.dtype[Any]") -> 
 
 
 def _held(terms: NDArray[Any]) -> NDArray[Any]:
-    """As the loops take them: float16 and bfloat16 in float32."""
+    """`terms` as the loops take them: float16 and bfloat16 in float32."""
     return terms.astype(np.float32) if terms.itemsize == 2 else terms
 
 

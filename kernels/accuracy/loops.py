@@ -2,12 +2,11 @@
 
 Arrays are float32 or float64. float16 and bfloat16 come widened to float32, with a `grain`, the number of significand
 bits that they lack: every float32 result is then rounded to the narrow format at once. That is the narrow format's own
-arithmetic: a float32 has 24 ≥ 2p + 2 bits, for which rounding a sum, difference or product twice is rounding it once
+arithmetic: a float32 has 24 ≥ 2p + 2 bits, so that a sum, difference or product that is rounded twice is rounded once
 (Figueroa 1995); a float16 product is even exact, and so is a bfloat16 one above float32's subnormals.
 
-`grain` and `product` are None or a number. Numba compiles a version for each type, so that what is None costs nothing;
-nothing is reordered or contracted, for there is no fastmath. All in one file because Numba's cache of a function does
-not notice a change in another.
+`grain` and `product` are None or a number. Numba compiles a version for each type, so that an argument that is None
+costs nothing. Nothing is reordered or contracted, because fastmath is off.
 """
 
 from typing import Any
@@ -167,7 +166,8 @@ def by_magnitude(bits: Any, magnitude: Any, flip: Any) -> Any:
 
 @jit
 def deal(t: Any, hands: Any, count: Any, out: Any) -> Any:
-    """Copy t to out, the elements of hand 0 first, then those of hand 1, …; where each of `count` hands starts."""
+    """Copy t to out: the elements of hand 0 first, then those of hand 1, …; returns where each of `count` hands
+    starts."""
     starts = np.zeros(count + 1, dtype=np.int64)
     for i in range(t.size):
         starts[hands[i] + 1] += 1

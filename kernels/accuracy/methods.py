@@ -1,4 +1,4 @@
-"""The ways to add that a study compares: loops written for it, and every strategy of the catalogue."""
+"""The methods that a study compares: loops that are written for it, and every strategy of the catalogue."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,8 @@ from warpfold.kernels.catalog import strategies
 from warpfold.kernels.errors import InvalidInput
 
 CUDA_PREFIX = "cuda_"
-"""Before a strategy of the GPU whose name a loop has: `cuda_tree` runs on the GPU, `tree` in a loop on the host."""
+"""Stands before the name of a GPU's strategy where a loop has the same name: `cuda_tree` runs on the GPU, and `tree` is
+a loop on the host."""
 
 _LOOPS: Mapping[str, str] = MappingProxyType(
     {

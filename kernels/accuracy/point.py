@@ -1,4 +1,4 @@
-"""One method on one array: what came of it, how far that is from the truth, and what could be promised beforehand."""
+"""The case of one method on one array: its result, the error of that, and the bound that held beforehand."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -36,9 +36,9 @@ class AccuracyFigures:
     `permutations` random orders, None for none, `repeatable` over `runs` runs in the given order, None for one, both by
     the bits. `elapsed_ms` is the quickest of the runs, on the host's clock.
 
-    `reference` is what the report took for the truth, NumPy in float64, `reference_error` = |value − reference|,
-    `reference_own_error` the reference's own; `rounded_reference_error` is against the reference rounded to the dtype,
-    where a method that is wrong by less than a rounding shows an error of 0, as some in the report do.
+    `reference` is the value that the course report compared with, NumPy in float64, `reference_error` = |value −
+    reference|, `reference_own_error` the reference's own; `rounded_reference_error` is against the reference rounded to
+    the dtype, where a method that is wrong by less than a rounding shows an error of 0, as some in the report do.
     """
 
     value: float
@@ -66,7 +66,7 @@ class AccuracyFigures:
 
 @dataclass(frozen=True, slots=True)
 class StudiedCase:
-    """A case and what came of it; `reason` says why there are no figures."""
+    """A case and its outcome; `reason` says why a case has no figures."""
 
     case: AccuracyCase
     outcome: Outcome

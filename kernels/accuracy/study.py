@@ -1,4 +1,4 @@
-"""Runs the cases of a study one after the other; what goes wrong with one of them stays with it."""
+"""Runs the cases of a study one after the other. An error fails its own case and no other."""
 
 import math
 import time
@@ -38,8 +38,8 @@ def run(
     known: Mapping[AccuracyCase, StudiedCase] = MappingProxyType({}),
     begin: Callable[[AccuracyCase], None] = lambda case: None,
 ) -> Iterator[StudiedCase]:
-    """Yield a point a case, in the order of `axes.cases()`: those that are `known` as they are, of the others `begin`
-    is told each case before it is computed.
+    """Yield each case with its outcome, in the order of `axes.cases()`. Cases that are `known` come as they are; before
+    any other is computed, `begin` is called with it.
 
     After a CudaError nothing more can be computed in this process: the point is yielded as failed, and then the error
     is raised.

@@ -27,7 +27,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class ThreeNumbers:
-    """All orders, the true sum, and that rounded once to the dtype."""
+    """All orders, the true sum, and the true sum rounded once to the dtype."""
 
     exact: Fraction
     rounded: float

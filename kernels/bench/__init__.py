@@ -1,4 +1,4 @@
-"""Timings that can be believed: axes, subjects, clocks, a stopping rule, summaries, flags, tables."""
+"""Benchmarks whose timings can be believed: axes, workloads, clocks, a stopping rule, summaries, flags, tables."""
 
 from warpfold.kernels.bench.axes import MAX_CASES, Axes, Cache, Case
 from warpfold.kernels.bench.engine import Point, run

@@ -1,4 +1,4 @@
-"""What a benchmark varies: the product of a few lists of names and sizes, bounded."""
+"""The axes of a benchmark: it runs the product of a few lists of names and sizes, which is bounded."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,10 +1,10 @@
-"""How fast a device can read at all: measured, by its data sheet, and by what no chip can exceed."""
+"""Ceilings: how fast a device can read at all, as measured, by its data sheet, and by what no chip can exceed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 MOST_TRIES = 8
-"""Measurements of a ceiling that other work disturbs, before its device is taken to be a busy one."""
+"""Measurements of a ceiling that other work disturbs, before the device counts as a busy one."""
 
 _AT_ONCE = 2
 
@@ -15,8 +15,8 @@ class Ceiling:
 
     `measured` is what the best plain reading loop got from memory on this device; `trusted` says that the loop had the
     device to itself: if not, it may have got much less than the device can, and nothing is a share of it. `peak` is
-    memory clock times bus width, None where the device does not tell them; `cached` bounds what the cores can take from
-    their caches. `cache_bytes` is the size of the last cache before memory.
+    memory clock times bus width, None where the device does not report them; `cached` bounds what the cores can take
+    from their caches. `cache_bytes` is the size of the last cache before memory.
     """
 
     measured: float

@@ -1,4 +1,4 @@
-"""Whether a measured reduction was right: a wrong answer has no speed."""
+"""Checks that a measured reduction was right: a wrong answer has no speed."""
 
 import math
 from dataclasses import dataclass

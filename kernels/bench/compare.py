@@ -1,4 +1,4 @@
-"""How much faster one measurement is than another, and how sure that is."""
+"""Comparisons: how much faster one measurement is than another, and how sure that is."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""The state of a device around a measurement. What cannot be read is None."""
+"""The conditions of a device around a measurement. A condition that cannot be read is None."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -26,7 +26,7 @@ class Observer(Protocol):
 
     @property
     def max_clock_mhz(self) -> float | None:
-        """The highest clock the device should run at when busy; None where that cannot be told."""
+        """The highest clock that the device should run at when busy; None where that is unknown."""
         ...
 
     def before(self) -> Conditions:
@@ -34,5 +34,5 @@ class Observer(Protocol):
         ...
 
     def after(self) -> Conditions:
-        """The second look, right after the measurement; what can only be counted is counted since the first."""
+        """The second look, right after the measurement. Counters count from the first look on."""
         ...

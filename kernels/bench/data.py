@@ -1,4 +1,4 @@
-"""The data of a benchmark: one distribution for all cases, or what suits each dtype."""
+"""The data of a benchmark: one distribution for all cases, or a distribution that suits each dtype."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Runs the cases of a benchmark one after the other; what goes wrong with one of them stays with it."""
+"""Runs the cases of a benchmark one after the other. An error fails its own case and no other."""
 
 import gc
 import time
@@ -23,12 +23,12 @@ _VALUES = 8
 """Runs whose values are compared with each other."""
 
 _VALUES_S = 2.0
-"""After so long, two must do."""
+"""After so long, two runs must do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One case and what came of it.
+    """One case and its outcome.
 
     `reason` says why it was skipped or failed. `relative_error` compares `value` with the exact one, where there is
     one; `distinct_values` counts the different results of 8 runs on the same data: 1 where it is deterministic.
@@ -59,7 +59,8 @@ def run(
     done: Collection[Case] = (),
     begin: Callable[[Case], None] = lambda case: None,
 ) -> Iterator[Point]:
-    """Yield a point a case, but for those in `done`, in the order of `axes.cases()`. `begin` is told each case first.
+    """Yield a point a case, but for those in `done`, in the order of `axes.cases()`. `begin` is called with each case
+    first.
 
     After a CudaError nothing more can be measured in this process: the point is yielded as failed, and then the error
     is raised.
@@ -82,7 +83,7 @@ def run(
 
 
 def _values(workload: Workload) -> list[Value]:
-    """Of several runs, so that a strategy that gives now this and now that is seen."""
+    """The values of several runs, which show whether a strategy always gives the same value."""
     started = time.monotonic()
     values: list[Value] = []
     while len(values) < 2 or (len(values) < _VALUES and time.monotonic() - started < _VALUES_S):

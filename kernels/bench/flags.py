@@ -1,4 +1,4 @@
-"""What makes a figure doubtful. Flagged figures are kept and shown; `suspect` ones enter no summary."""
+"""Flags: what makes a figure doubtful. Flagged figures are kept and shown; `suspect` figures enter no summary."""
 
 from enum import StrEnum
 
@@ -14,8 +14,8 @@ BUSY_OTHERS = 0.25
 """From this many busy cores on, other processes count as contention for a CPU."""
 
 ABOVE_CEILING = 0.1
-"""What a reduction may read faster than the loop that measured the ceiling: two timings of one memory differ by a few
-percent, and the loop need not be the best one."""
+"""The share by which a reduction may read faster than the loop that measured the ceiling: two timings of one memory
+differ by a few percent, and the loop need not be the best one."""
 
 
 class Flag(StrEnum):

@@ -1,4 +1,4 @@
-"""How one subject is measured: warm-up, samples until the rule is content, and what the host sees of it."""
+"""Measures one workload: a warm-up, samples until the rule says stop, and the time that the host sees."""
 
 import time
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Timer(Protocol):
     def resolution_s(self) -> float: ...
 
     def method(self, workload: Workload) -> str:
-        """How device time of this subject is taken, in a few words."""
+        """How device time of this workload is taken, in a few words."""
         ...
 
     def device(self, workload: Workload, cache: Cache, runs: int) -> list[float]:
@@ -49,16 +49,17 @@ class Timer(Protocol):
         ...
 
     def replay(self, workload: Workload) -> Replay | None:
-        """Time of a run when the host takes no part, hot; None where the device cannot, or not with this subject."""
+        """Time of a run when the host takes no part, hot; None where the device cannot replay this workload."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What was measured of one subject.
+    """The measurements of one workload.
 
-    `device` is time on the device, `host` until the host knows that the result is there, `issue_s` a run when runs are
-    called back to back; `replay` is without the host. `looks` are the conditions before and after.
+    `device` is the time on the device, `host` the time until the host knows that the result is ready, and `issue_s` the
+    time of a run when runs are called back to back. `replay` is the time without the host. `looks` are the conditions
+    before and after.
     """
 
     device: Summary
@@ -72,7 +73,7 @@ class Measured:
 
 
 def measure(timer: Timer, observer: Observer, workload: Workload, cache: Cache, rule: Rule) -> Measured:
-    """Measure `subject` until `rule` says stop. Raises what the subject raises."""
+    """Measure `workload` until `rule` says stop. Raises what the workload raises."""
     warm_up(timer, workload)
     before = observer.before()
     started = time.monotonic()

@@ -1,4 +1,4 @@
-"""Rows as a table for people."""
+"""Prints records as a table for people."""
 
 from collections.abc import Iterable
 

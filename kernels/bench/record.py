@@ -1,4 +1,4 @@
-"""A point as one flat row: what tables store, files keep and printers show."""
+"""A point as one flat record, which tables store, files keep and printers show."""
 
 from dataclasses import dataclass
 
@@ -66,7 +66,7 @@ class Record:
 
     @property
     def counts(self) -> bool:
-        """Whether it may enter a summary."""
+        """Whether the record may enter a summary."""
         return self.outcome == Outcome.MEASURED and Flag.SUSPECT not in self.flags
 
 

@@ -1,4 +1,5 @@
-"""When enough has been measured: a relative standard error that is small enough, or a limit that is reported."""
+"""The stopping rule: sampling ends at a relative standard error that is small enough, or at a limit, which is
+reported."""
 
 import math
 from dataclasses import dataclass

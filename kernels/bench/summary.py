@@ -1,4 +1,4 @@
-"""Many samples to a few figures. No assumption is made about how times are distributed."""
+"""Summaries: a few figures of many samples. They assume nothing about how times are distributed."""
 
 import math
 import statistics

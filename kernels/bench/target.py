@@ -1,4 +1,4 @@
-"""A device made ready for benchmarks: what the engine needs of it, and nothing else."""
+"""A device that is ready to be benchmarked: what the engine needs of it, and nothing else."""
 
 from contextlib import AbstractContextManager
 from typing import Protocol
@@ -29,7 +29,7 @@ class BenchmarkTarget(Protocol):
     def device(self) -> Device: ...
 
     def active(self) -> AbstractContextManager[None]:
-        """To be held while subjects are made, run and timed: the device is then the current one of this thread."""
+        """A context to hold while workloads are made, run and timed: the device is then this thread's current one."""
         ...
 
     @property
@@ -40,7 +40,8 @@ class BenchmarkTarget(Protocol):
 
     @property
     def ceiling(self) -> Ceiling:
-        """Measured at the first call; at the next ones again, while other work disturbs it (`CeilingGauge`)."""
+        """The ceiling is measured at the first call, and again at later calls while other work disturbs it
+        (`CeilingGauge`)."""
         ...
 
     def load(self, source: Source) -> Loaded:
@@ -49,7 +50,7 @@ class BenchmarkTarget(Protocol):
 
 
 def open_target(backend: Backend) -> BenchmarkTarget:
-    """The rig of an open backend, which goes on to own the device."""
+    """The benchmark target of an open backend, which goes on to own the device."""
     if backend.device.backend == "cpu":
         from warpfold.kernels.bench.host import HostTarget
 

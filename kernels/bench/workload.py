@@ -1,4 +1,4 @@
-"""What is measured: a reduction made ready, on data that lies where it will be read."""
+"""Workloads: reductions that are ready to run, on data that lies where they read it."""
 
 from typing import Protocol
 

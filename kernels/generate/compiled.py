@@ -4,8 +4,7 @@ Philox4x32-10 is the counter-based generator of Salmon, Moraes, Dror and Shaw, "
 1, 2, 3" (SC'11): key = the seed's two words, counter = (index low, index high, stream 0, 0).
 
 The CUDA generator repeats these operations in this order, so only correctly rounded ones occur (+, −, ×, ÷, sqrt) and
-none may be fused: Numba compiles without fastmath, hence without contraction. All in one file because Numba's cache
-of a function does not notice a change in another file.
+none may be fused: Numba compiles without fastmath, hence without contraction.
 """
 
 # ruff: noqa: PLR0917 - Numba dispatches positional arguments faster, and these are called once a tile

@@ -1,11 +1,11 @@
-"""From a source's parameters to the numbers of its formula: checked once, on the host, for every backend.
+"""Plans: the numbers of a source's formula, which the host checks once for every backend.
 
 The formulas (i is the element's index, w0…w3 its Philox words with stream 0, all arithmetic in float64 unless said):
 
     u = ((w0·2³² + w1) >> 11) · 2⁻⁵³ in [0, 1)        v = (((w2·2³² + w3) >> 11) + 1) · 2⁻⁵³ in (0, 1]
     z = sqrt(−2 ln v) · cos(2π u)                      (Box and Muller 1958)
 
-| method          | float element, rounded once to the dtype        | other element (mod 2⁶⁴, then cast) |
+| formula         | float element, rounded once to the dtype        | other element (mod 2⁶⁴, then cast) |
 |-----------------|-------------------------------------------------|------------------------------------|
 | CONSTANT        | a                                               | low                                |
 | ARANGE          | i                                               | i                                  |

@@ -1,4 +1,4 @@
-"""The three exercises in thread-block clusters: coordination, reduction, hierarchy. Their shape, answer and checks.
+"""The three exercises in thread-block clusters: coordination, reduction and hierarchy.
 
 They add up a short array in blocks that synchronise as one cluster, each in an order of additions that fixes every bit
 of the float32 result. `kernels.cuda.puzzles` runs them on chips that have clusters; `kernels.puzzles.model` makes the

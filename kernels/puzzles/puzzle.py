@@ -1,4 +1,4 @@
-"""What a puzzle is, and what its answer must satisfy."""
+"""The puzzles: their shape, their elements, and the checks that an answer must pass."""
 
 import math
 from collections.abc import Sequence
@@ -72,9 +72,9 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """The answer: a float32 for each block, or the one sum. `model`: no cluster was there, the CPU did the same
-    additions in the same order. `kernel_ms` is the time of the kernel, or of the model; `prepare_ms` that of compiling
-    and loading the kernel, 0 where it was loaded."""
+    """The answer: a float32 for each block, or the single sum. With `model` the device had no clusters, and the CPU did
+    the same additions in the same order. `kernel_ms` is the time of the kernel, or of the model; `prepare_ms` that of
+    compiling and loading the kernel, 0 where it was loaded."""
 
     puzzle: Puzzle
     shape: ClusterShape
@@ -103,7 +103,7 @@ def _modulo(size: int, period: int, scale: float) -> GeneratedSource:
 
 
 def checks(solution: Solution) -> tuple[Check, ...]:
-    """What the puzzles' own texts test for, and more."""
+    """The checks of the puzzles' own texts, and more."""
     values, shape = solution.values, solution.shape
     if solution.puzzle is Puzzle.REDUCTION:
         exact = math.fsum(elements(solution.puzzle, shape).tolist())

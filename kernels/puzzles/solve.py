@@ -1,4 +1,4 @@
-"""A puzzle's answer from clusters where there are any, else from the model, which says that it is one."""
+"""Solves a puzzle by clusters where the device has them, else by the model, and the answer says which."""
 
 import time
 

@@ -1,1 +1,1 @@
-"""How a sum scales: over the GPUs of a machine, or over processes where there are none."""
+"""Scaling studies: how a sum scales over the GPUs of a machine, or over the cores of a CPU."""

@@ -1,4 +1,4 @@
-"""What a scaling study varies."""
+"""The axes of a scaling study."""
 
 from enum import StrEnum
 

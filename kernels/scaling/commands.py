@@ -1,7 +1,7 @@
-"""What the ranks of a process are told to do.
+"""Commands to the ranks of a process.
 
-A process is given one command after another, and so are all others of its group at the same time: within a command
-ranks wait for each other.
+All processes of a group get the same command at the same time, one command after another: within a command ranks wait
+for each other.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from warpfold.kernels.source import GeneratedSource
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Meet the other ranks. `token` is what the first process's `token` was."""
+    """Meet the other ranks. `token` is the `token` of the first process."""
 
     token: object
 
@@ -28,28 +28,29 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Reduce and add up so many times, every rank beginning at the same time with cold caches, and say how long it
-    took: one `Timing` a run for each rank here."""
+    """Reduce and add up so many times, every rank beginning at the same time with cold caches. The answer has one
+    `Timing` a run for each rank of the process."""
 
     runs: int
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """The same so many times as a caller sees it: seconds by the wall clock until the value is on the host, as in the
-    process of rank 0."""
+    """The same so many times as a caller sees it. The answer is the seconds by the wall clock until the value is on the
+    host, in the process of rank 0."""
 
     runs: int
 
 
 @dataclass(frozen=True, slots=True)
 class Collect:
-    """What the last run came to: the sum that each rank here holds, as an exact state or, of floats, a number."""
+    """The result of the last run: the sum that each rank of the process holds, as an exact state or, for floats, a
+    number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piecewise:
-    """The exact state that rank 0 gets by adding all of `source` piece by piece, with no help of others."""
+    """The exact state that rank 0 gets by adding all of `source` piece by piece, alone."""
 
     source: GeneratedSource
 
@@ -63,14 +64,15 @@ class PrepareMessage:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """All-reduce `runs` messages back to back: seconds for one, for each rank here."""
+    """All-reduce `runs` messages back to back. The answer is the seconds of one message, for each rank of the
+    process."""
 
     runs: int
 
 
 @dataclass(frozen=True, slots=True)
 class CheckMessage:
-    """Whether every element that the ranks here received is the sum."""
+    """Check whether every element that the ranks of the process received is the sum."""
 
 
 Command = Join | Load | Sample | Call | Collect | Piecewise | PrepareMessage | Exchange | CheckMessage

@@ -1,4 +1,4 @@
-"""From the samples of all ranks to the figures of a point, and whether they can be believed."""
+"""The figures of a point, from the samples of all ranks, and whether they can be believed."""
 
 import statistics
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ from warpfold.kernels.scaling.study import ArrayCase
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """What was measured of one array: `timings[rank][run]`, `calls` in seconds, the value, and whether its bits are
-    those of one rank (None where that is not to be expected)."""
+    """The measurements of one array: `timings[rank][run]`, `calls` in seconds, the value, and whether its bits are
+    those that one rank gets (None where that need not be so)."""
 
     timings: Sequence[Sequence[Timing]]
     calls: Sequence[float]
@@ -36,7 +36,7 @@ class Phases:
 
 
 def phases_of(timings: Sequence[Sequence[Timing]]) -> Phases:
-    """Those of `timings[rank][run]`: ranks begin a run together."""
+    """The phases of `timings[rank][run]`: ranks begin a run together."""
     runs = list(zip(*timings, strict=True))
     return Phases(
         local=summarise([max(timing.local for timing in run) for run in runs]),

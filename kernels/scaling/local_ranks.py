@@ -19,7 +19,7 @@ class Timing:
 
 
 Sum = ExactState | float
-"""What ranks add up."""
+"""The values that ranks add up."""
 
 
 class LocalRanks(Protocol):
@@ -32,7 +32,7 @@ class LocalRanks(Protocol):
 
     @property
     def token(self) -> object:
-        """What the other processes need to know before they can join; asked of the process of rank 0."""
+        """What the other processes need to know before they can join; the process of rank 0 is asked for it."""
         ...
 
     def join(self, token: object) -> None: ...
@@ -46,7 +46,7 @@ class LocalRanks(Protocol):
     def call(self, runs: int) -> list[float]: ...
 
     def collect(self) -> list[Sum]:
-        """Of each rank here."""
+        """The sum that each rank here holds."""
         ...
 
     def piecewise(self, source: GeneratedSource) -> ExactState: ...

@@ -1,4 +1,4 @@
-"""Where the ranks of a study run: on the GPUs of a machine, or on its CPU."""
+"""Placements: where the ranks of a study run, on the GPUs of a machine or on its CPU."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -23,16 +23,16 @@ class Placement(Protocol):
 
     @property
     def note(self) -> str | None:
-        """What stands in for GPUs; None for GPUs."""
+        """A sentence on what stands in for GPUs; None for GPUs."""
         ...
 
     def processes(self, mode: Mode, algorithm: Algorithm, ranks: int, largest: int) -> Sequence[MakeRanks]:
-        """What makes the ranks of each process of a group, that of rank 0 first; they exchange messages of up to
-        `largest` bytes."""
+        """The functions that make the ranks of each process of a group, that of rank 0 first. Ranks exchange messages
+        of up to `largest` bytes."""
         ...
 
     def environment(self, algorithm: Algorithm) -> Mapping[str, str | None]:
-        """What to set in its processes before their libraries are loaded; None removes a name."""
+        """The variables to set in its processes before their libraries are loaded; None removes a name."""
         ...
 
     def memory(self, ranks: int) -> int:

@@ -1,4 +1,4 @@
-"""A process of a group: makes its ranks, then carries out commands until nobody is there to give them."""
+"""A process of a group: it makes its ranks, then carries out commands until its parent closes the connection."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ MakeRanks = Callable[[], LocalRanks]
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The ranks are there."""
+    """The ranks of the process are ready."""
 
     versions: tuple[tuple[str, str], ...]
     token: object
@@ -32,7 +32,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """It could not be: a KernelError by its class's name, or anything else, which has none."""
+    """A command failed: `error` is the class's name of a KernelError, and None for any other error."""
 
     error: str | None
     sentence: str

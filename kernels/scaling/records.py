@@ -111,7 +111,7 @@ class MessageRecord:
 
 @dataclass(frozen=True, slots=True)
 class Libraries:
-    """What carried the messages of a group: (name, version)."""
+    """The libraries that carried the messages of a group: (name, version)."""
 
     versions: tuple[tuple[str, str], ...]
 

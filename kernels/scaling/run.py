@@ -1,4 +1,4 @@
-"""A study from its first point to its last: one group after another, each told point after point."""
+"""Runs a study from its first point to its last, one group after another."""
 
 import time
 from collections.abc import Iterator
@@ -38,14 +38,14 @@ _EXCHANGES = 20
 """All-reduces back to back, as nccl-tests makes by default."""
 
 _SPANS = 7
-"""How often; fewer do not give an interval."""
+"""Spans that are timed; fewer do not give an interval."""
 
 
 def run(placement: Placement, study: Study) -> Iterator[Record]:
     """Every point of `study`, as soon as it is measured: arrays on one rank first, then group by group; and once, after
     those of the first group, its libraries.
 
-    What has no room or no ranks is skipped with the reason; what goes wrong in a rank fails the point, and its group is
+    A point without room or ranks is skipped with the reason; an error in a rank fails the point, and its group is
     made anew. Raises RankLost where a process of a group dies.
     """
     return _StudyRun(placement, study).points()
@@ -87,14 +87,14 @@ class _StudyRun:
                 yield from self._libraries(lazy)
 
     def _libraries(self, lazy: LazyGroup) -> Iterator[Libraries]:
-        """Those of the first group that there is."""
+        """The libraries of the first group, once."""
         if lazy.versions is not None and not self._named_libraries:
             self._named_libraries = True
             yield Libraries(lazy.versions)
 
     def _add_up_pieces(self, lazy: LazyGroup) -> None:
-        """What all exact sums are compared with: one rank adds up each array, which it may have no room for, in
-        pieces."""
+        """Compute what all exact sums are compared with: one rank adds up each array in pieces, because it may not have
+        room for the whole."""
         possible = [case for case in self._study.arrays() if case.ranks <= self._placement.available]
         for n in dict.fromkeys(
             case.n for case in possible if case.method is Method.EXACT and self._no_room(case) is None
@@ -102,7 +102,7 @@ class _StudyRun:
             self._pieces[n] = lazy.group().run(Piecewise(self._study.source(n)))[0]
 
     def _no_room(self, case: ArrayCase) -> str | None:
-        """Why an array is too large for its ranks; None if it may fit."""
+        """The reason why an array is too large for its ranks; None if it may fit."""
         needed, available = case.n * DTYPES[self._study.dtype].itemsize, self._placement.memory(case.ranks)
         if needed <= available:
             return None
@@ -137,13 +137,13 @@ class _StudyRun:
             late = time.monotonic() - began > self._study.time_limit_s
             if missing <= 0 or (timings and late and len(timings[0]) >= _LEAST):
                 return timings
-            runs = _LEAST if not timings else min(_BATCH, missing)  # the first tells how long they take
+            runs = _LEAST if not timings else min(_BATCH, missing)  # the first runs show how long a run takes
             answered = [rank for process in group.run(Sample(runs)) for rank in process]
             timings = [old + new for old, new in zip(timings, answered, strict=True)] if timings else answered
 
     def _same_bits(self, case: ArrayCase, sums: list[Sum]) -> bool | None:
-        """Whether every rank holds what one rank gets: of floats in strong scaling only, for only there one rank's is
-        known; of exact states always."""
+        """Whether every rank holds the sum that one rank gets. For exact states that is always known, for floats in
+        strong scaling only."""
         if case.method is Method.EXACT:
             state = self._pieces.get(case.n)
             return None if state is None else all(held == state for held in sums)
@@ -162,7 +162,7 @@ class _StudyRun:
                 if runs > 1 or slowest * _EXCHANGES * _SPANS > self._study.time_limit_s:
                     spans.append(slowest)
                 else:
-                    runs = _EXCHANGES  # the first alone told that there is time for more
+                    runs = _EXCHANGES  # the first exchange showed that there is time for more
                 if time.monotonic() - began > self._study.time_limit_s and len(spans) >= _LEAST:
                     break
             correct = all(group.run(CheckMessage()))
@@ -173,5 +173,5 @@ class _StudyRun:
 
 
 def value_of(held: Sum, dtype: DType) -> float:
-    """What ranks hold, rounded once to the dtype of the elements."""
+    """The value that ranks hold, rounded once to the dtype of the elements."""
     return total(held, dtype) if isinstance(held, ExactState) else narrowed_number(held, dtype)

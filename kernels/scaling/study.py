@@ -1,4 +1,4 @@
-"""A scaling study: what is measured, bounded and checked before anything starts."""
+"""A scaling study: its points are bounded and checked before anything starts."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -49,7 +49,7 @@ class MessageCase:
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """Lists of what is varied. `sizes` are whole arrays (strong scaling), `sizes_per_rank` parts (weak scaling),
+    """The lists that a study varies. `sizes` are whole arrays (strong scaling), `sizes_per_rank` parts (weak scaling),
     `messages` bytes of all-reduces; each point takes `samples` runs, fewer if they take longer than `time_limit_s`.
 
     Raises InvalidInput naming the field: an empty or repeating list, a number out of bounds, a dtype that is no float,

@@ -60,10 +60,10 @@ class Doing:
 def test_a_held_stream_runs_nothing_until_the_gate_opens(target: CudaTarget, backend: CudaBackend) -> None:
     import cupy
 
-    gate = BlockingKernel(backend.gpu)
+    blocking_kernel = BlockingKernel(backend.gpu)
     done = cupy.zeros(1, dtype=np.int32)
     done += 0  # what is loaded at its first use must not be loaded while the stream is held
-    with gate.held():
+    with blocking_kernel.held():
         done += 1
         time.sleep(0.05)
         event = cupy.cuda.Event()

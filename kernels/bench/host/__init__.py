@@ -1,4 +1,4 @@
-"""A CPU as something to measure: its clock, its conditions, its memory."""
+"""A CPU as a benchmark target: its clock, its conditions, its memory."""
 
 from warpfold.kernels.bench.host.target import HostTarget
 

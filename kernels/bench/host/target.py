@@ -1,4 +1,4 @@
-"""A CPU backend made ready for benchmarks."""
+"""A CPU backend as a benchmark target."""
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass

@@ -49,7 +49,7 @@ class BlockingKernel:
             yield
 
     @contextmanager
-    def _shut(self) -> Iterator[None]:
+    def _blocked(self) -> Iterator[None]:
         self._words[:] = 0
         address = np.uint64(self._pinned.ptr)
         with self.gpu.active():
@@ -67,11 +67,11 @@ class BlockingKernel:
 
 
 @contextmanager
-def held_together(gates: Sequence[BlockingKernel]) -> Iterator[None]:
+def held_together(blocking_kernels: Sequence[BlockingKernel]) -> Iterator[None]:
     """As `Gate.held` for several GPUs, whose streams may wait for each other: all are let go, then all waited for."""
     with ExitStack() as shut:
-        for gate in gates:
-            shut.enter_context(gate._shut())
+        for blocking_kernel in blocking_kernels:
+            shut.enter_context(blocking_kernel._blocked())
         yield
-    for gate in gates:
-        gate._settle()
+    for blocking_kernel in blocking_kernels:
+        blocking_kernel._settle()

@@ -31,7 +31,7 @@ class CudaTimer:
 
         self._gpu = gpu
         with cuda_errors("the timer"):
-            self._gate = BlockingKernel(gpu)
+            self._blocking_kernel = BlockingKernel(gpu)
             self._written = cupy.zeros(_WRITE * cache_bytes, dtype="uint8")
             self._sweep = reading(gpu, patternless(gpu, _READ * cache_bytes), SWEEP)
             gpu.stream.synchronize()
@@ -44,7 +44,7 @@ class CudaTimer:
             if workload.waits:
                 spans = [self._span(workload, cache) for _ in range(runs)]
             else:
-                with self._gate.held():
+                with self._blocking_kernel.held():
                     spans = [self._span(workload, cache) for _ in range(runs)]
             return self._seconds(spans)
 

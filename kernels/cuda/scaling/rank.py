@@ -85,7 +85,7 @@ class GpuRank:
         with cuda_errors("device facts"), self.gpu.active():
             cache_bytes = int(cupy.cuda.runtime.getDeviceProperties(index)["l2CacheSize"])
             self._timer = CudaTimer(self.gpu, cache_bytes)
-            self.gate = BlockingKernel(self.gpu)
+            self.blocking_kernel = BlockingKernel(self.gpu)
             self.here, self.all_here = cupy.ones(1, dtype=np.int64), cupy.zeros(1, dtype=np.int64)
         self._part: Any = None
         self.local: Local | None = None

@@ -71,7 +71,7 @@ class CudaRanks:
 
     def sample(self, runs: int) -> list[list[Timing]]:
         with nccl.nccl_errors("timing"):
-            with held_together([member.gate for member in self._members]):
+            with held_together([member.blocking_kernel for member in self._members]):
                 spans = [self._run() for _ in range(runs)]
             return [self._timings(place, [span[place] for span in spans]) for place in range(len(self._members))]
 
@@ -117,7 +117,7 @@ class CudaRanks:
 
     def exchange(self, runs: int) -> list[float]:
         with nccl.nccl_errors("timing messages"):
-            with held_together([member.gate for member in self._members]):
+            with held_together([member.blocking_kernel for member in self._members]):
                 self._barrier()
                 began = self._events()
                 for _ in range(runs):

@@ -126,7 +126,7 @@ class ExactIntegers:
         return 0
 
     def finish(self, count: int) -> Finished:
-        total = sum(outcome.integer() for outcome in self._reducer.outcomes())
+        total = sum(partial.integer() for partial in self._reducer.partial_results())
         state = ExactState.from_limbs(self._op.terms, (total,), 0, count, Flags.NOT_NEGATIVE_ZERO)
         return Finished(of_integer(self._op, total, count), True, state)
 
@@ -150,7 +150,7 @@ class IntegerSpread:
         values, squares = (
             ExactState.from_limbs(
                 OPS[name].terms,
-                (sum(outcome.integer() for outcome in reducer.outcomes()),),
+                (sum(partial.integer() for partial in reducer.partial_results()),),
                 0,
                 count,
                 Flags.NOT_NEGATIVE_ZERO,

@@ -133,7 +133,7 @@ class OwnReducer:
         self._fold = kernels.pop() if strategy.folds else None
         (self._main,) = kernels
         self._resident = self._main.blocks_per_multiprocessor(self._launch.threads) * gpu.multiprocessors
-        self._outcomes = cupy.zeros((pieces, WORDS), dtype=np.uint64)
+        self._words = cupy.zeros((pieces, WORDS), dtype=np.uint64)
         self._partials = self._folded = self._state = cupy.empty(0, dtype=np.uint8)
         self._firsts: list[int] = []
 
@@ -144,7 +144,7 @@ class OwnReducer:
         if blocks <= self._launch.blocks_per_multiprocessor * self._gpu.multiprocessors:
             blocks = min(blocks, self._resident // self._launch.cluster * self._launch.cluster)
         self._make_room(blocks)
-        outcome = self._outcomes[len(self._firsts)]
+        words = self._words[len(self._firsts)]
         self._firsts.append(first)
         if self._begin is not None:
             self._begin(1, 1, (self._partials,))
@@ -158,19 +158,19 @@ class OwnReducer:
                 self._omit_nan,
                 self._partials,
                 self._state,
-                outcome,
+                words,
             ),
         )
         if self._fold is not None:
-            self._fold_partials(blocks, outcome)
+            self._fold_partials(blocks, words)
 
-    def _fold_partials(self, count: int, outcome: Any) -> None:
+    def _fold_partials(self, count: int, words: Any) -> None:
         tile = self._launch.tile or count
         source, target = self._partials, self._folded
         while True:
             blocks = -(-count // tile)
             assert self._fold is not None
-            self._fold(blocks, self._launch.threads, (source, np.uint64(count), target, outcome))
+            self._fold(blocks, self._launch.threads, (source, np.uint64(count), target, words))
             if blocks == 1:
                 return
             source, target, count = target, source, blocks
@@ -184,14 +184,14 @@ class OwnReducer:
             self._state = cupy.zeros(blocks * STATE_BYTES, dtype=np.uint8)
             self._folded = cupy.empty(nbytes if self._fold is not None else 1, dtype=np.uint8)
 
-    def outcomes(self) -> list[PartialResult]:
+    def partial_results(self) -> list[PartialResult]:
         """What was left of each array so far; waits for the work."""
-        words = self._outcomes.get()
+        words = self._words.get()
         return [PartialResult(words[k], first) for k, first in enumerate(self._firsts)]
 
     def omitted(self) -> None:
         """None: the kernels leave NaN elements out and do not count them."""
 
     def finish(self, count: int) -> Finished:
-        value = value_of(self._op, self._dtype, self.outcomes(), count)
+        value = value_of(self._op, self._dtype, self.partial_results(), count)
         return Finished(value, self._op.proved(self._dtype))

@@ -56,24 +56,24 @@ def reduction_of(op: Op, dtype: DType) -> str:
     return "CountNonzero" if dtype.kind is Kind.BOOL and op.reduction in _COUNTS_OF_BOOL else op.reduction
 
 
-def value_of(op: Op, dtype: DType, outcomes: Sequence[PartialResult], count: int) -> Value:
+def value_of(op: Op, dtype: DType, partials: Sequence[PartialResult], count: int) -> Value:
     """The value of `op` over `count` ≥ 1 elements of `dtype`, of which `outcomes` (at least one) were left."""
     value: Value
     match reduction_of(op, dtype):
         case "CountNonzero":
-            value = _of_count(op, sum(outcome.integer() for outcome in outcomes), count)
+            value = _of_count(op, sum(partial.integer() for partial in partials), count)
         case "ArgMin" | "ArgMax":
-            value = _place(outcomes)
+            value = _place(partials)
         case "Min":
-            value = _extremum(outcomes, dtype, min)
+            value = _extremum(partials, dtype, min)
         case "Max" | "NormInf":
-            value = _extremum(outcomes, dtype, max)
+            value = _extremum(partials, dtype, max)
         case "Prod":
-            value = _product(outcomes, dtype)
+            value = _product(partials, dtype)
         case _ if dtype.is_float and op.adds:
-            value = _of_real(op, [outcome.real(word) for outcome in outcomes for word in (0, 1)], count, dtype)
+            value = _of_real(op, [partial.real(word) for partial in partials for word in (0, 1)], count, dtype)
         case _:
-            value = of_integer(op, sum(outcome.integer() for outcome in outcomes), count)
+            value = of_integer(op, sum(partial.integer() for partial in partials), count)
     return bool(value) if op.result_dtype(dtype) == "bool" else value
 
 
@@ -95,34 +95,34 @@ def _of_count(op: Op, nonzero: int, count: int) -> Value:
     return of_integer(op, nonzero, count)
 
 
-def _place(outcomes: Sequence[PartialResult]) -> int:
-    def order(outcome: PartialResult) -> tuple[int, int]:
-        index, key = outcome.unsigned(0), outcome.unsigned(1)
+def _place(partials: Sequence[PartialResult]) -> int:
+    def order(partial: PartialResult) -> tuple[int, int]:
+        index, key = partial.unsigned(0), partial.unsigned(1)
         # No integer of the piece beat the worst: all equal it, and the first counts. A NaN that was left out has that
         # key too, but then any other element wins, and there is one.
-        return key, outcome.first if index == NOWHERE else index
+        return key, partial.first if index == NOWHERE else index
 
-    return min(map(order, outcomes))[1]
+    return min(map(order, partials))[1]
 
 
-def _extremum(outcomes: Sequence[PartialResult], dtype: DType, best: Callable[..., Any]) -> Value:
+def _extremum(partials: Sequence[PartialResult], dtype: DType, best: Callable[..., Any]) -> Value:
     if not dtype.is_float:
-        return int(best(outcome.integer() for outcome in outcomes))
-    values = [outcome.real() for outcome in outcomes]
+        return int(best(partial.integer() for partial in partials))
+    values = [partial.real() for partial in partials]
     if any(map(math.isnan, values)):
         return math.nan
     return float(best(values, key=lambda value: (value, math.copysign(1.0, value))))  # −0 is below +0
 
 
-def _product(outcomes: Sequence[PartialResult], dtype: DType) -> float:
+def _product(partials: Sequence[PartialResult], dtype: DType) -> float:
     """Π significand · 2**exponent, rounded once."""
-    significands = [outcome.real() for outcome in outcomes]
+    significands = [partial.real() for partial in partials]
     special = math.prod(math.copysign(1.0, s) if math.isfinite(s) and s else s for s in significands)
     if not special or not math.isfinite(special):
         return special  # zero, infinite or NaN, with its sign
     whole = math.prod(map(Fraction, significands))
-    exponent = sum(outcome.signed(1) for outcome in outcomes)
-    bound = _FAR + len(outcomes)  # the significands are below 2 each
+    exponent = sum(partial.signed(1) for partial in partials)
+    bound = _FAR + len(partials)  # the significands are below 2 each
     exponent = max(-bound, min(bound, exponent))
     if abs(exponent) == bound:
         return math.copysign(0.0 if exponent < 0 else math.inf, special)

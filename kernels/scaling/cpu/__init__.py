@@ -1,1 +1,1 @@
-"""Ranks on a CPU: threads of one process or processes, which add up through memory that they share."""
+"""Ranks on a CPU: threads of one process, or processes, which add up through memory that they share."""
