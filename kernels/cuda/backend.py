@@ -1,4 +1,4 @@
-"""One GPU that reduces sources, by CuPy and by kernels of our own."""
+"""A GPU that reduces sources, by kernels of our own and by peers."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ from warpfold.kernels.source import ArraySource, Source
 
 @dataclass(frozen=True, slots=True)
 class _Reducing:
-    """One reduction under way: a counter of NaNs for each source, where they are counted, and the reducer."""
+    """One reduction under way: its reducer, and a counter of NaNs for each source where NaNs are counted."""
 
     nans: tuple[NanCounter, ...]
     reducer: Reducer
@@ -59,7 +59,7 @@ class CudaBackend:
 
     @property
     def gpu(self) -> Gpu:
-        """For launching kernels directly, as benchmarks do."""
+        """The GPU, for benchmarks, which launch kernels directly."""
         return self._gpu
 
     def reduce(
@@ -73,8 +73,8 @@ class CudaBackend:
         ddof: int = 0,
         other: Source | None = None,
     ) -> Reduction:
-        """Reduce all elements of `source`, or pairs of it and `other`. All strategies but peers' take sources larger
-        than the GPU's memory.
+        """Reduce all elements of `source`, or pairs of it and `other`. All strategies but the peers take sources that
+        are larger than the GPU's memory.
 
         Raises InvalidInput, Unavailable, OutOfMemory or CudaError, and whatever `progress` raises.
         """
@@ -147,7 +147,7 @@ class CudaBackend:
     def _nan_counters(
         self, op: Op, sources: Sequence[Source], strategy: CudaStrategy, policy: NanPolicy
     ) -> tuple[NanCounter, ...]:
-        """One for each source, or none where no NaN has to be counted."""
+        """A counter for each source, or none where no NaN has to be counted."""
         if policy is NanPolicy.PROPAGATE or not sources[0].dtype.is_float:
             return ()
         if policy is NanPolicy.OMIT and strategy.omits(op):

@@ -1,9 +1,10 @@
-"""CUDA C++ source to machine code: one function, used by the workers and, without a GPU, by the checks.
+"""Compiles CUDA C++ to machine code: workers use one function for that and, without a GPU, so do the checks.
 
-A `Unit` is one source file and the kernels wanted from it, named as C++ expressions ("two_pass<Sum<float>>"); NVRTC
-instantiates the templates and tells the symbol of each. Machine code is kept in a folder under a key made of
-everything that decides it: the text of the source and of every header it includes, the kernels, the options, the
-architecture and NVRTC's version. The headers are our own and use none of the toolkit's, so NVRTC is all it takes.
+A `Unit` is a source file and the kernels wanted from it, named as C++ expressions ("two_pass<Sum<float>>"); NVRTC
+instantiates the templates and reports the symbol of each. Machine code is kept in a folder under a key made of
+everything that decides it: the text of the source and of every header that it includes, the kernels, the options, the
+architecture and NVRTC's version. Our headers include none of the toolkit's, so NVRTC alone is needed.
+`docs/decisions/0016-a-cache-of-our-own-for-cubins.md` says why cuda.core's cache does not serve.
 
 `python -m warpfold.kernels.cuda` compiles the whole matrix and prints what each kernel needs
 (`make compile-cuda`).
@@ -25,7 +26,7 @@ from warpfold.kernels.errors import KernelError, Unavailable
 from warpfold.kernels.extras import install
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
-"""What every source is checked for: Turing to Blackwell."""
+"""The architectures that every source is compiled for in the checks: Turing to Blackwell."""
 
 INCLUDE = Path(__file__).parent / "include"
 
@@ -47,8 +48,8 @@ _OPTIONS: Mapping[str, Any] = MappingProxyType(
 
 
 _CACHES_SINCE = (12, 9)
-"""NVRTC from 12.9 on keeps what it compiled where there is a driver (NVRTC documentation, "Caching"). What it has kept
-comes back without the report of ptxas, so it must not be taken from there."""
+"""NVRTC from 12.9 on keeps what it compiled where a driver is installed (NVRTC documentation, "Caching"). Its own cache
+returns code without the report of ptxas, so it stays off."""
 
 
 class CompileError(KernelError):
@@ -69,8 +70,10 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What one kernel takes of a multiprocessor, as ptxas reports it: registers a thread; the rest in bytes,
-    shared memory a block (the static part), stack and spills a thread."""
+    """What one kernel takes of a multiprocessor, as ptxas reports it.
+
+    Registers are counted a thread. Static shared memory is in bytes a block, stack and spills in bytes a thread.
+    """
 
     kernel: str
     registers: int
@@ -92,7 +95,7 @@ class Binary:
 
 
 def default_cache() -> Path:
-    """Where machine code is kept unless a folder is given."""
+    """The folder of machine code, unless the caller names another."""
     return Path.home() / ".cache" / "warpfold" / "cubin"
 
 
@@ -115,7 +118,7 @@ def nvrtc_version() -> str:
 
 
 def compile_unit(unit: Unit, arch: str, cache: Path | None = None) -> Binary:
-    """Machine code of `unit` for `arch` ("sm_90"), from the folder `cache` when it is there, else compiled into it.
+    """Machine code of `unit` for `arch` ("sm_90"), from the folder `cache` where it holds that, else compiled into it.
 
     Needs neither a GPU nor its driver. Several processes may share the folder. Raises CompileError with NVRTC's log,
     and Unavailable if NVRTC or cuda.core is not installed or does not know the architecture.
@@ -129,7 +132,7 @@ def compile_unit(unit: Unit, arch: str, cache: Path | None = None) -> Binary:
     resources = parse_resources(log, symbols)
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps({"symbols": symbols, "resources": [asdict(row) for row in resources]}, indent=1)
-    _write(record, text.encode())  # first, so that a cubin never lacks its record
+    _write(record, text.encode())  # the record comes first, so that a cubin never lacks it
     _write(cubin, code)
     return Binary(cubin, arch, symbols, resources, cached=False)
 

@@ -1,4 +1,4 @@
-"""The command `python -m warpfold.kernels.cuda`: compile the matrix without a GPU, and say what its kernels
+"""The command `python -m warpfold.kernels.cuda`: it compiles the matrix without a GPU, and says what its kernels
 take."""
 
 import argparse
@@ -28,7 +28,8 @@ class Compiled:
 
 
 def compile_cell(cell: Cell, cache: Path | None) -> Compiled:
-    """Compile one cell; a fault is returned, not raised. Unavailable is raised: no other cell would do better."""
+    """Compile one cell. A fault is returned, not raised; Unavailable is raised, because no other cell would do
+    better."""
     began = time.perf_counter()
     try:
         binary = compile_unit(cell.unit, cell.arch, cache)
@@ -40,8 +41,9 @@ def compile_cell(cell: Cell, cache: Path | None) -> Compiled:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The command line: compiles in all processors, prints a table, and returns 1 if something did not compile or takes
-    something else than the committed table says, 2 if the arguments are wrong or there is no compiler."""
+    """The command line: it compiles on all processors and prints a table. It returns 1 if a unit does not compile or a
+    kernel takes other resources than the committed table says, and 2 if the arguments are wrong or no compiler is
+    installed."""
     parser = argparse.ArgumentParser(prog="python -m warpfold.kernels.cuda", description=__doc__)
     some = f"ci (all for sm_90, a part for each other), all, or some of {','.join(ARCHITECTURES)}"
     parser.add_argument("--arch", default="ci", help=some)
@@ -85,8 +87,8 @@ def _show_progress(done: int, total: int, cell: Cell) -> None:
 
 
 def print_table(done: Sequence[Compiled], *, verbose: bool) -> None:
-    """What each unit, or with `verbose` each kernel, takes: registers a thread, and bytes of shared memory a block,
-    of stack and of spills a thread; of a unit, those of its worst kernel."""
+    """Print what each unit, or with `verbose` each kernel, takes: registers a thread, and bytes of shared memory a
+    block, of stack and of spills a thread. A unit takes what its worst kernel takes."""
     head = ("arch", "kernels of", "kernels", "registers", "shared", "stack", "spills", "s")
     print("{:8} {:40} {:>7} {:>9} {:>7} {:>5} {:>6} {:>6}".format(*head))
     for compiled in done:
@@ -126,14 +128,14 @@ def _usages(done: Sequence[Compiled]) -> dict[Key, Usage]:
 
 
 def _known() -> dict[Key, None]:
-    """Every kernel there is, in the order of the table: a kernel after the other, not an architecture."""
+    """Every kernel on every architecture, in the order of the table: kernel after kernel."""
     keys = [(kernel, cell.arch) for cell in matrix("all") for kernel in cell.unit.kernels]
     rank = {kernel: index for index, kernel in enumerate(dict.fromkeys(kernel for kernel, _ in keys))}
     return dict.fromkeys(sorted(keys, key=lambda key: rank[key[0]]))
 
 
 def _compare(path: Path, done: Sequence[Compiled]) -> int:
-    """Print where kernels take something else than the table says; 1 if any does."""
+    """Print where kernels take other resources than the table says; returns 1 if any does."""
     table, nvrtc = read_table(path), nvrtc_version()
     if table.nvrtc != nvrtc:
         print(f"{path.name} is of NVRTC {table.nvrtc or '(none)'} and this is {nvrtc}: only spills are compared")
@@ -151,7 +153,7 @@ def _compare(path: Path, done: Sequence[Compiled]) -> int:
 
 
 def _update(path: Path, done: Sequence[Compiled]) -> int:
-    """Write the table; 1 if too little was compiled for it."""
+    """Write the table; returns 1 if too little was compiled for that."""
     try:
         write_table(updated(read_table(path), nvrtc_version(), _usages(done), _known()), path)
     except ValueError as error:

@@ -1,7 +1,7 @@
 """The compile matrix: every kernel we have, for every architecture.
 
-"ci" is everything for sm_90 and, for each other architecture, a part in which every strategy, op and dtype occurs;
-"all" is everything for every architecture.
+"ci" selects everything for sm_90 and, for each other architecture, a part in which every strategy, op and dtype occurs;
+"all" selects everything for every architecture.
 """
 
 import re
@@ -22,7 +22,7 @@ from warpfold.kernels.puzzles.puzzle import Puzzle
 
 WHOLE = "sm_90"
 STRIDE = 3
-"""Of the dtypes of a strategy, one in so many is in an architecture's part."""
+"""One dtype of a strategy in so many is in an architecture's part."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
-"""What every kernel takes of a multiprocessor, as a committed table, and what has changed against it.
+"""The committed table of what every kernel takes of a multiprocessor, and changes against it.
 
 `resources.csv` has a line a kernel and a column an architecture. Its first cell names the NVRTC that it was made with,
-because another one allots registers otherwise: then only spills are compared. A cell is "registers/shared", of a kernel
-that spills "registers/shared/spills": registers a thread, bytes of shared memory a block (the static part), bytes
-spilled a thread. It is empty where the architecture cannot run the kernel.
+because another version allots registers otherwise: then only spills are compared. A cell is "registers/shared", of a
+kernel that spills "registers/shared/spills": registers a thread, bytes of shared memory a block (the static part),
+bytes spilled a thread. It is empty where the architecture cannot run the kernel.
 """
 
 import csv
@@ -50,7 +50,8 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A kernel that takes something else than the table says; None where it is not in the table, or no more."""
+    """A kernel that takes other resources than the table says. `before` is None where the table lacks it, `after` where
+    the kernel is gone."""
 
     key: Key
     before: Usage | None
@@ -58,7 +59,7 @@ class Change:
 
     @property
     def spills(self) -> bool:
-        """Whether it spills more than the table allows it."""
+        """Whether the kernel spills more than the table allows."""
         return self.after is not None and self.after.spills > (0 if self.before is None else self.before.spills)
 
     def __str__(self) -> str:

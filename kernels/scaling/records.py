@@ -1,4 +1,4 @@
-"""What a study found, as plain values: the fields of `contract.kinds.scaling`, where they are described."""
+"""The records of a study, as plain values. The contract describes their fields (`contract/kinds/scaling.py`)."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,5 @@
-"""Peers that we measure ourselves against. All are optional: what is missing says why, in catalogue and results."""
+"""Peers that we measure ourselves against. All are optional: a missing one says why, in the catalogue and in
+results."""
 
 from collections.abc import Mapping
 from functools import cache

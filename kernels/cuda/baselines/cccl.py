@@ -39,7 +39,7 @@ _BOUND_SELECTION = f"{_BOUND} depend on where it stands"
 
 @dataclass(frozen=True, slots=True)
 class _Peer:
-    """A row of the catalogue: `macro` chooses it in peers.cu, `since` is the first CCCL that has it."""
+    """A row of the catalogue: `macro` chooses the peer in peers.cu, `since` is the first CCCL that has it."""
 
     name: str
     macro: str
@@ -162,8 +162,8 @@ class CcclReduction:
 
 
 def prebuild(gpu: Gpu, strategy: str, op: str, dtype: str) -> None:
-    """Build what `strategy` needs for `op` of `dtype`, if it is one of these peers, claims that and can be built; where
-    not, whoever binds it later learns why."""
+    """Build what `strategy` needs for `op` of `dtype`, if it is one of these peers, claims the pair and can be built.
+    Where it cannot, binding it later says why."""
     for peer in _PEERS:
         if peer.name == strategy and (op, dtype) in peer.claims and _missing(peer) is None:
             with suppress(KernelError):
@@ -202,7 +202,7 @@ def _result_name(op: Op, dtype: DType) -> str:
 
 
 def _result_type(op: Op, dtype: DType) -> "np.dtype[Any]":
-    """What lies at the result's address."""
+    """The dtype of what lies at the result's address."""
     if op.places:
         return np.dtype(np.int64)
     if op.name != "sum":

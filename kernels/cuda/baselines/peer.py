@@ -1,4 +1,4 @@
-"""What every baseline comes to: one reduction of one array on the GPU, to be run again and again."""
+"""Baselines: each binds one array on the GPU to a reduction that can be run again and again."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from warpfold.kernels.ops import Op, Value
 
 
 class BoundReduction(Protocol):
-    """A reduction of an array, with its workspace. `waits`: `run` returns only when the result is there."""
+    """A reduction of one array, with its workspace. With `waits`, `run` returns only when the result is ready."""
 
     @property
     def waits(self) -> bool: ...
@@ -24,12 +24,12 @@ class BoundReduction(Protocol):
         ...
 
     def value(self) -> Value:
-        """Of the latest run."""
+        """The value of the latest run."""
         ...
 
 
 Bind = Callable[[Gpu, Op, DType, Any], BoundReduction]
-"""Makes a Bound for a CuPy array of dtype `staging.feed.carrier(dtype)`, one dimension, at least one element."""
+"""Makes a Bound for a CuPy array of dtype `elements.carrier(dtype)`, one dimension, at least one element."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,7 @@ class BaselineReducer:
 
 
 class BaselineWorkload:
-    """A peer as the subject of a benchmark."""
+    """A peer as a workload of a benchmark."""
 
     def __init__(self, bound: BoundReduction, array: Any) -> None:
         self._bound = bound

@@ -28,7 +28,7 @@ _CALLS: Mapping[str, str] = {
 
 
 def torch_baseline() -> Baseline:
-    """PyTorch; without it the row says that it is missing."""
+    """PyTorch as a baseline; its row says so where PyTorch is missing."""
     return Baseline(
         name="torch",
         summary="What PyTorch's own reductions give, on the array as a whole.",

@@ -1,1 +1,1 @@
-"""A GPU as something to measure: its clocks behind a blocked stream, its conditions, its memory."""
+"""A GPU as a benchmark target: its clocks behind a blocked stream, its conditions, its memory."""

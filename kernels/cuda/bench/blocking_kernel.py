@@ -1,4 +1,5 @@
-"""A stream that the host can hold: what is put on it while it is held then runs without waiting for the host."""
+"""The blocking kernel: it holds a stream, so that what is put on the stream meanwhile runs without waiting for the
+host."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -17,7 +18,7 @@ _LIMIT_S = 2.0
 
 
 class Waited(KernelError):
-    """What was to be timed waits for the device by itself, and so cannot be held."""
+    """The run that was to be timed waits for the device, so its stream cannot be held."""
 
 
 def hold_unit() -> Unit:
@@ -43,8 +44,9 @@ class BlockingKernel:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """What is put on the stream within starts at the end of the block. At most a few hundred launches and events
-        may be: a full queue makes the host wait. Raises Waited if the host waited for the stream within."""
+        """Hold the stream within the block: what is put on it starts at the end of the block. At most a few hundred
+        launches and events may be put on it, because a full queue makes the host wait. Raises Waited if the host waited
+        for the stream within the block."""
         with held_together((self,)):
             yield
 

@@ -1,4 +1,4 @@
-"""How fast a GPU reads its memory."""
+"""Measures how fast a GPU reads its memory."""
 
 import statistics
 from collections.abc import Sequence
@@ -14,11 +14,11 @@ from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.recorded import Prepared
 
-_SHARE = 4  # of the free memory, one part
+_SHARE = 4  # one part in so many of the free memory
 _MOST_BYTES = 8 << 30
 _PASSES = 9
 _DIFFER = 0.05
-"""By which the median of passes may lie above the fastest one; without company it is below 0.01."""
+"""The share by which the median of passes may lie above the fastest pass; on a quiet GPU it is below 0.01."""
 _L2_BYTES_A_CLOCK = 64
 """What a multiprocessor takes from the level-2 cache each clock, Volta to Hopper (NVIDIA's H100 white paper and
 Z. Jia et al., Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking, 2018, table 3.1)."""

@@ -23,7 +23,7 @@ _REASONS: Mapping[str, str] = MappingProxyType(
 
 
 class NvmlObserver:
-    """Looks at the GPU at a PCI address ("0000:17:00.0"). Without NVML, or what it does not tell here, is None."""
+    """Looks at the GPU at a PCI address ("0000:17:00.0"). A condition that NVML does not report here is None."""
 
     def __init__(self, pci_bus_id: str) -> None:
         self._handle: Any = None
@@ -81,7 +81,7 @@ class NvmlObserver:
         return max(0.0, len(self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle)) - 1.0)
 
     def _asked(self, question: Callable[[], T]) -> T | None:
-        """None for what this GPU, or this machine's rights, do not tell."""
+        """The answer of NVML; None where this GPU does not give it or this user may not ask."""
         if self._handle is None:
             return None
         try:

@@ -1,4 +1,4 @@
-"""Reading for its own sake: to displace what the cache holds, and to find out how fast memory can be read."""
+"""Loops that only read: they displace what the cache holds, and measure how fast memory can be read."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""A GPU backend made ready for benchmarks."""
+"""A GPU backend as a benchmark target."""
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass

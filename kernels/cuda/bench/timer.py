@@ -114,7 +114,7 @@ class CudaTimer:
         return [cupy.cuda.get_elapsed_time(start, stop) / 1e3 for start, stop in spans]
 
     def _capture(self, workload: Workload, runs: int) -> Any:
-        """A graph of `runs` runs; None if the subject does something that cannot be captured."""
+        """A graph of `runs` runs; None if the workload does something that cannot be captured."""
         stream = self._gpu.stream
         refused = False
         stream.begin_capture()

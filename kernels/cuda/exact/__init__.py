@@ -1,4 +1,4 @@
-"""Exact sums of floats on the GPU, in one launch: `../sources/exact.cu` says how."""
+"""Exact sums on the GPU, each in one launch: `../sources/exact.cu` says how."""
 
 from warpfold.kernels.cuda.exact.accumulator import (
     ExactAccumulator,

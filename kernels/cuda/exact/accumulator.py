@@ -1,8 +1,8 @@
 """Exact sums of CuPy arrays, each array in one launch.
 
-What is added goes to integers in the GPU's memory that never round; what is fetched is the state that the portable
-definition, `kernels.exact.ExactState.add`, gives for the same elements, bit for bit. Arrays have one dimension and no
-gaps; bfloat16 comes as the uint16 of its bits. Work goes to the current stream.
+Elements are added to integers in the GPU's memory that never round. The state that is fetched is bit for bit the one
+that the portable definition, `kernels.exact.ExactState.add`, gives for the same elements. Arrays have one dimension and
+no gaps; bfloat16 comes as the uint16 of its bits. Work goes to the current stream.
 """
 
 from pathlib import Path
@@ -180,7 +180,7 @@ def integer_dot_unit(left: DType, right: DType) -> Unit:
 
 
 def integer_dot_units() -> tuple[Unit, ...]:
-    """Those for the compile matrix: each dtype with itself and with int64."""
+    """The units for the compile matrix: each dtype with itself and with int64."""
     rows = [row for row in DTYPES.values() if not row.is_float]
     pairs = dict.fromkeys([(row, other) for row in rows for other in (row, DTYPES["int64"])])
     return tuple(integer_dot_unit(*pair) for pair in pairs)

@@ -19,7 +19,7 @@ technical specifications), in bytes; the others have less."""
 
 
 class SumKind(StrEnum):
-    """What a sum is of; the names in include/exact_format.cuh."""
+    """The kinds of terms that a sum may have, by their names in include/exact_format.cuh."""
 
     VALUES = "VALUES"
     MAGNITUDES = "MAGNITUDES"
@@ -29,7 +29,7 @@ class SumKind(StrEnum):
 
     @property
     def terms(self) -> Terms:
-        """Of the state; of the first of the two that moments have."""
+        """The terms of the state; for moments, those of the first of two states."""
         return Terms.PRODUCTS if self in (SumKind.SQUARES, SumKind.PRODUCTS) else Terms.VALUES
 
     @property

@@ -1,4 +1,4 @@
-"""What `../include/exact_total.cuh` keeps in the GPU's memory, as exact states.
+"""Totals in the GPU's memory, which `../include/exact_total.cuh` keeps, as exact states.
 
 A total is a vector of 64-bit integers, its *limbs*: how many terms were added, how many of them had a NaN, how many
 blocks saw each of the four flags, and the sum of the finite terms in digits of 32 bits whose carries are not resolved.
@@ -90,7 +90,7 @@ class Limbs:
         self._added = 0
 
     def make_room(self, added: int) -> None:
-        """To be called before a launch that may add so many numbers below 2**32 to one limb: resolves the carries where
+        """Call this before a launch that may add so many numbers below 2**32 to one limb. It resolves the carries where
         a limb could overflow, which waits for the work before."""
         if self._added + added > MOST_ADDED:
             self.array.set(carried(self.kind, self.array.get()))

@@ -1,1 +1,1 @@
-"""A GPU and what runs on it: kernels, launches that are recorded, facts, errors and device time."""
+"""A GPU and what runs on it: kernels, recorded launches, properties, errors and device time."""

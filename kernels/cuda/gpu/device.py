@@ -1,4 +1,4 @@
-"""Which GPUs there are, and what they and their software are called."""
+"""The GPUs of this machine, and the names and versions of them and their software."""
 
 from typing import Any
 
@@ -37,8 +37,8 @@ def describe(gpu: Gpu) -> Device:
 def visible_devices() -> tuple[Device, ...]:
     """The GPUs that CUDA shows this process (it applies CUDA_VISIBLE_DEVICES itself), by its numbering.
 
-    Asks the driver alone: no context is made, no CuPy is loaded. Empty where there is no driver or no GPU; CudaError
-    where there is one that fails.
+    Asks the driver alone: no context is made, no CuPy is loaded. The tuple is empty where no driver or no GPU is
+    installed. Raises CudaError where the driver fails.
     """
     try:
         from cuda.bindings import driver
@@ -82,7 +82,7 @@ def _checked(answer: tuple[Any, ...]) -> Any:
 
 
 def driver_release() -> str | None:
-    """The driver's own version ("580.159.04"), which only NVML tells; None without NVML."""
+    """The driver's own version ("580.159.04"), which only NVML reports; None without NVML."""
     try:
         import pynvml
     except ImportError:

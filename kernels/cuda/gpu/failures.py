@@ -1,4 +1,4 @@
-"""What CuPy and the driver raise, as errors of ours."""
+"""Turns what CuPy and the driver raise into kernel errors."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""What of CUDA is installed, and whether it fits the driver: facts for people who set a machine up."""
+"""The installed parts of CUDA, and whether they fit the driver, for people who set a machine up."""
 
 from dataclasses import dataclass
 

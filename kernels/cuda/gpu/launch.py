@@ -1,6 +1,6 @@
-"""A GPU ready to run kernels of ours: its limits, its stream, and modules loaded once.
+"""A GPU that is ready to run kernels of ours: its limits, its stream, and modules that are loaded once.
 
-The only way from a `Unit` to a running kernel:
+This is how a `Unit` becomes a running kernel:
 
     gpu = Gpu(0)
     kernel = gpu.kernel(Unit(path, ("fill<float>",)), "fill<float>")

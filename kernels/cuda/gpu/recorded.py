@@ -1,7 +1,7 @@
-"""A kernel launch made ready once, to be started again and again with as little of the host's time as there is.
+"""Kernel launches that are prepared once and started again and again, with as little of the host's time as possible.
 
-CuPy checks and packs the arguments of every launch, which takes longer than the driver's part of it. Here that is done
-once: a start is one call of the driver.
+CuPy checks and packs the arguments of every launch, which takes longer than the driver's part of it. A prepared launch
+does that once, so that a start is one call of the driver.
 """
 
 import ctypes
@@ -16,7 +16,7 @@ from warpfold.kernels.cuda.gpu.launch import Gpu, Kernel
 
 @dataclass(frozen=True, slots=True)
 class RecordedLaunch:
-    """One launch as `Kernel.__call__` takes it."""
+    """The arguments of one launch, as `Kernel.__call__` takes them."""
 
     kernel: Kernel
     grid: int

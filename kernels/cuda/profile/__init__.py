@@ -1,1 +1,1 @@
-"""What kernels take of a GPU, and how well they use it."""
+"""Profiles: what kernels take of a GPU, and how well they use it."""

@@ -1,4 +1,4 @@
-"""What ncu is to watch: one run of a strategy, after some that load what is loaded at first use.
+"""The program that ncu watches: one run of a strategy, after runs that load what is loaded at first use.
 
 `python -m warpfold.kernels.cuda.profile.counted GPU STRATEGY OP DTYPE N`, under ncu with `--profile-from-start off`.
 """

@@ -1,4 +1,4 @@
-"""What Nsight Compute counts while a kernel runs, where it is installed and allowed to."""
+"""Counters of Nsight Compute while a kernel runs, where it is installed and permitted."""
 
 import csv
 import shutil

@@ -59,7 +59,7 @@ _ALGORITHMS: Mapping[Algorithm, str | None] = MappingProxyType(
     {Algorithm.AUTO: None, Algorithm.RING: "Ring", Algorithm.TREE: "Tree"}
 )
 _MESSAGES = 5
-"""Parts of a GPU's memory of which one is room enough for a message: it is sent, received and checked."""
+"""A message has room for one part in so many of a GPU's memory: it is sent, received and checked."""
 
 
 class CudaPlacement:

@@ -1,4 +1,4 @@
-"""One GPU as a rank: its part of the data, the reduction of it, and its clock."""
+"""One GPU as a rank: its part of the data, its reduction, and its clock."""
 
 from typing import Any, Protocol
 
@@ -23,19 +23,19 @@ from warpfold.kernels.source import GeneratedSource
 
 
 class Local(Protocol):
-    """The reduction of one part, made ready: `start` puts it on the stream, and leaves its outcome in `sent`."""
+    """The prepared reduction of one part: `start` puts it on the stream, and its result goes to `sent`."""
 
     sent: Any
 
     def start(self) -> None: ...
 
     def sum_of(self, numbers: Any) -> Sum:
-        """What `sent`, or the sum of several, stands for."""
+        """The sum that the numbers in `sent`, or in the sum of several `sent`, stand for."""
         ...
 
 
 class _Exact:
-    """The exact state's limbs, cleared and added to."""
+    """The limbs of an exact state, which each run clears and adds to."""
 
     def __init__(self, gpu: Gpu, dtype: DType, array: Any) -> None:
         from cupy.cuda import runtime
@@ -57,7 +57,7 @@ class _Exact:
 
 
 class _Float:
-    """The fast strategy's sum: one float64."""
+    """The fast strategy's sum, a single float64."""
 
     def __init__(self, gpu: Gpu, dtype: DType, array: Any) -> None:
         recorder = RecordingGpu(gpu)
@@ -141,7 +141,7 @@ class GpuRank:
         self._timer.flush()
 
     def event(self) -> Any:
-        """The time that the stream has come to."""
+        """An event that records the time that the stream has reached."""
         import cupy
 
         event = cupy.cuda.Event()

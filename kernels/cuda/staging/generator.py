@@ -1,4 +1,5 @@
-"""Generated sources made on the GPU, bit for bit what `kernels.generate.generate` makes on the CPU."""
+"""Generated sources on the GPU: their elements are bit for bit those that `kernels.generate.generate` makes on the
+CPU."""
 
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,8 @@ def generator_unit(dtype: DType) -> Unit:
 
 
 def fill(gpu: Gpu, plan: Plan, array: Any, start: int) -> None:
-    """Elements `start` … `start + array.size` − 1 into `array`, a CuPy array of one dimension, on `gpu`'s stream."""
+    """Fill `array`, a CuPy array of one dimension, with elements `start` … `start + array.size` − 1, on `gpu`'s
+    stream."""
     kernel = gpu.kernel(generator_unit(plan.dtype), _kernel(plan.dtype, plan.formula))
     blocks, threads = GRID_STRIDE.grid(array.size, array.itemsize, gpu.multiprocessors)
     words = (np.uint64(number % (1 << 64)) for number in (plan.low, plan.span, plan.period, plan.third))

@@ -1,4 +1,4 @@
-"""NaN elements counted on the GPU, where the policy asks for it."""
+"""Counts NaN elements on the GPU, where the policy asks for it."""
 
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ def nans_unit(dtype: DType) -> Unit:
 
 
 class NanCounter:
-    """How many elements of the arrays shown to it were NaN."""
+    """Counts the NaN elements of the arrays that are added to it."""
 
     def __init__(self, gpu: Gpu, dtype: DType) -> None:
         import cupy
@@ -37,11 +37,11 @@ class NanCounter:
         self._kernel(blocks, threads, (array, np.uint64(array.size), np.uint64(first), self._found))
 
     def count(self) -> int:
-        """How many so far; waits for the work."""
+        """The NaN elements so far; waits for the work."""
         return int(self._found.get()[0])
 
     def refuse(self, what: str = "element") -> None:
-        """Raise InvalidInput naming the first, as `what` it is, if there was any."""
+        """Raise InvalidInput naming the first NaN element, if there was one; `what` is what to call an element."""
         count, first = map(int, self._found.get())
         if count:
             raise InvalidInput(f"{what} {first} is NaN, and nan_policy is raise", "nan_policy")

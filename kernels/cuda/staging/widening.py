@@ -1,4 +1,4 @@
-"""Arrays of floats as those of a wider format, on the GPU."""
+"""Converts arrays of floats to a wider format, on the GPU."""
 
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,8 @@ def widening_unit(wide: DType) -> Unit:
 
 
 def widened(gpu: Gpu, array: Any, dtype: DType, wide: DType) -> Any:
-    """A CuPy array of the elements of `array`, which has `dtype`, in the format `wide`; itself if that is `dtype`."""
+    """A CuPy array of the elements of `array`, which has `dtype`, in the format `wide`; `array` itself if that is
+    `dtype`."""
     import cupy
 
     if dtype is wide:

@@ -1,9 +1,10 @@
-"""Ways to reduce on a GPU.
+"""The strategies on a GPU.
 
-registry     all of them by name
-strategy     what each can be asked, and the reducer that it starts
-own          those written here: a .cu file of this folder each, read by `comment`, launched by `tuning`
-exact        the correctly rounded one, by `exact_reducers`
-cupy_        CuPy's; other peers are in `baselines`
-reductions   which C++ reduction gives an op; `outcomes` makes its words the value of the op
+registry         lists all of them by name
+strategy         says what each strategy can do, and what the reducer that it starts can do
+own              holds those written here: each is a .cu file of this folder, whose leading comment `comment` reads
+exact            is the correctly rounded one, by `exact_reducers`
+cupy_            is CuPy's; other peers are in `baselines`
+partial_results  makes the words that kernels leave the value of an op
+workloads        makes a strategy's launches the workload of a benchmark
 """

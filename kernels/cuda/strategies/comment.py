@@ -1,4 +1,4 @@
-"""The leading comment of a strategy's CUDA source, as the row of the catalogue that it is.
+"""Reads the leading comment of a strategy's CUDA source, which is its row in the catalogue.
 
 Its text is the summary. Its last lines are
 
@@ -28,7 +28,7 @@ class SourceError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """What the comment says; the fields are those of `own.OwnStrategy`."""
+    """The contents of a comment; the fields are those of `own.OwnStrategy`."""
 
     summary: str
     error_bound: str

@@ -1,4 +1,4 @@
-"""What CuPy's own reductions give, called as its users call them."""
+"""CuPy's own reductions as a strategy, called as its users call them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -100,7 +100,7 @@ class CupyWorkload:
 
 
 def cupy_calls() -> Mapping[str, Callable[[Any], Any]]:
-    """By op, what CuPy's users call."""
+    """The function that CuPy's users call, by op."""
     import cupy
 
     return {

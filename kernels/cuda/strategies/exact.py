@@ -61,7 +61,7 @@ class ExactCudaStrategy(CudaStrategy):
         return ExactSum(gpu, op, dtype, omit_nan=omit_nan)
 
     def _integers(self, gpu: Gpu, op: Op, dtype: DType, ddof: int = 0, pieces: int = 1) -> Reducer:
-        """The same for an op of one array of integers or truth values."""
+        """Begin a reduction of one array of integers or truth values."""
         if op.terms is Terms.MOMENTS:
             return IntegerSpread(gpu, self.fast, op, dtype, ddof, pieces=pieces)
         return ExactIntegers(self.fast.reducer(gpu, op, dtype, pieces=pieces), op)
@@ -100,7 +100,7 @@ def exact_strategy(fast: OwnStrategy) -> ExactCudaStrategy:
 
 
 def kind_of(op: Op) -> SumKind:
-    """What the exact kernels add up for an op of floats that adds."""
+    """The kind of sum that the exact kernels compute for an op of floats that adds."""
     match op.terms:
         case Terms.MOMENTS:
             return SumKind.MOMENTS
@@ -110,10 +110,10 @@ def kind_of(op: Op) -> SumKind:
 
 
 class ExactWorkload:
-    """The exact accumulator as the subject of a benchmark: its one launch, recorded.
+    """The exact accumulator as a workload of a benchmark: its single launch, recorded.
 
-    Each run adds the array to the same total, which is never cleared: limbs are sums modulo 2^64, so that what one run
-    adds is their difference, exactly.
+    Each run adds the array to the same total, which is never cleared. Limbs are sums modulo 2^64, so the difference of
+    the limbs before and after a run is exactly what the run added.
     """
 
     waits = False

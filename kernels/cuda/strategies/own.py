@@ -69,7 +69,7 @@ class OwnStrategy(CudaStrategy):
         return self.reducer(gpu, op, taken.source.dtype, pieces=pieces, omit_nan=omit_nan)
 
     def reducer(self, gpu: Gpu, op: Op, dtype: DType, *, pieces: int = 1, omit_nan: bool = False) -> "OwnReducer":
-        """The same as `start`, where there is no source yet."""
+        """Begin a reduction as `start` does, before there is a source."""
         return OwnReducer(gpu, self, op, dtype, pieces=pieces, omit_nan=omit_nan)
 
     def workload(self, gpu: Gpu, op: Op, dtype: DType, array: Any) -> RecordedWorkload:
@@ -185,7 +185,7 @@ class OwnReducer:
             self._folded = cupy.empty(nbytes if self._fold is not None else 1, dtype=np.uint8)
 
     def partial_results(self) -> list[PartialResult]:
-        """What was left of each array so far; waits for the work."""
+        """The partial result of each array so far; waits for the work."""
         words = self._words.get()
         return [PartialResult(words[k], first) for k, first in enumerate(self._firsts)]
 

@@ -1,7 +1,8 @@
-"""From what the kernels leave to the value of an op: one row of 64-bit words for each piece of the array.
+"""Partial results: the kernels leave a row of 64-bit words for each piece of the array, which become the value of an
+op.
 
-`include/outcome.cuh` writes the words. Pieces are put together and finished exactly here, so a result is rounded once
-more than its accumulator was, whatever the number of pieces.
+`include/outcome.cuh` writes the words. This module adds up the pieces and finishes the value exactly, so that a result
+is rounded once more than its accumulator was, whatever the number of pieces.
 """
 
 import math
@@ -22,12 +23,12 @@ NOWHERE = (1 << 64) - 1
 """The index of an extremum that no element beat the worst key to."""
 
 _FAR = 10_000
-"""A binary exponent beyond that of any finite result."""
+"""A binary exponent above that of any finite result."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartialResult:
-    """What the kernels left of one piece: its words and the index of its first element."""
+    """The partial result of one piece: the words that the kernels left, and the index of its first element."""
 
     words: NDArray[np.uint64]
     first: int
@@ -57,7 +58,7 @@ def reduction_of(op: Op, dtype: DType) -> str:
 
 
 def value_of(op: Op, dtype: DType, partials: Sequence[PartialResult], count: int) -> Value:
-    """The value of `op` over `count` ≥ 1 elements of `dtype`, of which `outcomes` (at least one) were left."""
+    """The value of `op` over `count` ≥ 1 elements of `dtype`, whose partial results, at least one, are `partials`."""
     value: Value
     match reduction_of(op, dtype):
         case "CountNonzero":

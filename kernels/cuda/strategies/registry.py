@@ -18,14 +18,15 @@ FAST = "single_pass"
 
 @cache
 def own_strategies() -> Mapping[str, OwnStrategy]:
-    """Those written in CUDA C++ here, by name."""
+    """The strategies that are written in CUDA C++ here, by name."""
     made = (own_strategy(path) for path in sorted(FOLDER.glob("*.cu")))
     return MappingProxyType({strategy.name: strategy for strategy in made})
 
 
 @cache
 def cuda_strategies() -> Mapping[str, CudaStrategy]:
-    """All of them by name, `exact` first, then the fast one, peers last. Needs neither CuPy nor a GPU."""
+    """All strategies by name: `exact` first, then the fast one, peers last. They need neither CuPy nor a GPU to be
+    listed."""
     own = sorted(own_strategies().values(), key=lambda strategy: (strategy.name != FAST, strategy.name))
     made = (exact_strategy(own_strategies()[FAST]), *own, cupy_strategy(), *baselines().values())
     return MappingProxyType({strategy.name: strategy for strategy in made})

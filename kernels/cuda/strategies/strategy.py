@@ -1,4 +1,4 @@
-"""What a strategy on a GPU can be asked, and what it starts: a reducer, which takes in arrays on the GPU."""
+"""What every strategy on a GPU can do, and the reducer that it starts, which takes in arrays on the GPU."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ class Reducer(Protocol):
         ...
 
     def omitted(self) -> int | None:
-        """How many elements it left out by itself because they are NaN; None where it leaves that to a count of the
+        """How many elements the reducer left out because they are NaN; None where it leaves that to a count of the
         NaNs."""
         ...
 
@@ -56,8 +56,8 @@ class PlannedKernel:
 class CudaStrategy(Strategy, ABC):
     """A way to reduce on a GPU.
 
-    `needs_whole` says that it takes all elements as one array, so that sources larger than the GPU's memory are beyond
-    it.
+    With `needs_whole` a strategy takes all elements as one array, so that it cannot reduce sources that are larger than
+    the GPU's memory.
     """
 
     backend: str = "cuda"
@@ -78,7 +78,7 @@ class CudaStrategy(Strategy, ABC):
     @abstractmethod
     def planned(self, op: Op, dtype: DType, arch: str) -> tuple[PlannedKernel, ...]:
         """The kernels of ours that it launches for `op` of `dtype` on chips of `arch` ("sm_90"), in their order. Raises
-        Unavailable saying why they cannot be told."""
+        Unavailable saying why they are not known."""
 
     def omits(self, op: Op) -> bool:
         """Whether its reducers leave NaN elements out, and count them, in the same read."""
@@ -91,7 +91,7 @@ class CudaStrategy(Strategy, ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class PeerStrategy(CudaStrategy):
-    """Somebody else's reduction: it takes a whole array, and launches kernels of its own choice."""
+    """A peer's reduction: it takes a whole array, and launches kernels of its own choice."""
 
     needs_whole = True
 

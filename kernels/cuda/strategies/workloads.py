@@ -1,4 +1,4 @@
-"""A reduction by kernels of our own as the subject of a benchmark: its launches are recorded once, and a run starts
+"""A reduction by kernels of our own as a workload of a benchmark: its launches are recorded once, and a run starts
 them."""
 
 from collections.abc import Callable
