@@ -31,10 +31,10 @@ def converted(array: Array, dtype: DType) -> Array:
     if at is not None:
         advice = "; convert to a float yourself to have it rounded" if dtype.is_float and not own.is_float else ""
         raise InvalidInput(f"{dtype.name} does not hold {array.flat[at].item()!r}{advice}")
-    if dtype.name == "bfloat16":  # ml_dtypes rounds twice, by way of float32
+    if not dtype.native:  # ml_dtypes rounds twice, by way of float32
         return narrowed(array.astype(np.float64), dtype)
     with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
-        return array.astype(np.float64 if own.name == "bfloat16" else own.numpy).astype(dtype.numpy)
+        return array.astype(own.numpy if own.native else np.float64).astype(dtype.numpy)
 
 
 def common_dtype(arrays: Sequence[Array]) -> DType | None:

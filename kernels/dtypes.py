@@ -24,7 +24,8 @@ class DType:
 
     For floats, `precision` counts the significand bits with the hidden one, and a finite value is an integer
     multiple of 2**`min_exponent` below 2**`max_exponent` (IEEE 754-2019, table 3.5; bfloat16 as float32 with
-    8 bits of precision). For the other kinds these three are 0.
+    8 bits of precision). For the other kinds these three are 0. `native` says whether NumPy and CuPy have the type
+    themselves: ml_dtypes adds the others to NumPy, and CuPy holds them as integers of their bits.
     """
 
     name: str
@@ -33,6 +34,7 @@ class DType:
     precision: int = 0
     min_exponent: int = 0
     max_exponent: int = 0
+    native: bool = True
 
     @property
     def itemsize(self) -> int:
@@ -52,14 +54,16 @@ class DType:
         return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if self.kind is Kind.INT else (0, (1 << bits) - 1)
 
 
-def _float(name: str, numpy: "np.dtype[np.generic]", precision: int, max_exponent: int) -> DType:
+def _float(
+    name: str, numpy: "np.dtype[np.generic]", precision: int, max_exponent: int, *, native: bool = True
+) -> DType:
     # The smallest subnormal is 2**(emin - (p - 1)), and emin = 2 - max_exponent in all these formats.
-    return DType(name, Kind.FLOAT, numpy, precision, 3 - max_exponent - precision, max_exponent)
+    return DType(name, Kind.FLOAT, numpy, precision, 3 - max_exponent - precision, max_exponent, native)
 
 
 _ROWS = (
     _float("float16", np.dtype(np.float16), 11, 16),
-    _float("bfloat16", np.dtype(ml_dtypes.bfloat16), 8, 128),
+    _float("bfloat16", np.dtype(ml_dtypes.bfloat16), 8, 128, native=False),
     _float("float32", np.dtype(np.float32), 24, 128),
     _float("float64", np.dtype(np.float64), 53, 1024),
     *(DType(f"int{bits}", Kind.INT, np.dtype(f"int{bits}")) for bits in (8, 16, 32, 64)),

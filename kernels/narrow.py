@@ -11,11 +11,12 @@ from warpfold.kernels.dtypes import DType
 def narrow_into(out: NDArray[Any], values: NDArray[np.floating[Any]], dtype: DType) -> None:
     """Round `values` once into `out`, of the same shape and of a float dtype. Beyond its range they become infinite.
 
-    ml_dtypes rounds float64 to bfloat16 by way of float32, that is twice; so round first to a multiple of bfloat16's
-    unit in the last place by adding and subtracting 1.5·2**52 units (the unit of |x| from its exponent bits, within
-    those of the dtype's subnormals and of its largest numbers), which leaves nothing to round to the conversion.
+    ml_dtypes rounds float64 to bfloat16 by way of float32, that is twice. So values for such a dtype are first rounded
+    to a multiple of its unit in the last place, by adding and subtracting 1.5·2**52 units, which leaves the conversion
+    nothing to round. The unit of |x| follows from its exponent bits, within the units of the dtype's subnormals and of
+    its largest numbers.
     """
-    if dtype.name == "bfloat16":
+    if not dtype.native:
         power = (values.view(np.int64) & 0x7FF0000000000000).view(np.float64)
         least, most = (1.5 * 2.0 ** (52 + unit) for unit in (dtype.min_exponent, dtype.max_exponent - dtype.precision))
         anchor = np.clip(power * (1.5 * 2.0 ** (53 - dtype.precision)), least, most)

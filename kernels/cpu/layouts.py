@@ -30,17 +30,17 @@ class Layout:
         return self.shift, np.int32(self.keep & 0x7FFFFFFF if magnitudes else self.keep), self.fraction
 
 
-def _layout(name: str, shift: int | None, keep: int = -1, scale: int = 0) -> tuple[DType, Layout]:
-    return DTYPES[name], Layout(shift, keep, DTYPES[name].precision - 1, scale)
+def _layout(dtype: DType) -> Layout:
+    """The layout of a float dtype whose fields are no wider than float32's."""
+    single = DTYPES["float32"]
+    shift = single.precision - dtype.precision
+    exponent_bits = 8 * dtype.itemsize - dtype.precision
+    # The shift leaves copies of the sign between it and the exponent field, where float32 has more exponent bits.
+    copies = (1 << (8 - exponent_bits)) - 1
+    keep = ~(copies << (single.precision - 1 + exponent_bits))
+    return Layout(shift or None, keep, dtype.precision - 1, single.max_exponent - dtype.max_exponent)
 
 
 LAYOUTS: Mapping[DType, Layout] = MappingProxyType(
-    dict(
-        [
-            # The shifted sign of a float16 fills the bits 28 … 31, of which the last is float32's sign.
-            _layout("float16", 13, keep=~0x70000000, scale=127 - 15),
-            _layout("bfloat16", 16),
-            _layout("float32", None),
-        ]
-    )
+    {row: _layout(row) for row in DTYPES.values() if row.is_float and row.itemsize <= 4}
 )

@@ -11,5 +11,5 @@ def element(dtype: DType) -> str:
 
 
 def carrier(dtype: DType) -> "np.dtype[np.generic]":
-    """The NumPy dtype in which CuPy holds elements of `dtype`: bfloat16 travels as the bits it is."""
-    return np.dtype(np.uint16) if dtype.name == "bfloat16" else dtype.numpy
+    """The NumPy dtype in which CuPy holds elements of `dtype`: bfloat16 travels as its bits."""
+    return dtype.numpy if dtype.native else np.dtype(f"uint{8 * dtype.itemsize}")

@@ -8,7 +8,7 @@ from warpfold.kernels.dtypes import DTYPES, Kind
 from warpfold.kernels.errors import InvalidInput
 
 FLOATS = tuple(row.name for row in DTYPES.values() if row.kind is Kind.FLOAT)
-WIDE_FLOATS = tuple(name for name in FLOATS if name != "float16")
+WIDE_FLOATS = tuple(name for name in FLOATS if DTYPES[name].max_exponent > 27)  # they hold 1e8
 INTEGERS = tuple(row.name for row in DTYPES.values() if row.kind in (Kind.INT, Kind.UINT))
 EVERY = tuple(DTYPES)
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.dtypes import DType
+from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 
 
@@ -29,9 +29,10 @@ def refuse_nan(start: int, part: NDArray[Any], dtype: DType, what: str = "elemen
 
 def widened(part: NDArray[Any], dtype: DType) -> NDArray[Any]:
     """The same values in a dtype that NumPy itself compares: float16 and bfloat16 as float32, any other as it is."""
-    if dtype.name == "bfloat16":
-        return (part.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
-    if dtype.name == "float16":
-        with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
-            return part.astype(np.float32)
-    return part
+    if not dtype.is_float or dtype.itemsize >= 4:
+        return part
+    width = 8 * dtype.itemsize
+    if dtype.max_exponent == DTYPES["float32"].max_exponent:  # its bits are the first ones of a float32
+        return (part.view(f"uint{width}").astype(np.uint32) << (32 - width)).view(np.float32)
+    with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
+        return part.astype(np.float32)

@@ -60,7 +60,9 @@ def test_a_source_describes_its_strategy(tmp_path: Path) -> None:
 )
 def test_a_source_may_claim_a_group_of_ops(tmp_path: Path, group: str, ops: set[str]) -> None:
     strategy = own_strategy(written(tmp_path, GOOD.replace("// ops: sum, mean", f"// ops: {group}")))
-    assert {op for op, dtype in strategy.claims if dtype == "float32"} == ops
+    claimed = {op for op, dtype in strategy.claims if dtype == "float32"}
+    assert ops <= claimed
+    assert not claimed & {"prod", "dot", "var", "std"}
 
 
 def test_its_kernels_are_named_by_reduction_and_element(tmp_path: Path) -> None:
