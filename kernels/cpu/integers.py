@@ -58,8 +58,7 @@ def _square(m: Any) -> Any:
     """Digits of m² in base 2**32, not carried: m = h·2**32 + l, m² = h²·2**64 + 2hl·2**32 + l²."""
     h, l = m >> _32U, m & _LOWU  # noqa: E741 - high and low
     hh, hl, ll = h * h, h * l, l * l
-    one = np.uint64(1)
-    twice = hl << one
+    twice = hl << np.uint64(1)
     middle = (ll >> _32U) + (twice & _LOWU)
     high = (twice >> _32U) + (hh & _LOWU)
     return ll & _LOWU, middle, high, (hl >> np.uint64(63)) + (hh >> _32U)
