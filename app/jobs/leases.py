@@ -333,7 +333,7 @@ def take_back_from(connection: Connection, worker: str, max_losses: int) -> Sequ
 
 def _keep(connection: Connection, lease: Lease, points: Sequence[Measurement]) -> None:
     if points:
-        connection.execute(_MEASURED, [{"job_id": lease.job_id, **dict(point)} for point in points])
+        connection.execute(_MEASURED, [{"job_id": lease.job_id, **vars(point)} for point in points])
 
 
 def _held(lease: Lease) -> ColumnElement[bool]:

@@ -42,7 +42,7 @@ class MeasurementView(PointDetails, PointSpeed, PointHead, _Origin):
     @classmethod
     def of(cls, row: Measured) -> Self:
         return cls(
-            **dict(row),
+            **vars(row),
             gb_per_s=row.gb_per_s,
             percent_of_ceiling=row.percent_of_ceiling,
             percent_of_peak=row.percent_of_peak,
