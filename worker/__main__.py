@@ -13,7 +13,7 @@ def main() -> int:
     from warpfold.app import logs
     from warpfold.app.config import load_settings
     from warpfold.worker.boot import describe, serve_slot
-    from warpfold.worker.opener import open_kernels
+    from warpfold.worker.child import open_kernels
     from warpfold.worker.stop import Stop
 
     parser = argparse.ArgumentParser(prog="warpfold worker", description="Serve one slot of this machine.")

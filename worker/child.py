@@ -12,6 +12,7 @@ from structlog.contextvars import bound_contextvars
 from structlog.typing import FilteringBoundLogger
 
 from warpfold.app import logs
+from warpfold.contract.folders import Folders
 from warpfold.worker.messages import Broken, Failure, News, Opener, Progress, Pulse, Ready, Request, Success, Work
 from warpfold.worker.pipe import ChildEnd, PipeClosed
 
@@ -75,6 +76,13 @@ def _answer(work: Work, request: Request, tell: "_Teller") -> Success | Failure:
         return work.run(request, tell)
     except Exception as error:
         return failure_of(error, request)
+
+
+def open_kernels(slot: str, worker: str, folders: Folders) -> Work:
+    """Open the device of a real slot, in the child. Raises Unavailable if there is no such device."""
+    from warpfold.worker.execute import Kernels  # heavy, and the parent imports this module
+
+    return Kernels(slot, worker, folders)
 
 
 class _Teller:

@@ -1,4 +1,4 @@
-"""What the parent of a slot and its child say to each other through their pipe."""
+"""The messages that the parent of a slot and its child send each other through their pipe."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,9 +11,12 @@ from warpfold.contract.states import Reason
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One attempt of a job, to be run. `spec` is its JSON text, `queued_ms` how long it waited; `done` are the points
-    that the attempt has already, measured by a child that did not live to the end. `request_id` names the request that
-    brought the job, for the log."""
+    """One attempt of a job, to be run by the child.
+
+    `spec` is the job's spec as JSON text, and `queued_ms` how long the job waited. `done` are the points that an
+    earlier child of this attempt measured before it died. `request_id` names the HTTP request that submitted the job,
+    for the log.
+    """
 
     job_id: UUID
     attempt: int
@@ -32,14 +35,14 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """The child could not open its device, and ends."""
+    """The child could not open its device, and is about to end."""
 
     error: str
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far the running job is."""
+    """The running job has done so many units of its work, out of a total."""
 
     done: int
     total: int
@@ -48,26 +51,26 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A point is being measured. `point` is what to keep of it if the child dies of it."""
+    """The child begins to measure a point. `point` is the row to keep if the child dies of it."""
 
     point: Measurement
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A point is done: it need not be measured again, whatever becomes of the child."""
+    """The child has measured a point, which need not be measured again even if the child dies."""
 
     point: Measurement
 
 
 @dataclass(frozen=True, slots=True)
 class Pulse:
-    """The child lives, though it has nothing to tell of the running job."""
+    """The child lives, and has no other news of the running job."""
 
 
 @dataclass(frozen=True, slots=True)
 class Success:
-    """A result as JSON values, and what was measured on the way."""
+    """The job succeeded: its result as JSON values, and the points that were measured."""
 
     result: Mapping[str, object]
     points: tuple[Measurement, ...] = ()
@@ -75,7 +78,7 @@ class Success:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why the job failed, with a sentence for its owner. `replace`: the child is not to be trusted any more."""
+    """The job failed, with a sentence for its owner. `replace` means that the child cannot be trusted any more."""
 
     reason: Reason
     error: str
@@ -85,11 +88,11 @@ class Failure:
 News = Progress | Begun | Measured
 
 Tell = Callable[[News], None]
-"""Takes what is new of the running job; progress is cheap to tell often."""
+"""Sends news of the running job to the parent. Most news of progress are dropped, so that sending them is cheap."""
 
 
 class Work(Protocol):
-    """What a child does, once its device is open."""
+    """The work of a child whose device is open."""
 
     @property
     def device(self) -> Mapping[str, object]: ...

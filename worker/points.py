@@ -1,4 +1,4 @@
-"""The points of a benchmark on their way from the child, so that a child that dies of one takes no other with it."""
+"""The points of a benchmark as its child sends them: a child that dies of one point loses none of the others."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from warpfold.worker.slot import Died, Ending, Hung
 
 
 class Points:
-    """What one attempt has measured so far."""
+    """The points that one attempt has measured so far."""
 
     def __init__(self) -> None:
         self._done: list[Measurement] = []
@@ -30,10 +30,10 @@ class Points:
                 self._begun = None
 
     def rest(self, request: Request, ending: Ending) -> Request | None:
-        """What is left for another child to do after this `ending`; None if the ending stands.
+        """The request for another child after this `ending`; None if the ending stands.
 
-        Only a benchmark's child that died or hung, or is not to be trusted after a CUDA error, leaves something to do,
-        and only if it got at least one point further: this point, failed if it died of it, is not tried again.
+        A child that died or hung, or cannot be trusted after a CUDA error, leaves the rest of a benchmark to do, if it
+        got at least one point further. A point that the child died of has failed and is not tried again.
         """
         match ending:
             case Died(exit_code):

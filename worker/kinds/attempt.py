@@ -1,4 +1,4 @@
-"""What the execution of every kind is given besides its spec."""
+"""An attempt of a job as its child runs it: all that the function of a kind needs besides the spec."""
 
 import time
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ from warpfold.worker.messages import Begun, Measured, Progress, Tell
 class Attempt:
     """One attempt of a job of `kind` on an open device.
 
-    `done` are the points that a child measured which did not live to the end. `tell` sends news of the job to the
-    parent. `started` is when the attempt began, by `time.perf_counter`.
+    `done` are the points that an earlier child of this attempt measured before it died. `tell` sends news of the job to
+    the parent. `started` is the time at which the attempt began, by `time.perf_counter`.
     """
 
     kind: str

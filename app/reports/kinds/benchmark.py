@@ -55,22 +55,11 @@ def _row(point: Measurement) -> tuple[str, ...]:
         f"{point.n:,}",
         point.cache or "",
         milliseconds(point.kernel_ms),
-        figure(gbps(point)),
-        percent(share(point, point.ceiling_gbps)),
+        figure(point.gb_per_s),
+        percent(point.percent_of_ceiling),
         figure(point.relative_error),
         ", ".join(point.flags) or ABSENT,
     )
-
-
-def gbps(point: Measurement) -> float | None:
-    """Bytes over the median time, in 10⁹ bytes a second."""
-    return point.bytes / point.kernel_ms / 1e6 if point.kernel_ms else None
-
-
-def share(point: Measurement, of: float | None) -> float | None:
-    """The point's speed in percent of `of`."""
-    speed = gbps(point)
-    return None if speed is None or not of else 100 * speed / of
 
 
 def charts(points: Sequence[Measurement]) -> list[Chart]:
@@ -93,7 +82,7 @@ def _throughput(points: Sequence[Measurement]) -> Chart:
     first = points[0]
     name, subject = _subject(first)
     series = [
-        Series(strategy, [Point(point.n, gbps(point) or 0.0) for point in members])
+        Series(strategy, [Point(point.n, point.gb_per_s or 0.0) for point in members])
         for strategy, members in _by_strategy(points).items()
     ]
     ceiling = next((point.ceiling_gbps for point in points if point.ceiling_gbps), None)
@@ -102,10 +91,10 @@ def _throughput(points: Sequence[Measurement]) -> Chart:
         for what, value in (("measured read ceiling", ceiling), ("peak (memory clock × bus width)", first.peak_gbps))
         if value
     ]
-    best = max(points, key=lambda point: gbps(point) or 0.0)
+    best = max(points, key=lambda point: point.gb_per_s or 0.0)
     sizes = {point.n for point in points}
     if len(sizes) == 1:
-        bars = [Bar(point.strategy, gbps(point) or 0.0) for point in points]
+        bars = [Bar(point.strategy, point.gb_per_s or 0.0) for point in points]
         text = ChartText(
             f"throughput-{name}",
             f"Throughput: {subject}, {best.n:,} elements",
@@ -113,7 +102,7 @@ def _throughput(points: Sequence[Measurement]) -> Chart:
             f"GB/s: {', '.join(f'{bar.name} {significant(bar.value)}' for bar in bars)}.",
         )
         return bar_chart(text, "GB/s", bars, levels)
-    fastest = gbps(best) or 0.0
+    fastest = best.gb_per_s or 0.0
     own = best.ceiling_gbps  # hot data from a cache have none
     of_ceiling = f", {100 * fastest / own:.0f} % of the ceiling of {own:,.0f} GB/s" if own else ""
     text = ChartText(

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from warpfold.app.charts.chart import Chart
-from warpfold.app.reports.kinds.benchmark import gbps
 from warpfold.app.reports.kinds.registry import charts_of
 from warpfold.app.reports.report import Compared, Finding, Verdict
 from warpfold.app.reports.studies.study import Published, Study, StudyOutcome
@@ -109,11 +108,11 @@ def _against(study: Study, name: str, baseline: str, others: tuple[str, ...]) ->
 def _ratios(base: Measurement, others: list[Measurement]) -> str:
     assert base.kernel_ms, "only measured points come here"
     told = ", ".join(
-        f"{one.strategy} {figure(gbps(one))} GB/s ({times(base.kernel_ms / one.kernel_ms)})"
+        f"{one.strategy} {figure(one.gb_per_s)} GB/s ({times(base.kernel_ms / one.kernel_ms)})"
         for one in others
         if one.kernel_ms
     )
-    return f"{base.n:,} {base.dtype}: {base.strategy} {figure(gbps(base))} GB/s, {told}."
+    return f"{base.n:,} {base.dtype}: {base.strategy} {figure(base.gb_per_s)} GB/s, {told}."
 
 
 def _occupancy(study: Study) -> Iterator[Finding]:

@@ -5,7 +5,6 @@ from dataclasses import replace
 from warpfold.app.charts.chart import Chart
 from warpfold.app.charts.vega_lite import Axis, ChartText, Point, Series, line_chart
 from warpfold.app.reports.kinds import benchmark as pictures
-from warpfold.app.reports.kinds.benchmark import gbps, share
 from warpfold.app.reports.report import Compared, Finding, Verdict
 from warpfold.app.reports.studies.study import Published, Study, StudyOutcome, machine
 from warpfold.contract.measurement import Measurement
@@ -37,7 +36,7 @@ def _beside_the_t4(gpu: Points, where: str | None) -> list[Chart]:
         Series(_THRUST, thrust, published=True),
     ]
     for strategy in (_CUSTOM, _THRUST, _SINGLE):
-        found = sorted((n, gbps(point) or 0.0) for (name, n), point in gpu.items() if name == strategy)
+        found = sorted((n, point.gb_per_s or 0.0) for (name, n), point in gpu.items() if name == strategy)
         lines.append(Series(strategy, [Point(n, speed) for n, speed in found]))
     if where is None or not any(line.points for line in lines[2:]):
         return []
@@ -65,8 +64,8 @@ def _rows(study: Study, published: ThroughputRow, gpu: Points, where: str | None
         ms = None if point is None else point.kernel_ms
         why = None if not ms else f"{times(t4_ms / ms)} as fast as on the T4"
         found.append(row(Published(case, f"{what} time", "ms", f"{t4_ms:.4f}"), milliseconds(ms) if ms else None, why))
-    speed = None if custom is None else gbps(custom)
-    told = None if custom is None or custom.peak_gbps is None else f"{percent(share(custom, custom.peak_gbps))} of peak"
+    speed = None if custom is None else custom.gb_per_s
+    told = None if custom is None or custom.peak_gbps is None else f"{percent(custom.percent_of_peak)} of peak"
     said = Published(case, "custom throughput", "GB/s", f"{published.custom_gbps:.2f}")
     found.append(row(said, None if speed is None else figure(speed), told))
     ratio = _faster(thrust, custom)
@@ -98,8 +97,8 @@ def _summary(study: Study, gpu: Points, cpu: Points, where: str | None) -> list[
     if best is None:
         rows += [highest.missing(why), peak.missing(why)]
     else:
-        rows.append(highest.beside(f"{figure(gbps(best))} (at n = {best.n:,})", where, Verdict.OTHER_MACHINE))
-        part = share(best, best.peak_gbps)
+        rows.append(highest.beside(f"{figure(best.gb_per_s)} (at n = {best.n:,})", where, Verdict.OTHER_MACHINE))
+        part = best.percent_of_peak
         if part is None:
             rows.append(peak.missing("the device does not tell its peak"))
         else:
@@ -108,7 +107,7 @@ def _summary(study: Study, gpu: Points, cpu: Points, where: str | None) -> list[
     if numpy is None:
         rows.append(host.missing(study.why_missing("cpu")))
     else:
-        measured = f"{figure(gbps(numpy))} (at n = {numpy.n:,})"
+        measured = f"{figure(numpy.gb_per_s)} (at n = {numpy.n:,})"
         rows.append(host.beside(measured, machine(study.device("cpu")), Verdict.OTHER_MACHINE))
     pairs = ((cpu.get(("numpy", n)), point) for (name, n), point in gpu.items() if name == _CUSTOM)
     ratios = [found for one, other in pairs if (found := _faster(one, other)) is not None]
@@ -122,7 +121,7 @@ def _summary(study: Study, gpu: Points, cpu: Points, where: str | None) -> list[
 def _best(points: Points, strategy: str) -> Measurement | None:
     """A strategy's point of the highest throughput."""
     found = (point for (name, _), point in points.items() if name == strategy)
-    return max(found, key=lambda point: gbps(point) or 0.0, default=None)
+    return max(found, key=lambda point: point.gb_per_s or 0.0, default=None)
 
 
 def _findings(gpu: Points, where: str | None) -> list[Finding]:
@@ -132,8 +131,8 @@ def _findings(gpu: Points, where: str | None) -> list[Finding]:
     if custom is not None and custom.peak_gbps:
         text = (
             f"The T4's {summary.peak_gbps} GB/s are {summary.percent_of_theoretical:g} % of its peak of "
-            f"{summary.theoretical_gbps:g} GB/s. The same kernel reaches {figure(gbps(custom))} GB/s on {where}, "
-            f"{percent(share(custom, custom.peak_gbps))} of {figure(custom.peak_gbps, 4)} GB/s"
+            f"{summary.theoretical_gbps:g} GB/s. The same kernel reaches {figure(custom.gb_per_s)} GB/s on {where}, "
+            f"{percent(custom.percent_of_peak)} of {figure(custom.peak_gbps, 4)} GB/s"
         )
         text += (
             ": with one element a read and at most 1024 blocks it asks for too little at a time to keep a faster "
@@ -144,9 +143,9 @@ def _findings(gpu: Points, where: str | None) -> list[Finding]:
         found.append(Finding(verdict=Verdict.OTHER_MACHINE, text=text))
     if single is not None and single.peak_gbps:
         text = (
-            f"One pass with 16-byte reads reaches {figure(gbps(single))} GB/s at n = {single.n:,}, "
-            f"{percent(share(single, single.peak_gbps))} of the peak and "
-            f"{percent(share(single, single.ceiling_gbps))} of the highest speed at which this device was seen to read."
+            f"One pass with 16-byte reads reaches {figure(single.gb_per_s)} GB/s at n = {single.n:,}, "
+            f"{percent(single.percent_of_peak)} of the peak and "
+            f"{percent(single.percent_of_ceiling)} of the highest speed at which this device was seen to read."
         )
         found.append(Finding(verdict=Verdict.OTHER_MACHINE, text=text))
     sizes = sorted({n for name, n in gpu if name == _SINGLE})

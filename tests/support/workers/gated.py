@@ -49,7 +49,7 @@ class Gated:
 
 def opened(worker: str, gates: Gates) -> Gated:
     from warpfold.contract.folders import Folders
-    from warpfold.worker.opener import open_kernels
+    from warpfold.worker.child import open_kernels
 
     return Gated(open_kernels("cpu", worker, Folders((), Path())), gates)
 

@@ -11,7 +11,7 @@ def main() -> None:
     from warpfold.app.config import load_settings
     from warpfold.worker import gpu_lock
     from warpfold.worker.boot import describe, serve_slot
-    from warpfold.worker.opener import open_kernels
+    from warpfold.worker.child import open_kernels
     from warpfold.worker.stop import Stop
 
     gpu_lock.gpu_count = lambda: 2
