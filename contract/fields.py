@@ -88,9 +88,17 @@ TagValue = Annotated[str, StringConstraints(max_length=256, pattern=r"^[^\x00]*$
 class JobOptions(Frozen):
     """What every kind of job has."""
 
-    timeout_s: float = Field(300.0, strict=True, gt=0, le=MAX_TIMEOUT_S, description="of running, queueing not counted")
+    timeout_s: float = Field(
+        300.0,
+        strict=True,
+        gt=0,
+        le=MAX_TIMEOUT_S,
+        description="How long the job may run, in seconds; the time in the queue does not count.",
+    )
     priority: Priority = "normal"
     tags: dict[TagName, TagValue] = Field(default_factory=dict, max_length=MAX_TAGS)
     webhook: Webhook | None = Field(
-        None, description="told once, when the job has ended; not shown with the spec, but at /v1/jobs/{id}/deliveries"
+        None,
+        description="A receiver that gets one message when the job has ended. The spec does not show it; "
+        "/v1/jobs/{id}/deliveries does.",
     )

@@ -33,27 +33,35 @@ class PointHead(BaseModel):
     device_uuid: Annotated[str | None, Stored(64)] = None
     driver: Annotated[str | None, Stored(32, filter=True)] = None
     host: Annotated[str | None, Stored(64, filter=True)] = None
-    n: Annotated[int, Stored(big=True), Field(description="elements")]
-    bytes: Annotated[int, Stored(big=True), Field(description="read of them by one run, declared by what is reduced")]
-    distribution: Annotated[str | None, Stored(32), Field(description="of the data")] = None
+    n: Annotated[int, Stored(big=True), Field(description="The number of elements.")]
+    bytes: Annotated[
+        int,
+        Stored(big=True),
+        Field(description="The bytes of the elements that one run reads, as the strategy declares them."),
+    ]
+    distribution: Annotated[str | None, Stored(32), Field(description="The distribution of the data.")] = None
     cache: Annotated[
         str | None,
         Stored(8, filter=True),
-        Field(description="cold: flushed before every run; hot: as the run before left it"),
+        Field(description="A `cold` cache is flushed before every run; a `hot` cache is as the run before left it."),
     ] = None
-    outcome: Annotated[str, Stored(16, filter=True), Field(description="measured, skipped or failed")] = "measured"
-    reason: Annotated[str | None, Stored(), Field(description="why it was skipped or failed")] = None
-    samples: Annotated[int, Stored(), Field(description="runs that the times stand for")]
+    outcome: Annotated[
+        str, Stored(16, filter=True), Field(description="The point was measured, skipped or failed.")
+    ] = "measured"
+    reason: Annotated[str | None, Stored(), Field(description="Why the point was skipped or failed.")] = None
+    samples: Annotated[int, Stored(), Field(description="How many runs the times stand for.")]
     load_ms: Annotated[float | None, Stored()] = None
-    kernel_ms: Annotated[float | None, Stored(), Field(description="median time on the device")] = None
+    kernel_ms: Annotated[float | None, Stored(), Field(description="The median time on the device.")] = None
 
 
 class PointSpeed(BaseModel):
     """What follows from the other fields, and is not stored."""
 
-    gb_per_s: float | None = Field(description="bytes ÷ kernel time, in 10⁹ bytes a second; null for no time")
-    percent_of_ceiling: float | None = Field(description="of ceiling_gbps, the read speed measured on the device")
-    percent_of_peak: float | None = Field(description="of memory clock × bus width")
+    gb_per_s: float | None = Field(description="bytes ÷ kernel_ms, in 10⁹ bytes a second; null without a time.")
+    percent_of_ceiling: float | None = Field(
+        description="The share of ceiling_gbps, which is the read speed that was measured on the device."
+    )
+    percent_of_peak: float | None = Field(description="The share of peak_gbps, which is memory clock × bus width.")
 
 
 class PointDetails(BaseModel):
@@ -61,26 +69,35 @@ class PointDetails(BaseModel):
 
     min_ms: Annotated[float | None, Stored()] = None
     p95_ms: Annotated[float | None, Stored()] = None
-    rse: Annotated[float | None, Stored(), Field(description="relative standard error of the mean")] = None
+    rse: Annotated[float | None, Stored(), Field(description="The relative standard error of the mean.")] = None
     low_ms: Annotated[
-        float | None, Stored(), Field(description="lower end of the 97.5 % confidence interval of the median")
+        float | None, Stored(), Field(description="The lower end of the 97.5 % confidence interval of the median.")
     ] = None
-    high_ms: Annotated[float | None, Stored(), Field(description="upper end")] = None
+    high_ms: Annotated[float | None, Stored(), Field(description="The upper end of that interval.")] = None
     host_ms: Annotated[
-        float | None, Stored(), Field(description="median time from the call until the host knows the device is done")
+        float | None,
+        Stored(),
+        Field(description="The median time from the call until the host knows that the device is done."),
     ] = None
-    issue_ms: Annotated[float | None, Stored(), Field(description="time a run when runs are called back to back")] = (
-        None
-    )
+    issue_ms: Annotated[
+        float | None, Stored(), Field(description="The time of a run when runs are called back to back.")
+    ] = None
     replay_ms: Annotated[
-        float | None, Stored(), Field(description="time a run when the device replays a graph of runs by itself")
+        float | None,
+        Stored(),
+        Field(description="The time of a run when the device replays a graph of runs by itself."),
     ] = None
-    launches: Annotated[int | None, Stored(), Field(description="kernels a run, counted in the graph")] = None
-    clock: Annotated[str | None, Stored(64), Field(description="how device time was taken")] = None
+    launches: Annotated[
+        int | None, Stored(), Field(description="How many kernels a run launches, counted in the graph.")
+    ] = None
+    clock: Annotated[str | None, Stored(64), Field(description="How device time was taken.")] = None
     ceiling_gbps: Annotated[
         float | None,
         Stored(),
-        Field(description="null if other processes disturbed its measurement, or hot data came from a cache"),
+        Field(
+            description="The read speed that was measured as the device's ceiling; null if other processes disturbed "
+            "that, or if hot data came from a cache."
+        ),
     ] = None
     peak_gbps: Annotated[float | None, Stored()] = None
     clock_before_mhz: Annotated[float | None, Stored()] = None
@@ -88,31 +105,38 @@ class PointDetails(BaseModel):
     memory_clock_mhz: Annotated[float | None, Stored()] = None
     temperature_c: Annotated[float | None, Stored()] = None
     power_w: Annotated[float | None, Stored()] = None
-    throttle: Annotated[list[str], Stored(32), Field(description="what held clocks down")] = []
+    throttle: Annotated[list[str], Stored(32), Field(description="What held the clocks down.")] = []
     others: Annotated[
         float | None,
         Stored(),
-        Field(description="other processes on the GPU; on a CPU, logical cores kept busy by others"),
+        Field(
+            description="How many other processes were on the GPU, or how many logical cores of a CPU others kept busy."
+        ),
     ] = None
     flags: Annotated[
         list[str],
         Stored(16),
-        Field(description="throttled, contended, unconverged, suspect, no_ceiling, first_run"),
+        Field(description="Any of throttled, contended, unconverged, suspect, no_ceiling and first_run."),
     ] = []
     value: Annotated[
         str | None,
         Stored(),
-        Field(description="that the strategy gave, exactly, as Python writes it: 1e+16, nan, inf, True"),
+        Field(description="The exact value that the strategy gave, as Python writes it: 1e+16, nan, inf, True."),
     ] = None
-    relative_error: Annotated[float | None, Stored(), Field(description="against the exact value")] = None
+    relative_error: Annotated[float | None, Stored(), Field(description="The error against the exact value.")] = None
     distinct_values: Annotated[
-        int | None, Stored(), Field(description="results of 8 runs: 1 where it is deterministic")
+        int | None,
+        Stored(),
+        Field(description="How many different results 8 runs gave; 1 if the strategy is deterministic."),
     ] = None
     correctly_rounded: Annotated[bool | None, Stored()] = None
     prepare_ms: Annotated[
         float | None,
         Stored(),
-        Field(description="compiling and loading kernels for a reduction, in no other time; 0 if all were loaded"),
+        Field(
+            description="The time of compiling and loading kernels for a reduction, which no other time includes; 0 "
+            "if all were loaded."
+        ),
     ] = None
 
 

@@ -16,10 +16,10 @@ class DeviceView(Frozen):
     name: str
     index: int
     memory_bytes: int
-    cores: int = Field(description="streaming multiprocessors, or logical CPUs")
-    compute_capability: str | None = Field(description='"9.0" for an H200; null for a CPU')
+    cores: int = Field(description="The number of streaming multiprocessors, or of logical CPUs.")
+    compute_capability: str | None = Field(description='It is "9.0" for an H200, and null for a CPU.')
     uuid: str | None
-    versions: dict[str, str] = Field(description="driver, runtime and libraries in use")
+    versions: dict[str, str] = Field(description="The versions of the driver, the runtime and the libraries in use.")
 
     @classmethod
     def of(cls, device: Device) -> Self:
@@ -29,12 +29,12 @@ class DeviceView(Frozen):
 class Provenance(Frozen):
     """What it takes to repeat the result."""
 
-    warpfold: str = Field(description="version of the service")
-    commit: str | None = Field(description="of the service's source, where known")
+    warpfold: str = Field(description="The version of the service.")
+    commit: str | None = Field(description="The commit of the service's source, where it is known.")
     python: str
-    libraries: dict[str, str] = Field(description="versions of numpy, numba, cupy, driver, …")
+    libraries: dict[str, str] = Field(description="The versions of numpy, numba, cupy, the driver, …")
     host: str
     worker: str
     attempt: int
-    spec_sha256: str = Field(description="of the spec as canonical JSON")
-    seed: int | None = Field(description="of a generated source")
+    spec_sha256: str = Field(description="The SHA-256 of the spec as canonical JSON.")
+    seed: int | None = Field(description="The seed of generated data.")

@@ -8,19 +8,19 @@ from warpfold.contract.frozen import Frozen
 class Timings(Frozen):
     """Where the time of a job went, in milliseconds."""
 
-    queued_ms: float = Field(description="from acceptance to start")
+    queued_ms: float = Field(description="The time from acceptance to the start.")
     prepare_ms: float = Field(
         0.0,
-        description="compiling and loading kernels that the slot had not run before, in neither load_ms nor kernel_ms; "
-        "0 where it had run all",
+        description="The time of compiling and loading kernels that the slot had not run before, which neither "
+        "load_ms nor kernel_ms includes; 0 if the slot had run all.",
     )
-    load_ms: float = Field(description="reading or generating the data and moving it to the device")
-    kernel_ms: float = Field(description="the reduction itself; device time by events on a GPU")
-    total_ms: float = Field(description="from start to result, in the worker")
+    load_ms: float = Field(description="The time of reading or generating the data and moving it to the device.")
+    kernel_ms: float = Field(description="The time of the reduction itself; on a GPU it is device time, by events.")
+    total_ms: float = Field(description="The time from the start to the result, in the worker.")
 
 
 class StudyTimings(Frozen):
     """Where the time of a job of many points went, in milliseconds."""
 
-    queued_ms: float = Field(description="from acceptance to start")
-    total_ms: float = Field(description="from start to result, in the worker")
+    queued_ms: float = Field(description="The time from acceptance to the start.")
+    total_ms: float = Field(description="The time from the start to the result, in the worker.")

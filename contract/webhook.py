@@ -57,12 +57,15 @@ class Webhook(Frozen):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"url": "https://hooks.example.org/warpfold"}]})
 
-    url: Annotated[HttpUrl, AfterValidator(_plain)] = Field(description="http or https; redirects are not followed")
+    url: Annotated[HttpUrl, AfterValidator(_plain)] = Field(
+        description="An http or https address; redirects are not followed."
+    )
     secret: Annotated[str, AfterValidator(_secret)] | None = Field(
         None,
         max_length=128,
         repr=False,
-        description="whsec_…, never shown again; left out: your own, made at /v1/webhooks/secret",
+        description="The secret, whsec_…, which is never shown again. If it is left out, it is your own secret, "
+        "made at /v1/webhooks/secret.",
     )
 
     @field_serializer("secret")

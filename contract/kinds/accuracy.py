@@ -72,24 +72,41 @@ class AccuracySpec(Task):
     methods: Listed[MethodName] | None = Field(
         None,
         max_length=MAX_POINTS,
-        description="null: all that the slot can run; an unknown name is answered with the list",
+        description="The ways to add. Null means all that the slot can run; the error about an unknown name lists"
+        " them.",
     )
     ops: Listed[Literal["sum", "mean", "dot", "norm2", "prod"]] = Field(
-        ("sum",), max_length=MAX_POINTS, description="`dot` takes a second array of the same distribution, seed + 1"
+        ("sum",),
+        max_length=MAX_POINTS,
+        description="The ops. `dot` takes a second array of the same distribution, whose seed is one higher.",
     )
     distributions: Listed[DistributionName] = Field(
-        ("mixed", "pathological", "normal"), max_length=MAX_POINTS, description="of the data"
+        ("mixed", "pathological", "normal"),
+        max_length=MAX_POINTS,
+        description="The distributions that the data is drawn from.",
     )
     dtypes: Listed[FloatName] = Field(("float32",), max_length=MAX_POINTS)
-    sizes: Listed[Size] = Field(max_length=MAX_POINTS, description="numbers of elements")
+    sizes: Listed[Size] = Field(max_length=MAX_POINTS, description="The numbers of elements.")
     parameters: dict[DistributionName, dict[str, Parameter]] = Field(
-        default_factory=dict, max_length=16, description="of each distribution that is not to have its defaults"
+        default_factory=dict,
+        max_length=16,
+        description="The parameters of each distribution that does not take its defaults.",
     )
     seed: int = Field(0, ge=0, lt=1 << 64, strict=True)
-    permutations: int = Field(8, ge=0, le=64, strict=True, description="random orders in which each method is repeated")
-    runs: int = Field(3, ge=1, le=64, strict=True, description="of the given order, compared by their bits")
+    permutations: int = Field(
+        8, ge=0, le=64, strict=True, description="In how many random orders each method is repeated."
+    )
+    runs: int = Field(
+        3,
+        ge=1,
+        le=64,
+        strict=True,
+        description="How often the given order is run; the bits of these runs are compared.",
+    )
     backend: BackendName = Field(
-        "auto", description="auto: a GPU where there is one and a method wants it; its host runs loops and NumPy"
+        "auto",
+        description="`auto` takes a GPU if there is one and a method wants it; the host of the GPU then runs "
+        "loops and NumPy.",
     )
 
     @model_validator(mode="after")
@@ -163,35 +180,54 @@ class AccuracyPoint(Frozen):
     op: str
     distribution: str
     dtype: str
-    n: Count = Field(description="elements")
+    n: Count = Field(description="The number of elements.")
     outcome: Outcome
-    reason: str | None = Field(description="why it was skipped or failed")
-    value: JsonValue | None = Field(description="what the method gave")
-    hex: str | None = Field(description="what Python's float.hex of the value prints")
-    exact: JsonValue | None = Field(description="the true value, rounded once to float64")
+    reason: str | None = Field(description="Why the point was skipped or failed.")
+    value: JsonValue | None = Field(description="The value that the method gave.")
+    hex: str | None = Field(description="The value as Python's float.hex prints it.")
+    exact: JsonValue | None = Field(description="The true value, rounded once to float64.")
     exact_hex: str | None
-    correctly_rounded: bool | None = Field(description="the value is the true one rounded once to its dtype")
+    correctly_rounded: bool | None = Field(description="Whether the value is the true one, rounded once to its dtype.")
     absolute_error: JsonValue | None = Field(description="|value − true value|")
-    relative_error: JsonValue | None = Field(description="absolute error ÷ |true value|; inf for a true value of 0")
-    ulps: JsonValue | None = Field(description="absolute error in units in the last place of the dtype at the truth")
-    condition: JsonValue | None = Field(description="Σ|t| ÷ |Σt| of the terms t that the op adds; 1 for products")
-    bound: JsonValue | None = Field(description="a-priori bound on the absolute error; null where none applies")
-    bound_formula: str | None = Field(description="the bound in words, u being the unit roundoff it names")
+    relative_error: JsonValue | None = Field(
+        description="absolute error ÷ |true value|; it is inf for a true value of 0."
+    )
+    ulps: JsonValue | None = Field(
+        description="The absolute error in units in the last place of the dtype at the true value."
+    )
+    condition: JsonValue | None = Field(
+        description="Σ|t| ÷ |Σt| of the terms t that the op adds; it is 1 for products."
+    )
+    bound: JsonValue | None = Field(
+        description="The a-priori bound on the absolute error; null where no bound applies."
+    )
+    bound_formula: str | None = Field(
+        description="The bound in words, in which u is the unit roundoff that the words name."
+    )
     bound_verdict: BoundVerdict | None
-    bound_reason: str | None = Field(description="why the bound does not apply")
-    permutations: Count | None = Field(description="random orders that were tried")
-    distinct_results: int | None = Field(description="different bits over the permutations; null for none tried")
-    runs: Count | None = Field(description="of the given order")
-    repeatable: bool | None = Field(description="every run gave the same bits; null for one run")
-    reference: JsonValue | None = Field(description="what the course report took for the truth: NumPy in float64")
+    bound_reason: str | None = Field(description="Why the bound does not apply.")
+    permutations: Count | None = Field(description="How many random orders were tried.")
+    distinct_results: int | None = Field(
+        description="How many different results the random orders gave, compared by their bits; null if no order "
+        "was tried."
+    )
+    runs: Count | None = Field(description="How often the given order was run.")
+    repeatable: bool | None = Field(description="Whether every run gave the same bits; null for a single run.")
+    reference: JsonValue | None = Field(
+        description="The value that the course report took for the truth: NumPy in float64."
+    )
     reference_error: JsonValue | None = Field(description="|value − reference|, as the report gives it for NumPy")
     rounded_reference_error: JsonValue | None = Field(
         description="|value − reference rounded to the dtype|, as the report gives it for its own loops: 0 where the "
         "true error is below a rounding"
     )
-    reference_own_error: JsonValue | None = Field(description="|reference − true value|: the reference is rounded too")
-    how: str | None = Field(description="how and where the method was computed")
-    elapsed_ms: float | None = Field(description="the quickest run, on the host's clock; no benchmark")
+    reference_own_error: JsonValue | None = Field(
+        description="|reference − true value|, because the reference is rounded, too."
+    )
+    how: str | None = Field(description="How and where the method was computed.")
+    elapsed_ms: float | None = Field(
+        description="The time of the quickest run by the host's clock, which is no benchmark."
+    )
 
 
 class AccuracyResult(Frozen):
@@ -200,9 +236,11 @@ class AccuracyResult(Frozen):
     study: Literal["accuracy"] = "accuracy"
     points: tuple[AccuracyPoint, ...]
     measured: int
-    skipped: int = Field(description="not claimed, not installed, or too large: the point says which")
+    skipped: int = Field(
+        description="How many points were not claimed, not installed, or too large; the point says which."
+    )
     failed: int
-    exceeded: int = Field(description="points whose error is beyond their bound")
+    exceeded: int = Field(description="How many points have an error beyond their bound.")
     backend: Literal["cpu", "cuda"]
     device: DeviceView
     timings: StudyTimings

@@ -87,29 +87,39 @@ class BenchmarkSpec(Task):
     strategies: Listed[MeasuredStrategy] = Field(max_length=MAX_VALUES)
     ops: Listed[OpOfOneArray] = Field(("sum",), max_length=MAX_VALUES)
     dtypes: Listed[DTypeName] = Field(("float32",), max_length=MAX_VALUES)
-    sizes: Listed[Size] = Field(max_length=MAX_VALUES, description="numbers of elements")
+    sizes: Listed[Size] = Field(max_length=MAX_VALUES, description="The numbers of elements.")
     caches: Listed[Cache] = Field(
-        (Cache.COLD, Cache.HOT), description="flushed before every run, or as the run before left them"
+        (Cache.COLD, Cache.HOT),
+        description="`cold` caches are flushed before every run; `hot` caches are as the run before left them.",
     )
-    backend: BackendName = Field("auto", description="auto: any device that knows all of the strategies")
+    backend: BackendName = Field("auto", description="`auto` takes any device that knows all of the strategies.")
     devices: Listed[Literal["cpu", "cuda"]] | None = Field(
         None,
         min_length=2,
         max_length=2,
-        description="where to measure, in place of `backend`: a child job on each, with the strategies that it knows",
+        description="The devices to measure on, in place of `backend`: each gets a child job with the strategies "
+        "that it knows.",
     )
     distribution: DistributionName | None = Field(
-        None, description="of the data; null: N(0, 1), or whole numbers between −100 and 100 for integers"
+        None,
+        description="The distribution of the data. Null means N(0, 1), or whole numbers between −100 and 100 for "
+        "integers.",
     )
-    parameters: dict[str, Parameter] = Field(default_factory=dict, max_length=16, description="of the distribution")
+    parameters: dict[str, Parameter] = Field(
+        default_factory=dict, max_length=16, description="The parameters of the distribution."
+    )
     seed: int = Field(0, ge=0, lt=1 << 64, strict=True)
     target_rse: float = Field(
-        0.005, gt=0, lt=1, strict=True, description="relative standard error of the mean to reach"
+        0.005, gt=0, lt=1, strict=True, description="The relative standard error of the mean at which sampling ends."
     )
     min_samples: int = Field(20, ge=2, le=100_000, strict=True)
     max_samples: int = Field(10_000, ge=2, le=100_000, strict=True)
     time_limit_s: float = Field(
-        5.0, gt=0, le=3600, strict=True, description="of one case; reaching it is flagged `unconverged`"
+        5.0,
+        gt=0,
+        le=3600,
+        strict=True,
+        description="How long one case may be sampled; a case that reaches this limit is flagged `unconverged`.",
     )
 
     @model_validator(mode="after")
@@ -205,11 +215,19 @@ class BenchmarkResult(Frozen):
 
     cases: int
     measured: int
-    skipped: int = Field(description="not claimed, not installed, or too large: the row says which")
-    failed: int = Field(description="did not compile, crashed, or gave a wrong value: the row says which")
-    suspect: int = Field(description="of those measured: faster than physics allows, left out of summaries")
-    ceiling_gbps: float | None = Field(description="the device's measured read ceiling, in 10⁹ bytes a second")
-    peak_gbps: float | None = Field(description="memory clock × bus width; null where the device does not tell")
+    skipped: int = Field(
+        description="How many cases were not claimed, not installed, or too large; the row says which."
+    )
+    failed: int = Field(
+        description="How many cases did not compile, crashed, or gave a wrong value; the row says which."
+    )
+    suspect: int = Field(
+        description="How many of the measured cases are faster than physics allows; summaries leave them out."
+    )
+    ceiling_gbps: float | None = Field(
+        description="The read speed that was measured as the device's ceiling, in 10⁹ bytes a second."
+    )
+    peak_gbps: float | None = Field(description="memory clock × bus width; null where the device does not say.")
     backend: Literal["cpu", "cuda"]
     device: DeviceView
     timings: StudyTimings

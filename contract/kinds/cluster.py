@@ -26,10 +26,12 @@ class ClusterSpec(Task):
 
     kind: Literal["cluster"]
     puzzle: Puzzle
-    size: int = Field(1024, strict=True, description="elements, at most one a thread")
-    threads: int = Field(256, strict=True, description="a block: a power of two from 32 to 1024")
-    cluster_size: int = Field(4, strict=True, description="blocks: 1 to 8, or 16 where the chip allows it")
-    backend: BackendName = Field("auto", description="cpu asks for the model")
+    size: int = Field(1024, strict=True, description="The number of elements, at most one for each thread.")
+    threads: int = Field(256, strict=True, description="The threads of a block: a power of two from 32 to 1024.")
+    cluster_size: int = Field(
+        4, strict=True, description="The blocks of the cluster: 1 to 8, or 16 where the chip allows it."
+    )
+    backend: BackendName = Field("auto", description="`cpu` asks for the model.")
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -66,10 +68,12 @@ class ClusterResult(Frozen):
     size: int
     threads: int
     cluster_size: int
-    values: tuple[JsonValue, ...] = Field(description="float32: the sum of each block, or the one sum")
-    texts: tuple[str, ...] = Field(description="the same with the fewest digits that tell each float32 from the others")
-    hex: tuple[str, ...] = Field(description="what Python's float.hex of each prints")
-    model: bool = Field(description="no cluster ran: the CPU made the same additions in the same order")
+    values: tuple[JsonValue, ...] = Field(description="The sum of each block as float32, or the one sum.")
+    texts: tuple[str, ...] = Field(
+        description="The values with the fewest digits that tell each float32 from the others."
+    )
+    hex: tuple[str, ...] = Field(description="The values as Python's float.hex prints them.")
+    model: bool = Field(description="Whether no cluster ran, and the CPU made the same additions in the same order.")
     why_model: str | None
     same_bits_as_model: bool
     checks: tuple[CheckView, ...]

@@ -69,26 +69,34 @@ class PresetSpec(Spec):
     )
 
     kind: Literal["preset"]
-    preset: PresetName = Field(description="a preset, or a group of them")
+    preset: PresetName = Field(description="The name of a preset or of a group of presets.")
     children: Listed[PresetChild] | None = Field(
         None,
         min_length=1,
         max_length=MAX_CHILDREN,
-        description="jobs to be run in place of the preset's own",
+        description="Jobs to be run in place of the preset's own jobs.",
     )
-    backend: BackendName | None = Field(None, description="where to run every job; null leaves it to each")
+    backend: BackendName | None = Field(None, description="Where every job runs; null leaves that to each job.")
     max_n: int | None = Field(
         None,
         ge=1,
         le=MAX_ELEMENTS,
         strict=True,
-        description="longer arrays are left out, or cut to this length where there is none shorter",
+        description="Longer arrays are left out, or cut to this length if no array is shorter.",
     )
     time_limit_s: float | None = Field(
-        None, gt=0, le=3600, strict=True, description="of sampling one point, where a job has a longer one"
+        None,
+        gt=0,
+        le=3600,
+        strict=True,
+        description="The limit of sampling one point, for jobs that have a longer limit.",
     )
     timeout_s: float = Field(
-        3600.0, strict=True, gt=0, le=MAX_TIMEOUT_S, description="of each of its jobs, where a job has a longer one"
+        3600.0,
+        strict=True,
+        gt=0,
+        le=MAX_TIMEOUT_S,
+        description="The time-out of each of the jobs that has a longer time-out.",
     )
 
     @model_validator(mode="after")
@@ -179,7 +187,7 @@ class ChildOutcome(Frozen):
     """A job of the preset, which succeeded."""
 
     job_id: UUID
-    name: str = Field(description="what the preset calls it")
+    name: str = Field(description="The name that the preset gives to the job.")
     kind: str
 
 
@@ -189,7 +197,7 @@ class SkippedChild(Frozen):
     job_id: UUID
     name: str
     kind: str
-    why: str = Field(description="no slot of the service has what it needs, or what it found there is too little")
+    why: str = Field(description="What the job needs and no slot of the service has, or has too little of.")
 
 
 class PresetResult(Frozen):
@@ -198,5 +206,5 @@ class PresetResult(Frozen):
 
     jobs: tuple[ChildOutcome, ...]
     skipped: tuple[SkippedChild, ...] = ()
-    queued_ms: float = Field(description="from acceptance to the start of the first job")
-    total_ms: float = Field(description="from there to the end of the last")
+    queued_ms: float = Field(description="The time from acceptance to the start of the first job.")
+    total_ms: float = Field(description="The time from the start of the first job to the end of the last.")

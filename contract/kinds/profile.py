@@ -47,16 +47,19 @@ class ProfileSpec(Task):
 
     kind: Literal["profile"]
     strategies: Listed[StrategyName] = Field(
-        max_length=MAX_VALUES, description="those with kernels of ours; the kernels of peers are theirs"
+        max_length=MAX_VALUES,
+        description="Strategies whose kernels are Warpfold's own; the kernels of peers are not profiled.",
     )
     ops: Listed[OpName] = Field(("sum",), max_length=MAX_VALUES)
     dtypes: Listed[DTypeName] = Field(("float32",), max_length=MAX_VALUES)
-    sizes: Listed[Size] = Field(max_length=MAX_VALUES, description="numbers of elements")
+    sizes: Listed[Size] = Field(max_length=MAX_VALUES, description="The numbers of elements.")
     arch: Literal["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"] = Field(
-        "sm_90", description="to compile for where there is no GPU; a GPU has its own"
+        "sm_90", description="The architecture to compile for where there is no GPU; a GPU has its own."
     )
-    counters: bool = Field(True, strict=True, description="run each kernel under ncu, where it is installed")
-    backend: BackendName = Field("auto", description="auto: a GPU if there is one, else the compiler alone")
+    counters: bool = Field(
+        True, strict=True, description="Whether each kernel is run under ncu, where ncu is installed."
+    )
+    backend: BackendName = Field("auto", description="`auto` takes a GPU if there is one, or else the compiler alone.")
 
     @model_validator(mode="after")
     def _profilable(self) -> Self:
@@ -91,25 +94,33 @@ class KernelCounters(Frozen):
     """What Nsight Compute (`ncu`) counted in one run of a kernel."""
 
     duration_us: float | None
-    dram_percent: float | None = Field(description="of the memory's peak throughput")
-    warp_efficiency_percent: float | None = Field(description="threads active a warp instruction, of 32")
-    achieved_occupancy_percent: float | None = Field(description="warps active a multiprocessor, of the most there can")
+    dram_percent: float | None = Field(description="The share of the memory's peak throughput.")
+    warp_efficiency_percent: float | None = Field(
+        description="The share of the 32 threads that are active in a warp instruction."
+    )
+    achieved_occupancy_percent: float | None = Field(
+        description="The share of active warps of the most that a multiprocessor can have."
+    )
 
 
 class KernelProfile(Frozen):
     """One kernel as it is launched. Null is what cannot be known without the GPU."""
 
     name: str
-    registers: int = Field(description="a thread")
-    static_shared: int = Field(description="bytes a block")
-    dynamic_shared: int | None = Field(description="bytes a block")
-    stack: int = Field(description="bytes a thread")
-    spill_stores: int = Field(description="bytes a thread")
-    spill_loads: int = Field(description="bytes a thread")
-    threads: int | None = Field(description="a block")
-    blocks: int | None = Field(description="of the launch")
-    blocks_per_multiprocessor: int | None = Field(description="resident at a time, by the occupancy API")
-    occupancy_percent: float | None = Field(description="resident warps of the most a multiprocessor holds")
+    registers: int = Field(description="The registers of a thread.")
+    static_shared: int = Field(description="The bytes of a block.")
+    dynamic_shared: int | None = Field(description="The bytes of a block.")
+    stack: int = Field(description="The bytes of a thread.")
+    spill_stores: int = Field(description="The bytes of a thread.")
+    spill_loads: int = Field(description="The bytes of a thread.")
+    threads: int | None = Field(description="The threads of a block.")
+    blocks: int | None = Field(description="The blocks of the launch.")
+    blocks_per_multiprocessor: int | None = Field(
+        description="How many blocks are resident at a time, by the occupancy API."
+    )
+    occupancy_percent: float | None = Field(
+        description="The share of resident warps of the most that a multiprocessor holds."
+    )
     waves: float | None = Field(description="blocks ÷ (blocks_per_multiprocessor × multiprocessors)")
     counters: KernelCounters | None
 
@@ -120,18 +131,20 @@ class ProfilePoint(Frozen):
     strategy: str
     op: str
     dtype: str
-    n: int | None = Field(description="elements; null where no GPU is there to launch for")
+    n: int | None = Field(description="The number of elements; null where there is no GPU to launch for.")
     outcome: Outcome
-    reason: str | None = Field(description="why it was skipped or failed")
+    reason: str | None = Field(description="Why the point was skipped or failed.")
     kernels: tuple[KernelProfile, ...]
-    counters_unavailable: str | None = Field(description="why there are no counters; null if there are, or none asked")
+    counters_unavailable: str | None = Field(
+        description="Why there are no counters; null if there are counters, or nobody asked for them."
+    )
 
 
 class ProfileResult(Frozen):
     """What the kernels of strategies take of a GPU, and how well they use it."""
 
-    arch: str = Field(description='whose machine code it is: "sm_90"')
-    note: str | None = Field(description="what is unknown without a GPU; null on one")
+    arch: str = Field(description='The architecture of the machine code, such as "sm_90".')
+    note: str | None = Field(description="What is unknown without a GPU; null on a GPU.")
     points: tuple[ProfilePoint, ...]
     measured: int
     skipped: int

@@ -67,15 +67,15 @@ class ReduceSpec(Task):
     source: Source
     other: Source | None = Field(
         None,
-        description="the second array of `dot`, as long as `source`; both are floats, of the same dtype or not, or "
-        "neither is",
+        description="The second array of `dot`, as long as `source`. Either both are floats, whose dtypes may "
+        "differ, or neither is.",
     )
     ddof: int = Field(
         0,
         ge=0,
         le=MAX_ELEMENTS,
         strict=True,
-        description="of freedom lost: `var` and `std` divide by n − ddof",
+        description="The lost degrees of freedom: `var` and `std` divide by n − ddof.",
     )
 
     @model_validator(mode="after")
@@ -226,14 +226,16 @@ class ReduceResult(Frozen):
     model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
 
     value: JsonValue
-    hex: str | None = Field(description="what Python's float.hex of the value prints; null for integers and bools")
-    dtype: str = Field(description='of the value; "integer" is an integer of any size')
-    count: int = Field(description="elements that entered the value")
+    hex: str | None = Field(description="The value as Python's float.hex prints it; null for integers and bools.")
+    dtype: str = Field(description='The dtype of the value; "integer" is an integer of any size.')
+    count: int = Field(description="How many elements entered the value.")
     op: str
-    strategy: str = Field(description="the one that ran, never auto")
-    correctly_rounded: bool = Field(description="the value is the true one, rounded once")
+    strategy: str = Field(description="The strategy that ran, which is never `auto`.")
+    correctly_rounded: bool = Field(description="Whether the value is the true one, rounded once.")
     backend: Literal["cpu", "cuda"]
     device: DeviceView
     timings: Timings
     provenance: Provenance
-    state: str | None = Field(description="base64 of the exact accumulator's canonical bytes, for /v1/states/merge")
+    state: str | None = Field(
+        description="The canonical bytes of the exact accumulator in base64, for /v1/states/merge."
+    )

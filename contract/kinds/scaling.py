@@ -58,34 +58,47 @@ class ScalingSpec(Task):
     )
 
     kind: Literal["scaling"]
-    sizes: Listed[Size] = Field((), max_length=MAX_VALUES, description="strong scaling: elements of whole arrays")
-    sizes_per_rank: Listed[Size] = Field(
-        (), max_length=MAX_VALUES, description="weak scaling: elements of each rank's part"
+    sizes: Listed[Size] = Field(
+        (), max_length=MAX_VALUES, description="The numbers of elements of whole arrays, for strong scaling."
     )
-    messages: Listed[Message] = Field((), max_length=MAX_VALUES, description="bytes of bare all-reduces")
+    sizes_per_rank: Listed[Size] = Field(
+        (), max_length=MAX_VALUES, description="The numbers of elements of each rank's part, for weak scaling."
+    )
+    messages: Listed[Message] = Field((), max_length=MAX_VALUES, description="The bytes of bare all-reduces.")
     ranks: Listed[Ranks] = Field(
-        (1, 2, 4, 8), max_length=MAX_VALUES, description="GPUs; where there are none, processes or threads"
+        (1, 2, 4, 8),
+        max_length=MAX_VALUES,
+        description="How many GPUs take part; where there are no GPUs, how many processes or threads.",
     )
     methods: Listed[Method] = Field(
         (Method.EXACT, Method.FLOAT),
         max_length=MAX_VALUES,
-        description="exact: each rank's exact state, all-reduced as integers; float: each rank's sum as one float64",
+        description="`exact` all-reduces each rank's exact state as integers; `float` all-reduces each rank's sum"
+        " as one float64.",
     )
     modes: Listed[Mode] = Field(
-        (Mode.ONE_PROCESS, Mode.PROCESS_PER_RANK), max_length=MAX_VALUES, description="who drives the ranks"
+        (Mode.ONE_PROCESS, Mode.PROCESS_PER_RANK),
+        max_length=MAX_VALUES,
+        description="Who drives the ranks: one process, or a process for each.",
     )
     algorithms: Listed[Algorithm] = Field(
-        (Algorithm.RING, Algorithm.TREE), max_length=MAX_VALUES, description="of the all-reduce; auto lets NCCL choose"
+        (Algorithm.RING, Algorithm.TREE),
+        max_length=MAX_VALUES,
+        description="The algorithms of the all-reduce; `auto` lets NCCL choose.",
     )
-    dtype: DTypeName = Field("float32", description="of the elements: a float")
-    distribution: DistributionName = Field("normal", description="of the elements")
-    parameters: dict[str, Parameter] = Field(default_factory=dict, max_length=16, description="of the distribution")
+    dtype: DTypeName = Field("float32", description="The dtype of the elements, which is a float.")
+    distribution: DistributionName = Field("normal", description="The distribution of the elements.")
+    parameters: dict[str, Parameter] = Field(
+        default_factory=dict, max_length=16, description="The parameters of the distribution."
+    )
     seed: int = Field(0, ge=0, lt=1 << 64, strict=True)
-    samples: int = Field(30, ge=3, le=10_000, strict=True, description="runs of each point")
+    samples: int = Field(30, ge=3, le=10_000, strict=True, description="How often each point is run.")
     time_limit_s: float = Field(
-        5.0, gt=0, le=3600, strict=True, description="of sampling one point; at least 3 runs are made"
+        5.0, gt=0, le=3600, strict=True, description="How long one point may be sampled; at least 3 runs are made."
     )
-    backend: BackendName = Field("auto", description="auto: all GPUs of a machine, else one, else the CPU")
+    backend: BackendName = Field(
+        "auto", description="`auto` takes all GPUs of a machine, or else one GPU, or else the CPU."
+    )
 
     @model_validator(mode="after")
     def _measurable(self) -> Self:
@@ -141,8 +154,8 @@ class RankTimes(Frozen):
     """One rank's median times, in milliseconds, by its own clock (events of its GPU)."""
 
     rank: int
-    local_ms: float = Field(description="reducing its part")
-    communication_ms: float = Field(description="in the all-reduce, the wait for slower ranks included")
+    local_ms: float = Field(description="The time in which the rank reduced its part.")
+    communication_ms: float = Field(description="The time in the all-reduce, which includes the wait for slower ranks.")
     total_ms: float
 
 
@@ -151,28 +164,36 @@ class ScalingPoint(Frozen):
 
     scaling: Scaling
     method: Method
-    mode: Mode | None = Field(description="null for one rank, which is the baseline and communicates with nobody")
-    algorithm: Algorithm | None = Field(description="null for one rank")
-    ranks: int = Field(description="GPUs, or on a CPU processes or threads")
-    n: int = Field(description="elements in all")
+    mode: Mode | None = Field(description="Null for one rank, which is the baseline and communicates with nobody.")
+    algorithm: Algorithm | None = Field(description="Null for one rank.")
+    ranks: int = Field(description="How many GPUs took part, or on a CPU how many processes or threads.")
+    n: int = Field(description="The number of elements of all ranks together.")
     outcome: Outcome
-    reason: str | None = Field(description="why it was skipped or failed")
+    reason: str | None = Field(description="Why the point was skipped or failed.")
     samples: int
-    local_ms: float | None = Field(description="until the slowest rank had reduced its part")
-    communication_ms: float | None = Field(description="of the all-reduce: the rank that came last, which waits least")
-    total_ms: float | None = Field(description="from the common start until the slowest rank has the sum")
-    host_ms: float | None = Field(description="wall clock, from the call until the rounded value is on the host")
-    baseline_ms: float | None = Field(description="total_ms of one rank: on the same array (strong), or on one part")
-    speedup: float | None = Field(description="baseline ÷ total; weak: ranks × baseline ÷ total")
+    local_ms: float | None = Field(description="The time until the slowest rank had reduced its part.")
+    communication_ms: float | None = Field(
+        description="The time of the all-reduce on the rank that came last, which waits least."
+    )
+    total_ms: float | None = Field(description="The time from the common start until the slowest rank has the sum.")
+    host_ms: float | None = Field(
+        description="The wall-clock time from the call until the rounded value is on the host."
+    )
+    baseline_ms: float | None = Field(
+        description="The total_ms of one rank on the same array (strong), or on one part (weak)."
+    )
+    speedup: float | None = Field(description="baseline ÷ total; in weak scaling it is ranks × baseline ÷ total.")
     efficiency: float | None = Field(description="speedup ÷ ranks")
-    speedup_low: float | None = Field(description="lower end of the 95 % interval that the samples give")
+    speedup_low: float | None = Field(description="The lower end of the 95 % interval that the samples give.")
     speedup_high: float | None
     gb_per_s: float | None = Field(description="bytes of the array ÷ total_ms, in 10⁹ bytes a second")
     value: JsonValue | None
-    hex: str | None = Field(description="what Python's float.hex of the value prints")
-    same_bits: bool | None = Field(description="as one rank gives by adding the array piece by piece")
-    suspect: str | None = Field(description="why the figures are not to be believed; null if they may be")
-    times: tuple[RankTimes, ...] = Field(description="of every rank")
+    hex: str | None = Field(description="The value as Python's float.hex prints it.")
+    same_bits: bool | None = Field(
+        description="Whether the bits are those that one rank gives by adding the array piece by piece."
+    )
+    suspect: str | None = Field(description="Why the figures cannot be believed; null if they can.")
+    times: tuple[RankTimes, ...] = Field(description="The times of every rank.")
 
 
 class MessagePoint(Frozen):
@@ -181,14 +202,14 @@ class MessagePoint(Frozen):
     mode: Mode
     algorithm: Algorithm
     ranks: int
-    bytes: int = Field(description="a rank's message: int64 numbers")
+    bytes: int = Field(description="The size of a rank's message, which consists of int64 numbers.")
     outcome: Outcome
     reason: str | None
-    samples: int = Field(description="all-reduces that were timed")
-    time_us: float | None = Field(description="of one, in microseconds")
+    samples: int = Field(description="How many all-reduces were timed.")
+    time_us: float | None = Field(description="The time of one all-reduce, in microseconds.")
     algbw_gbps: float | None = Field(description="bytes ÷ time, in 10⁹ bytes a second")
-    busbw_gbps: float | None = Field(description="algbw · 2(ranks − 1)/ranks: what each link carries")
-    correct: bool | None = Field(description="every element of every rank was the sum")
+    busbw_gbps: float | None = Field(description="algbw · 2(ranks − 1)/ranks, which is what each link carries.")
+    correct: bool | None = Field(description="Whether every element of every rank was the sum.")
 
 
 class ScalingResult(Frozen):
@@ -196,15 +217,15 @@ class ScalingResult(Frozen):
 
     dtype: str
     distribution: str
-    note: str | None = Field(description="what stands in for GPUs where there are none; null on GPUs")
-    devices: tuple[DeviceView, ...] = Field(description="the GPUs, in the order of ranks; or the CPU")
-    available: int = Field(description="ranks that this machine can run")
+    note: str | None = Field(description="What stands in for GPUs where there are no GPUs; null on GPUs.")
+    devices: tuple[DeviceView, ...] = Field(description="The GPUs in the order of ranks, or the CPU.")
+    available: int = Field(description="How many ranks this machine can run.")
     points: tuple[ScalingPoint, ...]
     messages: tuple[MessagePoint, ...]
     measured: int
     skipped: int
     failed: int
-    suspect: int = Field(description="of those measured")
+    suspect: int = Field(description="How many of the measured points are suspect.")
     backend: Literal["cpu", "cuda"]
     device: DeviceView
     timings: StudyTimings

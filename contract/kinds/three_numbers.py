@@ -25,7 +25,7 @@ class ThreeNumbersSpec(Task):
     model_config = ConfigDict(json_schema_extra={"examples": [{"kind": "three_numbers"}]})
 
     kind: Literal["three_numbers"]
-    a: Number = Field(1e8, description="a number, or a string such as a hex float; rounded once to `dtype`")
+    a: Number = Field(1e8, description="A number, or a string such as a hex float; it is rounded once to `dtype`.")
     b: Number = 1.0
     c: Number = -1e8
     dtype: FloatName = "float32"
@@ -64,13 +64,13 @@ class ThreeNumbersSpec(Task):
 class OrderView(Frozen):
     """One way to add three numbers: which two first."""
 
-    expression: str = Field(description='such as "(a + b) + c"')
-    inner: JsonValue = Field(description="what the brackets gave")
+    expression: str = Field(description='The order of the additions, such as "(a + b) + c".')
+    inner: JsonValue = Field(description="The value of the brackets.")
     inner_hex: str
     value: JsonValue
     hex: str
     absolute_error: JsonValue
-    relative_error: JsonValue = Field(description="inf for a true value of 0")
+    relative_error: JsonValue = Field(description="It is inf for a true value of 0.")
 
 
 class ThreeNumbersResult(Frozen):
@@ -78,13 +78,15 @@ class ThreeNumbersResult(Frozen):
 
     study: Literal["three_numbers"] = "three_numbers"
     dtype: str
-    a: JsonValue = Field(description="rounded to the dtype, as b and c")
+    a: JsonValue = Field(description="The number, rounded to the dtype as b and c are.")
     b: JsonValue
     c: JsonValue
-    exact: JsonValue = Field(description="the true sum of the three, rounded once to the dtype")
+    exact: JsonValue = Field(description="The true sum of the three numbers, rounded once to the dtype.")
     exact_hex: str
     orders: tuple[OrderView, ...]
-    distinct_values: int = Field(description="of the sums; 1 if addition were associative here")
+    distinct_values: int = Field(
+        description="How many different sums there are; there would be 1 if addition were associative here."
+    )
     backend: Literal["cpu", "cuda"]
     device: DeviceView
     timings: StudyTimings

@@ -27,5 +27,7 @@ class Preset(Frozen):
     title: str
     document: Document
     description: str
-    published: tuple[str, ...] = Field(description="the parts of the document that its figures are compared with")
+    published: tuple[str, ...] = Field(
+        description="The parts of the document that the preset's figures are compared with."
+    )
     children: tuple[PresetChild, ...] = Field(min_length=1, max_length=MAX_CHILDREN)

@@ -18,7 +18,9 @@ class DatasetSource(SourceSpec):
     """An array that was uploaded to `/v1/datasets`."""
 
     type: Literal["dataset"]
-    id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] = Field(description="SHA-256 of its .npy file")
+    id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] = Field(
+        description="The SHA-256 of the .npy file."
+    )
 
     @property
     def dataset_id(self) -> str:

@@ -19,11 +19,13 @@ class GenerateSource(SourceSpec):
 
     type: Literal["generate"]
     distribution: DistributionName
-    n: int = Field(ge=0, le=MAX_ELEMENTS, strict=True, description="how many elements")
+    n: int = Field(ge=0, le=MAX_ELEMENTS, strict=True, description="The number of elements.")
     seed: int = Field(0, ge=0, lt=1 << 64, strict=True)
     dtype: DTypeName = "float32"
     parameters: dict[str, Parameter] = Field(
-        default_factory=dict, max_length=16, description="of the distribution; `/v1/ops` lists them with their defaults"
+        default_factory=dict,
+        max_length=16,
+        description="The parameters of the distribution; `/v1/ops` lists them with their defaults.",
     )
 
     @model_validator(mode="after")

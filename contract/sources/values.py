@@ -48,12 +48,14 @@ class ValuesSource(SourceSpec):
 
     type: Literal["values"]
     values: Listed[Number] = Field(
-        description="the elements; floats are rounded once to `dtype`, and an integer that it does not hold is an error"
+        description="The elements. Floats are rounded once to `dtype`, and an integer that `dtype` does not hold "
+        "is an error."
     )
     dtype: DTypeName = Field(
         "",
-        description="left out: int64 for integers alone, or uint64 where they need it; bool for true and false alone; "
-        "float64 where an element is written as a float (1.0, 1e3), and, in `dot`, beside an array of floats",
+        description="If it is left out: int64 for integers alone, or uint64 where they need it; bool for true and"
+        " false alone; float64 where an element is written as a float (1.0, 1e3), and, in `dot`, "
+        "beside an array of floats.",
     )
 
     @model_validator(mode="after")
