@@ -117,5 +117,5 @@ def test_what_cannot_be_promised_says_why() -> None:
 
 
 def test_compensation_is_refused_to_products() -> None:
-    with pytest.raises(InvalidInput, match="a product has none"):
+    with pytest.raises(InvalidInput, match="a product has no additions"):
         looped("kahan", "prod", (np.ones(3, dtype=np.float32),), FLOAT32)
