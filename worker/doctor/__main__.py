@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
 from warpfold.app.config import Settings, unknown_settings, wrong_settings
-from warpfold.worker.doctor.finding import Finding, Verdict, broken, poor
+from warpfold.worker.doctor.finding import Finding, Health, broken, poor
 from warpfold.worker.doctor.gpu import look_at_gpus
 from warpfold.worker.doctor.machine import look_at_machine
 from warpfold.worker.doctor.servers import look_at_servers
@@ -28,7 +28,7 @@ def main() -> int:
     for finding in _findings():
         verdicts.append(finding.verdict)
         print(json.dumps(asdict(finding), ensure_ascii=False), flush=True)
-    return int(Verdict.BROKEN in verdicts)
+    return int(Health.BROKEN in verdicts)
 
 
 def _findings() -> Iterator[Finding]:
