@@ -17,7 +17,7 @@ from warpfold.worker.queue import rq_id
 from warpfold.worker.serve.bootstrap import start_servers
 
 
-def test_a_job_whose_letter_redis_lost_is_sent_again_while_its_slot_is_busy(
+def test_a_job_whose_message_redis_lost_is_sent_again_while_its_slot_is_busy(
     settings: Settings, log: Path, ledger: Ledger, figures: Figures
 ) -> None:
     """Redis kept the name in the queue and lost the letter."""

@@ -53,7 +53,7 @@ def test_attempts_are_run_in_the_order_they_were_sent(
     assert took == sent
 
 
-def test_a_name_whose_letter_is_lost_is_forgotten(
+def test_a_name_whose_message_is_lost_is_forgotten(
     consumer: Consumer, send: Callable[[int], UUID], redis: Redis
 ) -> None:
     """Whoever looks first: the dispatcher, or the worker, which takes it out and finds nothing."""

@@ -27,7 +27,7 @@ def test_a_drained_slot_is_handed_nothing(ledger: Ledger, database: BlockingData
     assert [(one.job_id, one.worker) for one in database.run(choose, 5)] == [(job_id, cpu) for job_id in jobs]
 
 
-def test_what_waited_at_the_slot_goes_elsewhere_and_its_letter_claims_nothing(
+def test_what_waited_at_the_slot_goes_elsewhere_and_its_message_claims_nothing(
     ledger: Ledger, database: BlockingDatabase, settings: Settings, redis: Redis, stop: Stop
 ) -> None:
     dispatcher = Dispatcher(settings, database, AttemptQueues(redis), stop)
