@@ -31,7 +31,9 @@ JsonValue = Annotated[
     WithJsonSchema(
         {
             "anyOf": [{"type": "number"}, {"type": "boolean"}, {"type": "string", "enum": list(_NON_FINITE)}],
-            "description": 'a number (integers exact, of any size), a bool, or "nan", "inf", "-inf"',
+            "description": (
+                'A number (integers are exact and of any size), a bool, or one of the strings "nan", "inf", "-inf".'
+            ),
         }
     ),
 ]

@@ -14,7 +14,7 @@ Document = Literal["p05", "p34"]
 
 
 class PresetChild(Frozen):
-    """One job of a preset, and what the preset calls it."""
+    """A job of a preset, with its name in the preset."""
 
     name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:/-]{1,128}$")]
     spec: TaskSpec

@@ -21,7 +21,8 @@ _NO_ROOTS = "this server offers no files: it was started without data roots"
 
 
 class PathSource(SourceSpec):
-    """A .npy file on the server, under one of its data roots; memory-mapped, never unpickled."""
+    """A .npy file on the server, in one of the server's data roots. The worker maps the file into memory and never
+    unpickles it."""
 
     type: Literal["path"]
     path: Annotated[str, StringConstraints(min_length=1, max_length=4096, pattern=r"^[^\x00]+$")]
