@@ -29,26 +29,27 @@ def _strategies() -> Strategies:
 
 @router.get("/ops", summary="Ops, dtypes and distributions", responses=answers())
 async def show_ops(user: User) -> Catalogue:
-    """All that a spec may name: ops with their result dtypes, dtypes, distributions with their parameters."""
+    """List everything that a spec may name: ops with their result dtypes, dtypes, and distributions with their
+    parameters."""
     return _catalogue()
 
 
 @router.get("/strategies", summary="Strategies", responses=answers())
 async def show_strategies(user: User) -> Strategies:
-    """All ways to reduce, with what each computes and what it may lose."""
+    """List all strategies, with what each computes and how large its error may be."""
     return _strategies()
 
 
 @router.get("/workers", summary="Workers", responses=answers())
 async def show_workers(user: User, context: Using) -> Workers:
-    """All workers with what they are doing now."""
+    """List all workers with their states and jobs."""
     found = await context.database.read(repository.all_workers)
     return Workers(items=[_worker(one) for one in found])
 
 
 @router.get("/devices", summary="Devices", responses=answers())
 async def show_devices(user: User, context: Using) -> Devices:
-    """All devices that workers have opened. The CPU of a host is one device, however many workers use it."""
+    """List all devices that workers have opened. The CPU of a host is one device, however many workers use it."""
     found = await context.database.read(repository.all_workers)
     groups: dict[tuple[str, str, int, str | None], list[tuple[Worker, DeviceView]]] = {}
     for worker in found:

@@ -16,15 +16,15 @@ router = APIRouter(prefix="/v1/presets", tags=["catalogue"])
 
 
 class PresetView(BaseModel):
-    """A study as a list of jobs, with the published figures that it is compared with."""
+    """A preset: a study as a list of jobs, and the published figures that its results are compared with."""
 
     name: str
     title: str
     description: str
     document: Document
-    source: str = Field(description="the document's title")
-    children: list[PresetChild] = Field(description="its jobs; each `spec` can be submitted by itself, too")
-    published: dict[str, Any] = Field(description="what the document says came out, by table")
+    source: str = Field(description="Title of the document.")
+    children: list[PresetChild] = Field(description="Jobs of the preset. Each `spec` can also be submitted by itself.")
+    published: dict[str, Any] = Field(description="Figures that the document published, by table.")
 
     @classmethod
     def of(cls, preset: Preset) -> "PresetView":
@@ -49,16 +49,16 @@ class PresetLine(BaseModel):
 
 
 class PresetList(BaseModel):
-    """All presets, and the names that stand for several of them."""
+    """All presets, and the groups of presets."""
 
     items: list[PresetLine]
-    groups: dict[str, list[str]] = Field(description="a group can be submitted like a preset")
+    groups: dict[str, list[str]] = Field(description="Presets of each group. A group can be submitted like a preset.")
 
 
 @router.get("", summary="Presets", responses=answers())
 async def show_presets(user: User) -> PresetList:
-    """Every experiment of the documents. Submit `{"kind": "preset", "preset": …}` with one of these names, or with that
-    of a group, to run it."""
+    """List all presets. To run one, submit `{"kind": "preset", "preset": …}` with the name of a preset or of a
+    group."""
     presets = [catalogue.preset_named(name) for name in catalogue.names()]
     lines = [
         PresetLine(
@@ -71,7 +71,7 @@ async def show_presets(user: User) -> PresetList:
 
 @router.get("/{name}", summary="One preset", responses=answers(NotFound, Invalid))
 async def show_preset(name: str, user: User) -> PresetView:
-    """A preset: its jobs as they would be submitted, and the published figures."""
+    """Show a preset: its jobs as they would be submitted, and the published figures."""
     if name not in catalogue.names():
         raise NotFound(f"There is no preset {name[:64]!r}; `/v1/presets` lists them.")
     return PresetView.of(catalogue.preset_named(name))

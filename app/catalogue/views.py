@@ -14,15 +14,17 @@ from warpfold.kernels.strategy import Strategy
 
 
 class OpView(BaseModel):
-    """A reduction."""
+    """An op, which reduces elements to one value."""
 
     name: str
     summary: str
-    terms: str = Field(description="what is added up exactly: values, products, moments (both), or none")
-    sources: int = Field(description="how many arrays it takes: 2 need `other`")
-    ddof: bool = Field(description="whether it divides by n − ddof")
-    empty: bool | int | None = Field(description="its value for no elements; null where that is an error")
-    results: dict[str, str] = Field(description="dtype of the value by dtype of the elements")
+    terms: str = Field(
+        description="Terms that the op adds exactly: values, products, moments (values and products), or none."
+    )
+    sources: int = Field(description="Number of arrays that the op takes. An op with 2 arrays needs `other`.")
+    ddof: bool = Field(description="Whether the op divides by n − ddof.")
+    empty: bool | int | None = Field(description="Value of the op for no elements; null if no elements are an error.")
+    results: dict[str, str] = Field(description="Dtype of the value by dtype of the elements.")
 
     @classmethod
     def of(cls, op: Op) -> "OpView":
@@ -60,7 +62,7 @@ class ParameterView(BaseModel):
 
 
 class DistributionView(BaseModel):
-    """What a `generate` source can be filled with."""
+    """A distribution of the elements of a `generate` source."""
 
     name: str
     summary: str
@@ -74,7 +76,7 @@ class DistributionView(BaseModel):
 
 
 class Catalogue(BaseModel):
-    """All that a spec may name."""
+    """Everything that a spec may name."""
 
     ops: list[OpView]
     dtypes: list[DTypeView]
@@ -92,14 +94,16 @@ class Catalogue(BaseModel):
 
 
 class StrategyView(BaseModel):
-    """A way to reduce, on one backend."""
+    """A strategy to reduce elements on one backend."""
 
     name: str
     backend: str
     summary: str
     error_bound: str
-    computes: dict[str, list[str]] = Field(description="dtypes by op")
-    missing: str | None = Field(description="why the machine of the api could not run it: what is not installed there")
+    computes: dict[str, list[str]] = Field(description="Dtypes that the strategy computes, by op.")
+    missing: str | None = Field(
+        description="What the machine of the api lacks to run the strategy; null if it lacks nothing."
+    )
 
     @classmethod
     def of(cls, row: Strategy) -> "StrategyView":
@@ -115,7 +119,7 @@ class StrategyView(BaseModel):
 
 
 class Strategies(BaseModel):
-    """All ways to reduce, whether or not a worker here can run them."""
+    """All strategies, including those that no worker can run at the moment."""
 
     items: list[StrategyView]
 
@@ -129,12 +133,13 @@ class WorkerView(BaseModel):
     host: str
     pid: int
     state: str = Field(
-        description="starting, idle, running, stopped; draining while it runs its last job and drained after that, if "
-        "an admin wants it to take no more; lost, if its heartbeat expired"
+        description="State of the worker: starting, idle, running or stopped; draining while a worker that an "
+        "admin drains runs its last job, and drained after that; lost if the heartbeat of the worker "
+        "expired."
     )
-    job_id: UUID | None = Field(description="that it runs")
-    device: str | None = Field(description="name of its device, once it is open")
-    reading: Reading | None = Field(description="of the device's gauges, with the latest heartbeat")
+    job_id: UUID | None = Field(description="Job that the worker runs; null if it runs none.")
+    device: str | None = Field(description="Name of the worker's device; null until the device is open.")
+    reading: Reading | None = Field(description="Gauges of the device at the latest heartbeat; null if there are none.")
     version: str
     started_at: datetime
     heartbeat_at: datetime
@@ -147,12 +152,12 @@ class Workers(BaseModel):
 
 
 class DeviceInUse(BaseModel):
-    """A device with the workers that hold it."""
+    """A device with the workers that use it."""
 
     host: str
     device: DeviceView
     workers: list[str]
-    live: bool = Field(description="a worker of it could take a job now")
+    live: bool = Field(description="Whether a worker of the device could take a job now.")
 
 
 class Devices(BaseModel):

@@ -22,7 +22,7 @@ class Chart:
 
 
 class Theme(StrEnum):
-    """Whether a chart stands on a light or on a dark page: the same picture in other colours."""
+    """Colours of a chart, for a light or for a dark page."""
 
     LIGHT = "light"
     DARK = "dark"

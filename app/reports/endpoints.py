@@ -43,9 +43,9 @@ router = APIRouter(prefix="/v1/reports", tags=["results"])
 async def show(
     job_id: UUID, user: User, context: Using, accept: Annotated[str | None, Header(max_length=1024)] = None
 ) -> Response:
-    """Expected or published against measured values, tables, charts, timings and provenance, as JSON, HTML or Markdown
-    by `Accept`. The HTML holds its charts and prints on A4; `python -m warpfold.app.reports` draws the JSON
-    elsewhere."""
+    """Show a report: expected or published values beside measured values, tables, charts, timings and provenance, as
+    JSON, HTML or Markdown by `Accept`. The HTML contains its charts and prints on A4. `python -m warpfold.app.reports`
+    draws the charts of the JSON on another machine."""
     media_type = preferred(accept, (_JSON, _HTML, _MARKDOWN))
     if media_type is None:
         raise NotAcceptable(f"A report is {_JSON}, {_HTML} or {_MARKDOWN}.")
@@ -77,7 +77,7 @@ async def chart(
     context: Using,
     theme: Annotated[Theme, Query()] = Theme.LIGHT,
 ) -> Response:
-    """One chart of a report by its name, as SVG or PNG."""
+    """Show one chart of a report by its name, as SVG or PNG."""
     charts = rendering.charts_of(await _report(context, job_id))
     if name not in charts:
         known = ", ".join(charts) or "it has none"

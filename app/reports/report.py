@@ -23,7 +23,7 @@ class _Frozen(BaseModel):
 
 
 class Table(_Frozen):
-    """Text in rows and columns."""
+    """A table of texts."""
 
     title: str
     columns: tuple[str, ...]
@@ -37,7 +37,7 @@ class Table(_Frozen):
 
 
 class Verdict(StrEnum):
-    """How a published figure and ours stand to each other."""
+    """How a published figure and the measured figure compare."""
 
     AGREES = "agrees"  # the same value, or the same within what the document's digits and other data allow
     OTHER_MACHINE = "other machine"  # a time or a speed: nothing to agree with, only to set in proportion
@@ -49,27 +49,27 @@ class Verdict(StrEnum):
 
 
 class Compared(_Frozen):
-    """One published figure beside the measured one."""
+    """A published figure beside the measured figure."""
 
-    case: str = Field(description="which row of the document: the size, the test")
+    case: str = Field(description="Row of the document: the size, or the test.")
     quantity: str
     unit: str
     published: str
     measured: str | None
-    machine: str | None = Field(description="where it was measured")
+    machine: str | None = Field(description="Machine of the measurement; null if it is not known.")
     verdict: Verdict
-    why: str | None = Field(description="what to make of it")
+    why: str | None = Field(description="What the difference means; null if there is nothing to say.")
 
 
 class Finding(_Frozen):
-    """What a study shows, in a sentence or two."""
+    """A finding of a study, in a sentence or two."""
 
     verdict: Verdict
     text: str
 
 
 class ChartView(_Frozen):
-    """A chart: Vega-Lite as JSON text, with its words."""
+    """A chart as Vega-Lite in JSON text, with its title and description."""
 
     name: str
     title: str
@@ -88,11 +88,11 @@ class ChartView(_Frozen):
 class PartJob(_Frozen):
     """A job of a preset."""
 
-    job_id: UUID | None = Field(description="null for a job that was left out")
+    job_id: UUID | None = Field(description="Id of the job. Null for a job that was left out.")
     name: str
     kind: str
     status: Status | None
-    why: str | None = Field(description="why it failed, or was left out")
+    why: str | None = Field(description="Why the job failed or was left out; null if it did neither.")
     machine: str | None
     total_ms: float | None
     ended_at: datetime | None
@@ -110,9 +110,11 @@ class Part(_Frozen):
     preset: str
     title: str
     description: str
-    source: str = Field(description="the document")
-    published_on: str | None = Field(description="the machine that the document's figures are of, where it says so")
-    changes: str | None = Field(description="how this run differs from the preset; null if it does not")
+    source: str = Field(description="Title of the document.")
+    published_on: str | None = Field(
+        description="Machine on which the document's figures were measured; null if the document does not say."
+    )
+    changes: str | None = Field(description="How this run differs from the preset; null if it does not differ.")
     compared: tuple[Compared, ...]
     findings: tuple[Finding, ...]
     charts: tuple[ChartView, ...]
@@ -120,33 +122,41 @@ class Part(_Frozen):
 
 
 class Comparison(BaseModel):
-    """Expected against measured."""
+    """The expected value beside the measured value."""
 
-    expected: JsonValue | None = Field(description="null where it is not known here")
+    expected: JsonValue | None = Field(description="Expected value. Null if it is not known.")
     expected_hex: str | None
-    basis: str = Field(description="how the expected value was found, or why it is not known")
+    basis: str = Field(description="How the expected value was found, or why it is not known.")
     measured: JsonValue
     measured_hex: str | None
-    agrees: bool | None = Field(description="the same value, bit for bit; null where nothing is expected")
-    relative_error: float | None = Field(description="|measured − expected| ÷ |expected|, where that is a number")
+    agrees: bool | None = Field(
+        description="Whether the two values are the same, bit for bit. Null if no value is expected."
+    )
+    relative_error: float | None = Field(
+        description="|measured − expected| ÷ |expected|. Null if that is not a number."
+    )
 
 
 class Report(BaseModel):
-    """A finished job, for people and for archives."""
+    """The report of a finished job, for people and for archives."""
 
     job_id: UUID
     kind: str
     status: Status
     owner: str
     tags: dict[str, str]
-    asked: str = Field(description="what the job was to do, in words")
+    asked: str = Field(description="What the job should do, in words.")
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
     reason: str | None
     error: str | None
-    comparison: Comparison | None = Field(description="null for a job without a value to compare")
+    comparison: Comparison | None = Field(
+        description="Expected value beside the measured value. Null for a job without a value to compare."
+    )
     result: JobResult | None
-    tables: tuple[Table, ...] = Field((), description="of a result with many points")
-    charts: tuple[ChartView, ...] = Field((), description="as Vega-Lite")
-    parts: tuple[Part, ...] = Field((), description="of a preset: published figures beside measured ones, by study")
+    tables: tuple[Table, ...] = Field((), description="Tables of a result with many points.")
+    charts: tuple[ChartView, ...] = Field((), description="Charts as Vega-Lite.")
+    parts: tuple[Part, ...] = Field(
+        (), description="For a preset: the published figures beside the measured figures, by study."
+    )

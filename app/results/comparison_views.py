@@ -10,12 +10,15 @@ from warpfold.kernels.bench.compare import Ratio
 
 
 class RatioView(BaseModel):
-    """A ratio of two medians with its interval, which holds the true ratio with at least 95 % confidence."""
+    """A ratio of two medians with its confidence interval, which contains the true ratio with at least 95 %
+    confidence."""
 
     value: float
-    low: float | None = Field(description="null where one of the two has too few samples")
+    low: float | None = Field(
+        description="Lower end of the interval. Null if one of the two points has too few samples."
+    )
     high: float | None
-    differs: bool = Field(description="1 lies outside of the interval")
+    differs: bool = Field(description="Whether the interval excludes 1.")
 
     @classmethod
     def of(cls, ratio: Ratio) -> "RatioView":
@@ -25,7 +28,7 @@ class RatioView(BaseModel):
 
 
 class CaseView(BaseModel):
-    """What was measured."""
+    """The case that was measured: op, dtype, number of elements, state of the caches and distribution."""
 
     op: str
     dtype: str
@@ -69,12 +72,12 @@ class PointView(BaseModel):
 
 
 class ComparedView(BaseModel):
-    """Two points of one case."""
+    """The two points of one case."""
 
     case: CaseView
     baseline: PointView
     candidate: PointView
-    speedup: RatioView = Field(description="baseline time ÷ candidate time: above 1 the candidate is faster")
+    speedup: RatioView = Field(description="Baseline time ÷ candidate time. Above 1, the candidate is faster.")
 
     @classmethod
     def of(cls, compared: ComparedPoints) -> "ComparedView":
@@ -87,7 +90,7 @@ class ComparedView(BaseModel):
 
 
 class LeftOutView(BaseModel):
-    """A point that was not compared."""
+    """A point that was not compared, and the reason."""
 
     case: CaseView
     point: PointView
@@ -103,9 +106,12 @@ class ComparisonView(BaseModel):
 
     items: list[ComparedView]
     left_out: list[LeftOutView]
-    speedup: float | None = Field(description="geometric mean over the items; null for none")
+    speedup: float | None = Field(
+        description="Geometric mean of the speedups of all items. Null if there are no items."
+    )
     speedup_differs: bool = Field(
-        description="the mean tells a difference: an item differs from 1, and none differs the other way"
+        description="Whether the mean shows a difference: at least one item differs from 1, and no item differs in "
+        "the other direction."
     )
 
     @classmethod
@@ -119,13 +125,13 @@ class ComparisonView(BaseModel):
 
 
 class RegressionView(BaseModel):
-    """A case whose latest time is worse than before."""
+    """A case whose latest point is slower than its earlier points."""
 
     case: CaseView
     latest: PointView
-    baseline: PointView = Field(description="the earlier point with the median time")
-    earlier: int = Field(description="points before the latest that were looked at")
-    slowdown: RatioView = Field(description="latest time ÷ baseline time")
+    baseline: PointView = Field(description="Earlier point with the median time.")
+    earlier: int = Field(description="Number of earlier points that the latest point was compared with.")
+    slowdown: RatioView = Field(description="Latest time ÷ baseline time. Above 1, the latest point is slower.")
 
     @classmethod
     def of(cls, regression: Regression) -> "RegressionView":
@@ -139,6 +145,6 @@ class RegressionView(BaseModel):
 
 
 class Regressions(BaseModel):
-    """What got slower, the worst first."""
+    """The cases that got slower, the slowest first."""
 
     items: list[RegressionView]

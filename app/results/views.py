@@ -35,7 +35,8 @@ def _always_there(schema: JsonDict) -> None:
 
 
 class MeasurementView(PointDetails, PointSpeed, PointHead, _Origin):
-    """One measured point: of a reduction, or of a benchmark, whose fields are null for others."""
+    """A measured point of a reduction, a benchmark or a study. Fields that only benchmarks have are null for other
+    kinds of job."""
 
     model_config = ConfigDict(json_schema_extra=_always_there)
 
@@ -50,10 +51,10 @@ class MeasurementView(PointDetails, PointSpeed, PointHead, _Origin):
 
 
 class MeasurementPage(BaseModel):
-    """Measurements, newest first."""
+    """A page of measured points, newest first."""
 
     items: list[MeasurementView]
-    next_cursor: str | None = Field(description="for the next page; null on the last")
+    next_cursor: str | None = Field(description="The `cursor` of the next page; null on the last page.")
 
 
 def csv_of(rows: Sequence[Measured]) -> bytes:

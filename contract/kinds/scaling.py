@@ -213,7 +213,7 @@ class MessagePoint(Frozen):
 
 
 class ScalingResult(Frozen):
-    """How a sum scales over the GPUs of one machine, or over processes where there are none."""
+    """How a sum scales over the GPUs of one machine, or over processes if there are no GPUs."""
 
     dtype: str
     distribution: str

@@ -20,7 +20,7 @@ from warpfold.kernels.values import array_of
 
 
 class ThreeNumbersSpec(Task):
-    """Add three numbers in all twelve ways: six orders, and brackets around the first two or the last two."""
+    """Add three numbers in all twelve ways: in six orders, with brackets around the first two or the last two."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"kind": "three_numbers"}]})
 

@@ -15,7 +15,7 @@ from warpfold.kernels.source import ArraySource
 
 
 class DatasetSource(SourceSpec):
-    """An array that was uploaded to `/v1/datasets`."""
+    """An array that a user uploaded to `/v1/datasets`."""
 
     type: Literal["dataset"]
     id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] = Field(
