@@ -95,8 +95,16 @@ class JobOptions(Frozen):
         le=MAX_TIMEOUT_S,
         description="How long the job may run, in seconds; the time in the queue does not count.",
     )
-    priority: Priority = "normal"
-    tags: dict[TagName, TagValue] = Field(default_factory=dict, max_length=MAX_TAGS)
+    priority: Priority = Field(
+        "normal",
+        description="Priority in the queue. Waiting raises it, and the owner's quota limits how many jobs "
+        "wait as high.",
+    )
+    tags: dict[TagName, TagValue] = Field(
+        default_factory=dict,
+        max_length=MAX_TAGS,
+        description="Tags of the job, by name. Lists of jobs can be filtered by them.",
+    )
     webhook: Webhook | None = Field(
         None,
         description="A receiver that gets one message when the job has ended. The spec does not show it; "

@@ -60,10 +60,14 @@ class ReduceSpec(Task):
     )
 
     kind: Literal["reduce"]
-    op: OpName = "sum"
-    strategy: StrategyName = AUTO
-    backend: BackendName = "auto"
-    nan_policy: NanPolicy = NanPolicy.PROPAGATE
+    op: OpName = Field("sum", description="Op that reduces the elements. `/v1/ops` lists the ops.")
+    strategy: StrategyName = Field(
+        AUTO,
+        description="Strategy that computes the op; auto lets the service choose. `/v1/strategies` lists "
+        "the strategies.",
+    )
+    backend: BackendName = Field("auto", description="Backend of the slot; auto: any slot that knows the strategy.")
+    nan_policy: NanPolicy = Field(NanPolicy.PROPAGATE, description="What to do with NaN elements of float data.")
     source: Source
     other: Source | None = Field(
         None,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Annotated, Any, BinaryIO, Literal
 
-from pydantic import StringConstraints
+from pydantic import Field, StringConstraints
 
 from warpfold.contract.folders import Folders
 from warpfold.contract.sources.npy import reason_of
@@ -25,7 +25,11 @@ class PathSource(SourceSpec):
     unpickles it."""
 
     type: Literal["path"]
-    path: Annotated[str, StringConstraints(min_length=1, max_length=4096, pattern=r"^[^\x00]+$")]
+    path: Annotated[
+        str,
+        StringConstraints(min_length=1, max_length=4096, pattern=r"^[^\x00]+$"),
+        Field(description="Path of the file on the server, in one of its data roots."),
+    ]
 
     def identity(self) -> str:
         return f"the file {self.path}"
