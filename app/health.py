@@ -38,13 +38,13 @@ class Ready(BaseModel):
 router = APIRouter(tags=["health"])
 
 
-@router.get("/healthz", summary="Is the process alive", responses=open_answers())
+@router.get("/healthz", summary="Check that the process is alive", responses=open_answers())
 async def healthz() -> Alive:
     """Answer 200 always: this says nothing about servers or workers."""
     return Alive(status="ok")
 
 
-@router.get("/readyz", summary="Would a job run", responses=open_answers(Unavailable))
+@router.get("/readyz", summary="Check that a job would run", responses=open_answers(Unavailable))
 async def readyz(context: Using) -> Ready:
     """Answer 200 if Postgres and Redis answer, a live worker is there and a dispatcher leads, else a 503 problem
     with `checks`. Jobs are accepted without Redis, workers or a dispatcher, too: they wait."""
@@ -80,7 +80,7 @@ async def _redis(url: str) -> str:
 
 @router.get(
     "/metrics",
-    summary="Prometheus metrics",
+    summary="Show metrics for Prometheus",
     response_class=PlainTextResponse,
     responses={200: {"description": "The metrics in Prometheus' text format."}, **answers()},
 )

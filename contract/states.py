@@ -4,9 +4,10 @@ from enum import StrEnum
 
 
 class Status(StrEnum):
-    """queued → running → succeeded | failed | cancelled, and queued → cancelled | failed. The last three are terminal.
+    """The status of a job goes queued → running → succeeded | failed | cancelled, or queued → cancelled | failed. The
+    last three are final.
 
-    A queued job fails without running only as `unavailable`: no slot could ever take it.
+    A queued job fails without running only as `unavailable`, if no slot could ever take it.
     """
 
     QUEUED = "queued"

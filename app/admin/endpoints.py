@@ -32,13 +32,13 @@ _BODY = (BadRequest, Forbidden, TooLarge, UnsupportedMedia, Invalid)
 _Worker = Annotated[str, Path(max_length=128, pattern=r"^[^\x00]+$", description="The id of a worker, as host:slot.")]
 
 
-@router.get("/users", summary="Users", responses=answers(Forbidden))
+@router.get("/users", summary="List users", responses=answers(Forbidden))
 async def show_users(admin: Admin, context: Using) -> Users:
     """List all users with their roles. Only admins may."""
     return Users(items=[UserView.of(user) for user in await context.database.read(users.list_users)])
 
 
-@router.get("/users/me", summary="Who am I", responses=answers())
+@router.get("/users/me", summary="Show your user", responses=answers())
 async def show_me(user: User, context: Using) -> UserView:
     """Show the user whose token came with the request."""
     info = await context.database.read(users.find_user, user.name)
@@ -53,7 +53,7 @@ async def put_user(name: Annotated[UserName, Path()], body: UserRequest, admin: 
     return UserView.of(await service.put_user(context, admin, name, body.role))
 
 
-@router.get("/tokens", summary="Tokens", responses=answers(Forbidden))
+@router.get("/tokens", summary="List tokens", responses=answers(Forbidden))
 async def show_tokens(admin: Admin, context: Using) -> Tokens:
     """List all tokens, the revoked among them, without their secrets. Only admins may."""
     return Tokens(items=[TokenView.of(token) for token in await context.database.read(list_tokens)])
@@ -76,19 +76,19 @@ async def revoke_token(token_id: Annotated[int, Path(ge=1, le=2**63 - 1)], admin
     await service.revoke_token(context, token_id)
 
 
-@router.get("/quotas", summary="Quotas", responses=answers())
+@router.get("/quotas", summary="List quotas", responses=answers())
 async def show_quotas(user: User, context: Using) -> Quotas:
     """Show quotas and how much of them is used: everybody's to admins, their own to others."""
     return Quotas(items=[QuotaView.of(quota) for quota in await service.quotas_for(context, user)])
 
 
-@router.get("/quotas/{name}", summary="Quotas of a user", responses=answers(Forbidden, NotFound, Invalid))
+@router.get("/quotas/{name}", summary="Show the quotas of a user", responses=answers(Forbidden, NotFound, Invalid))
 async def show_quota(name: Annotated[UserName, Path()], user: User, context: Using) -> QuotaView:
     """Show a user's quotas and how much of them is used. Only admins may see those of others."""
     return QuotaView.of(await service.quota_of(context, user, name))
 
 
-@router.put("/quotas/{name}", summary="Set quotas of a user", responses=answers(*_BODY, NotFound))
+@router.put("/quotas/{name}", summary="Set the quotas of a user", responses=answers(*_BODY, NotFound))
 async def put_quota(name: Annotated[UserName, Path()], body: LimitsView, admin: Admin, context: Using) -> QuotaView:
     """Set how much of the service a user may use at a time; a limit that is null or left out follows the settings. Only
     admins may."""

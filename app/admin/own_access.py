@@ -16,7 +16,7 @@ from warpfold.app.http.openapi import answers
 router = APIRouter(prefix="/v1/users/me", tags=["administration"])
 
 
-@router.get("/tokens", summary="Your tokens", responses=answers())
+@router.get("/tokens", summary="List your tokens", responses=answers())
 async def show_own_tokens(user: User, context: Using) -> Tokens:
     """List your tokens, the revoked and expired among them, without their secrets."""
     tokens = await context.database.read(list_tokens, of_user=user.id)

@@ -27,27 +27,27 @@ def _strategies() -> Strategies:
     return Strategies(items=[StrategyView.of(row) for row in strategies()])
 
 
-@router.get("/ops", summary="Ops, dtypes and distributions", responses=answers())
+@router.get("/ops", summary="List ops, dtypes and distributions", responses=answers())
 async def show_ops(user: User) -> Catalogue:
     """List everything that a spec may name: ops with their result dtypes, dtypes, and distributions with their
     parameters."""
     return _catalogue()
 
 
-@router.get("/strategies", summary="Strategies", responses=answers())
+@router.get("/strategies", summary="List strategies", responses=answers())
 async def show_strategies(user: User) -> Strategies:
     """List all strategies, with what each computes and how large its error may be."""
     return _strategies()
 
 
-@router.get("/workers", summary="Workers", responses=answers())
+@router.get("/workers", summary="List workers", responses=answers())
 async def show_workers(user: User, context: Using) -> Workers:
     """List all workers with their states and jobs."""
     found = await context.database.read(repository.all_workers)
     return Workers(items=[_worker(one) for one in found])
 
 
-@router.get("/devices", summary="Devices", responses=answers())
+@router.get("/devices", summary="List devices", responses=answers())
 async def show_devices(user: User, context: Using) -> Devices:
     """List all devices that workers have opened. The CPU of a host is one device, however many workers use it."""
     found = await context.database.read(repository.all_workers)

@@ -55,7 +55,7 @@ class PresetList(BaseModel):
     groups: dict[str, list[str]] = Field(description="Presets of each group. A group can be submitted like a preset.")
 
 
-@router.get("", summary="Presets", responses=answers())
+@router.get("", summary="List presets", responses=answers())
 async def show_presets(user: User) -> PresetList:
     """List all presets. To run one, submit `{"kind": "preset", "preset": …}` with the name of a preset or of a
     group."""
@@ -69,7 +69,7 @@ async def show_presets(user: User) -> PresetList:
     return PresetList(items=lines, groups={name: list(members) for name, members in catalogue.groups().items()})
 
 
-@router.get("/{name}", summary="One preset", responses=answers(NotFound, Invalid))
+@router.get("/{name}", summary="Show a preset", responses=answers(NotFound, Invalid))
 async def show_preset(name: str, user: User) -> PresetView:
     """Show a preset: its jobs as they would be submitted, and the published figures."""
     if name not in catalogue.names():

@@ -141,7 +141,7 @@ async def page(
     return DatasetPage(items=[DatasetView.of(dataset) for dataset in datasets[:limit]], next_cursor=following)
 
 
-@router.get("/{dataset_id}", summary="Look at an uploaded array", responses=answers(NotFound, Invalid))
+@router.get("/{dataset_id}", summary="Show an uploaded array", responses=answers(NotFound, Invalid))
 async def show(dataset_id: Id, user: User, context: Using) -> DatasetView:
     """Show an uploaded array as you hold it, or else as its first owner does."""
     return DatasetView.of(await service.get(context, user, dataset_id))

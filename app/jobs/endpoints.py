@@ -153,7 +153,7 @@ async def page(
 @router.get(
     "/{job_id}",
     response_model=JobView,
-    summary="Look at a job",
+    summary="Show a job",
     responses={
         200: {
             "headers": {
@@ -261,7 +261,7 @@ async def cancel(job_id: UUID, user: User, context: Using) -> Response:
 @router.get(
     "/{job_id}/result",
     response_model=JobResult,
-    summary="The result of a job",
+    summary="Show the result of a job",
     responses=answers(NotFound, Conflict, Invalid),
 )
 async def result(job_id: UUID, user: User, context: Using) -> Response:

@@ -34,7 +34,7 @@ router = APIRouter(prefix="/v1/reports", tags=["results"])
 @router.get(
     "/{job_id}",
     response_model=Report,
-    summary="The report of a finished job",
+    summary="Show the report of a finished job",
     responses={
         200: {"content": {_HTML: _TEXT, _MARKDOWN: _TEXT}},
         **answers(NotFound, NotAcceptable, Conflict, Invalid),
@@ -65,7 +65,7 @@ async def show(
 @router.get(
     "/{job_id}/charts/{name}.{suffix}",
     response_class=Response,
-    summary="A chart of a report",
+    summary="Show a chart of a report",
     responses={200: {"content": {_SVG: _TEXT, _PNG: _BYTES}}, **answers(NotFound, Conflict, Invalid)},
 )
 async def chart(

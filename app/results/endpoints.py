@@ -68,7 +68,7 @@ router = APIRouter(prefix="/v1/results", tags=["results"])
 @router.get(
     "",
     response_model=MeasurementPage,
-    summary="Measurements across jobs",
+    summary="List measurements",
     responses={
         200: {
             "content": {
@@ -102,7 +102,7 @@ async def page(
             return Response(await run_in_threadpool(_json_of, rows, following), 200, headers, "application/json")
 
 
-@router.get("/compare", summary="A benchmark against another", responses=answers(NotFound, Invalid))
+@router.get("/compare", summary="Compare two benchmarks", responses=answers(NotFound, Invalid))
 async def compare(
     *,
     user: User,
@@ -117,7 +117,7 @@ async def compare(
     return ComparisonView.of(await comparison.compare(context, baseline, candidate, across=across))
 
 
-@router.get("/regressions", summary="What got slower", responses=answers(Invalid))
+@router.get("/regressions", summary="List regressions", responses=answers(Invalid))
 async def regressions(
     *,
     user: User,

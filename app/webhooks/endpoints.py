@@ -94,7 +94,7 @@ router = APIRouter(prefix="/v1", tags=["webhooks"])
 
 @router.get(
     "/jobs/{job_id}/deliveries",
-    summary="Deliveries of a job's webhook",
+    summary="Show the deliveries of a job's webhook",
     responses=answers(Forbidden, NotFound, Invalid),
 )
 async def show_deliveries(job_id: UUID, user: User, context: Using) -> DeliveriesView:

@@ -66,7 +66,9 @@ class ReduceSpec(Task):
         description="Strategy that computes the op; auto lets the service choose. `/v1/strategies` lists "
         "the strategies.",
     )
-    backend: BackendName = Field("auto", description="Backend of the slot; auto: any slot that knows the strategy.")
+    backend: BackendName = Field(
+        "auto", description="Backend of the slot; auto takes any slot that knows the strategy."
+    )
     nan_policy: NanPolicy = Field(NanPolicy.PROPAGATE, description="What to do with NaN elements of float data.")
     source: Source
     other: Source | None = Field(

@@ -34,7 +34,7 @@ class BriefValues(BaseModel):
     type: Literal["values"]
     dtype: DTypeName
     count: int
-    first: tuple[Number, ...] = Field(description=f"the first {MOST_SHOWN} of the elements")
+    first: tuple[Number, ...] = Field(description=f"The first {MOST_SHOWN} elements.")
 
 
 class ValuesSource(SourceSpec):

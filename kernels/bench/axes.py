@@ -11,7 +11,7 @@ MAX_CASES = 1000
 
 
 class Cache(StrEnum):
-    """What the caches hold when a timed run starts."""
+    """The state of the caches when a timed run starts."""
 
     COLD = "cold"  # nothing of the data: flushed before every run
     HOT = "hot"  # whatever the run before left there

@@ -25,7 +25,7 @@ class Mode(StrEnum):
 
 
 class Algorithm(StrEnum):
-    """How an all-reduce travels; `auto` leaves it to NCCL (on a CPU it is the ring)."""
+    """The algorithm of an all-reduce. `auto` lets NCCL choose; on a CPU, `auto` is the ring."""
 
     AUTO = "auto"
     RING = "ring"
