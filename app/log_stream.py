@@ -20,7 +20,7 @@ _PIECE = select.PIPE_BUF
 """What can be written without waiting wherever anything can."""
 
 
-class Lines(io.TextIOBase):
+class LogStream(io.TextIOBase):
     """A stream of lines for structlog and logging, whose writes never raise. They wait for no reader longer than 0.1 s,
     and for a disk as long as it takes. May be used by several threads.
 

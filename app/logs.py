@@ -12,7 +12,7 @@ from typing import TextIO, cast
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from warpfold.app.log_stream import Lines, standard_error
+from warpfold.app.log_stream import LogStream, standard_error
 
 _FIRST = ("timestamp", "level", "role", "event")
 _OTHERS = "uvicorn"
@@ -34,7 +34,7 @@ def configure(**process: str) -> None:
     stream = standard_error()
     on_terminal = stream is not None and not stream.closed and stream.isatty()
     shown: Sequence[Processor] = (_line,) if on_terminal else (_ordered, structlog.processors.JSONRenderer())
-    lines = Lines(stream, lambda count: _plain(process, "lines of the log were dropped", dropped=count))
+    lines = LogStream(stream, lambda count: _plain(process, "lines of the log were dropped", dropped=count))
     structlog.configure(
         processors=[_Careful([*stamped, *shown], process)],
         logger_factory=structlog.WriteLoggerFactory(cast(TextIO, lines)),
@@ -56,10 +56,10 @@ def dropped_lines() -> int:
     return sum(handler.stream.dropped for handler in logging.getLogger().handlers if isinstance(handler, _Handler))
 
 
-class _Handler(logging.StreamHandler[Lines]):
+class _Handler(logging.StreamHandler[LogStream]):
     """What libraries log. A call that cannot be worded becomes a line that says so; logging would print a traceback."""
 
-    def __init__(self, lines: Lines, process: dict[str, str]) -> None:
+    def __init__(self, lines: LogStream, process: dict[str, str]) -> None:
         super().__init__(lines)
         self._process = process
 

@@ -1,6 +1,6 @@
 """The dashboard: pages for people, on the same services as the api.
 
-`pages` holds a module a page; `rendering` makes HTML of templates (app/templates/dashboard), `assets` and `vega` serve
-style and scripts, `visitors` knows who is signed in, `recent` shares what many poll for. docs/dashboard.md describes
-it from outside.
+`pages` holds a module for each page; `rendering` makes HTML from templates (app/templates/dashboard), `assets` serves
+styles and scripts, `visitors` knows who is signed in, and `shared` reads what many poll for once for all.
+docs/dashboard.md describes the dashboard from outside.
 """

@@ -79,8 +79,8 @@ def part(template: str, *, etag: str | None = None, **model: Any) -> Rendered:
 
 def etag(*facts: object) -> str:
     """A strong tag for a part that shows `facts`, whose `repr` tells them apart; another for other templates."""
-    told = repr((_looks(), facts))
-    return f'"{hashlib.sha256(told.encode()).hexdigest()[:24]}"'
+    stamp = repr((_looks(), facts))
+    return f'"{hashlib.sha256(stamp.encode()).hexdigest()[:24]}"'
 
 
 def unchanged(tag: str) -> Response:

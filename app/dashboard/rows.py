@@ -1,4 +1,4 @@
-"""A job as the dashboard's lists show it."""
+"""Jobs and measured points as rows of the dashboard's tables."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ from warpfold.contract.states import Status
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """One row. `percent` is that of a running job whose end is known; `took_ms` that of one that ran and ended."""
+    """A job. `percent` is known of a running job whose end is known, `took_ms` of a job that ran and ended."""
 
     id: UUID
     kind: str
@@ -72,7 +72,8 @@ def may_cancel(job: Job, visitor: Principal) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PointRow:
-    """A point. `interval` is half the width of the median's interval of confidence, in percent of the median."""
+    """A measured point. `interval` is half the width of the median's interval of confidence, in percent
+    of the median."""
 
     id: int
     job_id: UUID
@@ -94,7 +95,7 @@ class PointRow:
 
 
 def rows_of(points: Iterable[Measured]) -> list[PointRow]:
-    """A row a point, in the order given."""
+    """A row for each point, in the same order."""
     return [_row(MeasurementView.of(point)) for point in points]
 
 

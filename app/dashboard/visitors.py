@@ -79,9 +79,9 @@ def _path_of(url: str) -> str:
     return here.path + (f"?{here.query}" if here.query else "")
 
 
-def safe_path(given: str) -> str:
-    """`given` if it is a path of this server, else "/": nobody is sent elsewhere after signing in."""
-    return given if given.startswith("/") and not given.startswith(("//", "/\\")) and given.isprintable() else "/"
+def safe_path(path: str) -> str:
+    """`path` if it is a path of this server, else "/": nobody is sent elsewhere after signing in."""
+    return path if path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable() else "/"
 
 
 def _sign_in(back: str) -> str:

@@ -36,9 +36,9 @@ def contents(pages: Mapping[str, Report]) -> str:
     """The first page of a folder of reports: what each says in a line, and where it was measured."""
     lines = ["# Reports", "", "| report | what came of it | measured on |", "|---|---|---|"]
     for name, report in pages.items():
-        told = " ".join(rendering.balance(part) for part in report.parts) or report.status.value
+        outcome = " ".join(rendering.balance(part) for part in report.parts) or report.status.value
         machines = {job.machine: None for part in report.parts for job in part.jobs if job.machine is not None}
-        lines.append(f"| [{rendering.title(report)}]({name}.md) | {told} | {', '.join(machines)} |")
+        lines.append(f"| [{rendering.title(report)}]({name}.md) | {outcome} | {', '.join(machines)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -73,12 +73,12 @@ def balance(part: Part) -> str:
     """How many of the published figures agree, and what is with the others."""
     counts = Counter(one.verdict for one in part.compared)
     several = {Verdict.AGREES: "agree", Verdict.DIFFERS: "differ"}
-    told = ", ".join(
+    counted = ", ".join(
         f"{counts[verdict]} {verdict.value if counts[verdict] == 1 else several.get(verdict, verdict.value)}"
         for verdict in Verdict
         if counts[verdict]
     )
-    return f"{len(part.compared)} published figure{'' if len(part.compared) == 1 else 's'}: {told}."
+    return f"{len(part.compared)} published figure{'' if len(part.compared) == 1 else 's'}: {counted}."
 
 
 def _comparisons(part: Part) -> list[Table]:
@@ -107,9 +107,9 @@ def _provenance(part: Part) -> list[Table]:
         if job.device is not None and job.provenance is not None and job.ended_at is not None:
             memory = f"{job.device.memory_bytes / 2**30:.0f} GiB, {job.device.cores} cores"
             versions = {"warpfold": job.provenance.warpfold, "python": job.provenance.python, **job.device.versions}
-            told = ", ".join(f"{name} {version}" for name, version in versions.items())
+            versions_text = ", ".join(f"{name} {version}" for name, version in versions.items())
             commit = (job.provenance.commit or "not known")[:12]
-            found[job.device.name, memory, told, commit, f"{job.ended_at:%Y-%m-%d}"] = None
+            found[job.device.name, memory, versions_text, commit, f"{job.ended_at:%Y-%m-%d}"] = None
     columns = ("machine", "has", "versions", "commit", "measured")
     return [Table(title="Provenance", columns=columns, rows=tuple(found))] if found else []
 
@@ -146,9 +146,9 @@ def _facts(report: Report) -> list[Table]:
         # Its parts (timings, device, provenance) become tables of their own; the rest is the first.
         result = report.result.model_dump(mode="json")
         parts = {name: part for name, part in result.items() if isinstance(part, dict)}
-        told = {"Result": {name: value for name, value in result.items() if name not in parts}}
-        told |= {name.capitalize(): part for name, part in parts.items()}
-        tables += [_pairs(title, json_view_of(title, part).rows) for title, part in told.items()]
+        sections = {"Result": {name: value for name, value in result.items() if name not in parts}}
+        sections |= {name.capitalize(): part for name, part in parts.items()}
+        tables += [_pairs(title, json_view_of(title, part).rows) for title, part in sections.items()]
     moments = {"submitted": report.created_at, "started": report.started_at, "ended": report.finished_at}
     rows = [(name, moment.isoformat(" ", "milliseconds")) for name, moment in moments.items() if moment is not None]
     return [*tables, _pairs("Job", [*rows, *((f"tag {name}", value) for name, value in sorted(report.tags.items()))])]

@@ -168,11 +168,11 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _flat(value: Mapping[str, Any], way: str = "") -> dict[str, Any]:
+def _flat(value: Mapping[str, Any], path: str = "") -> dict[str, Any]:
     """{"source": {"n": 3}} → {"source": {"n": 3}, "source.n": 3}."""
     found: dict[str, Any] = {}
     for name, inner in value.items():
-        found[f"{way}{name}"] = inner
+        found[f"{path}{name}"] = inner
         if isinstance(inner, Mapping):
-            found |= _flat(inner, f"{way}{name}.")
+            found |= _flat(inner, f"{path}{name}.")
     return found

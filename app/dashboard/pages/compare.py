@@ -29,8 +29,8 @@ router = pages()
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """One fact of all jobs; `differs` where they do not agree."""
+class FieldRow:
+    """The values that all jobs have in one field; `differs` where they are not equal."""
 
     name: str
     values: Sequence[str]
@@ -39,7 +39,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Faceoff:
-    """A benchmark against the first, or why the two cannot be compared."""
+    """A benchmark compared with the first one, or the reason why the two cannot be compared."""
 
     job: JobRow
     comparison: ComparisonView | None
@@ -86,13 +86,13 @@ def _outcome(job: Job) -> Mapping[str, Any]:
     return {"status": job.status.value, **({"error": job.error} if job.error else {}), **known}
 
 
-def _lines(objects: Sequence[Mapping[str, Any]]) -> list[Line]:
-    told = [dict(json_view_of("", one).rows) for one in objects]
-    names = list(dict.fromkeys(name for one in told for name in one))
+def _lines(objects: Sequence[Mapping[str, Any]]) -> list[FieldRow]:
+    columns = [dict(json_view_of("", value).rows) for value in objects]
+    names = list(dict.fromkeys(name for column in columns for name in column))
     lines = []
     for name in names:
-        values = [one.get(name, "")[:_LONGEST] for one in told]
-        lines.append(Line(name, values, differs=len(set(values)) > 1))
+        values = [column.get(name, "")[:_LONGEST] for column in columns]
+        lines.append(FieldRow(name, values, differs=len(set(values)) > 1))
     return lines
 
 

@@ -65,9 +65,9 @@ async def run(
     max_n: Annotated[str, Form(max_length=32)] = "",
 ) -> Response:
     """Submit a preset, or a group of them, and go to its job."""
-    given = {"kind": "preset", "preset": name, "backend": backend or None, "max_n": integer(max_n) if max_n else None}
+    fields = {"kind": "preset", "preset": name, "backend": backend or None, "max_n": integer(max_n) if max_n else None}
     try:
-        spec = PresetSpec.model_validate({key: value for key, value in given.items() if value is not None})
+        spec = PresetSpec.model_validate({key: value for key, value in fields.items() if value is not None})
     except ValidationError as error:
         raise spec_problem(error) from None
     submitted = await service.submit(context, visitor, spec, None)

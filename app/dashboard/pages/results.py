@@ -49,9 +49,9 @@ async def _asked(
     job_id: UUID | Literal[""] = "",
 ) -> dict[str, str]:
     """The filters as the address says them, those that restrict nothing left out."""
-    given = {"op": op, "dtype": dtype, "strategy": strategy, "device": device.strip(), "cache": cache}
-    given |= {"outcome": outcome, "n_min": _count("n_min", n_min), "n_max": _count("n_max", n_max)}
-    return {name: value for name, value in (given | {"job_id": str(job_id)}).items() if value}
+    filters = {"op": op, "dtype": dtype, "strategy": strategy, "device": device.strip(), "cache": cache}
+    filters |= {"outcome": outcome, "n_min": _count("n_min", n_min), "n_max": _count("n_max", n_max)}
+    return {name: value for name, value in (filters | {"job_id": str(job_id)}).items() if value}
 
 
 Asking = Annotated[dict[str, str], Depends(_asked)]

@@ -55,12 +55,12 @@ def _outcome(study: Study, job: str, name: str, published: Mapping[str, Sequence
     rows = []
     for method, errors in published.items():
         for n, error in zip(p05().task3_sizes, errors, strict=True):
-            said = Published(f"n = {n:,}", f"{method}, absolute error", "", figure(error))
+            cell = Published(f"n = {n:,}", f"{method}, absolute error", "", figure(error))
             point = points.get((METHODS[method], n))
             if point is None:
-                rows.append(said.missing(study.why_missing(job if result is None or method != "gpu" else "gpu")))
+                rows.append(cell.missing(study.why_missing(job if result is None or method != "gpu" else "gpu")))
             else:
-                rows.append(_row(said, error, point, machine(study.device(job))))
+                rows.append(_row(cell, error, point, machine(study.device(job))))
     charts = []
     if result is not None:
         with_error = [point for point in points.values() if point.absolute_error is not None]
@@ -74,24 +74,24 @@ def _outcome(study: Study, job: str, name: str, published: Mapping[str, Sequence
     return StudyOutcome(tuple(rows), tuple(_findings(name, list(points.values()))), tuple(charts))
 
 
-def _row(said: Published, error: float, point: AccuracyPoint, where: str | None) -> Compared:
+def _row(cell: Published, error: float, point: AccuracyPoint, where: str | None) -> Compared:
     if point.absolute_error is None:
-        return said.missing(f"{point.method} {point.outcome}: {point.reason}")
+        return cell.missing(f"{point.method} {point.outcome}: {point.reason}")
     ours, theirs = float(point.absolute_error), _as_the_report_measures(point)
     measured = f"{figure(ours)} (as the report measures: {figure(theirs)})"
     why = f"value {point.value!r}, exact {point.exact!r}"
     if error == 0 and ours > 0:
-        return said.beside(measured, where, Verdict.CORRECTED, f"0 only against a rounded reference; {why}")
+        return cell.beside(measured, where, Verdict.CORRECTED, f"0 only against a rounded reference; {why}")
     if point.distribution == "pathological":  # the one array of the report that is known
         if not _alike(error, theirs, 1.005):
             if point.method in ("numpy", "torch"):
                 why = f"the order of {point.method}'s additions depends on its version and on the machine; {why}"
-            return said.beside(measured, where, Verdict.DIFFERS, why)
-        return said.beside(measured, where, Verdict.AGREES, why)
+            return cell.beside(measured, where, Verdict.DIFFERS, why)
+        return cell.beside(measured, where, Verdict.AGREES, why)
     alike = "of the same size" if _alike(error, theirs, _SAME_SIZE) else f"{figure(_ratio(theirs, error))} times it"
     if theirs == 0 != error:
         alike = "none here, as the report measures"
-    return said.beside(measured, where, Verdict.OTHER_DATA, f"{alike}; {why}")
+    return cell.beside(measured, where, Verdict.OTHER_DATA, f"{alike}; {why}")
 
 
 def _as_the_report_measures(point: AccuracyPoint) -> float:
@@ -183,16 +183,20 @@ def three_numbers(study: Study) -> StudyOutcome:
     result = study.result("float32", ThreeNumbersResult)
     case = f"a = {published.a:g}, b = {published.b:g}, c = {published.c:g}"
     sums = {} if result is None else {order.expression: float(order.value) for order in result.orders}
-    told = {"(a + b) + c": published.published_ab_c, "a + (b + c)": published.published_a_bc, "exact": published.exact}
+    theirs = {
+        "(a + b) + c": published.published_ab_c,
+        "a + (b + c)": published.published_a_bc,
+        "exact": published.exact,
+    }
     rows = []
-    for quantity, value in told.items():
-        said = Published(case, quantity, "", exactly(value))
+    for quantity, value in theirs.items():
+        cell = Published(case, quantity, "", exactly(value))
         if result is None:
-            rows.append(said.missing(study.why_missing("float32")))
+            rows.append(cell.missing(study.why_missing("float32")))
             continue
         measured = float(result.exact) if quantity == "exact" else sums[quantity]
         verdict = Verdict.AGREES if measured == value else Verdict.DIFFERS
-        rows.append(said.beside(exactly(measured), machine(result.device), verdict))
+        rows.append(cell.beside(exactly(measured), machine(result.device), verdict))
     findings = []
     if result is not None:
         right = [order.expression for order in result.orders if order.value == result.exact]

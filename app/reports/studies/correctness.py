@@ -45,8 +45,8 @@ def _known(study: Study, case: CorrectnessCase, what: str, job: str) -> Compared
 
 
 def _random(study: Study, case: CorrectnessCase, what: str, job: str) -> Compared:
-    said = f"{figure(case.published_relative_error)} (against NumPy or Thrust)"
-    published = Published(_case(case), f"{what}, relative error", "", said)
+    error_text = f"{figure(case.published_relative_error)} (against NumPy or Thrust)"
+    published = Published(_case(case), f"{what}, relative error", "", error_text)
     result = study.result(job, ReduceResult)
     exact = study.result(f"{job.partition('/')[0]}/exact", ReduceResult)
     if result is None or exact is None:

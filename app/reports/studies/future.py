@@ -36,19 +36,19 @@ def future(study: Study) -> StudyOutcome:
 
 
 def _row(study: Study, wish: str, jobs: tuple[str, ...]) -> Compared:
-    said = Published("future work", wish, "", "wished for")
+    cell = Published("future work", wish, "", "wished for")
     done = [name for name in jobs if (job := study.jobs.get(name)) is not None and job.result is not None]
     if not jobs:
         devices = sorted({device.name for name in study.jobs if (device := study.device(name)) is not None})
-        return said.beside(", ".join(devices) or None, None, Verdict.NEW, "where this report was made")
+        return cell.beside(", ".join(devices) or None, None, Verdict.NEW, "where this report was made")
     if not done:
-        return said.missing("; ".join(study.why_missing(name) for name in jobs))
+        return cell.missing("; ".join(study.why_missing(name) for name in jobs))
     gpus = _most_gpus(study)
     needed = {"ring-versus-tree": 4 if wish == "4+ GPUs" else 2}.get(jobs[0], 0)
     if gpus < needed:
-        return said.missing(f"{gpus or 'no'} GPUs took part")
+        return cell.missing(f"{gpus or 'no'} GPUs took part")
     device = study.device(done[0])
-    return said.beside(f"done: {', '.join(done)}", device.name if device else None, Verdict.NEW)
+    return cell.beside(f"done: {', '.join(done)}", device.name if device else None, Verdict.NEW)
 
 
 def _most_gpus(study: Study) -> int:
@@ -79,8 +79,8 @@ def _kahan(study: Study, name: str) -> Iterator[Finding]:
             for p in result.points
             if (p.distribution, p.n) == (distribution, largest) and p.absolute_error is not None
         }
-        told = ", ".join(f"{method} {figure(error)}" for method, error in errors.items())
-        text = f"Error at {largest:,} {distribution} elements on {result.device.name}: {told}."
+        listed = ", ".join(f"{method} {figure(error)}" for method, error in errors.items())
+        text = f"Error at {largest:,} {distribution} elements on {result.device.name}: {listed}."
         yield Finding(verdict=Verdict.NEW, text=text)
 
 
@@ -107,12 +107,12 @@ def _against(study: Study, name: str, baseline: str, others: tuple[str, ...]) ->
 
 def _ratios(base: Measurement, others: list[Measurement]) -> str:
     assert base.kernel_ms, "only measured points come here"
-    told = ", ".join(
+    listed = ", ".join(
         f"{one.strategy} {figure(one.gb_per_s)} GB/s ({times(base.kernel_ms / one.kernel_ms)})"
         for one in others
         if one.kernel_ms
     )
-    return f"{base.n:,} {base.dtype}: {base.strategy} {figure(base.gb_per_s)} GB/s, {told}."
+    return f"{base.n:,} {base.dtype}: {base.strategy} {figure(base.gb_per_s)} GB/s, {listed}."
 
 
 def _occupancy(study: Study) -> Iterator[Finding]:
@@ -122,12 +122,12 @@ def _occupancy(study: Study) -> Iterator[Finding]:
     kernels = [(point, kernel) for point in result.points for kernel in point.kernels if kernel.occupancy_percent]
     if kernels:
         largest = max(point.n or 0 for point, _ in kernels)
-        told = {f"{p.strategy} {percent(k.occupancy_percent)}": None for p, k in kernels if p.n == largest}
-        yield Finding(verdict=Verdict.NEW, text=f"Occupancy at {largest:,} elements: {', '.join(told)}.")
+        listed = {f"{p.strategy} {percent(k.occupancy_percent)}": None for p, k in kernels if p.n == largest}
+        yield Finding(verdict=Verdict.NEW, text=f"Occupancy at {largest:,} elements: {', '.join(listed)}.")
     counted = [(p, k.counters) for p in result.points for k in p.kernels if k.counters is not None]
     if counted:
-        told = {f"{p.strategy} {percent(c.warp_efficiency_percent)}": None for p, c in counted}
-        yield Finding(verdict=Verdict.NEW, text=f"Warp efficiency by Nsight Compute: {', '.join(told)}.")
+        listed = {f"{p.strategy} {percent(c.warp_efficiency_percent)}": None for p, c in counted}
+        yield Finding(verdict=Verdict.NEW, text=f"Warp efficiency by Nsight Compute: {', '.join(listed)}.")
 
 
 def _ring(study: Study) -> Iterator[Finding]:
@@ -136,8 +136,8 @@ def _ring(study: Study) -> Iterator[Finding]:
     for size in sorted({one.bytes for one in messages}):
         same = [one for one in messages if one.bytes == size]
         most = max(one.ranks for one in same)
-        told = ", ".join(f"{one.algorithm} {figure(one.time_us)} µs" for one in same if one.ranks == most)
-        text = f"All-reduce of {size:,} bytes on {most} ranks: {told}."
+        listed = ", ".join(f"{one.algorithm} {figure(one.time_us)} µs" for one in same if one.ranks == most)
+        text = f"All-reduce of {size:,} bytes on {most} ranks: {listed}."
         if result is not None and result.note:
             text += f" ({result.note})"
         yield Finding(verdict=Verdict.NEW, text=text)

@@ -36,23 +36,23 @@ def _rows(study: Study, published: ScalingRow, result: ScalingResult | None) -> 
     case = f"n = {n:,}"
     one, two = _point(result, n, 1), _point(result, n, _GPUS)
     physical = published.speedup <= _GPUS
-    told = {
+    cells = {
         "one GPU": (Published(case, "one GPU", "ms", f"{published.single_ms:.4f}"), one, True),
         "two GPUs": (Published(case, "two GPUs", "ms", f"{published.multi_ms:.4f}"), two, physical),
         "speed-up": (Published(case, "speed-up", "", f"{published.speedup:.2f}×"), two, physical),
         "efficiency": (Published(case, "efficiency", "%", f"{published.efficiency_percent}"), two, physical),
     }
     rows = []
-    for quantity, (said, point, believable) in told.items():
+    for quantity, (cell, point, believable) in cells.items():
         measured = None if point is None else _shown(quantity, point)
         if measured is None:
-            rows.append(said.missing(_why_missing(study, result, n)))
+            rows.append(cell.missing(_why_missing(study, result, n)))
         elif point is not None and point.suspect:
-            rows.append(said.beside(measured, _where(result), Verdict.DIFFERS, f"suspect: {point.suspect}"))
+            rows.append(cell.beside(measured, _where(result), Verdict.DIFFERS, f"suspect: {point.suspect}"))
         else:
             verdict = Verdict.OTHER_MACHINE if believable else Verdict.CORRECTED
             rows.append(
-                said.beside(measured, _where(result), verdict, None if believable else "the report's is not physical")
+                cell.beside(measured, _where(result), verdict, None if believable else "the report's is not physical")
             )
     return rows
 
@@ -67,27 +67,27 @@ def _shown(quantity: str, point: ScalingPoint) -> str | None:
 
 def _overhead(study: Study, result: ScalingResult | None) -> Compared:
     overhead = p05().task2_overhead_100M
-    said = Published("n = 100,000,000", "communication", "ms", f"{overhead.communication_ms}")
+    cell = Published("n = 100,000,000", "communication", "ms", f"{overhead.communication_ms}")
     point = _point(result, 100_000_000, _GPUS)
     if point is None or point.communication_ms is None:
-        return said.missing(_why_missing(study, result, 100_000_000))
+        return cell.missing(_why_missing(study, result, 100_000_000))
     why = "the report subtracts an estimate from a faulty time; here each GPU's events tell it"
-    return said.beside(milliseconds(point.communication_ms), _where(result), Verdict.CORRECTED, why)
+    return cell.beside(milliseconds(point.communication_ms), _where(result), Verdict.CORRECTED, why)
 
 
 def _check(study: Study, result: ScalingResult | None) -> Compared:
     check = p05().task2_correctness
-    said = Published(
+    cell = Published(
         f"n = {check.n:,}", "two GPUs give the sum of one", "", f"yes ({exactly(check.single_gpu)}, float32)"
     )
     points = [p for p in result.points if p.ranks > 1 and p.same_bits is not None] if result else []
     if not points:
-        return said.missing(_why_missing(study, result, check.n))
+        return cell.missing(_why_missing(study, result, check.n))
     exact = [point for point in points if point.method == "exact"]
     floats = [point for point in points if point.method == "float"]
     measured = f"exact sums: {_all(exact)}; float sums: {_all(floats)}"
     verdict = Verdict.AGREES if all(point.same_bits for point in exact) else Verdict.DIFFERS
-    return said.beside(measured, _where(result), verdict, "the report's numbers are not known; one seed names these")
+    return cell.beside(measured, _where(result), verdict, "the report's numbers are not known; one seed names these")
 
 
 def _all(points: list[ScalingPoint]) -> str:

@@ -56,8 +56,8 @@ def _rows(study: Study, published: ThroughputRow, gpu: Points, where: str | None
     custom, thrust = gpu.get((_CUSTOM, n)), gpu.get((_THRUST, n))
     missing = study.why_missing("gpu") if not gpu else f"not measured at {n:,} elements"
 
-    def row(told: Published, measured: str | None, why: str | None) -> Compared:
-        return told.missing(missing) if measured is None else told.beside(measured, where, Verdict.OTHER_MACHINE, why)
+    def row(cell: Published, measured: str | None, why: str | None) -> Compared:
+        return cell.missing(missing) if measured is None else cell.beside(measured, where, Verdict.OTHER_MACHINE, why)
 
     found = []
     for what, t4_ms, point in (("custom", published.custom_ms, custom), ("Thrust", published.thrust_ms, thrust)):
@@ -65,12 +65,12 @@ def _rows(study: Study, published: ThroughputRow, gpu: Points, where: str | None
         why = None if not ms else f"{times(t4_ms / ms)} as fast as on the T4"
         found.append(row(Published(case, f"{what} time", "ms", f"{t4_ms:.4f}"), milliseconds(ms) if ms else None, why))
     speed = None if custom is None else custom.gb_per_s
-    told = None if custom is None or custom.peak_gbps is None else f"{percent(custom.percent_of_peak)} of peak"
-    said = Published(case, "custom throughput", "GB/s", f"{published.custom_gbps:.2f}")
-    found.append(row(said, None if speed is None else figure(speed), told))
+    of_peak = None if custom is None or custom.peak_gbps is None else f"{percent(custom.percent_of_peak)} of peak"
+    cell = Published(case, "custom throughput", "GB/s", f"{published.custom_gbps:.2f}")
+    found.append(row(cell, None if speed is None else figure(speed), of_peak))
     ratio = _faster(thrust, custom)
-    said = Published(case, "custom against Thrust", "", f"{published.speedup_vs_thrust:.2f}×")
-    found.append(row(said, None if ratio is None else times(ratio), _single(gpu, n)))
+    cell = Published(case, "custom against Thrust", "", f"{published.speedup_vs_thrust:.2f}×")
+    found.append(row(cell, None if ratio is None else times(ratio), _single(gpu, n)))
     return found
 
 
