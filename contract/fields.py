@@ -86,7 +86,7 @@ TagValue = Annotated[str, StringConstraints(max_length=256, pattern=r"^[^\x00]*$
 
 
 class JobOptions(Frozen):
-    """What every kind of job has."""
+    """The options that every kind of job has."""
 
     timeout_s: float = Field(
         300.0,

@@ -50,14 +50,16 @@ class PointHead(BaseModel):
     ] = "measured"
     reason: Annotated[str | None, Stored(), Field(description="Why the point was skipped or failed.")] = None
     samples: Annotated[int, Stored(), Field(description="How many runs the times stand for.")]
-    load_ms: Annotated[float | None, Stored()] = None
+    load_ms: Annotated[
+        float | None, Stored(), Field(description="Time to load the data of a reduction, in milliseconds.")
+    ] = None
     kernel_ms: Annotated[float | None, Stored(), Field(description="The median time on the device.")] = None
 
 
 class PointSpeed(BaseModel):
     """What follows from the other fields, and is not stored."""
 
-    gb_per_s: float | None = Field(description="bytes ÷ kernel_ms, in 10⁹ bytes a second; null without a time.")
+    gb_per_s: float | None = Field(description="`bytes` ÷ `kernel_ms`, in 10⁹ bytes per second. Null without a time.")
     percent_of_ceiling: float | None = Field(
         description="The share of ceiling_gbps, which is the read speed that was measured on the device."
     )
@@ -67,8 +69,14 @@ class PointSpeed(BaseModel):
 class PointDetails(BaseModel):
     """What a benchmark knows besides, and what came out."""
 
-    min_ms: Annotated[float | None, Stored()] = None
-    p95_ms: Annotated[float | None, Stored()] = None
+    min_ms: Annotated[
+        float | None, Stored(), Field(description="Shortest time of a run on the device, in milliseconds.")
+    ] = None
+    p95_ms: Annotated[
+        float | None,
+        Stored(),
+        Field(description="95th percentile of the times of the runs on the device, in milliseconds."),
+    ] = None
     rse: Annotated[float | None, Stored(), Field(description="The relative standard error of the mean.")] = None
     low_ms: Annotated[
         float | None, Stored(), Field(description="The lower end of the 97.5 % confidence interval of the median.")
@@ -99,12 +107,24 @@ class PointDetails(BaseModel):
             "that, or if hot data came from a cache."
         ),
     ] = None
-    peak_gbps: Annotated[float | None, Stored()] = None
-    clock_before_mhz: Annotated[float | None, Stored()] = None
-    clock_after_mhz: Annotated[float | None, Stored()] = None
+    peak_gbps: Annotated[
+        float | None,
+        Stored(),
+        Field(
+            description="Memory clock × bus width, in 10⁹ bytes per second. Null if the device does not report them."
+        ),
+    ] = None
+    clock_before_mhz: Annotated[
+        float | None, Stored(), Field(description="Clock of the device before the measurement, in MHz.")
+    ] = None
+    clock_after_mhz: Annotated[
+        float | None, Stored(), Field(description="Clock of the device after the measurement, in MHz.")
+    ] = None
     memory_clock_mhz: Annotated[float | None, Stored()] = None
-    temperature_c: Annotated[float | None, Stored()] = None
-    power_w: Annotated[float | None, Stored()] = None
+    temperature_c: Annotated[
+        float | None, Stored(), Field(description="Temperature of the device, in degrees Celsius.")
+    ] = None
+    power_w: Annotated[float | None, Stored(), Field(description="Power that the device takes, in watts.")] = None
     throttle: Annotated[list[str], Stored(32), Field(description="What held the clocks down.")] = []
     others: Annotated[
         float | None,

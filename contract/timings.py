@@ -6,7 +6,7 @@ from warpfold.contract.frozen import Frozen
 
 
 class Timings(Frozen):
-    """Where the time of a job went, in milliseconds."""
+    """How long the parts of a job took, in milliseconds."""
 
     queued_ms: float = Field(description="The time from acceptance to the start.")
     prepare_ms: float = Field(
@@ -20,7 +20,7 @@ class Timings(Frozen):
 
 
 class StudyTimings(Frozen):
-    """Where the time of a job of many points went, in milliseconds."""
+    """How long the parts of a job with many points took, in milliseconds."""
 
     queued_ms: float = Field(description="The time from acceptance to the start.")
     total_ms: float = Field(description="The time from the start to the result, in the worker.")

@@ -53,7 +53,7 @@ def _secret(given: str) -> str:
 
 
 class Webhook(Frozen):
-    """A receiver, and the secret that what it receives is signed with (https://www.standardwebhooks.com)."""
+    """A receiver of messages, and the secret that signs its messages (https://www.standardwebhooks.com)."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"url": "https://hooks.example.org/warpfold"}]})
 

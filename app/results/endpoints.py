@@ -28,12 +28,17 @@ _MOST_CASES = 1000
 _UUID = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
 Side = Annotated[
-    str, Query(max_length=128, pattern=rf"^{_UUID}(:[a-z0-9_]+)?$", description="a benchmark job, or job:strategy")
+    str,
+    Query(
+        max_length=128,
+        pattern=rf"^{_UUID}(:[a-z0-9_]+)?$",
+        description="A benchmark job, as `JOB`, or one strategy of it, as `JOB:strategy`.",
+    ),
 ]
 
 
 class Format(StrEnum):
-    """How an answer is encoded."""
+    """The format of an answer."""
 
     JSON = "json"
     CSV = "csv"
@@ -43,9 +48,11 @@ class Format(StrEnum):
 class PageQuery(MeasurementFilter):
     """The parameters of a list of measurements."""
 
-    format: Format = Field(Format.JSON, description="of the answer; of csv and parquet, Link names the next page")
+    format: Format = Field(
+        Format.JSON, description="Format of the answer. For csv and parquet, the header `Link` names the next page."
+    )
     limit: int = Field(100, ge=1, le=10_000)
-    cursor: Name | None = Field(None, description="next_cursor of the page before")
+    cursor: Name | None = Field(None, description="The `next_cursor` of the page before.")
 
 
 class RegressionQuery(BaseModel):
@@ -53,7 +60,9 @@ class RegressionQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    worst: float = Field(WORST, ge=1, le=1000, allow_inf_nan=False, description="slowdown to overlook")
+    worst: float = Field(
+        WORST, ge=1, le=1000, allow_inf_nan=False, description="Slowdowns up to this factor are not listed."
+    )
     op: Name | None = None
     dtype: Name | None = None
     strategy: Name | None = None
@@ -75,7 +84,12 @@ router = APIRouter(prefix="/v1/results", tags=["results"])
                 CSV: {"schema": {"type": "string"}},
                 PARQUET: {"schema": {"type": "string", "format": "binary"}},
             },
-            "headers": {"Link": {"description": 'rel="next": the next page', "schema": {"type": "string"}}},
+            "headers": {
+                "Link": {
+                    "description": 'Address of the next page, with rel="next". The header is absent on the last page.',
+                    "schema": {"type": "string"},
+                }
+            },
         },
         **answers(Invalid),
     },
@@ -87,7 +101,7 @@ async def page(
     context: Using,
     query: Annotated[PageQuery, Query()],
 ) -> Response:
-    """What was measured, newest first: one row a point, whatever job it came from."""
+    """List measured points, newest first. Each point is a row, whatever job it came from."""
     limit = query.limit
     points = await context.database.search(repository.page, query, limit + 1, key_of(_LISTING, query.cursor))
     rows = points[:limit]
@@ -109,11 +123,13 @@ async def compare(
     context: Using,
     baseline: Side,
     candidate: Side,
-    across: Annotated[bool, Query(description="compare different devices or drivers all the same")] = False,
+    across: Annotated[
+        bool, Query(description="Whether to compare points of different devices or drivers, too.")
+    ] = False,
 ) -> ComparisonView:
-    """How much faster the candidate is, case by case, with intervals of confidence. Two strategies of one job are
-    `baseline=JOB:cub` and `candidate=JOB:single_pass`. What was measured on different devices or with different drivers
-    is compared only if asked; suspect, failed and skipped points never are."""
+    """Compare a candidate with a baseline: how much faster the candidate is, case by case, with confidence intervals.
+    To compare two strategies of one job, send `baseline=JOB:cub` and `candidate=JOB:single_pass`. Points of different
+    devices or drivers are compared only with `across=true`. Suspect, failed and skipped points are never compared."""
     return ComparisonView.of(await comparison.compare(context, baseline, candidate, across=across))
 
 
@@ -124,8 +140,9 @@ async def regressions(
     context: Using,
     query: Annotated[RegressionQuery, Query()],
 ) -> Regressions:
-    """The latest point of each case against the median of up to ten earlier ones on the same device with the same
-    driver. Listed is what takes more than `worst` times as long, beyond what the intervals of confidence explain."""
+    """Compare the latest point of each case with the median of up to ten earlier points on the same device with the
+    same driver. The answer lists the cases whose latest point takes more than `worst` times as long, if the confidence
+    intervals do not explain the difference."""
     chosen = MeasurementFilter(**query.model_dump(exclude={"worst"}))
     points = await context.database.read(repository.histories, chosen, _EARLIER + 1, _MOST_CASES)
     slower = comparison.regressions(points, query.worst)

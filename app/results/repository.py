@@ -39,15 +39,15 @@ class MeasurementFilter(BaseModel):
     dtype: Name | None = None
     strategy: Name | None = None
     backend: Name | None = None
-    device: Name | None = Field(None, description="the device's name")
-    driver: Name | None = Field(None, description="the GPU driver's version")
+    device: Name | None = Field(None, description="List points of the device with this name.")
+    driver: Name | None = Field(None, description="List points that were measured with this version of the GPU driver.")
     host: Name | None = None
     cache: Cache | None = None
     outcome: Outcome | None = None
-    flag: Flag | None = Field(None, description="that is set")
+    flag: Flag | None = Field(None, description="List points that have this flag.")
     job_id: UUID | None = None
-    n_min: Count | None = Field(None, description="fewest elements")
-    n_max: Count | None = Field(None, description="most elements")
+    n_min: Count | None = Field(None, description="List points with at least this number of elements.")
+    n_max: Count | None = Field(None, description="List points with at most this number of elements.")
 
 
 _NAMES = tuple(Measured.model_fields)

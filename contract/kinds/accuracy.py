@@ -39,10 +39,10 @@ Size = Annotated[int, Field(ge=1, le=MAX_SIZE, strict=True)]
 
 
 class AccuracySpec(Task):
-    """Compute every op on every array by every method, and hold each result to the exact value.
+    """Compute every op on every array by every method, and compare each result with the exact value.
 
-    What cannot be computed (not claimed, not installed, on another kind of slot, too large) is skipped with the
-    reason, and the rest goes on.
+    A case that cannot be computed is skipped with the reason, and the study goes on. The method may not compute the op,
+    may not be installed or may need another kind of slot, or the array may be too large.
     """
 
     model_config = ConfigDict(
@@ -85,14 +85,14 @@ class AccuracySpec(Task):
         max_length=MAX_POINTS,
         description="The distributions that the data is drawn from.",
     )
-    dtypes: Listed[FloatName] = Field(("float32",), max_length=MAX_POINTS)
+    dtypes: Listed[FloatName] = Field(("float32",), max_length=MAX_POINTS, description="Element types of the arrays.")
     sizes: Listed[Size] = Field(max_length=MAX_POINTS, description="The numbers of elements.")
     parameters: dict[DistributionName, dict[str, Parameter]] = Field(
         default_factory=dict,
         max_length=16,
         description="The parameters of each distribution that does not take its defaults.",
     )
-    seed: int = Field(0, ge=0, lt=1 << 64, strict=True)
+    seed: int = Field(0, ge=0, lt=1 << 64, strict=True, description="Seed of the data.")
     permutations: int = Field(
         8, ge=0, le=64, strict=True, description="In how many random orders each method is repeated."
     )
@@ -170,10 +170,10 @@ Count = Annotated[int, Field(ge=0)]
 
 
 class AccuracyPoint(Frozen):
-    """One method on one array. The figures are null where it was skipped or failed.
+    """The result of one method on one array. Its figures are null if the method was skipped or failed.
 
-    Errors are of `value` and, where no other is named, against the exact value; they are computed in exact fractions.
-    What is infinite is the string "inf".
+    An error compares `value` with the exact value, unless the description of the field names another value. Errors are
+    computed in exact fractions. An infinite error is the string "inf".
     """
 
     method: str
@@ -188,15 +188,15 @@ class AccuracyPoint(Frozen):
     exact: JsonValue | None = Field(description="The true value, rounded once to float64.")
     exact_hex: str | None
     correctly_rounded: bool | None = Field(description="Whether the value is the true one, rounded once to its dtype.")
-    absolute_error: JsonValue | None = Field(description="|value − true value|")
+    absolute_error: JsonValue | None = Field(description="Absolute error: |value − true value|.")
     relative_error: JsonValue | None = Field(
-        description="absolute error ÷ |true value|; it is inf for a true value of 0."
+        description='The absolute error ÷ |true value|. It is "inf" if the true value is 0 and the value is not.'
     )
     ulps: JsonValue | None = Field(
         description="The absolute error in units in the last place of the dtype at the true value."
     )
     condition: JsonValue | None = Field(
-        description="Σ|t| ÷ |Σt| of the terms t that the op adds; it is 1 for products."
+        description="The condition number: Σ|t| ÷ |Σt| over the terms t that the op adds. It is 1 for products."
     )
     bound: JsonValue | None = Field(
         description="The a-priori bound on the absolute error; null where no bound applies."
@@ -216,13 +216,15 @@ class AccuracyPoint(Frozen):
     reference: JsonValue | None = Field(
         description="The value that the course report took for the truth: NumPy in float64."
     )
-    reference_error: JsonValue | None = Field(description="|value − reference|, as the report gives it for NumPy")
+    reference_error: JsonValue | None = Field(
+        description="|value − reference|. The course report gives this error for NumPy."
+    )
     rounded_reference_error: JsonValue | None = Field(
-        description="|value − reference rounded to the dtype|, as the report gives it for its own loops: 0 where the "
-        "true error is below a rounding"
+        description="|value − reference rounded to the dtype|. The course report gives this error for its own "
+        "loops. It is 0 if the true error is below one rounding."
     )
     reference_own_error: JsonValue | None = Field(
-        description="|reference − true value|, because the reference is rounded, too."
+        description="The error of the reference itself: |reference − true value|. The reference is rounded, too."
     )
     how: str | None = Field(description="How and where the method was computed.")
     elapsed_ms: float | None = Field(
@@ -231,7 +233,7 @@ class AccuracyPoint(Frozen):
 
 
 class AccuracyResult(Frozen):
-    """How far every method is from the truth on every array, in the order of the spec's lists."""
+    """The errors of every method on every array, in the order of the spec's lists."""
 
     study: Literal["accuracy"] = "accuracy"
     points: tuple[AccuracyPoint, ...]

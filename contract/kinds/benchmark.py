@@ -60,11 +60,11 @@ Size = Annotated[int, Field(ge=1, le=MAX_ELEMENTS, strict=True)]
 
 
 class BenchmarkSpec(Task):
-    """Measure every strategy on every op, dtype, size and state of the caches, and on every device if `devices` are
-    named: the product of these lists.
+    """Measure every strategy on every op, dtype, size and state of the caches: the product of these lists. If `devices`
+    are named, measure on every device.
 
-    What a device cannot run (not claimed, not installed, too large) is skipped with the reason, what goes wrong is
-    failed with the reason, and the rest goes on.
+    A case that a device cannot run is skipped with the reason: the strategy does not compute it, is not installed, or
+    the data are too large. A case that goes wrong fails with the reason. The benchmark then goes on.
     """
 
     model_config = ConfigDict(
@@ -84,9 +84,13 @@ class BenchmarkSpec(Task):
     )
 
     kind: Literal["benchmark"]
-    strategies: Listed[MeasuredStrategy] = Field(max_length=MAX_VALUES)
-    ops: Listed[OpOfOneArray] = Field(("sum",), max_length=MAX_VALUES)
-    dtypes: Listed[DTypeName] = Field(("float32",), max_length=MAX_VALUES)
+    strategies: Listed[MeasuredStrategy] = Field(
+        max_length=MAX_VALUES, description="Strategies to measure. `/v1/strategies` lists them; auto is none of them."
+    )
+    ops: Listed[OpOfOneArray] = Field(
+        ("sum",), max_length=MAX_VALUES, description="Ops to measure. They take one array."
+    )
+    dtypes: Listed[DTypeName] = Field(("float32",), max_length=MAX_VALUES, description="Element types of the arrays.")
     sizes: Listed[Size] = Field(max_length=MAX_VALUES, description="The numbers of elements.")
     caches: Listed[Cache] = Field(
         (Cache.COLD, Cache.HOT),
@@ -102,18 +106,18 @@ class BenchmarkSpec(Task):
     )
     distribution: DistributionName | None = Field(
         None,
-        description="The distribution of the data. Null means N(0, 1), or whole numbers between −100 and 100 for "
-        "integers.",
+        description="The distribution of the data. Null means N(0, 1); for integers it means whole numbers from "
+        "−100 (0 if the dtype is unsigned) to 100.",
     )
     parameters: dict[str, Parameter] = Field(
         default_factory=dict, max_length=16, description="The parameters of the distribution."
     )
-    seed: int = Field(0, ge=0, lt=1 << 64, strict=True)
+    seed: int = Field(0, ge=0, lt=1 << 64, strict=True, description="Seed of the data.")
     target_rse: float = Field(
         0.005, gt=0, lt=1, strict=True, description="The relative standard error of the mean at which sampling ends."
     )
-    min_samples: int = Field(20, ge=2, le=100_000, strict=True)
-    max_samples: int = Field(10_000, ge=2, le=100_000, strict=True)
+    min_samples: int = Field(20, ge=2, le=100_000, strict=True, description="Fewest runs of a case.")
+    max_samples: int = Field(10_000, ge=2, le=100_000, strict=True, description="Most runs of a case.")
     time_limit_s: float = Field(
         5.0,
         gt=0,
@@ -211,7 +215,8 @@ class BenchmarkSpec(Task):
 
 
 class BenchmarkResult(Frozen):
-    """How many cases a benchmark measured, and under what ceiling. Each case is a row at `/v1/results?job_id=…`."""
+    """The numbers of cases that a benchmark measured, skipped and failed, and the read speed of its device. Each case
+    is a row of `/v1/results?job_id=…`."""
 
     cases: int
     measured: int
@@ -227,7 +232,9 @@ class BenchmarkResult(Frozen):
     ceiling_gbps: float | None = Field(
         description="The read speed that was measured as the device's ceiling, in 10⁹ bytes a second."
     )
-    peak_gbps: float | None = Field(description="memory clock × bus width; null where the device does not say.")
+    peak_gbps: float | None = Field(
+        description="Memory clock × bus width, in 10⁹ bytes per second. Null if the device does not report them."
+    )
     backend: Literal["cpu", "cuda"]
     device: DeviceView
     timings: StudyTimings

@@ -16,10 +16,11 @@ from warpfold.kernels.puzzles import ClusterShape, Puzzle
 
 
 class ClusterSpec(Task):
-    """Solve one of three puzzles of thread-block clusters: blocks that coordinate, that reduce, that do so in levels.
+    """Solve one of three puzzles of thread-block clusters: blocks that coordinate, blocks that reduce, and blocks that
+    reduce in levels.
 
-    Clusters came with compute capability 9.0. Elsewhere a model makes the same additions in the same order, gives the
-    same bits, and says that it is a model.
+    Clusters need compute capability 9.0. On other devices a model makes the same additions in the same order and gives
+    the same bits, and the result says that a model ran.
     """
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"kind": "cluster", "puzzle": "reduction"}]})
@@ -31,7 +32,9 @@ class ClusterSpec(Task):
     cluster_size: int = Field(
         4, strict=True, description="The blocks of the cluster: 1 to 8, or 16 where the chip allows it."
     )
-    backend: BackendName = Field("auto", description="`cpu` asks for the model.")
+    backend: BackendName = Field(
+        "auto", description="`auto` takes any slot; a device without clusters runs the model. `cpu` asks for the model."
+    )
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -62,7 +65,7 @@ class CheckView(Frozen):
 
 
 class ClusterResult(Frozen):
-    """The answer of a puzzle."""
+    """The result of a puzzle."""
 
     puzzle: str
     size: int
@@ -74,8 +77,8 @@ class ClusterResult(Frozen):
     )
     hex: tuple[str, ...] = Field(description="The values as Python's float.hex prints them.")
     model: bool = Field(description="Whether no cluster ran, and the CPU made the same additions in the same order.")
-    why_model: str | None
-    same_bits_as_model: bool
+    why_model: str | None = Field(description="Why a model ran; null if a cluster ran.")
+    same_bits_as_model: bool = Field(description="Whether the sums have the same bits as those of the model.")
     checks: tuple[CheckView, ...]
     backend: Literal["cpu", "cuda"]
     device: DeviceView

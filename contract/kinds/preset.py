@@ -50,8 +50,8 @@ class Expansion:
 class PresetSpec(Spec):
     """Run all jobs of a preset, or of a group of presets (`p05-task3`), as children of one job.
 
-    `/v1/presets/{name}` shows them. They may be changed as a whole by `backend`, `max_n` and `time_limit_s`, or given
-    anew as `children`; tags and priority are those of each of them, too.
+    `/v1/presets/{name}` shows the jobs. `backend`, `max_n` and `time_limit_s` change all of them; `children` replaces
+    them. Each job gets the tags and the priority of the preset, too.
     """
 
     model_config = ConfigDict(
@@ -166,14 +166,14 @@ class PresetSpec(Spec):
 
 
 class BriefChild(BaseModel):
-    """A job that was given to a preset, by name."""
+    """A job of a `preset` spec that has jobs of its own, in brief."""
 
     name: str
     kind: str
 
 
 class BriefPresetSpec(JobOptions):
-    """A `preset` spec with jobs of its own."""
+    """A `preset` spec that has jobs of its own, in brief."""
 
     kind: Literal["preset"]
     preset: str
@@ -184,7 +184,7 @@ class BriefPresetSpec(JobOptions):
 
 
 class ChildOutcome(Frozen):
-    """A job of the preset, which succeeded."""
+    """A job of the preset that succeeded."""
 
     job_id: UUID
     name: str = Field(description="The name that the preset gives to the job.")
@@ -192,7 +192,7 @@ class ChildOutcome(Frozen):
 
 
 class SkippedChild(Frozen):
-    """A job of the preset that nothing here can run."""
+    """A job of the preset that no slot of the service can run."""
 
     job_id: UUID
     name: str
@@ -201,8 +201,8 @@ class SkippedChild(Frozen):
 
 
 class PresetResult(Frozen):
-    """All jobs of the preset that can run here succeeded. `/v1/reports/{id}` puts their figures beside the published
-    ones."""
+    """The jobs of a preset. All jobs that the service can run succeeded. `/v1/reports/{id}` puts their figures beside
+    the published figures."""
 
     jobs: tuple[ChildOutcome, ...]
     skipped: tuple[SkippedChild, ...] = ()

@@ -25,10 +25,10 @@ Size = Annotated[int, Field(ge=1, le=MAX_ELEMENTS, strict=True)]
 
 
 class ProfileSpec(Task):
-    """What the kernels of strategies take of a GPU (registers, shared memory, occupancy, waves) at each op, dtype and
-    size, and how well they use it, where Nsight Compute is installed.
+    """Find out what the kernels of strategies need of a GPU (registers, shared memory, occupancy, waves) for each op,
+    dtype and size. If Nsight Compute is installed, also find out how well the kernels use the GPU.
 
-    Without a GPU the kernels are compiled for `arch`, and what the compiler knows of them is given.
+    Without a GPU the kernels are compiled for `arch`, and the result has only what the compiler knows.
     """
 
     model_config = ConfigDict(
@@ -50,8 +50,8 @@ class ProfileSpec(Task):
         max_length=MAX_VALUES,
         description="Strategies whose kernels are Warpfold's own; the kernels of peers are not profiled.",
     )
-    ops: Listed[OpName] = Field(("sum",), max_length=MAX_VALUES)
-    dtypes: Listed[DTypeName] = Field(("float32",), max_length=MAX_VALUES)
+    ops: Listed[OpName] = Field(("sum",), max_length=MAX_VALUES, description="Ops to profile.")
+    dtypes: Listed[DTypeName] = Field(("float32",), max_length=MAX_VALUES, description="Element types of the arrays.")
     sizes: Listed[Size] = Field(max_length=MAX_VALUES, description="The numbers of elements.")
     arch: Literal["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"] = Field(
         "sm_90", description="The architecture to compile for where there is no GPU; a GPU has its own."
@@ -91,9 +91,9 @@ class ProfileSpec(Task):
 
 
 class KernelCounters(Frozen):
-    """What Nsight Compute (`ncu`) counted in one run of a kernel."""
+    """The counters of Nsight Compute (`ncu`) in one run of a kernel."""
 
-    duration_us: float | None
+    duration_us: float | None = Field(description="Duration of the kernel, in microseconds.")
     dram_percent: float | None = Field(description="The share of the memory's peak throughput.")
     warp_efficiency_percent: float | None = Field(
         description="The share of the 32 threads that are active in a warp instruction."
@@ -104,7 +104,7 @@ class KernelCounters(Frozen):
 
 
 class KernelProfile(Frozen):
-    """One kernel as it is launched. Null is what cannot be known without the GPU."""
+    """A kernel as it is launched. Fields that cannot be known without the GPU are null."""
 
     name: str
     registers: int = Field(description="The registers of a thread.")
@@ -121,12 +121,14 @@ class KernelProfile(Frozen):
     occupancy_percent: float | None = Field(
         description="The share of resident warps of the most that a multiprocessor holds."
     )
-    waves: float | None = Field(description="blocks ÷ (blocks_per_multiprocessor × multiprocessors)")
+    waves: float | None = Field(
+        description="Number of waves: `blocks` ÷ (`blocks_per_multiprocessor` × multiprocessors). Null without a GPU."
+    )
     counters: KernelCounters | None
 
 
 class ProfilePoint(Frozen):
-    """The kernels that a strategy launches for one op, dtype and size, in their order."""
+    """The kernels that a strategy launches for one op, dtype and size, in the order of the launches."""
 
     strategy: str
     op: str
@@ -141,7 +143,7 @@ class ProfilePoint(Frozen):
 
 
 class ProfileResult(Frozen):
-    """What the kernels of strategies take of a GPU, and how well they use it."""
+    """What the kernels of strategies need of a GPU, and how well they use the GPU."""
 
     arch: str = Field(description='The architecture of the machine code, such as "sm_90".')
     note: str | None = Field(description="What is unknown without a GPU; null on a GPU.")

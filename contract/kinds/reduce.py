@@ -179,7 +179,7 @@ class ReduceSpec(Task):
 
 
 class BriefReduceSpec(JobOptions):
-    """A `reduce` spec with many values."""
+    """A `reduce` spec with many values, in brief."""
 
     kind: Literal["reduce"]
     op: OpName
@@ -227,7 +227,7 @@ _EXAMPLE: JsonDict = {
 
 
 class ReduceResult(Frozen):
-    """One reduced value with all that is known about it."""
+    """The value of a reduction, how it was computed, and where."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
 

@@ -37,9 +37,9 @@ Message = Annotated[int, Field(ge=WORD, le=MAX_MESSAGE, multiple_of=WORD, strict
 class ScalingSpec(Task):
     """Measure how a sum scales over the GPUs of one machine, with NCCL between them.
 
-    Each GPU makes and reduces its own part of one array, then an all-reduce adds up what the parts came to. Without
-    GPUs the same study runs over processes and threads of the CPU, and the result says so. What a machine cannot run
-    (more ranks than it has, more data than fits) is skipped with the reason.
+    Each GPU generates and reduces its own part of one array. Then an all-reduce adds the results of the parts. Without
+    GPUs the same study runs over processes and threads of the CPU, and the result says so. A case that the machine
+    cannot run (it has fewer ranks, or the data do not fit) is skipped with the reason.
     """
 
     model_config = ConfigDict(
@@ -91,7 +91,7 @@ class ScalingSpec(Task):
     parameters: dict[str, Parameter] = Field(
         default_factory=dict, max_length=16, description="The parameters of the distribution."
     )
-    seed: int = Field(0, ge=0, lt=1 << 64, strict=True)
+    seed: int = Field(0, ge=0, lt=1 << 64, strict=True, description="Seed of the data.")
     samples: int = Field(30, ge=3, le=10_000, strict=True, description="How often each point is run.")
     time_limit_s: float = Field(
         5.0, gt=0, le=3600, strict=True, description="How long one point may be sampled; at least 3 runs are made."
@@ -151,7 +151,7 @@ class ScalingSpec(Task):
 
 
 class RankTimes(Frozen):
-    """One rank's median times, in milliseconds, by its own clock (events of its GPU)."""
+    """The median times of one rank, in milliseconds, by the rank's own clock (events of its GPU)."""
 
     rank: int
     local_ms: float = Field(description="The time in which the rank reduced its part.")
@@ -160,7 +160,8 @@ class RankTimes(Frozen):
 
 
 class ScalingPoint(Frozen):
-    """One array on so many ranks. Times are medians of `samples` runs, in milliseconds; null where not measured."""
+    """The measurement of one array on a number of ranks. Times are medians of `samples` runs, in milliseconds. They are
+    null if the point was not measured."""
 
     scaling: Scaling
     method: Method
@@ -170,7 +171,7 @@ class ScalingPoint(Frozen):
     n: int = Field(description="The number of elements of all ranks together.")
     outcome: Outcome
     reason: str | None = Field(description="Why the point was skipped or failed.")
-    samples: int
+    samples: int = Field(description="Number of runs that were timed.")
     local_ms: float | None = Field(description="The time until the slowest rank had reduced its part.")
     communication_ms: float | None = Field(
         description="The time of the all-reduce on the rank that came last, which waits least."
@@ -182,12 +183,14 @@ class ScalingPoint(Frozen):
     baseline_ms: float | None = Field(
         description="The total_ms of one rank on the same array (strong), or on one part (weak)."
     )
-    speedup: float | None = Field(description="baseline ÷ total; in weak scaling it is ranks × baseline ÷ total.")
-    efficiency: float | None = Field(description="speedup ÷ ranks")
+    speedup: float | None = Field(
+        description="`baseline_ms` ÷ `total_ms`. In weak scaling it is `ranks` × `baseline_ms` ÷ `total_ms`."
+    )
+    efficiency: float | None = Field(description="`speedup` ÷ `ranks`.")
     speedup_low: float | None = Field(description="The lower end of the 95 % interval that the samples give.")
-    speedup_high: float | None
-    gb_per_s: float | None = Field(description="bytes of the array ÷ total_ms, in 10⁹ bytes a second")
-    value: JsonValue | None
+    speedup_high: float | None = Field(description="Upper end of the 95 % confidence interval of `speedup`.")
+    gb_per_s: float | None = Field(description="Bytes of the array ÷ `total_ms`, in 10⁹ bytes per second.")
+    value: JsonValue | None = Field(description="Sum of the array.")
     hex: str | None = Field(description="The value as Python's float.hex prints it.")
     same_bits: bool | None = Field(
         description="Whether the bits are those that one rank gives by adding the array piece by piece."
@@ -197,18 +200,21 @@ class ScalingPoint(Frozen):
 
 
 class MessagePoint(Frozen):
-    """All-reduces of one size, back to back, as nccl-tests measures them."""
+    """The measurement of all-reduces of one size, which run back to back, as in nccl-tests."""
 
     mode: Mode
     algorithm: Algorithm
     ranks: int
     bytes: int = Field(description="The size of a rank's message, which consists of int64 numbers.")
     outcome: Outcome
-    reason: str | None
+    reason: str | None = Field(description="Why the point was skipped or failed; null if it was measured.")
     samples: int = Field(description="How many all-reduces were timed.")
     time_us: float | None = Field(description="The time of one all-reduce, in microseconds.")
-    algbw_gbps: float | None = Field(description="bytes ÷ time, in 10⁹ bytes a second")
-    busbw_gbps: float | None = Field(description="algbw · 2(ranks − 1)/ranks, which is what each link carries.")
+    algbw_gbps: float | None = Field(description="Algorithm bandwidth: `bytes` ÷ `time_us`, in 10⁹ bytes per second.")
+    busbw_gbps: float | None = Field(
+        description="Bus bandwidth: `algbw_gbps` · 2(ranks − 1)/ranks, which is what each link carries, in 10⁹ bytes "
+        "per second."
+    )
     correct: bool | None = Field(description="Whether every element of every rank was the sum.")
 
 

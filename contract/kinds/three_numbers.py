@@ -26,9 +26,9 @@ class ThreeNumbersSpec(Task):
 
     kind: Literal["three_numbers"]
     a: Number = Field(1e8, description="A number, or a string such as a hex float; it is rounded once to `dtype`.")
-    b: Number = 1.0
-    c: Number = -1e8
-    dtype: FloatName = "float32"
+    b: Number = Field(1.0, description="Second number, as `a`.")
+    c: Number = Field(-1e8, description="Third number, as `a`.")
+    dtype: FloatName = Field("float32", description="Element type in which the numbers are added.")
     backend: Literal["auto", "cpu"] = "auto"
 
     @model_validator(mode="after")
@@ -62,7 +62,7 @@ class ThreeNumbersSpec(Task):
 
 
 class OrderView(Frozen):
-    """One way to add three numbers: which two first."""
+    """One way to add three numbers. It says which two numbers are added first."""
 
     expression: str = Field(description='The order of the additions, such as "(a + b) + c".')
     inner: JsonValue = Field(description="The value of the brackets.")
@@ -74,7 +74,7 @@ class OrderView(Frozen):
 
 
 class ThreeNumbersResult(Frozen):
-    """Three numbers added in every order and both ways to set brackets."""
+    """Three numbers, added in every order and with brackets around the first two or the last two."""
 
     study: Literal["three_numbers"] = "three_numbers"
     dtype: str

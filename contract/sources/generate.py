@@ -15,13 +15,15 @@ from warpfold.kernels.source import GeneratedSource
 
 
 class GenerateSource(SourceSpec):
-    """Elements made where they are reduced: a seed names the same bits on every backend."""
+    """Elements that the worker generates. The same seed gives the same bits on every backend."""
 
     type: Literal["generate"]
-    distribution: DistributionName
+    distribution: DistributionName = Field(
+        description="Distribution of the elements. `/v1/ops` lists the distributions."
+    )
     n: int = Field(ge=0, le=MAX_ELEMENTS, strict=True, description="The number of elements.")
-    seed: int = Field(0, ge=0, lt=1 << 64, strict=True)
-    dtype: DTypeName = "float32"
+    seed: int = Field(0, ge=0, lt=1 << 64, strict=True, description="Seed of the random numbers.")
+    dtype: DTypeName = Field("float32", description="Element type.")
     parameters: dict[str, Parameter] = Field(
         default_factory=dict,
         max_length=16,

@@ -29,7 +29,7 @@ def _without_default(schema: JsonDict) -> None:
 
 
 class BriefValues(BaseModel):
-    """A `values` source of many elements."""
+    """A `values` source with many elements, in brief."""
 
     type: Literal["values"]
     dtype: DTypeName
@@ -38,10 +38,11 @@ class BriefValues(BaseModel):
 
 
 class ValuesSource(SourceSpec):
-    """Elements in the request itself: numbers, or strings for what JSON cannot say ("0x1.8p+1", "nan", "inf").
+    """Elements in the request itself: numbers, or strings for numbers that JSON cannot express ("0x1.8p+1", "nan",
+    "inf").
 
-    An integer, which is a number without a point and exponent, is never rounded: one that `dtype` does not hold is an
-    error. A float is read as a float64 and rounded once to `dtype`.
+    An integer is a number without a point and without an exponent. The service never rounds an integer: an integer that
+    `dtype` does not hold is an error. A float is read as a float64 and rounded once to `dtype`.
     """
 
     model_config = ConfigDict(json_schema_extra=_without_default)
