@@ -23,7 +23,7 @@ from warpfold.worker.serve.bootstrap import (
     start_servers,
     write_secret,
 )
-from warpfold.worker.serve.hangs import Hangs
+from warpfold.worker.serve.hangs import Hangs, Reports
 from warpfold.worker.serve.slots import default_slots, parse_slots
 from warpfold.worker.serve.supervisor import (
     NotReady,
@@ -102,7 +102,8 @@ def _run(settings: Settings, root: Path, host: str, port: int, slots: tuple[str,
             write_secret(root / URL_FILE, url)
             # Programs wait for exactly this line.
             _say(f"Warpfold ready at {url}")
-            keep_alive(processes, servers, stop, Hangs(url), settings.log_max_bytes)
+            with Reports(servers.database_url) as reports:
+                keep_alive(processes, servers, stop, Hangs(url, reports), settings.log_max_bytes)
     except NotReady as error:
         _fail(str(error))
     except OperationalError as error:

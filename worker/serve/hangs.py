@@ -1,41 +1,119 @@
-"""Which of the supervised processes hang: those that are stopped, and an api that does not answer."""
+"""Which of the supervised processes hang: they are stopped, or do not answer, or report themselves to nobody."""
 
+import socket
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Self
 
 import httpx
 import psutil
+from sqlalchemy import Connection, select
 
+from warpfold.app.db import DATABASE_LOST, BlockingDatabase
+from warpfold.app.metrics.monitoring import somebody_leads
+from warpfold.app.tables.jobs import lives, workers
 from warpfold.worker.serve.process import Process
 from warpfold.worker.silence import Clock, Silence
 
 _AFTER_S = 20.0
+_UNREPORTED_AFTER_S = 60.0  # a process that starts on a busy machine reports itself long before
 _ANSWER_WITHIN_S = 2.0
 
 
-class Hangs:
-    """To be asked often. A process hangs when it has been stopped, or deaf, for `after_s` at every look.
+class Reports:
+    """Who lives by what Postgres holds: a dispatcher while some dispatcher leads, a worker while its lease is renewed.
 
-    A dispatcher or a worker that runs and does nothing is found by others: its lead, or its lease, goes to the next.
+    Every look goes on in a thread of its own. While Postgres does not answer, only that thread waits, and nobody is
+    called silent: no process could have reported itself.
     """
 
-    def __init__(self, api_url: str, after_s: float = _AFTER_S, clock: Clock = time.monotonic) -> None:
+    def __init__(self, database_url: str) -> None:
+        self._database = BlockingDatabase(database_url, application="warpfold-serve", pool_size=1)
+        self._host = socket.gethostname()[:64]
+        self._looking: threading.Thread | None = None
+        self._silent: Mapping[str, int] = {}
+
+    def silent(self, processes: Sequence[Process]) -> Mapping[str, int]:
+        """The names and process ids of those that the last look found silent; begins the next look."""
+        if self._looking is not None and self._looking.is_alive():
+            return {}
+        silent, self._silent = self._silent, {}
+        pids = {process.name: process.pid for process in processes if process.pid is not None}
+        self._looking = threading.Thread(target=self._look, args=(pids,), name="reports", daemon=True)
+        self._looking.start()
+        return silent
+
+    def close(self) -> None:
+        """Wait for the look under way, though not for a server that hangs."""
+        if self._looking is not None:
+            self._looking.join(_ANSWER_WITHIN_S)
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _look(self, pids: Mapping[str, int]) -> None:
+        try:
+            somebody, slots = self._database.step(_reported, self._host)
+        except DATABASE_LOST:
+            return
+        self._silent = {
+            name: pid
+            for name, pid in pids.items()
+            if (name == "dispatcher" and not somebody)
+            or (name.startswith("worker-") and slots.get(name.removeprefix("worker-")) != pid)
+        }
+
+
+def _reported(connection: Connection, host: str) -> tuple[bool, Mapping[str, int]]:
+    """Whether a dispatcher leads, and the process ids of this host's workers by their slots."""
+    rows = connection.execute(select(workers.c.slot, workers.c.pid).where(workers.c.host == host, lives()))
+    return somebody_leads(connection), {row.slot: row.pid for row in rows}
+
+
+class Hangs:
+    """To be asked often. A process hangs when every look for `after_s` finds it stopped, or deaf; and when every look
+    for `unreported_after_s` finds that it does not report itself, as a dispatcher does whose loop does not turn.
+
+    A worker reports itself by a thread of its own; what hangs in its child is found by its slot.
+    """
+
+    def __init__(
+        self,
+        api_url: str,
+        reports: Reports | None = None,
+        after_s: float = _AFTER_S,
+        unreported_after_s: float = _UNREPORTED_AFTER_S,
+        clock: Clock = time.monotonic,
+    ) -> None:
         self._api_url = api_url
+        self._reports = reports
         self._after_s = after_s
+        self._unreported_after_s = unreported_after_s
         self._clock = clock
         self._every_s = after_s / 10
         self._next = 0.0
-        # Were we stopped ourselves, we know nothing of the others in that time.
-        self._silence = Silence[str](after_s / 5 + _ANSWER_WITHIN_S, clock)
+        # While this process was stopped itself, it saw nothing of the others.
+        longest_s = after_s / 5 + _ANSWER_WITHIN_S
+        self._mute = Silence[str](longest_s, clock)
+        self._unreported = Silence[tuple[str, int]](longest_s, clock)
 
     def find(self, processes: Sequence[Process]) -> list[Process]:
-        """Those that hang now."""
+        """The processes that hang now."""
         if self._clock() < self._next:
             return []
         self._next = self._clock() + self._every_s
-        self._silence.look({process.name: process.pid for process in processes if self._is_mute(process)})
-        hanging = self._silence.lasting(self._after_s)
-        return [process for process in processes if process.name in hanging]
+        self._mute.look({process.name: process.pid for process in processes if self._is_mute(process)})
+        silent = {} if self._reports is None else self._reports.silent(processes)
+        self._unreported.look(dict.fromkeys(silent.items()))
+        mute = self._mute.lasting(self._after_s)
+        # A report may be of a process that has been replaced since.
+        unreported = self._unreported.lasting(self._unreported_after_s)
+        return [process for process in processes if process.name in mute or (process.name, process.pid) in unreported]
 
     def _is_mute(self, process: Process) -> bool:
         try:
@@ -46,7 +124,7 @@ class Hangs:
         return process.name == "api" and self._is_deaf()
 
     def _is_deaf(self) -> bool:
-        """Whether it takes a request and does not answer. One that cannot be reached is starting, or has ended."""
+        """Whether the api takes a request and does not answer. One that cannot be reached is starting, or has ended."""
         try:
             httpx.get(f"{self._api_url}/healthz", timeout=_ANSWER_WITHIN_S, trust_env=False)
         except httpx.TransportError as error:
