@@ -8,9 +8,8 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from warpfold.app.tables.datasets import datasets
 from warpfold.app.tables.jobs import is_, jobs
-from warpfold.app.tables.users import users
+from warpfold.app.tables.users import datasets, users
 from warpfold.contract.states import Status
 
 

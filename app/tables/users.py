@@ -1,6 +1,10 @@
-"""The tables of users: their tokens, the dashboard's sessions, quotas, and whom the dispatcher makes wait."""
+"""The tables of users: their tokens, sessions and quotas, whom the dispatcher makes wait, and which arrays they hold.
+
+The arrays themselves are files (`app.datasets.store`).
+"""
 
 from sqlalchemy import (
+    JSON,
     BigInteger,
     CheckConstraint,
     Column,
@@ -8,6 +12,7 @@ from sqlalchemy import (
     Double,
     ForeignKey,
     Identity,
+    Index,
     Integer,
     LargeBinary,
     String,
@@ -79,3 +84,20 @@ quota_holds = Table(
     Column("limit", Double, nullable=False),
     Column("until", DateTime(timezone=True)),  # null: until a job ends
 )
+
+
+datasets = Table(
+    "datasets",
+    metadata,
+    Column("id", String(64), primary_key=True),  # SHA-256 of the file: who uploads the same holds the same
+    Column("owner_id", ForeignKey("users.id", ondelete="CASCADE"), primary_key=True),
+    Column("seq", BigInteger, Identity(), nullable=False, unique=True),  # pages are cut by it
+    Column("name", String(128), nullable=False, server_default=""),
+    Column("dtype", String(16), nullable=False),
+    Column("shape", JSON, nullable=False),
+    Column("bytes", BigInteger, nullable=False),  # of the file
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=_NOW),
+    Column("last_used_at", DateTime(timezone=True), nullable=False, server_default=_NOW),
+)
+Index("ix_datasets_owner_id_seq", datasets.c.owner_id, datasets.c.seq)
+Index("ix_datasets_last_used_at", datasets.c.last_used_at)
