@@ -116,7 +116,9 @@ class BenchmarkSpec(Task):
     target_rse: float = Field(
         0.005, gt=0, lt=1, strict=True, description="The relative standard error of the mean at which sampling ends."
     )
-    min_samples: int = Field(20, ge=2, le=100_000, strict=True, description="Fewest runs of a case.")
+    min_samples: int = Field(
+        20, ge=2, le=100_000, strict=True, description="Fewest runs of a case, if the time limit allows them."
+    )
     max_samples: int = Field(10_000, ge=2, le=100_000, strict=True, description="Most runs of a case.")
     time_limit_s: float = Field(
         5.0,
