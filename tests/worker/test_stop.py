@@ -1,4 +1,3 @@
-import os
 import signal
 import subprocess
 import sys
@@ -25,7 +24,7 @@ def stop() -> Iterator[Stop]:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_is_a_request_to_stop(stop: Stop, number: signal.Signals) -> None:
     assert not stop.requested
-    os.kill(os.getpid(), number)
+    signal.raise_signal(number)
     assert stop.requested
 
 
@@ -35,7 +34,7 @@ def test_nohup_keeps_a_process_from_ending_with_its_terminal() -> None:
     stop = Stop()
     try:
         stop.listen()
-        os.kill(os.getpid(), signal.SIGHUP)
+        signal.raise_signal(signal.SIGHUP)
         assert not stop.requested
     finally:
         signal.signal(signal.SIGHUP, before)
@@ -55,7 +54,7 @@ def test_a_wait_ends_with_the_request(stop: Stop) -> None:
 
 
 def test_a_signal_interrupts_a_blocking_call_only_where_that_was_allowed(stop: Stop) -> None:
-    os.kill(os.getpid(), signal.SIGTERM)  # no exception here
+    signal.raise_signal(signal.SIGTERM)  # no exception here
     with pytest.raises(StopRequested), stop.interrupting():
         pytest.fail("a request made before must keep the call from starting")
 
