@@ -13,9 +13,8 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -123,17 +122,8 @@ def _across(path: Path, source: ArraySource, gpu: Backend) -> Mapping[str, Way]:
         _CUPY: lambda: float(cupy.asarray(array).sum()),
         _BY_HAND: _by_hand(array),
     }
-    if find_spec("kvikio") is not None:
-        import kvikio
-
-        def read() -> object:
-            out = cupy.empty(array.size, array.dtype)
-            with kvikio.CuFile(path, "r") as file:
-                file.read(out, file_offset=path.stat().st_size - array.nbytes)
-            return float(out.sum())
-
-        kvikio.defaults.set({"num_threads": usable_cores()})
-        ways[_KVIKIO] = read
+    with suppress(ImportError):  # it is not installed, or one of its libraries is not
+        ways[_KVIKIO] = _by_kvikio(path, array)
     return ways
 
 
@@ -185,6 +175,21 @@ def _by_hand(array: Any) -> Way:
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(send, range(threads)))
         return float(out.view(array.dtype).sum())
+
+    return way
+
+
+def _by_kvikio(path: Path, array: Any) -> Way:
+    import cupy
+    import kvikio
+
+    kvikio.defaults.set({"num_threads": usable_cores()})
+
+    def way() -> object:
+        out = cupy.empty(array.size, array.dtype)
+        with kvikio.CuFile(path, "r") as file:
+            file.read(out, file_offset=path.stat().st_size - array.nbytes)
+        return float(out.sum())
 
     return way
 
