@@ -1,11 +1,12 @@
-"""From what was raised in a child to the failure that a job reports."""
+"""From an error to what a job says of it: a reason and a sentence, or the number under which the log explains it."""
+
+from uuid import UUID, uuid4
 
 import structlog
 from structlog.typing import FilteringBoundLogger
 
 from warpfold.contract.states import Reason
 from warpfold.kernels.errors import CudaError, KernelError
-from warpfold.worker.incidents import incident
 from warpfold.worker.messages import Failure, Request
 
 log: FilteringBoundLogger = structlog.get_logger()
@@ -35,3 +36,10 @@ def _sentence(error: Exception) -> str:
     # Postgres stores no NUL, and nobody reads beyond a page.
     text = str(error).replace("\x00", "").strip() or type(error).__name__
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def incident(error: Exception, job_id: UUID, attempt: int) -> str:
+    """Log `error` and return the sentence to show in its place."""
+    number = uuid4().hex[:12]
+    log.error("internal error", incident=number, job=str(job_id), attempt=attempt, exc_info=error)
+    return f"Something went wrong inside the service; its log knows more about incident {number}."

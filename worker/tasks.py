@@ -21,8 +21,8 @@ from warpfold.app.tracing.tracing import NoTracing, Tracing
 from warpfold.contract.measurement import Measurement
 from warpfold.contract.states import Loss, Reason
 from warpfold.worker.attempt_span import AttemptSpan, attempt_span
+from warpfold.worker.failures import incident
 from warpfold.worker.gpu_lock import GpuTurn
-from warpfold.worker.incidents import incident
 from warpfold.worker.messages import Begun, Failure, Measured, Progress, Request, Success
 from warpfold.worker.points import Points
 from warpfold.worker.slot import Died, Ending, Halt, Hung, Slot, Verdict

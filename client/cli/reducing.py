@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from warpfold.client import local
 from warpfold.client.cli import output
-from warpfold.client.cli.completion import complete_op
 from warpfold.client.cli.exits import Exit
 from warpfold.client.cli.files import DASH, seekable
 from warpfold.client.cli.output import Json
@@ -23,6 +22,7 @@ from warpfold.client.reductions import MOST_VALUES
 from warpfold.contract.json_value import check_length, hex_of
 from warpfold.kernels.errors import KernelError
 from warpfold.kernels.npy import read_head
+from warpfold.kernels.ops import OPS
 
 _EXAMPLES = """Examples:
 
@@ -40,6 +40,11 @@ warpfold reduce samples.npy --local"""
 def register(app: typer.Typer) -> None:
     """Add the command to `app`."""
     app.command(rich_help_panel="Jobs", epilog=_EXAMPLES)(reduce)
+
+
+def complete_op(incomplete: str) -> list[tuple[str, str]]:
+    """What the shell offers to complete `--op` with: the ops, each with what it computes."""
+    return [(op.name, op.summary) for op in OPS.values() if op.name.startswith(incomplete)]
 
 
 def reduce(

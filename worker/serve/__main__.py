@@ -1,5 +1,6 @@
 """`warpfold serve`."""
 
+import re
 import sys
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -13,7 +14,9 @@ from warpfold.app import logs
 from warpfold.app.config import DATABASE_NOTE, Settings, load_settings
 from warpfold.app.db import first_line
 from warpfold.app.server.descriptors import raise_limit
+from warpfold.contract.needs import GANG
 from warpfold.worker.embedded.server import ServerMissing
+from warpfold.worker.gpu_lock import gpu_count
 from warpfold.worker.serve.bootstrap import (
     LOCK_FILE,
     TOKEN_FILE,
@@ -24,7 +27,6 @@ from warpfold.worker.serve.bootstrap import (
     write_secret,
 )
 from warpfold.worker.serve.hangs import Hangs, Reports
-from warpfold.worker.serve.slots import default_slots, parse_slots
 from warpfold.worker.serve.supervisor import (
     NotReady,
     keep_alive,
@@ -34,6 +36,8 @@ from warpfold.worker.serve.supervisor import (
     why_not_listen,
 )
 from warpfold.worker.stop import Stop
+
+_SLOT = re.compile(rf"cpu|{GANG}|cuda:\d+")
 
 cli = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -122,6 +126,25 @@ def _say(line: str) -> None:
 def _fail(message: str) -> NoReturn:
     typer.echo(f"warpfold serve: {message}", err=True)
     sys.exit(1)
+
+
+def default_slots() -> tuple[str, ...]:
+    """Every GPU seen, the gang of all of them where there are several, and the CPU."""
+    gpus = gpu_count()
+    return (*(f"cuda:{index}" for index in range(gpus)), *([GANG] if gpus > 1 else []), "cpu")
+
+
+def parse_slots(text: str) -> tuple[str, ...]:
+    """Slots from "cpu,cuda:0"; ValueError says what is wrong."""
+    slots = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not slots:
+        raise ValueError("name at least one slot, for example cpu or cuda:0,cpu")
+    for slot in slots:
+        if not _SLOT.fullmatch(slot):
+            raise ValueError(f"{slot!r} is not a slot; slots are cpu, cuda:0, cuda:1, …, and gang")
+        if slots.count(slot) > 1:
+            raise ValueError(f"{slot!r} is named twice")
+    return slots
 
 
 if __name__ == "__main__":

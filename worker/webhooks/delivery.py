@@ -1,18 +1,22 @@
-"""One attempt to deliver one message, from its claim to the note of what came of it."""
+"""One attempt to deliver one message, from its claim to the note of what came of it, and when to try again."""
 
-from collections.abc import Sequence
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
+from typing import Concatenate, ParamSpec, TypeVar
 
 import structlog
+from sqlalchemy import Connection
 from structlog.typing import FilteringBoundLogger
 
-from warpfold.app.db import DATABASE_LOST
+from warpfold.app.db import DATABASE_LOST, BlockingDatabase
 from warpfold.app.webhooks import repository
 from warpfold.app.webhooks.message import body_of, signed_headers
 from warpfold.app.webhooks.repository import Claimed
-from warpfold.worker.webhooks.outbox import Outbox
-from warpfold.worker.webhooks.schedule import pause_after
 from warpfold.worker.webhooks.transport import AddressRefused, Transport, Unreachable
 
 log: FilteringBoundLogger = structlog.get_logger()
@@ -20,7 +24,35 @@ log: FilteringBoundLogger = structlog.get_logger()
 NOTE_WITHIN_S = 10.0
 """How long an outcome is kept for a Postgres that is away. After that the message is sent again."""
 
+DAY: Sequence[float] = (5.0, 60.0, 300.0, 1800.0, 7200.0, 18000.0, 28800.0, 28800.0)
+"""Seconds after each failure: nine attempts within a day."""
+
+_JITTER = 0.2
 _GONE = 410  # by the scheme, a receiver's wish to be left alone
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Outbox:
+    """Runs units of work on threads of its own, so that the loop never waits for Postgres."""
+
+    def __init__(self, database: BlockingDatabase, threads: ThreadPoolExecutor) -> None:
+        self._database = database
+        self._threads = threads
+
+    async def run(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """`BlockingDatabase.run`"""
+        return await self._on_a_thread(partial(self._database.run, work, *args, **kwargs))
+
+    async def run_patiently(
+        self, patience_s: float, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """`BlockingDatabase.run_patiently`"""
+        return await self._on_a_thread(partial(self._database.run_patiently, patience_s, work, *args, **kwargs))
+
+    async def _on_a_thread(self, call: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
 
 async def deliver(outbox: Outbox, transport: Transport, schedule: Sequence[float], claimed: Claimed) -> None:
@@ -59,3 +91,11 @@ async def _post(transport: Transport, claimed: Claimed) -> int:
         **signed_headers(claimed.secret, claimed.job.id, body, datetime.now(UTC)),
     }
     return await transport.post(claimed.owner_id, claimed.url, headers, body.encode())
+
+
+def pause_after(number: int, schedule: Sequence[float] = DAY) -> float | None:
+    """Seconds after the failure of attempt `number` (from 1), up to a fifth more or less, so that what failed together
+    does not come back together; None after the last one."""
+    if number > len(schedule):
+        return None
+    return schedule[number - 1] * random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 (no secret)

@@ -20,10 +20,8 @@ from warpfold.app.db import BlockingDatabase
 from warpfold.app.webhooks import repository
 from warpfold.app.webhooks.repository import Claimed
 from warpfold.contract.backoff import Backoff
-from warpfold.worker.webhooks.delivery import NOTE_WITHIN_S, deliver
+from warpfold.worker.webhooks.delivery import DAY, NOTE_WITHIN_S, Outbox, deliver
 from warpfold.worker.webhooks.lookups import Lookups
-from warpfold.worker.webhooks.outbox import Outbox
-from warpfold.worker.webhooks.schedule import DAY
 from warpfold.worker.webhooks.transport import Transport
 
 log: FilteringBoundLogger = structlog.get_logger()

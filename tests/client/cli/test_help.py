@@ -9,7 +9,7 @@ import typer.main
 
 from tests.support.shell import Shell
 from warpfold.client.cli import build
-from warpfold.client.cli.completion import complete_op
+from warpfold.client.cli.reducing import complete_op
 from warpfold.client.cli.server import COMMANDS as COMMANDS_OF_THE_SERVER
 
 COMMANDS: Any = typer.main.get_command(build())

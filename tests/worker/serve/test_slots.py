@@ -1,6 +1,6 @@
 import pytest
 
-from warpfold.worker.serve.slots import default_slots, parse_slots
+from warpfold.worker.serve.__main__ import default_slots, parse_slots
 
 
 def test_slots_are_read_in_the_order_given() -> None:
@@ -26,6 +26,6 @@ def test_the_cpu_is_always_a_slot() -> None:
     ],
 )
 def test_several_gpus_have_a_gang(monkeypatch: pytest.MonkeyPatch, gpus: int, slots: tuple[str, ...]) -> None:
-    monkeypatch.setattr("warpfold.worker.serve.slots.gpu_count", lambda: gpus)
+    monkeypatch.setattr("warpfold.worker.serve.__main__.gpu_count", lambda: gpus)
     assert default_slots() == slots
     assert parse_slots(",".join(slots)) == slots

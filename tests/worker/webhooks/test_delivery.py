@@ -1,4 +1,4 @@
-from warpfold.worker.webhooks.schedule import DAY, pause_after
+from warpfold.worker.webhooks.delivery import DAY, pause_after
 
 
 def test_a_delivery_is_tried_for_about_a_day() -> None:
