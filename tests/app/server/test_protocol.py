@@ -1,5 +1,6 @@
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import httpx
 import pytest
@@ -233,16 +234,12 @@ def test_health_is_asked_when_every_connection_is_busy(settings: Settings) -> No
     with running_api(settings.model_copy(update={"max_connections": 16})) as api:
         job = api.submit()
         held = b"GET /v1/jobs/%b HTTP/1.1\r\nHost: a\r\nPrefer: wait=30\r\nAuthorization: Bearer %b\r\n\r\n"
-        asked = [connected(api.url) for _ in range(16)]
-        links = [one.__enter__() for one in asked]
         api.close_clients()
-        for link in links:
-            link.sendall(held % (job.encode(), api.tokens["ann"].encode()))
-        api.until_watched(job, by=16)
-        try:
+        with ExitStack() as links:
+            for number in range(1, 17):
+                link = links.enter_context(connected(api.url))
+                link.sendall(held % (job.encode(), api.tokens["ann"].encode()))
+                api.until_watched(job, by=number)  # a connection that waits for its request may be closed to make room
             assert httpx.get(f"{api.url}/healthz").status_code == 200
             refused = httpx.get(f"{api.url}/v1/jobs")
             assert (refused.status_code, "Retry-After" in refused.headers) == (503, True)
-        finally:
-            for one in asked:
-                one.__exit__(None, None, None)

@@ -27,7 +27,7 @@ _PTX = (
 # Of a source the code before its first kernel, or the first line that needs other threads.
 _CUT = {
     "sources/generate.cu": "template <class T, int METHOD>\n__global__",
-    "sources/exact.cu": "// BYTES of shared memory",
+    "sources/exact.cu": "template <class T, int TERMS, int THREADS, int BLOCKS",
     "strategies/compensated.cu": "template <class R, class C",
 }
 
