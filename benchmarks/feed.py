@@ -50,7 +50,7 @@ class Row:
     dtype: str
     bytes: int
     gb_per_s: float
-    ratio: float | None
+    ratio: float
 
 
 def main() -> None:
@@ -85,10 +85,9 @@ def measure(path: Path, dtype: str, nbytes: int, cpu: Backend, gpu: Backend | No
             way()
             seconds[name] = min(seconds.get(name, float("inf")), time.perf_counter() - began)
     speeds = {name: nbytes / spent / 1e9 for name, spent in seconds.items()}
-    across = {name for name in ways if name in _ACROSS}
     read = speeds[_READ]
     return [
-        Row(name, dtype, nbytes, speed, speed / (speeds[BUS] if name in across and BUS in speeds else read))
+        Row(name, dtype, nbytes, speed, speed / (speeds[BUS] if name in _ACROSS else read))
         for name, speed in speeds.items()
     ]
 
@@ -216,8 +215,8 @@ def _gpu() -> Backend | None:
 def _show(rows: list[Row]) -> None:
     table = Table("way", "dtype", "GiB", "GB/s", "ratio", title="From a file in the page cache to its sum")
     for row in rows:
-        ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
-        table.add_row(row.way, row.dtype, f"{row.bytes / (1 << 30):.2f}", f"{row.gb_per_s:.1f}", ratio)
+        gib, speed, ratio = f"{row.bytes / (1 << 30):.2f}", f"{row.gb_per_s:.1f}", f"{row.ratio:.2f}"
+        table.add_row(row.way, row.dtype, gib, speed, ratio)
     Console(width=120).print(table)
 
 
