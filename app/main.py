@@ -10,7 +10,6 @@ from starlette.responses import JSONResponse
 
 from warpfold.app import exact_states, health
 from warpfold.app.admin import endpoints as administration
-from warpfold.app.admin import own_access
 from warpfold.app.auth.access import Access
 from warpfold.app.catalogue import endpoints as catalogue
 from warpfold.app.catalogue import presets
@@ -99,7 +98,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         datasets,
     ):
         app.include_router(part.router, dependencies=[Depends(known_parameters)])
-    app.include_router(own_access.router, dependencies=[Depends(known_parameters_of_own_access)])
+    app.include_router(administration.own_access, dependencies=[Depends(known_parameters_of_own_access)])
     app.include_router(health.router)
     app.include_router(_document())
     error_handlers.install(app)

@@ -1,8 +1,9 @@
-"""HTTP of the administration: users, tokens, quotas, workers. Whatever changes something is for admins."""
+"""HTTP of the administration: users, tokens, quotas and workers, which only admins may change; and the tokens and
+sessions that belong to whoever asks, which viewers may change, too."""
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Path, Request, Response
 
 from warpfold.app.admin import service
 from warpfold.app.admin.views import (
@@ -17,16 +18,26 @@ from warpfold.app.admin.views import (
     Users,
     UserView,
 )
-from warpfold.app.auth import users
-from warpfold.app.auth.access_tokens import list_tokens
+from warpfold.app.auth import access_tokens, sessions, users
+from warpfold.app.auth.access import presented
 from warpfold.app.auth.users import UserName
-from warpfold.app.http.bearer import Admin, User
+from warpfold.app.http.bearer import Admin, Themselves, User
 from warpfold.app.http.context import Using
-from warpfold.app.http.errors import BadRequest, Conflict, Forbidden, Invalid, NotFound, TooLarge, UnsupportedMedia
+from warpfold.app.http.errors import (
+    BadRequest,
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    TooLarge,
+    Unauthorized,
+    UnsupportedMedia,
+)
 from warpfold.app.http.openapi import answers
 from warpfold.app.http.requests import JsonRoute
 
 router = APIRouter(prefix="/v1", tags=["administration"], route_class=JsonRoute)
+own_access = APIRouter(prefix="/v1/users/me", tags=["administration"])
 
 _BODY = (BadRequest, Forbidden, TooLarge, UnsupportedMedia, Invalid)
 _Worker = Annotated[str, Path(max_length=128, pattern=r"^[^\x00]+$", description="The id of a worker, as host:slot.")]
@@ -56,7 +67,7 @@ async def put_user(name: Annotated[UserName, Path()], body: UserRequest, admin: 
 @router.get("/tokens", summary="List tokens", responses=answers(Forbidden))
 async def show_tokens(admin: Admin, context: Using) -> Tokens:
     """List all tokens, the revoked among them, without their secrets. Only admins may."""
-    return Tokens(items=[TokenView.of(token) for token in await context.database.read(list_tokens)])
+    return Tokens(items=[TokenView.of(token) for token in await context.database.read(access_tokens.list_tokens)])
 
 
 @router.post("/tokens", status_code=201, summary="Make a token", responses=answers(*_BODY, Conflict))
@@ -116,3 +127,39 @@ async def drain(worker: _Worker, admin: Admin, context: Using) -> None:
 async def resume(worker: _Worker, admin: Admin, context: Using) -> None:
     """Let a drained worker take jobs again. Only admins may."""
     await service.resume(context, worker)
+
+
+@own_access.get("/tokens", summary="List your tokens", responses=answers())
+async def show_own_tokens(user: User, context: Using) -> Tokens:
+    """List your tokens, the revoked and expired among them, without their secrets."""
+    tokens = await context.database.read(access_tokens.list_tokens, of_user=user.id)
+    return Tokens(items=[TokenView.of(token) for token in tokens])
+
+
+@own_access.post("/tokens/rotate", status_code=201, summary="Rotate your token", responses=answers())
+async def rotate_own_token(user: Themselves, request: Request, context: Using, response: Response) -> NewToken:
+    """Replace the token that came with the request by a new one, with its label and lifetime. The old one is useless at
+    once, and sessions that were opened with it end. The secret is in this answer and nowhere else."""
+    issued = await context.database.run(access_tokens.rotate_token, access_tokens.hash_of(presented(request)))
+    if issued is None:
+        raise Unauthorized("The token expired or was revoked meanwhile.")
+    context.access.forget()
+    response.headers["Cache-Control"] = "no-store"
+    return NewToken(**TokenView.of(issued.info).model_dump(), token=issued.token)
+
+
+@own_access.delete(
+    "/tokens/{token_id}", status_code=204, summary="Revoke a token of yours", responses=answers(NotFound, Invalid)
+)
+async def revoke_own_token(
+    token_id: Annotated[int, Path(ge=1, le=2**63 - 1)], user: Themselves, context: Using
+) -> None:
+    """Make a token of yours useless, at once."""
+    if not await context.database.run(access_tokens.revoke_token, token_id, of_user=user.id):
+        raise NotFound(f"There is no token {token_id} of yours in force.")
+
+
+@own_access.delete("/sessions", status_code=204, summary="Sign out everywhere", responses=answers())
+async def close_own_sessions(user: Themselves, context: Using) -> None:
+    """End all your sessions of the dashboard, in every browser."""
+    await context.database.run(sessions.close_sessions_of, user.id)

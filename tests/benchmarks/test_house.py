@@ -9,6 +9,8 @@ import pytest
 
 from benchmarks.house import ROOT, House
 
+MOST_SMALL_MODULES = 10
+"""How many modules of less than 70 lines may have exactly one importer."""
 SOURCES = {
     "app/__init__.py": "",
     "app/main.py": "from warpfold.app.room import thing, other\n"
@@ -82,3 +84,8 @@ def test_no_test_is_imported_and_what_tests_share_stands_in_support() -> None:
         and path.name not in ("__init__.py", "conftest.py")
     ]
     assert apart == []
+
+
+def test_few_small_modules_have_a_single_importer() -> None:
+    single = House(ROOT).single_importer()
+    assert len(single) <= MOST_SMALL_MODULES, f"merge one of these into what uses it: {', '.join(single)}"

@@ -21,8 +21,7 @@ from tests.support.waiting import until
 from warpfold.app.auth.access_tokens import create_token
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
-from warpfold.worker.serve.process import Process, stop_all
-from warpfold.worker.serve.rotation import KEPT, rotate
+from warpfold.worker.serve.process import KEPT, Process, rotate, stop_all
 
 ROOT = Path(__file__).parents[2]
 

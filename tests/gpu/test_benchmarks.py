@@ -24,7 +24,7 @@ from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.ops import OPS
 from warpfold.kernels.outcome import Outcome
 from warpfold.kernels.puzzles import ClusterShape, Puzzle, checks, solve
-from warpfold.kernels.puzzles.model import model
+from warpfold.kernels.puzzles.solve import model
 
 QUICK = Rule(target_rse=0.05, min_samples=5, max_samples=50, time_limit_s=0.5)
 MIB = 1 << 20

@@ -5,7 +5,7 @@ import numpy as np
 from warpfold.contract.kinds.cluster import CheckView, ClusterResult, ClusterSpec
 from warpfold.contract.timings import Timings
 from warpfold.kernels.puzzles import checks, solve
-from warpfold.kernels.puzzles.model import model
+from warpfold.kernels.puzzles.solve import model
 from warpfold.worker.kinds.attempt import Attempt
 from warpfold.worker.messages import Success
 

@@ -1,7 +1,13 @@
-"""One supervised process: started, watched, restarted when it dies, stopped when told."""
+"""One supervised process: started, watched, restarted when it dies, stopped on request; and its log, which is rotated.
+
+A process writes to a descriptor that it inherited, and asks nobody: a supervisor that hangs must not hold it up. So a
+log is not renamed but copied and cut, which needs nothing of its writer but that it appends. Lines written between the
+last look of the copy and the cut, some microseconds, are lost.
+"""
 
 import ctypes
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +18,7 @@ from pathlib import Path
 from typing import IO
 
 import structlog
+from structlog.typing import FilteringBoundLogger
 
 from warpfold.contract.backoff import Backoff
 
@@ -19,6 +26,12 @@ _PR_SET_PDEATHSIG = 1
 _QUICK_DEATH_S = 10.0
 _SHORTEST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 10.0
+_LOOKS = 4
+
+KEPT = 3
+"""How many older parts of a log stay beside it: name.log.1, the latest, to name.log.3."""
+
+log: FilteringBoundLogger = structlog.get_logger()
 
 
 def _end_with_parent() -> None:
@@ -67,7 +80,7 @@ class Process:
         try:
             return self.log.open("ab")
         except OSError as error:
-            structlog.get_logger().error("there will be no log", process=self.name, error=str(error))
+            log.error("there will be no log", process=self.name, error=str(error))
             return Path(os.devnull).open("ab")
 
     def exit_code(self) -> int | None:
@@ -116,3 +129,49 @@ def stop_all(processes: Sequence[Process], within_s: float) -> list[str]:
         process.signal(signal.SIGKILL)
         process.wait(time.monotonic() + 1.0)
     return [process.name for process in stubborn]
+
+
+def rotate(logs: Sequence[Path], most_bytes: int) -> None:
+    """Cut every log that is longer than `most_bytes`, and keep its older parts beside it.
+
+    Never raises: a full disk is no reason to end a process.
+    """
+    for path in logs:
+        try:
+            if path.stat().st_size > most_bytes:
+                _rotate(path, most_bytes)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            log.warning("a log is not rotated", log=str(path), error=str(error))
+
+
+def _rotate(path: Path, most_bytes: int) -> None:
+    for number in range(KEPT - 1, 0, -1):
+        if _part(path, number).exists():
+            _part(path, number).replace(_part(path, number + 1))  # the oldest goes, and makes room on a full disk
+    try:
+        _copy(path, _part(path, 1), 2 * most_bytes)
+    except OSError:
+        _part(path, 1).unlink(missing_ok=True)
+        if path.stat().st_size <= 2 * most_bytes:
+            raise  # better next time
+        log.warning("the older lines of a log are given up: there is no room to keep them", log=str(path))
+    os.truncate(path, 0)
+
+
+def _copy(path: Path, part: Path, most_bytes: int) -> None:
+    """Copy the last `most_bytes` of a log, in whole lines."""
+    part.unlink(missing_ok=True)
+    part.touch(mode=0o600)
+    with path.open("rb") as lines, part.open("wb") as kept:
+        if (beyond := path.stat().st_size - most_bytes) > 0:
+            lines.seek(beyond)
+            lines.readline()  # the rest of a line
+        for _ in range(_LOOKS):  # the process may write during the copy
+            shutil.copyfileobj(lines, kept, 1 << 20)
+            kept.flush()
+
+
+def _part(path: Path, number: int) -> Path:
+    return path.with_name(f"{path.name}.{number}")

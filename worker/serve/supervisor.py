@@ -15,8 +15,7 @@ from structlog.typing import FilteringBoundLogger
 from warpfold.contract.backoff import Backoff
 from warpfold.worker.serve.bootstrap import Servers
 from warpfold.worker.serve.hangs import Hangs
-from warpfold.worker.serve.process import Process, stop_all
-from warpfold.worker.serve.rotation import rotate
+from warpfold.worker.serve.process import Process, rotate, stop_all
 from warpfold.worker.stop import Stop
 
 _READY_WITHIN_S = 120.0  # a first start may compile kernels

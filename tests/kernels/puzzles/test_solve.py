@@ -11,8 +11,8 @@ from warpfold.kernels.cuda.compile import compile_unit
 from warpfold.kernels.cuda.puzzles import SIZES, puzzle_unit
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.puzzles import Check, ClusterShape, Puzzle, Solution, checks, solve
-from warpfold.kernels.puzzles.model import model
 from warpfold.kernels.puzzles.puzzle import elements
+from warpfold.kernels.puzzles.solve import model
 
 F = np.float32
 SHAPES = (
