@@ -82,8 +82,11 @@ def end(
 
 
 def _gone(pid: int) -> bool:
+    """Whether every thread of the process has ended. Redis has several, and its first one often ends first: then the
+    process is a zombie that its parent cannot wait for yet."""
     try:
-        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+        process = psutil.Process(pid)
+        return bool(process.status() == psutil.STATUS_ZOMBIE and process.num_threads() <= 1)
     except psutil.NoSuchProcess:
         return True
 
