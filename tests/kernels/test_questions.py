@@ -14,6 +14,7 @@ from warpfold.kernels.catalog import strategies
 from warpfold.kernels.cpu.strategies import cpu_strategies
 from warpfold.kernels.cpu.strategies.exact import FOLDS
 from warpfold.kernels.cuda.elements import element
+from warpfold.kernels.cuda.exact.shapes import SHAPES, SumKind
 from warpfold.kernels.cuda.strategies.partial_results import reduction_of
 from warpfold.kernels.cuda.strategies.registry import FAST, cuda_strategies, own_strategies
 from warpfold.kernels.dtypes import DTYPES, DType
@@ -74,6 +75,21 @@ class TestADtype:
     def test_has_an_element_type_in_cuda(self, dtype: DType) -> None:
         found = re.search(rf"(using|struct) {element(dtype)}\b", ELEMENTS)
         assert found, lacking("element type in cuda/include/elements.cuh", dtype.name)
+
+    def test_has_its_format_and_its_conversions_in_cuda(self, dtype: DType) -> None:
+        assert re.search(rf"\bwiden\({element(dtype)} x\)", ELEMENTS), lacking("widen in elements.cuh", dtype.name)
+        if not dtype.is_float:
+            return
+        row = re.search(rf"struct Format<{dtype.name}> : FloatFormat<uint(\d+), (\d+), (\d+)>", ELEMENTS)
+        assert row is not None, lacking("format in elements.cuh", dtype.name)
+        assert tuple(map(int, row.groups())) == (8 * dtype.itemsize, dtype.precision, dtype.max_exponent)
+        for name in ("round_to", "set_bits"):
+            assert re.search(rf"\b{name}\({dtype.name}& out,", ELEMENTS), lacking(f"{name} in elements.cuh", dtype.name)
+
+    def test_has_launch_shapes_of_its_exact_sums_if_it_is_a_float(self, dtype: DType) -> None:
+        if dtype.is_float:
+            shapes = SHAPES.get(dtype.name, {})
+            assert set(shapes) == set(SumKind), lacking("launch shape in cuda/exact/shapes.py", dtype.name)
 
     def test_is_summed_exactly_on_every_backend(self, dtype: DType) -> None:
         for backend, rows in (("cpu", cpu_strategies()), ("cuda", cuda_strategies())):

@@ -144,15 +144,3 @@ __device__ uint64 float_bits(const Plan& plan, uint64 i) {
     const uint64 sign = uint64(w.w1 >> 31) << (WIDTH - 1), exponent = (w.w0 * plan.span >> 32) << FRACTION;
     return sign | exponent | (pair(w.w2, w.w3) & (1ull << FRACTION) - 1);
 }
-
-// To the dtype, once, to nearest even.
-__device__ inline void round_to(float64& out, double x) { out = x; }
-__device__ inline void round_to(float32& out, double x) { out = float(x); }
-__device__ inline void round_to(float16& out, double x) { asm("cvt.rn.f16.f64 %0, %1;" : "=h"(out.bits) : "d"(x)); }
-__device__ inline void round_to(bfloat16& out, double x) {
-    // To a multiple of bfloat16's unit in the last place (2^-7 of the power of two below, at least 2^-133), by adding
-    // and subtracting 1.5 · 2^52 of them; what is left is a bfloat16 exactly.
-    const double power = __longlong_as_double(__double_as_longlong(x) & 0x7ff0000000000000ll);
-    const double scaled = power * 0x1.8p45, anchor = scaled > 0x1.8p-81 ? scaled : 0x1.8p-81;
-    out.bits = uint16(__float_as_uint(float(copysign((x + anchor) - anchor, x))) >> 16);
-}

@@ -6,27 +6,17 @@
 #include "reals.cuh"
 
 // The accumulators that add up, unless a strategy brings its own (Reduction::With).
-template <class T>
+template <class T, bool REAL = is_real<T>>
 struct Adders {  // 8- and 16-bit integers
     using Sum = Integer64;
     using Squares = Integer128;
 };
-template <>
-struct Adders<float16> {
-    using Sum = Plain<float>;
-    using Squares = Plain<float>;  // exact in float32, and far from its limits
-};
-template <>
-struct Adders<bfloat16> {
-    using Sum = Plain<float>;
-    using Squares = Plain<double>;  // the square of a float32 is exact in float64, and never overflows there
-};
-template <>
-struct Adders<float32> : Adders<bfloat16> {};
-template <>
-struct Adders<float64> {
-    using Sum = Plain<double>;
-    using Squares = Plain<double>;
+template <class T>
+struct Adders<T, true> {
+    using Sum = Plain<Wide<T>>;
+    // The square of a float16 is exact in float32, and far from its limits; that of a float32 is exact in float64.
+    using F = Format<T>;
+    using Squares = Plain<typename Either<2 * F::PRECISION <= 24 && 2 * F::HIGHEST <= 64, float, double>::Type>;
 };
 template <>
 struct Adders<int32> {
@@ -42,17 +32,6 @@ struct Adders<int64> {
 };
 template <>
 struct Adders<uint64> : Adders<int64> {};
-
-template <class T>
-constexpr bool is_real = false;
-template <>
-inline constexpr bool is_real<float16> = true;
-template <>
-inline constexpr bool is_real<bfloat16> = true;
-template <>
-inline constexpr bool is_real<float32> = true;
-template <>
-inline constexpr bool is_real<float64> = true;
 
 template <class T>
 constexpr bool is_short = !is_real<T> && sizeof(T) <= 2;  // sums of a vector's squares fit in 64 bits

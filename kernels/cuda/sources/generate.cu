@@ -1,15 +1,10 @@
 // Fills `out` with the elements `start` … `start + count` − 1 of a generated source.
 #include "generate.cuh"
-#include "reductions.cuh"
 
 template <class T, int METHOD>
 __device__ void element(T& out, const Plan& plan, uint64 i) {
     if constexpr (METHOD == ALL_EXPONENTS) {
-        constexpr int WIDTH = 8 * sizeof(T);
-        if constexpr (is_same<T, float16>) out.bits = uint16(float_bits<WIDTH, 10>(plan, i));
-        if constexpr (is_same<T, bfloat16>) out.bits = uint16(float_bits<WIDTH, 7>(plan, i));
-        if constexpr (is_same<T, float32>) out = __uint_as_float(uint32(float_bits<WIDTH, 23>(plan, i)));
-        if constexpr (is_same<T, float64>) out = __longlong_as_double(int64(float_bits<WIDTH, 52>(plan, i)));
+        set_bits(out, float_bits<8 * sizeof(T), Format<T>::PRECISION - 1>(plan, i));
     } else if constexpr (is_real<T>) {
         round_to(out, real_element<METHOD>(plan, i));
     } else if constexpr (is_same<T, boolean>) {
