@@ -24,14 +24,16 @@ _SCHEMES = {
     "database_url": ("postgresql://", "postgres://", "postgresql+psycopg://"),
     "redis_url": ("redis://", "rediss://", "unix://"),
 }
-_OTHERS = ("URL", "TOKEN", "HOST", "PORT", "VERSION")  # of the client, and of docker-compose.yml
-_OF_KUBERNETES = re.compile(r"(^|_)(SERVICE_(HOST|PORT)\w*|PORT(_\d+_\w+)?)$")  # of a service called warpfold
+_OTHERS = ("URL", "TOKEN", "HOST", "PORT", "VERSION")  # belong to the client and to docker-compose.yml
+_OF_KUBERNETES = re.compile(
+    r"(^|_)(SERVICE_(HOST|PORT)\w*|PORT(_\d+_\w+)?)$"
+)  # belong to a Kubernetes service called warpfold
 DATABASE_NOTE = "database_url"
-"""File in `data_dir` where `warpfold serve` notes which database it uses, for the other commands."""
+"""The file in `data_dir` in which `warpfold serve` notes which database it uses, for the other commands."""
 
 
 class _Files(PydanticBaseSettingsSource):
-    """`WARPFOLD_<NAME>_FILE` names a file that holds the value: a secret that no environment and no log shows."""
+    """Reads values from the files that `WARPFOLD_<NAME>_FILE` names: thus no environment and no log shows a secret."""
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[str | None, str, bool]:
         variable = f"{_PREFIX}{field_name.upper()}_FILE"
@@ -44,8 +46,10 @@ class _Files(PydanticBaseSettingsSource):
             raise SettingsError(f"{variable} names a file that cannot be read: {error}") from None
 
     def __call__(self) -> dict[str, str]:
-        found = ((name, self.get_field_value(field, name)[0]) for name, field in self.settings_cls.model_fields.items())
-        return {name: value for name, value in found if value is not None}
+        values = (
+            (name, self.get_field_value(field, name)[0]) for name, field in self.settings_cls.model_fields.items()
+        )
+        return {name: value for name, value in values if value is not None}
 
 
 class Settings(BaseSettings):
@@ -54,106 +58,176 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix=_PREFIX, frozen=True, extra="ignore")
 
-    database_url: str = Field("", description="Postgres, as postgresql://…; empty: `warpfold serve` embeds one")
-    redis_url: str = Field("", description="Redis or Valkey, as redis://…; empty: `warpfold serve` embeds one")
-    data_dir: Path = Field(Path(".warpfold"), description="where embedded servers, caches, locks and logs live")
+    database_url: str = Field(
+        "",
+        description="The url of Postgres, as postgresql://…. If it is empty, `warpfold serve` starts a Postgres of "
+        "its own.",
+    )
+    redis_url: str = Field(
+        "",
+        description="The url of Redis or Valkey, as redis://…. If it is empty, `warpfold serve` starts a Redis of "
+        "its own.",
+    )
+    data_dir: Path = Field(
+        Path(".warpfold"), description="The folder that holds embedded servers, caches, locks and logs."
+    )
     data_roots: Annotated[tuple[Path, ...], NoDecode] = Field(
-        (), description=f"folders whose .npy files `path` sources may name, separated by {os.pathsep!r}"
+        (), description=f"The folders whose .npy files a `path` source may name, separated by {os.pathsep!r}."
     )
 
     max_connections: int = Field(
-        8192, ge=16, description="most connections to one api process; the limit of open files may say less"
+        8192,
+        ge=16,
+        description="One api process has at most this many connections, or fewer where it may not open as many files.",
     )
     max_connections_per_address: int = Field(
-        512, ge=1, description="most connections from one address (of IPv6: a /64) that is no proxy's"
+        512,
+        ge=1,
+        description="One address (with IPv6, one /64 network) that is no proxy has at most this many connections to "
+        "an api process.",
     )
-    head_timeout_s: float = Field(10.0, gt=0, description="a request whose head is not here by then is ended")
-    body_timeout_s: float = Field(30.0, gt=0, description="a body that pauses for so long is ended")
-    read_timeout_s: float = Field(60.0, gt=0, description="a client that reads nothing of its answer for so long")
+    head_timeout_s: float = Field(
+        10.0, gt=0, description="A request whose head has not arrived after this many seconds is ended."
+    )
+    body_timeout_s: float = Field(30.0, gt=0, description="A request whose body pauses for this many seconds is ended.")
+    read_timeout_s: float = Field(
+        60.0, gt=0, description="A connection whose client reads nothing of its answer for this many seconds is closed."
+    )
     requests_per_second_per_user: float = Field(
-        1000.0, gt=0, description="requests of one user to one api process in the long run; more are a 429"
+        1000.0,
+        gt=0,
+        description="One user may send so many requests a second to one api process in the long run; more are "
+        "answered with 429.",
     )
-    request_burst_per_user: float = Field(10_000.0, ge=1, description="most of them at once")
+    request_burst_per_user: float = Field(
+        10_000.0, ge=1, description="One user may send at most this many requests at once to one api process."
+    )
     requests_per_second_per_address: float = Field(
-        100.0, gt=0, description="the same of requests from one address that show no valid token"
+        100.0,
+        gt=0,
+        description="One address may send so many requests a second without a valid token to one api process in the "
+        "long run.",
     )
-    request_burst_per_address: float = Field(1000.0, ge=1, description="most of them at once")
-    max_body_bytes: int = Field(4 << 20, ge=1024, description="largest request body")
-    max_values: int = Field(100_000, ge=1, description="most elements of a `values` source")
+    request_burst_per_address: float = Field(
+        1000.0,
+        ge=1,
+        description="One address may send at most this many requests at once without a valid token to one api process.",
+    )
+    max_body_bytes: int = Field(4 << 20, ge=1024, description="A request body may have at most this many bytes.")
+    max_values: int = Field(100_000, ge=1, description="A `values` source may have at most this many elements.")
     max_queued_per_user: int = Field(
-        1000, ge=0, description="most queued jobs of one user who has no quota of their own"
+        1000, ge=0, description="A user without a quota of their own may have at most this many queued jobs."
     )
     max_high_per_hour: int = Field(
         5,
         ge=0,
-        description="most jobs of one such user in an hour that wait as `high`, others as normal ones",
+        description="Of a user without a quota of their own, this many jobs an hour wait as `high`; further ones "
+        "wait as `normal`.",
     )
-    max_running_per_user: int | None = Field(None, ge=0, description="most running jobs of one such user; unset: any")
+    max_running_per_user: int | None = Field(
+        None,
+        ge=0,
+        description="A user without a quota of their own may have at most this many running jobs. If it is unset, "
+        "there is no limit.",
+    )
     gpu_seconds_per_day: float | None = Field(
-        None, ge=0, description="GPU time of one such user in a day (UTC), after which jobs wait; unset: any"
+        None,
+        ge=0,
+        description="The jobs of a user without a quota of their own wait once they have taken this much GPU time "
+        "in a day (UTC). If it is unset, there is no limit.",
     )
     dataset_dir: Path | None = Field(
-        None, description="where uploaded arrays lie, the same folder for every process; unset: datasets in data_dir"
+        None,
+        description="The folder of uploaded arrays, which is the same for every process. If it is unset, it is "
+        "`datasets` in `data_dir`.",
     )
-    max_dataset_bytes: int = Field(4 << 30, ge=1024, description="largest uploaded array")
-    dataset_quota_bytes: int = Field(64 << 30, ge=0, description="most bytes of uploaded arrays of one user")
+    max_dataset_bytes: int = Field(4 << 30, ge=1024, description="An uploaded array may have at most this many bytes.")
+    dataset_quota_bytes: int = Field(
+        64 << 30, ge=0, description="The uploaded arrays of one user may have at most this many bytes together."
+    )
     keep_free_bytes: int = Field(
-        2 << 30, ge=0, description="free space that uploads leave on their disk, which Postgres and the logs may need"
+        2 << 30,
+        ge=0,
+        description="Uploads leave this many bytes free on their disk, because Postgres and the logs may need them.",
     )
     dataset_retention_days: float = Field(
-        30.0, gt=0, description="an uploaded array that no job has needed for so long is removed"
+        30.0, gt=0, description="An uploaded array that no job has needed for this many days is removed."
     )
-    retention_days: float = Field(90.0, gt=0, description="age at which finished jobs are removed")
+    retention_days: float = Field(90.0, gt=0, description="A job that ended this many days ago is removed.")
 
-    webhook_allow_private: bool = Field(False, description="webhooks may go to private and local addresses")
-    webhook_timeout_s: float = Field(10.0, gt=0, le=300, description="a receiver that has not answered by then failed")
+    webhook_allow_private: bool = Field(
+        False, description="Whether webhooks may be sent to private and local addresses."
+    )
+    webhook_timeout_s: float = Field(
+        10.0, gt=0, le=300, description="A delivery fails if its receiver has not answered after this many seconds."
+    )
 
     otlp_endpoint: str = Field(
-        "", description="base url of an OpenTelemetry collector (OTLP over HTTP) that gets traces; empty: none"
+        "",
+        description="The base url of an OpenTelemetry collector (OTLP over HTTP) that gets traces. If it is empty, "
+        "no traces are sent.",
     )
 
     compile_ahead: bool = Field(
         True,
-        description="a CPU slot compiles its kernels in the background, while it has no job, ahead of need",
+        description="Whether an idle CPU slot compiles its kernels in the background, before a job needs them.",
     )
 
-    session_days: float = Field(7.0, gt=0, description="age at which a sign-in to the dashboard is over")
+    session_days: float = Field(
+        7.0, gt=0, description="A session of the dashboard ends this many days after the sign-in."
+    )
 
     log_max_bytes: int = Field(
         16 << 20,
         ge=1 << 16,
-        description="size at which `warpfold serve` begins a process's log anew; the three before it are kept",
+        description="`warpfold serve` begins a process's log anew when it has this many bytes, and keeps the three "
+        "logs before it.",
     )
 
     lease_s: float = Field(
-        15.0, gt=0, description="a running job whose worker, or whose child, is silent for so long is taken back"
+        15.0, gt=0, description="A running job whose worker or child is silent for this many seconds is queued again."
     )
-    lead_s: float = Field(10.0, gt=0, description="a leading dispatcher that is silent for so long is replaced")
-    heartbeat_s: float = Field(0.5, gt=0, description="how often a busy worker renews its lease and looks for a cancel")
-    max_losses: int = Field(3, ge=1, description="a job whose worker was lost so often fails with worker_lost")
-    prefetch: int = Field(2, ge=1, description="most jobs handed to one slot at a time, the running one included")
-    dispatch_interval_s: float = Field(0.5, gt=0, description="how often the dispatcher looks without being woken")
+    lead_s: float = Field(
+        10.0, gt=0, description="A leading dispatcher that is silent for this many seconds is replaced."
+    )
+    heartbeat_s: float = Field(
+        0.5, gt=0, description="A busy worker renews its lease, and looks for a cancellation, every so many seconds."
+    )
+    max_losses: int = Field(
+        3, ge=1, description="A job whose worker was lost this many times fails with the reason `worker_lost`."
+    )
+    prefetch: int = Field(
+        2, ge=1, description="One slot has at most this many jobs in its queue, the running one included."
+    )
+    dispatch_interval_s: float = Field(
+        0.5,
+        gt=0,
+        description="The dispatcher looks for queued jobs at least every so many seconds, even if nothing wakes it.",
+    )
     raise_priority_after_s: float = Field(
-        600.0, gt=0, description="a job that waited so long waits as a normal one at least, after twice as long as high"
+        600.0,
+        gt=0,
+        description="A job that has waited this many seconds has at least the priority `normal`, and after twice as "
+        "long `high`.",
     )
     unavailable_after_s: float = Field(
-        60.0, ge=0, description="a queued job that no live slot could ever run fails after so long"
+        60.0, ge=0, description="A queued job that no live slot can run fails after this many seconds."
     )
 
     @field_validator("database_url", "redis_url")
     @classmethod
-    def _check_scheme(cls, given: str, info: ValidationInfo) -> str:
+    def _check_scheme(cls, url: str, info: ValidationInfo) -> str:
         schemes = _SCHEMES[str(info.field_name)]
-        if given and not given.startswith(schemes):
+        if url and not url.startswith(schemes):
             raise ValueError(f"must begin with {' or '.join(schemes)}")
-        return given
+        return url
 
     @field_validator("data_roots", mode="before")
     @classmethod
-    def _split_roots(cls, given: object) -> object:
-        if isinstance(given, str):
-            return tuple(Path(part).expanduser().resolve() for part in given.split(os.pathsep) if part)
-        return given
+    def _split_roots(cls, roots: object) -> object:
+        if isinstance(roots, str):
+            return tuple(Path(part).expanduser().resolve() for part in roots.split(os.pathsep) if part)
+        return roots
 
     @classmethod
     def settings_customise_sources(
@@ -164,58 +238,61 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Values that are given, then variables, then files."""
+        """Arguments come before variables, and variables before files."""
         return init_settings, env_settings, _Files(settings_cls)
 
     def database_in_use(self) -> str:
-        """`database_url`, or that of the service that runs on `data_dir`; empty if there is neither."""
+        """The `database_url`, or the url that the service on `data_dir` noted; empty if neither is known."""
         noted = self.data_dir / DATABASE_NOTE
         return self.database_url or (noted.read_text().strip() if noted.is_file() else "")
 
     def folders(self) -> Folders:
-        """Where jobs may read files."""
+        """The folders from which jobs may read files."""
         return Folders(self.data_roots, self.datasets_dir().expanduser().resolve())
 
     def datasets_dir(self) -> Path:
-        """Uploaded arrays."""
+        """The folder of uploaded arrays."""
         return self.dataset_dir or self.data_dir / "datasets"
 
     def lock_dir(self) -> Path:
-        """One lock file a slot and a GPU."""
+        """The folder that has a lock file for each slot and each GPU."""
         return self.data_dir / "locks"
 
 
 def load_settings() -> Settings:
-    """Reads the environment now. Call it once, where a process starts, and hand the value on: variables that are wrong
-    end the process, with a line for each; one that is no setting is told of, and has no effect."""
+    """Read the environment now. Call it once, where a process starts, and hand the value on.
+
+    A variable with a wrong value ends the process, and a line names each such variable. A variable that is no setting
+    has no effect but a warning.
+    """
     try:
         settings = Settings()
     except (ValidationError, SettingsError) as error:
-        print(*(f"warpfold: {said}" for said in wrong_settings(error)), sep="\n", file=sys.stderr)
+        print(*(f"warpfold: {sentence}" for sentence in wrong_settings(error)), sep="\n", file=sys.stderr)
         raise SystemExit(2) from None
-    for said in unknown_settings():
-        print(f"warpfold: warning: {said}", file=sys.stderr)
+    for sentence in unknown_settings():
+        print(f"warpfold: warning: {sentence}", file=sys.stderr)
     return settings
 
 
 def unknown_settings() -> list[str]:
-    """Of the names of this process's variables, those that look like settings and are none, each in a sentence."""
+    """A sentence for each variable of this process whose name looks like a setting and is none."""
     known = [name.upper() for name in Settings.model_fields]
     known = [*known, *(f"{name}_FILE" for name in known), *_OTHERS]
-    found = []
+    unknown = []
     for variable in sorted(os.environ):
         name = variable.upper().removeprefix(_PREFIX)
         if not variable.upper().startswith(_PREFIX) or name in known or _OF_KUBERNETES.search(name):
             continue
         near = get_close_matches(name, known, n=1)
         meant = f"; is {_PREFIX}{near[0]} meant?" if near else ""
-        found.append(f"{variable} is no setting, and has no effect{meant}")
-    return found
+        unknown.append(f"{variable} is no setting, and has no effect{meant}")
+    return unknown
 
 
 def wrong_settings(error: ValidationError | SettingsError) -> list[str]:
-    """Each variable that is wrong, with what is wrong with it."""
+    """A sentence for each variable whose value is wrong."""
     if isinstance(error, SettingsError):
         return [str(error)]
-    wrong = error.errors(include_url=False, include_input=False)
-    return [f"{_PREFIX}{'_'.join(map(str, one['loc'])).upper()}: {one['msg']}" for one in wrong]
+    faults = error.errors(include_url=False, include_input=False)
+    return [f"{_PREFIX}{'_'.join(map(str, fault['loc'])).upper()}: {fault['msg']}" for fault in faults]

@@ -1,7 +1,7 @@
-"""Where lines of the log go: to standard error, whatever has become of it.
+"""Writes lines of the log to standard error, whatever has become of it.
 
-A disk may be full, a pipe closed or never read. Nothing of that is a reason to fail what a line tells of: one that
-cannot be written is dropped and counted, and the first that can be again follows one that says how many were not.
+The disk may be full, the pipe closed or never read. What a line reports must not fail for that: a line that cannot be
+written is dropped and counted. Before the next line that can be written, another line says how many were dropped.
 """
 
 import io
@@ -15,22 +15,22 @@ from typing import TextIO
 
 _STANDARD_ERROR = 2
 _PATIENCE_MS = 100
-"""How long a line waits for a reader that is slow. While lines are dropped none waits."""
+"""How long a line waits for a slow reader. While lines are dropped, no line waits."""
 _PIECE = select.PIPE_BUF
-"""What can be written without waiting wherever anything can."""
+"""So many bytes can be written without waiting wherever any byte can."""
 
 
 class LogStream(io.TextIOBase):
-    """A stream of lines for structlog and logging, whose writes never raise. They wait for no reader longer than 0.1 s,
-    and for a disk as long as it takes. May be used by several threads.
+    """A stream of lines for structlog and logging, whose writes never raise. A write waits for a reader at most 0.1 s,
+    and for a disk as long as it takes. Several threads may use the stream.
 
-    `told` words the line about those that were dropped.
+    `note_of` makes the line that says how many lines were dropped.
     """
 
-    def __init__(self, stream: TextIO | None, told: Callable[[int], str]) -> None:
-        """`stream` is standard error; None where it was closed before this process began."""
+    def __init__(self, stream: TextIO | None, note_of: Callable[[int], str]) -> None:
+        """`stream` is standard error, or None where standard error was closed before this process began."""
         self._stream = stream
-        self._told = told
+        self._note_of = note_of
         self._direct = _writes_to(stream, _STANDARD_ERROR)
         self._waits = self._direct and not stat.S_ISREG(os.fstat(_STANDARD_ERROR).st_mode)
         self._lock = RLock()
@@ -41,7 +41,7 @@ class LogStream(io.TextIOBase):
     def write(self, text: str) -> int:
         """Write whole lines, or count them as dropped."""
         with self._lock:
-            if self._untold and self._put(f"{self._told(self._untold)}\n"):
+            if self._untold and self._put(f"{self._note_of(self._untold)}\n"):
                 self._untold = 0
             if self._untold or not self._put(text):
                 self._untold += 1
@@ -62,12 +62,12 @@ class LogStream(io.TextIOBase):
         return True
 
     def _put_direct(self, text: str) -> bool:
-        """By the descriptor: a stream would keep what it could not write, and fail over it again and again."""
+        """Write to the descriptor: a stream would keep the text that it could not write, and fail again and again."""
         rest = text.encode(errors="backslashreplace")
         if self._torn:
             rest = b"\n" + rest
         while rest and (not self._waits or self._is_writable()):
-            # A file takes a line in one piece, so that those of several processes do not mix.
+            # A file takes a line in one piece, so that the lines of several processes do not mix.
             written = os.write(_STANDARD_ERROR, rest[:_PIECE] if self._waits else rest)
             rest = rest[written:]
             self._torn = bool(rest)
@@ -80,13 +80,13 @@ class LogStream(io.TextIOBase):
 
 
 def standard_error() -> TextIO | None:
-    """`sys.stderr`. Where it was closed before this process began, its descriptor is taken, lest the next file or
-    connection be opened in its place and get what libraries print."""
+    """`sys.stderr`. If it was closed before this process began, its descriptor is taken now: otherwise the next file or
+    connection would get that descriptor, and with it all that libraries print."""
     for descriptor in range(_STANDARD_ERROR + 1):
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest that is free
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free descriptor
     return sys.stderr
 
 

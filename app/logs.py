@@ -1,6 +1,6 @@
-"""Logs of every process: one JSON object a line on stderr; where that is a terminal, lines for people.
+"""Logs of every process are JSON objects on stderr, one a line; on a terminal they are lines for people.
 
-A call to a logger never raises: what is logged has happened, a job accepted or a result stored, and stays so.
+A call to a logger never raises: a job that was accepted stays accepted, whatever becomes of the line about it.
 """
 
 import json
@@ -16,17 +16,18 @@ from warpfold.app.log_stream import LogStream, standard_error
 
 _FIRST = ("timestamp", "level", "role", "event")
 _OTHERS = "uvicorn"
-"""The library whose information is worth a line; of the others we want to hear warnings."""
+"""The library whose information is logged; of the other libraries, only warnings are."""
 
 
 def configure(**process: str) -> None:
-    """Set up logging for this process; `process` (role, slot, …) is on each of its lines, whichever thread wrote it.
+    """Set up logging for this process. Each of its lines has the fields `process` (role, slot, …), whichever thread
+    wrote it.
 
-    What libraries log by `logging` comes in the same shape, with the ids of the request or job it was logged for.
+    Lines that libraries write by `logging` have the same form, with the id of the request or job that they are about.
     """
     stamped: Sequence[Processor] = (
         structlog.contextvars.merge_contextvars,
-        _told_of(process),
+        _with_fields(process),
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,
@@ -57,7 +58,7 @@ def dropped_lines() -> int:
 
 
 class _Handler(logging.StreamHandler[LogStream]):
-    """What libraries log. A call that cannot be worded becomes a line that says so; logging would print a traceback."""
+    """Writes the lines of libraries. Where a line cannot be made, another line says so; logging prints a traceback."""
 
     def __init__(self, lines: LogStream, process: dict[str, str]) -> None:
         super().__init__(lines)
@@ -69,14 +70,14 @@ class _Handler(logging.StreamHandler[LogStream]):
 
 
 class _Careful:
-    """Runs the processors of a line; what cannot be worded becomes a line that says so."""
+    """Runs the processors of a line. For a line that cannot be made, another line says so."""
 
     def __init__(self, processors: Sequence[Processor], process: dict[str, str]) -> None:
         self._processors = processors
         self._process = process
 
     def __call__(self, logger: WrappedLogger, name: str, event: EventDict) -> str:
-        said = event.get("event")
+        message = event.get("event")
         result: object = event
         try:
             for processor in self._processors:
@@ -86,7 +87,7 @@ class _Careful:
             return _plain(
                 self._process,
                 _UNREADABLE,
-                said=said[:200] if isinstance(said, str) else type(said).__name__,
+                said=message[:200] if isinstance(message, str) else type(message).__name__,
                 error=type(error).__name__,
             )
 
@@ -95,16 +96,16 @@ _UNREADABLE = "a line of the log cannot be worded"
 
 
 def _plain(process: dict[str, str], event: str, **facts: object) -> str:
-    """A line about the log itself, made of nothing that could fail."""
+    """A line about the log itself. Making it cannot fail."""
     now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
     return json.dumps({"timestamp": now, "level": "warning", **process, "event": event, **facts})
 
 
-def _told_of(process: dict[str, str]) -> Processor:
-    def tell(logger: WrappedLogger, name: str, event: EventDict) -> EventDict:
+def _with_fields(process: dict[str, str]) -> Processor:
+    def add(logger: WrappedLogger, name: str, event: EventDict) -> EventDict:
         return {**process, **event}
 
-    return tell
+    return add
 
 
 def _ordered(logger: WrappedLogger, name: str, event: EventDict) -> EventDict:

@@ -52,10 +52,10 @@ def _offer_strategies(schema: JsonDict) -> None:
 def said_as(message: str) -> GetPydanticSchema:
     """One sentence in place of an error for each member of a union."""
 
-    def said(source: Any, handler: Callable[[Any], core_schema.CoreSchema]) -> core_schema.CoreSchema:
+    def with_sentence(source: Any, handler: Callable[[Any], core_schema.CoreSchema]) -> core_schema.CoreSchema:
         return core_schema.custom_error_schema(handler(source), custom_error_type="union", custom_error_message=message)
 
-    return GetPydanticSchema(said)
+    return GetPydanticSchema(with_sentence)
 
 
 class _FirstFault(FailFast):

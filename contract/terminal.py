@@ -58,8 +58,8 @@ def table(
 
 def facts(rows: Iterable[tuple[str, object]]) -> None:
     """Print names with their values, one a line; what is None is left out."""
-    told = [(Text(name, style="bold"), text_of(value)) for name, value in rows if value is not None]
-    _facts(console(), told, max((_width(name) for name, _ in told), default=0), _room())
+    lines = [(Text(name, style="bold"), text_of(value)) for name, value in rows if value is not None]
+    _facts(console(), lines, max((_width(name) for name, _ in lines), default=0), _room())
 
 
 def text_of(value: object) -> Text:

@@ -40,16 +40,16 @@ def _check_host(host: str) -> None:
         raise ValueError("has a host name with nothing between two dots")
 
 
-def _secret(given: str) -> str:
+def _secret(secret: str) -> str:
     try:
-        key = base64.b64decode(given.removeprefix(SECRET_PREFIX), validate=True)
+        key = base64.b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
     except ValueError:
         key = b""
-    if not given.startswith(SECRET_PREFIX) or not _SHORTEST <= len(key) <= _LONGEST:
+    if not secret.startswith(SECRET_PREFIX) or not _SHORTEST <= len(key) <= _LONGEST:
         raise ValueError(
             f"must be {SECRET_PREFIX} and {_SHORTEST} to {_LONGEST} random bytes in base64 (Standard Webhooks)"
         )
-    return given
+    return secret
 
 
 class Webhook(Frozen):

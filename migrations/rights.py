@@ -80,9 +80,9 @@ def grant(connection: Connection) -> None:
     roles = sorted(names.scalars())
     if not roles:
         return
-    found = inspect(connection)
-    for table in sorted(set(found.get_table_names()) & set(RIGHTS)):
-        columns = [column["name"] for column in found.get_columns(table)]
+    schema = inspect(connection)
+    for table in sorted(set(schema.get_table_names()) & set(RIGHTS)):
+        columns = [column["name"] for column in schema.get_columns(table)]
         for role in roles:
             for statement in _statements(table, role, columns):
                 connection.execute(text(statement))

@@ -1,4 +1,4 @@
-"""`python -m warpfold.worker.alive api|dispatcher|worker`: does that part of the service live?
+"""`python -m warpfold.worker.alive api|dispatcher|worker` says whether that part of the service is alive.
 
 For health checks of containers.
 

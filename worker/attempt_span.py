@@ -1,4 +1,4 @@
-"""What a trace shows of an attempt: its run, and in it preparing, loading, kernels, and the points of a benchmark."""
+"""Traces an attempt: its run and, within the run, preparing, loading, kernels and the points of a benchmark."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ def attempt_span(tracing: Tracing, lease: Lease, worker: str) -> Iterator["Attem
 
 
 class AttemptSpan:
-    """Told what happens to an attempt, in the order in which it happens."""
+    """The span of one attempt. Its methods are called in the order in which things happen to the attempt."""
 
     def __init__(self, tracing: Tracing, span: Span) -> None:
         self._tracing = tracing
@@ -27,7 +27,7 @@ class AttemptSpan:
         self._since = datetime.now(UTC)
 
     def begun(self) -> None:
-        """The device is ours: what comes before was the wait for it."""
+        """The attempt holds the device: the time before was the wait for it."""
         self._since = datetime.now(UTC)
 
     def heard(self, news: Begun | Measured) -> None:
@@ -42,7 +42,8 @@ class AttemptSpan:
         self._since = now
 
     def ended(self, ending: Ending) -> None:
-        """How it ended. A reduction may load and add up by turns: its spans are the sums, one after the other."""
+        """The attempt ended. A reduction may load and add up by turns: its spans are the total times of each, in a
+        row."""
         match ending:
             case Success(_, [point]) if point.kind == "reduce":
                 prepared = self._since + timedelta(milliseconds=point.prepare_ms or 0.0)

@@ -1,4 +1,4 @@
-"""Kernels of a CPU slot, compiled before a job needs them."""
+"""Compiles the kernels of a CPU slot before a job needs them."""
 
 import os
 import signal

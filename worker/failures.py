@@ -1,4 +1,4 @@
-"""From an error to what a job says of it: a reason and a sentence, or the number under which the log explains it."""
+"""Turns an error into the failure of a job: a reason and a sentence, or a number under which the log has the error."""
 
 from uuid import UUID, uuid4
 
@@ -15,10 +15,10 @@ _LONGEST = 2000  # characters of a sentence; a driver's message may come with a 
 
 
 def failure_of(error: Exception, request: Request) -> Failure:
-    """The failure to report for `error`. What is not ours to explain goes to the log under an incident number.
+    """The failure to report for `error`. An unforeseen error goes to the log under an incident number.
 
-    The child is kept after errors that it understood (bad input, too little memory), replaced after all others:
-    a CUDA context that has seen an error fails from then on, and nobody knows what an unforeseen one left behind.
+    The child is kept after errors that it understood (bad input, too little memory) and replaced after all others:
+    a CUDA context fails for good once it has met an error, and an unforeseen error may have left anything behind.
     """
     match error:
         case CudaError():

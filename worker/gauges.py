@@ -16,7 +16,7 @@ _FRESH_S = 10.0
 
 
 class Gauges:
-    """The latest reading of one device, taken by a thread of its own.
+    """Keeps the latest reading of one device, which a thread of its own takes.
 
     A driver in trouble can make NVML wait for long. The heartbeat, which says that the worker is alive, must not wait
     with it: it takes what was read last, and nothing once that is ten seconds old.
@@ -34,11 +34,11 @@ class Gauges:
         self._thread.start()
 
     def stop(self) -> None:
-        """Take no more readings. Does not wait for one that hangs."""
+        """Take no more readings. This does not wait for a reading that hangs."""
         self._stopping.set()
 
     def latest(self) -> Reading | None:
-        """What was read last, None if that is long ago."""
+        """The latest reading, or None if it is old."""
         with self._lock:
             taken = self._taken
         return taken[0] if taken is not None and time.monotonic() - taken[1] < _FRESH_S else None
@@ -52,12 +52,12 @@ class Gauges:
 
 
 def gauges_of(backend: str, uuid: str | None) -> Gauges:
-    """The gauges of a slot: of the GPU with this `uuid` ("GPU-…"), or of the machine for a CPU slot."""
+    """The gauges of a slot, which are those of the GPU with this `uuid` ("GPU-…"), or of the machine for a CPU slot."""
     return Gauges(NvmlGauges(uuid).read if backend == "cuda" and uuid else read_machine)
 
 
 def read_machine() -> Reading:
-    """CPU and memory of the whole machine; utilisation is since the last call in this process."""
+    """Read the CPU and the memory of the whole machine. The utilisation is that since the last call in this process."""
     memory = psutil.virtual_memory()
     frequency = psutil.cpu_freq()
     return Reading(
@@ -70,7 +70,7 @@ def read_machine() -> Reading:
 
 
 class NvmlGauges:
-    """The gauges of a GPU. Without NVML, or where it does not tell, a reading says null."""
+    """The gauges of a GPU. A gauge that NVML does not read is null, and without NVML all are."""
 
     def __init__(self, uuid: str) -> None:
         self._uuid = uuid

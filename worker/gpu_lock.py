@@ -28,7 +28,7 @@ class SlotTaken(Exception):
 
 @contextmanager
 def slot_lock(directory: Path, slot: str) -> Iterator[None]:
-    """Be the one worker of `slot` on this machine. Raises SlotTaken if there is one already."""
+    """Be the only worker of `slot` on this machine. Raises SlotTaken if another worker serves it."""
     path = directory / f"slot-{_file_name(slot)}.lock"
     try:
         with _lock(path).acquire(blocking=False):
@@ -47,7 +47,7 @@ class GpuTurn:
 
     @contextmanager
     def hold(self, give_up: Callable[[], bool]) -> Iterator[None]:
-        """Wait until all of the GPUs are ours, and hold them.
+        """Wait until no other slot uses any of the GPUs, and hold them all.
 
         `give_up` is called every 20 ms of waiting, not at all if there is none; when it returns True, GaveUp is raised.
         """
@@ -72,8 +72,8 @@ def gpus_of(slot: str) -> tuple[int, ...]:
 
 
 def gpu_count() -> int:
-    """How many GPUs CUDA shows this process, CUDA_VISIBLE_DEVICES applied; 0 where there is none that works."""
-    # here, because the parent of a slot stays small
+    """How many GPUs CUDA shows this process under CUDA_VISIBLE_DEVICES; 0 where none works."""
+    # The import is here, because the parent of a slot stays small.
     from warpfold.kernels.cuda.gpu.device import visible_devices
     from warpfold.kernels.errors import CudaError
 

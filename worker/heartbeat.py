@@ -1,4 +1,4 @@
-"""A worker's row in the table of workers, kept fresh by a thread of its own, idle or busy."""
+"""Keeps a worker's row in the table of workers fresh, by a thread of its own, whether the worker is idle or busy."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -43,7 +43,7 @@ class Heartbeat:
         self._thread.start()
 
     def ready(self, device: Mapping[str, object]) -> None:
-        """The child is warm: say so at once, with what it said of its device."""
+        """Report at once that the child is warm, and its `device`."""
         with self._lock:
             news = not self._ready or self._info.device != device
             self._info, self._ready = replace(self._info, device=device), True
@@ -55,12 +55,12 @@ class Heartbeat:
             self._changed.set()
 
     def show(self, job_id: UUID | None) -> None:
-        """Name the job that runs, None for none. It is reported with the next beat: this is for people to look at."""
+        """Name the running job, or None. The next beat reports it, which is soon enough for people who look."""
         with self._lock:
             self._job_id = job_id
 
     def stop(self) -> None:
-        """Report a last time, as stopped."""
+        """Report for the last time, with the state stopped."""
         self._stopping = True
         self._changed.set()
         self._thread.join(1.5)

@@ -1,4 +1,4 @@
-"""What the passing of time asks for and nobody waits for: old rows go, ended jobs are counted, waiting raises a rank.
+"""Work that nobody waits for: old rows are removed, ended jobs are counted, and the priority of waiting jobs rises.
 
 It goes on in a thread of the dispatcher's process, with a connection of its own and in small portions, each followed by
 a pause as long as it took: however much there is to do, no hand-over waits for it.
@@ -33,7 +33,7 @@ _REMOVED = 200
 
 @dataclass
 class _Duty:
-    """`work` does a portion and says whether there is more to do."""
+    """A kind of work. `work` does a portion of it, and returns whether more is to do."""
 
     every_s: float
     work: Callable[[], bool]
@@ -41,8 +41,8 @@ class _Duty:
 
 
 class Housekeeping:
-    """Every dispatcher's process has one, leading or not: portions of several go side by side without harm, because
-    each row is taken by one of them."""
+    """Every dispatcher does this work, whether it leads or not. Several may do it at the same time without harm,
+    because each row is locked by one of them."""
 
     def __init__(self, settings: Settings, database: BlockingDatabase) -> None:
         self._settings = settings
@@ -62,12 +62,15 @@ class Housekeeping:
         self._thread.start()
 
     def stop(self) -> None:
-        """Begin no further portion, and wait for the one under way, though not for long."""
+        """Begin no further portion, and wait for the running portion, though not for long."""
         self._stopping.set()
         self._thread.join(2.0)
 
     def look(self) -> float:
-        """Do a portion of each duty that is due; returns the seconds until the next is. Raises what Postgres says."""
+        """Do a portion of each duty that is due, and return the seconds until the next duty is due.
+
+        Raises SQLAlchemyError where Postgres does not serve.
+        """
         for duty in self._duties:
             started = time.monotonic()
             if started >= duty.next and not self._stopping.is_set():

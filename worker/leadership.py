@@ -1,4 +1,4 @@
-"""One dispatcher leads: it holds a lease in Postgres, renews it, and hears what others notify."""
+"""Makes one dispatcher the leader: it holds a lease in Postgres, renews it, and receives notifications."""
 
 import time
 from contextlib import suppress
@@ -50,7 +50,7 @@ class LeadLost(Exception):
 
 
 class Leadership:
-    """A session of its own, in which a dispatcher holds the lead, or watches the one who does.
+    """A session of its own, in which a dispatcher holds the lead, or watches the dispatcher that holds it.
 
     The lead goes to another dispatcher at once when it is given back or its session ends, and after `lasts_s` seconds
     in which its holder did not renew it, by the watcher's own clock. Then all sessions of the silent holder are ended:
@@ -62,7 +62,7 @@ class Leadership:
     """
 
     def __init__(self, url: str, holder: str, lasts_s: float, clock: Clock = time.monotonic) -> None:
-        """`holder` is the application name of all sessions of this dispatcher, and of nobody else's."""
+        """`holder` is the application name of all sessions of this dispatcher, and of no other session."""
         self._holder = holder
         self._lasts_s = lasts_s
         self._clock = clock
@@ -81,7 +81,7 @@ class Leadership:
         )
 
     def won(self) -> bool:
-        """Try to become the leader; True at once or, while another leads, False. To be called often."""
+        """Try to become the leader, and return whether this dispatcher leads now. It is to be called often."""
         row = self._connection.execute(_LOOK).fetchone()
         epoch, renewals, holder, taken = row or (0, 0, None, False)
         if taken:
@@ -89,7 +89,7 @@ class Leadership:
             if epoch not in self._silence.lasting(self._lasts_s):
                 return False
             self._connection.execute(_END_SESSIONS, (holder,))
-        # Of several who found the same, one comes first; the others find another epoch.
+        # Of several dispatchers that try at the same time one succeeds; the others meet another epoch.
         mine = {"holder": self._holder, "lasts_s": self._lasts_s, "epoch": epoch, "renewals": renewals}
         won = self._connection.execute(_TAKE, mine).fetchone()
         if won is None:
@@ -100,7 +100,7 @@ class Leadership:
         return True
 
     def renew(self) -> None:
-        """To be called before every piece of work: renews the lead when it is time. Raises LeadLost."""
+        """Renew the lead when it is time. It is to be called before every piece of work. Raises LeadLost."""
         if self._clock() < self._renew_at:
             return
         renewed_from = self._clock()
@@ -120,7 +120,7 @@ class Leadership:
         return bool(list(self._connection.notifies(timeout=0)))
 
     def close(self) -> None:
-        """Give the lead back, if it is ours."""
+        """Give the lead back, if this dispatcher holds it."""
         if self._epoch is not None:
             with suppress(psycopg.Error):
                 self._connection.execute(_GIVE_BACK, (self._epoch,))

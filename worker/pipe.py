@@ -1,4 +1,4 @@
-"""The pipe between the parent of a slot and its child: whole messages, and a parent that never waits for its child.
+"""The pipe between the parent of a slot and its child carries whole messages; the parent never waits for the child.
 
 A child that is stopped reads nothing and writes nothing, or half a message. So the parent's end sends what the pipe
 takes, keeps the rest, and puts together what has come: each of its calls returns at once. The child's end may wait.
@@ -17,17 +17,17 @@ _PIECE = 1 << 20
 
 
 class PipeClosed(Exception):
-    """The other end is gone, and all that it sent was received."""
+    """The other end is gone, and all messages that it sent were received."""
 
 
 def pipe() -> "tuple[ParentEnd, socket.socket]":
-    """The parent's end, and the socket of the child's, which travels to the child."""
+    """The parent's end, and the socket of the child's end, which is passed to the child."""
     ours, theirs = socket.socketpair()
     return ParentEnd(ours), theirs
 
 
 class ParentEnd:
-    """Sends and receives without waiting. `wait` tells when there is something to do."""
+    """Sends and receives without waiting. `wait` returns when the pipe has something to do."""
 
     def __init__(self, end: socket.socket) -> None:
         end.setblocking(False)
@@ -39,7 +39,8 @@ class ParentEnd:
         return self._end.fileno()
 
     def send(self, message: object) -> None:
-        """Send `message`, or begin to: `flush` goes on with it. Raises OSError when the child is gone."""
+        """Send as much of `message` as the pipe takes; `flush` sends the rest. Raises OSError when the child is
+        gone."""
         data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
         self._unsent = memoryview(bytes(self._unsent) + _HEAD.pack(len(data)) + data)
         self.flush()
@@ -53,7 +54,7 @@ class ParentEnd:
                 return
 
     def receive(self) -> Any | None:
-        """The next message, if all of it is here. Raises PipeClosed."""
+        """The next message, or None if it has not arrived whole. Raises PipeClosed."""
         if (message := self._whole()) is not None:
             return message
         try:
@@ -68,8 +69,9 @@ class ParentEnd:
         return self._whole()
 
     def wait(self, seconds: float, *others: int) -> Sequence[int]:
-        """Sleep until the child has sent something, takes more of what is unsent, one of `others` (file numbers) can be
-        read, or the time is over. Returns the file numbers that can be read, that of the pipe among them."""
+        """Sleep until the child has sent something or takes more of an unsent message, until one of `others` (file
+        numbers) can be read, or until the time is over. Returns the file numbers that can be read, the pipe's among
+        them."""
         if len(self._came) >= _HEAD.size and self._is_whole():
             return (self.fileno(),)
         poll = select.poll()

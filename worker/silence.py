@@ -1,4 +1,4 @@
-"""How long others have been silent, judged by what they change and by a clock of one's own."""
+"""Measures how long others have been silent, by what they change and by a clock of this process."""
 
 import time
 from collections.abc import Callable, Hashable, Mapping
@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 
 Clock = Callable[[], float]
-"""Seconds that only grow, such as `time.monotonic`: a step of the wall clock does not show in them."""
+"""A clock in seconds that only grow, such as `time.monotonic`: steps of the wall clock do not change it."""
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class Silence(Generic[K]):
         self._looked_at: float | None = None
 
     def look(self, shown: Mapping[K, object]) -> None:
-        """Take note of what all of them show now. A key that is missing is forgotten."""
+        """Note what all of them show now. A key that is missing is forgotten."""
         now = self._clock()
         passed = 0.0 if self._looked_at is None else now - self._looked_at
         self._looked_at = now
@@ -48,5 +48,5 @@ class Silence(Generic[K]):
             self._signs[key] = sign
 
     def lasting(self, seconds: float) -> Mapping[K, bool]:
-        """Who has been silent for so long. True: and in that time something kept us from looking."""
+        """The keys that have been silent for `seconds`; True where this process could not look all the time."""
         return {key: sign.interrupted for key, sign in self._signs.items() if sign.silent_s >= seconds}

@@ -1,4 +1,4 @@
-"""SIGTERM, SIGINT and SIGHUP as a flag, as something to wait on, and as an end to a blocking call."""
+"""Turns SIGTERM, SIGINT and SIGHUP into a flag, into something to wait on, and into the end of a blocking call."""
 
 import os
 import select
@@ -13,7 +13,7 @@ class StopRequested(Exception):
 
 
 class GaveUp(Exception):
-    """What was waited for is not wanted any more."""
+    """The event that was waited for is not wanted any more."""
 
 
 class Stop:
@@ -36,8 +36,8 @@ class Stop:
         return self._reader
 
     def listen(self) -> None:
-        """Take SIGTERM, SIGINT and, unless `nohup` was asked for, SIGHUP from now on: a terminal that is closed must
-        leave no server behind. To be called by the main thread."""
+        """Take SIGTERM, SIGINT and, unless the process runs under `nohup`, SIGHUP from now on: a terminal that is
+        closed must leave no server behind. The main thread is to call this."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._on_signal)
@@ -49,7 +49,7 @@ class Stop:
             os.write(self._writer, b"!")
 
     def wait(self, seconds: float) -> bool:
-        """Sleep, but not beyond a request; returns whether there is one."""
+        """Sleep until the time is over or a stop is requested; return whether a stop is requested."""
         select.select([self._reader], [], [], max(0.0, seconds))
         return self._requested
 

@@ -1,4 +1,4 @@
-"""What the leader sees of the running and waiting jobs, and since when: what is overdue, and who is lost.
+"""Finds jobs that are overdue and workers that are lost, from how long the leader has seen them unchanged.
 
 All of it is judged by the leader's own clock, and only over time in which Postgres answered (`worker.silence`). A clock
 that steps, or a server that stalls, takes no job from a worker that lives.
@@ -28,7 +28,7 @@ _Attempt = tuple[UUID, UUID]
 
 
 class Watch:
-    """To be made anew by each new leader, who begins to look when it begins to lead."""
+    """Watches for one leader. Each new leader makes a new watch, because it begins to look when it begins to lead."""
 
     def __init__(self, settings: Settings, database: BlockingDatabase, clock: Clock = time.monotonic) -> None:
         self._settings = settings
@@ -62,7 +62,7 @@ class Watch:
                 log.warning("failed: no worker can take it", job=str(job_id))
 
     def overdue(self, within_s: float) -> list[HandOver]:
-        """The jobs that were handed over and have not been claimed for so long."""
+        """The jobs that were handed over at least `within_s` ago and have not been claimed."""
         handed = self._database.step(queue.handed_over)
         self._messages.look(dict.fromkeys(map(_delivery, handed)))
         return self._old(handed, within_s)

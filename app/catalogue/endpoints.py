@@ -43,16 +43,16 @@ async def show_strategies(user: User) -> Strategies:
 @router.get("/workers", summary="List workers", responses=answers())
 async def show_workers(user: User, context: Using) -> Workers:
     """List all workers with their states and jobs."""
-    found = await context.database.read(repository.all_workers)
-    return Workers(items=[_worker(one) for one in found])
+    workers = await context.database.read(repository.all_workers)
+    return Workers(items=[_worker(worker) for worker in workers])
 
 
 @router.get("/devices", summary="List devices", responses=answers())
 async def show_devices(user: User, context: Using) -> Devices:
     """List all devices that workers have opened. The CPU of a host is one device, however many workers use it."""
-    found = await context.database.read(repository.all_workers)
+    workers = await context.database.read(repository.all_workers)
     groups: dict[tuple[str, str, int, str | None], list[tuple[Worker, DeviceView]]] = {}
-    for worker in found:
+    for worker in workers:
         device = _device(worker)
         if device is not None:
             key = (worker.host, device.backend, device.index, device.uuid)
@@ -70,21 +70,21 @@ async def show_devices(user: User, context: Using) -> Devices:
     )
 
 
-def _worker(one: Worker) -> WorkerView:
-    device = _device(one)
+def _worker(worker: Worker) -> WorkerView:
+    device = _device(worker)
     return WorkerView(
-        id=one.id,
-        slot=one.slot,
-        backend=one.backend,
-        host=one.host,
-        pid=one.pid,
-        state=one.state,
-        job_id=one.job_id,
+        id=worker.id,
+        slot=worker.slot,
+        backend=worker.backend,
+        host=worker.host,
+        pid=worker.pid,
+        state=worker.state,
+        job_id=worker.job_id,
         device=None if device is None else device.name,
-        reading=one.reading,
-        version=one.version,
-        started_at=one.started_at,
-        heartbeat_at=one.heartbeat_at,
+        reading=worker.reading,
+        version=worker.version,
+        started_at=worker.started_at,
+        heartbeat_at=worker.heartbeat_at,
     )
 
 

@@ -56,7 +56,7 @@ _WORKERS = select(
 
 def all_workers(connection: Connection) -> Sequence[Worker]:
     """Every worker that has reported itself, live or not, by host and slot."""
-    found = []
+    workers = []
     for row in connection.execute(_WORKERS).mappings():
         facts = dict(row)
         alive, draining = facts.pop("alive"), facts.pop("draining")
@@ -65,5 +65,5 @@ def all_workers(connection: Connection) -> Sequence[Worker]:
         elif draining:
             facts["state"] = _DRAINING.get(facts["state"], facts["state"])
         facts["reading"] = None if facts["reading"] is None or not alive else Reading.model_validate(facts["reading"])
-        found.append(Worker(**facts))
-    return found
+        workers.append(Worker(**facts))
+    return workers

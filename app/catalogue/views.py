@@ -71,7 +71,10 @@ class DistributionView(BaseModel):
 
     @classmethod
     def of(cls, row: Distribution) -> "DistributionView":
-        parameters = [ParameterView(name=one.name, default=one.default, summary=one.summary) for one in row.parameters]
+        parameters = [
+            ParameterView(name=parameter.name, default=parameter.default, summary=parameter.summary)
+            for parameter in row.parameters
+        ]
         return cls(name=row.name, summary=row.summary, parameters=parameters, dtypes=list(row.dtypes))
 
 

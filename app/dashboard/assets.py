@@ -1,4 +1,4 @@
-"""Style sheet and scripts: named by their content, compressed once, kept by browsers for a year.
+"""The style sheet and the scripts. Their names follow their content, and browsers keep them for a year.
 
 htmx comes from the package that carries it, Vega-Embed from a bundle that vl-convert makes once and that is kept on
 disk. Neither server nor browser fetches anything from elsewhere.
@@ -46,7 +46,7 @@ class Asset:
         return cls(media_type, content, gzip.compress(content, 9, mtime=0), digest)
 
     def response(self, request: Request) -> Response:
-        """The file, compressed for whoever takes that."""
+        """The file, compressed where the browser takes that."""
         headers = {"Cache-Control": _FOREVER, "Vary": "Accept-Encoding", "X-Content-Type-Options": "nosniff"}
         if "gzip" not in request.headers.get("accept-encoding", ""):
             return Response(self.content, 200, headers, self.media_type)
@@ -55,7 +55,7 @@ class Asset:
 
 @cache
 def assets() -> Mapping[str, Asset]:
-    """All but the bundle of Vega, by name."""
+    """All assets but the bundle of Vega, by name."""
     ours = files("warpfold.app") / "static"
     sources: dict[str, tuple[str, Traversable]] = {
         "dashboard.css": (_CSS, ours / "dashboard.css"),
@@ -70,7 +70,7 @@ def assets() -> Mapping[str, Asset]:
 
 @cache
 def url_of(name: str) -> str:
-    """Where an asset is, under an address that changes with its content."""
+    """The address of an asset, which changes with its content."""
     mark = f"vl-convert-{version('vl-convert-python')}" if name == VEGA else assets()[name].digest
     return f"/assets/{mark}/{name}"
 

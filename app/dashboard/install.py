@@ -16,8 +16,8 @@ from warpfold.app.http.headers import preferred
 
 
 def install(app: FastAPI, settings: Settings) -> None:
-    """Serve the dashboard at `/`. Reads and makes nothing yet. To be called after the handlers of errors were added:
-    the dashboard replaces two of them for browsers that ask for a page."""
+    """Serve the dashboard at `/`. This reads and makes nothing yet. Call it after the handlers of errors were added,
+    because the dashboard replaces two of them for browsers that ask for a page."""
     app.state.dashboard = Shared(PollCache(), VegaBundle(settings.data_dir / "cache"))
     app.include_router(_assets)
     # `/jobs/new` comes before `/jobs/{id}`, which would take it for an id.
@@ -32,7 +32,7 @@ def install(app: FastAPI, settings: Settings) -> None:
 
     async def not_signed_in(request: Request, error: Exception) -> Response:
         if _wants_page(request) and request.method == "GET" and "authorization" not in request.headers:
-            return to_sign_in(request)  # a link to the api, followed when the session was over
+            return to_sign_in(request)  # somebody followed a link to the api after the session was over
         return await problems(request, error)  # type: ignore[misc, no-any-return]
 
     app.add_exception_handler(HTTPException, no_such_page)
@@ -48,7 +48,7 @@ _assets = APIRouter(include_in_schema=False)
 
 @_assets.get("/assets/{mark}/{name}")
 async def serve_asset(mark: str, name: str, request: Request, shared: Sharing) -> Response:
-    """An asset at the address that pages name. There is nothing at any other, lest a browser keep the wrong version."""
+    """Serve an asset at the address that pages name, and at no other, lest a browser keep the wrong version."""
     if name not in (VEGA, *assets()) or request.url.path != url_of(name):
         raise NotFound("There is no such file, or a newer one has taken its place.")
     if name != VEGA:

@@ -23,7 +23,7 @@ _WORTH_COMPRESSING = 1024
 _THEMES = ("light", "dark")
 
 HEADERS = {
-    # No script, style or frame but ours, none inline; nothing is sent or loaded elsewhere.
+    # Scripts, styles and frames come from this server alone, and none is inline; no other site gets or sends anything.
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -38,7 +38,7 @@ HEADERS = {
 def page(
     request: Request, template: str, status: int = 200, *, user: Principal | None = None, **model: Any
 ) -> Response:
-    """A whole page. `model` are the template's variables beside `user`, `theme` and `path`."""
+    """A whole page. `model` has the template's variables beside `user`, `theme` and `path`."""
     theme = request.cookies.get("warpfold_theme")
     text = _render(
         template,
@@ -53,7 +53,7 @@ def page(
 
 @dataclass(frozen=True)
 class Rendered:
-    """A page or a part of one, ready to be sent, to several who poll for the same as well."""
+    """A page, or a part of a page, ready to be sent to all who poll for it."""
 
     content: bytes
     etag: str | None = None
@@ -63,7 +63,7 @@ class Rendered:
         return gzip.compress(self.content, 4, mtime=0)
 
     def response(self, request: Request, status: int = 200) -> Response:
-        """The answer, compressed for whoever takes that where it is worth it."""
+        """The answer. It is compressed where the browser takes that and it saves something."""
         headers = {**HEADERS, **({"ETag": self.etag} if self.etag else {})}
         content = self.content
         if len(content) >= _WORTH_COMPRESSING and "gzip" in request.headers.get("accept-encoding", ""):
@@ -73,12 +73,12 @@ class Rendered:
 
 
 def part(template: str, *, etag: str | None = None, **model: Any) -> Rendered:
-    """A part of a page, for htmx to put into its place. One that is polled for names the `etag` of what it shows."""
+    """A part of a page, which htmx puts into its place. A part that is polled for has the `etag` of what it shows."""
     return Rendered(_render(template, etag=etag, **model).encode(), etag)
 
 
 def etag(*facts: object) -> str:
-    """A strong tag for a part that shows `facts`, whose `repr` tells them apart; another for other templates."""
+    """A strong tag for a part that shows `facts`, which differ in their `repr`. New templates give a new tag."""
     stamp = repr((_looks(), facts))
     return f'"{hashlib.sha256(stamp.encode()).hexdigest()[:24]}"'
 
@@ -121,7 +121,7 @@ def _iso(moment: datetime) -> str:
 
 
 def coded(text: str) -> Markup:
-    """Text of ours as HTML, with code where `names` stand between backticks."""
+    """`text` as HTML, in which words between backticks are code."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped before
 
 
@@ -131,7 +131,7 @@ def _pretty(value: object) -> str:
 
 @cache
 def _looks() -> str:
-    """Changes whenever a template does: what was rendered by another version is never current."""
+    """A digest of all templates: a part that another version rendered is never current."""
     loader = _templates().loader
     assert loader is not None
     names = sorted(name for name in loader.list_templates() if name.startswith("dashboard/"))

@@ -1,4 +1,4 @@
-"""Routes of the dashboard, whose errors are pages with the same words as the api's problems."""
+"""Routes of the dashboard. Their errors are pages with the same words as the api's problems."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -19,8 +19,8 @@ from warpfold.app.http.requests import declared_bytes
 
 
 class PageRoute(APIRoute):
-    """A route of the dashboard. Its form is small: somebody typed it. A larger one is refused before it is parsed,
-    because anybody may send it, even to the page that signs in, and parsing holds up all other requests."""
+    """A route of the dashboard. Its form is small, because somebody typed it. A larger form is refused before it is
+    parsed: anybody may send one, even to the sign-in page, and parsing it holds up all other requests."""
 
     takes_large_forms = False
 
@@ -45,7 +45,7 @@ class PageRoute(APIRoute):
 
 
 def error_page(request: Request, error: ApiError) -> Response:
-    """What went wrong, as a page, or as a part where htmx asked for one."""
+    """A page that shows `error`, or a part of a page where htmx asked for a part."""
     if request.headers.get("hx-request"):
         return part("error_part", error=error).response(request, error.status)
     answer = page(request, "error", error.status, user=getattr(request.state, "visitor", None), error=error)
@@ -60,7 +60,7 @@ class LargeFormRoute(PageRoute):
 
 
 def router(route: type[PageRoute] = PageRoute) -> APIRouter:
-    """A router of pages, each of whose forms must come from one of them."""
+    """A router of pages. Each of their forms must come from a page of the dashboard."""
     return APIRouter(route_class=route, include_in_schema=False, dependencies=[Depends(own_form)])
 
 

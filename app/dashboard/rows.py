@@ -17,7 +17,7 @@ from warpfold.contract.states import Status
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A job. `percent` is known of a running job whose end is known, `took_ms` of a job that ran and ended."""
+    """A job. A running job has a `percent` if its total is known, and a job that ran and ended has a `took_ms`."""
 
     id: UUID
     kind: str
@@ -65,7 +65,7 @@ class JobRow:
 
 
 def may_cancel(job: Job, visitor: Principal) -> bool:
-    """Whether the visitor may ask for the end of `job`, and it has not ended."""
+    """Whether `job` has not ended, and the visitor may cancel it."""
     own = job.owner_id == visitor.id and not visitor.only_reads
     return not job.status.terminal and (own or visitor.is_admin)
 

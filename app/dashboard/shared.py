@@ -1,4 +1,4 @@
-"""What the dashboard's routes share in one api process: the poll cache, and the bundle of Vega."""
+"""The dashboard's routes in one api process share the poll cache and the bundle of Vega."""
 
 import asyncio
 import time
@@ -17,14 +17,14 @@ _MOST_KEPT = 256
 
 
 class PollCache:
-    """Reads what many browsers poll for once for all of them: it keeps an answer for a second, and whoever asks while
-    the reading is under way waits for it."""
+    """Reads once what many browsers poll for. It keeps an answer for a second, and a request that comes during a
+    reading waits for that reading."""
 
     def __init__(self) -> None:
         self._readings: dict[Hashable, tuple[float, asyncio.Task[Any]]] = {}
 
     async def get(self, key: Hashable, read: Callable[[], Awaitable[T]]) -> T:
-        """The answer of `read` for `key` from within the last second, or a new one. `key` names all that the answer
+        """The answer of `read` for `key` from within the last second, or a new answer. `key` names all that the answer
         depends on. An error is not kept."""
         now = time.monotonic()
         reading = self._readings.get(key)

@@ -1,4 +1,4 @@
-"""Who looks at the dashboard, and whether a form came from one of our own pages."""
+"""Finds out who looks at the dashboard, and whether a form came from one of its own pages."""
 
 from typing import Annotated
 from urllib.parse import quote, urlsplit
@@ -18,11 +18,11 @@ class SignInFirst(Exception):
 
 async def _visitor(request: Request) -> Principal:
     secret = request.cookies.get(SESSION_COOKIE)
-    found = None if secret is None else await (await context_of(request)).access.of_session(secret)
-    if found is None:
+    visitor = None if secret is None else await (await context_of(request)).access.of_session(secret)
+    if visitor is None:
         raise SignInFirst
-    request.state.visitor = found  # for the page that an error becomes
-    return found
+    request.state.visitor = visitor  # for the page that shows an error
+    return visitor
 
 
 async def _contributor(visitor: Annotated[Principal, Depends(_visitor)]) -> Principal:
@@ -38,11 +38,11 @@ async def _admin(visitor: Annotated[Principal, Depends(_visitor)]) -> Principal:
 
 
 Visitor = Annotated[Principal, Depends(_visitor)]
-"""Whoever is signed in."""
+"""The user who is signed in."""
 Contributor = Annotated[Principal, Depends(_contributor)]
-"""The same, who may submit and cancel: no viewer."""
+"""The user who is signed in, and who may submit and cancel jobs, as viewers may not."""
 Administrator = Annotated[Principal, Depends(_admin)]
-"""The same, who is an admin."""
+"""The user who is signed in, and who is an admin."""
 
 
 async def own_form(request: Request) -> None:
@@ -65,8 +65,8 @@ def _is_here(origin: str | None, request: Request) -> bool:
 
 
 def to_sign_in(request: Request) -> Response:
-    """Send a browser to the sign-in page and, after that, back; a part of a page sends the whole page there, and a form
-    to the page that it stands on."""
+    """Send a browser to the sign-in page, and back afterwards. A request for a part of a page sends the whole page to
+    the sign-in page; a form comes back to the page that it stands on."""
     if request.headers.get("hx-request"):
         back = _path_of(request.headers.get("hx-current-url", "/"))
         return Response(status_code=401, headers={"HX-Redirect": _sign_in(back), "Cache-Control": "no-store"})

@@ -92,13 +92,13 @@ async def _report(context: Context, job_id: UUID) -> Report:
     job = await service.get(context, job_id)
     if not job.status.terminal:
         raise Conflict(f"The job is {job.status}; its report comes with its end.", headers={"Retry-After": "1"})
-    found = await context.database.read(finished, job_id)
-    if found is None:
+    ended = await context.database.read(finished, job_id)
+    if ended is None:
         raise NotFound("The job was removed when its time was over.")
-    return await run_in_threadpool(_make, found)
+    return await run_in_threadpool(_make, ended)
 
 
-def _make(found: Finished) -> Report:
+def _make(job: Finished) -> Report:
     from warpfold.app.reports.making import report_of  # loads Altair
 
-    return report_of(found)
+    return report_of(job)

@@ -34,12 +34,12 @@ class Expected:
     basis: str
 
 
-def report_of(found: Finished) -> Report:
+def report_of(finished: Finished) -> Report:
     """The report of a job that has ended; takes up to about a second."""
-    job, result = found.job, found.result
+    job, result = finished.job, finished.result
     comparison = None
     if isinstance(result, ReduceResult):
-        comparison = _comparison(found.spec if isinstance(found.spec, ReduceSpec) else None, result)
+        comparison = _comparison(finished.spec if isinstance(finished.spec, ReduceSpec) else None, result)
     plain = isinstance(result, ReduceResult | None)
     return Report(
         job_id=job.id,
@@ -47,7 +47,7 @@ def report_of(found: Finished) -> Report:
         status=job.status,
         owner=job.owner,
         tags=dict(job.tags),
-        asked=f"a {job.kind} job" if found.spec is None else found.spec.description(),
+        asked=f"a {job.kind} job" if finished.spec is None else finished.spec.description(),
         created_at=job.created_at,
         started_at=job.started_at,
         finished_at=job.finished_at,
@@ -55,9 +55,9 @@ def report_of(found: Finished) -> Report:
         error=job.error,
         comparison=comparison,
         result=result,
-        tables=() if plain or result is None else tables_of(result, found.points),
-        charts=() if result is None else tuple(ChartView.of(chart) for chart in charts_of(result, found.points)),
-        parts=sections_of(found.spec, found.children) if isinstance(found.spec, PresetSpec) else (),
+        tables=() if plain or result is None else tables_of(result, finished.points),
+        charts=() if result is None else tuple(ChartView.of(chart) for chart in charts_of(result, finished.points)),
+        parts=sections_of(finished.spec, finished.children) if isinstance(finished.spec, PresetSpec) else (),
     )
 
 

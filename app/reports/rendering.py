@@ -71,7 +71,7 @@ def title(report: Report) -> str:
 
 def balance(part: Part) -> str:
     """How many of the published figures agree, and what is with the others."""
-    counts = Counter(one.verdict for one in part.compared)
+    counts = Counter(row.verdict for row in part.compared)
     several = {Verdict.AGREES: "agree", Verdict.DIFFERS: "differ"}
     counted = ", ".join(
         f"{counts[verdict]} {verdict.value if counts[verdict] == 1 else several.get(verdict, verdict.value)}"
@@ -83,17 +83,17 @@ def balance(part: Part) -> str:
 
 def _comparisons(part: Part) -> list[Table]:
     """One table of all published figures beside ours."""
-    machines = sorted({one.machine for one in part.compared if one.machine is not None})
+    machines = sorted({row.machine for row in part.compared if row.machine is not None})
     rows = tuple(
         (
-            one.case,
-            f"{one.quantity} [{one.unit}]" if one.unit else one.quantity,
-            one.published,
-            one.measured or ABSENT,
-            one.verdict.value,
-            one.why or "",
+            row.case,
+            f"{row.quantity} [{row.unit}]" if row.unit else row.quantity,
+            row.published,
+            row.measured or ABSENT,
+            row.verdict.value,
+            row.why or "",
         )
-        for one in part.compared
+        for row in part.compared
     )
     columns = ("case", "quantity", "published", "measured", "verdict", "what to make of it")
     note = f"Measured on {'; '.join(machines)}." if machines else None
@@ -102,16 +102,16 @@ def _comparisons(part: Part) -> list[Table]:
 
 def _provenance(part: Part) -> list[Table]:
     """Where and by what it was measured, each machine and version once."""
-    found: dict[tuple[str, ...], None] = {}
+    rows: dict[tuple[str, ...], None] = {}
     for job in part.jobs:
         if job.device is not None and job.provenance is not None and job.ended_at is not None:
             memory = f"{job.device.memory_bytes / 2**30:.0f} GiB, {job.device.cores} cores"
             versions = {"warpfold": job.provenance.warpfold, "python": job.provenance.python, **job.device.versions}
             versions_text = ", ".join(f"{name} {version}" for name, version in versions.items())
             commit = (job.provenance.commit or "not known")[:12]
-            found[job.device.name, memory, versions_text, commit, f"{job.ended_at:%Y-%m-%d}"] = None
+            rows[job.device.name, memory, versions_text, commit, f"{job.ended_at:%Y-%m-%d}"] = None
     columns = ("machine", "has", "versions", "commit", "measured")
-    return [Table(title="Provenance", columns=columns, rows=tuple(found))] if found else []
+    return [Table(title="Provenance", columns=columns, rows=tuple(rows))] if rows else []
 
 
 def _jobs(part: Part) -> Table:

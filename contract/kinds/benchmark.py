@@ -160,8 +160,8 @@ class BenchmarkSpec(Task):
                 raise InvalidInput(f"none of the strategies runs on {device}", "devices")
 
     def _known_on(self, device: str) -> tuple[str, ...]:
-        there = {row.name for row in strategies() if row.backend == device}
-        return tuple(name for name in self.strategies if name in there)
+        names = {row.name for row in strategies() if row.backend == device}
+        return tuple(name for name in self.strategies if name in names)
 
     def parts(self) -> Sequence[tuple[str, Self]]:
         """A benchmark for each of the devices, by the name of the device; none where no devices are named."""

@@ -15,22 +15,22 @@ _SUFFIX = ".yaml"
 
 def names() -> tuple[str, ...]:
     """The names of all presets."""
-    found = (entry.name for entry in (files(__package__) / "specs").iterdir() if entry.name.endswith(_SUFFIX))
-    return tuple(sorted(name.removesuffix(_SUFFIX) for name in found))
+    names_of_files = (entry.name for entry in (files(__package__) / "specs").iterdir() if entry.name.endswith(_SUFFIX))
+    return tuple(sorted(name.removesuffix(_SUFFIX) for name in names_of_files))
 
 
 @cache
 def groups() -> Mapping[str, tuple[str, ...]]:
     """The names that stand for several presets: every beginning of names, up to a hyphen, that at least two share."""
-    found: dict[str, tuple[str, ...]] = {}
+    grouped: dict[str, tuple[str, ...]] = {}
     for name in names():
         parts = name.split("-")
         for length in range(1, len(parts)):
             group = "-".join(parts[:length])
             members = tuple(other for other in names() if other.startswith(f"{group}-"))
             if len(members) > 1 and group not in names():
-                found[group] = members
-    return MappingProxyType(found)
+                grouped[group] = members
+    return MappingProxyType(grouped)
 
 
 @cache
@@ -44,4 +44,4 @@ def preset_named(name: str) -> Preset:
 
 def members(name: str) -> tuple[Preset, ...]:
     """The presets that `name` stands for: itself, or those of the group. Raises InvalidInput for an unknown name."""
-    return tuple(preset_named(one) for one in groups().get(name, (name,)))
+    return tuple(preset_named(member) for member in groups().get(name, (name,)))

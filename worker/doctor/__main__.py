@@ -35,11 +35,11 @@ def _findings() -> Iterator[Finding]:
     try:
         settings = Settings()
     except (ValidationError, SettingsError) as error:
-        for said in wrong_settings(error):
-            yield broken("settings", said, "correct it; app/config.py lists all settings")
+        for fault in wrong_settings(error):
+            yield broken("settings", fault, "correct it; app/config.py lists all settings")
         return
-    for said in unknown_settings():
-        yield poor("settings", said, "correct its name, or remove it")
+    for fault in unknown_settings():
+        yield poor("settings", fault, "correct its name, or remove it")
     yield from examine(settings)
 
 

@@ -49,16 +49,17 @@ def _driver() -> Finding:
 
 def _cuda() -> Finding:
     try:
-        found = look()
+        runtime = look()
     except Unavailable as error:
         return broken("cuda", str(error), _INSTALL)
-    said = (
-        f"CuPy {found.cupy}, runtime {_dotted(found.runtime)}, driver for up to {_dotted(found.driver)}, "
-        f"{found.devices} device(s)"
+    versions = (
+        f"CuPy {runtime.cupy}, runtime {_dotted(runtime.runtime)}, driver for up to {_dotted(runtime.driver)}, "
+        f"{runtime.devices} device(s)"
     )
-    if not found.fits:
-        return broken("cuda", said, "the runtime is newer than the driver: install the extra of the driver's version")
-    return well("cuda", said)
+    if not runtime.fits:
+        remedy = "the runtime is newer than the driver: install the extra of the driver's version"
+        return broken("cuda", versions, remedy)
+    return well("cuda", versions)
 
 
 def _nvrtc() -> Finding:

@@ -33,28 +33,28 @@ def look_at_machine(settings: Settings) -> Iterator[Finding]:
 
 
 def _python() -> Finding:
-    said = f"Python {platform.python_version()} at {sys.executable}, {platform.system()} {platform.machine()}"
-    return well("python", said)
+    facts = f"Python {platform.python_version()} at {sys.executable}, {platform.system()} {platform.machine()}"
+    return well("python", facts)
 
 
 def _packages() -> Finding:
-    found, missing = [], []
+    versions, missing = [], []
     for name in _PACKAGES:
         try:
-            found.append(f"{name} {version(name)}")
+            versions.append(f"{name} {version(name)}")
         except PackageNotFoundError:
             missing.append(name)
     if missing:
         return broken("packages", f"missing: {', '.join(missing)}", install("server"))
-    return well("packages", f"warpfold {version('warpfold')}; {', '.join(found)}")
+    return well("packages", f"warpfold {version('warpfold')}; {', '.join(versions)}")
 
 
 def _memory() -> Finding:
     memory = psutil.virtual_memory()
-    said = f"{_gib(memory.available)} of {_gib(memory.total)} available, {os.cpu_count()} logical cores"
+    facts = f"{_gib(memory.available)} of {_gib(memory.total)} available, {os.cpu_count()} logical cores"
     if memory.available < _LITTLE_MEMORY:
-        return poor("memory", said, "large files and generated arrays may not fit")
-    return well("memory", said)
+        return poor("memory", facts, "large files and generated arrays may not fit")
+    return well("memory", facts)
 
 
 def _data_dir(path: Path) -> Finding:
@@ -96,14 +96,14 @@ def _writable(folder: Path) -> bool:
         return False
 
 
-def _space(part: str, folder: Path, said: str) -> Finding:
+def _space(part: str, folder: Path, facts: str) -> Finding:
     free = shutil.disk_usage(folder).free
-    said = f"{said}; {_gib(free)} free"
+    facts = f"{facts}; {_gib(free)} free"
     if free < _TOO_LITTLE_DISK:
-        return broken(part, said, "make room: servers stop when their disk is full")
+        return broken(part, facts, "make room: servers stop when their disk is full")
     if free < _LITTLE_DISK:
-        return poor(part, said, "make room, or lower WARPFOLD_DATASET_QUOTA_BYTES and WARPFOLD_RETENTION_DAYS")
-    return well(part, said)
+        return poor(part, facts, "make room, or lower WARPFOLD_DATASET_QUOTA_BYTES and WARPFOLD_RETENTION_DAYS")
+    return well(part, facts)
 
 
 def _gib(count: int) -> str:

@@ -32,20 +32,20 @@ def _postgres(url: str) -> Finding:
         with psycopg.connect(conninfo(url), connect_timeout=3, autocommit=True) as connection:
             version = connection.info.server_version
             row = connection.execute("select to_regclass('alembic_version') is not null").fetchone()
-            found = row is not None and row[0]
-            stamp = connection.execute("select version_num from alembic_version").fetchone() if found else None
+            migrated = row is not None and row[0]
+            stamp = connection.execute("select version_num from alembic_version").fetchone() if migrated else None
     except (psycopg.Error, ValueError) as error:
-        said = str(error).strip().splitlines()[0]
-        return broken("postgres", f"cannot be used: {said}", "check WARPFOLD_DATABASE_URL, and that the server runs")
-    said = f"Postgres {version // 10000}.{version % 10000}"
+        reason = str(error).strip().splitlines()[0]
+        return broken("postgres", f"cannot be used: {reason}", "check WARPFOLD_DATABASE_URL, and that the server runs")
+    server = f"Postgres {version // 10000}.{version % 10000}"
     if version // 10000 < _OLDEST_POSTGRES:
-        return broken("postgres", said, f"Warpfold needs Postgres {_OLDEST_POSTGRES} or newer")
+        return broken("postgres", server, f"Warpfold needs Postgres {_OLDEST_POSTGRES} or newer")
     newest = _newest_schema()
     if stamp is None:
-        return broken("postgres", f"{said}, without Warpfold's tables", "run `warpfold migrate`")
+        return broken("postgres", f"{server}, without Warpfold's tables", "run `warpfold migrate`")
     if stamp[0] != newest:
-        return broken("postgres", f"{said}, schema {stamp[0]} where {newest} is the newest", "run `warpfold migrate`")
-    return well("postgres", f"{said}, schema {newest}")
+        return broken("postgres", f"{server}, schema {stamp[0]} where {newest} is the newest", "run `warpfold migrate`")
+    return well("postgres", f"{server}, schema {newest}")
 
 
 def _newest_schema() -> str | None:

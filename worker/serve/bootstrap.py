@@ -70,10 +70,10 @@ def prepare_data_dir(settings: Settings) -> Path:
 def _close_to_others(path: Path, *, but_for_passing: bool = False) -> None:
     """Take all from everybody but the owner. An embedded Postgres that root starts runs as another user, who must pass
     through to a folder of its own."""
-    found = path.stat()
-    mode = stat.S_IMODE(found.st_mode)
+    status = path.stat()
+    mode = stat.S_IMODE(status.st_mode)
     through = mode & _THROUGH if but_for_passing else 0
-    if found.st_uid == os.getuid() and mode != (mode & stat.S_IRWXU) | through:
+    if status.st_uid == os.getuid() and mode != (mode & stat.S_IRWXU) | through:
         path.chmod((mode & stat.S_IRWXU) | through)
 
 
@@ -81,10 +81,10 @@ def start_servers(settings: Settings, root: Path) -> Servers:
     """The configured servers, or embedded ones under `root`: those that a killed `warpfold serve` left running there
     are adopted, and stopped in the end like our own."""
     postgres = None if settings.database_url else EmbeddedPostgres(root / "postgres")
-    found = None if postgres is None else postgres.pid
+    postgres_pid = None if postgres is None else postgres.pid
     database_url = settings.database_url if postgres is None else postgres.start()
     redis = None if settings.redis_url else EmbeddedRedis(root / "redis")
-    for name, left in (("postgres", found), ("redis", None if redis is None else redis.pid)):
+    for name, left in (("postgres", postgres_pid), ("redis", None if redis is None else redis.pid)):
         if left is not None:
             log.warning("adopted: an earlier serve was killed and left it running", process=name, pid=left)
     redis_url = settings.redis_url if redis is None else redis.start()

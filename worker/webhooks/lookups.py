@@ -56,21 +56,21 @@ class Lookups:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Sequence[str]] = loop.create_future()
 
-        def back(found: Sequence[str] | OSError) -> None:
+        def back(addresses: Sequence[str] | OSError) -> None:
             self._turns[owner].release()
             self._free.release()
             self._leave(owner)
             if answer.done():  # nobody waits any more
                 return
-            if isinstance(found, OSError):
-                answer.set_exception(found)
+            if isinstance(addresses, OSError):
+                answer.set_exception(addresses)
             else:
-                answer.set_result(found)
+                answer.set_result(addresses)
 
         def ask() -> None:
-            found = _looked_up(host, port)
+            addresses = _looked_up(host, port)
             with suppress(RuntimeError):  # the loop has ended
-                loop.call_soon_threadsafe(back, found)
+                loop.call_soon_threadsafe(back, addresses)
 
         try:
             # A daemon: a process that is to end does not wait for a name server.
@@ -87,9 +87,9 @@ class Lookups:
 
 def _looked_up(host: str, port: int) -> Sequence[str] | OSError:
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as error:
         return error
     except UnicodeError:
         return OSError(f"{host[:100]} is no name of a host")
-    return [str(address[0]) for *_, address in found]
+    return [str(address[0]) for *_, address in addresses]

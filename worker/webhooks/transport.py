@@ -37,8 +37,8 @@ class Guarded(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        found = await self._resolve(self._owner, host, port)
-        allowed = [address for address in found if self._allow_private or is_public(address)]
+        addresses = await self._resolve(self._owner, host, port)
+        allowed = [address for address in addresses if self._allow_private or is_public(address)]
         if not allowed:
             raise AddressRefused(f"{host} leads to a private address, which this server does not call")
         error: Exception = httpcore.ConnectError("no address")

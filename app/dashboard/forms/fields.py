@@ -72,7 +72,7 @@ class Form:
 
 
 def _flat(parts: Sequence[Field | Group]) -> list[Field]:
-    found: list[Field] = []
-    for one in parts:
-        found += [one] if isinstance(one, Field) else _flat(one.fields)
-    return found
+    fields: list[Field] = []
+    for part in parts:
+        fields += [part] if isinstance(part, Field) else _flat(part.fields)
+    return fields

@@ -37,8 +37,8 @@ def typed_from(spec: Mapping[str, Any]) -> dict[str, list[str]]:
     flat = _flat(spec)
     named = {name: [value] for name, value in flat.items() if isinstance(value, str)}
     form = form_for(str(spec.get("kind")), named)
-    found = {field.name: _texts(field, flat[field.name]) for field in form.flat() if flat.get(field.name) is not None}
-    return {"kind": [form.kind], **found}
+    texts = {field.name: _texts(field, flat[field.name]) for field in form.flat() if flat.get(field.name) is not None}
+    return {"kind": [form.kind], **texts}
 
 
 def blank(kind: str) -> dict[str, list[str]]:
@@ -63,8 +63,8 @@ def _put(into: dict[str, Any], part: Field | Group, typed: Typed) -> None:
             target[last] = value
         return
     inner: dict[str, Any] = {}
-    for one in part.fields:
-        _put(inner, one, typed)
+    for field in part.fields:
+        _put(inner, field, typed)
     if inner or part.required:
         into[last] = inner
 
@@ -84,11 +84,11 @@ def _value(field: Field, texts: Sequence[str]) -> Any:  # noqa: PLR0911 - one li
         case Shape.NUMBER:
             return _number(text)
         case Shape.INTEGERS:
-            return [integer(one) for one in APART.split(text) if one]
+            return [integer(item) for item in APART.split(text) if item]
         case Shape.NUMBERS:
-            return [_number(one) for one in APART.split(text) if one]
+            return [_number(item) for item in APART.split(text) if item]
         case Shape.TEXTS:
-            return [one for one in APART.split(text) if one]
+            return [item for item in APART.split(text) if item]
         case Shape.PAIRS:
             return _pairs(text)
         case Shape.JSON:
@@ -142,7 +142,7 @@ def _texts(field: Field, value: Any) -> list[str]:
     """How `value` is typed into `field`."""
     match field.shape, value:
         case Shape.MANY, [*several]:
-            return [str(one) for one in several]
+            return [str(element) for element in several]
         case Shape.FLAG, _:
             return ["on" if value else "off"]
         case Shape.PAIRS, dict():
@@ -150,7 +150,7 @@ def _texts(field: Field, value: Any) -> list[str]:
         case Shape.JSON, _:
             return [json.dumps(value)]
         case _, [*several]:
-            return [", ".join(_element(one) for one in several)]
+            return [", ".join(_element(element) for element in several)]
     return [_text(value)]
 
 
@@ -170,9 +170,9 @@ def _text(value: Any) -> str:
 
 def _flat(value: Mapping[str, Any], path: str = "") -> dict[str, Any]:
     """{"source": {"n": 3}} → {"source": {"n": 3}, "source.n": 3}."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, inner in value.items():
-        found[f"{path}{name}"] = inner
+        values[f"{path}{name}"] = inner
         if isinstance(inner, Mapping):
-            found |= _flat(inner, f"{path}{name}.")
-    return found
+            values |= _flat(inner, f"{path}{name}.")
+    return values

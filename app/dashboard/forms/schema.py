@@ -39,8 +39,8 @@ def form_of(kind: str, chosen: Chosen) -> Form:
     for name, inner in schema["properties"].items():
         if name == "kind" or not _applies(name, chosen):
             continue
-        for one in _parts(name, inner, name in required, chosen):
-            (more if name in _MORE else main).append(one)
+        for field in _parts(name, inner, name in required, chosen):
+            (more if name in _MORE else main).append(field)
     return Form(kind, schema.get("description", "").split("\n\n")[0], main, more)
 
 
@@ -97,8 +97,13 @@ def _parameters(name: str, chosen: Chosen) -> Sequence[Field]:
     if row is None:
         return []
     return [
-        Field(f"{name}.{one.name}", Shape.NUMBER, f"{one.summary} (default {one.default:g})", default=None)
-        for one in row.parameters
+        Field(
+            f"{name}.{parameter.name}",
+            Shape.NUMBER,
+            f"{parameter.summary} (default {parameter.default:g})",
+            default=None,
+        )
+        for parameter in row.parameters
     ]
 
 
@@ -128,8 +133,8 @@ def _shape(schema: Schema) -> tuple[Shape, Sequence[str]]:
         case "object":
             texts = _resolved(schema.get("additionalProperties") or {}).get("type") == "string"
             return (Shape.PAIRS if texts or "patternProperties" in schema else Shape.JSON), ()
-    one = {"integer": Shape.INTEGER, "number": Shape.NUMBER, "boolean": Shape.FLAG, "string": Shape.TEXT}
-    return one.get(schema.get("type", ""), Shape.JSON), ()
+    shapes = {"integer": Shape.INTEGER, "number": Shape.NUMBER, "boolean": Shape.FLAG, "string": Shape.TEXT}
+    return shapes.get(schema.get("type", ""), Shape.JSON), ()
 
 
 def _resolved(schema: Schema) -> Schema:

@@ -1,1 +1,1 @@
-"""A module a page: its routes, and what its template shows."""
+"""Each module is a page of the dashboard: it has the page's routes, and the model that its template shows."""

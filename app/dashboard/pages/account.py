@@ -1,4 +1,4 @@
-"""Account: sign in with a token, see one's own tokens, sign out here or in every browser."""
+"""The page Account: people sign in with a token, see their tokens, and sign out here or in every browser."""
 
 from typing import Annotated
 
@@ -22,7 +22,7 @@ router = pages()
 
 @router.get("/sign-in")
 async def ask_for_token(request: Request, next: Annotated[str, Query(max_length=2048)] = "/") -> Response:
-    """The form that asks for a token."""
+    """Show the form that asks for a token."""
     return page(request, "sign_in", next=safe_path(next), error=None)
 
 
@@ -71,7 +71,7 @@ async def sign_out(request: Request, context: Using, everywhere: Annotated[bool,
 
 @router.get("/account")
 async def show(request: Request, visitor: Visitor, context: Using) -> Response:
-    """The page with the visitor's own tokens."""
+    """Show the visitor's own tokens."""
     tokens = await context.database.read(list_tokens, of_user=visitor.id)
     return page(request, "account", user=visitor, tokens=tokens)
 

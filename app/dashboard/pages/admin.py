@@ -1,4 +1,4 @@
-"""Admin: users, tokens, quotas, and workers that are to take no more jobs."""
+"""The page Admin: it manages users, tokens and quotas, and makes workers take no more jobs."""
 
 from typing import Annotated, Any
 
@@ -27,7 +27,7 @@ router = pages()
 
 @router.get("/admin")
 async def show(request: Request, visitor: Administrator, context: Using) -> Response:
-    """The whole page."""
+    """Show the page."""
     return await _page(request, visitor, context)
 
 
@@ -42,20 +42,20 @@ async def issue(
     label: Text = "",
     days: Text = "",
 ) -> Response:
-    """Make a token, and show it: this once."""
-    given = {
+    """Make a token, and show it this once."""
+    typed = {
         "user": user.strip(),
         "role": role or None,
         "label": label.strip(),
         "expires_in_days": _number(days),
     }
     try:
-        wanted = TokenRequest.model_validate(given)
+        wanted = TokenRequest.model_validate(typed)
         issued = await service.issue_token(context, wanted.user, wanted.role, wanted.label, wanted.expires_in_days)
     except ValidationError as error:
-        return await _page(request, visitor, context, error=as_api_error(error), given=given)
+        return await _page(request, visitor, context, error=as_api_error(error), typed=typed)
     except ApiError as error:
-        return await _page(request, visitor, context, error=error, given=given)
+        return await _page(request, visitor, context, error=error, typed=typed)
     return await _page(request, visitor, context, issued=issued)
 
 
@@ -120,22 +120,22 @@ async def _page(
     *,
     error: ApiError | None = None,
     issued: Issued | None = None,
-    given: dict[str, Any] | None = None,
+    typed: dict[str, Any] | None = None,
 ) -> Response:
     everybody = await context.database.read(users.list_users)
-    quotas = {one.user: one for one in await service.quotas_for(context, visitor)}
+    quotas = {quota.user: quota for quota in await service.quotas_for(context, visitor)}
     answer = page(
         request,
         "admin",
         200 if error is None else error.status,
         user=visitor,
-        users=[(one, quotas.get(one.name)) for one in everybody],
+        users=[(user, quotas.get(user.name)) for user in everybody],
         tokens=await context.database.read(list_tokens),
         workers=await context.database.read(all_workers),
         roles=list(Role),
         error=error,
         issued=issued,
-        given=given or {},
+        typed=typed or {},
     )
     if issued is not None:
         answer.headers["Cache-Control"] = "no-store"

@@ -1,4 +1,4 @@
-"""Compare: two or more jobs beside each other."""
+"""The page Compare: it shows two or more jobs beside each other."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -54,26 +54,27 @@ async def show(
     job: Annotated[list[str] | None, Query(max_length=MOST)] = None,
     across: bool = False,
 ) -> Response:
-    """The jobs named in the address, and a form to name more."""
+    """Show the jobs that the address names, and a form to name more."""
     named = [_id(text) for text in job or () if text.strip()]
-    found = [await jobs.get(context, one) for one in dict.fromkeys(named)]
-    specs = _lines([json.loads(one.spec) for one in found])
-    outcomes = _lines([_outcome(one) for one in found])
+    compared = [await jobs.get(context, job_id) for job_id in dict.fromkeys(named)]
+    rows = [JobRow.of(row, visitor) for row in compared]
+    specs = _lines([json.loads(row.spec) for row in compared])
+    outcomes = _lines([_outcome(row) for row in compared])
     return page(
         request,
         "compare",
         user=visitor,
-        rows=[JobRow.of(one, visitor) for one in found],
+        rows=rows,
         tables=[("Outcome", outcomes), ("Spec", specs)],
-        same_bits=_same_bits(found),
-        faceoffs=await _faceoffs(context, found, across=across, rows=[JobRow.of(one, visitor) for one in found]),
+        same_bits=_same_bits(compared),
+        faceoffs=await _faceoffs(context, compared, rows, across=across),
         across=across,
-        room=max(0, MOST - len(found)),
+        room=max(0, MOST - len(compared)),
     )
 
 
 def _id(text: str) -> UUID:
-    """A job's id, or the address of its page."""
+    """The id in `text`, which is a job's id or the address of its page."""
     try:
         return UUID(text.strip().rstrip("/").rpartition("/")[2])
     except ValueError:
@@ -96,24 +97,26 @@ def _lines(objects: Sequence[Mapping[str, Any]]) -> list[FieldRow]:
     return lines
 
 
-def _same_bits(found: Sequence[Job]) -> bool | None:
-    """Whether all values are the same, bit for bit; None unless all jobs have one."""
-    results = [json.loads(one.result) for one in found if one.result is not None]
-    if len(results) < 2 or len(results) < len(found) or not all("value" in one for one in results):
+def _same_bits(compared: Sequence[Job]) -> bool | None:
+    """Whether all values are the same, bit for bit; None unless every job has a value."""
+    objects = [json.loads(job.result) for job in compared if job.result is not None]
+    if len(objects) < 2 or len(objects) < len(compared) or not all("value" in result for result in objects):
         return None
-    return len({(one.get("hex") or repr(one["value"]), one.get("dtype")) for one in results}) == 1
+    return len({(result.get("hex") or repr(result["value"]), result.get("dtype")) for result in objects}) == 1
 
 
-async def _faceoffs(context: Context, found: Sequence[Job], rows: Sequence[JobRow], *, across: bool) -> list[Faceoff]:
-    """Every other benchmark against the first."""
-    benchmarks = [one for one in found if one.kind == "benchmark"]
+async def _faceoffs(
+    context: Context, compared: Sequence[Job], rows: Sequence[JobRow], *, across: bool
+) -> list[Faceoff]:
+    """Compare every other benchmark with the first."""
+    benchmarks = [job.id for job in compared if job.kind == "benchmark"]
     shown = {row.id: row for row in rows}
     faceoffs = []
-    for one in benchmarks[1:]:
+    for job_id in benchmarks[1:]:
         try:
-            compared = await results.compare(context, str(benchmarks[0].id), str(one.id), across=across)
+            comparison = await results.compare(context, str(benchmarks[0]), str(job_id), across=across)
         except (Invalid, NotFound) as error:
-            faceoffs.append(Faceoff(shown[one.id], None, error.detail))
+            faceoffs.append(Faceoff(shown[job_id], None, error.detail))
         else:
-            faceoffs.append(Faceoff(shown[one.id], ComparisonView.of(compared), None))
+            faceoffs.append(Faceoff(shown[job_id], ComparisonView.of(comparison), None))
     return faceoffs

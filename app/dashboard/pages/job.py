@@ -1,4 +1,4 @@
-"""One job: how far it is, what happened, what was asked, what came out."""
+"""The page of a job: it shows the job's progress, its events, its spec and its result."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ from warpfold.contract.jobs import result_of
 
 _MOST_POINTS = 500
 _NARROWEST = 0.4
-"""Percent of the time line that a segment takes at least, so that it can be seen."""
+"""A segment takes at least so many percent of the time line, so that it can be seen."""
 _APART = ("timings", "device", "provenance", "state")
 
 router = pages()
@@ -36,7 +36,7 @@ router = pages()
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A segment of the time line: `start` and `width` in percent of the whole, `ms` the time itself."""
+    """A segment of the time line. `start` and `width` are in percent of the whole, `ms` is the time itself."""
 
     name: str
     style: str
@@ -47,7 +47,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class ResultSummary:
-    """A result as the page shows it: the value at the top, where it has one, and everything else as facts."""
+    """A result as the page shows it: the value, if it has one, stands at the top, and everything else below."""
 
     value: str | None
     hexadecimal: str | None
@@ -59,7 +59,7 @@ class ResultSummary:
 
 @router.get("/jobs/{job_id}")
 async def show(job_id: UUID, request: Request, visitor: Visitor, context: Using) -> Response:
-    """The whole page."""
+    """Show the page."""
     job = await service.get(context, job_id)
     return page(request, "job", user=visitor, **await _model(context, job, visitor))
 
@@ -72,7 +72,7 @@ async def live(
     context: Using,
     if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
-    """Its changing part, for polls. Once the job has ended, the part that is sent polls no more."""
+    """Show the changing part of the page, for polls. Once the job has ended, the part that is sent polls no more."""
     tag = etag(visitor, job_id, await service.stamp(context, job_id))
     if if_none_match is not None and matches(if_none_match, tag):
         return unchanged(tag)
@@ -85,7 +85,7 @@ async def live(
 
 @router.get("/jobs/{job_id}/measured")
 async def measured(job_id: UUID, request: Request, visitor: Visitor, context: Using) -> Response:
-    """Charts and tables, of a job that succeeded. A reduction is told by the page itself."""
+    """Show the charts and tables of a job that succeeded. A reduction has none: the page itself shows its result."""
     job = await service.get(context, job_id)
     if job.result is None or job.kind == "reduce":
         return Response()
@@ -119,7 +119,7 @@ async def _model(context: Context, job: Job, visitor: Principal) -> dict[str, An
 def _summary(result: dict[str, Any]) -> ResultSummary:
     value = result.get("value")
     shown = {"value", "hex", "correctly_rounded"} if value is not None else set()
-    # Lists have tables of their own: see `measured`. A preset's jobs are listed as they are now, above its result.
+    # `measured` shows lists as tables. A preset's jobs are listed above its result, in their present state.
     rest = {
         name: inner
         for name, inner in result.items()
@@ -132,13 +132,15 @@ def _summary(result: dict[str, Any]) -> ResultSummary:
         correctly_rounded=result.get("correctly_rounded"),
         timeline=timeline_of(result.get("timings") or {}),
         main=json_view_of("Result", rest),
-        others=[one for one in others if one.title != "Timings"],
+        others=[table for table in others if table.title != "Timings"],
     )
 
 
 def timeline_of(timings: Mapping[str, Any]) -> Sequence[Segment]:
-    """Where a job's time went, by the `timings` of its result: waiting, preparing kernels, loading, the kernel, and the
-    rest of the total."""
+    """The segments of a job's time, by the `timings` of its result.
+
+    They are waiting, preparing kernels, loading, the kernel, and the rest of the total.
+    """
     names = ("queued_ms", "prepare_ms", "load_ms", "kernel_ms", "total_ms")
     queued, prepare, load, kernel, total = (_ms(timings, name) for name in names)
     known = prepare + load + kernel

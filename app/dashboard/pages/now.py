@@ -1,4 +1,4 @@
-"""Now: what every slot does, how its device feels, and who waits."""
+"""The page Now: it shows what every slot runs, the gauges of its device, and whose jobs wait."""
 
 import json
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ router = pages()
 
 @router.get("/")
 async def show(request: Request, visitor: Visitor, context: Using, shared: Sharing) -> Response:
-    """The whole page."""
+    """Show the page."""
     return page(request, "now", user=visitor, **_model(await _seen(context, shared), visitor))
 
 
@@ -66,7 +66,7 @@ async def live(
     shared: Sharing,
     if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
-    """Its changing part, for polls."""
+    """Show the changing part of the page, for polls."""
     seen = await _seen(context, shared)
     tag = _etag(seen, visitor)
     if if_none_match is not None and matches(if_none_match, tag):
@@ -92,9 +92,9 @@ async def _seen(context: Context, shared: Shared) -> Seen:
 
 
 def _etag(seen: Seen, visitor: Principal) -> str:
-    facts = [(one.id, one.state, one.job_id, one.device, one.reading) for one in seen.workers]
+    workers = [(worker.id, worker.state, worker.job_id, worker.device, worker.reading) for worker in seen.workers]
     jobs = [(job.id, job.version, job.queue_position) for job in (*seen.running, *seen.latest)]
-    return etag(visitor, facts, jobs, seen.owners)
+    return etag(visitor, workers, jobs, seen.owners)
 
 
 def _model(seen: Seen, visitor: Principal) -> dict[str, Any]:
@@ -104,15 +104,15 @@ def _model(seen: Seen, visitor: Principal) -> dict[str, Any]:
     for worker in seen.workers:
         if worker.state in _GONE:
             continue
-        # The job's own row is sooner right than what the worker last said of itself.
+        # The job's row is newer than the latest report of its worker.
         job = by_worker.get(worker.id) or running.get(worker.job_id or UUID(int=0))
         state = "running" if job is not None and worker.state == "idle" else worker.state
         slots.append(Slot(worker, state, _device(worker), None if job is None else JobRow.of(job, visitor)))
     return {
         "slots": slots,
         "owners": seen.owners,
-        "queued": sum(one.queued for one in seen.owners),
-        "running": sum(one.running for one in seen.owners),
+        "queued": sum(share.queued for share in seen.owners),
+        "running": sum(share.running for share in seen.owners),
         "ready": sum(slot.state in catalogue.READY for slot in slots),
         "latest": [JobRow.of(job, visitor) for job in seen.latest],
         "etag": _etag(seen, visitor),

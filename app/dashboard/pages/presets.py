@@ -1,4 +1,4 @@
-"""Presets: the experiments of the documents, ready to be run."""
+"""The pages of presets: they show the experiments of the documents, and run them."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -37,14 +37,14 @@ class PresetJob:
 
 @router.get("/presets")
 async def show(request: Request, visitor: Visitor) -> Response:
-    """All presets, under the groups that their names form."""
+    """Show all presets, and the groups that their names form."""
     presets = [catalogue.preset_named(name) for name in catalogue.names()]
     return page(request, "presets", user=visitor, presets=presets, groups=catalogue.groups())
 
 
 @router.get("/presets/{name}")
 async def show_one(name: str, request: Request, visitor: Visitor) -> Response:
-    """A preset: its jobs, and what the document says came out."""
+    """Show a preset: its jobs, and the figures that the document published."""
     preset = _preset(name)
     jobs = [
         PresetJob(child.name, child.spec.kind, summary_of(child.spec.kind, child.spec.model_dump(mode="json")))

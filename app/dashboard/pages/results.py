@@ -1,4 +1,4 @@
-"""Results: points across jobs, filtered, charted, exported."""
+"""The page Results: it filters, charts and exports the measured points of all jobs."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
@@ -48,7 +48,7 @@ async def _asked(
     n_max: Text = "",
     job_id: UUID | Literal[""] = "",
 ) -> dict[str, str]:
-    """The filters as the address says them, those that restrict nothing left out."""
+    """The filters in the address, without those that restrict nothing."""
     filters = {"op": op, "dtype": dtype, "strategy": strategy, "device": device.strip(), "cache": cache}
     filters |= {"outcome": outcome, "n_min": _count("n_min", n_min), "n_max": _count("n_max", n_max)}
     return {name: value for name, value in (filters | {"job_id": str(job_id)}).items() if value}
@@ -59,9 +59,9 @@ Asking = Annotated[dict[str, str], Depends(_asked)]
 
 @router.get("/results")
 async def show(request: Request, visitor: Visitor, context: Using, asked: Asking, cursor: Text = "") -> Response:
-    """The whole page."""
+    """Show the page."""
     before = key_of(_LISTING, cursor or None)
-    found = await context.database.search(repository.page, _filter(asked), _PAGE + 1, before)
+    points = await context.database.search(repository.page, _filter(asked), _PAGE + 1, before)
     query = urlencode(asked)
     return page(
         request,
@@ -71,8 +71,8 @@ async def show(request: Request, visitor: Visitor, context: Using, asked: Asking
         ops=tuple(OPS),
         dtypes=tuple(DTYPES),
         strategies=strategy_names(),
-        rows=rows_of(found[:_PAGE]),
-        older=urlencode(asked | {"cursor": cursor_of(_LISTING, found[_PAGE - 1].id)}) if len(found) > _PAGE else None,
+        rows=rows_of(points[:_PAGE]),
+        older=urlencode(asked | {"cursor": cursor_of(_LISTING, points[_PAGE - 1].id)}) if len(points) > _PAGE else None,
         newest=query if cursor else None,
         query=query,
         exports=[(how, urlencode(asked | {"format": how, "limit": _MOST_EXPORTED})) for how in ("csv", "parquet")],
@@ -81,20 +81,20 @@ async def show(request: Request, visitor: Visitor, context: Using, asked: Asking
 
 @router.get("/results/charts")
 async def charts(request: Request, visitor: Visitor, context: Using, asked: Asking) -> Response:
-    """Charts of the points that the filters leave: the newest of each case, on the device that was measured last."""
+    """Show charts of the points that pass the filters: the newest of each case, on the device measured last."""
     chosen = _filter({"kind": "benchmark", "outcome": "measured"} | asked)
-    found = await context.database.search(repository.page, chosen, _MOST_CHARTED, None)
-    figures = await run_in_threadpool(figures_of_points, _newest(found))
+    points = await context.database.search(repository.page, chosen, _MOST_CHARTED, None)
+    figures = await run_in_threadpool(figures_of_points, _newest(points))
     return part("charts", figures=figures).response(request)
 
 
 def _newest(points: Sequence[Measured]) -> list[Measured]:
     device = points[0].device if points else None
     cases: dict[tuple[Any, ...], Measured] = {}
-    for one in points:
-        if one.device == device:
-            cases.setdefault((one.op, one.dtype, one.strategy, one.n, one.cache), one)
-    return sorted(cases.values(), key=lambda one: (one.strategy, one.n))
+    for point in points:
+        if point.device == device:
+            cases.setdefault((point.op, point.dtype, point.strategy, point.n, point.cache), point)
+    return sorted(cases.values(), key=lambda point: (point.strategy, point.n))
 
 
 def _filter(asked: dict[str, str]) -> MeasurementFilter:
@@ -102,7 +102,7 @@ def _filter(asked: dict[str, str]) -> MeasurementFilter:
 
 
 def _count(name: str, text: str) -> str:
-    """A size as people write it (1e6, 2^20), as digits."""
+    """The digits of a size that people may write as 1e6 or 2^20."""
     if not text.strip():
         return ""
     value = integer(text)

@@ -163,14 +163,14 @@ def _who_is_closer(study: Study) -> tuple[Finding, ...]:
     return (Finding(verdict=Verdict.OTHER_DATA, text=text),)
 
 
-def _alike(one: float, other: float, factor: float) -> bool:
-    if one == other:
+def _alike(a: float, b: float, factor: float) -> bool:
+    if a == b:
         return True
-    return one > 0 and other > 0 and max(one, other) <= factor * min(one, other)
+    return a > 0 and b > 0 and max(a, b) <= factor * min(a, b)
 
 
-def _ratio(one: float, other: float) -> float:
-    return one / other if other else math.inf
+def _ratio(a: float, b: float) -> float:
+    return a / b if b else math.inf
 
 
 def _number(value: float | int | bool | None) -> float:

@@ -55,7 +55,7 @@ def _most_gpus(study: Study) -> int:
     result = study.result("ring-versus-tree", ScalingResult)
     if result is None or result.note:
         return 0
-    return max((one.ranks for one in result.messages if one.time_us is not None), default=0)
+    return max((message.ranks for message in result.messages if message.time_us is not None), default=0)
 
 
 def _findings(study: Study) -> Iterator[Finding]:
@@ -108,9 +108,9 @@ def _against(study: Study, name: str, baseline: str, others: tuple[str, ...]) ->
 def _ratios(base: Measurement, others: list[Measurement]) -> str:
     assert base.kernel_ms, "only measured points come here"
     listed = ", ".join(
-        f"{one.strategy} {figure(one.gb_per_s)} GB/s ({times(base.kernel_ms / one.kernel_ms)})"
-        for one in others
-        if one.kernel_ms
+        f"{point.strategy} {figure(point.gb_per_s)} GB/s ({times(base.kernel_ms / point.kernel_ms)})"
+        for point in others
+        if point.kernel_ms
     )
     return f"{base.n:,} {base.dtype}: {base.strategy} {figure(base.gb_per_s)} GB/s, {listed}."
 
@@ -132,11 +132,12 @@ def _occupancy(study: Study) -> Iterator[Finding]:
 
 def _ring(study: Study) -> Iterator[Finding]:
     result = study.result("ring-versus-tree", ScalingResult)
-    messages = [one for one in (result.messages if result else ()) if one.time_us is not None]
-    for size in sorted({one.bytes for one in messages}):
-        same = [one for one in messages if one.bytes == size]
-        most = max(one.ranks for one in same)
-        listed = ", ".join(f"{one.algorithm} {figure(one.time_us)} µs" for one in same if one.ranks == most)
+    messages = [message for message in (result.messages if result else ()) if message.time_us is not None]
+    for size in sorted({message.bytes for message in messages}):
+        same = [message for message in messages if message.bytes == size]
+        most = max(message.ranks for message in same)
+        largest = [message for message in same if message.ranks == most]
+        listed = ", ".join(f"{message.algorithm} {figure(message.time_us)} µs" for message in largest)
         text = f"All-reduce of {size:,} bytes on {most} ranks: {listed}."
         if result is not None and result.note:
             text += f" ({result.note})"

@@ -25,8 +25,8 @@ def scaling(study: Study) -> StudyOutcome:
     charts = [
         chart
         for name in ("strong", "weak", "messages")
-        if (found := study.result(name, ScalingResult)) is not None
-        for chart in pictures.charts(found)
+        if (result := study.result(name, ScalingResult)) is not None
+        for chart in pictures.charts(result)
     ]
     return StudyOutcome(tuple(rows), tuple(_findings(study)), tuple(charts))
 
@@ -34,10 +34,10 @@ def scaling(study: Study) -> StudyOutcome:
 def _rows(study: Study, published: ScalingRow, result: ScalingResult | None) -> list[Compared]:
     n = published.n
     case = f"n = {n:,}"
-    one, two = _point(result, n, 1), _point(result, n, _GPUS)
+    single, two = _point(result, n, 1), _point(result, n, _GPUS)
     physical = published.speedup <= _GPUS
     cells = {
-        "one GPU": (Published(case, "one GPU", "ms", f"{published.single_ms:.4f}"), one, True),
+        "one GPU": (Published(case, "one GPU", "ms", f"{published.single_ms:.4f}"), single, True),
         "two GPUs": (Published(case, "two GPUs", "ms", f"{published.multi_ms:.4f}"), two, physical),
         "speed-up": (Published(case, "speed-up", "", f"{published.speedup:.2f}×"), two, physical),
         "efficiency": (Published(case, "efficiency", "%", f"{published.efficiency_percent}"), two, physical),
@@ -96,10 +96,10 @@ def _all(points: list[ScalingPoint]) -> str:
 
 
 def _findings(study: Study) -> list[Finding]:
-    found = [Finding(verdict=Verdict.CORRECTED, text=_FAULT)]
+    findings = [Finding(verdict=Verdict.CORRECTED, text=_FAULT)]
     strong = study.result("strong", ScalingResult)
     if strong is not None and strong.note:
-        found.append(Finding(verdict=Verdict.MISSING, text=f"{strong.note[0].upper()}{strong.note[1:]}."))
+        findings.append(Finding(verdict=Verdict.MISSING, text=f"{strong.note[0].upper()}{strong.note[1:]}."))
     weak = study.result("weak", ScalingResult)
     points = [p for p in (weak.points if weak else ()) if p.ranks > 1 and p.efficiency is not None and not p.suspect]
     if points:
@@ -108,22 +108,22 @@ def _findings(study: Study) -> list[Finding]:
             f"Weak scaling of the exact sum: efficiency {figure(best.efficiency)} on {best.ranks} ranks at "
             f"{best.n // best.ranks:,} elements a rank ({figure(best.gb_per_s)} GB/s in all)."
         )
-        found.append(Finding(verdict=Verdict.OTHER_MACHINE, text=text))
+        findings.append(Finding(verdict=Verdict.OTHER_MACHINE, text=text))
     messages = study.result("messages", ScalingResult)
-    timed = [one for one in (messages.messages if messages else ()) if one.time_us is not None]
+    timed = [message for message in (messages.messages if messages else ()) if message.time_us is not None]
     if timed:
-        least = min(timed, key=lambda one: (one.bytes, one.time_us or 0.0))
-        most = max(timed, key=lambda one: one.busbw_gbps or 0.0)
+        least = min(timed, key=lambda message: (message.bytes, message.time_us or 0.0))
+        most = max(timed, key=lambda message: message.busbw_gbps or 0.0)
         text = (
             f"An all-reduce of {least.bytes:,} bytes on {least.ranks} ranks takes {figure(least.time_us)} µs; the "
             f"highest bus bandwidth is {figure(most.busbw_gbps)} GB/s, for {most.bytes:,} bytes."
         )
-        found.append(Finding(verdict=Verdict.OTHER_MACHINE, text=text))
+        findings.append(Finding(verdict=Verdict.OTHER_MACHINE, text=text))
     suspects = [p for name in ("strong", "weak") for p in _points(study, name) if p.suspect]
     if suspects:
         text = f"{len(suspects)} of our own points are suspect: {suspects[0].suspect}"
-        found.append(Finding(verdict=Verdict.DIFFERS, text=text))
-    return found
+        findings.append(Finding(verdict=Verdict.DIFFERS, text=text))
+    return findings
 
 
 def _points(study: Study, name: str) -> tuple[ScalingPoint, ...]:
@@ -134,8 +134,8 @@ def _points(study: Study, name: str) -> tuple[ScalingPoint, ...]:
 def _point(result: ScalingResult | None, n: int, ranks: int) -> ScalingPoint | None:
     """The float sum of strong scaling, which is what the report measured."""
     points = () if result is None else result.points
-    found = (p for p in points if (p.n, p.ranks, p.scaling, p.method) == (n, ranks, "strong", "float"))
-    return next((point for point in found if point.total_ms is not None), None)
+    matching = (p for p in points if (p.n, p.ranks, p.scaling, p.method) == (n, ranks, "strong", "float"))
+    return next((point for point in matching if point.total_ms is not None), None)
 
 
 def _where(result: ScalingResult | None) -> str | None:

@@ -36,8 +36,8 @@ def _beside_the_t4(gpu: Points, where: str | None) -> list[Chart]:
         Series(_THRUST, thrust, published=True),
     ]
     for strategy in (_CUSTOM, _THRUST, _SINGLE):
-        found = sorted((n, point.gb_per_s or 0.0) for (name, n), point in gpu.items() if name == strategy)
-        lines.append(Series(strategy, [Point(n, speed) for n, speed in found]))
+        speeds = sorted((n, point.gb_per_s or 0.0) for (name, n), point in gpu.items() if name == strategy)
+        lines.append(Series(strategy, [Point(n, speed) for n, speed in speeds]))
     if where is None or not any(line.points for line in lines[2:]):
         return []
     text = ChartText(
@@ -59,19 +59,19 @@ def _rows(study: Study, published: ThroughputRow, gpu: Points, where: str | None
     def row(cell: Published, measured: str | None, why: str | None) -> Compared:
         return cell.missing(missing) if measured is None else cell.beside(measured, where, Verdict.OTHER_MACHINE, why)
 
-    found = []
+    rows = []
     for what, t4_ms, point in (("custom", published.custom_ms, custom), ("Thrust", published.thrust_ms, thrust)):
         ms = None if point is None else point.kernel_ms
         why = None if not ms else f"{times(t4_ms / ms)} as fast as on the T4"
-        found.append(row(Published(case, f"{what} time", "ms", f"{t4_ms:.4f}"), milliseconds(ms) if ms else None, why))
+        rows.append(row(Published(case, f"{what} time", "ms", f"{t4_ms:.4f}"), milliseconds(ms) if ms else None, why))
     speed = None if custom is None else custom.gb_per_s
     of_peak = None if custom is None or custom.peak_gbps is None else f"{percent(custom.percent_of_peak)} of peak"
     cell = Published(case, "custom throughput", "GB/s", f"{published.custom_gbps:.2f}")
-    found.append(row(cell, None if speed is None else figure(speed), of_peak))
+    rows.append(row(cell, None if speed is None else figure(speed), of_peak))
     ratio = _faster(thrust, custom)
     cell = Published(case, "custom against Thrust", "", f"{published.speedup_vs_thrust:.2f}×")
-    found.append(row(cell, None if ratio is None else times(ratio), _single(gpu, n)))
-    return found
+    rows.append(row(cell, None if ratio is None else times(ratio), _single(gpu, n)))
+    return rows
 
 
 def _single(gpu: Points, n: int) -> str | None:
@@ -110,7 +110,7 @@ def _summary(study: Study, gpu: Points, cpu: Points, where: str | None) -> list[
         measured = f"{figure(numpy.gb_per_s)} (at n = {numpy.n:,})"
         rows.append(host.beside(measured, machine(study.device("cpu")), Verdict.OTHER_MACHINE))
     pairs = ((cpu.get(("numpy", n)), point) for (name, n), point in gpu.items() if name == _CUSTOM)
-    ratios = [found for one, other in pairs if (found := _faster(one, other)) is not None]
+    ratios = [faster for cpu_point, point in pairs if (faster := _faster(cpu_point, point)) is not None]
     if ratios:
         rows.append(ratio.beside(f"{times(min(ratios))} to {times(max(ratios))}", where, Verdict.OTHER_MACHINE))
     else:
@@ -120,13 +120,13 @@ def _summary(study: Study, gpu: Points, cpu: Points, where: str | None) -> list[
 
 def _best(points: Points, strategy: str) -> Measurement | None:
     """A strategy's point of the highest throughput."""
-    found = (point for (name, _), point in points.items() if name == strategy)
-    return max(found, key=lambda point: point.gb_per_s or 0.0, default=None)
+    points_of_strategy = (point for (name, _), point in points.items() if name == strategy)
+    return max(points_of_strategy, key=lambda point: point.gb_per_s or 0.0, default=None)
 
 
 def _findings(gpu: Points, where: str | None) -> list[Finding]:
     summary = p05().task1_summary
-    found = []
+    findings = []
     custom, single = _best(gpu, _CUSTOM), _best(gpu, _SINGLE)
     if custom is not None and custom.peak_gbps:
         text = (
@@ -140,14 +140,14 @@ def _findings(gpu: Points, where: str | None) -> list[Finding]:
             if custom.n >= summary.peak_n
             else f", at no more than {custom.n:,} elements."
         )
-        found.append(Finding(verdict=Verdict.OTHER_MACHINE, text=text))
+        findings.append(Finding(verdict=Verdict.OTHER_MACHINE, text=text))
     if single is not None and single.peak_gbps:
         text = (
             f"One pass with 16-byte reads reaches {figure(single.gb_per_s)} GB/s at n = {single.n:,}, "
             f"{percent(single.percent_of_peak)} of the peak and "
             f"{percent(single.percent_of_ceiling)} of the highest speed at which this device was seen to read."
         )
-        found.append(Finding(verdict=Verdict.OTHER_MACHINE, text=text))
+        findings.append(Finding(verdict=Verdict.OTHER_MACHINE, text=text))
     sizes = sorted({n for name, n in gpu if name == _SINGLE})
     ratios = {n: ratio for n in sizes if (ratio := _faster(gpu.get((_THRUST, n)), gpu[_SINGLE, n])) is not None}
     if ratios:
@@ -156,8 +156,8 @@ def _findings(gpu: Points, where: str | None) -> list[Finding]:
             f"single_pass against Thrust: {', '.join(f'{times(ratio)} at {n:,}' for n, ratio in ratios.items())}. "
             + (f"It is slower at {', '.join(slower)}." if slower else "It is faster at every row.")
         )
-        found.append(Finding(verdict=Verdict.DIFFERS if slower else Verdict.AGREES, text=text))
-    return found
+        findings.append(Finding(verdict=Verdict.DIFFERS if slower else Verdict.AGREES, text=text))
+    return findings
 
 
 def _faster(baseline: Measurement | None, candidate: Measurement | None) -> float | None:
