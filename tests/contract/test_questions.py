@@ -18,6 +18,7 @@ from warpfold.app.results.views import MeasurementView
 from warpfold.app.tables.measurements import measurements
 from warpfold.client import models, results
 from warpfold.contract import needs, sources
+from warpfold.contract.fields import FloatName
 from warpfold.contract.folders import Folders
 from warpfold.contract.frozen import Frozen
 from warpfold.contract.jobs import KINDS, SPECS, JobResult, Kind, job_spec, summary_of
@@ -26,6 +27,7 @@ from warpfold.contract.measurement import FIELDS, FILTERS, PointDetails, PointHe
 from warpfold.contract.sources import SOURCES, summary_of_source
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.contract.tasks import TaskKind
+from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.worker.kinds import runs
 from warpfold.worker.kinds.attempt import Attempt
@@ -199,3 +201,8 @@ class TestAMeasuredColumn:
 
     def test_has_no_field_in_two_halves(self) -> None:
         assert not set(PointHead.model_fields) & set(PointDetails.model_fields)
+
+
+def test_every_float_dtype_has_a_name_that_accuracy_studies_take() -> None:
+    missing = {row.name for row in DTYPES.values() if row.is_float} - set(get_args(FloatName))
+    assert not missing, lacking("name in FloatName of contract/fields.py", missing)
