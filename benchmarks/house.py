@@ -214,6 +214,8 @@ def table(figures: Figures) -> str:
     if figures.walk_measured is not None:
         walk = dict(figures.walk_measured)
         made = walk.pop("made", ())
+        unmeasured = [file for file in figures.walk_by_the_architecture if file not in walk]
+        lines += [f"named by docs/architecture.md and not measured: {', '.join(unmeasured) or 'none'}"]
         lines += [f"files on the measured walk of a reduction: {len(walk)}"]
         lines += [f"    {file}: {', '.join(functions)}" for file, functions in walk.items()]
         lines += [f"data classes made on it: {len(made)}", *(f"    {name}" for name in made)]

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.conversion import narrowed
 from warpfold.kernels.dtypes import DTYPES, DType, Kind
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.narrow import narrowed
 
 Written = bool | int | float | str
 

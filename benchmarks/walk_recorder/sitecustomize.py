@@ -1,4 +1,4 @@
-"""Notes every function of a checkout at its first call in a process and a phase: see `benchmarks/walk.py`.
+"""Notes every function of a checkout at its first call in a process and a phase, for `benchmarks/walk.py`.
 
 Python imports a module of this name when it starts, from wherever PYTHONPATH finds one.
 """
@@ -30,6 +30,8 @@ class Recorder:
             made = type(frame.f_locals.get("self"))
             if made.__module__.startswith("warpfold."):
                 self._note("made", f"{made.__module__.removeprefix('warpfold.')}.{made.__qualname__}")
+            return
+        if code.co_filename.startswith("<"):  # made at run time, or frozen into Python
             return
         # The package's links below src/ and the folders themselves are the same files.
         place = os.path.realpath(code.co_filename)

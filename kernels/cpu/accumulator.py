@@ -1,15 +1,22 @@
-"""Exact accumulators of the CPU: arrays in, `ExactState` out. One serves one thread."""
+"""Exact accumulators of the CPU: they take arrays and return an `ExactState`. Each serves one thread.
 
-from collections.abc import Callable
+The compiled sums read each float of up to 32 bits as the pattern of a float32; its `Layout` says how.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu.layouts import LAYOUTS, Read
-from warpfold.kernels.dtypes import DType, Kind
+from warpfold.kernels.dtypes import DTYPES, DType, Kind
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags
 from warpfold.kernels.ops import Terms
+
+Read = tuple[int | None, np.int32, int]
+"""The shift, the mask and the bits of a significand behind the point, as `kernels.cpu.windows` takes them."""
 
 
 class Accumulator(Protocol):
@@ -124,3 +131,37 @@ def readable(array: NDArray[Any], bits: "np.dtype[Any]") -> NDArray[Any]:
     view = np.require(array, requirements=["C", "A"]).view(bits)
     view.flags.writeable = False
     return view
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the pattern of a float becomes the pattern of a float32.
+
+    As a signed integer shifted by `shift` and masked by `keep`, a pattern is that of a float32 with the same sign and
+    fields. Its value is 2**−`scale` times the element's, because exponents of float16 have another bias.
+    """
+
+    shift: int | None  # None costs nothing once compiled
+    keep: int
+    fraction: int
+    scale: int
+
+    def read(self, *, magnitudes: bool = False) -> Read:
+        """The layout as the compiled sums take it; with `magnitudes` the sign is masked, too."""
+        return self.shift, np.int32(self.keep & 0x7FFFFFFF if magnitudes else self.keep), self.fraction
+
+
+def _layout(dtype: DType) -> Layout:
+    """The layout of a float dtype whose fields are no wider than float32's."""
+    single = DTYPES["float32"]
+    shift = single.precision - dtype.precision
+    exponent_bits = 8 * dtype.itemsize - dtype.precision
+    # The shift leaves copies of the sign between it and the exponent field, where float32 has more exponent bits.
+    copies = (1 << (8 - exponent_bits)) - 1
+    keep = ~(copies << (single.precision - 1 + exponent_bits))
+    return Layout(shift or None, keep, dtype.precision - 1, single.max_exponent - dtype.max_exponent)
+
+
+LAYOUTS: Mapping[DType, Layout] = MappingProxyType(
+    {row: _layout(row) for row in DTYPES.values() if row.is_float and row.itemsize <= 4}
+)

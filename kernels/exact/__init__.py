@@ -1,9 +1,9 @@
 """Exact reductions: the accumulator, its bytes, and its one rounding. Python integers and NumPy, nothing compiled."""
 
+from warpfold.kernels.exact.encoding import ORIGIN, Flags, StateError
 from warpfold.kernels.exact.finish import deviation, integer, mean, root, total, value_of, variance
 from warpfold.kernels.exact.rounding import round_ratio, round_sqrt
 from warpfold.kernels.exact.state import ExactState
-from warpfold.kernels.exact.terms import ORIGIN, Flags, StateError
 
 __all__ = [
     "ORIGIN",

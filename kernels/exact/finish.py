@@ -7,9 +7,9 @@ import math
 
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.exact.encoding import ORIGIN, StateError
 from warpfold.kernels.exact.rounding import round_ratio, round_sqrt
 from warpfold.kernels.exact.state import ExactState
-from warpfold.kernels.exact.terms import ORIGIN, StateError
 from warpfold.kernels.ops import INTEGER, Finish, Op, Terms, Value
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.dtypes import DType, Kind, common_float, dtype_of
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.exact.terms import ORIGIN, Fields, Flags
+from warpfold.kernels.exact.encoding import ORIGIN, Fields, Flags
 from warpfold.kernels.ops import Terms
 
 CHUNK = 1 << 16

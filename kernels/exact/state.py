@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.exact import encoding, portable
-from warpfold.kernels.exact.rounding import round_ratio
-from warpfold.kernels.exact.terms import (
+from warpfold.kernels.exact.encoding import (
     DIGIT_BITS,
     DIGIT_MASK,
     LARGEST,
@@ -28,6 +27,7 @@ from warpfold.kernels.exact.terms import (
     StateError,
     digits_needed,
 )
+from warpfold.kernels.exact.rounding import round_ratio
 from warpfold.kernels.ops import Terms
 
 

@@ -4,10 +4,10 @@ import time
 from collections.abc import Iterator
 
 from warpfold.kernels.bench.summary import Summary
+from warpfold.kernels.conversion import narrowed_number
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact.finish import total
 from warpfold.kernels.exact.state import ExactState
-from warpfold.kernels.narrow import narrowed_number
 from warpfold.kernels.outcome import Outcome
 from warpfold.kernels.scaling.axes import Algorithm, Method, Mode, Scaling
 from warpfold.kernels.scaling.commands import (

@@ -17,8 +17,8 @@ from warpfold.kernels.cuda.gpu.device import visible_devices
 from warpfold.kernels.cuda.staging import stager
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput, OutOfMemory, Unavailable
+from warpfold.kernels.exact.encoding import ORIGIN
 from warpfold.kernels.exact.state import ExactState
-from warpfold.kernels.exact.terms import ORIGIN
 from warpfold.kernels.ops import OPS, NanPolicy, Terms
 from warpfold.kernels.source import ArraySource, GeneratedSource
 

@@ -14,8 +14,8 @@ from warpfold.kernels.cuda.elements import carrier
 from warpfold.kernels.cuda.exact import SHAPES, ExactAccumulator, ExactDot, ExactMoments, SumKind
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.exact.encoding import ORIGIN, Flags
 from warpfold.kernels.exact.state import ExactState
-from warpfold.kernels.exact.terms import ORIGIN, Flags
 from warpfold.kernels.ops import NanPolicy, Terms
 from warpfold.kernels.source import ArraySource
 

@@ -92,8 +92,8 @@ def _tile32(tile: Any, layout: Any, squares: Any, origin: Any, limbs: Any, rest:
 def add_float32(bits: Any, layout: Any, squares: Any, origin: Any, limbs: Any, rest: Any, spare: Any) -> Any:
     """limbs (int64, of 2**origin, resolved) += Σ of the elements `bits`, or of their squares; returns their Flags as an
     integer. `bits` are at most MAX_ELEMENTS patterns of float32 (int32) or of a 16-bit format (int16), read as `layout`
-    says (`kernels.cpu.layouts`): its shift, its mask, the bits of a significand behind the point. `rest` (float64) and
-    `spare` (as `bits`) are working space of TILE32 elements."""
+    says (`kernels.cpu.accumulator`): its shift, its mask, the bits of a significand behind the point. `rest` (float64)
+    and `spare` (as `bits`) are working space of TILE32 elements."""
     flags = 0
     for at in range(0, bits.size, TILE32):
         flags |= _tile32(bits[at : at + TILE32], layout, squares, origin, limbs, rest, spare)

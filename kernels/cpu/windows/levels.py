@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from warpfold.kernels.exact.terms import Flags
+from warpfold.kernels.exact.encoding import Flags
 from warpfold.kernels.jit import jit
 
 TILE32 = 4096  # 16 KiB of float32, 8 of the 16-bit formats

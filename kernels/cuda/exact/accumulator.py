@@ -18,8 +18,8 @@ from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.launch_shape import GRID_STRIDE, VECTOR_BYTES
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.exact.encoding import ORIGIN
 from warpfold.kernels.exact.state import ExactState
-from warpfold.kernels.exact.terms import ORIGIN
 from warpfold.kernels.ops import Terms
 
 

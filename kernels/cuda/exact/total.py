@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.cuda.exact.shapes import SumKind
+from warpfold.kernels.exact.encoding import DIGIT_BITS, DIGIT_MASK, ORIGIN, Flags
 from warpfold.kernels.exact.state import ExactState
-from warpfold.kernels.exact.terms import DIGIT_BITS, DIGIT_MASK, ORIGIN, Flags
 from warpfold.kernels.ops import Terms
 
 _COUNT, _NANS, _FLAGS, _DIGITS = 0, 1, 2, 6

@@ -2,7 +2,7 @@
 #pragma once
 #include "exact_tiles.cuh"
 
-// The flags of kernels.exact.terms.Flags. NaN elements are counted instead, because they may have to be left out.
+// The flags of kernels.exact.encoding.Flags. NaN elements are counted instead, because they may have to be left out.
 enum Flag : uint32 { NAN_PRODUCT = 1, POSITIVE_INFINITY = 2, NEGATIVE_INFINITY = 4, NOT_NEGATIVE_ZERO = 8 };
 
 template <int TERMS>

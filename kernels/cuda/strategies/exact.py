@@ -24,9 +24,9 @@ from warpfold.kernels.cuda.strategies.strategy import CudaStrategy, PlannedKerne
 from warpfold.kernels.cuda.strategies.workloads import RecordedWorkload
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import Unavailable
+from warpfold.kernels.exact.encoding import ORIGIN
 from warpfold.kernels.exact.finish import value_of
 from warpfold.kernels.exact.state import ExactState
-from warpfold.kernels.exact.terms import ORIGIN
 from warpfold.kernels.operands import Operands
 from warpfold.kernels.ops import OPS, Op, Terms, Value
 from warpfold.kernels.strategy import EXACT, claims

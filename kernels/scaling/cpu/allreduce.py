@@ -12,9 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.exact.encoding import MAX_DIGITS
+from warpfold.kernels.exact.encoding import DIGIT_BITS, DIGIT_MASK, MAX_DIGITS, ORIGIN, Flags
 from warpfold.kernels.exact.state import ExactState
-from warpfold.kernels.exact.terms import DIGIT_BITS, DIGIT_MASK, ORIGIN, Flags
 from warpfold.kernels.ops import Terms
 from warpfold.kernels.scaling.axes import Algorithm
 from warpfold.kernels.scaling.study import shard

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warpfold.kernels.exact import ExactState, Flags, StateError
-from warpfold.kernels.exact.encoding import HEADER, MAX_DIGITS
-from warpfold.kernels.exact.terms import LARGEST
+from warpfold.kernels.exact.encoding import HEADER, LARGEST, MAX_DIGITS
 from warpfold.kernels.ops import Terms
 
 TERMS = st.sampled_from((Terms.VALUES, Terms.PRODUCTS))
