@@ -173,6 +173,12 @@ class Settings(BaseSettings):
         description="Whether an idle CPU slot compiles its kernels in the background, before a job needs them.",
     )
 
+    spare_child: bool = Field(
+        True,
+        description="Whether a slot keeps a second child ready, which takes over after a cancel, a timeout, a crash or "
+        "a hang.",
+    )
+
     session_days: float = Field(
         7.0, gt=0, description="A session of the dashboard ends this many days after the sign-in."
     )

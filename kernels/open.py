@@ -1,6 +1,8 @@
 """Opens the device of a slot. The device's libraries are imported then, not before."""
 
 import re
+from contextlib import suppress
+from importlib import import_module
 
 from warpfold.kernels.backend import GANG, Backend
 from warpfold.kernels.errors import InvalidInput
@@ -28,3 +30,16 @@ def open_backend(slot: str) -> Backend:
     from warpfold.kernels.cuda.backend import CudaBackend
 
     return CudaBackend(int(match[1]))
+
+
+def import_libraries(slot: str) -> None:
+    """Import ahead what `open_backend` would import for this slot. It touches no device: no CUDA context is made. What
+    is not installed is left to `open_backend`, which says so."""
+    if slot == "cpu":
+        from warpfold.kernels.cpu import backend  # noqa: F401
+
+        return
+    with suppress(ImportError):
+        import_module("warpfold.kernels.cuda.backend")
+        for library in ("cupy", "cuda.core", "cuda.bindings.driver", "cuda.bindings.nvrtc", "pynvml"):
+            import_module(library)

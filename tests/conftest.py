@@ -21,8 +21,10 @@ from warpfold.worker.stop import Stop
 
 
 def pytest_configure() -> None:
-    """Workers of the tests compile what they need and nothing ahead: each service would spend half a minute on it."""
+    """Workers of the tests compile what they need and nothing ahead, and have no spare child: each service would spend
+    half a minute on the one, and seconds on the other."""
     os.environ.setdefault("WARPFOLD_COMPILE_AHEAD", "false")
+    os.environ.setdefault("WARPFOLD_SPARE_CHILD", "false")
 
 
 # --- servers and settings

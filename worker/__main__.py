@@ -13,7 +13,7 @@ def main() -> int:
     from warpfold.app import logs
     from warpfold.app.config import load_settings
     from warpfold.worker.boot import describe, serve_slot
-    from warpfold.worker.child import open_kernels
+    from warpfold.worker.child import open_kernels, prepare_kernels
     from warpfold.worker.stop import Stop
 
     parser = argparse.ArgumentParser(prog="warpfold worker", description="Serve one slot of this machine.")
@@ -27,7 +27,8 @@ def main() -> int:
     stop = Stop()
     stop.listen()
     info = describe(slot)
-    return serve_slot(settings, info, partial(open_kernels, slot, info.id, settings.folders()), stop)
+    opener = partial(open_kernels, slot, info.id, settings.folders())
+    return serve_slot(settings, info, opener, stop, partial(prepare_kernels, slot))
 
 
 if __name__ == "__main__":

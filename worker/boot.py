@@ -16,24 +16,30 @@ from warpfold.app.jobs import leases, workers
 from warpfold.app.jobs.workers import WorkerInfo
 from warpfold.app.tracing.tracing import start_tracing
 from warpfold.contract.backoff import Backoff
+from warpfold.worker.child_process import BrokenSlot
 from warpfold.worker.compile_ahead import CompileAhead
 from warpfold.worker.consumer import Consumer
 from warpfold.worker.gpu_lock import GpuTurn, SlotTaken, gpus_of, slot_lock
 from warpfold.worker.heartbeat import Heartbeat
-from warpfold.worker.messages import Opener
+from warpfold.worker.messages import Opener, Prepare, Spare
 from warpfold.worker.queue import connect
-from warpfold.worker.slot import BrokenSlot, Slot
+from warpfold.worker.slot import Slot
 from warpfold.worker.stop import Stop, StopRequested
 from warpfold.worker.tasks import Place, run_job
 
 log: FilteringBoundLogger = structlog.get_logger()
 
 
-def serve_slot(settings: Settings, info: WorkerInfo, opener: Opener, stop: Stop) -> int:
-    """Serve one slot; returns the exit code: 0 after a request to stop, 1 if the slot cannot be served."""
+def _nothing() -> None:
+    """What a spare child does ahead whose opener imports nothing."""
+
+
+def serve_slot(settings: Settings, info: WorkerInfo, opener: Opener, stop: Stop, prepare: Prepare = _nothing) -> int:
+    """Serve one slot; returns the exit code: 0 after a request to stop, 1 if the slot cannot be served. `prepare` is
+    what a spare child does ahead of `opener`."""
     try:
         with slot_lock(settings.lock_dir(), info.slot):
-            return _serve(settings, info, opener, stop)
+            return _serve(settings, info, opener, prepare, stop)
     except SlotTaken as error:
         log.error("slot taken", error=str(error))
     except BrokenSlot as error:
@@ -55,9 +61,11 @@ def describe(slot_name: str) -> WorkerInfo:
     )
 
 
-def _serve(settings: Settings, info: WorkerInfo, opener: Opener, stop: Stop) -> int:
+def _serve(settings: Settings, info: WorkerInfo, opener: Opener, prepare: Prepare, stop: Stop) -> int:
     database = BlockingDatabase(settings.database_url, application=f"warpfold-{info.slot}")
-    slot = Slot(info.slot, opener, stop, silent_s=settings.lease_s)
+    # A second open CUDA context takes memory of the GPU, and would be there while times are taken.
+    spare = Spare(prepare, opens=info.backend == "cpu") if settings.spare_child else None
+    slot = Slot(info.slot, opener, stop, silent_s=settings.lease_s, spare=spare)
     tracing = start_tracing(settings, "worker", id=info.id, slot=info.slot)
     try:
         _take_over(database, settings, info, stop)
@@ -145,3 +153,5 @@ def _consume(place: Place, heartbeat: Heartbeat, consumer: Consumer, ahead: Comp
             heartbeat.ready(place.slot.ready())  # again, for it may have died during the wait
             with ahead.paused():
                 consumer.execute_job(job, queue)
+        # Not before the job that follows a loss: that one is to have the processor to itself.
+        place.slot.keep_spare()

@@ -13,7 +13,20 @@ from structlog.typing import FilteringBoundLogger
 
 from warpfold.app import logs
 from warpfold.contract.folders import Folders
-from warpfold.worker.messages import Broken, Failure, News, Opener, Progress, Pulse, Ready, Request, Success, Work
+from warpfold.worker.messages import (
+    Broken,
+    Failure,
+    News,
+    Opener,
+    Prepared,
+    Progress,
+    Pulse,
+    Ready,
+    Request,
+    Spare,
+    Success,
+    Work,
+)
 from warpfold.worker.pipe import ChildEnd, PipeClosed
 
 log: FilteringBoundLogger = structlog.get_logger()
@@ -21,9 +34,12 @@ log: FilteringBoundLogger = structlog.get_logger()
 _PROGRESS_EVERY_S = 0.1
 
 
-def child_main(end: socket.socket, opener: Opener, slot: str, parent: int, pulse_s: float) -> None:
+def child_main(
+    end: socket.socket, opener: Opener, slot: str, parent: int, pulse_s: float, *, spare: Spare | None = None
+) -> None:
     """Body of the child. `parent` is the process id of whoever started it. While a job runs, the child says every
-    `pulse_s` seconds that it lives."""
+    `pulse_s` seconds that it lives. A `spare` child prepares itself, and may wait for a word before it opens its
+    device."""
     # here, because the parent imports this module and must stay small
     from warpfold.kernels.errors import KernelError
     from warpfold.kernels.lifeline import end_with
@@ -33,7 +49,14 @@ def child_main(end: socket.socket, opener: Opener, slot: str, parent: int, pulse
     logs.configure(role="child", slot=slot)
     connection = ChildEnd(end)
     try:
+        if spare is not None:
+            spare.prepare()
+            if not spare.opens:
+                connection.send(Prepared())
+                connection.receive()  # the word to open the device
         work = opener()
+    except PipeClosed:
+        return
     except Exception as error:
         log.error("cannot open the device", exc_info=error)
         expected = isinstance(error, KernelError)
@@ -83,6 +106,15 @@ def open_kernels(slot: str, worker: str, folders: Folders) -> Work:
     from warpfold.worker.execute import Kernels  # heavy, and the parent imports this module
 
     return Kernels(slot, worker, folders)
+
+
+def prepare_kernels(slot: str) -> None:
+    """Import what opening the device of a real slot needs, and what its jobs need, without touching the device."""
+    from warpfold.kernels.open import import_libraries
+    from warpfold.worker import execute, kinds  # noqa: F401 (heavy, and the parent imports this module)
+
+    kinds.runs()
+    import_libraries(slot)
 
 
 class _Teller:

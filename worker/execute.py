@@ -20,7 +20,7 @@ from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.open import open_backend
 from warpfold.worker.kinds import runs
 from warpfold.worker.kinds.attempt import Attempt
-from warpfold.worker.messages import Request, Success, Tell
+from warpfold.worker.messages import Request, Success, Tell, Timed
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,8 @@ class Kernels:
         except ValidationError as error:
             first = error.errors(include_url=False, include_context=False, include_input=False)[0]
             raise InvalidInput(f"this version cannot read the job's spec: {first['msg']}") from None
+        if spec.timed:
+            tell(Timed())
         attempt = Attempt(
             kind=spec.kind,
             backend=self._backend,

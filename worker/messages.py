@@ -27,6 +27,16 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
+class Prepared:
+    """The spare child did ahead what it may do without its device, and waits for the word to open that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """The parent's word to a spare child: the slot is its now, and the device is to be opened."""
+
+
+@dataclass(frozen=True, slots=True)
 class Ready:
     """The child opened its device, described as `/v1/devices` shows it."""
 
@@ -64,6 +74,11 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
+class Timed:
+    """The running job takes times: nothing else of this slot is to use the processor until it ends."""
+
+
+@dataclass(frozen=True, slots=True)
 class Pulse:
     """The child lives, and has no other news of the running job."""
 
@@ -85,7 +100,7 @@ class Failure:
     replace: bool
 
 
-News = Progress | Begun | Measured
+News = Progress | Begun | Measured | Timed
 
 Tell = Callable[[News], None]
 """Sends news of the running job to the parent. Most news of progress are dropped, so that sending them is cheap."""
@@ -104,3 +119,16 @@ class Work(Protocol):
 
 Opener = Callable[[], Work]
 """Opens the device, in the child. It travels there by pickle: a function of a module, or a `partial` of one."""
+
+Prepare = Callable[[], None]
+"""Does ahead, in a spare child, what opening its device needs and what does not touch the device: it imports. It
+travels there by pickle, as an opener does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spare:
+    """What a spare child does before it stands by. It calls `prepare`, and if it `opens`, it also opens its device: for
+    a device that two processes may hold open without harm to each other's work or times."""
+
+    prepare: Prepare
+    opens: bool

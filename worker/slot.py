@@ -1,40 +1,33 @@
-"""The warm child of a slot: started ahead of need, watched while it works, ended when it must be."""
+"""The warm child of a slot: started ahead of need, watched while it works, ended when it must be, and then followed by
+a spare child that stands by (docs/decisions/0018)."""
 
-import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from multiprocessing import get_context
-from multiprocessing.connection import wait
-from multiprocessing.context import SpawnProcess
 
-import psutil
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from warpfold.worker.child import child_main
+from warpfold.contract.backoff import Backoff
+from warpfold.worker.child_process import BrokenSlot, Child
 from warpfold.worker.messages import (
     Begun,
-    Broken,
     Failure,
     Measured,
     News,
     Opener,
     Progress,
     Pulse,
-    Ready,
     Request,
+    Spare,
     Success,
+    Timed,
 )
-from warpfold.worker.pipe import ParentEnd, PipeClosed, pipe
-from warpfold.worker.stop import GaveUp, Stop, StopRequested
+from warpfold.worker.pipe import PipeClosed
+from warpfold.worker.stop import Stop
 
 log: FilteringBoundLogger = structlog.get_logger()
-
-
-class BrokenSlot(Exception):
-    """The child could not open its device."""
 
 
 class Verdict(Enum):
@@ -74,7 +67,8 @@ Beat = Callable[[Progress | None], Verdict]
 Keep = Callable[[Begun | Measured], None]
 
 
-_LOOK_EVERY_S = 0.1
+_SPARE_AGAIN_S = 1.0
+_SPARE_AGAIN_AT_LAST_S = 300.0
 
 
 def _never() -> bool:
@@ -85,15 +79,8 @@ def _keep_nothing(news: Begun | Measured) -> None:
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class _Child:
-    process: SpawnProcess
-    pipe: ParentEnd
-    device: Mapping[str, object]
-
-
 class Slot:
-    """One child process at a time, spawned (a CUDA context does not survive a fork).
+    """One child process that works and, if there is a `spare`, a second one that stands by to take its place.
 
     `opener` is called in the child. All methods belong to the thread that made the slot: Linux ends the child when
     the thread that spawned it ends.
@@ -108,6 +95,7 @@ class Slot:
         start_within_s: float = 120.0,
         grace_s: float = 2.0,
         silent_s: float = 15.0,
+        spare: Spare | None = None,
     ) -> None:
         """A child that says nothing for `silent_s` in the middle of a job, and does nothing in the second half of that
         time, is taken for hung."""
@@ -117,12 +105,16 @@ class Slot:
         self._start_within_s = start_within_s
         self._grace_s = grace_s
         self._silent_s = silent_s
-        self._child: _Child | None = None
+        self._child: Child | None = None
+        self._spare_does = spare
+        self._spare: Child | None = None
+        self._spare_pause = Backoff(_SPARE_AGAIN_S, _SPARE_AGAIN_AT_LAST_S)
+        self._spare_again = 0.0
 
     @property
     def pid(self) -> int | None:
         """The child's process id, None while there is none."""
-        return None if self._child is None else self._child.process.pid
+        return None if self._child is None else self._child.pid
 
     def ready(self, give_up: Callable[[], bool] = _never) -> Mapping[str, object]:
         """Have a child with an open device, starting one if need be; returns what it says of the device.
@@ -130,15 +122,30 @@ class Slot:
         A start may take minutes. `give_up` is called every 100 ms of it; when it returns True, GaveUp is raised. Raises
         BrokenSlot when the device cannot be opened, StopRequested when asked to stop meanwhile.
         """
-        if self._child is not None and wait([self._child.process.sentinel], 0):
-            log.warning("child died while idle", exit_code=self._died(self._child).exit_code)
-            self.close()
-        if self._child is not None and _is_stopped(self._child.process):
+        if self._child is not None and self._child.is_dead():
+            log.warning("child died while idle", exit_code=self._child.exit_code())
+            self._end_child()
+        if self._child is not None and self._child.is_stopped():
             log.warning("child was stopped while idle", pid=self.pid)
-            self.close()
+            self._end_child()
         if self._child is None:
-            self._child = self._start(give_up)
+            self._child = self._promoted(give_up) or self._started(give_up)
         return self._child.device
+
+    @property
+    def spare_pid(self) -> int | None:
+        """The process id of the spare child, None while none stands by."""
+        return self._spare.pid if self._spare is not None and self._spare.stands_by else None
+
+    def keep_spare(self) -> None:
+        """See to the spare child: start one where there is none, and replace one that died. Returns at once. To be
+        called often while no job runs, after `ready`."""
+        if self._spare_does is None or self._child is None:
+            return
+        if self._spare is not None:
+            self._look_at(self._spare)
+        if self._spare is None and time.monotonic() >= self._spare_again:
+            self._spare = self._spawned(self._spare_does)
 
     def run(
         self, request: Request, *, timeout_s: float, beat_s: float, beat: Beat, keep: Keep = _keep_nothing
@@ -146,23 +153,32 @@ class Slot:
         """Run one request. Every `beat_s` seconds `beat` is called with the latest progress, if any is new; `keep` is
         given the points of a benchmark as they begin and end.
 
-        After any ending but a plain answer the child is gone, and `ready` starts the next.
+        After any ending but a plain answer the child is gone, and `ready` has the next: the spare child if there is
+        one, else a new one.
         """
         try:
             ending = self._watch(request, timeout_s, beat_s, beat, keep)
         except BaseException:
-            self.close()  # or it would answer this request when asked the next
+            self._end_child()  # or it would answer this request when asked the next
             raise
         if not isinstance(ending, Success) and not (isinstance(ending, Failure) and not ending.replace):
-            self.close()
+            self._end_child()
         return ending
 
     def close(self) -> None:
-        """End the child."""
+        """End the child and the spare child."""
+        self._end_child()
+        self._end_spare()
+
+    def _end_child(self) -> None:
         if self._child is not None:
-            self._end(self._child.process)
-            self._child.pipe.close()
+            self._child.end()
             self._child = None
+
+    def _end_spare(self) -> None:
+        if self._spare is not None:
+            self._spare.end()
+            self._spare = None
 
     def _watch(self, request: Request, timeout_s: float, beat_s: float, beat: Beat, keep: Keep) -> Ending:
         child = self._child
@@ -170,11 +186,11 @@ class Slot:
         deadline = time.monotonic() + timeout_s
         next_beat = time.monotonic() + beat_s
         progress: Progress | None = None
-        quiet = _Quiet(child.process, self._silent_s)
+        quiet = _Quiet(child, self._silent_s)
         try:
             child.pipe.send(request)
         except OSError:
-            return self._died(child)
+            return Died(child.exit_code())
         while (now := time.monotonic()) < deadline:
             if now >= next_beat:
                 verdict = beat(progress)
@@ -189,63 +205,73 @@ class Slot:
                 progress = heard
             elif isinstance(heard, Begun | Measured):
                 keep(heard)
+            elif isinstance(heard, Timed):
+                self._spare_the_processor()
             elif heard is not None and not isinstance(heard, Pulse):
                 return heard
             elif quiet.too_long:
                 return Hung(self._silent_s)
         return Halt.TIMEOUT
 
-    def _start(self, give_up: Callable[[], bool]) -> _Child:
-        context = get_context("spawn")
-        ours, theirs = pipe()
-        process = context.Process(
-            target=child_main,
-            args=(theirs, self._opener, self._name, os.getpid(), self._silent_s / 10),
-            name=f"warpfold-{self._name}",
-        )
-        started = time.monotonic()
-        process.start()
-        theirs.close()
+    def _spawned(self, spare: Spare | None = None) -> Child:
+        pulse_s = self._silent_s / 10
+        return Child(self._name, self._opener, pulse_s=pulse_s, grace_s=self._grace_s, spare=spare)
+
+    def _started(self, give_up: Callable[[], bool]) -> Child:
+        child = self._spawned()
         try:
-            message = self._first_word(ours, process, give_up)
+            child.opened(self._stop, self._start_within_s, give_up)
         except BaseException:
-            ours.close()
-            self._end(process)
+            child.end()
             raise
-        if isinstance(message, Broken):
-            ours.close()
-            process.join(self._grace_s)
-            self._end(process)
-            raise BrokenSlot(message.error)
-        log.info("child ready", pid=process.pid, seconds=round(time.monotonic() - started, 3))
-        return _Child(process, ours, message.device)
+        log.info("child ready", pid=child.pid, seconds=round(child.age_s, 3), spare=False)
+        return child
 
-    def _first_word(self, ours: ParentEnd, process: SpawnProcess, give_up: Callable[[], bool]) -> Ready | Broken:
-        stop, give_up_at = self._stop.fileno(), time.monotonic() + self._start_within_s
-        while True:
-            found = ours.wait(_LOOK_EVERY_S, process.sentinel, stop)
-            if ours.fileno() in found:
-                try:
-                    message: Ready | Broken | None = ours.receive()
-                except PipeClosed:
-                    break
-                if message is not None:
-                    return message
-            elif stop in found:
-                raise StopRequested
-            elif found:
-                break
-            elif give_up():
-                raise GaveUp
-            if time.monotonic() >= give_up_at:
-                raise BrokenSlot(f"the device did not open within {self._start_within_s:g} s")
-        process.join(self._grace_s)  # its files are closed before its exit code is known
-        raise BrokenSlot(f"the child ended with code {process.exitcode} before its device was open")
+    def _promoted(self, give_up: Callable[[], bool]) -> Child | None:
+        """The spare child with its device open; None if there is none, or it is of no use."""
+        spare, self._spare = self._spare, None
+        if spare is None:
+            return None
+        since = time.monotonic()
+        try:
+            if not spare.is_stopped():
+                spare.opened(self._stop, self._start_within_s, give_up)
+                log.info("child ready", pid=spare.pid, seconds=round(time.monotonic() - since, 3), spare=True)
+                return spare
+            log.warning("spare child was stopped", pid=spare.pid)
+        except BrokenSlot as error:  # whether the slot is broken shows a child of its own start
+            log.warning("spare child is of no use", pid=spare.pid, error=str(error))
+        except BaseException:
+            spare.end()
+            raise
+        spare.end()
+        return None
 
-    def _listen(self, child: _Child, seconds: float) -> News | Pulse | Ending | None:
+    def _look_at(self, spare: Child) -> None:
+        stood_by = spare.stands_by
+        try:
+            spare.look()
+        except BrokenSlot as error:
+            if not stood_by:  # the next one may fail alike
+                self._spare_again = time.monotonic() + self._spare_pause.next()
+            log.warning("spare child lost", pid=spare.pid, error=str(error))
+            self._end_spare()
+        else:
+            if spare.stands_by and not stood_by:
+                log.info("spare child stands by", pid=spare.pid, seconds=round(spare.age_s, 3))
+                self._spare_pause.reset()
+
+    def _spare_the_processor(self) -> None:
+        """A job takes times: end a spare child that is not prepared yet. `keep_spare` starts one after the job."""
+        if self._spare is not None:
+            self._look_at(self._spare)
+        if self._spare is not None and not self._spare.stands_by:
+            self._end_spare()
+
+    def _listen(self, child: Child, seconds: float) -> News | Pulse | Ending | None:
         """What comes first: a message of the child, its death, a request to stop, or None when the time is over or a
         part of a message came. A request that the child has not taken yet is sent on meanwhile."""
-        sentinel, stop = child.process.sentinel, self._stop.fileno()
+        sentinel, stop = child.sentinel, self._stop.fileno()
         found = child.pipe.wait(seconds, sentinel, stop)
         try:
             child.pipe.flush()
@@ -253,30 +279,17 @@ class Slot:
                 message: News | Pulse | Success | Failure | None = child.pipe.receive()
                 return Halt.STOPPING if message is None and stop in found else message
         except (PipeClosed, OSError):
-            return self._died(child)
+            return Died(child.exit_code())
         if sentinel in found:
-            return self._died(child)
+            return Died(child.exit_code())
         return Halt.STOPPING if stop in found else None
-
-    def _died(self, child: _Child) -> Died:
-        child.process.join(self._grace_s)
-        return Died(child.process.exitcode)
-
-    def _end(self, process: SpawnProcess) -> None:
-        """SIGTERM, and SIGKILL if it has no effect in time, or cannot have one."""
-        if process.is_alive() and not _is_stopped(process):
-            process.terminate()
-            process.join(self._grace_s)
-        if process.is_alive():
-            process.kill()
-            process.join(self._grace_s)
 
 
 class _Quiet:
     """How long a child has said nothing while we listened, and whether it did anything in the later half of that."""
 
-    def __init__(self, process: SpawnProcess, allowed_s: float) -> None:
-        self._process = process
+    def __init__(self, child: Child, allowed_s: float) -> None:
+        self._child = child
         self._allowed_s = allowed_s
         self._quiet_s = 0.0
         self._used_by_half: float | None = None
@@ -288,31 +301,15 @@ class _Quiet:
             return
         self._quiet_s += seconds
         if self._used_by_half is None and self._quiet_s >= self._allowed_s / 2:
-            self._used_by_half = _cpu_s(self._process)
+            self._used_by_half = self._child.used_s()
 
     @property
     def too_long(self) -> bool:
         """Whether it has. One that computes, and whose pulse cannot be heard for it, gets half of the time again."""
         if self._quiet_s < self._allowed_s:
             return False
-        used = _cpu_s(self._process)
+        used = self._child.used_s()
         if used == self._used_by_half:
             return True
         self._quiet_s, self._used_by_half = self._allowed_s / 2, used
-        return False
-
-
-def _cpu_s(process: SpawnProcess) -> float:
-    """What the process and its threads have had of the processor, in seconds; 0 if it is gone."""
-    try:
-        times = psutil.Process(process.pid).cpu_times()
-    except psutil.Error:
-        return 0.0
-    return float(times.user + times.system)
-
-
-def _is_stopped(process: SpawnProcess) -> bool:
-    try:
-        return bool(psutil.Process(process.pid).status() == psutil.STATUS_STOPPED)
-    except psutil.Error:
         return False

@@ -1,7 +1,7 @@
 """Benchmarks: what is to be measured, and how much of it was. The points themselves are rows of measurements."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from pydantic.config import JsonDict
@@ -67,6 +67,7 @@ class BenchmarkSpec(Task):
     the data are too large. A case that goes wrong fails with the reason. The benchmark then goes on.
     """
 
+    timed: ClassVar[bool] = True
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [

@@ -1,7 +1,7 @@
 """Kernel profiles: which kernels are to be profiled, and what each takes of a GPU."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -31,6 +31,7 @@ class ProfileSpec(Task):
     Without a GPU the kernels are compiled for `arch`, and the result has only what the compiler knows.
     """
 
+    timed: ClassVar[bool] = True
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [

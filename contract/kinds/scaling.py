@@ -1,7 +1,7 @@
 """Scaling studies: what is to be measured over several GPUs, and what was."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -42,6 +42,7 @@ class ScalingSpec(Task):
     cannot run (it has fewer ranks, or the data do not fit) is skipped with the reason.
     """
 
+    timed: ClassVar[bool] = True
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import ValidationError
 
@@ -60,7 +60,10 @@ class Spec(JobOptions, ABC):
 
 
 class Task(Spec):
-    """A job that a worker can be asked to run."""
+    """A job that a worker can be asked to run. While one that is `timed` takes its times, its slot uses the processor
+    for nothing else."""
+
+    timed: ClassVar[bool] = False
 
     @abstractmethod
     def needs(self) -> str:

@@ -15,8 +15,8 @@ from warpfold.app.config import Settings
 def environment(settings: Settings) -> dict[str, str]:
     """What makes a process read these settings."""
     given = settings.model_dump(mode="json", exclude_none=True)
-    if "compile_ahead" not in settings.model_fields_set:
-        given["compile_ahead"] = False  # tests of other things need no second process for each worker
+    for name in {"compile_ahead", "spare_child"} - settings.model_fields_set:
+        given[name] = False  # tests of other things need no second process for each worker
     given["data_roots"] = os.pathsep.join(str(root) for root in settings.data_roots)
     return {**os.environ, **{f"WARPFOLD_{name.upper()}": str(value) for name, value in given.items()}}
 

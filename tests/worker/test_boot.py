@@ -1,5 +1,6 @@
 """Whole worker processes."""
 
+import json
 import signal
 import subprocess
 import time
@@ -142,6 +143,20 @@ def test_a_worker_replaces_a_child_that_is_killed_while_idle(
     job_id = hand(ledger, redis, "say alive")
     ledger.wait([job_id], 60)
     assert ledger.job(job_id).status is Status.SUCCEEDED
+
+
+def test_the_spare_child_of_a_worker_takes_over(start: Start, ledger: Ledger, redis: Redis, log: Path) -> None:
+    process = start(spare_child=True)
+    until(lambda: "spare child stands by" in log.read_text())
+    both = processes.spawned(process.pid)
+    assert len(both) == 2
+    crash, following = hand(ledger, redis, "signal 9"), hand(ledger, redis, "say hello")
+    ledger.wait([following], 60)
+    assert ledger.job(crash).status is Status.QUEUED  # it was lost once
+    assert json.loads(str(ledger.job(following).result))["pid"] in {each.pid for each in both}
+    process.terminate()
+    assert process.wait(60) == 0
+    processes.wait_for_ends(both)
 
 
 def test_the_parent_of_a_slot_stays_small_and_loads_no_numpy(start: Start, ledger: Ledger, redis: Redis) -> None:

@@ -16,7 +16,7 @@ from warpfold.contract.states import Reason
 from warpfold.kernels.errors import InvalidInput
 from warpfold.worker.execute import Kernels
 from warpfold.worker.failures import failure_of
-from warpfold.worker.messages import News, Progress, Request, Success
+from warpfold.worker.messages import News, Progress, Request, Success, Timed
 
 
 @pytest.fixture
@@ -54,6 +54,20 @@ def test_a_result_says_all_that_is_known_of_it(kernels: Kernels) -> None:
     assert (provenance.worker, provenance.attempt, provenance.seed) == ("here:cpu", 2, None)
     assert "numpy" in provenance.libraries
     assert provenance.warpfold
+
+
+class Enough(Exception):
+    """The job need not go on."""
+
+
+def test_a_job_that_takes_times_says_so_before_it_does(kernels: Kernels) -> None:
+    def tell(news: News) -> None:
+        assert news == Timed()
+        raise Enough
+
+    with pytest.raises(Enough):
+        kernels.run(request({"kind": "benchmark", "dtypes": ["float32"], "sizes": [8]}), tell)
+    kernels.run(request({"source": values(1)}), tell)
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,9 @@ import pytest
 from tests.support import processes
 from tests.support.workers.actor import actor, open_and_exit, open_slowly, open_without_gpu
 from warpfold.contract.states import Reason
+from warpfold.worker.child_process import BrokenSlot
 from warpfold.worker.messages import Failure, Opener, Progress, Request, Success
-from warpfold.worker.slot import BrokenSlot, Died, Ending, Halt, Hung, Slot, Verdict
+from warpfold.worker.slot import Died, Ending, Halt, Hung, Slot, Verdict
 from warpfold.worker.stop import GaveUp, Stop, StopRequested
 
 

@@ -9,10 +9,11 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from warpfold.contract.measurement import Measurement
 from warpfold.kernels.errors import CudaError, InvalidInput, OutOfMemory, Unavailable
-from warpfold.worker.messages import Opener, Progress, Request, Success, Tell
+from warpfold.worker.messages import Opener, Progress, Request, Success, Tell, Timed
 
 _POINT = Measurement(
     kind="reduce",
@@ -49,6 +50,29 @@ def opened(device: Mapping[str, object]) -> Actor:
 def actor() -> Opener:
     """Opens at once."""
     return partial(opened, {"backend": "cpu", "name": "actor"})
+
+
+def note(notes: Path) -> None:
+    """Leave a line that says in which process this took place."""
+    with notes.open("a") as lines:
+        lines.write(f"{os.getpid()}\n")
+
+
+def opened_with_a_note(notes: Path) -> Actor:
+    note(notes)
+    return Actor({"backend": "cpu", "name": "actor"})
+
+
+def prepare_nothing() -> None:
+    pass
+
+
+def prepare_forever() -> None:
+    time.sleep(3600)
+
+
+def prepare_and_exit() -> None:
+    os._exit(3)
 
 
 def open_without_gpu() -> Actor:
@@ -97,6 +121,10 @@ def _count(rest: str, tell: Tell) -> None:
         time.sleep(0.001)
 
 
+def _take_times(rest: str, tell: Tell) -> None:
+    tell(Timed())
+
+
 def _exit(rest: str, tell: Tell) -> None:
     os._exit(int(rest))
 
@@ -125,6 +153,7 @@ _PARTS: dict[str, Callable[[str, Tell], None]] = {
     "stop": _stop,
     "freeze": _freeze,
     "count": _count,
+    "take-times": _take_times,
     "exit": _exit,
     "signal": _signal,
     "raise": _raise,

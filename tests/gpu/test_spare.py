@@ -1,0 +1,87 @@
+"""A spare child of a GPU's slot is ready but for the GPU, which it does not touch until it is needed."""
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from uuid import uuid4
+
+import psutil
+import pytest
+
+from tests.support import processes
+from tests.support.waiting import until
+from warpfold.contract.folders import Folders
+from warpfold.kernels.cuda.backend import CudaBackend
+from warpfold.worker.child import open_kernels, prepare_kernels
+from warpfold.worker.messages import Progress, Request, Spare, Success
+from warpfold.worker.slot import Ending, Slot, Verdict
+from warpfold.worker.stop import Stop
+
+SPEC = {"kind": "reduce", "op": "sum", "source": {"type": "values", "values": [1e8, 1, -1e8], "dtype": "float32"}}
+
+
+@pytest.fixture
+def slot(backend: CudaBackend, stop: Stop) -> Iterator[Slot]:
+    """The slot of the first GPU, which `backend` has found there, with a spare child that stands by."""
+    opener = partial(open_kernels, "cuda:0", "here:cuda:0", Folders((), Path()))
+    slot = Slot("cuda:0", opener, stop, spare=Spare(partial(prepare_kernels, "cuda:0"), opens=False))
+    slot.ready()
+
+    def stands_by() -> int | None:
+        slot.keep_spare()
+        return slot.spare_pid
+
+    until(stands_by)
+    yield slot
+    slot.close()
+
+
+def reduced(slot: Slot) -> Ending:
+    def go_on(progress: Progress | None) -> Verdict:
+        return Verdict.GO_ON
+
+    request = Request(uuid4(), 1, json.dumps({**SPEC, "timeout_s": 60}), 0.0)
+    return slot.run(request, timeout_s=60.0, beat_s=0.5, beat=go_on)
+
+
+def devices_of(pid: int) -> list[str]:
+    """The device files of GPUs that a process has mapped or open."""
+    process = psutil.Process(pid)
+    paths = {file.path for file in process.memory_maps()} | {str(link.readlink()) for link in _links(pid)}
+    return sorted(path for path in paths if path.startswith("/dev/nvidia"))
+
+
+def _links(pid: int) -> Iterator[Path]:
+    return Path(f"/proc/{pid}/fd").iterdir()
+
+
+def test_a_spare_has_its_libraries_loaded_and_no_gpu_open(slot: Slot) -> None:
+    assert slot.pid is not None
+    assert slot.spare_pid is not None
+    assert devices_of(slot.pid)
+    assert not devices_of(slot.spare_pid)
+    assert any("cupy" in file.path for file in psutil.Process(slot.spare_pid).memory_maps())
+
+
+def test_a_spare_opens_the_gpu_when_it_takes_over_and_gives_the_same_bits(slot: Slot) -> None:
+    spare, before, killed = slot.spare_pid, reduced(slot), psutil.Process(slot.pid)
+    killed.kill()
+    processes.wait_for_ends([killed])
+    slot.ready()
+    assert slot.pid == spare
+    after = reduced(slot)
+    assert isinstance(before, Success)
+    assert isinstance(after, Success)
+    assert after.result["hex"] == before.result["hex"]
+
+
+def test_no_thread_of_a_child_that_took_over_has_a_lower_priority(slot: Slot) -> None:
+    """A spare child prepares itself with the priority that its jobs have, for it could not get that back."""
+    assert slot.spare_pid is not None
+    nices = {(task / "stat").read_text().rpartition(")")[2].split()[16] for task in _tasks(slot.spare_pid)}
+    assert nices == {str(psutil.Process().nice())}
+
+
+def _tasks(pid: int) -> Iterator[Path]:
+    return Path(f"/proc/{pid}/task").iterdir()

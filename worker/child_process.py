@@ -1,0 +1,163 @@
+"""A child of a slot as its parent sees it: spawned, heard until its device is open, ended."""
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from multiprocessing import get_context
+from multiprocessing.connection import wait
+
+import psutil
+
+from warpfold.worker.child import child_main
+from warpfold.worker.messages import Broken, Open, Opener, Prepared, Ready, Spare
+from warpfold.worker.pipe import ParentEnd, PipeClosed, pipe
+from warpfold.worker.stop import GaveUp, Stop, StopRequested
+
+_LOOK_EVERY_S = 0.1
+
+
+class BrokenSlot(Exception):
+    """The child could not open its device."""
+
+
+class Child:
+    """A process of its own, spawned: a CUDA context does not survive a fork. Making the object starts the process.
+
+    A child opens its device at once. A spare child first prepares itself as `spare` says; from then on it stands by,
+    and uses no processor time.
+    """
+
+    def __init__(
+        self, slot: str, opener: Opener, *, pulse_s: float, grace_s: float, spare: Spare | None = None
+    ) -> None:
+        """`pulse_s` is how often the child is to say that it lives; `grace_s` how long it may take to end."""
+        self._grace_s = grace_s
+        self._waits_for_word = spare is not None and not spare.opens
+        self._stands_by = False
+        self._device: Mapping[str, object] | None = None
+        self._started = time.monotonic()
+        self._pipe, theirs = pipe()
+        self._process = get_context("spawn").Process(
+            target=child_main,
+            args=(theirs, opener, slot, os.getpid(), pulse_s),
+            kwargs={"spare": spare},
+            name=f"warpfold-{slot}",
+        )
+        self._process.start()
+        theirs.close()
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid
+
+    @property
+    def pipe(self) -> ParentEnd:
+        return self._pipe
+
+    @property
+    def sentinel(self) -> int:
+        """A file number that can be read once the process has ended."""
+        return self._process.sentinel
+
+    @property
+    def device(self) -> Mapping[str, object]:
+        """What the child says of its device, once that is open."""
+        assert self._device is not None, "opened() comes first"
+        return self._device
+
+    @property
+    def age_s(self) -> float:
+        """Seconds since the start of the process."""
+        return time.monotonic() - self._started
+
+    @property
+    def stands_by(self) -> bool:
+        """Whether it was prepared when `look` looked last."""
+        return self._stands_by
+
+    def is_dead(self) -> bool:
+        return bool(wait([self.sentinel], 0))
+
+    def is_stopped(self) -> bool:
+        """Whether a signal has stopped the process, as SIGSTOP does."""
+        try:
+            return bool(psutil.Process(self.pid).status() == psutil.STATUS_STOPPED)
+        except psutil.Error:
+            return False
+
+    def used_s(self) -> float:
+        """What the process and its threads have had of the processor, in seconds; 0 if the process is gone."""
+        try:
+            times = psutil.Process(self.pid).cpu_times()
+        except psutil.Error:
+            return 0.0
+        return float(times.user + times.system)
+
+    def exit_code(self) -> int | None:
+        """The exit code of a process that is about to end; a negative code is the number of a signal."""
+        self._process.join(self._grace_s)  # its files are closed before its exit code is known
+        return self._process.exitcode
+
+    def look(self) -> None:
+        """Take in what a spare child has said, without waiting. Raises BrokenSlot if it has ended or is about to."""
+        while self.pipe.fileno() in self.pipe.wait(0):
+            self._take_in()
+        if self.is_dead():
+            raise self._ended()
+
+    def opened(self, stop: Stop, within_s: float, give_up: Callable[[], bool]) -> Mapping[str, object]:
+        """Wait until the device is open; returns what the child says of it. A spare child is told to open it, unless
+        it did so ahead.
+
+        Raises BrokenSlot when the device cannot be opened within `within_s` seconds, StopRequested when asked to stop
+        meanwhile, and GaveUp when `give_up`, which is called every 100 ms, returns True.
+        """
+        if self._waits_for_word:
+            self._say_open()
+        give_up_at = time.monotonic() + within_s
+        while self._device is None:
+            readable = self.pipe.wait(_LOOK_EVERY_S, self.sentinel, stop.fileno())
+            if self.pipe.fileno() in readable:
+                self._take_in()
+            elif stop.fileno() in readable:
+                raise StopRequested
+            elif readable:
+                raise self._ended()
+            elif give_up():
+                raise GaveUp
+            if self._device is None and time.monotonic() >= give_up_at:
+                raise BrokenSlot(f"the device did not open within {within_s:g} s")
+        return self._device
+
+    def end(self) -> None:
+        """SIGTERM, and SIGKILL if that has no effect in time, or cannot have one."""
+        if self._process.is_alive() and not self.is_stopped():
+            self._process.terminate()
+            self._process.join(self._grace_s)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join(self._grace_s)
+        self.pipe.close()
+
+    def _say_open(self) -> None:
+        try:
+            self.pipe.send(Open())
+        except OSError:
+            raise self._ended() from None
+
+    def _take_in(self) -> None:
+        try:
+            message: Prepared | Ready | Broken | None = self.pipe.receive()
+        except PipeClosed:
+            raise self._ended() from None
+        match message:
+            case Prepared():
+                self._stands_by = True
+            case Ready(device):
+                self._device, self._stands_by = device, True
+            case Broken(error):
+                self._process.join(self._grace_s)
+                raise BrokenSlot(error)
+
+    def _ended(self) -> BrokenSlot:
+        return BrokenSlot(f"the child ended with code {self.exit_code()} before its device was open")
