@@ -1,6 +1,7 @@
 """Figures of the service, each beside the one it should reach: measured on a service of their own, printed, written."""
 
 import json
+import os
 import platform
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -27,6 +28,21 @@ class Figure:
     measured: str
     target: str
     met: bool
+
+
+@contextmanager
+def environment(**variables: str) -> Iterator[None]:
+    """Processes that are started within the block have these variables."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 @contextmanager
