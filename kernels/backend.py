@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from warpfold.kernels.ops import NanPolicy, Value
-from warpfold.kernels.source import Source
+from warpfold.kernels.sequential import Elements
 
 GANG = "gang"
 """The name of the slot that is all GPUs of a machine together."""
@@ -64,16 +64,16 @@ class Backend(Protocol):
 
     def reduce(
         self,
-        source: Source,
+        source: Elements,
         op: str,
         *,
         strategy: str = "auto",
         nan_policy: NanPolicy = NanPolicy.PROPAGATE,
         progress: Progress | None = None,
         ddof: int = 0,
-        other: Source | None = None,
+        other: Elements | None = None,
     ) -> Reduction:
-        """Reduce all elements of `source`.
+        """Reduce all elements of `source`, once where it comes in order.
 
         `other` is the second source of an op that takes two (dot); such an op needs it, and no other op takes it. It
         has as many elements, and is of floats beside floats and of integers beside integers. `ddof` is for var and std.

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from warpfold.kernels.dtypes import DType, common_float
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import Op
-from warpfold.kernels.source import Source
+from warpfold.kernels.sequential import Elements
 
 
 @dataclass(frozen=True)
 class Operands:
     """The arguments of a reduction. `operands` makes those that fit an op."""
 
-    source: Source
-    other: Source | None = None
+    source: Elements
+    other: Elements | None = None
     ddof: int = 0
 
     @property
@@ -21,7 +21,7 @@ class Operands:
         return None if self.other is None else self.other.dtype
 
     @property
-    def both(self) -> tuple[Source, Source]:
+    def both(self) -> tuple[Elements, Elements]:
         """The two sources of an op that takes two."""
         assert self.other is not None, "an op of two sources has both"
         return self.source, self.other
@@ -31,11 +31,11 @@ class Operands:
         return result_dtype(op, self.source.dtype, self.other_dtype)
 
 
-def operands(op: Op, source: Source, other: Source | None = None, ddof: int = 0) -> Operands:
+def operands(op: Op, source: Elements, other: Elements | None = None, ddof: int = 0) -> Operands:
     """The operands of `op`. Raises InvalidInput naming "other" or "ddof" where the op takes no such operand, needs one
     that is missing, or cannot be computed with the one it has."""
     check(op, source.dtype, None if other is None else other.dtype, ddof)
-    if other is not None:
+    if other is not None and source.count is not None and other.count is not None:
         check_counts(op, source.count, other.count)
     return Operands(source, other, ddof)
 

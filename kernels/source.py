@@ -2,8 +2,12 @@
 
 import os
 import weakref
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
+from threading import Lock
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -105,3 +109,61 @@ class GeneratedSource:
 
     def read_into(self, start: int, out: NDArray[np.uint8]) -> None:
         out[:] = self.read(start, start + out.size // self.dtype.itemsize).view(np.uint8)
+
+
+class ChainedSource:
+    """The elements of sources of one dtype, one source after another. A source is opened when it is read, and few of
+    them are open at a time, so that there may be more files than a process may hold open.
+
+    Elements are copied, not mapped: a file that is cut while it is read is an error, not the end of the process."""
+
+    MOST_OPEN = 64
+
+    def __init__(self, dtype: DType, links: Sequence["Link"]) -> None:
+        self.dtype = dtype
+        self._links = links
+        self._ends = list(accumulate(link.count for link in links))
+        self._open: OrderedDict[int, Source] = OrderedDict()
+        self._lock = Lock()
+
+    @property
+    def count(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        out = np.empty(stop - start, self.dtype.numpy)
+        self.read_into(start, out.view(np.uint8))
+        return out
+
+    def read_into(self, start: int, out: NDArray[np.uint8]) -> None:
+        itemsize, at, stop = self.dtype.itemsize, start, start + out.size // self.dtype.itemsize
+        while at < stop:
+            number = bisect_right(self._ends, at)
+            end = min(stop, self._ends[number])
+            begin = self._ends[number] - self._links[number].count
+            part = out[(at - start) * itemsize : (end - start) * itemsize]
+            try:
+                self._source(number).read_into(at - begin, part)
+            except InvalidInput as error:
+                raise InvalidInput(f"{self._links[number].name}: {error}", error.field) from None
+            at = end
+
+    def _source(self, number: int) -> Source:
+        with self._lock:
+            source = self._open.pop(number, None)
+        if source is None:  # two threads may open it at once, which costs time and nothing else
+            source = self._links[number].open()
+        with self._lock:
+            self._open[number] = source
+            while len(self._open) > self.MOST_OPEN:
+                self._open.popitem(last=False)
+        return source
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One source of a chain: what errors call it, how many elements it has, and how it is opened."""
+
+    name: str
+    count: int
+    open: Callable[[], Source]

@@ -16,6 +16,7 @@ from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.operands import Operands, operands
 from warpfold.kernels.ops import NanPolicy, Op, op_named
 from warpfold.kernels.preparation import Preparation
+from warpfold.kernels.sequential import Elements, SequentialSource
 from warpfold.kernels.source import ArraySource, GeneratedSource, Source
 from warpfold.kernels.strategy import AUTO
 
@@ -39,14 +40,14 @@ class CpuBackend:
 
     def reduce(
         self,
-        source: Source,
+        source: Elements,
         op: str,
         *,
         strategy: str = AUTO,
         nan_policy: NanPolicy = NanPolicy.PROPAGATE,
         progress: Progress | None = None,
         ddof: int = 0,
-        other: Source | None = None,
+        other: Elements | None = None,
     ) -> Reduction:
         """Reduce all elements of `source`, with those of `other` for an op of two.
 
@@ -67,7 +68,7 @@ class CpuBackend:
         A single element is reduced, which compiles for the same types of arguments as all elements would.
         """
         key = (strategy, op.name, *(_reader(source) for source in (taken.source, taken.other) if source is not None))
-        if key in self._preparation.ready or not taken.source.count:
+        if key in self._preparation.ready or taken.source.count == 0:
             return
         with self._preparation:
             first = Operands(_first(taken.source), None if taken.other is None else _first(taken.other))
@@ -78,14 +79,16 @@ class CpuBackend:
         """Nothing is held."""
 
 
-def _reader(source: Source) -> Hashable:
+def _reader(source: Elements) -> Hashable:
     """What decides which compiled functions read `source`."""
     made = (source.distribution, *sorted(source.parameters)) if isinstance(source, GeneratedSource) else ()
     return (source.dtype, *made)
 
 
-def _first(source: Source) -> Source:
-    """The first element of `source`, read as all of it will be."""
+def _first(source: Elements) -> Source:
+    """The first element of `source`, read as all of it will be; a one for a source that can be read but once."""
+    if isinstance(source, SequentialSource):
+        return ArraySource(np.ones(1, dtype=source.dtype.numpy))
     return ArraySource(source.read(0, 1))
 
 

@@ -1,11 +1,11 @@
 """Streams: a source is read piece by piece on all cores, so that no array need fit in memory."""
 
-import itertools
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from warpfold.kernels.backend import Progress
 from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.folds.fold import Fold
+from warpfold.kernels.sequential import Elements, SequentialSource, likely_count, side_by_side
 from warpfold.kernels.source import ArraySource, Source
 
 ARRAY_PIECE = 1 << 20
@@ -29,18 +30,30 @@ P_co = TypeVar("P_co", covariant=True)
 F = TypeVar("F", bound=Fold[Any])
 
 
+@dataclass(frozen=True, slots=True)
+class Piece(Generic[P_co]):
+    """Elements start … stop − 1, which `read` gives; several pieces may be read at once."""
+
+    start: int
+    stop: int
+    read: Callable[[], P_co]
+
+
 class Pieces(Protocol[P_co]):
     """One source, or two side by side, to be read piece by piece."""
 
     @property
-    def count(self) -> int: ...
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether all elements are in memory or a map, so that reading makes nothing."""
+    def likely(self) -> int:
+        """How many elements there are; of what comes in order, how many there may be."""
         ...
 
-    def read(self, start: int, stop: int) -> P_co: ...
+    def threads(self) -> int:
+        """How many threads are worth starting."""
+        ...
+
+    def begin(self) -> Iterator[Piece[P_co]]:
+        """The pieces in order. One thread at a time may ask for the next."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +63,15 @@ class One:
     source: Source
 
     @property
-    def count(self) -> int:
+    def likely(self) -> int:
         return self.source.count
 
-    @property
-    def in_memory(self) -> bool:
-        return isinstance(self.source, ArraySource)
+    def threads(self) -> int:
+        return _threads(self.source.count, _size(self.source))
 
-    def read(self, start: int, stop: int) -> NDArray[Any]:
-        return self.source.read(start, stop)
+    def begin(self) -> Iterator[Piece[NDArray[Any]]]:
+        for start, stop in _cut(self.source.count, _size(self.source)):
+            yield Piece(start, stop, partial(self.source.read, start, stop))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +82,62 @@ class Two:
     second: Source
 
     @property
-    def count(self) -> int:
+    def likely(self) -> int:
         return self.first.count
 
-    @property
-    def in_memory(self) -> bool:
-        return isinstance(self.first, ArraySource) and isinstance(self.second, ArraySource)
+    def threads(self) -> int:
+        return _threads(self.first.count, _size(self.first, self.second))
 
-    def read(self, start: int, stop: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    def begin(self) -> Iterator[Piece[tuple[NDArray[Any], NDArray[Any]]]]:
+        for start, stop in _cut(self.first.count, _size(self.first, self.second)):
+            yield Piece(start, stop, partial(self._read, start, stop))
+
+    def _read(self, start: int, stop: int) -> tuple[NDArray[Any], NDArray[Any]]:
         return self.first.read(start, stop), self.second.read(start, stop)
+
+
+@dataclass(frozen=True, slots=True)
+class InOrder:
+    """One source or two, of which one at least comes in order. A piece is decoded by the thread that asks for it, while
+    the other threads fold the pieces before."""
+
+    sources: tuple[Elements, ...]
+
+    @property
+    def likely(self) -> int:
+        return max(likely_count(source) for source in self.sources)
+
+    def threads(self) -> int:
+        return usable_cores()
+
+    def begin(self) -> Iterator[Piece[Any]]:
+        start = 0
+        for arrays in side_by_side(self.sources, MADE_PIECE):
+            stop = start + arrays[0].size
+            part = arrays if len(arrays) > 1 else arrays[0]
+            yield Piece(start, stop, lambda part=part: part)  # type: ignore[misc]
+            start = stop
+
+
+def pieces_of(*sources: Elements) -> Pieces[Any]:
+    """One source, or two side by side, as it is best to read them."""
+    by_position = [source for source in sources if not isinstance(source, SequentialSource)]
+    if len(by_position) < len(sources):
+        return InOrder(sources)
+    return One(by_position[0]) if len(by_position) == 1 else Two(*by_position)
+
+
+def _size(*sources: Source) -> int:
+    """Elements a piece."""
+    return ARRAY_PIECE if all(isinstance(source, ArraySource) for source in sources) else MADE_PIECE
+
+
+def _threads(count: int, size: int) -> int:
+    return min(usable_cores(), -(-count // size))
+
+
+def _cut(count: int, size: int) -> Iterator[tuple[int, int]]:
+    return ((start, min(start + size, count)) for start in range(0, count, size))
 
 
 @dataclass
@@ -96,9 +156,8 @@ def stream(pieces: Pieces[P], make: Callable[[], F], progress: Progress | None =
     stops it too; of several the one of the first piece is raised, whatever the number of threads.
     """
     began = time.perf_counter()
-    size = ARRAY_PIECE if pieces.in_memory else MADE_PIECE
-    threads = min(usable_cores(), -(-pieces.count // size))
-    shared = _Shared(pieces, size)
+    threads = pieces.threads()
+    shared = _Shared(pieces.begin(), pieces.likely)
     if threads <= 1:
         fold = make()
         _work(shared, fold, progress)
@@ -112,7 +171,7 @@ def stream(pieces: Pieces[P], make: Callable[[], F], progress: Progress | None =
     for other in folds[1:]:
         whole.merge(other)
     if progress is not None:
-        progress(pieces.count, pieces.count)
+        progress(shared.done, shared.done)
     wall_ms = (time.perf_counter() - began) * 1e3
     busy = shared.load_s + shared.kernel_s
     load_ms = wall_ms * shared.load_s / busy if busy else 0.0
@@ -121,20 +180,43 @@ def stream(pieces: Pieces[P], make: Callable[[], F], progress: Progress | None =
 
 @dataclass
 class _Shared:
-    """What the threads of one stream have in common."""
+    """What the threads of one stream have in common. `turn` is held by the thread that asks for the next piece."""
 
-    pieces: Pieces[Any]
-    size: int
-    starts: "itertools.count[int]" = field(init=False)
+    coming: Iterator[Piece[Any]]
+    likely: int
+    turn: threading.Lock = field(default_factory=threading.Lock)
     lock: threading.Lock = field(default_factory=threading.Lock)
     stop: threading.Event = field(default_factory=threading.Event)
     errors: list[tuple[int, Exception]] = field(default_factory=list)
+    asked: int = 0
     done: int = 0
     load_s: float = 0.0
     kernel_s: float = 0.0
 
-    def __post_init__(self) -> None:
-        self.starts = itertools.count(0, self.size)
+    def next(self) -> Piece[Any] | None:
+        """The next piece, in order; None at the end, and after an error."""
+        with self.turn:
+            if self.stop.is_set():
+                return None
+            began = time.perf_counter()
+            try:
+                piece = next(self.coming, None)
+            except Exception as error:
+                self.fail(self.asked, error)
+                return None
+            self.asked = self.asked if piece is None else piece.stop
+            took_s = time.perf_counter() - began
+        with self.lock:
+            self.load_s += took_s
+        return piece
+
+    def fail(self, start: int, error: Exception) -> None:
+        with self.lock:
+            self.errors.append((start, error))
+        self.stop.set()
+
+    def report(self, progress: Progress) -> None:
+        progress(self.done, max(self.done, self.likely))
 
 
 def _run(shared: _Shared, folds: list[F], progress: Progress | None) -> None:
@@ -143,7 +225,7 @@ def _run(shared: _Shared, folds: list[F], progress: Progress | None) -> None:
         try:
             while wait(running, timeout=REPORT_S).not_done:
                 if progress is not None:
-                    progress(shared.done, shared.pieces.count)
+                    shared.report(progress)
         finally:
             shared.stop.set()  # where progress raised: leaving the pool waits for the pieces in hand
     for job in running:
@@ -152,27 +234,19 @@ def _run(shared: _Shared, folds: list[F], progress: Progress | None) -> None:
 
 def _work(shared: _Shared, fold: Fold[Any], progress: Progress | None) -> None:
     """Fold pieces until there are no more; the lowest pieces are taken first."""
-    pieces = shared.pieces
-    while not shared.stop.is_set():
-        with shared.lock:
-            start = next(shared.starts)
-        if start >= pieces.count:
-            return
-        stop = min(start + shared.size, pieces.count)
+    while (piece := shared.next()) is not None:
         began = time.perf_counter()
         try:
-            part = pieces.read(start, stop)
+            part = piece.read()
             loaded = time.perf_counter()
-            fold.add(start, part)
+            fold.add(piece.start, part)
         except Exception as error:
-            with shared.lock:
-                shared.errors.append((start, error))
-            shared.stop.set()
+            shared.fail(piece.start, error)
             return
         ended = time.perf_counter()
         with shared.lock:
             shared.load_s += loaded - began
             shared.kernel_s += ended - loaded
-            shared.done += stop - start
+            shared.done += piece.stop - piece.start
         if progress is not None:
-            progress(shared.done, pieces.count)
+            shared.report(progress)

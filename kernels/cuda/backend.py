@@ -21,7 +21,8 @@ from warpfold.kernels.cuda.strategies.strategy import CudaStrategy, Reducer
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.operands import Operands, operands
 from warpfold.kernels.ops import NanPolicy, Op, empty_value, op_named
-from warpfold.kernels.source import ArraySource, Source
+from warpfold.kernels.sequential import Elements, gathered
+from warpfold.kernels.source import ArraySource
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +65,14 @@ class CudaBackend:
 
     def reduce(
         self,
-        source: Source,
+        source: Elements,
         op: str,
         *,
         strategy: str = "auto",
         nan_policy: NanPolicy = NanPolicy.PROPAGATE,
         progress: Progress | None = None,
         ddof: int = 0,
-        other: Source | None = None,
+        other: Elements | None = None,
     ) -> Reduction:
         """Reduce all elements of `source`, or pairs of it and `other`. All strategies but the peers take sources that
         are larger than the GPU's memory.
@@ -88,6 +89,7 @@ class CudaBackend:
         with self._gpu.active(), cuda_errors(f"{op} by {chosen.name}"):
             stopwatch = Stopwatch(self._gpu.stream)
             sources = (source,) if other is None else (source, other)
+            count = 0
             run = self._start(row, taken, chosen, nan_policy)
             key = (chosen.name, row.name, nan_policy, *(part.dtype for part in sources))
             for arrays, first in self._arrays(sources, progress, whole=chosen.needs_whole):
@@ -96,6 +98,9 @@ class CudaBackend:
                     preparation.ready.add(key)
                 with stopwatch:
                     run.add(arrays, first)
+                count = first + int(arrays[0].size)
+            if count == 0:
+                return self._empty(row, taken, chosen)
             kernel_ms = stopwatch.total_ms()
             nans, reducer, prepare_ms = run.nans, run.reducer, preparation.total_ms - before_ms
             total_ms = (time.perf_counter() - began) * 1e3
@@ -104,13 +109,13 @@ class CudaBackend:
                     counter.refuse(what)
             omitted = reducer.omitted()
             missing = sum(counter.count() for counter in nans) if omitted is None else omitted
-            if missing == source.count:
+            if missing == count:
                 return self._empty(row, taken, chosen)
-            finished = reducer.finish(source.count - missing)
+            finished = reducer.finish(count - missing)
         return Reduction(
             value=finished.value,
             dtype=taken.result_dtype(row),
-            count=source.count - missing,
+            count=count - missing,
             op=row.name,
             strategy=chosen.name,
             correctly_rounded=finished.correctly_rounded,
@@ -123,7 +128,8 @@ class CudaBackend:
     def _start(self, op: Op, taken: Operands, strategy: CudaStrategy, policy: NanPolicy) -> "_Reducing":
         sources = (taken.source,) if taken.other is None else taken.both
         nans = self._nan_counters(op, sources, strategy, policy)
-        pieces = 1 if strategy.needs_whole else -(-taken.source.count // piece_size(taken.source))
+        whole = strategy.needs_whole or taken.source.count is None
+        pieces = 1 if whole else -(-(taken.source.count or 0) // piece_size(taken.source))
         return _Reducing(nans, strategy.start(self._gpu, op, taken, pieces=pieces, omit_nan=policy is NanPolicy.OMIT))
 
     def _try_out(self, run: "_Reducing", arrays: tuple[Any, ...], first: int) -> None:
@@ -135,17 +141,19 @@ class CudaBackend:
             self._gpu.stream.synchronize()
 
     def _arrays(
-        self, sources: Sequence[Source], progress: Progress | None, *, whole: bool
+        self, sources: Sequence[Elements], progress: Progress | None, *, whole: bool
     ) -> Iterator[tuple[tuple[Any, ...], int]]:
         """The elements on the GPU, a CuPy array of each source at a time, with the index of the first element."""
         if whole:
             (source,) = sources
-            yield (self._stager.whole(source, progress),), 0
+            by_position = gathered(source)
+            if by_position.count:
+                yield (self._stager.whole(by_position, progress),), 0
         else:
             yield from self._stager.pieces(*sources, progress=progress)
 
     def _nan_counters(
-        self, op: Op, sources: Sequence[Source], strategy: CudaStrategy, policy: NanPolicy
+        self, op: Op, sources: Sequence[Elements], strategy: CudaStrategy, policy: NanPolicy
     ) -> tuple[NanCounter, ...]:
         """A counter for each source, or none where no NaN has to be counted."""
         if policy is NanPolicy.PROPAGATE or not sources[0].dtype.is_float:

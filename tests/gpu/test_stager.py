@@ -1,16 +1,19 @@
 """Sources on their way to the GPU: pieces, parts, threads, files that change."""
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.staging import buffers, stager
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.npy import open_array, read_head
+from warpfold.kernels.sequential import SequentialSource
 from warpfold.kernels.source import ArraySource, GeneratedSource
 
 PIECE, PART = 1 << 14, 1 << 10
@@ -113,3 +116,45 @@ def test_progress_tells_what_is_done_and_never_goes_back(backend: CudaBackend, m
     )
     assert seen == sorted(seen)
     assert (seen[0], seen[-1]) == (0, count)
+
+
+@pytest.mark.parametrize("op", ["sum", "max", "argmax", "var", "count_nonzero"])
+@pytest.mark.parametrize("dtype", ["float32", "int16"])
+@pytest.mark.parametrize("strategy", ["auto", "cupy"])
+def test_a_source_that_comes_in_order_gives_the_bits_of_its_array(
+    backend: CudaBackend, op: str, dtype: str, strategy: str
+) -> None:
+    """Its length is not known before: pieces find room as they come."""
+    if strategy == "cupy" and op == "var":
+        pytest.skip("CuPy's variance is not among its claims")
+    array = (np.random.default_rng(6).standard_normal(23 * PIECE // 4 + 3) * 1000).astype(dtype)
+    for cuts in ([], [1, 700, 701], [PIECE, PIECE + 5]):
+        source = SequentialSource(DTYPES[dtype], lambda cuts=cuts: iter(np.split(array, cuts)))  # type: ignore[misc]
+        got = backend.reduce(source, op, strategy=strategy)
+        want = backend.reduce(ArraySource(array), op, strategy=strategy)
+        assert (got.value, got.count, got.state) == (want.value, want.count, want.state)
+        assert source.tally.elements == array.size
+
+
+def test_two_sources_in_order_are_read_side_by_side(backend: CudaBackend) -> None:
+    x, y = np.random.default_rng(7).standard_normal((2, 9 * PIECE // 8 + 1))
+    want = backend.reduce(ArraySource(x), "dot", other=ArraySource(y)).state
+    first = SequentialSource(DTYPES["float64"], lambda: iter(np.split(x, [5])))
+    second = SequentialSource(DTYPES["float64"], lambda: iter(np.split(y, [900, 1000])))
+    assert backend.reduce(first, "dot", other=second).state == want
+    assert backend.reduce(ArraySource(x), "dot", other=SequentialSource(DTYPES["float64"], lambda: iter([y]))).state
+    short = SequentialSource(DTYPES["float64"], lambda: iter([y[:-1]]))
+    with pytest.raises(InvalidInput, match="both sources need one length"):
+        backend.reduce(ArraySource(x), "dot", other=short)
+
+
+def test_a_source_in_order_without_elements_or_with_an_error_leaves_the_gpu_in_order(backend: CudaBackend) -> None:
+    assert backend.reduce(SequentialSource(DTYPES["float32"], lambda: iter([])), "sum").value == 0.0
+
+    def broken() -> Iterator[NDArray[np.float32]]:
+        yield np.ones(3 * PIECE, np.float32)
+        raise InvalidInput("is damaged")
+
+    with pytest.raises(InvalidInput, match="is damaged"):
+        backend.reduce(SequentialSource(DTYPES["float32"], broken), "sum")
+    assert backend.reduce(ArraySource(np.ones(3 * PIECE, np.float32)), "sum").value == 3 * PIECE

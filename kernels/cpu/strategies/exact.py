@@ -11,7 +11,7 @@ from warpfold.kernels.cpu.folds import extremes, integers, sums
 from warpfold.kernels.cpu.folds.fold import Fold, StartFold
 from warpfold.kernels.cpu.folds.sums import DotFold
 from warpfold.kernels.cpu.strategy import CpuStrategy
-from warpfold.kernels.cpu.stream import One, Streamed, Two, stream
+from warpfold.kernels.cpu.stream import Streamed, pieces_of, stream
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact import ORIGIN, ExactState
 from warpfold.kernels.operands import Operands
@@ -40,9 +40,13 @@ class ExactCpuStrategy(CpuStrategy):
         streamed: Streamed[Any]
         if op.sources == 2:
             first, second = operands.both
-            streamed = stream(Two(first, second), lambda: DotFold(op, first.dtype, second.dtype, nan_policy), progress)
+            streamed = stream(
+                pieces_of(first, second), lambda: DotFold(op, first.dtype, second.dtype, nan_policy), progress
+            )
         else:
-            streamed = stream(One(operands.source), lambda: fold_for(op, dtype, nan_policy, operands.ddof), progress)
+            streamed = stream(
+                pieces_of(operands.source), lambda: fold_for(op, dtype, nan_policy, operands.ddof), progress
+            )
         fold: Fold[Any] = streamed.fold
         value = fold.value() if fold.count else empty_value(op, dtype)
         state = fold.state() if fold.count or op.terms not in ORIGIN else ExactState.empty(op.terms)

@@ -13,8 +13,9 @@ from warpfold.kernels.cpu.folds.nans import is_nan, refuse_nan
 from warpfold.kernels.cpu.memory import require
 from warpfold.kernels.cpu.strategy import CpuStrategy
 from warpfold.kernels.dtypes import DTYPES, Kind
-from warpfold.kernels.operands import Operands, check_freedom
+from warpfold.kernels.operands import Operands, check_counts, check_freedom
 from warpfold.kernels.ops import Finish, NanPolicy, Op, Terms, Value, empty_value
+from warpfold.kernels.sequential import gathered
 from warpfold.kernels.source import ArraySource, Source
 from warpfold.kernels.strategy import claims
 
@@ -28,12 +29,15 @@ class NumpyStrategy(CpuStrategy):
         Raises OutOfMemory, with both numbers, before it reads an array that does not fit; InvalidInput for a NaN where
         the policy is RAISE, and where OMIT leaves nothing of an op that is undefined on nothing.
         """
-        source, dtype = operands.source, operands.source.dtype
-        needed = sum(_bytes(operand, op, nan_policy) for operand in (source, operands.other) if operand is not None)
-        require(needed, f"strategy numpy on {source.count:,} elements")
         began = time.perf_counter()
+        source, dtype = gathered(operands.source), operands.source.dtype
+        second = None if operands.other is None else gathered(operands.other)
+        needed = sum(_bytes(operand, op, nan_policy) for operand in (source, second) if operand is not None)
+        require(needed, f"strategy numpy on {source.count:,} elements")
+        if second is not None:
+            check_counts(op, source.count, second.count)
         array = source.read(0, source.count)
-        other = None if operands.other is None else operands.other.read(0, source.count)
+        other = None if second is None else second.read(0, source.count)
         loaded = time.perf_counter()
         if other is not None:
             array, other = _pairs(array, other, operands, nan_policy)

@@ -13,7 +13,7 @@ from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.ops import NanPolicy
 from warpfold.kernels.scaling.axes import Algorithm, Mode
 from warpfold.kernels.scaling.process import MakeRanks
-from warpfold.kernels.source import Source
+from warpfold.kernels.sequential import Elements
 
 
 class Gang:
@@ -39,14 +39,14 @@ class Gang:
 
     def reduce(
         self,
-        source: Source,
+        source: Elements,
         op: str,
         *,
         strategy: str = "auto",
         nan_policy: NanPolicy = NanPolicy.PROPAGATE,
         progress: Progress | None = None,
         ddof: int = 0,
-        other: Source | None = None,
+        other: Elements | None = None,
     ) -> Reduction:
         """Raises Unavailable: one array is a single GPU's work."""
         raise Unavailable("the gang of all GPUs runs scaling studies; a single reduction runs on one GPU")

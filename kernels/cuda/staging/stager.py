@@ -16,7 +16,8 @@ from warpfold.kernels.cuda.staging.buffers import PART_BYTES, DeviceBuffer, Part
 from warpfold.kernels.cuda.staging.generator import fill
 from warpfold.kernels.errors import OutOfMemory
 from warpfold.kernels.generate import plan
-from warpfold.kernels.source import GeneratedSource, Source
+from warpfold.kernels.sequential import Elements, SequentialSource, ahead, likely_count, side_by_side
+from warpfold.kernels.source import ArraySource, GeneratedSource, Source
 
 COPIED_BYTES = 1 << 26
 """A piece that crosses the bus: 64 MiB take 1 to 5 ms, far more than starting a copy does."""
@@ -33,13 +34,48 @@ class Stager:
         self._ring = PinnedRing(gpu)
         self._buffers, self._others = (DeviceBuffer(), DeviceBuffer()), (DeviceBuffer(), DeviceBuffer())
 
-    def pieces(self, *sources: Source, progress: Progress | None = None) -> Iterator[tuple[tuple[Any, ...], int]]:
+    def pieces(self, *sources: Elements, progress: Progress | None = None) -> Iterator[tuple[tuple[Any, ...], int]]:
         """(CuPy arrays of one dimension, index of their first elements) for every piece of one source, or of two of one
         length, in order.
 
         Work on a piece must be put on the GPU's stream before the next one is asked for; its memory is used again.
         `progress` is called before each piece and at the end, when everything is done.
         """
+        by_position = tuple(source for source in sources if not isinstance(source, SequentialSource))
+        if len(by_position) == len(sources):
+            yield from self._by_position(by_position, progress)
+        else:
+            yield from self._in_order(sources, progress)
+
+    def _in_order(
+        self, sources: Sequence[Elements], progress: Progress | None
+    ) -> Iterator[tuple[tuple[Any, ...], int]]:
+        """The pieces of sources of which one at least comes in order: a thread decodes a piece while the one before is
+        copied and reduced."""
+        size, likely, first, before = min(map(piece_size, sources)), max(map(likely_count, sources)), 0, 0
+        with ahead(side_by_side(sources, size)) as decoded:
+            for number, parts in enumerate(decoded):
+                buffers = [pair[number % 2] for pair in (self._buffers, self._others)[: len(sources)]]
+                for buffer in buffers:
+                    buffer.wait()
+                if progress is not None:  # the piece before last is done
+                    progress(before, max(first, likely))
+                arrays = []
+                for part, source, buffer in zip(parts, sources, buffers, strict=True):
+                    arrays.append(buffer.array(part.size, source.dtype))
+                    self._ring.begin(_parts([ArraySource(part)], part.size), part.nbytes)
+                    self._ring.send(arrays[-1])
+                yield tuple(arrays), first
+                for buffer in buffers:
+                    buffer.mark(self._gpu.stream)
+                before, first = first, first + parts[0].size
+        self._gpu.stream.synchronize()
+        if progress is not None:
+            progress(first, first)
+
+    def _by_position(
+        self, sources: Sequence[Source], progress: Progress | None
+    ) -> Iterator[tuple[tuple[Any, ...], int]]:
         size, count = min(map(piece_size, sources)), sources[0].count
         self._read_ahead(sources, size)
         for number, start in enumerate(range(0, count, size)):
@@ -101,7 +137,7 @@ class Stager:
         self._buffers, self._others = (DeviceBuffer(), DeviceBuffer()), (DeviceBuffer(), DeviceBuffer())
 
 
-def piece_size(source: Source) -> int:
+def piece_size(source: Elements) -> int:
     """Elements a piece of `source`; the last may have fewer."""
     return (MADE_BYTES if isinstance(source, GeneratedSource) else COPIED_BYTES) // source.dtype.itemsize
 

@@ -114,7 +114,7 @@ def suited(launch: LaunchShape, op: Op, dtype: DType) -> LaunchShape:
 
 
 class OwnReducer:
-    """A reduction by kernels of our own. `pieces` is the most arrays that will be added."""
+    """A reduction by kernels of our own. `pieces` is how many arrays are expected; more find room, too."""
 
     def __init__(
         self, gpu: Gpu, strategy: OwnStrategy, op: Op, dtype: DType, *, pieces: int = 1, omit_nan: bool = False
@@ -138,12 +138,17 @@ class OwnReducer:
         self._firsts: list[int] = []
 
     def add(self, arrays: Sequence[Any], first: int) -> None:
+        import cupy
+
         (array,) = arrays
         blocks, threads = self._launch.grid(array.size, self._dtype.itemsize, self._gpu.multiprocessors)
         # Blocks come in one wave, or in many: a second would start when the first is all but done.
         if blocks <= self._launch.blocks_per_multiprocessor * self._gpu.multiprocessors:
             blocks = min(blocks, self._resident // self._launch.cluster * self._launch.cluster)
         self._make_room(blocks)
+        if len(self._firsts) == len(self._words):
+            # On the same stream, so what is copied has been written; pieces that were folded keep their words.
+            self._words = cupy.concatenate((self._words, cupy.zeros_like(self._words)))
         words = self._words[len(self._firsts)]
         self._firsts.append(first)
         if self._begin is not None:

@@ -65,7 +65,7 @@ class CudaStrategy(Strategy, ABC):
 
     @abstractmethod
     def start(self, gpu: Gpu, op: Op, taken: Operands, *, pieces: int = 1, omit_nan: bool = False) -> Reducer:
-        """Begin a reduction of at most so many `pieces`; to be called while `gpu.active()`.
+        """Begin a reduction of about so many `pieces`; to be called while `gpu.active()`.
 
         With `omit_nan` NaN elements are left out. Raises InvalidInput where the strategy cannot do that, Unavailable
         where the GPU cannot run it.

@@ -1,0 +1,130 @@
+"""Sources whose elements come in order, and what reads any source in order: files that must be decoded know neither
+where an element lies nor, often, how many there are."""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpfold.kernels.cpu.memory import require
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.source import ArraySource, Source
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a sequential source has given so far, and how many nulls it has left out."""
+
+    elements: int = 0
+    nulls: int = 0
+
+
+@dataclass(frozen=True)
+class SequentialSource:
+    """Elements that come in order and once, such as those of a compressed file.
+
+    `make` begins to read; it gives arrays of shape (n,) with any n, native byte order, whose True is the byte 1.
+    `count` is None where only reading tells how many elements there are; `likely` says how many there may be, for the
+    progress alone.
+    """
+
+    dtype: DType
+    make: Callable[[], Iterator[NDArray[Any]]]
+    count: int | None = None
+    likely: int = 0
+    tally: Tally = field(default_factory=Tally)
+
+
+Elements = Source | SequentialSource
+"""Whatever a reduction reads: by position, or in order."""
+
+_PIECE = 1 << 17
+
+
+def likely_count(source: Elements) -> int:
+    """How many elements there are, or may be, for the progress of a reduction."""
+    return source.likely if source.count is None and isinstance(source, SequentialSource) else source.count or 0
+
+
+def in_order(source: Elements, size: int) -> Iterator[NDArray[Any]]:
+    """All elements of `source` in order, in arrays of `size` elements; the last has what is left. Raises InvalidInput
+    where the source gives other than as many elements as it promised."""
+    if not isinstance(source, SequentialSource):
+        yield from (source.read(at, min(at + size, source.count)) for at in range(0, source.count, size))
+        return
+    held: list[NDArray[Any]] = []
+    length = 0
+    for piece in source.make():
+        source.tally.elements += piece.size
+        at = 0
+        while at < piece.size:
+            part = piece[at : at + size - length]
+            at += part.size
+            length += part.size
+            held.append(part)
+            if length == size:
+                yield held[0] if len(held) == 1 else np.concatenate(held)
+                held, length = [], 0
+    if source.count is not None and source.tally.elements != source.count:
+        raise InvalidInput(f"{source.count:,} elements were promised, and {source.tally.elements:,} came")
+    if held:
+        yield held[0] if len(held) == 1 else np.concatenate(held)
+
+
+def counted(source: Elements) -> int:
+    """How many elements there are; of a source that comes in order, how many have come so far."""
+    return source.tally.elements if isinstance(source, SequentialSource) else source.count
+
+
+def side_by_side(sources: Sequence[Elements], size: int) -> Iterator[tuple[NDArray[Any], ...]]:
+    """The elements of every source in order, in arrays of one length a step. Raises InvalidInput naming "other" where
+    one source ends before another."""
+    readers = [in_order(source, size) for source in sources]
+    done = 0
+    while True:
+        arrays = tuple(part for part in (next(reader, None) for reader in readers) if part is not None)
+        lengths = [array.size for array in arrays]
+        if len(arrays) < len(sources) or len(set(lengths)) > 1:
+            if not arrays:
+                return
+            ended = done + (min(lengths) if len(arrays) == len(sources) else 0)
+            raise InvalidInput(
+                f"both sources need one length: one of them has {ended:,} elements, and the other has more", "other"
+            )
+        yield arrays
+        done += lengths[0]
+
+
+def gathered(source: Elements) -> Source:
+    """The elements by position: of a source that comes in order, all of them in memory. Raises OutOfMemory where they
+    do not fit."""
+    if not isinstance(source, SequentialSource):
+        return source
+    parts = []
+    for part in in_order(source, _PIECE):
+        # The parts, their copy in one array, and the next part.
+        require((source.tally.elements + 2 * _PIECE) * source.dtype.itemsize, "the whole of a source that is decoded")
+        parts.append(part)
+    return ArraySource(np.concatenate(parts) if parts else np.empty(0, source.dtype.numpy))
+
+
+@contextmanager
+def ahead(items: Iterator[T]) -> Iterator[Iterator[T]]:
+    """The same items, each made by a thread while the one before is in use. The thread has ended when the block is
+    left."""
+    with ThreadPoolExecutor(1, "decode") as thread:
+
+        def begun() -> Iterator[T]:
+            coming = thread.submit(next, items, None)
+            while (item := coming.result()) is not None:
+                coming = thread.submit(next, items, None)
+                yield item
+
+        yield begun()
