@@ -1,7 +1,21 @@
 """How to install the packages that a part of Warpfold needs. Warpfold is in no package index, and anybody could take
 its name there, so extras are installed from a clone."""
 
+from importlib import import_module
+from typing import Any
+
+from warpfold.kernels.errors import Unavailable
+
 
 def install(*extras: str) -> str:
     """What to type for one of the `extras` of pyproject.toml: "`pip install '.[server]'` in a clone of Warpfold"."""
     return " or ".join(f"`pip install '.[{extra}]'`" for extra in extras) + " in a clone of Warpfold"
+
+
+def required(module: str, extra: str) -> Any:
+    """The module, imported. Raises Unavailable, naming the extra that brings its package, where it is not there."""
+    try:
+        return import_module(module)
+    except ImportError:
+        package = module.partition(".")[0]
+        raise Unavailable(f"{package} is not installed on this worker; {install(extra)} brings it") from None

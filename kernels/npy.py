@@ -58,16 +58,19 @@ class Head:
         return prod(self.shape) * self.dtype.itemsize
 
 
-def open_array(file: BinaryIO, head: Head) -> ArraySource:
-    """The elements behind the `head` of an open .npy file, which must hold all that its head promises.
+def open_array(file: BinaryIO, head: Head, selected: tuple[slice, ...] = ()) -> ArraySource:
+    """The elements behind the `head` of an open .npy file, which must hold all that its head promises; with `selected`
+    those of a part of the array.
 
     They are mapped into memory, and can be read piece by piece too. `file` may be closed afterwards.
     """
     if head.data_bytes == 0:
         return ArraySource(np.empty(0, head.dtype))
     order: Literal["F", "C"] = "F" if head.fortran_order else "C"
-    mapped = np.memmap(file, head.dtype, mode="r", offset=head.offset, shape=head.shape, order=order)
-    return ArraySource(np.asarray(mapped), FileBytes(file.fileno(), head.offset))
+    whole = np.asarray(np.memmap(file, head.dtype, mode="r", offset=head.offset, shape=head.shape, order=order))
+    array = whole[selected]
+    ahead = array.ctypes.data - whole.ctypes.data if array.size else 0
+    return ArraySource(array, FileBytes(file.fileno(), head.offset + ahead))
 
 
 def read_head(file: BinaryIO) -> Head:

@@ -19,6 +19,7 @@ from warpfold.contract.sources import Source
 from warpfold.kernels import reference
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.ops import NanPolicy, Value, op_named
+from warpfold.kernels.sequential import gathered
 
 _MOST_ELEMENTS = 10_000
 """More would take the api seconds in exact fractions."""
@@ -97,7 +98,7 @@ def _patterns(source: Source) -> tuple[DType, list[int]]:
     """The elements as bits, with their dtype; not of a file."""
     assert source.known_dtype is not None, source
     assert source.known_count is not None, source
-    array = source.open(_NO_FOLDERS).read(0, source.known_count)
+    array = gathered(source.open(_NO_FOLDERS)).read(0, source.known_count)
     dtype = source.known_dtype
     words = np.ascontiguousarray(array).view(f"uint{8 * dtype.itemsize}")
     return dtype, [int(word) for word in words]

@@ -235,6 +235,7 @@ class ReduceResult(Frozen):
     hex: str | None = Field(description="The value as Python's float.hex prints it; null for integers and bools.")
     dtype: str = Field(description='The dtype of the value; "integer" is an integer of any size.')
     count: int = Field(description="How many elements entered the value.")
+    nulls: int = Field(0, description="How many nulls were left out. They are counted apart from NaNs.")
     op: str
     strategy: str = Field(description="The strategy that ran, which is never `auto`.")
     correctly_rounded: bool = Field(description="Whether the value is the true one, rounded once.")

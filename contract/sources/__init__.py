@@ -6,13 +6,18 @@ from typing import Annotated, Any, get_args
 
 from pydantic import Field
 
+from warpfold.contract.sources.array import ArrayFileSource
 from warpfold.contract.sources.dataset import DatasetSource
+from warpfold.contract.sources.files import FilesSource
 from warpfold.contract.sources.generate import GenerateSource
 from warpfold.contract.sources.path import PathSource
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.contract.sources.values import ValuesSource
 
-Source = Annotated[ValuesSource | GenerateSource | PathSource | DatasetSource, Field(discriminator="type")]
+Source = Annotated[
+    ValuesSource | GenerateSource | PathSource | DatasetSource | ArrayFileSource | FilesSource,
+    Field(discriminator="type"),
+]
 """The union of all sources."""
 
 TAGGED_FIELDS = frozenset({"source", "other"})

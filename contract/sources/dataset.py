@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints
 
 from warpfold.contract.folders import Folders, dataset_file
-from warpfold.contract.sources.npy import reason_of
+from warpfold.contract.sources.roots import reason_of
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.npy import open_array, read_head

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from warpfold.contract.folders import Folders
 from warpfold.contract.frozen import Frozen
 from warpfold.kernels.dtypes import DType
-from warpfold.kernels.source import ArraySource, GeneratedSource
+from warpfold.kernels.sequential import Elements
 
 
 class SourceSpec(Frozen, ABC):
@@ -49,8 +49,9 @@ class SourceSpec(Frozen, ABC):
         """One line about a stored source or its brief form, as any version wrote it; None if it cannot be read."""
 
     @abstractmethod
-    def open(self, folders: Folders) -> ArraySource | GeneratedSource:
-        """The elements, to be called by a worker. Raises InvalidInput, whose field begins with "source"."""
+    def open(self, folders: Folders) -> Elements:
+        """The elements, to be called by a worker. Raises InvalidInput, whose field begins with "source", and
+        Unavailable where a package is not installed that the source's format needs."""
 
     def check(self, field: str, roots: tuple[Path, ...], most_values: int) -> None:
         """Refuse what this server does not offer, or what is too long for a request. Raises InvalidInput, whose field
@@ -62,6 +63,10 @@ class SourceSpec(Frozen, ABC):
 
     def shortened(self, most: int) -> Self:
         """The same source of at most `most` elements, if they are made; itself if they are given."""
+        return self
+
+    def refusing_nulls(self) -> Self:
+        """The same source, of which a null is an error, for an op that cannot leave elements out."""
         return self
 
     def beside_floats(self) -> Self:

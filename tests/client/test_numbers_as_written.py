@@ -31,6 +31,7 @@ from warpfold.contract.folders import Folders
 from warpfold.contract.jobs import job_spec
 from warpfold.contract.kinds.reduce import ReduceSpec
 from warpfold.kernels.dtypes import DTYPES, dtype_of
+from warpfold.kernels.sequential import gathered
 
 Number = bool | int | float
 Sum = tuple[str, str]
@@ -100,7 +101,7 @@ def of_spec(text: str) -> Sum:
     except ValidationError:
         return REFUSED
     assert isinstance(kept, ReduceSpec)
-    source = kept.source.open(Folders((), Path()))
+    source = gathered(kept.source.open(Folders((), Path())))
     return source.dtype.name, repr(local.reduce(source.read(0, source.count)).value)
 
 

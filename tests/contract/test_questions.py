@@ -39,6 +39,8 @@ A_SOURCE: dict[str, dict[str, Any]] = {
     "generate": {"distribution": "normal", "n": 2000},
     "path": {"path": "a.npy"},
     "dataset": {"id": "0" * 64},
+    "array": {"path": "a.h5", "array": "g/x", "select": [0, {"stop": 10}]},
+    "files": {"glob": "run-*/*.npy"},
 }
 
 

@@ -6,14 +6,20 @@ from warpfold.contract.json_value import check_length, hex_of
 from warpfold.contract.kinds.reduce import ReduceResult, ReduceSpec
 from warpfold.contract.timings import Timings
 from warpfold.kernels.bench import Flag
+from warpfold.kernels.ops import op_named
+from warpfold.kernels.sequential import SequentialSource, counted
 from warpfold.worker.kinds.attempt import Attempt
 from warpfold.worker.messages import Success
 
 
 def run(attempt: Attempt, spec: ReduceSpec) -> Success:
     """Reduce the elements of `spec`, which are opened here. Raises a KernelError."""
-    source = spec.source.open(attempt.folders)
-    other = None if spec.other is None else spec.other.open(attempt.folders)
+    op = op_named(spec.op)
+    sources = [
+        (named.refusing_nulls() if op.places or op.sources > 1 else named).open(attempt.folders)
+        for _, named in spec.sources()
+    ]
+    source, other = sources[0], sources[1] if len(sources) > 1 else None
     reduction = attempt.backend.reduce(
         source,
         spec.op,
@@ -42,14 +48,15 @@ def run(attempt: Attempt, spec: ReduceSpec) -> Success:
             total_ms=attempt.elapsed_ms(),
         ),
         provenance=attempt.provenance,
+        nulls=sum(part.tally.nulls for part in sources if isinstance(part, SequentialSource)),
         state=None if reduction.state is None else base64.b64encode(reduction.state).decode(),
     )
     point = attempt.point(
         op=reduction.op,
         dtype=source.dtype.name,
         strategy=reduction.strategy,
-        n=source.count,
-        bytes=sum(array.count * array.dtype.itemsize for array in (source, other) if array is not None),
+        n=counted(source),
+        bytes=sum(counted(part) * part.dtype.itemsize for part in sources),
         samples=1,
         load_ms=reduction.load_ms,
         kernel_ms=reduction.kernel_ms,

@@ -12,6 +12,7 @@ from warpfold.contract.folders import Folders
 from warpfold.contract.kinds.benchmark import BenchmarkResult
 from warpfold.contract.kinds.cluster import ClusterResult
 from warpfold.contract.kinds.reduce import ReduceResult
+from warpfold.kernels.errors import InvalidInput
 from warpfold.worker.execute import Kernels
 from warpfold.worker.messages import Begun, Measured, News, Progress, Request
 
@@ -116,3 +117,19 @@ def test_a_dot_product_reads_both_sources_and_a_variance_its_ddof(cpu: Kernels) 
     variance = cpu.run(asked(kind="reduce", op="var", ddof=1, source=numbers), lambda news: None)
     result = ReduceResult.model_validate(variance.result)
     assert (result.value, result.dtype, result.state) == (float(np.float32(7 / 3)), "float32", None)
+
+
+def test_nulls_of_a_file_are_left_out_and_counted_but_not_by_an_op_of_places(data_root: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(data_root / "x.nc", "w") as file:
+        file["t"] = np.array([4, -9, 5, -9], np.int16)
+        file["t"].attrs["_FillValue"] = np.int16(-9)
+    reducing = Kernels("cpu", "here:cpu", Folders((data_root,), data_root))
+    source = {"type": "array", "path": "x.nc"}
+    success = reducing.run(asked(kind="reduce", op="mean", source=source), lambda news: None)
+    result = ReduceResult.model_validate(success.result)
+    assert (result.value, result.count, result.nulls) == (4.5, 2, 2)
+    assert (success.points[0].n, success.points[0].bytes) == (2, 4)
+    for op in ({"op": "argmin"}, {"op": "dot", "other": source}):
+        with pytest.raises(InvalidInput, match="a null in 't', at index 1"):
+            reducing.run(asked(kind="reduce", source=source, **op), lambda news: None)

@@ -1,0 +1,36 @@
+"""Arrays in files on the server."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from warpfold.contract.folders import Folders
+from warpfold.contract.sources.options import ArrayOptions, open_file
+from warpfold.contract.sources.roots import PathName, check_name
+from warpfold.contract.sources.source import SourceSpec
+from warpfold.kernels.sequential import Elements
+
+
+class ArrayFileSource(ArrayOptions, SourceSpec):
+    """An array in a file on the server, or a part of it: of a .npy file, an .npz archive, an HDF5 or a NetCDF-4 file.
+
+    Elements are taken in C order. The first bytes of a file tell its format.
+    """
+
+    type: Literal["array"]
+    path: PathName
+
+    def identity(self) -> str:
+        return f"the file {self.path}{self.described()}"
+
+    @staticmethod
+    def summary(stored: Mapping[str, Any]) -> str | None:
+        if "path" not in stored:
+            return None
+        return f"array {stored['path']}" + (f" {stored['array']}" if stored.get("array") else "")
+
+    def open(self, folders: Folders) -> Elements:
+        return open_file(self.path, folders.roots, "source.path", self.open_in)
+
+    def check(self, field: str, roots: tuple[Path, ...], most_values: int) -> None:
+        check_name(self.path, f"{field}.path", roots)

@@ -1,0 +1,147 @@
+"""Many files on the server as one array."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO, Literal, Self
+
+from numpy.typing import NDArray
+from pydantic import Field, StringConstraints, model_validator
+
+from warpfold.contract.fields import Listed
+from warpfold.contract.folders import Folders
+from warpfold.contract.sources.options import ArrayOptions, open_file
+from warpfold.contract.sources.roots import PathName, check_name, matching
+from warpfold.contract.sources.source import SourceSpec
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.sequential import Elements, SequentialSource, Tally, in_order, likely_count
+from warpfold.kernels.source import ChainedSource, Link
+
+MOST_LISTED = 10_000
+MOST_MATCHED = 100_000
+_MOST_SHOWN = 3
+_PIECE = 1 << 17
+
+
+class FilesSource(ArrayOptions, SourceSpec):
+    """Many files on the server, read as one array: a list of paths, or all files that match a pattern, sorted by name.
+
+    All files have one dtype. The options are those of a single file, and hold for each of them. The exact value does
+    not depend on the order of the files; `argmin` and `argmax` count elements in the order of the files.
+    """
+
+    type: Literal["files"]
+    paths: Listed[PathName] = Field((), max_length=MOST_LISTED, description="Paths of the files, in their order.")
+    glob: Annotated[str, StringConstraints(min_length=1, max_length=4096, pattern=r"^[^\x00]+$")] | None = Field(
+        None,
+        description="A pattern that the files' paths match: `*` and `?` stand for letters within a name, `[ab]` for "
+        f"one of several, and `**` for any folders. It may match {MOST_MATCHED:,} files.",
+    )
+
+    @model_validator(mode="after")
+    def _names_files(self) -> Self:
+        if bool(self.paths) == (self.glob is not None):
+            raise InvalidInput("needs paths or a glob, and not both", "source.paths")
+        return self
+
+    def identity(self) -> str:
+        if self.glob is not None:
+            return f"the files {self.glob}{self.described()}"
+        shown = ", ".join(self.paths[:_MOST_SHOWN]) + (", …" if len(self.paths) > _MOST_SHOWN else "")
+        return f"{len(self.paths):,} files ({shown}){self.described()}"
+
+    @staticmethod
+    def summary(stored: Mapping[str, Any]) -> str | None:
+        match stored:
+            case {"glob": str(pattern)}:
+                return f"files {pattern}"
+            case {"paths": [first, *rest]}:
+                return f"files {first}" + (f" and {len(rest):,} more" if rest else "")
+        return None
+
+    def check(self, field: str, roots: tuple[Path, ...], most_values: int) -> None:
+        if self.glob is not None:
+            check_name(self.glob, f"{field}.glob", roots)
+        for index, path in enumerate(self.paths):
+            check_name(path, f"{field}.paths.{index}", roots)
+
+    def open(self, folders: Folders) -> Elements:
+        names = self.paths
+        if self.glob is not None:
+            check_name(self.glob, "source.glob", folders.roots)
+            names = tuple(matching(self.glob, folders.roots, "source.glob", MOST_MATCHED))
+        files = [_File.of(name, self, folders.roots) for name in names]
+        first = files[0]
+        for file in files:
+            if file.dtype is not first.dtype:
+                raise InvalidInput(
+                    f"{file.name!r} holds {file.dtype.name}, and {first.name!r} {first.dtype.name}: files that are "
+                    "reduced as one array need one dtype",
+                    "source.paths" if self.glob is None else "source.glob",
+                )
+        counts = [file.count for file in files if file.by_position and file.count is not None]
+        if len(counts) == len(files):
+            links = [Link(repr(file.name), count, file.opened) for file, count in zip(files, counts, strict=True)]
+            return ChainedSource(first.dtype, links)
+        return _one_after_another(first.dtype, files)
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """One of the files, as it was when it was looked at first. It is opened again when it is read."""
+
+    name: str
+    options: ArrayOptions
+    roots: tuple[Path, ...]
+    dtype: DType
+    count: int | None
+    likely: int
+    by_position: bool
+    stamp: tuple[int, ...]
+
+    @classmethod
+    def of(cls, name: str, options: ArrayOptions, roots: tuple[Path, ...]) -> Self:
+        """Raises InvalidInput."""
+        source, stamp = _look(name, options, roots)
+        by_position = not isinstance(source, SequentialSource)
+        return cls(name, options, roots, source.dtype, source.count, likely_count(source), by_position, stamp)
+
+    def opened(self) -> Any:
+        """The elements, by position or in order as they were. Raises InvalidInput where the file is another now."""
+        source, stamp = _look(self.name, self.options, self.roots)
+        if stamp != self.stamp:
+            raise InvalidInput(f"{self.name!r} changed while the job ran", "source.paths")
+        return source
+
+
+def _look(name: str, options: ArrayOptions, roots: tuple[Path, ...]) -> tuple[Elements, tuple[int, ...]]:
+    stamp: tuple[int, ...] = ()
+
+    def open_in(file: BinaryIO) -> Elements:
+        nonlocal stamp
+        status = os.fstat(file.fileno())
+        stamp = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+        return options.open_in(file)
+
+    return open_file(name, roots, "source.paths", open_in), stamp
+
+
+def _one_after_another(dtype: DType, files: Sequence[_File]) -> SequentialSource:
+    tally = Tally()
+
+    def pieces() -> Iterator[NDArray[Any]]:
+        for file in files:
+            source = file.opened()
+            nulls = tally.nulls
+            for piece in in_order(source, _PIECE):
+                if isinstance(source, SequentialSource):
+                    tally.nulls = nulls + source.tally.nulls
+                yield piece
+            if isinstance(source, SequentialSource):  # those behind its last element
+                tally.nulls = nulls + source.tally.nulls
+
+    counts = [file.count for file in files]
+    known = None if None in counts else sum(count for count in counts if count is not None)
+    return SequentialSource(dtype, pieces, known, sum(file.likely for file in files), tally)

@@ -1,0 +1,126 @@
+"""Files below the data roots of a server: their names are judged when a job is accepted, and again, with every link on
+the way, when a worker opens them."""
+
+import errno
+import glob
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path, PurePath, PurePosixPath
+from typing import Annotated, BinaryIO
+
+from pydantic import Field, StringConstraints
+
+from warpfold.kernels.errors import InvalidInput
+
+PathName = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=4096, pattern=r"^[^\x00]+$"),
+    Field(description="Path of the file on the server, in one of its data roots."),
+]
+
+_NO_ROOTS = "this server offers no files: it was started without data roots"
+
+
+def reason_of(error: OSError) -> str:
+    """Why a file cannot be read, in the system's words."""
+    if error.errno == errno.ELOOP:
+        return "it changed while it was opened"
+    return os.strerror(error.errno).lower() if error.errno else "the system gave no reason"
+
+
+def check_name(name: str, field: str, roots: Sequence[Path]) -> None:
+    """Judge the name of a file alone: the worker, which may be on another machine, looks at the file itself. Raises
+    InvalidInput naming `field`."""
+    if not roots:
+        raise InvalidInput(_NO_ROOTS, field)
+    path = PurePosixPath(name)
+    if ".." in path.parts:
+        raise InvalidInput("'..' is not allowed in a path", field)
+    if path.is_absolute() and not (_below(path, roots) or _below(Path(os.path.realpath(path)), roots)):
+        raise InvalidInput(f"{name[:200]!r} lies outside of this server's data roots", field)
+
+
+@contextmanager
+def opened(name: str, roots: Sequence[Path], field: str) -> Iterator[BinaryIO]:
+    """The regular file that `name` names, opened for reading.
+
+    `name` is absolute, or relative to one of `roots`; wherever symbolic links lead, the file must lie under a root.
+    Raises InvalidInput, whose sentence names the file as it was given and says nothing about files outside of the
+    roots; of an OSError within the block, too.
+    """
+    try:
+        with open_regular(name, roots, field) as file:
+            yield file
+    except OSError as error:
+        raise InvalidInput(f"{name!r} cannot be read: {reason_of(error)}", field) from None
+
+
+def open_regular(name: str, roots: Sequence[Path], field: str) -> BinaryIO:
+    """The same file, to be closed by the caller. Raises OSError, too."""
+    root, path = locate(name, roots, field)
+    file = open_below(root, path)
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise InvalidInput(f"{name!r} is not a regular file", field)
+    return file
+
+
+def _below(path: PurePath, roots: Sequence[Path]) -> bool:
+    return any(path.is_relative_to(root) for root in roots)
+
+
+def locate(name: str, roots: Sequence[Path], field: str) -> tuple[Path, Path]:
+    """The root and the path below it, without links, of the file that `name` names."""
+    if not roots:
+        raise InvalidInput(_NO_ROOTS, field)
+    inside = None
+    for start in roots:
+        real = Path(os.path.realpath(start / name))
+        root = next((root for root in roots if real.is_relative_to(root)), None)
+        if root is not None:
+            inside = inside or (root, real.relative_to(root))
+            if os.path.exists(real):  # noqa: PTH110 (which says no where Path.exists raises)
+                return root, real.relative_to(root)
+    if inside is None:
+        raise InvalidInput(f"{name!r} lies outside of this server's data roots", field)
+    return inside
+
+
+def open_below(root: Path, path: Path) -> BinaryIO:
+    """Open `root / path` for reading, following no link: whoever put one there since we looked gets an error."""
+    if not path.parts:
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for part in path.parts[:-1]:
+            deeper = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+            os.close(folder)
+            folder = deeper
+        # Without O_NONBLOCK, opening a FIFO would wait for its writer.
+        file = os.open(path.parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    finally:
+        os.close(folder)
+    return os.fdopen(file, "rb")
+
+
+def matching(pattern: str, roots: Sequence[Path], field: str, most: int) -> list[str]:
+    """The names of the files that match a glob pattern below any of `roots`, sorted; those of one root are relative to
+    it. Hidden files match no wildcard. Raises InvalidInput where there are none, or more than `most`."""
+    if not roots:
+        raise InvalidInput(_NO_ROOTS, field)
+    found: set[str] = set()
+    for root in roots:
+        relative = pattern
+        if pattern.startswith("/"):
+            if not PurePosixPath(pattern).is_relative_to(root):
+                continue
+            relative = str(PurePosixPath(pattern).relative_to(root))
+        for name in glob.iglob(relative, root_dir=root, recursive=True):  # noqa: PTH207 (Path.glob enters links)
+            found.add(name)
+            if len(found) > most:
+                raise InvalidInput(f"{pattern[:200]!r} matches more than {most:,} files", field)
+    if not found:
+        raise InvalidInput(f"{pattern[:200]!r} matches no file below this server's data roots", field)
+    return sorted(found)

@@ -1,0 +1,82 @@
+"""What the attributes of an array say of its values (CF conventions, sections 2.5.1 and 8.1), which NetCDF-4 files
+carry and xarray writes into Zarr: some elements stand for missing values, and others are packed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.sequential import Tally
+
+_FILLS = ("_FillValue", "missing_value")
+_PACKED = {"scale_factor": 1, "add_offset": 0}
+
+
+def null_refused(name: str, index: int) -> InvalidInput:
+    """The error of a null that may not be left out, the element at `index` of the array or column `name`."""
+    return InvalidInput(
+        f"holds a null in {name!r}, at index {index:,}; null_policy omit leaves nulls out, but not of argmin, argmax "
+        "and dot, which need every element in its place"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """The values that stand for no value. False if there are none but NaN, which is NaN to a reduction too."""
+
+    values: tuple[Any, ...]
+    path: str
+    refused: bool
+
+    def __bool__(self) -> bool:
+        return bool(self.values)
+
+    def left_out(self, piece: NDArray[Any], tally: Tally) -> NDArray[Any]:
+        """The elements that are values; `tally` counts the others. Raises InvalidInput where a null is refused."""
+        if not self.values:
+            return piece
+        nulls = np.isin(piece, np.array(self.values, piece.dtype))
+        count = int(np.count_nonzero(nulls))
+        if count and self.refused:
+            index = tally.elements + int(np.argmax(nulls))
+            raise null_refused(self.path, index)
+        tally.nulls += count
+        return piece[~nulls] if count else piece
+
+
+@dataclass(frozen=True, slots=True)
+class Conventions:
+    """How the attributes are taken: `stored` ignores them, and `refuse_nulls` makes a missing value an error."""
+
+    stored: bool = False
+    refuse_nulls: bool = False
+
+    def missing(self, path: str, attributes: Mapping[str, Any], dtype: "np.dtype[Any]") -> Missing:
+        """The values of the array at `path` that stand for none. Raises InvalidInput naming "stored" where elements are
+        packed: their values are other numbers, rounded to a float that the file does not name."""
+        if self.stored:
+            return Missing((), path, self.refuse_nulls)
+        for name, neutral in _PACKED.items():
+            if name in attributes and np.any(np.asarray(attributes[name]) != neutral):
+                raise InvalidInput(
+                    f"holds {path!r} packed, with {name} {np.asarray(attributes[name]).ravel()[0]}: its elements are "
+                    "not its values; set stored to reduce the elements as they are stored",
+                    "stored",
+                )
+        fills: list[Any] = []
+        for name in _FILLS:
+            if name in attributes:
+                fills.extend(_numbers(np.asarray(attributes[name]).ravel(), dtype))
+        return Missing(tuple(fills), path, self.refuse_nulls)
+
+
+def _numbers(values: NDArray[Any], dtype: "np.dtype[Any]") -> list[Any]:
+    """Those of `values` that an element may equal."""
+    if values.dtype.kind not in "biuf":
+        return []
+    with np.errstate(all="ignore"):
+        cast = values.astype(dtype.newbyteorder("="))
+    return [number for number, value in zip(cast, values, strict=True) if number == value]

@@ -1,0 +1,141 @@
+"""Datasets of HDF5 files, and so variables of NetCDF-4 files.
+
+A dataset that lies in the file as it is in memory is read like a .npy file. Others are decoded by the HDF5 library,
+block after block. What would read another file (external links, external storage, virtual datasets) is refused: a file
+that anybody may have written must not name files of the server.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import prod
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpfold.kernels.dtypes import dtype_of
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.extras import required
+from warpfold.kernels.formats.conventions import Conventions
+from warpfold.kernels.formats.hyperslab import Range, blocks, hyperslab, lengths
+from warpfold.kernels.formats.naming import chosen_name, damaged
+from warpfold.kernels.npy import Head, open_array
+from warpfold.kernels.sequential import Elements, SequentialSource, Tally
+from warpfold.kernels.source import ArraySource
+
+BLOCK_BYTES = 1 << 25
+"""What is decoded at a time."""
+
+_CHUNK_CACHE_BYTES = 1 << 26
+_MOST_LISTED = 1000
+_MOST_LINKS = 16
+
+
+def open_hdf5(file: BinaryIO, name: str | None, ranges: tuple[Range, ...], conventions: Conventions) -> Elements:
+    """The selected elements of the dataset `name`, a path in the file. `file` must stay open while they are read.
+
+    Raises InvalidInput naming "array" or "select", and Unavailable where h5py is not installed.
+    """
+    with opened(file) as tree:
+        path = chosen_name(name.strip("/") if name else None, datasets(tree, name), "an array")
+        dataset = _found(tree, path)
+        with damaged(f"holds {path!r} that cannot be read", Exception):
+            head = _head(dataset, path)
+            selected = hyperslab(ranges, head.shape)
+            missing = conventions.missing(path, dataset.attrs, head.dtype)
+            at = _offset(dataset, head.dtype)
+            chunk = dataset.chunks or tuple(1 for _ in head.shape)
+    if at is not None and not missing:
+        return _as_stored(file, head, at, selected)
+    tally = Tally()
+
+    def pieces() -> Iterator[NDArray[Any]]:
+        with opened(file) as again, damaged(f"holds {path!r} that cannot be decoded", Exception):
+            decoded = _found(again, path)
+            for block in blocks(selected, chunk, BLOCK_BYTES // head.dtype.itemsize):
+                part = decoded[block]
+                yield missing.left_out(ArraySource(part).read(0, part.size), tally)
+
+    size = prod(lengths(selected))
+    return SequentialSource(dtype_of(head.dtype), pieces, None if missing else size, size, tally)
+
+
+@contextmanager
+def opened(file: BinaryIO) -> Iterator[Any]:
+    """The tree of groups and datasets in `file`."""
+    h5py = required("h5py", "arrays")
+    with damaged("is no whole HDF5 file", Exception):
+        # By its descriptor: a path could lead to another file by now.
+        tree = h5py.File(f"/dev/fd/{file.fileno()}", "r", rdcc_nbytes=_CHUNK_CACHE_BYTES, locking=False)
+    with tree:
+        yield tree
+
+
+def datasets(tree: Any, wanted: str | None = None) -> list[str]:
+    """The paths of the datasets of numbers that hard links lead to, 1,000 at most; and `wanted`, if it is one."""
+    h5py = required("h5py", "arrays")
+    names: list[str] = []
+
+    def visit(name: str, node: Any) -> bool | None:
+        if isinstance(node, h5py.Dataset) and node.shape and node.dtype.kind in "biuf":
+            names.append(name)
+        return True if len(names) >= _MOST_LISTED else None
+
+    with damaged("is a damaged HDF5 file", Exception):
+        if wanted is None or not isinstance(_found(tree, wanted.strip("/"), must=False), h5py.Dataset):
+            tree.visititems(visit)
+        else:
+            names.append(wanted.strip("/"))
+    return names
+
+
+def _found(tree: Any, path: str, links: int = 0, *, must: bool = True) -> Any:
+    """What lies at `path`; every link on the way is looked at before it is followed."""
+    h5py = required("h5py", "arrays")
+    node = tree
+    for part in path.split("/"):
+        link = node.get(part, getlink=True) if isinstance(node, h5py.Group) and part else None
+        if isinstance(link, h5py.ExternalLink):
+            raise InvalidInput(f"holds {path!r} as a link to another file, which is not followed", "array")
+        if isinstance(link, h5py.SoftLink):
+            if links == _MOST_LINKS:
+                raise InvalidInput(f"holds {path!r} behind too many links", "array")
+            start = node.file if link.path.startswith("/") else node
+            node = _found(start, link.path.strip("/"), links + 1, must=must)
+        elif link is not None:
+            node = node[part]
+        elif must:
+            raise InvalidInput(f"holds no array {path!r}", "array")
+        else:
+            return None
+    return node
+
+
+def _head(dataset: Any, path: str) -> Head:
+    """Shape and dtype of a dataset of numbers, which reads nothing but its own file. Raises InvalidInput."""
+    if dataset.is_virtual or dataset.external:
+        raise InvalidInput(f"holds {path!r} with its elements in other files, which are not read", "array")
+    dtype, shape = dataset.dtype, dataset.shape
+    if not shape:
+        raise InvalidInput(f"holds {path!r}, a single value and no array", "array")
+    try:
+        dtype_of(dtype)
+    except InvalidInput as error:
+        raise InvalidInput(f"holds {path!r}, which is no array of numbers: {error}", "array") from None
+    return Head(tuple(int(length) for length in shape), False, dtype, 0)
+
+
+def _offset(dataset: Any, dtype: "np.dtype[Any]") -> int | None:
+    """Where the elements begin in the file, if they lie there one behind another as they are in memory."""
+    h5py = required("h5py", "arrays")
+    layout = dataset.id.get_create_plist().get_layout()
+    same = dataset.id.get_type() == h5py.h5t.py_create(dtype, logical=True)
+    offset: int | None = dataset.id.get_offset() if layout == h5py.h5d.CONTIGUOUS and same else None
+    return offset
+
+
+def _as_stored(file: BinaryIO, head: Head, offset: int, selected: tuple[slice, ...]) -> ArraySource:
+    there = file.seek(0, 2)
+    if offset + head.data_bytes > there:
+        raise InvalidInput(f"is truncated: {offset + head.data_bytes:,} bytes are promised, {there:,} are there")
+    return open_array(file, Head(head.shape, False, head.dtype, offset), selected)

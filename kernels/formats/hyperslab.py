@@ -1,0 +1,83 @@
+"""Hyperslabs: the part of an array that `start:stop:step` of each axis selects, and blocks of it that fit in memory."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from warpfold.kernels.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Indices start, start + step, … below `stop` of an axis; a negative start or stop counts from the axis's end."""
+
+    start: int = 0
+    stop: int | None = None
+    step: int = 1
+
+
+def hyperslab(ranges: Sequence[Range], shape: Sequence[int]) -> tuple[slice, ...]:
+    """What `ranges` select of an array of `shape`, a slice for each axis with 0 ≤ start ≤ stop; axes without a range
+    are whole.
+
+    Raises InvalidInput naming "select" where an index lies outside of its axis: Python would leave such indices out.
+    """
+    if len(ranges) > len(shape):
+        raise InvalidInput(f"has {len(shape)} axes, and select names {len(ranges)}", "select")
+    named = (*ranges, *(Range() for _ in shape[len(ranges) :]))
+    return tuple(_slice(axis, chosen, length) for axis, (chosen, length) in enumerate(zip(named, shape, strict=True)))
+
+
+def _slice(axis: int, chosen: Range, length: int) -> slice:
+    start = chosen.start + length if chosen.start < 0 else chosen.start
+    stop = length if chosen.stop is None else chosen.stop + length if chosen.stop < 0 else chosen.stop
+    for said, index in ((chosen.start, start), (chosen.stop, stop)):
+        if not 0 <= index <= length:
+            raise InvalidInput(f"has {length:,} indices on axis {axis}, and select names {said}", "select")
+    return slice(start, max(start, stop), chosen.step)
+
+
+def lengths(selected: Sequence[slice]) -> tuple[int, ...]:
+    """The shape of what is selected."""
+    return tuple(len(range(axis.start, axis.stop, axis.step)) for axis in selected)
+
+
+def blocks(selected: Sequence[slice], chunk: Sequence[int], most: int) -> Iterator[tuple[slice, ...]]:
+    """Hyperslabs of at most `most` elements that make up `selected`, in C order of their elements.
+
+    The first axes are walked index by index, the next one in ranges that end where chunks of length `chunk` end if that
+    is possible, and the last axes are whole.
+    """
+    shape = lengths(selected)
+    if 0 in shape:
+        return
+    axis = len(shape) - 1
+    while axis > 0 and prod(shape[axis:]) <= most:
+        axis -= 1
+    rows = max(1, most // prod(shape[axis + 1 :]))
+    whole = tuple(selected[axis + 1 :])
+    for outer in _indices(selected[:axis]):
+        for inner in _runs(selected[axis], rows, chunk[axis]):
+            yield (*outer, inner, *whole)
+
+
+def _indices(axes: Sequence[slice]) -> Iterator[tuple[slice, ...]]:
+    if not axes:
+        yield ()
+        return
+    for index in range(axes[0].start, axes[0].stop, axes[0].step):
+        for rest in _indices(axes[1:]):
+            yield (slice(index, index + 1, 1), *rest)
+
+
+def _runs(axis: slice, rows: int, chunk: int) -> Iterator[slice]:
+    """Parts of `axis` of at most `rows` indices, which begin a chunk where they can."""
+    span = rows * axis.step
+    start = axis.start
+    while start < axis.stop:
+        stop = start + span
+        aligned = stop // chunk * chunk
+        if aligned > start:
+            stop = aligned
+        yield slice(start, min(stop, axis.stop), axis.step)
+        start += -(-(stop - start) // axis.step) * axis.step

@@ -1,0 +1,40 @@
+"""Names within a file, and faults of its contents, as a user reads them."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
+
+from warpfold.kernels.errors import InvalidInput
+
+_MOST_SHOWN = 20
+_MOST_LETTERS = 300
+
+
+def chosen_name(wanted: str | None, names: Sequence[str], what: str, field: str = "array") -> str:
+    """`wanted`, or the only one of `names`. Raises InvalidInput naming `field`, whose message lists what there is, the
+    names that are most like `wanted` first; `what` is "an array" or "a column"."""
+    noun = what.rsplit(maxsplit=1)[-1]
+    if wanted is not None and wanted in names:
+        return wanted
+    if wanted is None and len(names) == 1:
+        return names[0]
+    if not names:
+        raise InvalidInput(f"holds no {noun} of numbers", field)
+    near = [] if wanted is None else get_close_matches(wanted, names, n=3, cutoff=0.5)
+    shown = ", ".join(repr(name[:64]) for name in names[:_MOST_SHOWN]) + (", …" if len(names) > _MOST_SHOWN else "")
+    if wanted is None:
+        raise InvalidInput(f"holds {len(names):,} {noun}s, so that {field} must name one of them: {shown}", field)
+    hint = f"; did you mean {' or '.join(repr(name[:64]) for name in near)}?" if near else f"; it holds {shown}"
+    raise InvalidInput(f"holds no {noun} {wanted[:64]!r}{hint}", field)
+
+
+@contextmanager
+def damaged(why: str, *errors: type[Exception]) -> Iterator[None]:
+    """Tell any of `errors`, which a library raises of a file's contents, as InvalidInput; `why` begins the message."""
+    try:
+        yield
+    except InvalidInput:
+        raise
+    except errors as error:
+        lines = str(error).strip().splitlines()
+        raise InvalidInput(f"{why}: {lines[0][:_MOST_LETTERS] if lines else type(error).__name__}") from None

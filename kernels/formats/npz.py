@@ -1,0 +1,144 @@
+"""Members of .npz archives: those that are stored are read like a .npy file, at their place in the archive, and those
+that are compressed in order."""
+
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from math import prod
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpfold.kernels.dtypes import dtype_of
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.formats.hyperslab import Range, hyperslab, lengths
+from warpfold.kernels.formats.naming import chosen_name, damaged
+from warpfold.kernels.npy import Head, open_array, read_head
+from warpfold.kernels.sequential import Elements, SequentialSource
+from warpfold.kernels.source import ArraySource
+
+MOST_DIRECTORY_BYTES = 1 << 24
+"""The longest directory of an archive that is read: that of 100,000 members."""
+
+MOST_REORDERED_BYTES = 1 << 28
+"""The largest array that is decoded as a whole, where its elements do not come in the order in which they are read."""
+
+_LOCAL = struct.Struct("<4s22xHH")
+_BLOCK_BYTES = 1 << 23
+_SUFFIX = ".npy"
+
+
+class _Bounded:
+    """A file from which nothing is read that is longer than a directory may be: what an archive claims is not
+    believed."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def read(self, size: int = -1) -> bytes:
+        if size > MOST_DIRECTORY_BYTES:
+            raise InvalidInput(f"has a directory of {size:,} bytes, and at most {MOST_DIRECTORY_BYTES:,} are read")
+        return self._file.read(size if size >= 0 else MOST_DIRECTORY_BYTES)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+def open_npz(file: BinaryIO, member: str | None, ranges: tuple[Range, ...]) -> Elements:
+    """The selected elements of one array of an archive. `file` may be closed afterwards, but for its descriptor.
+
+    Raises InvalidInput naming "array" where there is no such member, or where several are there and none is named.
+    """
+    with damaged("is no whole .npz archive", zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError):
+        archive = zipfile.ZipFile(_Bounded(file))  # type: ignore[call-overload, unused-ignore]
+        name = chosen_name(member, members(archive), "an array")
+        info = archive.getinfo(name + _SUFFIX)
+        if info.flag_bits & 1:
+            raise InvalidInput(f"holds {name!r} encrypted")
+        if info.compress_type == zipfile.ZIP_STORED:
+            return _stored(file, info, ranges)
+        with archive.open(info) as packed:
+            head = read_head(packed)  # type: ignore[arg-type]
+    return _packed(archive, info, head, hyperslab(ranges, head.shape))
+
+
+def members(archive: zipfile.ZipFile) -> list[str]:
+    """The names of the arrays in an archive."""
+    return [name.removesuffix(_SUFFIX) for name in archive.namelist() if name.endswith(_SUFFIX)]
+
+
+def _stored(file: BinaryIO, info: zipfile.ZipInfo, ranges: tuple[Range, ...]) -> ArraySource:
+    file.seek(info.header_offset)
+    local = file.read(_LOCAL.size)
+    if len(local) < _LOCAL.size or not local.startswith(b"PK\x03\x04"):
+        raise InvalidInput("is no whole .npz archive: a member is not where its directory says")
+    _, name, extra = _LOCAL.unpack(local)
+    begin = info.header_offset + _LOCAL.size + name + extra
+    file.seek(begin)
+    head = read_head(file)
+    size = file.seek(0, 2)
+    if head.offset + head.data_bytes > min(begin + info.file_size, size):
+        raise InvalidInput(f"is truncated: the head of {info.filename!r} promises {head.data_bytes:,} bytes of data")
+    return open_array(file, head, hyperslab(ranges, head.shape))
+
+
+def _packed(archive: zipfile.ZipFile, info: zipfile.ZipInfo, head: Head, selected: tuple[slice, ...]) -> Elements:
+    dtype, shape = dtype_of(head.dtype), lengths(selected)
+    whole = shape == head.shape
+    row = prod(head.shape[1:]) * head.dtype.itemsize
+    by_rows = not head.fortran_order and (whole or row <= _BLOCK_BYTES)
+    if not by_rows and head.data_bytes > MOST_REORDERED_BYTES:
+        raise InvalidInput(
+            f"holds {info.filename!r} compressed and not in the order of its elements, and its {head.data_bytes:,} "
+            "bytes are too many to bring them in order: store it in C order, or without compression"
+        )
+
+    def pieces() -> Iterator[NDArray[Any]]:
+        with damaged("is damaged", zipfile.BadZipFile, zlib.error, EOFError, OSError), archive.open(info) as packed:
+            read_head(packed)  # type: ignore[arg-type]
+            if not by_rows:
+                flat = _read(packed, head.data_bytes).view(head.dtype)
+                order = "F" if head.fortran_order else "C"
+                parts = iter([flat.reshape(head.shape, order=order)[selected]])  # type: ignore[call-overload]
+            elif whole:
+                parts = _flat(packed, head)
+            else:
+                parts = _rows(packed, head, selected, row)
+            for part in parts:
+                yield ArraySource(part).read(0, part.size)
+            while packed.read(_BLOCK_BYTES):  # to its end, where its checksum is
+                pass
+
+    return SequentialSource(dtype, pieces, prod(shape))
+
+
+def _flat(packed: Any, head: Head) -> Iterator[NDArray[Any]]:
+    left, most = head.data_bytes, max(1, _BLOCK_BYTES // head.dtype.itemsize) * head.dtype.itemsize
+    while left:
+        part = _read(packed, min(left, most))
+        left -= part.size
+        yield part.view(head.dtype)
+
+
+def _rows(packed: Any, head: Head, selected: tuple[slice, ...], row: int) -> Iterator[NDArray[Any]]:
+    at = 0
+    step = max(1, _BLOCK_BYTES // max(1, row))
+    for start in range(0, head.shape[0], step):
+        stop = min(start + step, head.shape[0])
+        part = _read(packed, (stop - start) * row).view(head.dtype).reshape(stop - start, *head.shape[1:])
+        first = selected[0].start + max(0, -(-(start - selected[0].start) // selected[0].step)) * selected[0].step
+        yield part[(slice(min(first, stop) - start, max(0, selected[0].stop - start), selected[0].step), *selected[1:])]
+        at += stop - start
+
+
+def _read(packed: Any, nbytes: int) -> NDArray[np.uint8]:
+    out = np.empty(nbytes, np.uint8)
+    view, filled = out.data, 0
+    while filled < nbytes:
+        got = packed.readinto(view[filled:])
+        if not got:
+            raise InvalidInput(f"is truncated: {nbytes - filled:,} bytes of data are missing")
+        filled += got
+    return out

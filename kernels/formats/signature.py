@@ -1,0 +1,52 @@
+"""The format of a file, by its first bytes."""
+
+from enum import Enum
+from typing import BinaryIO
+
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+_MOST_USER_BLOCK = 1 << 20
+
+
+class Format(Enum):
+    """The formats that are known by their first bytes, as errors call them."""
+
+    NPY = ".npy"
+    NPZ = ".npz"
+    HDF5 = "HDF5"
+    NETCDF3 = "NetCDF-3"
+    PARQUET = "Parquet"
+    ARROW_FILE = "Arrow"
+    ARROW_STREAM = "Arrow stream"
+    FEATHER1 = "Feather version 1"
+    GZIP = "gzip"
+    ZSTD = "zstd"
+
+
+_SIGNATURES = (
+    (b"\x93NUMPY", Format.NPY),
+    (b"PK\x03\x04", Format.NPZ),
+    (b"PK\x05\x06", Format.NPZ),
+    (_HDF5, Format.HDF5),
+    (b"CDF", Format.NETCDF3),
+    (b"PAR1", Format.PARQUET),
+    (b"PARE", Format.PARQUET),
+    (b"ARROW1", Format.ARROW_FILE),
+    (b"\xff\xff\xff\xff", Format.ARROW_STREAM),
+    (b"FEA1", Format.FEATHER1),
+    (b"\x1f\x8b", Format.GZIP),
+    (b"\x28\xb5\x2f\xfd", Format.ZSTD),
+)
+
+
+def format_of(file: BinaryIO) -> Format | None:
+    """The format that `file` begins like, None if it is none of those known; the file is left at its beginning."""
+    file.seek(0)
+    first = file.read(16)
+    known = next((kind for signature, kind in _SIGNATURES if first.startswith(signature)), None)
+    at = 512
+    while known is None and at <= _MOST_USER_BLOCK:  # HDF5 may begin behind a block of its user's own
+        file.seek(at)
+        known = Format.HDF5 if file.read(len(_HDF5)) == _HDF5 else None
+        at *= 2
+    file.seek(0)
+    return known

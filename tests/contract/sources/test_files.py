@@ -1,0 +1,137 @@
+"""Many files as one array."""
+
+import itertools
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from warpfold.contract.folders import Folders
+from warpfold.contract.sources import files
+from warpfold.contract.sources.files import FilesSource
+from warpfold.kernels.cpu.backend import CpuBackend
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.sequential import Elements, SequentialSource
+from warpfold.kernels.source import ChainedSource
+
+h5py = pytest.importorskip("h5py")
+FILES: TypeAdapter[FilesSource] = TypeAdapter(FilesSource)
+
+
+def opened(root: Path, **options: Any) -> Elements:
+    return FILES.validate_python({"type": "files", **options}).open(Folders((root,), root))
+
+
+def refused(root: Path, **options: Any) -> str:
+    with pytest.raises(InvalidInput) as caught:
+        CpuBackend().reduce(opened(root, **options), "sum")
+    assert (caught.value.field or "").startswith("source.")
+    return str(caught.value)
+
+
+def test_a_thousand_files_are_one_array(data_root: Path) -> None:
+    (data_root / "run").mkdir()
+    whole = np.random.default_rng(2).standard_normal(7000) * 10.0 ** np.arange(7000 // 1000).repeat(1000)
+    for number, part in enumerate(np.split(whole, 1000)):
+        np.save(data_root / "run" / f"{number:04}.npy", part)
+    backend = CpuBackend()
+    source = opened(data_root, glob="run/*.npy")
+    assert isinstance(source, ChainedSource)
+    want = backend.reduce(source, "sum")
+    np.save(data_root / "whole.npy", whole)
+    assert backend.reduce(opened(data_root, paths=["whole.npy"]), "sum").state == want.state
+
+
+def test_any_order_of_files_and_formats_gives_the_same_bits(data_root: Path) -> None:
+    backend = CpuBackend()
+    parts = np.random.default_rng(4).standard_normal((4, 1000))
+    np.save(data_root / "0", parts[0])
+    np.savez(data_root / "1", a=parts[1])
+    np.savez_compressed(data_root / "2", a=parts[2])
+    with h5py.File(data_root / "3.h5", "w") as file:
+        file.create_dataset("a", data=parts[3], chunks=(64,))
+    names = ["0.npy", "1.npz", "2.npz", "3.h5"]
+    states = {backend.reduce(opened(data_root, paths=order), "sum").state for order in itertools.permutations(names)}
+    assert len(states) == 1
+    source = opened(data_root, paths=names)
+    assert isinstance(source, SequentialSource)
+    assert source.count == 4000
+    assert backend.reduce(source, "argmin").value == int(np.argmin(parts))
+
+
+def test_nulls_of_all_files_are_counted(data_root: Path) -> None:
+    for number in range(3):
+        with h5py.File(data_root / f"{number}.nc", "w") as file:
+            file["t"] = np.array([number, -9, 5, -9], np.int32)
+            file["t"].attrs["missing_value"] = np.int32(-9)
+    source = opened(data_root, glob="*.nc", array="t")
+    assert isinstance(source, SequentialSource)
+    assert CpuBackend().reduce(source, "sum").value == 18
+    assert source.tally.nulls == 6
+    assert "at index 1" in refused(data_root, glob="*.nc", array="t", null_policy="raise")
+
+
+def test_files_of_other_dtypes_are_refused_by_name(data_root: Path) -> None:
+    np.save(data_root / "a.npy", np.ones(3))
+    np.save(data_root / "b.npy", np.ones(3, np.float32))
+    assert refused(data_root, glob="*.npy").startswith("'b.npy' holds float32, and 'a.npy' float64")
+
+
+def test_a_file_that_is_no_array_is_named(data_root: Path) -> None:
+    np.save(data_root / "a.npy", np.ones(3))
+    (data_root / "b.npy").write_text("no array")
+    os.mkfifo(data_root / "c.npy")
+    assert refused(data_root, glob="[ab].npy").startswith("'b.npy' is not a whole .npy file")
+    assert refused(data_root, glob="[ac].npy") == "'c.npy' is not a regular file"
+    assert refused(data_root, paths=["a.npy", "none.npy"]).startswith("'none.npy' cannot be read: no such file")
+
+
+def test_a_file_that_changes_between_looking_and_reading_is_named(data_root: Path) -> None:
+    for name in "ab":
+        np.save(data_root / f"{name}.npy", np.ones(1000))
+    source = opened(data_root, glob="*.npy")
+    np.save(data_root / "b.npy", np.zeros(2000))
+    with pytest.raises(InvalidInput, match=r"'b.npy' changed while the job ran"):
+        CpuBackend().reduce(source, "sum")
+
+
+def test_a_file_that_is_cut_while_it_is_read_is_an_error_and_not_the_end_of_the_process(data_root: Path) -> None:
+    np.save(data_root / "a.npy", np.ones(100_000))
+    source = opened(data_root, glob="*.npy")
+    assert isinstance(source, ChainedSource)
+    source.read(0, 1)
+    with (data_root / "a.npy").open("r+b") as file:
+        file.truncate(1000)
+    with pytest.raises(InvalidInput, match=r"'a.npy': the file became shorter while it was read"):
+        CpuBackend().reduce(source, "sum")
+
+
+def test_a_pattern_leaves_the_roots_neither_by_dots_nor_by_links(data_root: Path) -> None:
+    np.save(data_root.parent / "secret.npy", np.ones(3))
+    (data_root / "link").symlink_to(data_root.parent)
+    for pattern in ("../*.npy", "link/*.npy", str(data_root.parent / "*.npy")):
+        assert "1" not in refused(data_root, glob=pattern)
+    with pytest.raises(InvalidInput, match="not allowed"):
+        FILES.validate_python({"type": "files", "glob": "../*"}).check("source", (data_root,), 0)
+    with pytest.raises(InvalidInput, match="outside") as caught:
+        FILES.validate_python({"type": "files", "paths": ["a", "/etc/passwd"]}).check("source", (data_root,), 0)
+    assert caught.value.field == "source.paths.1"
+
+
+def test_a_pattern_that_matches_nothing_or_too_much_is_refused(
+    data_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "matches no file" in refused(data_root, glob="*.npy")
+    monkeypatch.setattr(files, "MOST_MATCHED", 2)
+    for name in "abc":
+        np.save(data_root / f"{name}.npy", np.ones(1))
+    assert "matches more than 2 files" in refused(data_root, glob="**/*.npy")
+
+
+@pytest.mark.parametrize("named", [{}, {"paths": []}, {"paths": ["a"], "glob": "*"}, {"paths": "a"}, {"glob": ""}])
+def test_either_paths_or_a_pattern_name_files(named: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        FILES.validate_python({"type": "files", **named})
