@@ -45,6 +45,7 @@ RIGHTS: Mapping[str, Rights] = MappingProxyType(
         "webhook_secrets": Rights(api=WRITE, dispatcher=READ, worker=NOTHING),
         # Jobs. Only retention deletes, and the dispatcher does that.
         "jobs": Rights(api=WRITE, dispatcher="select, update, delete", worker=CHANGE),
+        "batches": Rights(api=WRITE, dispatcher="select, update, delete", worker=NOTHING),
         "job_events": Rights(api=ADD, dispatcher=ADD, worker="insert"),
         "idempotency_keys": Rights(api=ADD, dispatcher="select, delete", worker=NOTHING),
         "measurements": Rights(api=READ, dispatcher=READ, worker="insert"),
@@ -66,7 +67,7 @@ FIXED: Mapping[str, frozenset[str]] = MappingProxyType(
         "jobs": frozenset(
             {
                 *("id", "seq", "owner_id", "kind", "parent_id", "name", "spec", "spec_brief", "tags"),
-                *("request_id", "traceparent", "created_at"),
+                *("batch_id", "batch_index", "request_id", "traceparent", "created_at"),
             }
         )
     }

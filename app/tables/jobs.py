@@ -53,6 +53,8 @@ jobs = Table(
     Column("needs", String(16), nullable=False),  # the slots that can run it: any, cpu, cuda; none: it has children
     Column("parent_id", ForeignKey("jobs.id", ondelete="CASCADE")),  # the preset that it is part of
     Column("name", String(128)),  # of a child: what its preset calls it
+    Column("batch_id", ForeignKey("batches.id")),  # the batch that brought it; of a child: null
+    Column("batch_index", Integer),  # its place among the jobs of the batch, from 0
     Column("timeout_s", Double, nullable=False),
     Column("spec", JSON, nullable=False),
     Column("spec_brief", JSON(none_as_null=True)),  # what lists show where `spec` carries many values
@@ -106,6 +108,14 @@ Index("ix_jobs_status_seq", jobs.c.status, jobs.c.seq)
 Index("ix_jobs_owner_id_seq", jobs.c.owner_id, jobs.c.seq)
 Index("ix_jobs_kind_seq", jobs.c.kind, jobs.c.seq)
 Index("ix_jobs_tags", jobs.c.tags, postgresql_using="gin")
+# A batch's progress is a read of this index alone, and its jobs come in their order.
+Index(
+    "ix_jobs_batch_id_seq",
+    jobs.c.batch_id,
+    jobs.c.seq,
+    postgresql_include=["status", "started_at", "finished_at"],
+    postgresql_where=text("batch_id is not null"),
+)
 Index("ix_jobs_parent_id", jobs.c.parent_id, postgresql_where=text("parent_id is not null"))
 Index("ix_jobs_families", jobs.c.id, postgresql_where=text("needs = 'none' and status in ('queued', 'running')"))
 Index("ix_jobs_finished_at", jobs.c.finished_at, postgresql_where=text("finished_at is not null"))
@@ -126,8 +136,11 @@ idempotency_keys = Table(
     Column("owner_id", ForeignKey("users.id", ondelete="CASCADE"), primary_key=True),
     Column("key", String(255), primary_key=True),
     Column("body_hash", LargeBinary(32), nullable=False),
-    Column("job_id", ForeignKey("jobs.id", ondelete="CASCADE"), nullable=False, index=True),
+    # What came with the key: a job or a batch.
+    Column("job_id", ForeignKey("jobs.id", ondelete="CASCADE"), index=True),
+    Column("batch_id", ForeignKey("batches.id", ondelete="CASCADE"), index=True),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=_NOW, index=True),
+    CheckConstraint("num_nonnulls(job_id, batch_id) = 1", name="one_of_both"),
 )
 
 turns = Table(
