@@ -114,9 +114,14 @@ class Settings(BaseSettings):
         description="One address may send at most this many requests at once without a valid token to one api process.",
     )
     max_body_bytes: int = Field(4 << 20, ge=1024, description="A request body may have at most this many bytes.")
+    max_batch_bytes: int = Field(
+        16 << 20,
+        ge=1024,
+        description="The body of a batch may have at most this many bytes, and so may the specs of a sweep together.",
+    )
     max_values: int = Field(100_000, ge=1, description="A `values` source may have at most this many elements.")
     max_queued_per_user: int = Field(
-        1000, ge=0, description="A user without a quota of their own may have at most this many queued jobs."
+        20_000, ge=0, description="A user without a quota of their own may have at most this many queued jobs."
     )
     max_high_per_hour: int = Field(
         5,

@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse
 from warpfold.app import exact_states, health
 from warpfold.app.admin import endpoints as administration
 from warpfold.app.auth.access import Access
+from warpfold.app.batches import endpoints as batches
 from warpfold.app.catalogue import endpoints as catalogue
 from warpfold.app.catalogue import presets
 from warpfold.app.charts.renderer import ChartRenderer
@@ -79,7 +80,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         settings, database, notifications, access, Failures(), large_bodies, metrics, chart_renderer, tracing
     )
     app.add_middleware(
-        BodyLimit, max_bytes=settings.max_body_bytes, others={datasets.PREFIX: settings.max_dataset_bytes}
+        BodyLimit,
+        max_bytes=settings.max_body_bytes,
+        others={datasets.PREFIX: settings.max_dataset_bytes, batches.PREFIX: settings.max_batch_bytes},
     )
     app.add_middleware(Methods)
     app.add_middleware(Guard, settings=settings, access=access)
@@ -88,6 +91,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_middleware(RequestIds)
     for part in (
         jobs,
+        batches,
         results,
         reports,
         exact_states,

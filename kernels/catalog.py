@@ -1,6 +1,6 @@
 """Which strategy computes which op of which dtype on which backend. Imports no device library."""
 
-from functools import cache
+from functools import cache, lru_cache
 
 from warpfold.kernels.cpu.strategies import cpu_strategies
 from warpfold.kernels.cuda.strategies.registry import cuda_strategies
@@ -21,6 +21,7 @@ def strategy_names() -> tuple[str, ...]:
     return (AUTO, *dict.fromkeys(strategy.name for strategy in strategies()))
 
 
+@lru_cache(maxsize=4096)  # every spec of a batch asks, and the rows never change
 def backends_for(op: Op, dtype: DType, strategy: str, other: DType | None = None) -> tuple[str, ...]:
     """The backends on which `strategy` computes `op` of `dtype`, for an op of two sources `dtype` with `other`.
 

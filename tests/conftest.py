@@ -159,6 +159,7 @@ def api(shared_api: Api) -> Iterator[Api]:
     """A running api without jobs, workers or measurements; its users stay."""
     with psycopg.connect(shared_api.settings.database_url, autocommit=True) as connection:
         connection.execute("delete from jobs")  # and with them events, keys, measurements; truncate takes longer
+        connection.execute("delete from batches")
         connection.execute("delete from workers")
     yield shared_api
     shared_api.close_clients()

@@ -14,6 +14,7 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 from structlog.typing import FilteringBoundLogger
 
+from warpfold.app.batches import transitions as batches
 from warpfold.app.config import Settings
 from warpfold.app.datasets.store import Store
 from warpfold.app.datasets.sweep import tidy
@@ -29,6 +30,7 @@ _HOUR_S = 3600.0
 _COUNTED = 500  # jobs a transaction
 _RAISED = 500
 _REMOVED = 200
+_SETTLED = 50
 
 
 @dataclass
@@ -53,7 +55,9 @@ class Housekeeping:
         self._duties = (
             _Duty(_SOON_S, self._count),
             _Duty(_SOON_S, self._raise),
+            _Duty(_SOON_S, self._settle_batches),
             _Duty(_HOUR_S, self._remove_jobs),
+            _Duty(_HOUR_S, self._remove_batches),
             _Duty(_HOUR_S, self._remove_keys),
             _Duty(_HOUR_S, self._tidy_datasets),
         )
@@ -102,6 +106,12 @@ class Housekeeping:
         if count:
             log.info("removed old jobs", count=count)
         return count == _REMOVED
+
+    def _settle_batches(self) -> bool:
+        return self._database.run(batches.settle, _SETTLED) == _SETTLED
+
+    def _remove_batches(self) -> bool:
+        return self._database.run(batches.remove_old, self._older_than, _REMOVED) == _REMOVED
 
     def _remove_keys(self) -> bool:
         return self._database.run(transitions.remove_old_keys, self._older_than, _REMOVED) == _REMOVED

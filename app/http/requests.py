@@ -21,7 +21,7 @@ from warpfold.app.http.large_bodies import LARGE_BYTES, Parameter
 
 _JSON = re.compile(r"application/([!-.0-~]+\+)?json")
 _MOST_TOLD = 20
-_MOST_FIELDS = 20_000
+MOST_FIELDS = 20_000
 """How many fields a body may have in all objects together, counted by their colons. Each unknown field becomes an
 error of its own before anybody looks at the first: a million of them would hold up the api for half a minute."""
 
@@ -109,8 +109,8 @@ class JsonRequest(Request):
     @staticmethod
     def read(body: bytes, max_values: int) -> Any:
         """`body` as JSON. Raises BadRequest or TooLarge."""
-        if body.count(b":") > _MOST_FIELDS:
-            raise TooLarge(f"A body may have at most {_MOST_FIELDS} fields.")
+        if body.count(b":") > MOST_FIELDS:
+            raise TooLarge(f"A body may have at most {MOST_FIELDS} fields.")
         try:
             return from_json(body, allow_inf_nan=False)
         except ValueError as error:
@@ -123,9 +123,11 @@ class JsonRequest(Request):
 
 
 class JsonRoute(APIRoute):
-    """A route that takes a JSON body, of authenticated users only: nothing of it is read before."""
+    """A route that takes a JSON body, of authenticated users only: nothing of it is read before. A body of more than
+    `most_bytes_here` is checked in a process apart."""
 
     request_class: type[JsonRequest] = JsonRequest
+    most_bytes_here = LARGE_BYTES
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -140,13 +142,14 @@ class JsonRoute(APIRoute):
                         f"The body must be application/json, not {media_type[:100] or 'of no declared type'}."
                     )
                 declared = declared_bytes(request.headers)
-                if (LARGE_BYTES + 1 if declared is None else declared) > LARGE_BYTES:
-                    await self._check_apart(asked, principal)
+                if declared is None or declared > self.most_bytes_here:
+                    await self.check_apart(asked, principal)
             return await handle(asked)
 
         return strict
 
-    async def _check_apart(self, request: JsonRequest, principal: Principal) -> None:
+    async def check_apart(self, request: JsonRequest, principal: Principal) -> None:
+        """Give `request` its checked value, if its body turns out to be a large one. Raises ApiError."""
         context = await context_of(request)
         assert self.body_field is not None
         takes = Parameter(self.endpoint.__module__, self.endpoint.__qualname__, self.body_field.name)

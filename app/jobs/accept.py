@@ -45,11 +45,12 @@ from warpfold.app.webhooks.addresses import names_private
 from warpfold.contract.jobs import JobSpec, brief_of
 from warpfold.contract.kinds.spec import Spec, Task
 from warpfold.contract.needs import ALL
+from warpfold.contract.sources import TAGGED_FIELDS
 from warpfold.contract.states import PRIORITIES, EventType, Status
 from warpfold.contract.webhook import Webhook
 from warpfold.kernels.errors import InvalidInput
 
-_RETRY_AFTER_FULL_S = 5
+RETRY_AFTER_FULL_S = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,14 @@ def check(spec: JobSpec, settings: Settings) -> None:
         source.check(field, settings.data_roots, settings.max_values)
 
 
+def check_lengths(spec: Mapping[str, Any], max_values: int) -> None:
+    """Refuse far too many values before each of them is looked at. Raises Invalid that names the field."""
+    for field in sorted(TAGGED_FIELDS):
+        match spec.get(field):
+            case {"values": [*values]} if len(values) > max_values:
+                raise Invalid.of(f"{field}.values", f"{len(values)} values are more than the {max_values} allowed")
+
+
 def submit(connection: Connection, submission: Submission, key: Key | None, limits: Limits) -> Submitted:
     """Store a submission, or find the job that was accepted with the same key. Raises Invalid that names the field, or
     TooMany where the owner's quota of queued jobs leaves no room."""
@@ -140,9 +149,14 @@ def submit(connection: Connection, submission: Submission, key: Key | None, limi
     if stored is None:
         raise _queue_full(connection, owner_id, limits, len(submission.children))
     body_hash, job_id = stored
-    if key is not None and body_hash != key.body_hash:
-        raise Invalid.of("Idempotency-Key", "was used before with another body")
+    if job_id is None or (key is not None and body_hash != key.body_hash):
+        raise other_body()
     return Submitted(store.existing(connection, job_id), new=False)
+
+
+def other_body() -> Invalid:
+    """The answer to a key that came with another body before."""
+    return Invalid.of("Idempotency-Key", "was used before with another body")
 
 
 def _register(connection: Connection, job: Job, webhook: Webhook) -> None:
@@ -155,7 +169,7 @@ def _queue_full(connection: Connection, owner_id: int, limits: Limits, children:
     detail = f"{in_force} of your jobs are in the queue already; your quota allows no more."
     if children:
         detail = f"The job comes to {children} jobs; your quota of {in_force} in the queue leaves no room."
-    return TooMany(detail, _RETRY_AFTER_FULL_S, extension={"quota": QuotaName.QUEUED.value, "limit": in_force})
+    return TooMany(detail, RETRY_AFTER_FULL_S, extension={"quota": QuotaName.QUEUED.value, "limit": in_force})
 
 
 # Both counts go by an index that holds what waits or is in hand, and nothing of the owner's history.
@@ -164,25 +178,45 @@ _AT_HAND_OF = select(func.count()).where(
     in_hand(), still(Status.QUEUED), jobs.c.owner_id + literal_column("0") == bindparam("owner_id")
 )
 _HOUR = func.make_interval(0, 0, 0, 0, 1)
-_HIGH = PRIORITIES["high"]
+_HIGH_RANK = literal_column(str(PRIORITIES["high"]), SmallInteger)
+_HIGH_OF_THE_HOUR = select(func.count()).where(
+    jobs.c.owner_id == bindparam("owner_id"),
+    jobs.c.priority == _HIGH_RANK,
+    jobs.c.rank == _HIGH_RANK,
+    jobs.c.created_at > func.now() - _HOUR,
+    jobs.c.needs != NONE,
+)
 
 
 def _rank() -> ColumnElement[int]:
     """The rank as which a new job waits: a high job beyond its owner's budget of the hour waits as a normal one. A
     preset takes nothing of the budget: its children do."""
-    high = literal_column(str(_HIGH), SmallInteger)
-    of_the_hour = select(func.count()).where(
-        jobs.c.owner_id == bindparam("owner_id"),
-        jobs.c.priority == high,
-        jobs.c.rank == high,
-        jobs.c.created_at > func.now() - _HOUR,
-        jobs.c.needs != NONE,
-    )
     own_budget = select(quotas.c.high_per_hour).where(quotas.c.user_id == bindparam("owner_id")).scalar_subquery()
     budget = func.coalesce(own_budget, bindparam("high_per_hour", type_=Integer))
     asked = bindparam("priority", type_=SmallInteger)
-    beyond = and_(asked == high, bindparam("needs", type_=String) != NONE, of_the_hour.scalar_subquery() >= budget)
+    full = _HIGH_OF_THE_HOUR.scalar_subquery() >= budget
+    beyond = and_(asked == _HIGH_RANK, bindparam("needs", type_=String) != NONE, full)
     return case((beyond, literal_column(str(PRIORITIES["normal"]), SmallInteger)), else_=asked)
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What an owner has used of their quotas: jobs in the queue, and jobs of the hour that waited as high."""
+
+    queued: int
+    high: int
+
+
+_USED = select(
+    (_WAITING_OF.scalar_subquery() + _AT_HAND_OF.scalar_subquery()).label("queued"),
+    _HIGH_OF_THE_HOUR.scalar_subquery().label("high"),
+)
+
+
+def used(connection: Connection, owner_id: int) -> Used:
+    """What an owner has used, which nobody adds to before the transaction ends: the owner's submissions take turns."""
+    take_turn(connection, owner_id)
+    return Used(*connection.execute(_USED, {"owner_id": owner_id}).one())
 
 
 _STORED = (
@@ -261,6 +295,11 @@ _KEY = select(idempotency_keys.c.body_hash, idempotency_keys.c.job_id).where(
 )
 
 
+def take_turn(connection: Connection, owner_id: int) -> None:
+    """Wait until no other submission of the owner is under way, and keep others waiting until the transaction ends."""
+    connection.execute(_TURN, {"turn": _TURNS + owner_id})
+
+
 def accept(
     connection: Connection,
     new: Job,
@@ -276,7 +315,7 @@ def accept(
 
     Submissions of one owner take turns until they commit: else several could each see the last place free.
     """
-    connection.execute(_TURN, {"turn": _TURNS + new.owner_id})
+    take_turn(connection, new.owner_id)
     row_of_new: dict[str, object] = {name: getattr(new, name) for name in _STORED}
     row_of_new |= {"limit": limit, "places": places, "high_per_hour": high_per_hour}
     if key is None:
@@ -290,7 +329,8 @@ def accept(
     return replace(new, seq=row.seq, created_at=row.created_at, rank=row.rank, queue_position=position)
 
 
-def _find_key(connection: Connection, owner_id: int, key: str) -> tuple[bytes, UUID] | None:
-    """The hash of the body that an idempotency key of this owner came with, and the job that it made."""
+def _find_key(connection: Connection, owner_id: int, key: str) -> tuple[bytes, UUID | None] | None:
+    """The hash of the body that an idempotency key of this owner came with, and the job that it made; None in place of
+    the job if it made a batch."""
     row = connection.execute(_KEY, {"owner_id": owner_id, "key": key}).one_or_none()
     return None if row is None else (row.body_hash, row.job_id)

@@ -27,13 +27,12 @@ from warpfold.app.http.headers import applied, matches, seconds_to_wait
 from warpfold.app.http.openapi import answers
 from warpfold.app.http.requests import JsonRequest, JsonRoute
 from warpfold.app.jobs import service, store
-from warpfold.app.jobs.accept import Key
+from warpfold.app.jobs.accept import Key, check_lengths
 from warpfold.app.jobs.events import ITEM_SCHEMA, KEEP_ALIVE_S, stream
 from warpfold.app.jobs.store import Filter, Job, Stamp
 from warpfold.app.jobs.views import JobPage, JobView, job_json, page_json
 from warpfold.contract.fields import said_as
 from warpfold.contract.jobs import JobResult, JobSpec, Kind
-from warpfold.contract.sources import TAGGED_FIELDS
 from warpfold.contract.states import Status
 
 _LISTING = "jobs"
@@ -41,6 +40,15 @@ _JSON = "application/json"
 _WAIT = "`wait=30` holds the request for up to that many seconds; 60 is the most."
 
 Prefer = Annotated[str | None, Header(description=_WAIT, max_length=256)]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        min_length=1,
+        max_length=255,
+        pattern=r"^[!-~]([ -~]*[!-~])?$",
+        description="A key of your making: repeating a submission with the same key never makes a second job.",
+    ),
+]
 Text = Annotated[str, Query(max_length=321, pattern=r"^[^\x00]*$")]
 
 
@@ -51,10 +59,8 @@ class JobRequest(JsonRequest):
     def read(body: bytes, max_values: int) -> Any:
         """`body` as JSON. Raises Invalid as well."""
         value = JsonRequest.read(body, max_values)
-        for field in sorted(TAGGED_FIELDS):
-            match value.get(field) if isinstance(value, dict) else None:
-                case {"values": [*values]} if len(values) > max_values:
-                    raise Invalid.of(f"{field}.values", f"{len(values)} values are more than the {max_values} allowed")
+        if isinstance(value, dict):
+            check_lengths(value, max_values)
         return value
 
 
@@ -91,15 +97,7 @@ async def create(
     request: Request,
     user: User,
     context: Using,
-    idempotency_key: Annotated[
-        str | None,
-        Header(
-            min_length=1,
-            max_length=255,
-            pattern=r"^[!-~]([ -~]*[!-~])?$",
-            description="A key of your making: repeating a submission with the same key never makes a second job.",
-        ),
-    ] = None,
+    idempotency_key: IdempotencyKey = None,
     prefer: Prefer = None,
 ) -> Response:
     """Accept a job. With `Prefer: wait=N` the answer comes when the job has ended, or after N seconds; it is a 202 in
@@ -112,7 +110,7 @@ async def create(
     job = submitted.job
     wait = seconds_to_wait(prefer)
     if wait is not None and not job.status.terminal:
-        await service.hold(context, job.id, wait, _ended, partial(_gone, request))
+        await service.hold(context, job.id, wait, _ended, partial(gone, request))
         job = await service.get(context, job.id)
     headers = {"Location": f"/v1/jobs/{job.id}", "Retry-After": "1", **applied(wait)}
     return Response(job_json(job), 202 if submitted.new else 200, headers, _JSON)
@@ -138,13 +136,14 @@ async def page(
         said_as("Should be the id of a preset, or none"),
         Query(description="List the jobs of this preset, or with `none` the jobs that are part of no preset."),
     ] = None,
+    batch: Annotated[UUID | None, Query(description="List the jobs that this batch brought.")] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     cursor: Annotated[Text | None, Query(description="The `next_cursor` of the page before.")] = None,
 ) -> Response:
     """List the jobs of all users, newest first. The list shows long `values` in brief, and results of studies not at
     all."""
     tags = tuple(_tag(text) for text in tag or ())
-    chosen = Filter(status, kind, owner, tags, False if parent == "none" else parent)
+    chosen = Filter(status, kind, owner, tags, False if parent == "none" else parent, batch)
     jobs = await context.database.search(store.page, chosen, limit + 1, key_of(_LISTING, cursor))
     following = cursor_of(_LISTING, jobs[limit - 1].seq) if len(jobs) > limit else None
     return Response(page_json(jobs[:limit], following), media_type=_JSON)
@@ -198,7 +197,7 @@ async def _held(context: Using, job_id: UUID, request: Request, if_none_match: s
         return seen.status is not first.status
 
     return await service.hold(
-        context, job_id, wait, lambda seen: seen.status.terminal or enough(seen), partial(_gone, request)
+        context, job_id, wait, lambda seen: seen.status.terminal or enough(seen), partial(gone, request)
     )
 
 
@@ -270,7 +269,7 @@ async def result(job_id: UUID, user: User, context: Using) -> Response:
     return Response(await service.result(context, job_id), media_type=_JSON)
 
 
-async def _gone(request: Request) -> bool:
+async def gone(request: Request) -> bool:
     """Whether the client hung up. Raises Unauthorized if their token was revoked meanwhile."""
     if not await still_allowed(request):
         raise Unauthorized("The token expired or was revoked meanwhile.")

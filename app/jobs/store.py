@@ -88,6 +88,7 @@ class Job:
     hold: Hold | None = None
     waiting: Waiting | None = None
     slots: str = ""
+    batch_id: UUID | None = None
     estimated_start_at: datetime | None = None
     timeout_s: float | None = None
     spec_brief: str | None = None
@@ -199,6 +200,7 @@ COLUMNS = (
     jobs.c.finished_at,
     jobs.c.parent_id,
     jobs.c.name,
+    jobs.c.batch_id,
     jobs.c.needs,
     jobs.c.dispatched_at,
     cast(jobs.c.result, Text).label("result"),
@@ -274,12 +276,16 @@ def job_of(row: Mapping[Any, Any]) -> Job:
     return Job(**columns, hold=None if quota is None else Hold(QuotaName(quota), limit, until))
 
 
-_SPEC = cast(func.coalesce(jobs.c.spec_brief, jobs.c.spec), Text).label("spec")
+brief_spec = cast(func.coalesce(jobs.c.spec_brief, jobs.c.spec), Text).label("spec")
+"""What lists show of a spec."""
+
 # A study's result has up to megabytes of points: a page of fifty would be as heavy as all of them.
 _STUDIES: tuple[Kind, ...] = ("benchmark", "accuracy", "scaling", "profile")
-_RESULT = case((jobs.c.kind.not_in(_STUDIES), cast(jobs.c.result, Text))).label("result")
+light_result = case((jobs.c.kind.not_in(_STUDIES), cast(jobs.c.result, Text))).label("result")
+"""What lists show of a result: of a study nothing."""
+
 _PAGE = (
-    select(_SPEC, _RESULT, *(column for column in COLUMNS if column.name != "result"))
+    select(brief_spec, light_result, *(column for column in COLUMNS if column.name != "result"))
     .select_from(OWNED)
     .order_by(jobs.c.seq.desc())
 )
@@ -297,13 +303,14 @@ _POSITIONS = select(_queue.c.id, _queue.c.position)
 @dataclass(frozen=True, slots=True)
 class Filter:
     """Which jobs a page lists; None does not restrict. `tags` are (name, value) pairs, a value None for any; `parent`
-    is a preset, or False for jobs that are not part of one."""
+    is a preset, or False for jobs that are not part of one; `batch` is the batch that brought the jobs."""
 
     status: Status | None = None
     kind: str | None = None
     owner: str | None = None
     tags: tuple[tuple[str, str | None], ...] = ()
     parent: UUID | Literal[False] | None = None
+    batch: UUID | None = None
 
 
 def page(connection: Connection, chosen: Filter, limit: int, before_seq: int | None) -> list[Job]:
@@ -324,6 +331,8 @@ def page(connection: Connection, chosen: Filter, limit: int, before_seq: int | N
         where.append(jobs.c.parent_id.is_(None))
     elif chosen.parent is not None:
         where.append(jobs.c.parent_id == chosen.parent)
+    if chosen.batch is not None:
+        where.append(jobs.c.batch_id == chosen.batch)
     for name, value in chosen.tags:
         where.append(jobs.c.tags.has_key(name) if value is None else jobs.c.tags.contains({name: value}))
     if before_seq is not None:

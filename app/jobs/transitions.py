@@ -20,6 +20,7 @@ from sqlalchemy import (
     Text,
     Update,
     bindparam,
+    case,
     cast,
     delete,
     func,
@@ -42,8 +43,8 @@ _NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
 class Change:
-    """An UPDATE of `jobs` that records `event` for each row it touches and notifies those who wait for the job. An end
-    is left to be counted (`app.metrics.counters`).
+    """An UPDATE of `jobs` that records `event` for each row it touches and notifies those who wait for the job or for
+    its batch. An end is left to be counted (`app.metrics.counters`).
 
     Built once and run often: with bound parameters (named unlike columns), SQLAlchemy finds its compiled form at once.
     `also` are columns to return beside id, version, attempt and status; `frees_slot` wakes the dispatcher too.
@@ -54,7 +55,7 @@ class Change:
     ) -> None:
         changed = (
             statement.values(version=jobs.c.version + 1)
-            .returning(jobs.c.id, jobs.c.version, jobs.c.attempt, jobs.c.status, *also)
+            .returning(jobs.c.id, jobs.c.version, jobs.c.attempt, jobs.c.status, jobs.c.batch_id, *also)
             .cte("changed")
         )
         data = bindparam("event_data", type_=JSON)
@@ -66,7 +67,9 @@ class Change:
             )
             .cte("recorded")
         )
-        notified = [func.pg_notify(JOB, cast(changed.c.id, Text))]
+        # Of the equal notifications of a transaction Postgres sends one: a batch is told once.
+        of_batch = case((changed.c.batch_id.is_not(None), func.pg_notify(JOB, cast(changed.c.batch_id, Text))))
+        notified = [func.pg_notify(JOB, cast(changed.c.id, Text)), of_batch]
         if frees_slot:
             notified.append(func.pg_notify(QUEUE, ""))
         self._statement = select(changed, *notified).add_cte(recorded)

@@ -72,6 +72,7 @@ class JobView(BaseModel):
                     "kind": "reduce",
                     "parent": None,
                     "name": None,
+                    "batch": None,
                     "children": None,
                     "status": "running",
                     "spec": {
@@ -121,6 +122,7 @@ class JobView(BaseModel):
     kind: str
     parent: UUID | None = Field(description="The preset that the job is part of; null for a job by itself.")
     name: str | None = Field(description="The name of the job within that preset.")
+    batch: UUID | None = Field(description="The batch that brought the job; null for a job that came by itself.")
     children: list[ChildView] | None = Field(
         description="The jobs of a preset, in their order; null for other jobs and in lists."
     )
@@ -189,6 +191,7 @@ def job_json(job: Job) -> str:
             "kind": job.kind,
             "parent": None if job.parent_id is None else str(job.parent_id),
             "name": job.name,
+            "batch": None if job.batch_id is None else str(job.batch_id),
             "children": None if job.children is None else [_child(child) for child in job.children],
             "status": job.status.value,
             "owner": job.owner,

@@ -7,8 +7,8 @@ fewer jobs also by a plan that was made while the tables were empty.
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from datetime import UTC, datetime
-from uuid import uuid4
+from datetime import UTC, datetime, timedelta
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
@@ -16,6 +16,8 @@ from sqlalchemy import Connection, text
 
 from tests.support.query_plans import Explained
 from tests.support.servers import fresh_database
+from warpfold.app.batches import repository as batches
+from warpfold.app.batches import transitions as of_batches
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import accept, leases, presets, queue, transitions, turns, workers
 from warpfold.app.jobs.leases import Lease, Running
@@ -46,6 +48,12 @@ _WAITING = """
     select gen_random_uuid(), 1 + i %% %s, 'reduce', i %% 3, (array['any', 'cpu', 'cuda'])[1 + i / 3 %% 3], 60, '{}',
            i %% 3
     from generate_series(1, %s) i
+"""
+BATCH = UUID(int=1 << 64)
+_BATCH = "insert into batches (id, owner_id, count) values (%s, 1, 1000)"
+_OF_BATCH = """
+    update jobs set batch_id = %s, batch_index = i from generate_series(1, 1000) i
+    where id = lpad(to_hex(10 * i), 32, '0')::uuid
 """
 _USERS = "insert into users (name, role) select 'user' || i, 'user' from generate_series(1, %s) i"
 # Indexes that are made after the rows cost a fifth of those that are kept up row by row.
@@ -90,6 +98,13 @@ def _works(lease: Lease) -> Works:
         "take back from a worker": lambda connection: leases.take_back_from(connection, _CPU.id, 3),
         "drain": lambda connection: workers.drain(connection, _CPU.id),
         "cancel": lambda connection: transitions.request_cancel(connection, lease.job_id),
+        "quotas of a submission": lambda connection: accept.used(connection, 1),
+        "progress of a batch": lambda connection: batches.get(connection, BATCH),
+        "ids of a batch": lambda connection: batches.ids_of(connection, BATCH),
+        "results of a batch": lambda connection: batches.outcomes(connection, BATCH, 10, 200),
+        "cancel of a batch": lambda connection: of_batches.cancel(connection, BATCH),
+        "end of batches": lambda connection: of_batches.settle(connection, 50),
+        "old batches": lambda connection: of_batches.remove_old(connection, timedelta(0), 200),
     }
 
 
@@ -97,6 +112,7 @@ def _fill(url: str, waiting: int, finished: int) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("set session_replication_role = replica")  # no look at each row's owner
         connection.execute(_FINISHED, (OWNERS, finished))
+        connection.execute(_OF_BATCH, (BATCH,))
         connection.execute(_WAITING, (OWNERS, waiting))
 
 
@@ -104,6 +120,7 @@ def _lease(url: str) -> Lease:
     """A live slot that runs a job, of the first of a hundred users."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(_USERS, (OWNERS,))
+        connection.execute(_BATCH, (BATCH,))
     database = BlockingDatabase(url, application="test")
     job_id = uuid4()
     job = Job.new(id=job_id, owner="", owner_id=1, kind="reduce", priority=1, needs="any", timeout_s=60.0, spec="{}")

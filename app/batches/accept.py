@@ -1,0 +1,174 @@
+"""A batch is accepted: all of its jobs are stored in one transaction, with their events and their key, or none is.
+
+A few hundred jobs are one statement: their rows come as JSON, which Postgres takes apart. The order of the statements
+is that of one job's acceptance: the owner's turn, the key, the quota, the jobs, what they need.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    SmallInteger,
+    String,
+    TextClause,
+    Uuid,
+    bindparam,
+    insert,
+    select,
+    text,
+)
+
+from warpfold.app.batches import repository
+from warpfold.app.batches.preparing import Portion, WebhookOf
+from warpfold.app.batches.repository import Batch
+from warpfold.app.datasets import repository as datasets
+from warpfold.app.http.errors import Invalid, TooMany
+from warpfold.app.jobs import accept
+from warpfold.app.jobs.accept import RETRY_AFTER_FULL_S, Key
+from warpfold.app.jobs.transitions import wake_dispatcher
+from warpfold.app.quotas.quota import Limits, QuotaName, limits_of
+from warpfold.app.tables.batches import batches
+from warpfold.app.tables.jobs import idempotency_keys
+from warpfold.app.tables.webhooks import webhook_secrets, webhooks
+from warpfold.contract.batches import BatchOptions
+from warpfold.contract.states import PRIORITIES
+
+
+@dataclass(frozen=True, slots=True)
+class NewBatch:
+    """A batch whose specs were checked, and the portions of its jobs in their order."""
+
+    id: UUID
+    owner_id: int
+    options: BatchOptions
+    count: int
+    portions: Sequence[Portion]
+
+    @property
+    def places(self) -> int:
+        """How many of its jobs will wait in the queue."""
+        return sum(portion.places for portion in self.portions)
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedBatch:
+    """A batch, the JSON of the ids of its jobs with commas between, and whether this request made it or an earlier one
+    with the same key."""
+
+    batch: Batch
+    ids: str
+    new: bool
+
+
+# A high job beyond the budget of the hour waits as a normal one, in the order of the jobs; a preset takes nothing of
+# the budget, but its children do. `place` is the order in which the rows came.
+_STORE: TextClause = text("""
+    with new as materialized (
+        select *, count(*) filter (where priority = :high_rank and needs <> 'none') over (order by place) as high
+        from rows from (
+            json_to_recordset(cast(:rows as json)) as (
+                id uuid, kind text, priority smallint, needs text, timeout_s float8, spec json, spec_brief json,
+                tags jsonb, parent_id uuid, name text, request_id text, traceparent text, batch_index integer
+            )
+        ) with ordinality as rows(id, kind, priority, needs, timeout_s, spec, spec_brief, tags, parent_id, name,
+                                 request_id, traceparent, batch_index, place)
+    ), accepted as (
+        insert into jobs (id, owner_id, kind, priority, needs, timeout_s, spec, spec_brief, tags, parent_id, name,
+                          request_id, traceparent, batch_id, batch_index, rank)
+        select id, :owner_id, kind, priority, needs, timeout_s, spec, spec_brief, tags, parent_id, name, request_id,
+               traceparent, case when batch_index is not null then :batch_id end, batch_index,
+               case when priority = :high_rank and needs <> 'none' and high > :high_left then :normal_rank
+                    else priority end
+        from new order by place
+        returning id
+    )
+    insert into job_events (job_id, seq, type, data) select id, 1, 'submitted', '{}' from accepted
+""").bindparams(
+    bindparam("rows", type_=String),
+    bindparam("owner_id", type_=BigInteger),
+    bindparam("batch_id", type_=Uuid),
+    bindparam("high_left", type_=BigInteger),
+    bindparam("high_rank", PRIORITIES["high"], type_=SmallInteger),
+    bindparam("normal_rank", PRIORITIES["normal"], type_=SmallInteger),
+)
+_KEY = select(idempotency_keys.c.body_hash, idempotency_keys.c.batch_id).where(
+    idempotency_keys.c.owner_id == bindparam("owner_id"), idempotency_keys.c.key == bindparam("key")
+)
+
+
+def replayed(connection: Connection, owner_id: int, key: Key) -> AcceptedBatch | None:
+    """The batch that came with the same key and body before; None if the key is new. Raises Invalid if another body
+    came with it."""
+    row = connection.execute(_KEY, {"owner_id": owner_id, "key": key.name}).one_or_none()
+    if row is None:
+        return None
+    if row.batch_id is None or row.body_hash != key.body_hash:
+        raise accept.other_body()
+    batch = repository.existing(connection, row.batch_id)
+    return AcceptedBatch(batch, repository.ids_of(connection, batch.id), new=False)
+
+
+def check_room(connection: Connection, owner_id: int, places: int, defaults: Limits) -> int:
+    """How many more jobs of the owner may wait as high in this hour. Raises TooMany if the owner's quota of queued jobs
+    leaves no room for `places` more."""
+    limits = limits_of(connection, owner_id, defaults)
+    assert limits.queued is not None, "the settings always say"
+    assert limits.high_per_hour is not None, "the settings always say"
+    used = accept.used(connection, owner_id)
+    if used.queued + places > limits.queued:
+        detail = f"The batch comes to {places} jobs, and {used.queued} of yours are in the queue; your quota allows "
+        raise TooMany(
+            f"{detail}{limits.queued} together.",
+            RETRY_AFTER_FULL_S,
+            extension={"quota": QuotaName.QUEUED.value, "limit": limits.queued},
+        )
+    return max(0, limits.high_per_hour - used.high)
+
+
+def submit(connection: Connection, new: NewBatch, key: Key | None, defaults: Limits) -> AcceptedBatch:
+    """Store a batch, or find the one that was accepted with the same key. Raises Invalid that names the field, or
+    TooMany that names the quota."""
+    accept.take_turn(connection, new.owner_id)
+    earlier = None if key is None else replayed(connection, new.owner_id, key)
+    if earlier is not None:
+        return earlier
+    high_left = check_room(connection, new.owner_id, new.places, defaults)
+    row = {"id": new.id, "owner_id": new.owner_id, "name": new.options.name, "tags": new.options.tags}
+    connection.execute(insert(batches).values(**row, count=new.count))
+    if key is not None:
+        kept = {"owner_id": new.owner_id, "key": key.name, "body_hash": key.body_hash, "batch_id": new.id}
+        connection.execute(insert(idempotency_keys).values(**kept))
+    for portion in new.portions:
+        values = {"rows": portion.rows, "owner_id": new.owner_id, "batch_id": new.id, "high_left": high_left}
+        connection.execute(_STORE, values)
+        high_left = max(0, high_left - portion.high)
+    _use_datasets(connection, new.portions)
+    _register(connection, new.owner_id, [webhook for portion in new.portions for webhook in portion.webhooks])
+    wake_dispatcher(connection)
+    ids = ", ".join(portion.ids for portion in new.portions)
+    return AcceptedBatch(repository.existing(connection, new.id), ids, new=True)
+
+
+def _use_datasets(connection: Connection, portions: Sequence[Portion]) -> None:
+    named: dict[str, str] = {}
+    for portion in portions:
+        for dataset, field in portion.datasets.items():
+            named.setdefault(dataset, field)
+    missing = datasets.use(connection, named.keys()) if named else ()
+    for dataset, field in named.items():
+        if dataset in missing:
+            raise Invalid.of(field, "there is no dataset with this id, or it was deleted")
+
+
+def _register(connection: Connection, owner_id: int, wanted: Sequence[WebhookOf]) -> None:
+    if not wanted:
+        return
+    unsigned = next((one for one in wanted if one.webhook.secret is None), None)
+    owners = select(webhook_secrets.c.user_id).where(webhook_secrets.c.user_id == owner_id)
+    if unsigned is not None and connection.execute(owners).one_or_none() is None:
+        raise Invalid.of(unsigned.field, "give one, or make one of your own with POST /v1/webhooks/secret")
+    rows = [{"job_id": UUID(one.job_id), "url": str(one.webhook.url), "secret": one.webhook.secret} for one in wanted]
+    connection.execute(insert(webhooks), rows)

@@ -1,0 +1,269 @@
+"""The specs of a batch become rows of jobs, in the process for large bodies and a few hundred at a time.
+
+So neither a batch of ten thousand nor a sweep that comes to as many holds up the event loop or another user's large
+body, and the api never holds more of a batch than the text of its rows.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from pydantic import ValidationError, model_validator
+from pydantic_core import from_json, to_json
+
+from warpfold.app.auth.access_tokens import Principal
+from warpfold.app.config import Settings
+from warpfold.app.http.error_handlers import as_api_error, spec_problem
+from warpfold.app.http.errors import ApiError, BadRequest, FieldProblem, Invalid, TooLarge
+from warpfold.app.http.requests import MOST_FIELDS
+from warpfold.app.jobs import accept
+from warpfold.app.jobs.accept import Submission
+from warpfold.app.jobs.store import Job
+from warpfold.app.tables.jobs import NONE
+from warpfold.contract.batches import MAX_JOBS, BatchOptions, BatchSpec, Sweep, check_one
+from warpfold.contract.jobs import job_spec
+from warpfold.contract.states import PRIORITIES
+from warpfold.contract.webhook import Webhook
+from warpfold.kernels.errors import InvalidInput
+
+_AT_A_TIME = 500
+_BYTES_AT_A_TIME = 512 << 10
+_HIGH = PRIORITIES["high"]
+_ROW = ("kind", "priority", "needs", "timeout_s", "tags", "name", "request_id", "traceparent")
+
+
+class _Unchecked(BatchOptions):
+    """A `BatchSpec` before anybody has looked at its specs."""
+
+    specs: list[Any] | None = None
+    sweep: Sweep | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        check_one(self.specs, self.sweep)
+        if self.specs is not None and not 0 < len(self.specs) <= MAX_JOBS:
+            raise InvalidInput(f"there are {len(self.specs)} specs; a batch has 1 to {MAX_JOBS}", "specs")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class GivenSpecs:
+    """Unchecked specs from number `first` on, as the JSON text of a list."""
+
+    first: int
+    text: bytes
+
+    def unchecked(self) -> Iterator[tuple[int, Any]]:
+        """Each spec with its number."""
+        yield from enumerate(from_json(self.text), self.first)
+
+    def problem(self, number: int, problem: FieldProblem) -> FieldProblem:
+        """What is wrong with a spec, in terms of the request."""
+        return FieldProblem(field=f"specs[{number}].{problem.field}".rstrip("."), message=problem.message)
+
+
+@dataclass(frozen=True, slots=True)
+class SweptSpecs:
+    """The combinations of a sweep from number `first` up to and without `last`."""
+
+    sweep: Sweep
+    first: int
+    last: int
+
+    def unchecked(self) -> Iterator[tuple[int, Any]]:
+        """Each spec with its number."""
+        for number, places in enumerate(self.sweep.points(self.first, self.last), self.first):
+            yield number, self.sweep.at(places)
+
+    def problem(self, number: int, problem: FieldProblem) -> FieldProblem:
+        """What is wrong with a spec, in terms of the request: the value that is swept, or the field of the spec beside
+        the values that go with it."""
+        [places] = self.sweep.points(number, number + 1)
+        for path, place in places.items():
+            if f"{problem.field}.".startswith(f"{path}."):
+                rest = problem.field.removeprefix(path)
+                return FieldProblem(field=f"sweep.over.{path}[{place}]{rest}", message=problem.message)
+            if path.startswith(f"{problem.field}.") and path.partition(".")[0] not in self.sweep.spec:
+                return FieldProblem(field=f"sweep.over.{path}", message=problem.message)
+        swept = ", ".join(f"{path} = {_short(self.sweep.over[path][place])}" for path, place in places.items())
+        return FieldProblem(
+            field=f"sweep.spec.{problem.field}".rstrip("."), message=f"{problem.message} (with {swept})"
+        )
+
+
+Piece = GivenSpecs | SweptSpecs
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A request whose specs are not checked yet: what holds for all jobs, and the specs in pieces."""
+
+    options: BatchOptions
+    count: int
+    pieces: Sequence[Piece]
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookOf:
+    """The webhook of a job, and the field of the request that it stands in."""
+
+    job_id: str
+    field: str
+    webhook: Webhook
+
+
+@dataclass(slots=True)
+class Portion:
+    """Some jobs of a batch, checked and ready to be stored.
+
+    `rows` is a JSON list of objects with the columns of the jobs and of their children, in their order, and `ids` the
+    JSON of the ids of the jobs with commas between. `places` is how many will wait in the queue, and `high` how many of
+    them ask for the priority `high`. `datasets` are the uploaded arrays that they need, by the field that names each.
+    """
+
+    rows: str = ""
+    ids: str = ""
+    places: int = 0
+    high: int = 0
+    stored: int = 0
+    datasets: dict[str, str] = field(default_factory=dict)
+    webhooks: list[WebhookOf] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Whose jobs they are, and what they carry of their request."""
+
+    owner: Principal
+    request_id: str | None
+    traceparent: str | None
+
+
+def opened(body: bytes, settings: Settings) -> Opened:
+    """The request in `body`, cut into pieces. Raises ApiError."""
+    try:
+        value = from_json(body, allow_inf_nan=False)
+    except ValueError as error:
+        raise BadRequest(f"The body is not JSON: {error}.") from None
+    if isinstance(value, dict):
+        _check_fields(to_json({name: inner for name, inner in value.items() if name != "specs"}), "A batch")
+    try:
+        unchecked = _Unchecked.model_validate(value)
+    except ValidationError as error:
+        raise spec_problem(error) from None
+    options = BatchOptions(**{name: getattr(unchecked, name) for name in BatchOptions.model_fields})
+    if unchecked.sweep is not None:
+        return Opened(options, unchecked.sweep.count, list(_swept(unchecked.sweep, settings.max_batch_bytes)))
+    assert unchecked.specs is not None
+    return Opened(options, len(unchecked.specs), list(_given(unchecked.specs)))
+
+
+def _check_fields(text: bytes, what: str) -> None:
+    """Refuse far too many fields, counted by their colons: each that is unknown becomes an error of its own."""
+    if text.count(b":") > MOST_FIELDS:
+        raise TooLarge(f"{what} may have at most {MOST_FIELDS} fields.")
+
+
+def _given(specs: Sequence[Any]) -> Iterator[GivenSpecs]:
+    first, texts, length = 0, [], 0
+    for number, spec in enumerate(specs, 1):
+        texts.append(to_json(spec))
+        _check_fields(texts[-1], f"specs[{number - 1}]")
+        length += len(texts[-1])
+        if len(texts) == _AT_A_TIME or length >= _BYTES_AT_A_TIME or number == len(specs):
+            yield GivenSpecs(first, b"[" + b",".join(texts) + b"]")
+            first, texts, length = number, [], 0
+
+
+def _swept(sweep: Sweep, most_bytes: int) -> Iterator[SweptSpecs]:
+    largest = len(to_json(sweep.spec))
+    largest += sum(len(path) + max(len(to_json(value)) for value in values) for path, values in sweep.over.items())
+    if largest * sweep.count > most_bytes:
+        detail = (
+            f"{sweep.count} specs of up to {largest} bytes are more than the {most_bytes} bytes that a batch may have"
+        )
+        raise Invalid.of("sweep", f"{detail}; upload many values as a dataset, or generate them")
+    step = max(1, min(_AT_A_TIME, _BYTES_AT_A_TIME // largest))
+    for first in range(0, sweep.count, step):
+        yield SweptSpecs(sweep, first, min(first + step, sweep.count))
+
+
+def prepared(piece: Piece, options: BatchOptions, origin: Origin, settings: Settings) -> Portion:
+    """Check the specs of a piece and make rows of them. Raises Invalid, or another ApiError, for the first spec that is
+    wrong."""
+    portion = Portion()
+    rows: list[str] = []
+    ids: list[str] = []
+    for number, spec in piece.unchecked():
+        try:
+            submission = _submission(spec, options, origin, settings)
+        except ApiError as error:
+            problems = error.errors or (FieldProblem(field="", message=str(error.detail)),)
+            raise Invalid.at([piece.problem(number, problem) for problem in problems]) from None
+        ids.append(f'"{submission.job.id}"')
+        rows.append(_row(submission.job, number))
+        rows.extend(_row(child, None) for child in submission.children)
+        if len(rows) > MAX_JOBS:
+            raise too_many_jobs()
+        for job in submission.children or (submission.job,):
+            portion.places += 1
+            portion.high += job.priority == _HIGH and job.needs != NONE
+        for dataset, named in submission.datasets.items():
+            portion.datasets.setdefault(dataset, piece.problem(number, FieldProblem(field=named, message="")).field)
+        if submission.webhook is not None:
+            place = piece.problem(number, FieldProblem(field="webhook.secret", message="")).field
+            portion.webhooks.append(WebhookOf(str(submission.job.id), place, submission.webhook))
+    portion.rows, portion.ids, portion.stored = f"[{', '.join(rows)}]", ", ".join(ids), len(rows)
+    return portion
+
+
+def too_many_jobs() -> Invalid:
+    """The answer to presets that come to more jobs than a batch may have."""
+    return Invalid.of("specs", f"the jobs and the jobs of their presets are more than {MAX_JOBS}")
+
+
+def _submission(spec: Any, options: BatchOptions, origin: Origin, settings: Settings) -> Submission:
+    if not isinstance(spec, dict):
+        raise Invalid.of("", "Input should be an object")
+    accept.check_lengths(spec, settings.max_values)
+    try:
+        checked = job_spec.validate_python(options.onto(spec))
+        accept.check(checked, settings)
+    except ValidationError as error:
+        raise spec_problem(error) from None
+    except InvalidInput as error:
+        raise as_api_error(error) from None
+    return Submission.of(checked, origin.owner, origin.request_id, origin.traceparent)
+
+
+def _row(job: Job, number: int | None) -> str:
+    row: dict[str, object] = {"id": str(job.id), "batch_index": number}
+    row |= {name: getattr(job, name) for name in _ROW}
+    if job.parent_id is not None:
+        row["parent_id"] = str(job.parent_id)
+    # The specs are JSON already, and must stay as they are: −0.0 and integers of any size.
+    brief = "" if job.spec_brief is None else f', "spec_brief": {job.spec_brief}'
+    return f'{json.dumps(row)[:-1]}, "spec": {job.spec}{brief}}}'
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 40 else f"{text[:40]}…"
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadBatch:
+    """The body of a request, to be read in the process apart. In the OpenAPI document it is a `BatchSpec`."""
+
+    body: bytes
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.is_instance_schema(cls)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: Any, handler: Any) -> Any:
+        return handler(BatchSpec.__pydantic_core_schema__)

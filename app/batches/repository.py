@@ -1,0 +1,214 @@
+"""Batches as the api reads them. The counts of a batch are one read of one index; those of a batch that has settled
+stand in its row."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Integer,
+    Row,
+    Text,
+    Uuid,
+    bindparam,
+    case,
+    cast,
+    func,
+    select,
+    true,
+)
+
+from warpfold.app.http.errors import NotFound
+from warpfold.app.jobs.store import brief_spec, light_result
+from warpfold.app.tables.batches import batches
+from warpfold.app.tables.jobs import is_, jobs
+from warpfold.app.tables.users import users
+from warpfold.contract.states import Status
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A batch and how its jobs stand. `started_at` is when the first of them started, `finished_at` when the last of
+    them ended; None while that has not happened."""
+
+    id: UUID
+    seq: int
+    owner: str
+    owner_id: int
+    name: str
+    tags: Mapping[str, str]
+    count: int
+    cancel_requested: bool
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    queued: int
+    running: int
+    succeeded: int
+    failed: int
+    cancelled: int
+
+    @property
+    def done(self) -> int:
+        """How many jobs have ended."""
+        return self.succeeded + self.failed + self.cancelled
+
+    @property
+    def status(self) -> Status:
+        """What its jobs come to: queued until the first has started or ended, running until the last has ended, and
+        then succeeded if all of them did, cancelled if that was asked for or no job failed, and failed otherwise."""
+        if self.queued or self.running:
+            return Status.RUNNING if self.done or self.running else Status.QUEUED
+        if not self.failed and not self.cancelled:
+            return Status.SUCCEEDED
+        return Status.FAILED if self.failed and not self.cancel_requested else Status.CANCELLED
+
+
+@dataclass(frozen=True, slots=True)
+class JobOutcome:
+    """What became of one job of a batch. `spec`, `value` and `result` are JSON as text. The result of a study, which
+    may have megabytes, is None here: `has_result` tells that there is one."""
+
+    seq: int
+    id: UUID
+    index: int
+    kind: str
+    status: str
+    spec: str
+    value: str | None
+    result: str | None
+    has_result: bool
+    reason: str | None
+    error: str | None
+
+
+def _count(status: Status) -> ColumnElement[int]:
+    return func.count().filter(is_(status)).label(status.value)
+
+
+_live = (
+    select(
+        *(_count(status) for status in Status),
+        func.min(jobs.c.started_at).label("started_at"),
+        func.max(jobs.c.finished_at).label("finished_at"),
+    )
+    # A batch that has settled is not counted: the scan does not begin.
+    .where(jobs.c.batch_id == batches.c.id, batches.c.settled_at.is_(None))
+    .correlate(batches)
+    .lateral("live")
+)
+
+
+def _now(name: str) -> ColumnElement[Any]:
+    return case((batches.c.settled_at.is_not(None), batches.c[name]), else_=_live.c[name]).label(name)
+
+
+_BATCHES = (
+    select(
+        batches.c.id,
+        batches.c.seq,
+        users.c.name.label("owner"),
+        batches.c.owner_id,
+        batches.c.name,
+        batches.c.tags,
+        batches.c.count,
+        batches.c.cancel_requested_at.is_not(None).label("cancel_requested"),
+        batches.c.created_at,
+        _now("started_at"),
+        case(
+            (batches.c.settled_at.is_not(None), batches.c.finished_at),
+            (_live.c.queued + _live.c.running == 0, _live.c.finished_at),
+        ).label("finished_at"),
+        _live.c.queued,
+        _live.c.running,
+        _now("succeeded"),
+        _now("failed"),
+        _now("cancelled"),
+    )
+    .select_from(batches)
+    .join(users, users.c.id == batches.c.owner_id)
+    .join(_live, true())
+)
+_GET = _BATCHES.where(batches.c.id == bindparam("batch_id", type_=Uuid))
+_PAGE = _BATCHES.order_by(batches.c.seq.desc())
+_OWNER = select(users.c.id).where(users.c.name == bindparam("name"))
+_IDS = (
+    select(func.concat('"', jobs.c.id, '"'))
+    .where(jobs.c.batch_id == bindparam("batch_id", type_=Uuid))
+    .order_by(jobs.c.seq)
+)
+_OUTCOMES = (
+    select(
+        jobs.c.seq,
+        jobs.c.id,
+        jobs.c.batch_index.label("index"),
+        jobs.c.kind,
+        jobs.c.status,
+        brief_spec,
+        case((jobs.c.kind == "reduce", cast(jobs.c.result.op("->")("value"), Text))).label("value"),
+        light_result,
+        jobs.c.result.is_not(None).label("has_result"),
+        jobs.c.reason,
+        jobs.c.error,
+    )
+    .where(jobs.c.batch_id == bindparam("batch_id", type_=Uuid), jobs.c.seq > bindparam("after"))
+    .order_by(jobs.c.batch_id, jobs.c.seq)
+    .limit(bindparam("limit", type_=Integer))
+)
+_RESULT = select(cast(jobs.c.result, Text)).where(jobs.c.id == bindparam("job_id", type_=Uuid))
+
+
+def no_such_batch() -> NotFound:
+    """The answer to a request about an unknown batch."""
+    return NotFound("There is no batch with this id, or it was removed when its time was over.")
+
+
+def get(connection: Connection, batch_id: UUID) -> Batch | None:
+    """Read one batch; None if there is none."""
+    row = connection.execute(_GET, {"batch_id": batch_id}).one_or_none()
+    return None if row is None else _batch(row)
+
+
+def existing(connection: Connection, batch_id: UUID) -> Batch:
+    """Read one batch. Raises NotFound."""
+    batch = get(connection, batch_id)
+    if batch is None:
+        raise no_such_batch()
+    return batch
+
+
+def page(connection: Connection, owner: str | None, limit: int, before_seq: int | None) -> Sequence[Batch]:
+    """Up to `limit` batches of one owner, or with None of all, newest first, older than `before_seq`."""
+    statement = _PAGE.limit(limit)
+    if owner is not None:
+        owner_id = connection.execute(_OWNER, {"name": owner}).scalar_one_or_none()
+        if owner_id is None:
+            return []
+        statement = statement.where(batches.c.owner_id == owner_id)
+    if before_seq is not None:
+        statement = statement.where(batches.c.seq < before_seq)
+    return [_batch(row) for row in connection.execute(statement)]
+
+
+def ids_of(connection: Connection, batch_id: UUID) -> str:
+    """The JSON of the ids of a batch's jobs in their order, with commas between."""
+    return ", ".join(connection.execute(_IDS, {"batch_id": batch_id}).scalars())
+
+
+def outcomes(connection: Connection, batch_id: UUID, after_seq: int, limit: int) -> Sequence[JobOutcome]:
+    """Up to `limit` jobs of a batch whose `seq` is above `after_seq`, in their order."""
+    asked = {"batch_id": batch_id, "after": after_seq, "limit": limit}
+    return [JobOutcome(*row) for row in connection.execute(_OUTCOMES, asked)]
+
+
+def result_of(connection: Connection, job_id: UUID) -> str | None:
+    """The JSON of a job's result; None if there is none, or the job was removed."""
+    return connection.execute(_RESULT, {"job_id": job_id}).scalar_one_or_none()
+
+
+def _batch(row: Row[*tuple[Any, ...]]) -> Batch:
+    return Batch(**row._mapping)

@@ -1,0 +1,112 @@
+"""What changes a batch as a whole: it is cancelled, its counts are kept once all of its jobs have ended, and it goes
+after its last job."""
+
+from datetime import timedelta
+from uuid import UUID
+
+from sqlalchemy import (
+    ARRAY,
+    Connection,
+    Integer,
+    TextClause,
+    Uuid,
+    bindparam,
+    delete,
+    func,
+    literal_column,
+    or_,
+    select,
+    text,
+    update,
+)
+
+from warpfold.app.jobs.transitions import Change, wake_dispatcher
+from warpfold.app.tables.batches import batches
+from warpfold.app.tables.jobs import NONE, is_, jobs, still, still_waits
+from warpfold.contract.states import EventType, Status
+
+_THIS = bindparam("the_batch", type_=Uuid)
+_LISTED = jobs.c.id == func.any(bindparam("listed", type_=ARRAY(Uuid)))
+_ACTIVE = or_(still(Status.QUEUED), still(Status.RUNNING))
+_parents = jobs.alias("parents")
+_ASK = (
+    update(batches)
+    .where(batches.c.id == _THIS, batches.c.cancel_requested_at.is_(None), batches.c.settled_at.is_(None))
+    .values(cancel_requested_at=func.now())
+)
+_ACTIVE_JOBS = select(jobs.c.id).where(jobs.c.batch_id == _THIS, _ACTIVE)
+_ACTIVE_CHILDREN = (
+    select(jobs.c.id)
+    .join(_parents, _parents.c.id == jobs.c.parent_id)
+    .where(_parents.c.batch_id == _THIS, _parents.c.needs == literal_column(f"'{NONE}'"), _ACTIVE)
+)
+_LOCK = select(jobs.c.id).where(_LISTED).order_by(jobs.c.id).with_for_update(key_share=True)
+_CANCEL_QUEUED = Change(
+    update(jobs)
+    .where(_LISTED, still_waits())
+    .values(status=Status.CANCELLED, cancel_requested_at=func.now(), finished_at=func.now()),
+    EventType.CANCELLED,
+)
+# Of presets, too: the dispatcher ends them when their last child has ended.
+_CANCEL_OTHERS = Change(
+    update(jobs).where(_LISTED, _ACTIVE, jobs.c.cancel_requested_at.is_(None)).values(cancel_requested_at=func.now()),
+    EventType.CANCEL_REQUESTED,
+)
+
+
+def cancel(connection: Connection, batch_id: UUID) -> None:
+    """Cancel the jobs that wait, and leave those that run a note that their workers find; of presets, the children. A
+    few statements, however many jobs there are."""
+    this = {"the_batch": batch_id}
+    connection.execute(_ASK, this)
+    active = [*connection.execute(_ACTIVE_JOBS, this).scalars(), *connection.execute(_ACTIVE_CHILDREN, this).scalars()]
+    if not active:
+        return
+    listed = {"listed": active}
+    connection.execute(_LOCK, listed)  # or one could go back to the queue in between, and be run
+    _CANCEL_QUEUED.run(connection, listed)
+    _CANCEL_OTHERS.run(connection, listed)
+    wake_dispatcher(connection)
+
+
+_open = select(jobs.c.id).where(jobs.c.batch_id == batches.c.id, or_(is_(Status.QUEUED), is_(Status.RUNNING)))
+_DONE = (
+    select(batches.c.id)
+    .where(batches.c.settled_at.is_(None), ~_open.exists())
+    .order_by(batches.c.seq)
+    .limit(bindparam("at_most", type_=Integer))
+)
+_SETTLE: TextClause = text("""
+    update batches set settled_at = now(), succeeded = live.succeeded, failed = live.failed, cancelled = live.cancelled,
+                       started_at = live.started_at, finished_at = coalesce(live.finished_at, now())
+    from unnest(:listed) as listed(id) cross join lateral (
+        select count(*) filter (where status = 'succeeded') as succeeded,
+               count(*) filter (where status = 'failed') as failed,
+               count(*) filter (where status = 'cancelled') as cancelled,
+               min(started_at) as started_at, max(finished_at) as finished_at
+        from jobs where batch_id = listed.id
+    ) as live
+    where batches.id = listed.id and batches.settled_at is null
+""").bindparams(bindparam("listed", type_=ARRAY(Uuid)))
+
+
+def settle(connection: Connection, at_most: int) -> int:
+    """Keep the counts of up to `at_most` batches whose last job has ended, the oldest first; returns how many. What has
+    ended stays so: the counts never change again."""
+    done = connection.execute(_DONE, {"at_most": at_most}).scalars().all()
+    if done:
+        connection.execute(_SETTLE, {"listed": done})
+    return len(done)
+
+
+def remove_old(connection: Connection, older_than: timedelta, at_most: int) -> int:
+    """Delete up to `at_most` batches past their time whose jobs are gone, the oldest first; returns how many."""
+    left = select(jobs.c.id).where(jobs.c.batch_id == batches.c.id)
+    old = (
+        select(batches.c.id)
+        .where(batches.c.finished_at < func.now() - older_than, ~left.exists())
+        .order_by(batches.c.finished_at)
+        .limit(at_most)
+        .with_for_update(skip_locked=True)
+    )
+    return connection.execute(delete(batches).where(batches.c.id.in_(old))).rowcount
