@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from warpfold.app.jobs.transitions import Change, wake_dispatcher
 from warpfold.app.tables.batches import batches
-from warpfold.app.tables.jobs import NONE, is_, jobs, still, still_waits
+from warpfold.app.tables.jobs import NONE, jobs, still, still_waits
 from warpfold.contract.states import EventType, Status
 
 _THIS = bindparam("the_batch", type_=Uuid)
@@ -69,7 +69,7 @@ def cancel(connection: Connection, batch_id: UUID) -> None:
     wake_dispatcher(connection)
 
 
-_open = select(jobs.c.id).where(jobs.c.batch_id == batches.c.id, or_(is_(Status.QUEUED), is_(Status.RUNNING)))
+_open = select(jobs.c.id).where(jobs.c.batch_id == batches.c.id, _ACTIVE)
 _DONE = (
     select(batches.c.id)
     .where(batches.c.settled_at.is_(None), ~_open.exists())

@@ -152,10 +152,10 @@ def test_many_changes_are_few_events(api: Api) -> None:
     started = time.monotonic()
     for job_id in batch["jobs"]:
         api.finish(api.claim(job_id))
-    pauses = (time.monotonic() - started) / 0.02  # after each look follows a pause of 20 ms
     following.join()
+    pauses = (time.monotonic() - started) / 0.01  # after each look follows a pause of more than 10 ms
     assert seen[-1].event == "succeeded"
-    assert len(seen) <= pauses + 4
+    assert len(seen) <= min(pauses + 4, 2 * 60)
 
 
 def test_a_reconnection_after_the_end_is_told_to_stop(api: Api, http: httpx.Client) -> None:

@@ -50,9 +50,9 @@ _WAITING = """
     from generate_series(1, %s) i
 """
 BATCH = UUID(int=1 << 64)
-_BATCH = "insert into batches (id, owner_id, count) values (%s, 1, 1000)"
+_BATCH = "insert into batches (id, owner_id, count) values (%s, 1, 500)"
 _OF_BATCH = """
-    update jobs set batch_id = %s, batch_index = i from generate_series(1, 1000) i
+    update jobs set batch_id = %s, batch_index = i from generate_series(1, 500) i
     where id = lpad(to_hex(10 * i), 32, '0')::uuid
 """
 _USERS = "insert into users (name, role) select 'user' || i, 'user' from generate_series(1, %s) i"
@@ -98,7 +98,6 @@ def _works(lease: Lease) -> Works:
         "take back from a worker": lambda connection: leases.take_back_from(connection, _CPU.id, 3),
         "drain": lambda connection: workers.drain(connection, _CPU.id),
         "cancel": lambda connection: transitions.request_cancel(connection, lease.job_id),
-        "quotas of a submission": lambda connection: accept.used(connection, 1),
         "progress of a batch": lambda connection: batches.get(connection, BATCH),
         "ids of a batch": lambda connection: batches.ids_of(connection, BATCH),
         "results of a batch": lambda connection: batches.outcomes(connection, BATCH, 10, 200),
