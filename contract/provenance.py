@@ -23,7 +23,8 @@ class DeviceView(Frozen):
 
     @classmethod
     def of(cls, device: Device) -> Self:
-        return cls.model_validate({**asdict(device), "versions": dict(device.versions)})
+        fields = {name: value for name, value in asdict(device).items() if name in cls.model_fields}
+        return cls.model_validate({**fields, "versions": dict(device.versions)})
 
 
 class Provenance(Frozen):

@@ -19,7 +19,8 @@ class Device:
     """A device as results and `/v1/devices` name it.
 
     `memory_bytes` is the device's own memory (the host's for the CPU); `compute_capability` is "9.0" for an H200
-    and None for a CPU; `versions` names the driver, runtime and libraries in use.
+    and None for a CPU; `versions` names the driver, runtime and libraries in use. `cache_bytes` is the size of a CPU's
+    last cache: benchmarks read more than fits it. A GPU is asked for its own when it is measured.
     """
 
     backend: str  # "cpu" or "cuda"
@@ -30,6 +31,7 @@ class Device:
     compute_capability: str | None
     uuid: str | None
     versions: tuple[tuple[str, str], ...]
+    cache_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,16 +10,17 @@ from warpfold.kernels.errors import InvalidInput
 _CUDA_SLOT = re.compile(r"cuda:(0|[1-9][0-9]{0,2})")
 
 
-def open_backend(slot: str) -> Backend:
+def open_backend(slot: str, *, cpu_cache_bytes: int | None = None) -> Backend:
     """The backend of a slot: "cpu", "cuda:0", "cuda:1", … for a GPU, or "gang" for all GPUs of this machine.
 
+    `cpu_cache_bytes` stands for the size that the system gives for the last cache of its CPU.
     Raises InvalidInput for another name and Unavailable where this machine has no such device. Imports the device's
     libraries, so it takes seconds; the backend it returns does not.
     """
     if slot == "cpu":
         from warpfold.kernels.cpu.backend import CpuBackend
 
-        return CpuBackend()
+        return CpuBackend(cpu_cache_bytes)
     if slot == GANG:
         from warpfold.kernels.cuda.scaling.placement import Gang
 

@@ -22,9 +22,11 @@ from warpfold.worker.stop import Stop
 
 def pytest_configure() -> None:
     """Workers of the tests compile what they need and nothing ahead, and have no spare child: each service would spend
-    half a minute on the one, and seconds on the other."""
+    half a minute on the one, and seconds on the other. Their benchmarks displace a small cache: displacing that of a
+    large server takes seconds a run."""
     os.environ.setdefault("WARPFOLD_COMPILE_AHEAD", "false")
     os.environ.setdefault("WARPFOLD_SPARE_CHILD", "false")
+    os.environ.setdefault("WARPFOLD_CPU_CACHE_BYTES", str(8 << 20))
 
 
 # --- servers and settings

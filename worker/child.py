@@ -101,11 +101,11 @@ def _answer(work: Work, request: Request, tell: "_Teller") -> Success | Failure:
         return failure_of(error, request)
 
 
-def open_kernels(slot: str, worker: str, folders: Folders) -> Work:
+def open_kernels(slot: str, worker: str, folders: Folders, cpu_cache_bytes: int | None = None) -> Work:
     """Open the device of a real slot, in the child. Raises Unavailable if there is no such device."""
     from warpfold.worker.execute import Kernels  # heavy, and the parent imports this module
 
-    return Kernels(slot, worker, folders)
+    return Kernels(slot, worker, folders, cpu_cache_bytes=cpu_cache_bytes)
 
 
 def prepare_kernels(slot: str) -> None:

@@ -36,8 +36,8 @@ class Origin:
 class Kernels:
     """An open backend that runs specs. Making one may take seconds; raises Unavailable if there is no such device."""
 
-    def __init__(self, slot: str, worker: str, folders: Folders) -> None:
-        self._backend = open_backend(slot)
+    def __init__(self, slot: str, worker: str, folders: Folders, *, cpu_cache_bytes: int | None = None) -> None:
+        self._backend = open_backend(slot, cpu_cache_bytes=cpu_cache_bytes)
         self._runs = runs()
         self._folders = folders
         self._device = DeviceView.of(self._backend.device)

@@ -11,6 +11,7 @@ import psutil
 from warpfold.kernels.backend import Device, Progress, Reduction
 from warpfold.kernels.catalog import resolve
 from warpfold.kernels.cores import usable_cores
+from warpfold.kernels.cpu.memory import cache_bytes
 from warpfold.kernels.cpu.strategies import cpu_strategies
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.operands import Operands, operands
@@ -28,8 +29,9 @@ class CpuBackend:
     takes seconds the first time, and well under a second later.
     """
 
-    def __init__(self) -> None:
-        self._device = _this_machine()
+    def __init__(self, cache_size: int | None = None) -> None:
+        """`cache_size` is the size of the last cache in bytes; None asks the system."""
+        self._device = _this_machine(cache_size or cache_bytes())
         self._preparation = Preparation()
         for name in ("float32", "float64"):
             self.reduce(GeneratedSource("normal", count=1, seed=0, dtype=DTYPES[name]), "sum")
@@ -92,7 +94,7 @@ def _first(source: Elements) -> Source:
     return ArraySource(source.read(0, 1))
 
 
-def _this_machine() -> Device:
+def _this_machine(cache_size: int) -> Device:
     import numba
 
     versions = (("python", platform.python_version()), ("numpy", np.__version__), ("numba", numba.__version__))
@@ -105,6 +107,7 @@ def _this_machine() -> Device:
         compute_capability=None,
         uuid=None,
         versions=versions,
+        cache_bytes=cache_size,
     )
 
 

@@ -1,9 +1,15 @@
-"""Whether an array fits in the free memory."""
+"""Memory of this machine: whether an array fits in what is free, and the cache that stands before it."""
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from warpfold.kernels.errors import OutOfMemory
 
+CPUS = Path("/sys/devices/system/cpu")
+"""Where Linux describes its CPUs."""
+
+_CACHE_BYTES = 32 << 20  # assumed where the system does not tell
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _LIMIT = Path("/sys/fs/cgroup/memory.max")
 _USED = Path("/sys/fs/cgroup/memory.current")
 
@@ -25,3 +31,22 @@ def require(needed: int, what: str) -> None:
     available = available_bytes()
     if needed > available:
         raise OutOfMemory(f"{what} needs {needed:,} bytes of memory, and {available:,} are available")
+
+
+def cache_bytes() -> int:
+    """The size of the largest cache of the first core, 32 MiB where the system does not tell."""
+    return max(map(_size, texts(CPUS.glob("cpu0/cache/index*/size"))), default=0) or _CACHE_BYTES
+
+
+def texts(paths: Iterable[Path]) -> Iterator[str]:
+    """What the files say that may be read. Not every file may be in a container."""
+    for path in paths:
+        try:
+            yield path.read_text().strip()
+        except OSError:
+            continue
+
+
+def _size(text: str) -> int:
+    digits, unit = (text[:-1], _UNITS[text[-1]]) if text[-1:] in _UNITS else (text, 1)
+    return int(digits) * unit if digits.isdigit() else 0

@@ -1,9 +1,7 @@
-"""What this machine tells of its CPU: the size of its caches, its conditions, and how fast it reads its memory."""
+"""What this machine tells of its CPU: the conditions that it works under, and how fast it reads its memory."""
 
 import time
-from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,34 +11,13 @@ from warpfold.kernels.bench.ceiling import Ceiling
 from warpfold.kernels.bench.conditions import Conditions, Observer
 from warpfold.kernels.bench.flags import contended
 from warpfold.kernels.cores import usable_cores
-
-_CPUS = Path("/sys/devices/system/cpu")
-_CACHE_BYTES = 32 << 20  # assumed where the system does not tell
-_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-
-
-def cache_bytes() -> int:
-    """The size of the largest cache of the first core, 32 MiB where the system does not tell."""
-    return max(map(_size, _texts(_CPUS.glob("cpu0/cache/index*/size"))), default=0) or _CACHE_BYTES
+from warpfold.kernels.cpu.memory import CPUS, texts
 
 
 def throttle_count() -> int:
     """How often heat has held down a core since the start of the system."""
-    counts = _texts(_CPUS.glob("cpu[0-9]*/thermal_throttle/*_throttle_count"))
+    counts = texts(CPUS.glob("cpu[0-9]*/thermal_throttle/*_throttle_count"))
     return sum(int(text) for text in counts if text.isdigit())
-
-
-def _texts(paths: Iterable[Path]) -> Iterator[str]:
-    for path in paths:
-        try:
-            yield path.read_text().strip()
-        except OSError:  # not everything may be read in a container
-            continue
-
-
-def _size(text: str) -> int:
-    digits, unit = (text[:-1], _UNITS[text[-1]]) if text[-1:] in _UNITS else (text, 1)
-    return int(digits) * unit if digits.isdigit() else 0
 
 
 _SHORTEST_S = 0.1  # the system counts in steps of 10 ms: over less than this they tell nothing
@@ -93,13 +70,13 @@ _CLOCK_HZ = 8e9  # which none of them reaches
 _MEASURE_S = 0.3
 
 
-def measure_ceiling(observer: Observer) -> Ceiling:
-    """What all cores together read from memory: the best of many passes of a plain maximum over integers. It is trusted
-    if `observer` saw no other process at work meanwhile.
+def measure_ceiling(observer: Observer, cache: int) -> Ceiling:
+    """What all cores together read from memory behind a last cache of `cache` bytes: the best of many passes of a plain
+    maximum over integers. It is trusted if `observer` saw no other process at work meanwhile.
 
     The system does not tell how fast its memory is, so `peak` is None.
     """
-    cores, cache = usable_cores(), cache_bytes()
+    cores = usable_cores()
     data = np.ones(max(4 * cache, 64 << 20) // 8, dtype=np.int64)
     parts = np.array_split(data, cores)
     passes: list[float] = []

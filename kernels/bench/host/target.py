@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.backend import Backend, Device, Reduction
 from warpfold.kernels.bench.ceiling import Ceiling, CeilingGauge
-from warpfold.kernels.bench.host.observer import HostObserver, cache_bytes, measure_ceiling
+from warpfold.kernels.bench.host.observer import HostObserver, measure_ceiling
 from warpfold.kernels.bench.host.timer import HostTimer
 from warpfold.kernels.catalog import resolve
+from warpfold.kernels.cpu.memory import cache_bytes
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import OutOfMemory
 from warpfold.kernels.ops import Value, op_named
@@ -23,7 +24,8 @@ class HostTarget:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
-        self._gauge = CeilingGauge(lambda: measure_ceiling(HostObserver()))
+        self._cache_bytes = backend.device.cache_bytes or cache_bytes()
+        self._gauge = CeilingGauge(lambda: measure_ceiling(HostObserver(), self._cache_bytes))
 
     @property
     def device(self) -> Device:
@@ -34,7 +36,7 @@ class HostTarget:
 
     @cached_property
     def timer(self) -> HostTimer:
-        return HostTimer(cache_bytes())
+        return HostTimer(self._cache_bytes)
 
     @cached_property
     def observer(self) -> HostObserver:

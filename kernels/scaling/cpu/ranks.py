@@ -15,10 +15,10 @@ import psutil
 from numpy.typing import NDArray
 
 from warpfold.kernels.backend import Device
-from warpfold.kernels.bench.host.observer import cache_bytes
 from warpfold.kernels.bench.host.timer import HostTimer
 from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.accumulator import accumulator
+from warpfold.kernels.cpu.memory import cache_bytes
 from warpfold.kernels.errors import OutOfMemory
 from warpfold.kernels.exact.finish import total
 from warpfold.kernels.exact.state import ExactState
@@ -48,7 +48,7 @@ class Shared:
 
 class CpuRanks:
     """Ranks `mine` of `ranks`, which exchange up to `words` numbers; without anything in `shared` they are all of the
-    group."""
+    group. Each displaces `cache_size` bytes of cached data before it is timed."""
 
     def __init__(
         self,
@@ -57,6 +57,8 @@ class CpuRanks:
         algorithm: Algorithm,
         words: int,
         shared: Shared | None = None,
+        *,
+        cache_size: int,
     ) -> None:
         self._mine, self._ranks = tuple(mine), ranks
         self._barrier = (threading.Barrier(ranks) if shared is None else shared.barrier).wait
@@ -66,7 +68,7 @@ class CpuRanks:
         self._rows = self._table[:, :LIMBS]
         self._allreduce = allreduce(algorithm)
         self._pool = ThreadPoolExecutor(len(self._mine))
-        self._clocks = [HostTimer(cache_bytes()) for _ in self._mine]
+        self._clocks = [HostTimer(cache_size) for _ in self._mine]
         self._parts: list[NDArray[Any]] = []
         self._source: GeneratedSource | None = None
         self._method = Method.EXACT
@@ -197,15 +199,19 @@ class CpuPlacement:
     def __init__(self, device: Device) -> None:
         self.devices = (device,)
         self.available = usable_cores()
+        self._cache_bytes = device.cache_bytes or cache_bytes()
 
     def processes(self, mode: Mode, algorithm: Algorithm, ranks: int, largest: int) -> Sequence[MakeRanks]:
         words = max(LIMBS, largest // WORD)
         if mode is Mode.ONE_PROCESS or ranks == 1:
-            return [partial(CpuRanks, range(ranks), ranks, algorithm, words)]
+            return [partial(CpuRanks, range(ranks), ranks, algorithm, words, cache_size=self._cache_bytes)]
         context = get_context("spawn")
         # A file without a name behind it: whatever becomes of the processes, nothing stays behind.
         shared = Shared(context.RawArray(ctypes.c_int64, ranks * words), context.Barrier(ranks))
-        return [partial(CpuRanks, [rank], ranks, algorithm, words, shared) for rank in range(ranks)]
+        return [
+            partial(CpuRanks, [rank], ranks, algorithm, words, shared, cache_size=self._cache_bytes)
+            for rank in range(ranks)
+        ]
 
     def environment(self, algorithm: Algorithm) -> Mapping[str, str | None]:
         return {}

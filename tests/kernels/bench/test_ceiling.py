@@ -51,8 +51,7 @@ def test_a_ceiling_of_a_cpu_is_trusted_unless_others_were_at_work_while_it_was_m
     others: float, trusted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(observer, "_MEASURE_S", 0.0)
-    monkeypatch.setattr(observer, "cache_bytes", lambda: 1 << 20)
-    assert observer.measure_ceiling(Looks(others)).trusted == trusted
+    assert observer.measure_ceiling(Looks(others), 1 << 20).trusted == trusted
 
 
 ALONE, NEIGHBOUR = Conditions(clock_mhz=1900.0, others=0.0), Conditions(clock_mhz=1900.0, others=1.0)

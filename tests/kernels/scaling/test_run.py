@@ -44,7 +44,7 @@ class Stage(Cores):
 
 @pytest.fixture(scope="module")
 def cpu() -> Backend:
-    return open_backend("cpu")
+    return open_backend("cpu", cpu_cache_bytes=8 << 20)
 
 
 def arrays(found: Sequence[Record]) -> list[ArrayRecord]:

@@ -19,7 +19,7 @@ class Dying:
     """Runs any spec, and is killed where it comes to `DEADLY`."""
 
     def __init__(self) -> None:
-        self._kernels = Kernels("cpu", "here:cpu", Folders((), Path()))
+        self._kernels = Kernels("cpu", "here:cpu", Folders((), Path()), cpu_cache_bytes=8 << 20)
 
     @property
     def device(self) -> Mapping[str, object]:

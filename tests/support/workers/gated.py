@@ -51,7 +51,7 @@ def opened(worker: str, gates: Gates) -> Gated:
     from warpfold.contract.folders import Folders
     from warpfold.worker.child import open_kernels
 
-    return Gated(open_kernels("cpu", worker, Folders((), Path())), gates)
+    return Gated(open_kernels("cpu", worker, Folders((), Path()), 8 << 20), gates)
 
 
 def main() -> int:

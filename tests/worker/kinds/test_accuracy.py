@@ -18,7 +18,7 @@ from warpfold.worker.messages import Begun, Measured, News, Progress, Request
 
 @pytest.fixture(scope="module")
 def cpu(tmp_path_factory: pytest.TempPathFactory) -> Kernels:
-    return Kernels("cpu", "here:cpu", Folders((), Path(tmp_path_factory.mktemp("datasets"))))
+    return Kernels("cpu", "here:cpu", Folders((), Path(tmp_path_factory.mktemp("datasets"))), cpu_cache_bytes=8 << 20)
 
 
 def asked(**spec: Any) -> Request:

@@ -21,7 +21,7 @@ QUICK = {"target_rse": 0.5, "min_samples": 2, "max_samples": 5, "time_limit_s": 
 
 @pytest.fixture(scope="module")
 def cpu() -> Kernels:
-    return Kernels("cpu", "here:cpu", Folders((), Path("nowhere")))
+    return Kernels("cpu", "here:cpu", Folders((), Path("nowhere")), cpu_cache_bytes=8 << 20)
 
 
 def asked(**spec: Any) -> Request:

@@ -26,7 +26,7 @@ STUDY = {
 
 @pytest.fixture(scope="module")
 def cpu(tmp_path_factory: pytest.TempPathFactory) -> Kernels:
-    return Kernels("cpu", "here:cpu", Folders((), Path(tmp_path_factory.mktemp("datasets"))))
+    return Kernels("cpu", "here:cpu", Folders((), Path(tmp_path_factory.mktemp("datasets"))), cpu_cache_bytes=8 << 20)
 
 
 def test_a_study_says_what_stood_in_for_gpus_and_tells_its_progress(cpu: Kernels) -> None:
