@@ -1,5 +1,10 @@
 """Counts how the sources are built: modules, lengths, importers, tests: `python -m benchmarks.house [--json] [--walk]`.
 
+A test mirrors a module where it stands at the module's path: `tests/app/results/test_export.py` and
+`app/results/export.py`. Some folders of tests have no module to mirror, because they test what several modules do
+together, or what is no module of ours: the service with its processes (`integration`, `drills`), pages in a browser,
+GPUs, documents, deployment, and these scripts. Their files are counted apart.
+
 The graph of imports is read from the syntax of the sources, so that a checkout is counted without being run; a name
 that a package hands on counts as imported from the module that it is defined in. `--walk` also measures which of our
 functions one reduction runs (`benchmarks/walk.py`).
@@ -23,6 +28,8 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("app", "client", "contract", "kernels", "migrations", "worker")
 SMALL = 70
 LARGE = 400
+APART = ("benchmarks", "browser", "deploy", "docs", "drills", "gpu", "integration")
+"""The folders of tests that mirror no module."""
 _ENTRIES = ("__init__", "__main__")
 _PLACE = re.compile(rf"`((?:{'|'.join(FOLDERS)})/[^`\s]*\.\w+)`")
 
@@ -37,7 +44,8 @@ class Folder:
 
 @dataclass(frozen=True)
 class Figures:
-    """What is counted of a checkout."""
+    """The figures of a checkout. `tests` are the files that should mirror a module, and `tests_of_behaviour` the files
+    in the folders of `APART`."""
 
     folders: Mapping[str, Folder]
     over_400_lines: Sequence[str]
@@ -47,6 +55,8 @@ class Figures:
     modules_with_a_mirrored_test: int
     tests: int
     tests_that_mirror: int
+    tests_of_behaviour: int
+    tests_that_mirror_nothing: Sequence[str]
     tests_imported_by_others: Sequence[str]
     walk_by_the_architecture: Sequence[str]
     walk_measured: Mapping[str, Sequence[str]] | None = None
@@ -61,13 +71,13 @@ class House:
     @cached_property
     def modules(self) -> dict[str, Path]:
         """Modules by their dotted names below `warpfold`; revisions of the schema are data, and no modules here."""
-        found = {}
+        modules = {}
         for folder in FOLDERS:
             for path in sorted((self.root / folder).rglob("*.py")):
                 parts = path.relative_to(self.root).with_suffix("").parts
                 if "versions" not in parts:
-                    found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-        return found
+                    modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+        return modules
 
     @cached_property
     def lines(self) -> dict[str, int]:
@@ -105,14 +115,14 @@ class House:
     @cached_property
     def importers(self) -> dict[str, set[str]]:
         """Who imports each module. A package that only hands its names on is no importer of them."""
-        found: dict[str, set[str]] = {module: set() for module in self.modules}
+        importers: dict[str, set[str]] = {module: set() for module in self.modules}
         for module, path in self.modules.items():
             used = self._names_used(module) if path.stem == "__init__" else None
             for source, name in self._imports(module):
                 target = self._defined_in(source, name)
                 if target is not None and target != module and (used is None or name in used):
-                    found[target].add(module)
-        return found
+                    importers[target].add(module)
+        return importers
 
     def _names_used(self, module: str) -> set[str]:
         return {node.id for node in ast.walk(self._trees[module]) if isinstance(node, ast.Name)}
@@ -143,7 +153,11 @@ class House:
         return {folder: Folder(len(counts), statistics.median(counts)) for folder, counts in sorted(lines.items())}
 
     def tests(self) -> list[Path]:
-        """The files of tests, relative to `tests/`."""
+        """The files of tests that should mirror a module, relative to `tests/`."""
+        return [path for path in self.all_tests() if path.parts[0] not in APART]
+
+    def all_tests(self) -> list[Path]:
+        """All files of tests, relative to `tests/`."""
         folder = self.root / "tests"
         return [path.relative_to(folder) for path in sorted(folder.rglob("test_*.py"))]
 
@@ -158,14 +172,14 @@ class House:
 
     def tests_imported(self) -> list[str]:
         """Tests, or fixtures of a folder, that another file imports from."""
-        found = set()
+        imports = set()
         for path in sorted((self.root / "tests").rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("tests."):
                     names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
                     if any(re.search(r"\.(test_\w+|conftest)$", name) for name in names):
-                        found.add(f"{path.relative_to(self.root)}: {node.module}")
-        return sorted(found)
+                        imports.add(f"{path.relative_to(self.root)}: {node.module}")
+        return sorted(imports)
 
     def walk_by_the_architecture(self) -> list[str]:
         """The files that the page on the architecture names on a job's walk."""
@@ -189,6 +203,8 @@ class House:
             modules_with_a_mirrored_test=len(mirrored & set(modules)),
             tests=len(tests),
             tests_that_mirror=sum(self.mirrored(test) is not None for test in tests),
+            tests_of_behaviour=len(self.all_tests()) - len(tests),
+            tests_that_mirror_nothing=[str(test) for test in tests if self.mirrored(test) is None],
             tests_imported_by_others=self.tests_imported(),
             walk_by_the_architecture=self.walk_by_the_architecture(),
             walk_measured=walk,
@@ -209,6 +225,8 @@ def table(figures: Figures) -> str:
     lines += [
         f"modules with a mirrored test: {figures.modules_with_a_mirrored_test} of {figures.modules}",
         f"tests that mirror a module: {figures.tests_that_mirror} of {figures.tests} files",
+        *(f"    {test} mirrors none" for test in figures.tests_that_mirror_nothing),
+        f"files of tests in folders that mirror no module: {figures.tests_of_behaviour}",
         f"files on the walk of a job by docs/architecture.md: {len(figures.walk_by_the_architecture)}",
     ]
     if figures.walk_measured is not None:
