@@ -1,15 +1,28 @@
-"""`python -m warpfold.app`: one api process."""
+"""`python -m warpfold.app` runs one api process, on uvicorn."""
 
 import sys
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any
 
 import typer
 import uvicorn
+from fastapi import FastAPI
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from warpfold.app import logs
 from warpfold.app.config import load_settings
+from warpfold.app.http.context import Context
 from warpfold.app.main import create_app
-from warpfold.app.server.listening import server_config
+from warpfold.app.server.connections import Connections
+from warpfold.app.server.descriptors import raise_limit
+from warpfold.app.server.protocol import Guarded
+
+_PATIENCE_S = 1
+"""How long held requests and streams may go on after the process was asked to stop; their clients ask again."""
+
+_IDLE_S = 150
+"""How long an idle connection stays open: longer than proxies keep theirs (Caddy two minutes, nginx and balancers
+one). A request may be on its way while its connection is closed, and a submission that meets that is a 502."""
 
 cli = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -33,6 +46,32 @@ def api(
     server.run()
     if not server.started:
         sys.exit(1)
+
+
+def server_config(
+    app: FastAPI, *, host: str = "127.0.0.1", port: int = 0, forwarded_allow_ips: str = "127.0.0.1"
+) -> uvicorn.Config:
+    """Settings of uvicorn to serve `app` on `host` and `port` (0 takes a free port), behind the proxies that
+    `forwarded_allow_ips` names.
+
+    Raises this process's limit of open files as far as it may.
+    """
+    context: Context = app.state.context
+    gate = Connections(context.settings, context.metrics.connections, raise_limit(), _IDLE_S)
+    proxies = ProxyHeadersMiddleware(app, forwarded_allow_ips).trusted_hosts  # type: ignore[arg-type]
+    http: Any = partial(Guarded, gate=gate, proxies=proxies)
+    return uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        http=http,
+        ws="none",
+        log_config=None,  # app.logs configures logging
+        access_log=False,
+        forwarded_allow_ips=forwarded_allow_ips,
+        timeout_graceful_shutdown=_PATIENCE_S,
+        timeout_keep_alive=_IDLE_S,
+    )
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ from warpfold.app.jobs import leases, workers
 from warpfold.app.jobs.workers import WorkerInfo
 from warpfold.app.tracing.tracing import start_tracing
 from warpfold.contract.backoff import Backoff
+from warpfold.kernels.cpu.ahead import CompileAhead
 from warpfold.worker.child_process import BrokenSlot
-from warpfold.worker.compile_ahead import CompileAhead
 from warpfold.worker.consumer import Consumer
 from warpfold.worker.gpu_lock import GpuTurn, SlotTaken, gpus_of, slot_lock
 from warpfold.worker.heartbeat import Heartbeat

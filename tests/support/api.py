@@ -14,6 +14,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from tests.support.waiting import until
+from warpfold.app.__main__ import server_config
 from warpfold.app.auth.access_tokens import Role, create_token
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
@@ -22,7 +23,6 @@ from warpfold.app.jobs.leases import Lease
 from warpfold.app.jobs.workers import WorkerInfo
 from warpfold.app.main import create_app
 from warpfold.app.notifications import Notifications
-from warpfold.app.server.listening import server_config
 from warpfold.contract.kinds.reduce import ReduceResult
 from warpfold.contract.measurement import Measurement
 from warpfold.worker.leadership import Leadership

@@ -1,7 +1,7 @@
 """Three numbers, added in every order."""
 
 from warpfold.contract.kinds.three_numbers import OrderView, ThreeNumbersResult, ThreeNumbersSpec
-from warpfold.kernels.accuracy.three_numbers import add_three
+from warpfold.kernels.accuracy.errors import add_three
 from warpfold.kernels.dtypes import dtype_named
 from warpfold.worker.kinds.attempt import Attempt
 from warpfold.worker.messages import Success

@@ -7,10 +7,9 @@ import psutil
 import pytest
 
 from tests.support.waiting import until
-from warpfold.kernels.cpu.ahead import compile_all
+from warpfold.kernels.cpu.ahead import CompileAhead, compile_all
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.source import ArraySource
-from warpfold.worker.compile_ahead import CompileAhead
 
 
 def test_it_has_the_lowest_priority_stands_still_while_a_job_runs_and_ends_with_its_worker(
