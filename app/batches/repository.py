@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
+    ARRAY,
     ColumnElement,
     Connection,
     Integer,
@@ -134,7 +135,11 @@ _BATCHES = (
     .join(_live, true())
 )
 _GET = _BATCHES.where(batches.c.id == bindparam("batch_id", type_=Uuid))
-_PAGE = _BATCHES.order_by(batches.c.seq.desc())
+# First which they are, and then how their jobs stand: no plan may count the jobs of other pages.
+_PAGE = select(batches.c.id).order_by(batches.c.seq.desc())
+_LISTED = _BATCHES.where(batches.c.id == func.any(bindparam("listed", type_=ARRAY(Uuid)))).order_by(
+    batches.c.seq.desc()
+)
 _OWNER = select(users.c.id).where(users.c.name == bindparam("name"))
 _IDS = (
     select(func.concat('"', jobs.c.id, '"'))
@@ -191,7 +196,8 @@ def page(connection: Connection, owner: str | None, limit: int, before_seq: int 
         statement = statement.where(batches.c.owner_id == owner_id)
     if before_seq is not None:
         statement = statement.where(batches.c.seq < before_seq)
-    return [_batch(row) for row in connection.execute(statement)]
+    listed = connection.execute(statement).scalars().all()
+    return [_batch(row) for row in connection.execute(_LISTED, {"listed": listed})] if listed else []
 
 
 def ids_of(connection: Connection, batch_id: UUID) -> str:

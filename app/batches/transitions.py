@@ -46,11 +46,13 @@ _CANCEL_QUEUED = Change(
     .where(_LISTED, still_waits())
     .values(status=Status.CANCELLED, cancel_requested_at=func.now(), finished_at=func.now()),
     EventType.CANCELLED,
+    of_many=True,
 )
 # Of presets, too: the dispatcher ends them when their last child has ended.
 _CANCEL_OTHERS = Change(
     update(jobs).where(_LISTED, _ACTIVE, jobs.c.cancel_requested_at.is_(None)).values(cancel_requested_at=func.now()),
     EventType.CANCEL_REQUESTED,
+    of_many=True,
 )
 
 

@@ -48,10 +48,17 @@ class Change:
 
     Built once and run often: with bound parameters (named unlike columns), SQLAlchemy finds its compiled form at once.
     `also` are columns to return beside id, version, attempt and status; `frees_slot` wakes the dispatcher too.
+    `of_many` changes thousands of rows at once: it notifies those who wait for a batch, and whoever waits for one job
+    finds out within a second, by looking again.
     """
 
     def __init__(
-        self, statement: Update, event: EventType, *also: ColumnElement[Any], frees_slot: bool = False
+        self,
+        statement: Update,
+        event: EventType,
+        *also: ColumnElement[Any],
+        frees_slot: bool = False,
+        of_many: bool = False,
     ) -> None:
         changed = (
             statement.values(version=jobs.c.version + 1)
@@ -69,7 +76,9 @@ class Change:
         )
         # Of the equal notifications of a transaction Postgres sends one: a batch is told once.
         of_batch = case((changed.c.batch_id.is_not(None), func.pg_notify(JOB, cast(changed.c.batch_id, Text))))
-        notified = [func.pg_notify(JOB, cast(changed.c.id, Text)), of_batch]
+        notified: list[ColumnElement[Any]] = [of_batch]
+        if not of_many:
+            notified.append(func.pg_notify(JOB, cast(changed.c.id, Text)))
         if frees_slot:
             notified.append(func.pg_notify(QUEUE, ""))
         self._statement = select(changed, *notified).add_cte(recorded)

@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -36,6 +37,33 @@ def test_old_jobs_are_removed_and_young_ones_stay(ledger: Ledger, housekeeping: 
     housekeeping.look()
     assert ledger.history(old) == []
     assert ledger.history(young) == ["submitted", "cancelled"]
+
+
+def test_a_batch_settles_when_its_jobs_have_ended_and_goes_after_them(
+    ledger: Ledger, database: BlockingDatabase, housekeeping: Housekeeping
+) -> None:
+    jobs, batch_id = [ledger.submit() for _ in range(2)], uuid4()
+
+    def bring(connection: Connection) -> None:
+        brought = {"id": batch_id, "owner": ledger.owner("ada")}
+        connection.execute(text("insert into batches (id, owner_id, count) values (:id, :owner, 2)"), brought)
+        connection.execute(text("update jobs set batch_id = :id, batch_index = 0"), {"id": batch_id})
+
+    def kept(connection: Connection) -> int | None:
+        """The batch's count of cancelled jobs, -1 until it has settled; None once the batch is gone."""
+        counts = text("select case when settled_at is null then -1 else cancelled end from batches where id = :id")
+        found: int | None = connection.execute(counts, {"id": batch_id}).scalar_one_or_none()
+        return found
+
+    database.run(bring)
+    ledger.cancel(jobs[0])
+    housekeeping.look()
+    assert database.run(kept) == -1
+    ledger.cancel(jobs[1])
+    for job_id in jobs:
+        ledger.set(job_id, finished_at=text("now() - interval '91 days'"))
+    Housekeeping(housekeeping._settings, database).look()
+    assert (ledger.history(jobs[0]), database.run(kept)) == ([], None)
 
 
 def test_what_has_waited_long_is_raised(ledger: Ledger, housekeeping: Housekeeping) -> None:

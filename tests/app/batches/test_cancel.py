@@ -1,11 +1,13 @@
 """A batch is cancelled by a few statements, and each of its jobs as if by itself."""
 
 import httpx
+import psycopg
 from sqlalchemy import event
 
 from tests.support.api import THREE_VALUES, Api
 from tests.support.batches import batch_of, shown, submitted
 from warpfold.app.batches import transitions
+from warpfold.app.db import JOB
 from warpfold.app.jobs import leases, presets
 
 
@@ -37,6 +39,16 @@ def test_the_number_of_statements_does_not_depend_on_the_number_of_jobs(api: Api
         counts.append(len(statements))
         assert shown(api.client(), batch)["progress"]["cancelled"] == jobs
     assert counts[0] == counts[1] < 10
+
+
+def test_those_who_follow_the_batch_are_told_once(api: Api, http: httpx.Client) -> None:
+    batch = batch_of(api, 50)
+    with psycopg.connect(api.settings.database_url, autocommit=True) as listening:
+        listening.execute(f"listen {JOB}")
+        http.post(f"/v1/batches/{batch['id']}/cancel")
+        listening.execute(f"notify {JOB}, 'the end'")
+        heard = [one.payload for one in listening.notifies(timeout=60, stop_after=2)]
+    assert heard == [batch["id"], "the end"]
 
 
 def test_a_batch_that_has_ended_otherwise_cannot_be_cancelled(api: Api, http: httpx.Client) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -9,9 +10,10 @@ import pytest
 
 from tests.support.api import THREE_VALUES, WORKER, Api
 from tests.support.batches import batch_of, specs, submitted
+from tests.support.waiting import until
 from warpfold.app.auth.access_tokens import Role, create_token
 from warpfold.app.http.large_bodies import LARGE_BYTES
-from warpfold.app.jobs import turns, workers
+from warpfold.app.jobs import accept, turns, workers
 from warpfold.contract.batches import MAX_JOBS
 
 Quotas = Callable[..., None]
@@ -133,6 +135,8 @@ def test_what_is_no_json_and_what_is_too_much_is_refused(refusing: httpx.Client)
     assert refusing.post("/v1/batches", content=b"", headers=json_type).status_code == 422
     assert refusing.post("/v1/batches", content=b"null", headers=json_type).status_code == 422
     assert refusing.post("/v1/batches", content=b"{}", headers={"Content-Type": "text/plain"}).status_code == 415
+    unreadable = b'{"specs": [{"kind": "reduce", "source": {"type": "values", "values": [1e400]}}]}'
+    assert fields(refusing.post("/v1/batches", content=unreadable, headers=json_type)) == ["specs[0].source.values.0"]
     fields_ = {f"f{i}": 1 for i in range(20_001)}
     assert refusing.post("/v1/batches", json={"specs": [fields_]}).status_code == 413
     assert refusing.post("/v1/batches", json={"specs": [{}], **fields_}).status_code == 413
@@ -213,6 +217,27 @@ def test_a_batch_of_ten_thousand_is_one_request(api: Api) -> None:
             {"id": answer.json()["id"]},
         ).one()
     assert tuple(stored) == (MAX_JOBS, True, MAX_JOBS - 1, MAX_JOBS, True)
+
+
+def test_a_batch_whose_connection_is_cut_is_accepted_once(api: Api, http: httpx.Client) -> None:
+    waiting = "select pid from pg_locks where locktype = 'advisory' and not granted"
+    submitted(http, {"specs": specs(1)})
+    with api.database._engine.connect() as looking, ThreadPoolExecutor(1) as pool:
+        owner_id = looking.exec_driver_sql("select owner_id from batches").scalar_one()
+        with api.database._engine.begin() as held:
+            accept.take_turn(held, owner_id)
+            answer = pool.submit(lambda: api.client().post("/v1/batches", json={"specs": specs(3)}))
+            until(lambda: len(looking.exec_driver_sql(waiting).all()) == 1)
+            cut = looking.exec_driver_sql(waiting).scalar_one()
+            looking.exec_driver_sql(f"select pg_terminate_backend({cut})")
+            until(lambda: looking.exec_driver_sql(waiting).scalar() not in (None, cut))
+        assert answer.result().status_code == 201
+    assert len(http.get("/v1/jobs").json()["items"]) == 4
+
+
+def test_the_examples_of_the_document_are_accepted(http: httpx.Client) -> None:
+    examples = http.get("/openapi.json").json()["components"]["schemas"]["BatchSpec"]["examples"]
+    assert [submitted(http, example)["count"] for example in examples] == [2, 6]
 
 
 def test_a_viewer_submits_no_batch(api: Api) -> None:
