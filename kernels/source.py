@@ -111,6 +111,25 @@ class GeneratedSource:
         out[:] = self.read(start, start + out.size // self.dtype.itemsize).view(np.uint8)
 
 
+@dataclass(frozen=True)
+class FileSource:
+    """`count` elements of `dtype` that lie in a file, `offset` bytes behind its beginning, in native byte order; no
+    truth values."""
+
+    dtype: DType
+    count: int
+    file: FileBytes
+    offset: int
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        out = np.empty(stop - start, self.dtype.numpy)
+        self.read_into(start, out.view(np.uint8))
+        return out
+
+    def read_into(self, start: int, out: NDArray[np.uint8]) -> None:
+        self.file.read_into(self.offset + start * self.dtype.itemsize, out)
+
+
 class ChainedSource:
     """The elements of sources of one dtype, one source after another. A source is opened when it is read, and few of
     them are open at a time, so that there may be more files than a process may hold open.

@@ -30,7 +30,7 @@ class ArrayFileSource(ArrayOptions, SourceSpec):
         return f"array {stored['path']}" + (f" {stored['array']}" if stored.get("array") else "")
 
     def open(self, folders: Folders) -> Elements:
-        return open_file(self.path, folders.roots, "source.path", self.open_in)
+        return open_file(self.path, folders.roots, "source.path", lambda file: self.open_in(file, self.path))
 
     def check(self, field: str, roots: tuple[Path, ...], most_values: int) -> None:
         check_name(self.path, f"{field}.path", roots)

@@ -11,7 +11,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from warpfold.contract.fields import Listed
 from warpfold.contract.folders import Folders
-from warpfold.contract.sources.options import ArrayOptions, open_file
+from warpfold.contract.sources.options import AnyOptions, open_file
 from warpfold.contract.sources.roots import PathName, check_name, matching
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.kernels.dtypes import DType
@@ -25,7 +25,7 @@ _MOST_SHOWN = 3
 _PIECE = 1 << 17
 
 
-class FilesSource(ArrayOptions, SourceSpec):
+class FilesSource(AnyOptions, SourceSpec):
     """Many files on the server, read as one array: a list of paths, or all files that match a pattern, sorted by name.
 
     All files have one dtype. The options are those of a single file, and hold for each of them. The exact value does
@@ -93,7 +93,7 @@ class _File:
     """One of the files, as it was when it was looked at first. It is opened again when it is read."""
 
     name: str
-    options: ArrayOptions
+    options: AnyOptions
     roots: tuple[Path, ...]
     dtype: DType
     count: int | None
@@ -102,7 +102,7 @@ class _File:
     stamp: tuple[int, ...]
 
     @classmethod
-    def of(cls, name: str, options: ArrayOptions, roots: tuple[Path, ...]) -> Self:
+    def of(cls, name: str, options: AnyOptions, roots: tuple[Path, ...]) -> Self:
         """Raises InvalidInput."""
         source, stamp = _look(name, options, roots)
         by_position = not isinstance(source, SequentialSource)
@@ -116,14 +116,14 @@ class _File:
         return source
 
 
-def _look(name: str, options: ArrayOptions, roots: tuple[Path, ...]) -> tuple[Elements, tuple[int, ...]]:
+def _look(name: str, options: AnyOptions, roots: tuple[Path, ...]) -> tuple[Elements, tuple[int, ...]]:
     stamp: tuple[int, ...] = ()
 
     def open_in(file: BinaryIO) -> Elements:
         nonlocal stamp
         status = os.fstat(file.fileno())
         stamp = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-        return options.open_in(file)
+        return options.open_in(file, name)
 
     return open_file(name, roots, "source.paths", open_in), stamp
 

@@ -4,22 +4,28 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, Self
 
 from numpy.typing import NDArray
-from pydantic import Field, StrictBool, StrictInt, StringConstraints
+from pydantic import Field, StrictBool, StrictInt, StringConstraints, field_validator, model_validator
 
-from warpfold.contract.fields import said_as
+from warpfold.contract.fields import DTypeName, said_as
 from warpfold.contract.frozen import Frozen
 from warpfold.contract.sources.roots import open_regular, reason_of
+from warpfold.contract.sources.row_filter import MOST_CONDITIONS, RowFilter, conditions_in
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.formats.arrays import open_array_file
 from warpfold.kernels.formats.conventions import Conventions
 from warpfold.kernels.formats.hyperslab import Range
+from warpfold.kernels.formats.signature import format_of
+from warpfold.kernels.formats.tables import ColumnWanted, open_column
 from warpfold.kernels.sequential import Elements, SequentialSource
 
 MOST_AXES = 64
+MOST_DEPTH = 16
+_TEXTS = (".csv", ".tsv", ".tab")
 Index = Annotated[StrictInt, Field(ge=-(1 << 62), le=1 << 62)]
 InFile = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[^\x00]+$")]
 NullPolicy = Literal["omit", "raise"]
@@ -42,13 +48,34 @@ Selected = Annotated[
 ]
 
 
-class ArrayOptions(Frozen):
+class FileOptions(Frozen):
+    """What all files have in common."""
+
+    null_policy: NullPolicy = Field(
+        "omit", description="What to do with nulls: leave them out, in which case the result counts them, or fail."
+    )
+
+    def refusing_nulls(self) -> Self:
+        return self.model_copy(update={"null_policy": "raise"})
+
+    def described(self) -> str:
+        """The options that are not left at their defaults, in words that follow a file's name."""
+        given = self.model_dump(exclude_defaults=True, exclude={"type", "path", "paths", "glob", "id"})
+        return "".join(f", {name} {value}" for name, value in given.items())
+
+    def open_in(self, file: BinaryIO, name: str) -> Elements:
+        """The elements in `file`, which is called `name` and must stay open while they are read. Raises InvalidInput
+        and Unavailable."""
+        raise NotImplementedError
+
+
+class ArrayOptions(FileOptions):
     """Which elements of which array in a file are reduced."""
 
     array: InFile | None = Field(
         None,
-        description="Name of the array in the file: a member of an .npz archive, or the path of a dataset in an HDF5, "
-        "NetCDF-4 or Zarr hierarchy. It may be left out where the file has one array.",
+        description="Name of the array in the file: a member of an .npz archive, or the path of a dataset in an HDF5 "
+        "or NetCDF-4 hierarchy. It may be left out where the file has one array.",
     )
     select: tuple[Selected, ...] = Field(
         (),
@@ -62,26 +89,70 @@ class ArrayOptions(Frozen):
         "`scale_factor` and `add_offset` say of them. Otherwise missing values are nulls, and packed arrays are "
         "refused.",
     )
-    null_policy: NullPolicy = Field(
-        "omit", description="What to do with nulls: leave them out, in which case the result counts them, or fail."
+
+    def open_in(self, file: BinaryIO, name: str) -> Elements:
+        conventions = Conventions(self.stored, self.null_policy == "raise")
+        return open_array_file(file, self.array, tuple(_range(axis) for axis in self.select), conventions)
+
+
+class TableOptions(FileOptions):
+    """Which column of a table is reduced, and of which rows."""
+
+    column: InFile | None = Field(
+        None, description="Name of the column. It may be left out where the table has one column."
+    )
+    filter: RowFilter | None = Field(
+        None, description="Which rows are reduced: those for which the condition is true. A null fulfils no comparison."
+    )
+    dtype: DTypeName | None = Field(
+        None,
+        description="For CSV and TSV alone: the dtype by which the column is read. If it is left out, the first 4 MiB "
+        "tell it. An integer that the dtype does not hold is an error; a decimal fraction is rounded once to a float.",
+    )
+    text: Literal["csv", "tsv"] | None = Field(
+        None,
+        description="For text alone: what stands between columns, a comma or a tab. If it is left out, the file's name "
+        "tells it: .tsv and .tab have tabs.",
     )
 
-    def refusing_nulls(self) -> Self:
-        return self.model_copy(update={"null_policy": "raise"})
+    @field_validator("filter")
+    @classmethod
+    def _bounded(cls, rows: RowFilter | None) -> RowFilter | None:
+        depths = [] if rows is None else list(islice(conditions_in(rows), MOST_CONDITIONS + 1))
+        if len(depths) > MOST_CONDITIONS or max(depths, default=0) > MOST_DEPTH:
+            raise InvalidInput(f"a filter has at most {MOST_CONDITIONS:,} conditions, at most {MOST_DEPTH} deep")
+        return rows
 
-    def ranges(self) -> tuple[Range, ...]:
-        """`select` as the formats take it."""
-        return tuple(_range(axis) for axis in self.select)
+    def open_in(self, file: BinaryIO, name: str) -> Elements:
+        rows = None if self.filter is None else self.filter.condition()
+        refuse = self.null_policy == "raise"
+        return open_column(file, ColumnWanted(self.column, rows, refuse, self.dtype, self._delimiter(name)))
 
-    def described(self) -> str:
-        """The options that are not left at their defaults, in words that follow a file's name."""
-        given = self.model_dump(exclude_defaults=True, include=set(ArrayOptions.model_fields))
-        return "".join(f", {name} {value}" for name, value in given.items())
+    def _delimiter(self, name: str) -> str:
+        stem = name.lower()
+        for packed in (".gz", ".zst", ".zstd"):
+            stem = stem.removesuffix(packed)
+        tabs = stem.endswith((".tsv", ".tab")) if self.text is None else self.text == "tsv"
+        return "\t" if tabs else ","
 
-    def open_in(self, file: BinaryIO) -> Elements:
-        """The elements in `file`, which must stay open while they are read. Raises InvalidInput and Unavailable."""
-        conventions = Conventions(self.stored, self.null_policy == "raise")
-        return open_array_file(file, self.array, self.ranges(), conventions)
+
+class AnyOptions(TableOptions, ArrayOptions):
+    """The options of files of any format: those of an array, or those of a table."""
+
+    @model_validator(mode="after")
+    def _of_one_kind(self) -> Self:
+        given = self.model_fields_set
+        arrays, tables = (sorted(given & set(kind.__annotations__)) for kind in (ArrayOptions, TableOptions))
+        if arrays and tables:
+            raise InvalidInput(f"{arrays[0]} is for arrays, and {tables[0]} for tables", f"source.{tables[0]}")
+        return self
+
+    def open_in(self, file: BinaryIO, name: str) -> Elements:
+        kind = format_of(file)
+        tabular = kind.tabular if kind is not None else name.lower().endswith(_TEXTS) or self.text is not None
+        if tabular or self.model_fields_set & set(TableOptions.__annotations__):
+            return TableOptions.open_in(self, file, name)
+        return ArrayOptions.open_in(self, file, name)
 
 
 def _range(axis: AxisRange | int | None) -> Range:

@@ -21,6 +21,11 @@ class Format(Enum):
     GZIP = "gzip"
     ZSTD = "zstd"
 
+    @property
+    def tabular(self) -> bool:
+        """Whether it holds a table; what is packed holds text."""
+        return self not in (Format.NPY, Format.NPZ, Format.HDF5, Format.NETCDF3)
+
 
 _SIGNATURES = (
     (b"\x93NUMPY", Format.NPY),

@@ -40,6 +40,7 @@ A_SOURCE: dict[str, dict[str, Any]] = {
     "path": {"path": "a.npy"},
     "dataset": {"id": "0" * 64},
     "array": {"path": "a.h5", "array": "g/x", "select": [0, {"stop": 10}]},
+    "table": {"path": "a.parquet", "column": "x", "filter": {"op": "==", "column": "y", "value": 1}},
     "files": {"glob": "run-*/*.npy"},
 }
 

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow
+import pyarrow.parquet
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
@@ -135,3 +137,25 @@ def test_a_pattern_that_matches_nothing_or_too_much_is_refused(
 def test_either_paths_or_a_pattern_name_files(named: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         FILES.validate_python({"type": "files", **named})
+
+
+def test_tables_of_a_folder_are_one_column(data_root: Path) -> None:
+    backend = CpuBackend()
+    for number in range(3):
+        table = pyarrow.table({"x": [2**53 + 1, None, number], "k": [1, 1, number]})
+        pyarrow.parquet.write_table(table, data_root / f"{number}.parquet")
+    (data_root / "3.csv").write_text("x,k\n5,1\n,2\n")
+    only = {"op": "==", "column": "k", "value": 1}
+    source = opened(data_root, glob="[0-9].*", column="x", filter=only)
+    assert isinstance(source, SequentialSource)
+    result = backend.reduce(source, "sum")
+    assert (result.value, result.count, source.tally.nulls) == (3 * (2**53 + 1) + 1 + 5, 5, 3)
+    pyarrow.parquet.write_table(pyarrow.table({"x": [1.5]}), data_root / "4.parquet")
+    assert refused(data_root, glob="[0-9].*", column="x").startswith("'4.parquet' holds float64, and '0.parquet' int64")
+    pyarrow.parquet.write_table(pyarrow.table({"y": [1]}), data_root / "4.parquet")
+    assert refused(data_root, glob="[0-9].*", column="x").startswith("'4.parquet' holds no column 'x'")
+
+
+def test_options_of_arrays_and_of_tables_are_not_mixed() -> None:
+    with pytest.raises(ValidationError, match="array is for arrays, and column for tables"):
+        FILES.validate_python({"type": "files", "glob": "*", "array": "a", "column": "x"})

@@ -1,0 +1,89 @@
+"""Which rows of a table are reduced, as JSON: one object a condition, told apart by its `op`."""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal, Union
+
+from pydantic import Field, StrictBool, StrictInt, StringConstraints
+
+from warpfold.contract.fields import FiniteFloat, Listed, said_as
+from warpfold.contract.frozen import Frozen
+from warpfold.kernels.formats.row_filter import Compared, Condition, IsIn, IsNull, Joined, Negated
+
+MOST_CONDITIONS = 1000
+MOST_VALUES = 10_000
+
+ColumnName = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[^\x00]+$")]
+Word = Annotated[str, StringConstraints(max_length=1024)]
+Compare = Annotated[
+    StrictBool | StrictInt | FiniteFloat | Word,
+    said_as("Should be a truth value, a finite number, or a string; dates, times and decimals are strings"),
+]
+
+
+class ComparisonFilter(Frozen):
+    """Rows whose value in a column compares so with `value`, which the column's type must hold exactly."""
+
+    op: Literal["==", "!=", "<", "<=", ">", ">="]
+    column: ColumnName
+    value: Compare
+
+    def condition(self) -> Condition:
+        return Compared(self.column, self.op, self.value)
+
+
+class MembershipFilter(Frozen):
+    """Rows whose value in a column is one of `values`."""
+
+    op: Literal["in"]
+    column: ColumnName
+    values: Listed[Compare] = Field(min_length=1, max_length=MOST_VALUES)
+
+    def condition(self) -> Condition:
+        return IsIn(self.column, self.values)
+
+
+class NullFilter(Frozen):
+    """Rows that have no value in a column."""
+
+    op: Literal["is_null"]
+    column: ColumnName
+
+    def condition(self) -> Condition:
+        return IsNull(self.column)
+
+
+class JunctionFilter(Frozen):
+    """Rows for which all conditions hold, or any."""
+
+    op: Literal["and", "or"]
+    of: tuple["RowFilter", ...] = Field(min_length=1, max_length=MOST_CONDITIONS)
+
+    def condition(self) -> Condition:
+        return Joined(self.op == "and", tuple(part.condition() for part in self.of))
+
+
+class NegationFilter(Frozen):
+    """Rows for which a condition does not hold. For a null, no comparison holds, and no opposite of one."""
+
+    op: Literal["not"]
+    of: "RowFilter"
+
+    def condition(self) -> Condition:
+        return Negated(self.of.condition())
+
+
+RowFilter = Annotated[
+    Union[ComparisonFilter, MembershipFilter, NullFilter, JunctionFilter, NegationFilter],  # noqa: UP007 (recursive)
+    Field(discriminator="op"),
+]
+
+JunctionFilter.model_rebuild()
+NegationFilter.model_rebuild()
+
+
+def conditions_in(rows: RowFilter, depth: int = 1) -> Iterator[int]:
+    """The depth of every condition, 1 for the outermost."""
+    yield depth
+    inner = rows.of if isinstance(rows, JunctionFilter) else (rows.of,) if isinstance(rows, NegationFilter) else ()
+    for part in inner:
+        yield from conditions_in(part, depth + 1)

@@ -1,0 +1,157 @@
+"""Which rows of a table are reduced: conditions on columns, each value typed exactly as its column is.
+
+As in SQL, a condition on a null is neither true nor false, and a row stays only if its condition is true.
+"""
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.extras import required
+from warpfold.kernels.formats.naming import chosen_name
+
+Value = bool | int | float | str
+"""Dates and times are written as ISO 8601 says, decimals as strings or integers."""
+
+_FIELD = "filter"
+_COMPARED: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
+    {
+        "==": operator.eq,
+        "!=": operator.ne,
+        "<": operator.lt,
+        "<=": operator.le,
+        ">": operator.gt,
+        ">=": operator.ge,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A column beside a value; `op` is one of ==, !=, <, <=, >, >=."""
+
+    column: str
+    op: str
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class IsIn:
+    """A column that equals one of several values."""
+
+    column: str
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """A column that is null."""
+
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """All of several conditions, or any of them."""
+
+    all: bool
+    of: "tuple[Condition, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Negated:
+    """The opposite of a condition."""
+
+    of: "Condition"
+
+
+Condition = Compared | IsIn | IsNull | Joined | Negated
+
+
+def columns_of(condition: Condition) -> set[str]:
+    """The columns that a condition reads."""
+    match condition:
+        case Joined(of=parts):
+            return set().union(*(columns_of(part) for part in parts))
+        case Negated(of=part):
+            return columns_of(part)
+    return {condition.column}
+
+
+def expression(condition: Condition, schema: Any) -> Any:
+    """The condition as an expression of pyarrow, on rows of `schema`. Raises InvalidInput naming "filter" where a
+    column is not there, or where its type does not hold a value."""
+    compute = required("pyarrow.compute", "tables")
+    match condition:
+        case Joined(all=every, of=parts):
+            first, *rest = (expression(part, schema) for part in parts)
+            for part in rest:
+                first = first & part if every else first | part
+            return first
+        case Negated(of=part):
+            return ~expression(part, schema)
+    pyarrow = required("pyarrow", "tables")
+    name = chosen_name(condition.column, schema.names, "a column", _FIELD)
+    field, kind = compute.field(name), schema.field(name).type
+    if isinstance(condition, IsNull):
+        return field.is_null()
+    if pyarrow.types.is_dictionary(kind):
+        kind = kind.value_type
+        field = field.cast(kind)
+    values = condition.values if isinstance(condition, IsIn) else (condition.value,)
+    if pyarrow.types.is_floating(kind) and any(_needs_float64(value, kind) for value in values):
+        kind = pyarrow.float64()  # holds the column's values, too, so that the comparison is exact
+        field = field.cast(kind)
+    scalars = [_scalar(name, kind, value) for value in values]
+    if isinstance(condition, IsIn):
+        found = field.isin(pyarrow.array([scalar.as_py() for scalar in scalars], kind))
+        return compute.if_else(field.is_valid(), found, pyarrow.scalar(None, pyarrow.bool_()))
+    return _COMPARED[condition.op](field, scalars[0])
+
+
+def _needs_float64(value: Value, kind: Any) -> bool:
+    if isinstance(value, bool | str):
+        return False
+    with np.errstate(over="ignore"):  # pyarrow compares no float16 at all
+        return str(kind) == "halffloat" or float(kind.to_pandas_dtype()(value)) != value
+
+
+def _scalar(name: str, kind: Any, value: Value) -> Any:
+    """`value` as `kind` has it. Raises InvalidInput where that is another value, or none."""
+    pyarrow = required("pyarrow", "tables")
+    types = pyarrow.types
+    refusal = InvalidInput(f"holds column {name!r} as {kind}, which does not hold {_shown(value)}", _FIELD)
+    number = isinstance(value, int) and not isinstance(value, bool)
+    try:
+        if types.is_boolean(kind):
+            fits = isinstance(value, bool)
+        elif types.is_integer(kind):
+            fits = number
+        elif types.is_floating(kind):
+            fits = (number and float(value) == value) or isinstance(value, float)
+            value = float(value) if fits else value
+        elif types.is_decimal(kind):
+            fits = number or isinstance(value, str)
+            value = str(value)
+            value = Decimal(value)  # type: ignore[assignment]
+        elif types.is_temporal(kind):
+            if isinstance(value, str):
+                return pyarrow.scalar(value).cast(kind)
+            fits = False
+        else:
+            fits = isinstance(value, str) and (types.is_string(kind) or types.is_large_string(kind))
+        if not fits:
+            raise refusal
+        return pyarrow.scalar(value, kind)
+    except (pyarrow.ArrowException, OverflowError, ValueError, InvalidOperation):
+        raise refusal from None
+
+
+def _shown(value: Value) -> str:
+    return repr(value)[:80]

@@ -1,0 +1,207 @@
+"""Columns of tables: Parquet, Arrow (IPC files, Feather version 2, and streams), CSV and TSV.
+
+The named column and those of the row filter are read, batch after batch. A column of an Arrow file that lies there as
+it is in memory is read at its place.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from numpy.typing import NDArray
+
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.extras import required
+from warpfold.kernels.formats.conventions import null_refused
+from warpfold.kernels.formats.naming import chosen_name, damaged
+from warpfold.kernels.formats.row_filter import Condition, columns_of, expression
+from warpfold.kernels.formats.signature import Format, format_of
+from warpfold.kernels.sequential import Elements, SequentialSource, Tally
+from warpfold.kernels.source import ChainedSource, FileBytes, FileSource, Link
+
+_DTYPES = {"halffloat": "float16", "float": "float32", "double": "float64"}
+"""Names of pyarrow's types that are not those of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnWanted:
+    """What to read of a table. `dtype` and `delimiter` are for text: how the column is read, None to infer it, and what
+    stands between columns, None for a file that is no text."""
+
+    column: str | None = None
+    rows: Condition | None = None
+    refuse_nulls: bool = False
+    dtype: str | None = None
+    delimiter: str | None = None
+
+
+def open_column(file: BinaryIO, wanted: ColumnWanted) -> Elements:
+    """The elements of a column. `file` must stay open while they are read in order.
+
+    Raises InvalidInput, whose field is "column", "filter" or "dtype" where one of these is at fault, and Unavailable
+    where pyarrow is not installed.
+    """
+    pyarrow = required("pyarrow", "tables")
+    kind = format_of(file)
+    errors = (pyarrow.ArrowException, OSError, ValueError)
+    if kind in (None, Format.GZIP, Format.ZSTD):
+        from warpfold.kernels.formats.text import open_text
+
+        return open_text(file, kind, wanted)
+    if wanted.dtype is not None:
+        raise InvalidInput("is no text, so that it has a dtype of its own for every column", "dtype")
+    with damaged("cannot be read as a table", *errors):
+        if kind is Format.PARQUET:
+            from warpfold.kernels.formats.parquet import open_parquet
+
+            return open_parquet(file, wanted)
+        if kind is Format.ARROW_FILE:
+            return _arrow_file(file, wanted)
+        if kind is Format.ARROW_STREAM:
+            return _arrow_stream(file, wanted)
+    if kind is Format.FEATHER1:
+        raise InvalidInput("is a Feather file of version 1, which is not read: write it as version 2")
+    assert kind is not None
+    raise InvalidInput(f"is no table but {kind.value}, of which a source of type array reads an array")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A column as it is found in a table of `schema`: its name, its dtype, which columns to read for it, and the
+    expression that rows must fulfil."""
+
+    column: str
+    dtype: DType
+    columns: tuple[str, ...]
+    rows: Any
+    refuse_nulls: bool
+
+    @classmethod
+    def of(cls, schema: Any, wanted: ColumnWanted) -> "Reading":
+        """Raises InvalidInput."""
+        name = chosen_name(wanted.column, schema.names, "a column", "column")
+        needed = {name} | (set() if wanted.rows is None else columns_of(wanted.rows))
+        rows = None if wanted.rows is None else expression(wanted.rows, schema)
+        for column in needed:
+            if len(schema.get_all_field_indices(column)) > 1:
+                raise InvalidInput(f"holds more than one column {column!r}", "column" if column == name else "filter")
+        dtype = dtype_of_column(name, schema.field(name).type)
+        return cls(name, dtype, tuple(column for column in schema.names if column in needed), rows, wanted.refuse_nulls)
+
+    def indices(self, schema: Any) -> list[int]:
+        """Where the columns are in `schema`."""
+        return [schema.get_field_index(column) for column in self.columns]
+
+    def source(self, batches: Any, count: int | None, likely: int) -> SequentialSource:
+        """The elements of what the function `batches` begins to read: record batches with the columns."""
+        pyarrow = required("pyarrow", "tables")
+        tally = Tally()
+
+        def pieces() -> Iterator[NDArray[Any]]:
+            with damaged("is damaged", pyarrow.ArrowException, OSError, ValueError):
+                for batch in batches():
+                    yield self.elements(batch if self.rows is None else batch.filter(self.rows), tally)
+
+        return SequentialSource(self.dtype, pieces, count, likely, tally)
+
+    def elements(self, batch: Any, tally: Tally) -> NDArray[Any]:
+        """The column's values in a batch; `tally` counts the nulls. Raises InvalidInput where a null is refused."""
+        pyarrow = required("pyarrow", "tables")
+        column = batch.column(self.column)
+        if pyarrow.types.is_dictionary(column.type):
+            column = column.dictionary_decode()  # a null in the dictionary is a null then
+        if column.null_count:
+            if self.refuse_nulls:
+                raise null_refused(self.column, tally.elements + column.is_null().index(True).as_py())
+            tally.nulls += column.null_count
+            column = column.drop_null()
+        elements: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+        return elements
+
+
+def dtype_of_column(name: str, kind: Any) -> DType:
+    """The dtype of a column of pyarrow's type `kind`. Raises InvalidInput where its values are no numbers that are
+    reduced as they are."""
+    pyarrow = required("pyarrow", "tables")
+    inner = kind.value_type if pyarrow.types.is_dictionary(kind) else kind
+    dtype = DTYPES.get(_DTYPES.get(str(inner), str(inner)))
+    if dtype is None:
+        raise InvalidInput(
+            f"holds column {name!r} as {str(kind)[:200]}, which is not reduced: integers, floats and truth values are",
+            "column",
+        )
+    return dtype
+
+
+def random_access(file: BinaryIO) -> Any:
+    """`file` as pyarrow reads it: by its descriptor, for a path could lead to another file by now."""
+    return required("pyarrow", "tables").OSFile(f"/dev/fd/{file.fileno()}")
+
+
+def _arrow_file(file: BinaryIO, wanted: ColumnWanted) -> Elements:
+    dataset, ipc = required("pyarrow.dataset", "tables"), required("pyarrow.ipc", "tables")
+    schema = ipc.open_file(random_access(file)).schema
+    reading = Reading.of(schema, wanted)
+    rows = dataset.IpcFileFormat().make_fragment(random_access(file)).count_rows()
+    widths = (_bit_width(schema.field(number).type) for number in range(len(schema)))
+    uncompressed = file.seek(0, 2) >= rows * sum(widths) // 8
+    if reading.rows is None and uncompressed and (stored := _as_stored(file, reading)) is not None:
+        return stored
+
+    def batches() -> Iterator[Any]:
+        reader = _projected(ipc.open_file, random_access(file), reading)
+        for number in range(reader.num_record_batches):
+            yield reader.get_batch(number)
+
+    return reading.source(batches, None, rows)
+
+
+def _bit_width(kind: Any) -> int:
+    """Bits of an element, 0 where they differ."""
+    try:
+        return int(kind.bit_width)
+    except ValueError:
+        return 0
+
+
+def _projected(open_ipc: Any, source: Any, reading: Reading) -> Any:
+    ipc = required("pyarrow.ipc", "tables")
+    names = open_ipc(source).schema
+    source.seek(0)
+    return open_ipc(source, options=ipc.IpcReadOptions(included_fields=reading.indices(names)))
+
+
+def _as_stored(file: BinaryIO, reading: Reading) -> ChainedSource | None:
+    """The column at its place in the file, if all of it lies there as it is in memory: not compressed, without nulls,
+    and no truth values, which take a bit each.
+
+    The file is mapped, and nothing of a batch is read but its head: the arrays that pyarrow makes tell where they are.
+    """
+    pyarrow, ipc = required("pyarrow", "tables"), required("pyarrow.ipc", "tables")
+    if reading.dtype is DTYPES["bool"]:
+        return None
+    mapped = pyarrow.memory_map(f"/dev/fd/{file.fileno()}")
+    size = mapped.size()
+    begin = mapped.read_buffer(size).address
+    mapped.seek(0)
+    reader = ipc.open_file(mapped)
+    shared, links = FileBytes(file.fileno(), 0), []
+    for number in range(reader.num_record_batches):
+        column = reader.get_batch(number).column(reading.column)
+        if column.null_count or str(column.type).startswith("dictionary"):
+            return None
+        if len(column) == 0:
+            continue
+        offset = column.buffers()[1].address - begin
+        if not 0 <= offset <= size - len(column) * reading.dtype.itemsize:
+            return None
+        source = FileSource(reading.dtype, len(column), shared, offset)
+        links.append(Link(f"record batch {number}", len(column), lambda source=source: source))  # type: ignore[misc]
+    return ChainedSource(reading.dtype, links)
+
+
+def _arrow_stream(file: BinaryIO, wanted: ColumnWanted) -> Elements:
+    ipc = required("pyarrow.ipc", "tables")
+    reading = Reading.of(ipc.open_stream(random_access(file)).schema, wanted)
+    return reading.source(lambda: iter(_projected(ipc.open_stream, random_access(file), reading)), None, 0)

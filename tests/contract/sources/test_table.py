@@ -1,0 +1,410 @@
+"""Columns of tables: every format against fractions, with nulls, filters and chunks of any size; hostile files."""
+
+import gzip
+import os
+import struct
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from warpfold.contract.folders import Folders
+from warpfold.contract.sources.table import TableSource
+from warpfold.kernels.cpu.backend import CpuBackend
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.exact.rounding import round_ratio
+from warpfold.kernels.formats import parquet, text
+from warpfold.kernels.sequential import Elements, SequentialSource, gathered
+from warpfold.kernels.source import ChainedSource
+
+TABLE: TypeAdapter[TableSource] = TypeAdapter(TableSource)
+RARELY = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture(scope="module")
+def cpu() -> CpuBackend:
+    return CpuBackend()
+
+
+def opened(root: Path, path: str, **options: Any) -> Elements:
+    return TABLE.validate_python({"type": "table", "path": path, **options}).open(Folders((root,), root))
+
+
+def values(root: Path, path: str, **options: Any) -> list[Any]:
+    source = gathered(opened(root, path, **options))
+    found: list[Any] = source.read(0, source.count).tolist()
+    return found
+
+
+def refused(root: Path, path: str, field: str = "source.path", **options: Any) -> str:
+    with pytest.raises(InvalidInput) as caught:
+        values(root, path, **options)
+    assert caught.value.field == field, str(caught.value)
+    message = str(caught.value)
+    assert message.startswith(repr(path))
+    assert "\n" not in message
+    return message
+
+
+def _ipc(new: Callable[..., Any], compression: str | None = None) -> Callable[[Path, pa.Table, int], None]:
+    def write(path: Path, table: pa.Table, rows: int) -> None:
+        with new(str(path), table.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
+            writer.write_table(table, max_chunksize=rows)
+
+    return write
+
+
+def _text(delimiter: str = ",", packed: str | None = None) -> Callable[[Path, pa.Table, int], None]:
+    def write(path: Path, table: pa.Table, rows: int) -> None:
+        with pa.CompressedOutputStream(str(path), packed) if packed else pa.OSFile(str(path), "wb") as sink:
+            pyarrow.csv.write_csv(table, sink, pyarrow.csv.WriteOptions(delimiter=delimiter))
+
+    return write
+
+
+FORMATS: dict[str, Callable[[Path, pa.Table, int], None]] = {
+    "x.parquet": lambda path, table, rows: pq.write_table(table, path, row_group_size=rows),
+    "plain.parquet": lambda path, table, rows: pq.write_table(
+        table, path, row_group_size=rows, compression="none", use_dictionary=False, write_statistics=False
+    ),
+    "x.arrow": _ipc(pa.ipc.new_file),
+    "x.feather": _ipc(pa.ipc.new_file, "zstd"),
+    "x.arrows": _ipc(pa.ipc.new_stream),
+    "x.csv": _text(),
+    "x.tsv": _text("\t"),
+    "x.csv.gz": _text(packed="gzip"),
+    "x.tsv.zst": _text("\t", "zstd"),
+}
+NUMBERS = {
+    "float64": st.floats(width=64, allow_nan=False, allow_infinity=False),
+    "float32": st.floats(width=32, allow_nan=False, allow_infinity=False),
+    "int64": st.integers(-(2**63), 2**63 - 1),
+    "uint64": st.integers(0, 2**64 - 1),
+    "int8": st.integers(-128, 127),
+    "bool": st.booleans(),
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@RARELY
+@given(data=st.data())
+def test_a_filtered_column_with_nulls_has_the_sum_of_its_fractions(
+    data_root: Path, cpu: CpuBackend, name: str, data: st.DataObject
+) -> None:
+    dtype = data.draw(st.sampled_from(sorted(NUMBERS)))
+    rows = data.draw(st.lists(st.tuples(st.none() | NUMBERS[dtype], st.none() | st.integers(0, 3)), min_size=1))
+    column = pa.array([number for number, _ in rows], pa.type_for_alias(dtype))
+    key = pa.array([key for _, key in rows], pa.int32())
+    FORMATS[name](data_root / name, pa.table({"x": column, "k": key}), data.draw(st.integers(1, 9)))
+    given_dtype = {"dtype": dtype} if "sv" in name else {}
+    if "sv" in name and set(key.to_pylist()) == {None}:
+        return  # text whose key has no type
+    for rows_wanted, kept in (
+        (None, lambda key: True),
+        ({"op": "==", "column": "k", "value": 1}, lambda key: key == 1),
+        ({"op": "not", "of": {"op": "in", "column": "k", "values": [0, 2]}}, lambda key: key in (1, 3)),
+        (
+            {"op": "or", "of": [{"op": "is_null", "column": "k"}, {"op": ">=", "column": "k", "value": 2}]},
+            lambda key: key is None or key >= 2,
+        ),
+    ):
+        source = opened(data_root, name, column="x", filter=rows_wanted, **given_dtype)
+        chosen = [number for number, key in rows if kept(key)]
+        result = cpu.reduce(source, "sum")
+        want = sum((Fraction(number) for number in chosen if number is not None), Fraction())
+        assert result.value == (_rounded(want, dtype) if dtype.startswith("float") else want)
+        assert result.count == sum(number is not None for number in chosen)
+        nulls = source.tally.nulls if isinstance(source, SequentialSource) else 0
+        assert nulls == len(chosen) - result.count
+
+
+def _rounded(exact: Fraction, dtype: str) -> float:
+    return round_ratio(exact.numerator, exact.denominator, 0, DTYPES[dtype])
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_integers_at_the_edges_are_kept(data_root: Path, cpu: CpuBackend, name: str) -> None:
+    for dtype, edges in (
+        ("int64", [2**53 + 1, -(2**63), 2**63 - 1]),
+        ("uint64", [2**64 - 1, 2**53 + 1, 0]),
+    ):
+        FORMATS[name](data_root / name, pa.table({"x": pa.array(edges, pa.type_for_alias(dtype))}), 2)
+        given_dtype = {"dtype": dtype} if "sv" in name else {}
+        assert cpu.reduce(opened(data_root, name, **given_dtype), "sum").value == sum(edges)
+        if not given_dtype or dtype == "int64":
+            assert values(data_root, name) == edges
+
+
+@pytest.mark.parametrize("name", ["x.parquet", "x.arrow", "x.arrows"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int16", "bool", "dictionary"])
+def test_narrow_dtypes_and_dictionaries_are_read_as_they_are(data_root: Path, name: str, dtype: str) -> None:
+    column = pa.array([1, 0, 1, 0, 0], pa.int64())
+    if dtype == "dictionary":
+        column = column.dictionary_encode()
+    elif dtype == "float16":
+        column = pa.array(np.array(column, np.float16))
+    else:
+        column = column.cast(pa.type_for_alias(dtype))
+    FORMATS[name](data_root / name, pa.table({"x": column}), 2)
+    assert values(data_root, name) == [1, 0, 1, 0, 0]
+    assert opened(data_root, name).dtype.name == {"dictionary": "int64"}.get(dtype, dtype)
+
+
+def test_an_uncompressed_arrow_column_is_read_at_its_place_in_the_file(data_root: Path, cpu: CpuBackend) -> None:
+    numbers = np.random.default_rng(3).standard_normal(10_000)
+    FORMATS["x.arrow"](data_root / "x.arrow", pa.table({"k": pa.array([1] * 10_000), "x": numbers}), 999)
+    source = opened(data_root, "x.arrow", column="x")
+    assert isinstance(source, ChainedSource)
+    assert source.read(0, 10_000).tolist() == numbers.tolist()
+    with (data_root / "x.arrow").open("r+b") as file:
+        file.truncate(60_000)
+    with pytest.raises(InvalidInput, match="record batch 3: the file became shorter while it was read"):
+        cpu.reduce(source, "sum")
+
+
+def test_nulls_of_parquet_are_counted_from_its_statistics_before_it_is_read(data_root: Path) -> None:
+    FORMATS["x.parquet"](data_root / "x.parquet", pa.table({"x": [1, None, 3, 4, None]}), 2)
+    assert opened(data_root, "x.parquet").count == 3
+    FORMATS["plain.parquet"](data_root / "x.parquet", pa.table({"x": [1, None, 3, 4, None]}), 2)
+    assert opened(data_root, "x.parquet").count is None
+    assert "holds a null in 'x', at index 1" in refused(data_root, "x.parquet", null_policy="raise")
+
+
+def test_row_groups_of_any_size_come_in_their_order(data_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small ones are decoded at once, and those that are large one after another."""
+    numbers = list(range(1000))
+    FORMATS["x.parquet"](data_root / "x.parquet", pa.table({"x": numbers}), 70)
+    for most in (1, 600, 5000, 1 << 20):
+        monkeypatch.setattr(parquet, "_AHEAD_BYTES", most)
+        assert values(data_root, "x.parquet") == numbers
+    want = {"op": ">", "column": "x", "value": 900}
+    source = opened(data_root, "x.parquet", filter=want)
+    assert isinstance(source, SequentialSource)
+    assert source.likely == 1000 - 840  # the row groups below are not read
+
+
+def test_nan_is_a_number_and_no_null(data_root: Path) -> None:
+    (data_root / "x.csv").write_text("x\n1.5\nnan\n\nNaN\nNA\n-inf\n")
+    source = opened(data_root, "x.csv")
+    result = CpuBackend().reduce(source, "count_nonzero")
+    assert isinstance(source, SequentialSource)
+    assert (result.count, source.tally.nulls) == (4, 2)
+
+
+@pytest.mark.parametrize(
+    ("lines", "dtype", "said"),
+    [
+        (["18446744073709551615"], None, "an integer that float64 would round; `dtype` may name int64 or uint64"),
+        (["0.5", "9007199254740993"], None, "holds 9007199254740993"),
+        (["0.5", "9007199254740993"], "float64", "holds 9007199254740993"),
+        (["0.5", "16777217"], "float32", "holds 16777217 in column 'x', an integer that float32 would round"),
+        (["1", "2.5"], "int64", "invalid value '2.5'"),
+        (["300"], "uint8", "invalid value '300'"),
+        (["-1"], "uint64", "invalid value '-1'"),
+        (["1"], "float16", "is not read as float16"),
+        (["", "NA"], None, "holds only nulls in the first block"),
+    ],
+)
+def test_text_that_a_dtype_does_not_hold_is_refused(
+    data_root: Path, lines: list[str], dtype: str | None, said: str
+) -> None:
+    (data_root / "x.csv").write_text("\n".join(["x,y", *(f"{line},1" for line in lines)]) + "\n")
+    with pytest.raises(InvalidInput) as caught:
+        values(data_root, "x.csv", column="x", dtype=dtype)
+    assert said in str(caught.value)
+
+
+def test_a_later_block_never_changes_a_dtype(data_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "_BLOCK_BYTES", 64)
+    (data_root / "x.csv").write_text("x\n" + "7\n" * 100 + "0.5\n")
+    assert "the first block told the dtype" in refused(data_root, "x.csv")
+    assert sum(values(data_root, "x.csv", dtype="float64")) == 700.5
+    (data_root / "x.csv").write_text("x\n" + "0.5\n" * 100 + "9007199254740992\n9007199254740993\n")
+    assert "holds 9007199254740993" in refused(data_root, "x.csv", "source.dtype")
+    (data_root / "x.csv").write_text("x\n" + "0.5\n" * 100 + "9007199254740992\n1e300\n")
+    assert max(values(data_root, "x.csv")) == 1e300
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        ([b"a"], "binary"),
+        (["a"], "string"),
+        (pa.array([1], pa.timestamp("ms")), "timestamp[ms]"),
+        (pa.array([1], pa.date32()), "date32[day]"),
+        (pa.array([1], pa.decimal128(5, 2)), "decimal128(5, 2)"),
+        ([[1, 2]], "list<"),
+        ([{"a": 1}], "struct<a: int64>"),
+        (pa.array(["a"]).dictionary_encode(), "dictionary<"),
+    ],
+)
+def test_a_column_that_holds_no_numbers_is_refused_by_its_type(data_root: Path, column: Any, kind: str) -> None:
+    pq.write_table(pa.table({"x": column}), data_root / "x.parquet")
+    assert f"holds column 'x' as {kind}" in refused(data_root, "x.parquet", "source.column")
+
+
+def test_a_column_that_is_not_there_is_told_with_near_names(data_root: Path) -> None:
+    pq.write_table(pa.table({"price": [1], "amount": [2]}), data_root / "x.parquet")
+    assert "did you mean 'price'?" in refused(data_root, "x.parquet", "source.column", column="prise")
+    assert "'price', 'amount'" in refused(data_root, "x.parquet", "source.column")
+    missing = {"op": "is_null", "column": "amounts"}
+    assert "did you mean 'amount'?" in refused(data_root, "x.parquet", "source.filter", column="price", filter=missing)
+    twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["x", "x"])
+    _ipc(pa.ipc.new_file)(data_root / "twice.arrow", twice, 1)
+    assert "more than one column 'x'" in refused(data_root, "twice.arrow", "source.column", column="x")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "fits"),
+    [
+        (pa.int8(), 127, True),
+        (pa.int8(), 128, False),
+        (pa.int64(), 2**63, False),
+        (pa.int64(), 1.0, False),
+        (pa.int64(), True, False),
+        (pa.uint64(), -1, False),
+        (pa.uint64(), 2**64 - 1, True),
+        (pa.float64(), 2**53 + 1, False),
+        (pa.float64(), 2**53, True),
+        (pa.float32(), 0.1, True),
+        (pa.float32(), 2**24 + 1, True),  # compared as float64, which holds it
+        (pa.float16(), 1e30, True),
+        (pa.bool_(), 1, False),
+        (pa.bool_(), True, True),
+        (pa.string(), "a", True),
+        (pa.string(), 1, False),
+        (pa.decimal128(5, 2), "1.25", True),
+        (pa.decimal128(5, 2), "1.255", False),
+        (pa.decimal128(5, 2), 1.25, False),
+        (pa.date32(), "2026-01-31", True),
+        (pa.date32(), "2026-02-31", False),
+        (pa.timestamp("ms"), "2026-01-31T12:00:00", True),
+        (pa.timestamp("us"), "soon", False),
+        (pa.binary(), "a", False),
+    ],
+)
+def test_a_filters_value_is_typed_exactly_or_refused(data_root: Path, kind: Any, value: Any, fits: bool) -> None:
+    pq.write_table(pa.table({"x": [1, 2], "k": pa.array([None, None], kind)}), data_root / "x.parquet")
+    for condition in ({"op": "!=", "column": "k", "value": value}, {"op": "in", "column": "k", "values": [value]}):
+        if fits:
+            assert values(data_root, "x.parquet", column="x", filter=condition) == []
+        else:
+            assert f"holds column 'k' as {kind}, which does not hold" in refused(
+                data_root, "x.parquet", "source.filter", column="x", filter=condition
+            )
+
+
+def test_a_filter_compares_exactly(data_root: Path) -> None:
+    table = pa.table(
+        {
+            "x": [1, 2, 3, 4],
+            "big": pa.array([2**53, 2**53 + 1, 2**63 - 1, None], pa.int64()),
+            "narrow": pa.array([0.1, 0.5, np.nan, None], pa.float32()),
+            "word": pa.array(["a", "b", "a", None]).dictionary_encode(),
+            "day": pa.array(["2026-01-01", "2026-01-02", None, "2026-01-04"]).cast(pa.date32()),
+        }
+    )
+    pq.write_table(table, data_root / "x.parquet", row_group_size=2)
+
+    def kept(**condition: Any) -> list[int]:
+        return values(data_root, "x.parquet", column="x", filter=condition)
+
+    assert kept(op="==", column="big", value=2**53 + 1) == [2]
+    assert kept(op=">", column="big", value=2**53) == [2, 3]
+    assert kept(op="==", column="narrow", value=0.1) == []  # 0.1 is no float32
+    assert kept(op=">", column="narrow", value=0.1) == [1, 2]  # and the nearest float32 is greater
+    assert kept(op="==", column="word", value="a") == [1, 3]
+    assert kept(op=">=", column="day", value="2026-01-02") == [2, 4]
+    assert kept(op="not", of={"op": "==", "column": "word", "value": "a"}) == [2]
+    both = [{"op": "==", "column": "word", "value": "a"}, {"op": "is_null", "column": "day"}]
+    assert kept(op="and", of=both) == [3]
+
+
+def _nested(depth: int) -> dict[str, Any]:
+    condition: dict[str, Any] = {"op": "is_null", "column": "x"}
+    for _ in range(depth):
+        condition = {"op": "not", "of": condition}
+    return condition
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"filter": {"op": "like", "column": "x", "value": "a"}},
+        {"filter": {"op": "==", "column": "x"}},
+        {"filter": {"op": "==", "column": "x", "value": [1]}},
+        {"filter": {"op": "in", "column": "x", "values": []}},
+        {"filter": {"op": "and", "of": []}},
+        {"filter": _nested(16)},
+        {"filter": {"op": "or", "of": [{"op": "or", "of": [_nested(0)] * 600}] * 2}},
+        {"null_policy": "propagate"},
+        {"dtype": "decimal"},
+        {"array": "x"},
+    ],
+)
+def test_options_that_mean_nothing_are_refused_at_once(options: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        TABLE.validate_python({"type": "table", "path": "x", **options})
+
+
+@pytest.mark.parametrize("name", ["x.parquet", "x.arrow", "x.feather", "x.arrows", "x.csv.gz", "x.tsv.zst"])
+def test_a_damaged_or_truncated_table_is_refused(data_root: Path, name: str) -> None:
+    FORMATS[name](data_root / name, pa.table({"x": np.random.default_rng(1).standard_normal(3000)}), 500)
+    whole = (data_root / name).read_bytes()
+    for content in (whole[: len(whole) // 2], whole[:20]):
+        (data_root / name).write_bytes(content)
+        refused(data_root, name)
+
+
+def test_a_parquet_footer_that_claims_gigabytes_is_not_read(data_root: Path) -> None:
+    (data_root / "x").write_bytes(b"PAR1" + bytes(100) + struct.pack("<I", 0xFFFFFFF0) + b"PAR1")
+    assert "its footer claims 4,294,967,280 bytes" in refused(data_root, "x")
+
+
+def test_a_bomb_of_text_is_decoded_in_bounded_memory(data_root: Path) -> None:
+    (data_root / "x.csv.gz").write_bytes(gzip.compress(b"x\n" + b"1\n" * (1 << 22), 1))
+    source = opened(data_root, "x.csv.gz")
+    assert isinstance(source, SequentialSource)
+    before = pa.total_allocated_bytes()
+    assert sum(piece.size for piece in source.make() if pa.total_allocated_bytes() - before < 1 << 28) == 1 << 22
+    (data_root / "line.csv.gz").write_bytes(gzip.compress(b"x\n" + b"1" * (1 << 24), 1))
+    refused(data_root, "line.csv.gz")
+
+
+@pytest.mark.parametrize("path", ["../secret.parquet", "link.parquet", "pipe", "none.parquet"])
+def test_paths_are_held_to_the_data_roots(data_root: Path, path: str) -> None:
+    pq.write_table(pa.table({"x": [1]}), data_root.parent / "secret.parquet")
+    (data_root / "link.parquet").symlink_to(data_root.parent / "secret.parquet")
+    os.mkfifo(data_root / "pipe")
+    refused(data_root, path)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"\x89HDF\r\n\x1a\n" + bytes(99), "is no table but HDF5"),
+        (b"FEA1" + bytes(99), "is a Feather file of version 1"),
+        (b"", "cannot be read as a table of text"),
+        (b"PAR1", "is no whole Parquet file"),
+        (b"ARROW1\0\0" + bytes(99), "cannot be read as a table"),
+    ],
+)
+def test_what_is_no_table_is_refused(data_root: Path, content: bytes, said: str) -> None:
+    (data_root / "x").write_bytes(content)
+    assert said in refused(data_root, "x")
+
+
+def test_a_dtype_is_for_text_alone(data_root: Path) -> None:
+    pq.write_table(pa.table({"x": [1]}), data_root / "x.parquet")
+    assert "is no text" in refused(data_root, "x.parquet", "source.dtype", dtype="int8")
