@@ -1,6 +1,7 @@
 """Arrays in files on the server."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,7 +13,8 @@ from warpfold.kernels.sequential import Elements
 
 
 class ArrayFileSource(ArrayOptions, SourceSpec):
-    """An array in a file on the server, or a part of it: of a .npy file, an .npz archive, an HDF5 or a NetCDF-4 file.
+    """An array in a file on the server, or a part of it: of a .npy file, an .npz archive, an HDF5 or a NetCDF-4 file,
+    or a Zarr hierarchy of version 2 or 3, which is a folder.
 
     Elements are taken in C order. The first bytes of a file tell its format.
     """
@@ -30,7 +32,8 @@ class ArrayFileSource(ArrayOptions, SourceSpec):
         return f"array {stored['path']}" + (f" {stored['array']}" if stored.get("array") else "")
 
     def open(self, folders: Folders) -> Elements:
-        return open_file(self.path, folders.roots, "source.path", lambda file: self.open_in(file, self.path))
+        open_in = partial(self.open_in, name=self.path)
+        return open_file(self.path, folders.roots, "source.path", open_in, self.open_folder_in)
 
     def check(self, field: str, roots: tuple[Path, ...], most_values: int) -> None:
         check_name(self.path, f"{field}.path", roots)

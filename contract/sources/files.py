@@ -125,7 +125,7 @@ def _look(name: str, options: AnyOptions, roots: tuple[Path, ...]) -> tuple[Elem
         stamp = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
         return options.open_in(file, name)
 
-    return open_file(name, roots, "source.paths", open_in), stamp
+    return open_file(name, roots, "source.paths", open_in, options.open_folder_in), stamp
 
 
 def _one_after_another(dtype: DType, files: Sequence[_File]) -> SequentialSource:

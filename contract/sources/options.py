@@ -2,7 +2,7 @@
 
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -13,14 +13,16 @@ from pydantic import Field, StrictBool, StrictInt, StringConstraints, field_vali
 
 from warpfold.contract.fields import DTypeName, said_as
 from warpfold.contract.frozen import Frozen
-from warpfold.contract.sources.roots import open_regular, reason_of
+from warpfold.contract.sources.roots import open_folder, open_regular, reason_of
 from warpfold.contract.sources.row_filter import MOST_CONDITIONS, RowFilter, conditions_in
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.formats.arrays import open_array_file
 from warpfold.kernels.formats.conventions import Conventions
+from warpfold.kernels.formats.folder import Folder
 from warpfold.kernels.formats.hyperslab import Range
 from warpfold.kernels.formats.signature import format_of
 from warpfold.kernels.formats.tables import ColumnWanted, open_column
+from warpfold.kernels.formats.zarr_ import is_zarr, open_zarr
 from warpfold.kernels.sequential import Elements, SequentialSource
 
 MOST_AXES = 64
@@ -75,7 +77,7 @@ class ArrayOptions(FileOptions):
     array: InFile | None = Field(
         None,
         description="Name of the array in the file: a member of an .npz archive, or the path of a dataset in an HDF5 "
-        "or NetCDF-4 hierarchy. It may be left out where the file has one array.",
+        "NetCDF-4 or Zarr hierarchy. It may be left out where the file has one array.",
     )
     select: tuple[Selected, ...] = Field(
         (),
@@ -91,8 +93,19 @@ class ArrayOptions(FileOptions):
     )
 
     def open_in(self, file: BinaryIO, name: str) -> Elements:
-        conventions = Conventions(self.stored, self.null_policy == "raise")
-        return open_array_file(file, self.array, tuple(_range(axis) for axis in self.select), conventions)
+        return open_array_file(file, self.array, self._ranges(), self._conventions())
+
+    def open_folder_in(self, folder: Folder) -> Elements:
+        """The elements in a folder, which is a Zarr hierarchy. Raises InvalidInput and Unavailable."""
+        if not is_zarr(folder):
+            raise InvalidInput("is a folder, and no Zarr hierarchy")
+        return open_zarr(folder, self.array, self._ranges(), self._conventions())
+
+    def _ranges(self) -> tuple[Range, ...]:
+        return tuple(_range(axis) for axis in self.select)
+
+    def _conventions(self) -> Conventions:
+        return Conventions(self.stored, self.null_policy == "raise")
 
 
 class TableOptions(FileOptions):
@@ -163,19 +176,27 @@ def _range(axis: AxisRange | int | None) -> Range:
     return Range(axis.start, axis.stop, axis.step)
 
 
-def open_file(name: str, roots: Sequence[Path], field: str, open_in: Callable[[BinaryIO], Elements]) -> Elements:
-    """What `open_in` reads of the regular file `name`, which is closed when it is not needed any more. Raises
-    InvalidInput, with the name, and Unavailable; so does reading."""
-    with faults_of(name, field):
-        file = open_regular(name, roots, field)
+def open_file(
+    name: str,
+    roots: Sequence[Path],
+    field: str,
+    open_in: Callable[[BinaryIO], Elements],
+    open_folder_in: Callable[[Folder], Elements] | None = None,
+) -> Elements:
+    """What `open_in` reads of the regular file `name`, which is closed when it is not needed any more, or
+    `open_folder_in` of a folder. Raises InvalidInput, with the name, and Unavailable; so does reading."""
+    with faults_of(name, field), ExitStack() as unless_read:
         try:
+            file = unless_read.enter_context(open_regular(name, roots, field))
+        except IsADirectoryError:
+            if open_folder_in is None:
+                raise
+            source = open_folder_in(open_folder(name, roots, field))
+        else:
             source = open_in(file)
-        except BaseException:
-            file.close()
-            raise
-    if not isinstance(source, SequentialSource):
-        file.close()  # it has descriptors of its own
-        return source
+        if not isinstance(source, SequentialSource):
+            return source  # it has descriptors of its own
+        still_open = unless_read.pop_all()
     make = source.make
 
     def pieces() -> Iterator[NDArray[Any]]:
@@ -183,7 +204,7 @@ def open_file(name: str, roots: Sequence[Path], field: str, open_in: Callable[[B
             yield from make()
 
     sequential = replace(source, make=pieces)
-    weakref.finalize(sequential, file.close)
+    weakref.finalize(sequential, still_open.close)
     return sequential
 
 

@@ -13,6 +13,7 @@ from typing import Annotated, BinaryIO
 from pydantic import Field, StringConstraints
 
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.formats.folder import Folder, open_within
 
 PathName = Annotated[
     str,
@@ -92,17 +93,29 @@ def open_below(root: Path, path: Path) -> BinaryIO:
     """Open `root / path` for reading, following no link: whoever put one there since we looked gets an error."""
     if not path.parts:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    file = _descriptor(root, path)
+    if stat.S_ISDIR(os.fstat(file).st_mode):
+        os.close(file)
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    return os.fdopen(file, "rb")
+
+
+def open_folder(name: str, roots: Sequence[Path], field: str) -> Folder:
+    """The folder that `name` names, held to the roots as a file is. Raises InvalidInput and OSError."""
+    root, path = locate(name, roots, field)
+    descriptor = _descriptor(root, path)
+    if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    return Folder(descriptor)
+
+
+def _descriptor(root: Path, path: Path) -> int:
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        for part in path.parts[:-1]:
-            deeper = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
-            os.close(folder)
-            folder = deeper
-        # Without O_NONBLOCK, opening a FIFO would wait for its writer.
-        file = os.open(path.parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+        return open_within(folder, path.parts)
     finally:
         os.close(folder)
-    return os.fdopen(file, "rb")
 
 
 def matching(pattern: str, roots: Sequence[Path], field: str, most: int) -> list[str]:

@@ -1,6 +1,8 @@
 """What the attributes of an array say of its values (CF conventions, sections 2.5.1 and 8.1), which NetCDF-4 files
 carry and xarray writes into Zarr: some elements stand for missing values, and others are packed."""
 
+import base64
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -69,14 +71,36 @@ class Conventions:
         fills: list[Any] = []
         for name in _FILLS:
             if name in attributes:
-                fills.extend(_numbers(np.asarray(attributes[name]).ravel(), dtype))
+                fills.extend(_numbers(name, attributes[name], dtype))
         return Missing(tuple(fills), path, self.refuse_nulls)
 
 
-def _numbers(values: NDArray[Any], dtype: "np.dtype[Any]") -> list[Any]:
-    """Those of `values` that an element may equal."""
+def _numbers(name: str, written: Any, dtype: "np.dtype[Any]") -> list[Any]:
+    """The values that an attribute names, of those that an element may equal. xarray writes a float into Zarr version 3
+    as the base64 of its bytes, and NaN may be written as a word. Raises InvalidInput where they are no numbers."""
+    native = dtype.newbyteorder("=")
+    values = np.asarray(written).ravel()
+    if values.dtype.kind in "USO":
+        try:
+            values = np.array([_number(str(word), native) for word in values], native)
+        except ValueError:
+            raise InvalidInput(
+                f"has {name} {str(written)[:80]!r}, which is no number; set stored to reduce the elements as they are "
+                "stored",
+                "stored",
+            ) from None
     if values.dtype.kind not in "biuf":
         return []
     with np.errstate(all="ignore"):
-        cast = values.astype(dtype.newbyteorder("="))
+        cast = values.astype(native)
     return [number for number, value in zip(cast, values, strict=True) if number == value]
+
+
+def _number(word: str, dtype: "np.dtype[Any]") -> Any:
+    try:
+        packed = base64.b64decode(word, validate=True)
+    except ValueError:
+        packed = b""
+    if len(packed) == 8 and dtype.kind == "f":
+        return struct.unpack("<d", packed)[0]
+    return float(word) if dtype.kind == "f" else int(word)

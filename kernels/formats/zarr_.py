@@ -1,0 +1,203 @@
+"""Arrays of Zarr hierarchies, versions 2 and 3, in folders.
+
+zarr-python decodes them, block after block and the chunks of a block in parallel. It reads through a store of ours,
+which follows no link and bounds what is read at a time. Only known codecs are taken: numcodecs has one that runs what a
+chunk says (pickle).
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterable, Iterator
+from functools import cache
+from math import prod
+from typing import Any
+
+from numpy.typing import NDArray
+
+from warpfold.kernels.dtypes import dtype_of
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.extras import required
+from warpfold.kernels.formats.conventions import Conventions
+from warpfold.kernels.formats.folder import Folder
+from warpfold.kernels.formats.hyperslab import Range, blocks, hyperslab, lengths
+from warpfold.kernels.formats.naming import chosen_name, damaged
+from warpfold.kernels.sequential import SequentialSource, Tally
+from warpfold.kernels.source import ArraySource
+
+BLOCK_BYTES = 1 << 25
+MOST_CHUNK_BYTES = 1 << 28
+"""The largest chunk, or shard, that is read or decoded."""
+
+_MOST_METADATA_BYTES = 1 << 22
+_MOST_LISTED = 1000
+_MOST_DEPTH = 16
+_METADATA = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")
+_CODECS = frozenset(
+    {"bytes", "transpose", "sharding_indexed", "crc32c", "blosc", "gzip", "zstd", "zlib", "bz2", "lzma", "lz4", "delta"}
+    | {"shuffle", "fixedscaleoffset", "quantize", "bitround", "packbits", "astype", "adler32", "crc32", "fletcher32"}
+)
+
+
+def open_zarr(
+    folder: Folder, name: str | None, ranges: tuple[Range, ...], conventions: Conventions
+) -> SequentialSource:
+    """The selected elements of the array at the path `name` in a hierarchy.
+
+    Raises InvalidInput naming "array", "select" or "stored", and Unavailable where zarr is not installed.
+    """
+    zarr = required("zarr", "arrays")
+    with damaged("is no Zarr hierarchy that can be read", Exception):
+        path = chosen_name(None if name is None else name.strip("/"), _arrays(folder, name), "an array")
+        _check_codecs(folder, path)
+        array = zarr.open_array(_store_type()(folder), path=path, mode="r")
+        shape = tuple(int(length) for length in array.shape)
+        chunk = tuple(int(length) for length in (getattr(array, "shards", None) or array.chunks))
+        try:
+            dtype = dtype_of(array.dtype)
+        except InvalidInput as error:
+            raise InvalidInput(f"holds {path!r}, which is no array of numbers: {error}", "array") from None
+        if not shape:
+            raise InvalidInput(f"holds {path!r}, a single value and no array", "array")
+        if prod(chunk) * dtype.itemsize > MOST_CHUNK_BYTES:
+            raise InvalidInput(
+                f"holds {path!r} in chunks of {prod(chunk) * dtype.itemsize:,} bytes, and at most {MOST_CHUNK_BYTES:,} "
+                "are decoded at a time"
+            )
+        selected = hyperslab(ranges, shape)
+        missing = conventions.missing(path, _attributes(array), array.dtype)
+    tally = Tally()
+
+    def pieces() -> Iterator[NDArray[Any]]:
+        with damaged(f"holds {path!r} that cannot be decoded", Exception):
+            for block in blocks(selected, chunk, BLOCK_BYTES // dtype.itemsize):
+                part = array[block]
+                yield missing.left_out(ArraySource(part).read(0, part.size), tally)
+
+    size = prod(lengths(selected))
+    return SequentialSource(dtype, pieces, None if missing else size, size, tally)
+
+
+def is_zarr(folder: Folder) -> bool:
+    """Whether a folder says that it is a Zarr hierarchy."""
+    return any(folder.size(name) is not None for name in _METADATA[:3])
+
+
+def _arrays(folder: Folder, wanted: str | None) -> list[str]:
+    """The paths of the arrays in a hierarchy, "" for one that is an array itself; or `wanted`, if it is one."""
+    if wanted is not None and _is_array(folder, wanted.strip("/")):
+        return [wanted.strip("/")]
+    return list(_walked(folder, "", 0, []))
+
+
+def _walked(folder: Folder, path: str, depth: int, found: list[str]) -> list[str]:
+    if len(found) < _MOST_LISTED and _is_array(folder, path):
+        found.append(path)
+    elif len(found) < _MOST_LISTED and depth < _MOST_DEPTH:
+        for name in folder.folders(path):
+            _walked(folder, f"{path}/{name}" if path else name, depth + 1, found)
+    return found
+
+
+def _is_array(folder: Folder, path: str) -> bool:
+    if folder.size(f"{path}/.zarray") is not None:
+        return True
+    return _metadata(folder, f"{path}/zarr.json").get("node_type") == "array"
+
+
+def _metadata(folder: Folder, name: str) -> dict[str, Any]:
+    written = folder.read(name, 0, None, _MOST_METADATA_BYTES)
+    found = {} if written is None else json.loads(written)
+    return found if isinstance(found, dict) else {}
+
+
+def _check_codecs(folder: Folder, path: str) -> None:
+    """Raise InvalidInput where an array is encoded by a codec that is not known to do nothing but decode."""
+    second = _metadata(folder, f"{path}/.zarray")
+    third = _metadata(folder, f"{path}/zarr.json")
+    used = [*(second.get("filters") or ()), *filter(None, [second.get("compressor")]), *(third.get("codecs") or ())]
+    for name in _names_of(used):
+        if name.removeprefix("numcodecs.") not in _CODECS:
+            raise InvalidInput(f"holds {path!r} encoded by {name[:64]!r}, which is not decoded here")
+
+
+def _names_of(codecs: Iterable[Any]) -> Iterator[str]:
+    for codec in codecs:
+        named = codec if isinstance(codec, dict) else {"id": codec}
+        yield str(named.get("id", named.get("name")))
+        inner = named.get("configuration")
+        if isinstance(inner, dict):
+            yield from _names_of([*(inner.get("codecs") or ()), *(inner.get("index_codecs") or ())])
+
+
+def _attributes(array: Any) -> dict[str, Any]:
+    """The attributes; of version 2, in which xarray keeps `_FillValue` as the fill value, with that."""
+    attributes = dict(array.attrs)
+    fill = array.fill_value
+    if array.metadata.zarr_format == 2 and "_ARRAY_DIMENSIONS" in attributes and fill is not None:
+        attributes.setdefault("_FillValue", fill)
+    return attributes
+
+
+@cache
+def _store_type() -> Any:
+    """The class of read-only stores over a Folder. It derives from zarr's, which is there only when zarr is."""
+    abc = required("zarr.abc.store", "arrays")
+
+    class FolderStore(abc.Store):  # type: ignore[misc, name-defined, unused-ignore]
+        """The files of a folder by their keys."""
+
+        supports_writes = supports_deletes = supports_partial_writes = False
+        supports_listing = False
+
+        def __init__(self, folder: Folder) -> None:
+            super().__init__(read_only=True)
+            self._folder = folder
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, FolderStore) and other._folder is self._folder
+
+        __hash__ = object.__hash__
+
+        def with_read_only(self, read_only: bool = False) -> "FolderStore":
+            if not read_only:
+                raise ValueError("the files of users are only read")
+            return self
+
+        async def get(self, key: str, prototype: Any = None, byte_range: Any = None) -> Any:
+            start, stop = 0, None
+            if isinstance(byte_range, abc.RangeByteRequest):
+                start, stop = byte_range.start, byte_range.end
+            elif isinstance(byte_range, abc.OffsetByteRequest):
+                start = byte_range.offset
+            elif isinstance(byte_range, abc.SuffixByteRequest):
+                start = -byte_range.suffix
+            most = _MOST_METADATA_BYTES if key.rpartition("/")[2] in _METADATA else 2 * MOST_CHUNK_BYTES
+            read = await asyncio.to_thread(self._folder.read, key, start, stop, most)
+            kind = prototype or required("zarr.core.buffer", "arrays").default_buffer_prototype()
+            return None if read is None else kind.buffer.from_bytes(read)
+
+        async def get_partial_values(self, prototype: Any, key_ranges: Iterable[Any]) -> list[Any]:
+            return [await self.get(key, prototype, byte_range) for key, byte_range in key_ranges]
+
+        async def exists(self, key: str) -> bool:
+            return self._folder.size(key) is not None
+
+        async def set(self, key: str, value: Any) -> None:
+            raise NotImplementedError
+
+        async def delete(self, key: str) -> None:
+            raise NotImplementedError
+
+        async def list(self) -> AsyncIterator[str]:
+            raise NotImplementedError
+            yield ""
+
+        async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
+            raise NotImplementedError
+            yield prefix
+
+        async def list_dir(self, prefix: str) -> AsyncIterator[str]:
+            raise NotImplementedError
+            yield prefix
+
+    return FolderStore
