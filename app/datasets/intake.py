@@ -1,18 +1,20 @@
-"""Takes an upload in, piece by piece: checks it, hashes it, writes it."""
+"""Takes an upload in, piece by piece: checks it, writes it, has it hashed behind."""
 
-import hashlib
 import io
 import os
 from pathlib import Path
 from typing import IO
 
+from warpfold.app.datasets.digest import FollowingDigest
 from warpfold.app.datasets.repository import Contents
+from warpfold.app.http.bodies import Piece
 from warpfold.app.http.errors import Invalid
 from warpfold.kernels.dtypes import DType, dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.npy import MOST_HEAD_BYTES, Head, head_of, is_npy, read_head
 
 _BARE = "; bare elements need their `dtype`"
+_MAGIC = 8
 FIRST_BYTES = MOST_HEAD_BYTES + 12
 """How much must be there, or be all there is, before the head of a .npy file can be judged."""
 
@@ -20,48 +22,64 @@ FIRST_BYTES = MOST_HEAD_BYTES + 12
 class Intake:
     """One upload on its way into `file`. What is wrong is told as soon as it shows. Raises Invalid, OSError."""
 
-    def __init__(self, file: IO[bytes], raw: DType | None, declared: int | None) -> None:
-        """`raw` is the dtype of bare elements, None for a .npy file; `declared` how many bytes the sender promised."""
-        self._file = file
+    def __init__(self, file: IO[bytes], raw: DType | None, declared: int | None, received: int = 0) -> None:
+        """`raw` is the dtype of bare elements, None for a .npy file; `declared` how many bytes the sender promised;
+        `received` how many of them the file has from requests before this one."""
+        self._descriptor = file.fileno()
+        self.path = Path(file.name)
         self._raw = raw
         self._declared = declared
-        self._hash = hashlib.sha256()
+        self._digest = FollowingDigest(self._descriptor)
         self._head: Head | None = None
-        self._written = 0
+        self._added = 0
+        self._written = received
         if raw is not None:
             self._begin_raw(raw)
+        if received:
+            self._look()
+            self._digest.advance(self._written)
 
-    def begin(self, piece: bytes | bytearray) -> int:
+    @property
+    def received(self) -> int:
+        """How many bytes of the body were written."""
+        return self._written - self._added
+
+    def begin(self, first: Piece) -> int:
         """Look at the first bytes, FIRST_BYTES of them if there are so many, and write none: how many bytes the file is
         to have. They are fed afterwards."""
         if self._head is None:
-            self._head = self._begin_npy(bytes(piece[:FIRST_BYTES]))
+            if not first:
+                raise Invalid.of("", "the body is empty")
+            self._head = self._begin_npy(bytes(first[:FIRST_BYTES]))
         return self._promised(self._head)
 
-    @property
-    def path(self) -> Path:
-        return Path(self._file.name)
-
-    def feed(self, piece: bytes | bytearray) -> None:
-        """Take the next bytes: of a .npy file at first FIRST_BYTES of them, if there are so many."""
-        if self._head is None:
-            self.begin(piece)
-        elif self._raw is not None and self._written == self._head.offset and is_npy(piece):
-            raise Invalid.of("dtype", "is of bare elements, and the body is a .npy file with its own: leave it out")
+    def feed(self, piece: Piece) -> None:
+        """Take the next bytes."""
         self._write(piece)
-        if self._written > self.begin(piece):
-            raise Invalid.of("", "there are more bytes than the head of the .npy file promises")
+        self._look()
 
     def finish(self) -> Contents:
         """What came in, all of it on the disk."""
-        if self._head is None:
-            raise Invalid.of("", "the body is empty")
+        self._look(whole=True)
+        assert self._head is not None
         promised = self._promised(self._head)
         if self._written < promised:
             raise Invalid.of("", f"the upload is truncated: {promised} bytes are promised, {self._written} came")
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        return Contents(self._hash.hexdigest(), dtype_of(self._head.dtype).name, self._head.shape, self._written)
+        return Contents(self._digest.hexdigest(), dtype_of(self._head.dtype).name, self._head.shape, self._written)
+
+    def close(self) -> None:
+        """End the threads of an upload that is not finished now."""
+        self._digest.close()
+
+    def _look(self, *, whole: bool = False) -> None:
+        """Judge the head, once the file has enough of it or is `whole`, and what else shows by now."""
+        enough = FIRST_BYTES if self._declared is None else min(FIRST_BYTES, self._declared)
+        if self._head is None and (whole or self._written >= enough):
+            self.begin(os.pread(self._descriptor, min(FIRST_BYTES, self._written), 0))
+        if self._raw is not None and is_npy(os.pread(self._descriptor, _MAGIC, self._added)):
+            raise Invalid.of("dtype", "is of bare elements, and the body is a .npy file with its own: leave it out")
+        if self._head is not None and self._written > self._promised(self._head):
+            raise Invalid.of("", "there are more bytes than the head of the .npy file promises")
 
     def _begin_raw(self, dtype: DType) -> None:
         if self._declared is None:
@@ -74,7 +92,11 @@ class Intake:
             )
         head = head_of(dtype, count)
         self._head = Head((count,), False, dtype.numpy.newbyteorder("<"), len(head))
-        self._write(head)
+        self._added = len(head)
+        if self._written:
+            self._written += len(head)
+        else:
+            self._write(head)
 
     def _begin_npy(self, first: bytes) -> Head:
         try:
@@ -92,7 +114,10 @@ class Intake:
     def _promised(self, head: Head) -> int:
         return head.offset + head.data_bytes
 
-    def _write(self, piece: bytes | bytearray) -> None:
-        self._hash.update(piece)
-        self._file.write(piece)
-        self._written += len(piece)
+    def _write(self, piece: Piece) -> None:
+        view = memoryview(piece)
+        while view:
+            count = os.pwrite(self._descriptor, view, self._written)
+            self._written += count
+            view = view[count:]
+        self._digest.advance(self._written)

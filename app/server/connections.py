@@ -18,6 +18,9 @@ _FOR_HEALTH = 32
 _FOR_OTHERS = 192
 """How many descriptors are no client's connection: those of databases, files, pipes and libraries."""
 
+_MOST_HANDED_OVER = 16
+"""How many bodies threads may read at a time, each with 2 MiB of memory. Others come through the event loop."""
+
 _LOOK_EVERY_S = 1.0
 _LOG_EVERY_S = 10.0
 
@@ -88,6 +91,7 @@ class Connections:
         self._counts = counts
         self._groups: dict[str, _Group] = {}
         self._total = 0
+        self._handed_over = 0
         self._timer: asyncio.TimerHandle | None = None
         self._unsaid: Counter[tuple[str, str]] = Counter()
         self._say_at = 0.0
@@ -138,6 +142,17 @@ class Connections:
             group.heads[guest] = None
         elif phase is Phase.IDLE:
             group.idle[guest] = None
+
+    def hand_over(self) -> bool:
+        """Count a body that a thread is to read; False if there are as many as there may be."""
+        if self._handed_over >= _MOST_HANDED_OVER:
+            return False
+        self._handed_over += 1
+        return True
+
+    def take_back(self) -> None:
+        """Count a body out that a thread has read."""
+        self._handed_over -= 1
 
     def note(self, why: Ending, address: str) -> None:
         """Count a connection that was ended or refused. The log has a line at most every ten seconds: whoever attacks

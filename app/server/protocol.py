@@ -1,16 +1,19 @@
 """HTTP/1.1 as uvicorn speaks it by httptools, with limits: of a head before it is kept, of time, of connections."""
 
 import asyncio
+import os
 import re
+from functools import partial
 from typing import Any, Protocol
 
 import httptools
 from starlette.responses import Response
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from warpfold.app.fairness.rates import HEALTH_PATHS, address_of
+from warpfold.app.http.bodies import EXTENSION, SocketBody
 from warpfold.app.http.errors import (
     ApiError,
     BadRequest,
@@ -39,7 +42,9 @@ _LEAST_RATE = 1 << 10
 
 _LINGER_S = 2.0
 _HOST = re.compile(rb"[A-Za-z0-9._~!$&'()*+,;=%:\[\]-]*")
-_METHODS = b"DELETE, GET, HEAD, OPTIONS, POST, PUT"
+_METHODS = b"DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"
+_LEAST_HANDED_OVER = 1 << 20
+"""Shorter bodies are here before a thread could be."""
 
 
 class Proxies(Protocol):
@@ -73,6 +78,8 @@ class Guarded(HttpToolsProtocol):
         self._lines = self._hosts = self._head = self._unframed = self._body = 0
         self._unread = 0
         self._unread_since = 0.0
+        self._handed: SocketBody | None = None  # reads the socket instead of us
+        self._to_drop = 0  # what it left of its body, which the parser does not know of
 
     # What the transport says.
 
@@ -89,6 +96,8 @@ class Guarded(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._gate.forget(self)
+        if self._handed is not None:
+            self._handed.stop()
         self._unset_keepalive_if_required()
         super().connection_lost(exc)
 
@@ -96,6 +105,10 @@ class Guarded(HttpToolsProtocol):
         if self._deaf:
             return  # read, so that the answer is not lost with what was not read, and dropped
         self._unset_keepalive_if_required()
+        if self._to_drop:
+            data = self._drop(data)
+            if not data:
+                return
         self._since_if_idle()
         for start in range(0, len(data), _PIECE):
             piece = data if len(data) <= _PIECE else data[start : start + _PIECE]
@@ -158,6 +171,10 @@ class Guarded(HttpToolsProtocol):
         self._begun = self.loop.time()
         self._body = self._unframed = 0
         self._turn(Phase.BODY)
+        declared = next((value for name, value in self.headers if name == b"content-length"), b"")
+        length = int(declared) if declared.isdigit() else 0
+        if length >= _LEAST_HANDED_OVER and self.scheme == "http" and not self.parser.should_upgrade():
+            self.scope["extensions"] = {EXTENSION: partial(self._hand_over, self.cycle, length)}  # type: ignore[dict-item]
 
     def on_body(self, body: bytes) -> None:
         self._body += len(body)
@@ -167,6 +184,58 @@ class Guarded(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         super().on_message_complete()
         self._turn(Phase.IDLE if self.cycle.response_complete else Phase.ANSWER)
+
+    # Bodies that a thread reads.
+
+    def _hand_over(self, cycle: RequestResponseCycle, length: int) -> SocketBody | None:
+        """Let a thread read the body of the request that is being answered. None if some of it was read already, or if
+        other threads read as many bodies as they may."""
+        early = bytes(cycle.body)
+        if cycle is not self.cycle or not cycle.more_body or len(early) != self._body or self.transport.is_closing():
+            return None
+        if not self._gate.hand_over():
+            return None
+        self.flow.pause_reading()
+        if cycle.waiting_for_100_continue:
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            cycle.waiting_for_100_continue = False
+        cycle.body = bytearray()
+        descriptor = os.dup(self.transport.get_extra_info("socket").fileno())
+        self._handed = SocketBody(descriptor, early, length, self._take_back)
+        return self._handed
+
+    def _take_back(self, body: SocketBody) -> None:
+        """Read the socket again: the thread that did has ended."""
+        self._gate.take_back()
+        self._handed = None
+        self._body = body.received
+        if self.transport.is_closing() or self._deaf:
+            return
+        if body.ended:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+            self.transport.abort()
+            return
+        self._to_drop = body.unread
+        if not self._to_drop:
+            self._end_body()
+        self.flow.resume_reading()
+
+    def _drop(self, data: bytes) -> bytes:
+        """What of `data` is no more of a body that nobody reads to its end."""
+        dropped = min(self._to_drop, len(data))
+        self._to_drop -= dropped
+        self._body += dropped
+        self._since = self.loop.time()
+        if not self._to_drop:
+            self._end_body()
+        return data[dropped:]
+
+    def _end_body(self) -> None:
+        """Begin anew behind a body that the parser did not see."""
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        self.on_message_complete()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -182,7 +251,10 @@ class Guarded(HttpToolsProtocol):
         if self.phase is Phase.HEAD and waited > deadlines.head_s:
             detail = f"The head of a request must be here within {deadlines.head_s:g} s."
             self._refuse(TimedOut(detail) if self._unframed else None, Ending.HEAD_TOO_SLOW)
-        elif self.phase is Phase.BODY and self.flow.read_paused:
+        elif self._handed is not None and self.phase is Phase.BODY and not self._is_awaited(self._handed):
+            self._begun += now - max(self._since, self._begun)
+            self._since = now
+        elif self._handed is None and self.phase is Phase.BODY and self.flow.read_paused:
             self._begun += now - max(self._since, self._begun)  # it is we who do not read
             self._since = now
         elif self.phase is Phase.BODY:
@@ -200,6 +272,12 @@ class Guarded(HttpToolsProtocol):
         self._deaf = True
         self.phase = Phase.LEAVING
         self.transport.abort()
+
+    def _is_awaited(self, body: SocketBody) -> bool:
+        """Whether the thread that reads `body` waits for the client, which sent nothing since the last look."""
+        came = body.received - self._body
+        self._body = body.received
+        return body.waiting and not came
 
     def _look_at_unread(self, now: float, read_s: float) -> None:
         unread = self.transport.get_write_buffer_size()
@@ -231,6 +309,8 @@ class Guarded(HttpToolsProtocol):
         if self._deaf or self.transport.is_closing():
             return
         self._deaf = True
+        if self._handed is not None:
+            self._handed.stop()
         if why is not None:
             self._gate.note(why, self.address)
         cycle = self.cycle

@@ -16,7 +16,7 @@ def npy(array: np.ndarray) -> bytes:
 
 
 def refused(path: Path, body: bytes, dtype: str | None = None) -> Invalid:
-    with path.open("wb") as file:
+    with path.open("w+b") as file:
         intake = Intake(file, None if dtype is None else dtype_named(dtype), len(body))
         with pytest.raises(Invalid) as caught:
             intake.feed(body)

@@ -1,8 +1,12 @@
+import io
+import re
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 
 import httpx
+import numpy as np
 import pytest
 
 from tests.support.api import Api, running_api
@@ -243,3 +247,79 @@ def test_health_is_asked_when_every_connection_is_busy(settings: Settings) -> No
             assert httpx.get(f"{api.url}/healthz").status_code == 200
             refused = httpx.get(f"{api.url}/v1/jobs")
             assert (refused.status_code, "Retry-After" in refused.headers) == (503, True)
+
+
+def npy(mebibytes: int) -> bytes:
+    file = io.BytesIO()
+    np.save(file, np.zeros(mebibytes << 20, np.uint8))
+    return file.getvalue()
+
+
+@pytest.fixture
+def uploading(api: Api) -> Iterator[Api]:
+    """The api, which forgets afterwards what was uploaded."""
+    yield api
+    http = api.client("ann")
+    for dataset in http.get("/v1/datasets", params={"owner": "ann"}).json()["items"]:
+        http.delete(f"/v1/datasets/{dataset['id']}")
+
+
+def statuses(link: socket.socket, count: int) -> list[bytes]:
+    """Of so many answers, which may come in one packet."""
+    came = b""
+    while len(found := re.findall(rb"HTTP/1.1 (\d+)", came)) < count:
+        came += link.recv(65536)
+    return found
+
+
+def upload(api: Api, body: bytes, *headers: str) -> bytes:
+    lines = ["POST /v1/datasets HTTP/1.1", "Host: a", f"Authorization: Bearer {api.tokens['ann']}"]
+    return "\r\n".join([*lines, f"Content-Length: {len(body)}", *headers, "", ""]).encode() + body
+
+
+@pytest.mark.parametrize("split", [0, 100, 70_000, 3 << 20])
+def test_a_connection_goes_on_behind_a_body_that_a_thread_read(uploading: Api, split: int) -> None:
+    """However the body, and the request behind it, are cut into packets."""
+    first = upload(uploading, npy(2))
+    both = first + HEALTH + b"\r\n"
+    with connected(uploading.url) as link:
+        link.sendall(both[:split])
+        link.sendall(both[split:])
+        assert statuses(link, 2) == [b"201", b"200"]
+        link.sendall(first)
+        assert statuses(link, 1) == [b"200"]
+        link.sendall(HEALTH + b"\r\n")
+        assert statuses(link, 1) == [b"200"]
+
+
+def test_a_connection_goes_on_behind_a_body_that_was_refused_before_its_end(uploading: Api) -> None:
+    with connected(uploading.url) as link:
+        link.sendall(upload(uploading, bytes(3 << 20)) + HEALTH + b"\r\n")
+        assert statuses(link, 2) == [b"422", b"200"]
+
+
+def test_a_sender_who_waits_for_100_continue_gets_it_before_a_thread_reads(uploading: Api) -> None:
+    head, _, body = upload(uploading, npy(2), "Expect: 100-continue").partition(b"\r\n\r\n")
+    with connected(uploading.url) as link:
+        link.sendall(head + b"\r\n\r\n")
+        assert link.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        link.sendall(body)
+        assert statuses(link, 1) == [b"201"]
+
+
+def test_a_body_that_a_thread_reads_may_not_pause(hasty: Api) -> None:
+    with connected(hasty.url) as link:
+        link.sendall(upload(hasty, npy(3))[: 2 << 20])
+        assert problem(answer(link)).status == 408
+        assert hung_up(link)
+
+
+def test_only_so_many_threads_read_bodies_and_the_rest_comes_through_the_loop(uploading: Api) -> None:
+    body = upload(uploading, npy(2))
+    with ExitStack() as links:
+        wires = [links.enter_context(connected(uploading.url)) for _ in range(20)]
+        for wire in wires:
+            wire.sendall(body[:-100])
+        for wire in wires:
+            wire.sendall(body[-100:])
+            assert statuses(wire, 1)[0] in (b"200", b"201")

@@ -1,0 +1,97 @@
+"""The SHA-256 of a file while it grows, taken by a thread behind the one that writes."""
+
+import hashlib
+import os
+import threading
+
+_PIECE = 1 << 20
+_BEHIND = 4 << 20
+"""How many bytes may wait before a thread is worth its start."""
+
+_FLUSH_EVERY = 128 << 20
+
+
+class FollowingDigest:
+    """Reads what was written from the page cache, so that it begins anywhere: behind a writer of now, or before a part
+    that an earlier request left. Meanwhile it flushes the file, so that the last flush has little left to do."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._hash = hashlib.sha256()
+        self._buffer = memoryview(bytearray(_PIECE))
+        self._done = 0
+        self._end = 0
+        self._closed = self._finished = False
+        self._error: BaseException | None = None
+        self._changed = threading.Condition()
+        self._follower: threading.Thread | None = None
+        self._flusher: threading.Thread | None = None
+
+    def advance(self, end: int) -> None:
+        """Note that the file holds all bytes up to `end`."""
+        with self._changed:
+            self._end = end
+            if self._follower is None and end - self._done > _BEHIND:
+                self._follower = threading.Thread(target=self._follow, name="digest", daemon=True)
+                self._flusher = threading.Thread(target=self._flush, name="flush", daemon=True)
+                self._follower.start()
+                self._flusher.start()
+            self._changed.notify_all()
+
+    def hexdigest(self) -> str:
+        """The digest of all bytes that there are, once all of them are read, and on the disk. Raises OSError."""
+        self._end_threads(finished=True)
+        try:
+            while self._done < self._end and self._error is None:
+                self._update()
+        finally:
+            if self._flusher is not None:
+                self._flusher.join()
+        os.fsync(self._descriptor)
+        if self._error is not None:
+            raise self._error
+        return self._hash.hexdigest()
+
+    def close(self) -> None:
+        """End the threads of an upload that goes no further."""
+        self._end_threads(finished=False)
+        if self._flusher is not None:
+            self._flusher.join()
+
+    def _end_threads(self, *, finished: bool) -> None:
+        with self._changed:
+            self._closed = True
+            self._finished = self._finished or finished
+            self._changed.notify_all()
+        if self._follower is not None:
+            self._follower.join()
+
+    def _follow(self) -> None:
+        try:
+            while self._wait_for(self._done):
+                self._update()
+        except OSError as error:
+            self._error = error
+
+    def _flush(self) -> None:
+        flushed = 0
+        try:
+            while self._wait_for(flushed + _FLUSH_EVERY) or (self._finished and self._end > flushed):
+                flushed = self._end
+                os.fdatasync(self._descriptor)
+        except OSError as error:
+            self._error = error
+
+    def _wait_for(self, position: int) -> bool:
+        """Wait until the file goes on beyond `position`; False once the threads are to end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._end > position or self._closed)
+            return not self._closed
+
+    def _update(self) -> None:
+        size = min(_PIECE, self._end - self._done)
+        count = os.preadv(self._descriptor, [self._buffer[:size]], self._done)
+        if not count:
+            raise OSError(f"the file ends at {self._done}, before byte {self._end}")
+        self._hash.update(self._buffer[:count])
+        self._done += count
