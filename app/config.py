@@ -150,6 +150,11 @@ class Settings(BaseSettings):
     dataset_quota_bytes: int = Field(
         64 << 30, ge=0, description="The uploaded arrays of one user may have at most this many bytes together."
     )
+    upload_hours: float = Field(
+        24.0,
+        gt=0,
+        description="An upload in parts to which nothing was added for this many hours is removed.",
+    )
     keep_free_bytes: int = Field(
         2 << 30,
         ge=0,

@@ -18,6 +18,7 @@ from warpfold.app.charts.renderer import ChartRenderer
 from warpfold.app.config import Settings, load_settings
 from warpfold.app.dashboard import install as dashboard
 from warpfold.app.datasets import endpoints as datasets
+from warpfold.app.datasets import resumable_endpoints as resumable_uploads
 from warpfold.app.datasets.store import Store
 from warpfold.app.datasets.sweep import ABANDONED_S
 from warpfold.app.db import Database
@@ -82,7 +83,11 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_middleware(
         BodyLimit,
         max_bytes=settings.max_body_bytes,
-        others={datasets.PREFIX: settings.max_dataset_bytes, batches.PREFIX: settings.max_batch_bytes},
+        others={
+            datasets.PREFIX: settings.max_dataset_bytes,
+            resumable_uploads.PREFIX: settings.max_dataset_bytes,
+            batches.PREFIX: settings.max_batch_bytes,
+        },
     )
     app.add_middleware(Methods)
     app.add_middleware(Guard, settings=settings, access=access)
@@ -100,6 +105,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         administration,
         webhooks,
         datasets,
+        resumable_uploads,
     ):
         app.include_router(part.router, dependencies=[Depends(known_parameters)])
     app.include_router(administration.own_access, dependencies=[Depends(known_parameters_of_own_access)])

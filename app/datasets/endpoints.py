@@ -12,6 +12,7 @@ from warpfold.app.datasets import repository, service
 from warpfold.app.datasets.repository import Dataset
 from warpfold.app.datasets.service import Upload
 from warpfold.app.http.bearer import User
+from warpfold.app.http.bodies import body_of
 from warpfold.app.http.context import Using
 from warpfold.app.http.cursors import cursor_of, key_of
 from warpfold.app.http.errors import Forbidden, Invalid, NoRoom, NotFound, TimedOut, TooLarge
@@ -121,7 +122,8 @@ async def upload(
     as its length is known."""
     raw = None if dtype is None else dtype_named(dtype)
     asked = Upload(name=name, raw=raw, declared=declared_bytes(request.headers))
-    kept, new = await service.upload(context, user, asked, request.stream())
+    async with body_of(request) as body:
+        kept, new = await service.upload(context, user, asked, body)
     headers = {"Location": f"{PREFIX}/{kept.contents.id}"}
     return Response(DatasetView.of(kept).model_dump_json(), 201 if new else 200, headers, _JSON)
 
@@ -132,11 +134,12 @@ async def page(
     user: User,
     context: Using,
     owner: Name | None = None,
+    length: Annotated[int | None, Query(alias="bytes", ge=0, le=1 << 62, description="The size of the file.")] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     cursor: Annotated[Name | None, Query(description="The `next_cursor` of the page before.")] = None,
 ) -> DatasetPage:
     """List the uploaded arrays of all users, newest first. An array that several users hold is listed for each."""
-    datasets = await context.database.read(repository.page, owner, limit + 1, key_of(_LISTING, cursor))
+    datasets = await context.database.read(repository.page, owner, length, limit + 1, key_of(_LISTING, cursor))
     following = cursor_of(_LISTING, datasets[limit - 1].seq) if len(datasets) > limit else None
     return DatasetPage(items=[DatasetView.of(dataset) for dataset in datasets[:limit]], next_cursor=following)
 

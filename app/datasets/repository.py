@@ -99,11 +99,15 @@ def get(connection: Connection, dataset_id: str, owner_id: int) -> Dataset | Non
     return None if row is None else _dataset(row)
 
 
-def page(connection: Connection, owner: str | None, limit: int, before_seq: int | None) -> Sequence[Dataset]:
-    """Up to `limit` holds, newest first, older than `before_seq`."""
+def page(
+    connection: Connection, owner: str | None, length: int | None, limit: int, before_seq: int | None
+) -> Sequence[Dataset]:
+    """Up to `limit` holds of an owner, on files of `length` bytes, newest first, older than `before_seq`."""
     statement = _ROWS.order_by(datasets.c.seq.desc()).limit(limit)
     if owner is not None:
         statement = statement.where(users.c.name == owner)
+    if length is not None:
+        statement = statement.where(datasets.c.bytes == length)
     if before_seq is not None:
         statement = statement.where(datasets.c.seq < before_seq)
     return [_dataset(row) for row in connection.execute(statement)]

@@ -2,7 +2,8 @@
 
 import errno
 import os
-from collections.abc import AsyncIterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -16,12 +17,13 @@ from warpfold.app.datasets.intake import FIRST_BYTES, Intake
 from warpfold.app.datasets.repository import Contents, Dataset, Holdings
 from warpfold.app.datasets.store import Store
 from warpfold.app.datasets.sweep import sweep
+from warpfold.app.http.bodies import Body, Piece
 from warpfold.app.http.context import Context
 from warpfold.app.http.errors import ApiError, Forbidden, NoRoom, NotFound, TooLarge, Unavailable
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.npy import MOST_HEAD_BYTES
 
-_PIECE = 1 << 20
+_CHECK_EVERY = 64 << 20
 _RETRY_AFTER_DISK_S = 60
 
 
@@ -43,7 +45,7 @@ class Holder:
     quota: int
 
 
-async def upload(context: Context, user: Principal, asked: Upload, body: AsyncIterator[bytes]) -> tuple[Dataset, bool]:
+async def upload(context: Context, user: Principal, asked: Upload, body: Body) -> tuple[Dataset, bool]:
     """Keep the array that `body` brings; returns it and whether it is new to the user.
 
     Raises Invalid, TooLarge, NoRoom and Unavailable. Nothing is kept of what does not come whole.
@@ -51,28 +53,46 @@ async def upload(context: Context, user: Principal, asked: Upload, body: AsyncIt
     settings = context.settings
     store = Store(settings.datasets_dir())
     holder = Holder(user.id, asked.name, settings.dataset_quota_bytes)
-    try:
-        with store.incoming(user.id) as file:
-            intake = Intake(file, asked.raw, asked.declared)
-            reserved = False
-            async for piece in _pieces(body):
-                if not reserved:
-                    length = await run_in_threadpool(intake.begin, piece)
-                    if length > settings.max_dataset_bytes + MOST_HEAD_BYTES:
-                        raise _not_taken(TooLarge, f"A body may have at most {settings.max_dataset_bytes} bytes here.")
-                    held = await context.database.read(repository.holdings, user.id, length)
-                    await run_in_threadpool(_reserve, store, file, length, held, holder)
-                    reserved = True
-                await run_in_threadpool(_check_room, store, settings.keep_free_bytes)
-                await run_in_threadpool(intake.feed, piece)
+    with failing_disk(), store.incoming(user.id) as file:
+        intake = Intake(file, asked.raw, asked.declared)
+        try:
+            first = await body.first(FIRST_BYTES)
+            length = await run_in_threadpool(intake.begin, first)
+            await reserve(context, store, file, length, holder)
+            room = RoomCheck(store, settings.keep_free_bytes)
+
+            def take(piece: Piece) -> None:
+                room.before(len(piece))
+                intake.feed(piece)
+
+            await run_in_threadpool(take, first)
+            await body.rest(take)
             contents = await run_in_threadpool(intake.finish)
-            return await context.database.run(_keep, store, intake.path, contents, holder)
+        finally:
+            await run_in_threadpool(intake.close)
+        return await context.database.run(keep, store, intake.path, contents, holder)
+
+
+@contextmanager
+def failing_disk() -> Iterator[None]:
+    """Turn what the disk refuses in the block into NoRoom and Unavailable."""
+    try:
+        yield
     except OSError as error:
         why = os.strerror(error.errno).lower() if error.errno else "the system gave no reason"
         detail = f"The service cannot store the array: {why}."
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise _not_taken(NoRoom, detail) from error
         raise Unavailable(detail, _RETRY_AFTER_DISK_S) from error
+
+
+async def reserve(context: Context, store: Store, file: IO[bytes], length: int, holder: Holder) -> None:
+    """Make room for a file that is to have `length` bytes. Raises TooLarge."""
+    most = context.settings.max_dataset_bytes
+    if length > most + MOST_HEAD_BYTES:
+        raise _not_taken(TooLarge, f"A body may have at most {most} bytes here.")
+    held = await context.database.read(repository.holdings, holder.user_id, length)
+    await run_in_threadpool(_reserve, store, file, length, held, holder)
 
 
 def _reserve(store: Store, file: IO[bytes], length: int, held: Holdings, holder: Holder) -> None:
@@ -89,11 +109,23 @@ def _reserve(store: Store, file: IO[bytes], length: int, held: Holdings, holder:
         )
 
 
-def _check_room(store: Store, keep_free: int) -> None:
-    """Whether all that is on its way leaves Postgres the room that it needs."""
-    room = store.free_bytes() - store.arriving(0).unwritten - keep_free
-    if room < 0:
-        raise _not_taken(NoRoom, "The service's disk is too full for this array, or for any; delete some, or wait.")
+class RoomCheck:
+    """Looks now and then whether all that is on its way leaves Postgres the room that it needs."""
+
+    def __init__(self, store: Store, keep_free: int) -> None:
+        self._store = store
+        self._keep_free = keep_free
+        self._unchecked = _CHECK_EVERY
+
+    def before(self, count: int) -> None:
+        """Look before `count` more bytes are written. Raises NoRoom."""
+        self._unchecked += count
+        if self._unchecked < _CHECK_EVERY:
+            return
+        self._unchecked = 0
+        room = self._store.free_bytes() - self._store.arriving(0).unwritten - self._keep_free
+        if room < 0:
+            raise _not_taken(NoRoom, "The service's disk is too full for this array, or for any; delete some, or wait.")
 
 
 def _not_taken(kind: type[ApiError], detail: str) -> ApiError:
@@ -101,22 +133,11 @@ def _not_taken(kind: type[ApiError], detail: str) -> ApiError:
     return kind(detail, headers={"Connection": "close"})
 
 
-async def _pieces(body: AsyncIterator[bytes]) -> AsyncIterator[bytearray]:
-    """The same bytes in pieces that are worth a thread's time, the first as soon as it shows the head."""
-    held = bytearray()
-    enough = FIRST_BYTES
-    async for chunk in body:
-        held += chunk
-        if len(held) >= enough:
-            yield held
-            held, enough = bytearray(), _PIECE
-    if held:
-        yield held
-
-
-def _keep(
+def keep(
     connection: Connection, store: Store, incoming: Path, contents: Contents, holder: Holder
 ) -> tuple[Dataset, bool]:
+    """Give a whole file its name and let the user hold it; returns that, and whether it is new to the user. Raises
+    TooLarge and OSError."""
     repository.lock(connection, contents.id)
     new = repository.hold(connection, contents, holder.user_id, holder.name)
     if new and (held := repository.bytes_held(connection, holder.user_id)) > holder.quota:

@@ -8,13 +8,13 @@ itself tells every api process what is on its way, whose it is, and what a crash
 import fcntl
 import os
 import secrets
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from warpfold.app.datasets.partial import PartialUploads, age_s
 from warpfold.contract.folders import dataset_file
 
 _SUFFIX = ".npy"
@@ -37,6 +37,7 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._incoming = folder / "incoming"
+        self.partial = PartialUploads(folder / "partial", self._incoming)
 
     def path(self, dataset_id: str) -> Path:
         """Where the array lies, if it is there."""
@@ -53,7 +54,7 @@ class Store:
                 Path(file.name).unlink(missing_ok=True)
 
     def arriving(self, owner_id: int) -> Arriving:
-        """What is on its way now. What was abandoned is removed and does not count."""
+        """What is on its way now, what may be resumed included. What was abandoned is removed and does not count."""
         self.remove_abandoned(_LONG_S)
         owned = unwritten = 0
         for path in self._incoming.glob("*"):
@@ -84,12 +85,15 @@ class Store:
     def ids(self, older_than_s: float) -> Iterator[str]:
         """The arrays that were put here at least so long ago."""
         for path in self._folder.glob(f"[0-9a-f][0-9a-f]/*{_SUFFIX}"):
-            if _age_s(path) >= older_than_s:
+            if age_s(path) >= older_than_s:
                 yield path.name.removesuffix(_SUFFIX)
 
     def remove_abandoned(self, older_than_s: float) -> int:
-        """Remove what was coming in when its process died, and what was not written to for so long; how many files."""
-        return sum(_removed(path, older_than_s) for path in self._incoming.glob("*"))
+        """Remove what was coming in when its process died, and what was not written to for so long; how many files.
+        What may be resumed stays as long as its note says."""
+        self.partial.remove_expired()
+        kept = self.partial.names()
+        return sum(_removed(path, older_than_s) for path in self._incoming.glob("*") if path.name not in kept)
 
 
 def _locked_file(folder: Path, owner_id: int) -> IO[bytes]:
@@ -111,19 +115,12 @@ def _privately(path: str, flags: int) -> int:
 def _removed(path: Path, older_than_s: float) -> bool:
     try:
         with path.open("rb") as file:
-            if _age_s(path) < older_than_s:
+            if age_s(path) < older_than_s:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             path.unlink()
     except OSError:  # it is being written, it is gone, or its file system has no locks
         return False
     return True
-
-
-def _age_s(path: Path) -> float:
-    try:
-        return time.time() - path.stat().st_mtime
-    except FileNotFoundError:
-        return 0.0
 
 
 def _flush_folder(folder: Path) -> None:

@@ -134,6 +134,22 @@ class Conflict(ApiError):
     title = "The present state does not allow this"
 
 
+class UploadMoved(Conflict):
+    """The upload stands at another offset."""
+
+    type = "mismatching-upload-offset"
+    title = "The upload stands at another offset"
+
+    @classmethod
+    def at(cls, expected: int, provided: int) -> "UploadMoved":
+        """The problem of an upload that goes on from `expected`, not from `provided`."""
+        return cls(
+            f"The upload goes on from byte {expected}, not from {provided}.",
+            headers={"Upload-Offset": str(expected), "Upload-Complete": "?0"},
+            extension={"expected-offset": expected, "provided-offset": provided},
+        )
+
+
 class TooLarge(ApiError):
     """The request is too large."""
 

@@ -27,8 +27,8 @@ error of its own before anybody looks at the first: a million of them would hold
 
 
 class BodyLimit:
-    """ASGI middleware that answers 413 to a body of more than `max_bytes`, or what `others` say for a path: from its
-    declared length before reading any of it, else (chunked) as soon as more has come."""
+    """ASGI middleware that answers 413 to a body of more than `max_bytes`, or what `others` say for a path and those
+    below it: from its declared length before reading any of it, else (chunked) as soon as more has come."""
 
     def __init__(self, app: ASGIApp, max_bytes: int, others: Mapping[str, int] = MappingProxyType({})) -> None:
         self._app = app
@@ -39,9 +39,11 @@ class BodyLimit:
         if scope["type"] != "http" or scope["method"] in ("GET", "HEAD", "OPTIONS"):
             await self._app(scope, receive, send)
             return
-        most = self._others.get(scope["path"], self._max_bytes)
+        path = scope["path"]
+        other = next((most for prefix, most in self._others.items() if f"{path}/".startswith(f"{prefix}/")), None)
+        most = self._max_bytes if other is None else other
         detail = f"A body may have at most {most} bytes here"
-        detail += "." if scope["path"] in self._others else "; upload many values as a dataset, or generate them."
+        detail += "." if other is not None else "; upload many values as a dataset, or generate them."
         # What is still on its way is not read: the connection ends with the answer.
         too_large = TooLarge(detail, headers={"Connection": "close"})
         if (declared_bytes(Headers(scope=scope)) or 0) > most:

@@ -1,22 +1,28 @@
 """Uploads that never end, race for a quota or for the last of a disk: what is on its way counts, and goes again."""
 
 import fcntl
+import hashlib
 import io
 import os
 import socket
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import httpx
 import numpy as np
 import pytest
 
+from tests.support import processes
 from tests.support.api import Api, running_api
 from tests.support.waiting import until
+from warpfold.app.auth.access_tokens import create_token
 from warpfold.app.config import Settings
 from warpfold.app.datasets.store import Store
+from warpfold.app.db import BlockingDatabase
 
 MIB = 1 << 20
 QUOTA = 5 * MIB
@@ -169,3 +175,57 @@ def test_a_head_that_promises_more_than_is_ever_taken_is_refused_at_once(setting
         refused = api.client().post("/v1/datasets", content=iter([head]))
     assert refused.status_code == 413
     assert f"at most {MIB} bytes" in refused.json()["detail"]
+
+
+def test_an_upload_in_parts_survives_kill_9_of_the_api_to_the_last_byte_that_was_written(
+    settings: Settings, tmp_path: Path
+) -> None:
+    body, cut = npy(6, 7), 4 * MIB + 4321
+    database = BlockingDatabase(settings.database_url, application="test")
+    token = database.run(create_token, "ann")
+    database.close()
+    port = free_port()
+    http = httpx.Client(base_url=f"http://127.0.0.1:{port}", headers={"Authorization": f"Bearer {token}"}, timeout=60)
+    append = {"Content-Type": "application/partial-upload", "Upload-Complete": "?1"}
+
+    def start() -> "subprocess.Popen[bytes]":
+        process = processes.start(settings, tmp_path / "log", "warpfold.app", "--port", str(port))
+        until(lambda: is_ready(http), 120, describe=lambda: (tmp_path / "log").read_text()[-2000:])
+        return process
+
+    def written() -> int:
+        return int(http.head(path).headers["Upload-Offset"])
+
+    api = start()
+    try:
+        path = http.post("/v1/uploads", headers={"Upload-Length": str(len(body))}).headers["Location"]
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as wire:
+            lines = {**append, "Upload-Offset": "0", "Host": "x", "Content-Length": str(len(body))}
+            lines["Authorization"] = f"Bearer {token}"
+            head = f"PATCH {path} HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+            wire.sendall(head.encode() + b"\r\n" + body[:cut])
+            until(lambda: written() == 4 * MIB)  # of what came, only the piece that is not yet full is lost
+            api.kill()
+            api.wait()
+        api = start()
+        assert written() == 4 * MIB
+        rest = http.patch(path, content=body[4 * MIB :], headers={**append, "Upload-Offset": str(4 * MIB)})
+        assert rest.status_code == 201
+        assert rest.json()["id"] == hashlib.sha256(body).hexdigest()
+        assert http.get("/v1/uploads").json() == {"items": []}
+    finally:
+        http.close()
+        processes.end([api])
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def is_ready(http: httpx.Client) -> bool:
+    try:
+        return http.get("/healthz").status_code == 200
+    except httpx.TransportError:
+        return False

@@ -1,0 +1,215 @@
+"""Uploads that may be resumed: for each a file with what has come, as long as it is to become, and a note beside it.
+
+The note says how much has come. It is written after every piece, so all that reached the file before its process was
+killed counts. What a machine had not yet put on the disk when it stopped is lost, though the file may seem to have it:
+so the note names the run of the machine that wrote it, and another run goes on from what was flushed.
+"""
+
+import fcntl
+import os
+import re
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import IO
+
+from pydantic import BaseModel, ValidationError
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_WRITER, _BOOT = 16, 36
+_NUMBERS = 20 + 1 + 20
+_STATE = _NUMBERS + 1 + _WRITER + 1 + _BOOT + 1
+_ID = re.compile(r"[0-9a-f]{32}")
+_TAKE_OVER_S = 10.0
+_LOOK_EVERY_S = 0.02
+_BEING_MADE_S = 60.0
+
+
+class Busy(Exception):
+    """Another request writes this upload and does not end."""
+
+
+class Facts(BaseModel):
+    """What the sender said at the beginning. `dtype` is that of bare elements, None for a .npy file; `length` counts
+    the bytes to be sent; an upload to which nothing was added for `lives_s` seconds is removed."""
+
+    name: str
+    dtype: str | None
+    length: int
+    lives_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """How many bytes have come and how many of them are surely on the disk, who writes, in which run of the machine."""
+
+    offset: int = 0
+    flushed: int = 0
+    writer: str = ""
+    boot: str = ""
+
+    def line(self) -> bytes:
+        return f"{self.offset:020d} {self.flushed:020d} {self.writer:{_WRITER}} {self.boot:{_BOOT}}\n".encode()
+
+    @classmethod
+    def of(cls, line: bytes) -> "_State":
+        text = line.decode("ascii")
+        return cls(int(text[:20]), int(text[21:41]), text[42:58].strip(), text[59:].strip())
+
+
+class PartialUpload:
+    """One unfinished upload of a user. Raises OSError."""
+
+    def __init__(self, notes: Path, incoming: Path, owner_id: int, upload_id: str) -> None:
+        self.id = upload_id
+        self._note = notes / f"{owner_id}-{upload_id}"
+        self.path = incoming / f"{owner_id}-{upload_id}"
+        """Where its bytes are."""
+
+    def create(self, facts: Facts) -> None:
+        """Begin it, without a byte."""
+        self._note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._note.touch(mode=0o600)
+        self._note.write_bytes(_State(boot=_boot()).line() + facts.model_dump_json().encode())
+        self.path.touch(mode=0o600)
+
+    def facts(self) -> Facts | None:
+        """What was said of it; None if there is no such upload, or none any more."""
+        try:
+            facts = Facts.model_validate_json(self._note.read_bytes()[_STATE:])
+            return facts if self.path.exists() and age_s(self.path) < facts.lives_s else None
+        except (FileNotFoundError, ValidationError):
+            return None
+
+    def offset(self) -> int:
+        """How many bytes have come and need not be sent again."""
+        with self._note.open("rb") as note:
+            return _valid_offset(_state(note))
+
+    def expires_at(self, facts: Facts) -> datetime:
+        """When it will be removed if nothing is added."""
+        return datetime.fromtimestamp(self.path.stat().st_mtime + facts.lives_s, UTC)
+
+    @contextmanager
+    def writing(self) -> Iterator["Writing"]:
+        """Write it for the time of the block, instead of whoever does now. Raises Busy, and FileNotFoundError if it has
+        gone."""
+        me = secrets.token_hex(_WRITER // 2)
+        with self._note.open("r+b", buffering=0) as note, self.path.open("r+b", buffering=0) as file:
+            os.pwrite(note.fileno(), me.encode(), _NUMBERS + 1)
+            _lock(file)
+            if os.fstat(file.fileno()).st_nlink == 0:
+                raise FileNotFoundError
+            offset = _valid_offset(_state(note))
+            writing = Writing(file, note, me, offset)
+            writing.note(offset, flushed=False)
+            os.pwrite(note.fileno(), f"{_boot():{_BOOT}}".encode(), _NUMBERS + 1 + _WRITER + 1)
+            os.utime(file.fileno())
+            yield writing
+
+    def remove(self) -> None:
+        """Forget it. Doing it again changes nothing."""
+        self.path.unlink(missing_ok=True)
+        self._note.unlink(missing_ok=True)
+
+
+class Writing:
+    """The right to write one unfinished upload."""
+
+    def __init__(self, file: IO[bytes], note: IO[bytes], me: str, offset: int) -> None:
+        self.file = file
+        self.offset = offset
+        self._note = note
+        self._me = me
+        self._flushed = _state(note).flushed
+
+    def is_wanted(self) -> bool:
+        """Whether no later request wants to write it: the sender of this one has gone, though we may not know yet."""
+        return _state(self._note).writer == self._me
+
+    def note(self, offset: int, *, flushed: bool) -> None:
+        """Note that the file has all bytes up to `offset`, `flushed` to the disk or not."""
+        self._flushed = offset if flushed else min(self._flushed, offset)
+        # The writer's name stays as it is: the next one may have written its own by now.
+        os.pwrite(self._note.fileno(), _State(offset, self._flushed).line()[:_NUMBERS], 0)
+        if flushed:
+            os.fdatasync(self._note.fileno())
+        self.offset = offset
+
+
+class PartialUploads:
+    """All unfinished uploads that may be resumed: notes in one folder, what has come in another."""
+
+    def __init__(self, notes: Path, incoming: Path) -> None:
+        self._notes = notes
+        self._incoming = incoming
+
+    def new(self, owner_id: int) -> PartialUpload:
+        """An upload that is yet to be created."""
+        return PartialUpload(self._notes, self._incoming, owner_id, secrets.token_hex(16))
+
+    def get(self, owner_id: int, upload_id: str) -> PartialUpload:
+        """The upload of a user with this id, whether or not there is one."""
+        return PartialUpload(self._notes, self._incoming, owner_id, upload_id)
+
+    def of(self, owner_id: int) -> list[PartialUpload]:
+        """All of a user's."""
+        names = sorted(name.partition("-") for name in self.names())
+        return [self.get(owner_id, upload_id) for owner, _, upload_id in names if owner == str(owner_id)]
+
+    def names(self) -> set[str]:
+        """The names of all notes, and of the files that they stand for."""
+        return {path.name for path in self._notes.glob("*") if _ID.fullmatch(path.name.partition("-")[2])}
+
+    def remove_expired(self) -> None:
+        """Remove those whose time is over, and notes without a file."""
+        for name in self.names():
+            owner, _, upload_id = name.partition("-")
+            upload = self.get(int(owner), upload_id)
+            if upload.facts() is None and age_s(self._notes / name) > _BEING_MADE_S:
+                upload.remove()
+
+
+def _state(note: IO[bytes]) -> _State:
+    return _State.of(os.pread(note.fileno(), _STATE, 0))
+
+
+def _valid_offset(state: _State) -> int:
+    return state.offset if state.boot == _boot() else state.flushed
+
+
+@cache
+def _boot() -> str:
+    """A name of this run of this machine: what its page cache holds is there until it stops."""
+    try:
+        return _BOOT_ID.read_text().strip()[:_BOOT]
+    except OSError:  # no Linux: only what was flushed survives this process
+        return secrets.token_hex(_BOOT // 2)
+
+
+def _lock(file: IO[bytes]) -> None:
+    give_up = time.monotonic() + _TAKE_OVER_S
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > give_up:
+                raise Busy from None
+            time.sleep(_LOOK_EVERY_S)
+        except OSError:  # a file system without locks
+            return
+
+
+def age_s(path: Path) -> float:
+    """How long ago a file was written to; 0 if it is gone."""
+    try:
+        return time.time() - path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0

@@ -1,0 +1,188 @@
+"""What the api does with uploads that may be resumed: each function is one request's work.
+
+Headers and answers are those of the IETF's "Resumable Uploads for HTTP" (draft-ietf-httpbis-resumable-upload).
+"""
+
+import os
+from dataclasses import dataclass
+from datetime import datetime
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
+
+from warpfold.app.auth.access_tokens import Principal
+from warpfold.app.datasets.intake import Intake
+from warpfold.app.datasets.partial import Busy, Facts, PartialUpload, Writing
+from warpfold.app.datasets.repository import Dataset
+from warpfold.app.datasets.service import Holder, RoomCheck, failing_disk, keep, reserve
+from warpfold.app.datasets.store import Store
+from warpfold.app.http.bodies import Body, Piece
+from warpfold.app.http.context import Context
+from warpfold.app.http.errors import Conflict, Invalid, NotFound, UploadMoved
+from warpfold.kernels.dtypes import dtype_named
+from warpfold.kernels.npy import head_of
+
+_MOST_OF_A_USER = 100
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """An unfinished upload as it is now: what its sender said, how much of it has come, and when it will be removed."""
+
+    id: str
+    facts: Facts
+    offset: int
+    expires_at: datetime
+
+
+async def create(context: Context, user: Principal, facts: Facts) -> State:
+    """Begin an upload of `facts.length` bytes, none of which has come. Raises Conflict, TooLarge, NoRoom and
+    Unavailable."""
+    store = Store(context.settings.datasets_dir())
+    length = _bytes_of_file(facts)
+    with failing_disk():
+        if len(await run_in_threadpool(store.partial.of, user.id)) >= _MOST_OF_A_USER:
+            raise Conflict(f"You have {_MOST_OF_A_USER} unfinished uploads: finish one, or delete it.")
+        upload = store.partial.new(user.id)
+        await run_in_threadpool(upload.create, facts)
+        try:
+            with upload.path.open("r+b") as file:
+                await reserve(context, store, file, length, _holder(context, user, facts))
+            await run_in_threadpool(RoomCheck(store, context.settings.keep_free_bytes).before, 0)
+        except BaseException:
+            upload.remove()
+            raise
+        return await run_in_threadpool(_state, upload, facts)
+
+
+async def show(context: Context, user: Principal, upload_id: str) -> State:
+    """How much of an upload has come. Raises NotFound."""
+    with failing_disk():
+        upload, facts = await run_in_threadpool(_find, context, user, upload_id)
+        return await run_in_threadpool(_state, upload, facts)
+
+
+async def mine(context: Context, user: Principal) -> list[State]:
+    """All unfinished uploads of a user."""
+    store = Store(context.settings.datasets_dir())
+    with failing_disk():
+        uploads = [(upload, upload.facts()) for upload in await run_in_threadpool(store.partial.of, user.id)]
+        return [_state(upload, facts) for upload, facts in uploads if facts is not None]
+
+
+async def append(
+    context: Context, user: Principal, upload_id: str, offset: int, body: Body, *, complete: bool
+) -> tuple[Dataset, bool] | State:
+    """Add what `body` brings from `offset` on. With `complete` that is the last of it: returns the dataset, and whether
+    it is new to the user; else the upload as it is now.
+
+    What has come stays if the body ends early, and if the upload cannot be finished for want of room. An upload that
+    can never become an array is removed. Raises NotFound, UploadMoved, Conflict, Invalid, TooLarge, NoRoom and
+    Unavailable.
+    """
+    with failing_disk():
+        upload, facts = await run_in_threadpool(_find, context, user, upload_id)
+        opened = upload.writing()
+        try:
+            writing = await run_in_threadpool(opened.__enter__)
+        except FileNotFoundError:
+            raise _not_found() from None
+        except Busy:
+            raise Conflict("Another request adds to this upload and does not end; ask again.") from None
+        try:
+            if offset != writing.offset:
+                raise UploadMoved.at(writing.offset, offset)
+            try:
+                return await _take(context, user, _Open(upload, facts, writing), body, complete=complete)
+            except Invalid:
+                await run_in_threadpool(upload.remove)
+                raise
+        finally:
+            await run_in_threadpool(opened.__exit__, None, None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """An upload that this request writes."""
+
+    upload: PartialUpload
+    facts: Facts
+    writing: Writing
+
+    def flush(self) -> None:
+        """Bring what has come to the disk, and note that."""
+        os.fdatasync(self.writing.file.fileno())
+        self.writing.note(self.writing.offset, flushed=True)
+
+
+async def _take(
+    context: Context, user: Principal, part: _Open, body: Body, *, complete: bool
+) -> tuple[Dataset, bool] | State:
+    store = Store(context.settings.datasets_dir())
+    facts, writing = part.facts, part.writing
+    raw = None if facts.dtype is None else dtype_named(facts.dtype)
+    intake = await run_in_threadpool(Intake, writing.file, raw, facts.length, writing.offset)
+    room = RoomCheck(store, context.settings.keep_free_bytes)
+
+    def take(piece: Piece) -> None:
+        if intake.received + len(piece) > facts.length:
+            raise Invalid.of("", f"there are more bytes than the {facts.length} of Upload-Length")
+        room.before(len(piece))
+        intake.feed(piece)
+        writing.note(intake.received, flushed=False)
+
+    try:
+        try:
+            await body.rest(take, writing.is_wanted)
+        except ClientDisconnect:
+            await run_in_threadpool(part.flush)
+            if not writing.is_wanted():
+                raise Conflict("Another request goes on with this upload.", headers={"Connection": "close"}) from None
+            raise
+        if not complete:
+            await run_in_threadpool(part.flush)
+            return _state(part.upload, facts)
+        contents = await run_in_threadpool(intake.finish)
+    finally:
+        await run_in_threadpool(intake.close)
+    kept = await context.database.run(keep, store, part.upload.path, contents, _holder(context, user, facts))
+    await run_in_threadpool(part.upload.remove)
+    return kept
+
+
+async def delete(context: Context, user: Principal, upload_id: str) -> None:
+    """Forget an upload and what has come of it. Raises NotFound."""
+    with failing_disk():
+        upload, _ = await run_in_threadpool(_find, context, user, upload_id)
+        await run_in_threadpool(upload.remove)
+
+
+def _find(context: Context, user: Principal, upload_id: str) -> tuple[PartialUpload, Facts]:
+    upload = Store(context.settings.datasets_dir()).partial.get(user.id, upload_id)
+    facts = upload.facts()
+    if facts is None:
+        raise _not_found()
+    return upload, facts
+
+
+def _state(upload: PartialUpload, facts: Facts) -> State:
+    try:
+        return State(upload.id, facts, upload.offset(), upload.expires_at(facts))
+    except FileNotFoundError:
+        raise _not_found() from None
+
+
+def _bytes_of_file(facts: Facts) -> int:
+    """How long the file is to become: bare elements get a head."""
+    if facts.dtype is None:
+        return facts.length
+    dtype = dtype_named(facts.dtype)
+    return facts.length + len(head_of(dtype, facts.length // dtype.itemsize))
+
+
+def _holder(context: Context, user: Principal, facts: Facts) -> Holder:
+    return Holder(user.id, facts.name, context.settings.dataset_quota_bytes)
+
+
+def _not_found() -> NotFound:
+    return NotFound("There is no unfinished upload of yours with this id: it was finished, deleted, or left too long.")
