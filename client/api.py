@@ -8,9 +8,9 @@ from typing import Any, Literal, Self, TypeVar, Unpack
 import httpx
 from pydantic import PrivateAttr
 
-from warpfold.client import catalogue, datasets, jobs, reductions, results
+from warpfold.client import catalogue, datasets, jobs, reductions, results, uploads
 from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
-from warpfold.client.exchange import PAST_PROXIES, TIMEOUTS, Call, Steps
+from warpfold.client.exchange import PAST_PROXIES, TIMEOUTS, Call, Interrupted, Steps
 from warpfold.client.jobs import Follow, Status
 from warpfold.client.models import Dataset, Job, Merged, ReduceResult, Result, User
 from warpfold.client.patience import Patience
@@ -102,6 +102,7 @@ class Client:
         *,
         other: object = None,
         dtype: str | None = None,
+        rehash: bool = False,
         show_progress: bool | None = None,
         **options: Unpack[Options],
     ) -> ReduceResult:
@@ -115,7 +116,9 @@ class Client:
         for elements that no dtype, or not the one that is asked for, holds.
         """
         with bar(show_progress) as follow:
-            return self._do(reductions.reduce(data, op, other=other, dtype=dtype, options=options, follow=follow))
+            return self._do(
+                reductions.reduce(data, op, other=other, dtype=dtype, options=options, rehash=rehash, follow=follow)
+            )
 
     def submit_reduce(
         self,
@@ -124,20 +127,26 @@ class Client:
         *,
         other: object = None,
         dtype: str | None = None,
+        rehash: bool = False,
         **options: Unpack[Options],
     ) -> "LiveJob":
         """Like `reduce`, without waiting. Raises TypeError for columns that no dtype holds together: they are several
         jobs."""
-        return self._live(reductions.submit(data, op, other=other, dtype=dtype, options=options))
+        return self._live(reductions.submit(data, op, other=other, dtype=dtype, rehash=rehash, options=options))
 
     def merge(self, states: Iterable[ExactState | bytes | str], op: str = "sum", dtype: str = "float64") -> Merged:
         """Add exact states, of results or of `ExactState.of(array)`, and round once: what one reduction of all their
         elements would have given, to the bit. `dtype` is that of the elements."""
         return self._do(reductions.merge(states, op, dtype))
 
-    def upload(self, data: object, name: str = "", *, dtype: str | None = None) -> Dataset:
-        """Have the service keep an array, or as a Path a .npy file, for `dataset` sources."""
-        return self._do(datasets.upload(datasets.content_of(data, dtype), name))
+    def upload(self, data: object, name: str = "", *, dtype: str | None = None, rehash: bool = False) -> Dataset:
+        """Have the service keep an array, or as a Path a .npy file, for `dataset` sources.
+
+        A file that was sent before is recognised by its path, size, inode and times without being read; `rehash` reads
+        it. What was cut goes on where it stood, in another process too. Raises WarpfoldError where a file changes while
+        it is sent.
+        """
+        return self._do(uploads.upload(uploads.content_of(data, dtype, rehash=rehash), name))
 
     def datasets(self, *, owner: str | None = None, limit: int = 50) -> list[Dataset]:
         """The newest uploaded arrays."""
@@ -227,23 +236,36 @@ class Client:
 
     def _do(self, steps: Steps[T]) -> T:
         """Hold a conversation."""
-        answer: Any = None
         try:
+            call = next(steps)
             while True:
-                answer = self._send(steps.send(answer))
+                try:
+                    answer: Any = self._send(call)
+                except Interrupted as error:
+                    call = steps.throw(error)
+                else:
+                    call = steps.send(answer)
         except StopIteration as end:
             result: T = end.value
             return result
 
     def _send(self, call: Call[T]) -> T:
+        time.sleep(call.after_s)
         patience = Patience(self._patience_s)
         while True:
             content = call.json() if call.content is None else call.content.pieces()
             try:
                 response = self._http.request(
-                    call.method, call.path, params=call.query(), content=content, headers=call.all_headers()
+                    call.method,
+                    call.path,
+                    params=call.query(),
+                    content=content,
+                    headers=call.all_headers(),
+                    timeout=call.timeouts,
                 )
             except httpx.TransportError as error:
+                if call.once:
+                    raise Interrupted(f"the connection to {self.url} broke: {error or type(error).__name__}") from error
                 time.sleep(patience.after_error(error, self.url))
                 continue
             pause = patience.after(response)

@@ -9,9 +9,9 @@ from typing import Any, Generic, Literal, Self, TypeVar, Unpack
 import httpx
 from pydantic import PrivateAttr
 
-from warpfold.client import catalogue, datasets, jobs, reductions, results
+from warpfold.client import catalogue, datasets, jobs, reductions, results, uploads
 from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
-from warpfold.client.exchange import PAST_PROXIES, TIMEOUTS, Call, Content, Steps
+from warpfold.client.exchange import PAST_PROXIES, TIMEOUTS, Call, Content, Interrupted, Steps
 from warpfold.client.jobs import Follow, Status
 from warpfold.client.models import Dataset, Job, Merged, ReduceResult, Result, User
 from warpfold.client.patience import Patience
@@ -95,6 +95,7 @@ class AsyncClient:
         *,
         other: object = None,
         dtype: str | None = None,
+        rehash: bool = False,
         show_progress: bool | None = None,
         **options: Unpack[Options],
     ) -> ReduceResult:
@@ -108,7 +109,9 @@ class AsyncClient:
         for elements that no dtype, or not the one that is asked for, holds.
         """
         with bar(show_progress) as follow:
-            return await self._do(reductions.reduce(data, op, other=other, dtype=dtype, options=options, follow=follow))
+            return await self._do(
+                reductions.reduce(data, op, other=other, dtype=dtype, options=options, rehash=rehash, follow=follow)
+            )
 
     async def submit_reduce(
         self,
@@ -117,11 +120,12 @@ class AsyncClient:
         *,
         other: object = None,
         dtype: str | None = None,
+        rehash: bool = False,
         **options: Unpack[Options],
     ) -> "AsyncLiveJob":
         """Like `reduce`, without waiting. Raises TypeError for columns that no dtype holds together: they are several
         jobs."""
-        return await self._live(reductions.submit(data, op, other=other, dtype=dtype, options=options))
+        return await self._live(reductions.submit(data, op, other=other, dtype=dtype, rehash=rehash, options=options))
 
     async def merge(
         self, states: Iterable[ExactState | bytes | str], op: str = "sum", dtype: str = "float64"
@@ -130,9 +134,14 @@ class AsyncClient:
         elements would have given, to the bit. `dtype` is that of the elements."""
         return await self._do(reductions.merge(states, op, dtype))
 
-    async def upload(self, data: object, name: str = "", *, dtype: str | None = None) -> Dataset:
-        """Have the service keep an array, or as a Path a .npy file, for `dataset` sources."""
-        return await self._do(datasets.upload(datasets.content_of(data, dtype), name))
+    async def upload(self, data: object, name: str = "", *, dtype: str | None = None, rehash: bool = False) -> Dataset:
+        """Have the service keep an array, or as a Path a .npy file, for `dataset` sources.
+
+        A file that was sent before is recognised by its path, size, inode and times without being read; `rehash` reads
+        it. What was cut goes on where it stood, in another process too. Raises WarpfoldError where a file changes while
+        it is sent.
+        """
+        return await self._do(uploads.upload(uploads.content_of(data, dtype, rehash=rehash), name))
 
     async def datasets(self, *, owner: str | None = None, limit: int = 50) -> list[Dataset]:
         """The newest uploaded arrays."""
@@ -225,19 +234,30 @@ class AsyncClient:
         # In a thread, because a step may hash a large array.
         step = await asyncio.to_thread(_next, steps, None)
         while isinstance(step, Call):
-            answer: Any = await self._send(step)
+            try:
+                answer: Any = await self._send(step)
+            except Interrupted as error:
+                answer = error
             step = await asyncio.to_thread(_next, steps, answer)
         return step.result
 
     async def _send(self, call: Call[T]) -> T:
+        await asyncio.sleep(call.after_s)
         patience = Patience(self._patience_s)
         while True:
             content = call.json() if call.content is None else _pieces(call.content)
             try:
                 response = await self._http.request(
-                    call.method, call.path, params=call.query(), content=content, headers=call.all_headers()
+                    call.method,
+                    call.path,
+                    params=call.query(),
+                    content=content,
+                    headers=call.all_headers(),
+                    timeout=call.timeouts,
                 )
             except httpx.TransportError as error:
+                if call.once:
+                    raise Interrupted(f"the connection to {self.url} broke: {error or type(error).__name__}") from error
                 await asyncio.sleep(patience.after_error(error, self.url))
                 continue
             pause = patience.after(response)
@@ -287,7 +307,7 @@ class _End(Generic[T]):
 def _next(steps: Steps[T], answer: object) -> Call[Any] | _End[T]:
     # StopIteration may not leave a thread.
     try:
-        return steps.send(answer)
+        return steps.throw(answer) if isinstance(answer, Interrupted) else steps.send(answer)
     except StopIteration as end:
         return _End(end.value)
 

@@ -19,7 +19,8 @@ T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
 # Any number of threads and tasks may wait: for one of the connections, of which requests that are held take many, too.
-TIMEOUTS = httpx.Timeout(10.0, read=60.0, write=60.0, pool=None)
+READ_S = 60.0
+TIMEOUTS = httpx.Timeout(10.0, read=READ_S, write=60.0, pool=None)
 
 PAST_PROXIES: Mapping[str, None] = MappingProxyType(
     {f"all://{host}": None for host in ("127.0.0.1", "localhost", "[::1]")}
@@ -30,20 +31,26 @@ Parameter = str | int | float | bool
 Parameters = Mapping[str, Parameter | Sequence[str] | None]
 
 
+class Interrupted(Unreachable):
+    """A request that is sent once broke off: nobody knows how much of it arrived."""
+
+
 class Content(Protocol):
-    """The body of an upload: its length, and its bytes piece by piece, as often as it is sent."""
+    """The body of an upload: its length, and its bytes from `start` on piece by piece, as often as it is sent."""
 
     @property
     def length(self) -> int: ...
 
-    def pieces(self) -> Iterator[bytes]: ...
+    def pieces(self, start: int = 0) -> Iterator[bytes]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
     """One request, and how its answer is read. `body` is sent as JSON; parameters that are None are left out.
 
-    Statuses that are `expected` are read, all others of 300 and more are Refused.
+    Statuses that are `expected` are read, all others of 300 and more are Refused. The request is sent after `after_s`
+    seconds, and its answer may take `read_s`. A request that breaks off is repeated, unless it is to be sent `once`:
+    then the conversation meets Interrupted.
     """
 
     method: str
@@ -54,6 +61,14 @@ class Call(Generic[T]):
     headers: Mapping[str, str] = field(default_factory=dict)
     content: Content | None = None
     expected: tuple[int, ...] = ()
+    once: bool = False
+    after_s: float = 0.0
+    read_s: float = READ_S
+
+    @property
+    def timeouts(self) -> httpx.Timeout:
+        """How long each step of the request may take."""
+        return TIMEOUTS if self.read_s == READ_S else httpx.Timeout(10.0, read=self.read_s, write=60.0, pool=None)
 
     def query(self) -> httpx.QueryParams:
         """The parameters as text."""

@@ -9,12 +9,12 @@ from typing import Any, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.client import datasets, jobs
+from warpfold.client import jobs, uploads
 from warpfold.client.arrays import Part, alike, as_numpy, parts_of
-from warpfold.client.datasets import ArrayContent
 from warpfold.client.exchange import Call, Steps, one
 from warpfold.client.jobs import Follow
 from warpfold.client.models import Job, Merged, ReduceResult
+from warpfold.client.uploads import ArrayContent
 from warpfold.contract.fields import BackendName, Priority
 from warpfold.contract.json_value import hex_of
 from warpfold.kernels.dtypes import DTYPES, dtype_of
@@ -39,7 +39,14 @@ class Options(TypedDict, total=False):
 
 
 def reduce(
-    data: object, op: str, *, other: object, dtype: str | None, options: Options, follow: Follow | None
+    data: object,
+    op: str,
+    *,
+    other: object,
+    dtype: str | None,
+    options: Options,
+    follow: Follow | None,
+    rehash: bool = False,
 ) -> Steps[ReduceResult]:
     """Hand in the reduction of an array, or of two, and wait for it.
 
@@ -49,7 +56,7 @@ def reduce(
     parts = [] if isinstance(data, Path) or other is not None else parts_of(data, dtype)
     if len(parts) < 2:
         whole = parts[0].array if parts else data
-        job = yield from submit(whole, op, other=other, dtype=None if parts else dtype, options=options)
+        job = yield from submit(whole, op, other=other, dtype=None if parts else dtype, rehash=rehash, options=options)
         return jobs.reduction_of((yield from jobs.wait(job, None, follow)))
     row = _addable(op, parts, options)
     handed_in: list[Job] = []
@@ -103,27 +110,34 @@ def _added(row: Op, results: Sequence[ReduceResult], dtype: str) -> ReduceResult
 
 
 def submit(
-    data: object, op: str, *, other: object, dtype: str | None, options: Options, key: str | None = None
+    data: object,
+    op: str,
+    *,
+    other: object,
+    dtype: str | None,
+    options: Options,
+    rehash: bool = False,
+    key: str | None = None,
 ) -> Steps[Job]:
     """Hand in the reduction of an array, or of two. Raises TypeError for columns that no dtype holds together."""
     if other is not None and not isinstance(data, Path) and not isinstance(other, Path):
         data, other = alike(data, other, dtype)
         dtype = None
-    spec: dict[str, Any] = {"kind": "reduce", "op": op, "source": (yield from source(data, dtype))}
+    spec: dict[str, Any] = {"kind": "reduce", "op": op, "source": (yield from source(data, dtype, rehash=rehash))}
     if other is not None:
-        spec["other"] = yield from source(other, dtype)
+        spec["other"] = yield from source(other, dtype, rehash=rehash)
     spec |= {name: value for name, value in options.items() if value is not None}
     return (yield from jobs.submit(spec, key))
 
 
-def source(data: object, dtype: str | None = None) -> Steps[dict[str, Any]]:
+def source(data: object, dtype: str | None = None, *, rehash: bool = False) -> Steps[dict[str, Any]]:
     """The `source` of a spec for an array or, given as a Path, for a .npy file; uploaded unless it is small."""
     if isinstance(data, Path):
-        kept = yield from datasets.upload(datasets.content_of(data, dtype), data.name[:128])
+        kept = yield from uploads.upload(uploads.content_of(data, dtype, rehash=rehash), data.name[:128])
         return {"type": "dataset", "id": kept.id}
     array = as_numpy(data, dtype)
     if array.size > MOST_VALUES:
-        kept = yield from datasets.upload(ArrayContent(array), "")
+        kept = yield from uploads.upload(ArrayContent(array), "")
         return {"type": "dataset", "id": kept.id}
     return {"type": "values", "values": _values(array), "dtype": dtype_of(array.dtype).name}
 

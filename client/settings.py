@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 import httpx
-from platformdirs import user_config_path
+from platformdirs import user_cache_path, user_config_path
 from pydantic import BaseModel, ValidationError
 
 from warpfold.client.errors import NotConfigured
@@ -51,6 +51,11 @@ class Surroundings:
     def data_dir(self) -> Path:
         """Where `warpfold serve` keeps its notes when it is started here."""
         return self.folder / self.environment.get(DATA_DIR, ".warpfold")
+
+
+def sent_files_path() -> Path:
+    """Where this user's memory of sent files is."""
+    return user_cache_path("warpfold") / "sent-files.json"
 
 
 def find_target(url: str | None = None, token: str | None = None, where: Surroundings | None = None) -> Target:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from warpfold.client.cli import output
-from warpfold.client.cli.files import seekable
+from warpfold.client.cli.files import Rehash, seekable
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import service
 
@@ -55,11 +55,12 @@ def upload(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A .npy file; - is standard input.")],
     *,
     name: Annotated[str | None, typer.Option(help="For people.", show_default="the file's name")] = None,
+    rehash: Rehash = False,
     as_json: Json = False,
 ) -> None:
-    """Upload a .npy file, and print its id. What is there already is not sent again."""
+    """Upload a .npy file, and print its id. What is there already is not sent again, and what was cut goes on."""
     with service(context) as client, seekable(file, "FILE") as found:
-        kept = client.upload(found, (found.name if name is None else name)[:128])
+        kept = client.upload(found, (found.name if name is None else name)[:128], rehash=rehash)
     if as_json:
         output.document(kept)
     else:

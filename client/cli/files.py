@@ -6,9 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import BinaryIO
+from typing import Annotated, BinaryIO
 
 import typer
+
+Rehash = Annotated[
+    bool, typer.Option("--rehash", help="Read the file even if its size and times say that it was sent before.")
+]
 
 DASH = "-"
 """Names standard input."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from warpfold.client import local
 from warpfold.client.cli import output
 from warpfold.client.cli.exits import Exit
-from warpfold.client.cli.files import DASH, seekable
+from warpfold.client.cli.files import DASH, Rehash, seekable
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import Timeout, check_ended_well, fail, service, wait_for
 from warpfold.client.jobs import reduction_of
@@ -58,6 +58,7 @@ def reduce(
     nan_policy: Annotated[str | None, typer.Option(help="propagate, omit or raise.")] = None,
     ddof: Annotated[int | None, typer.Option(min=0, help="var and std divide by n − ddof.")] = None,
     locally: Annotated[bool, typer.Option("--local", help="Compute on this machine, without a service.")] = False,
+    rehash: Rehash = False,
     timeout: Timeout = None,
     as_json: Json = False,
 ) -> None:
@@ -82,7 +83,7 @@ def reduce(
             given["backend"] = backend
         with service(context) as client:
             sent = None if second is None else second.sent
-            ended = wait_for(client.submit_reduce(first.sent, op, other=sent, **given), timeout)
+            ended = wait_for(client.submit_reduce(first.sent, op, other=sent, rehash=rehash, **given), timeout)
             if as_json:
                 output.document(ended)
                 check_ended_well(ended)

@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -25,6 +26,13 @@ def service(
         )
         with running_service(settings, root / "log") as running:
             yield running
+
+
+@pytest.fixture(autouse=True)
+def sent_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where clients of this test remember what they sent: not in the memory of whoever runs the test."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / ".cache"))
+    return tmp_path / ".cache" / "warpfold" / "sent-files.json"
 
 
 @pytest.fixture

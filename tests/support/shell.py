@@ -111,4 +111,10 @@ class Shell:
             yield
 
     def _variables(self) -> dict[str, str]:
-        return {"COLUMNS": "120", "TERM": "dumb", "XDG_CONFIG_HOME": str(self.folder), **self.environment}
+        return {
+            "COLUMNS": "120",
+            "TERM": "dumb",
+            "XDG_CONFIG_HOME": str(self.folder),
+            "XDG_CACHE_HOME": str(self.folder),
+            **self.environment,
+        }

@@ -42,6 +42,7 @@ class Runner:
                 "COLUMNS": "110",
                 "TERM": "dumb",
                 "XDG_CONFIG_HOME": str(folder / ".config"),
+                "XDG_CACHE_HOME": str(folder / ".cache"),
                 "WARPFOLD_URL": service.url,
                 "WARPFOLD_TOKEN": service.token,
             },

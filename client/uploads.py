@@ -1,0 +1,264 @@
+"""Conversations that send arrays: what the service has is not sent, and what was cut goes on where it stood."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import httpx
+import numpy as np
+from numpy.typing import NDArray
+
+from warpfold.client.arrays import as_numpy
+from warpfold.client.catalogue import whoami
+from warpfold.client.errors import WarpfoldError
+from warpfold.client.exchange import Call, Content, Interrupted, Parameters, Steps
+from warpfold.client.models import Dataset
+from warpfold.client.sent_files import Seen, SentFiles
+from warpfold.client.settings import sent_files_path
+from warpfold.contract.backoff import Backoff
+from warpfold.kernels.dtypes import dtype_of
+from warpfold.kernels.npy import head_of
+
+_PIECE = 256 << 10
+_HASHED_FIRST = 8 << 20
+"""Bytes up to which an array is hashed before it is sent, and sent in one request."""
+
+_MOST_IN_VAIN = 8
+_SLOWEST = 20e6
+"""Bytes a second at which the service is given time to hash an upload and to bring it to its disk."""
+
+
+class Sendable(Content, Protocol):
+    """An array to be sent: what is known of it without reading it, and what is to be remembered."""
+
+    def known(self) -> str | None:
+        """Its digest."""
+
+    def unfinished(self) -> str | None:
+        """The path of the upload of it that was cut."""
+
+    def keep(self, *, digest: str | None = None, upload: str | None = None) -> None:
+        """Remember one of these."""
+
+
+@dataclass(frozen=True)
+class ArrayContent:
+    """An array as the .npy file of one dimension that it would be saved as, its elements in C order."""
+
+    array: NDArray[Any]
+
+    @cached_property
+    def _elements(self) -> memoryview:
+        little = self.array.dtype.newbyteorder("<") if self.array.dtype.kind != "V" else self.array.dtype
+        return np.ascontiguousarray(self.array, dtype=little).reshape(-1).view(np.uint8).data
+
+    @cached_property
+    def _head(self) -> bytes:
+        return head_of(dtype_of(self.array.dtype), self.array.size)
+
+    @property
+    def length(self) -> int:
+        return len(self._head) + len(self._elements)
+
+    def pieces(self, start: int = 0) -> Iterator[bytes]:
+        if start < len(self._head):
+            yield self._head[start:]
+        for at in range(max(0, start - len(self._head)), len(self._elements), _PIECE):
+            yield bytes(self._elements[at : at + _PIECE])
+
+    def known(self) -> str | None:
+        return None
+
+    def unfinished(self) -> str | None:
+        return None
+
+    def keep(self, *, digest: str | None = None, upload: str | None = None) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class FileContent:
+    """A .npy file as it is. With `rehash` nothing is taken from the memory of files that were sent before."""
+
+    path: Path
+    rehash: bool = False
+    memory: SentFiles = field(default_factory=lambda: SentFiles(sent_files_path()))
+
+    @cached_property
+    def _seen(self) -> Seen:
+        return Seen.now(self.path)
+
+    @property
+    def length(self) -> int:
+        return self._seen.size
+
+    def pieces(self, start: int = 0) -> Iterator[bytes]:
+        left = self.length - start
+        with self.path.open("rb", buffering=0) as file:
+            file.seek(start)
+            while left:
+                if not (piece := file.read(min(_PIECE, left))) or (len(piece) == left and not self._seen.is_still()):
+                    raise WarpfoldError(f"{self.path} changed while it was read")
+                left -= len(piece)
+                yield piece
+
+    def known(self) -> str | None:
+        sent = None if self.rehash else self.memory.recall(self._seen)
+        return None if sent is None else sent.digest
+
+    def unfinished(self) -> str | None:
+        sent = None if self.rehash else self.memory.recall(self._seen)
+        return None if sent is None else sent.upload
+
+    def keep(self, *, digest: str | None = None, upload: str | None = None) -> None:
+        self.memory.keep(self._seen, digest=digest, upload=upload)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """What of a content is yet to be sent."""
+
+    content: Content
+    start: int
+
+    @property
+    def length(self) -> int:
+        return self.content.length - self.start
+
+    def pieces(self, start: int = 0) -> Iterator[bytes]:
+        return self.content.pieces(self.start + start)
+
+
+def content_of(data: object, dtype: str | None, *, rehash: bool = False) -> Sendable:
+    """What is uploaded of an array, or of a .npy file given as its Path. Raises TypeError for what is no array."""
+    if not isinstance(data, Path):
+        return ArrayContent(as_numpy(data, dtype))
+    if dtype is not None:
+        raise TypeError(f"{data} is sent as it is: for another dtype load it and hand over the array")
+    return FileContent(data, rehash)
+
+
+def digest(content: Content) -> str:
+    """What the service will call it."""
+    running = hashlib.sha256()
+    for piece in content.pieces():
+        running.update(piece)
+    return running.hexdigest()
+
+
+def upload(content: Sendable, name: str) -> Steps[Dataset]:
+    """Have the service keep an array; what it keeps for this user already is not sent again.
+
+    The digest is remembered of a file that was sent before. Else the service computes it while the array arrives, and
+    it is computed here first only where that may save the sending: of a small array, and of one for which the service
+    holds an array of the same length.
+    """
+    dataset_id = content.known()
+    if dataset_id is None and (content.length <= _HASHED_FIRST or (yield from _is_as_long(content.length))):
+        dataset_id = digest(content)
+    if dataset_id is not None:
+        there: Dataset | None = yield Call("GET", f"/v1/datasets/{dataset_id}", _found, expected=(404,))
+        if there is not None and there.bytes == content.length and there.owner == (yield from whoami()).name:
+            content.keep(digest=there.id)
+            return there
+    kept: Dataset | None = None
+    if content.length > _HASHED_FIRST:
+        kept = yield from _in_parts(content, name)
+    if kept is None:
+        wanted = {"name": name or None}
+        kept = yield Call("POST", "/v1/datasets", dataset, wanted, content=content, read_s=_patience_s(content))
+    content.keep(digest=kept.id)
+    return kept
+
+
+def _is_as_long(length: int) -> Steps[bool]:
+    """Whether the user holds an array of so many bytes; true where the service cannot tell."""
+
+    def read(response: httpx.Response) -> bool:
+        return response.status_code == 422 or bool(response.json()["items"])
+
+    owner = (yield from whoami()).name
+    wanted: Parameters = {"owner": owner, "bytes": length, "limit": 1}
+    answer: bool = yield Call("GET", "/v1/datasets", read, wanted, expected=(422,))
+    return answer
+
+
+def _in_parts(content: Sendable, name: str) -> Steps[Dataset | None]:
+    """Send an array so that a cut loses nothing; None if the service does not take it like that."""
+    path, offset = content.unfinished(), 0
+    if path is not None:
+        stands: int | None = yield Call("HEAD", path, _offset, expected=(404,))
+        path, offset = (None, 0) if stands is None else (path, stands)
+    if path is None:
+        headers = {"Upload-Length": str(content.length), "Upload-Complete": "?0"}
+        path = yield Call(
+            "POST", "/v1/uploads", _location, {"name": name or None}, headers=headers, expected=(404, 405)
+        )
+        if path is None:
+            return None
+        content.keep(upload=path)
+    backoff, in_vain = Backoff(0.1, 2.0, least=0.5), 0
+    while in_vain < _MOST_IN_VAIN:
+        try:
+            outcome: Dataset | int | None = yield Call(
+                "PATCH",
+                path,
+                _appended,
+                headers={
+                    "Content-Type": "application/partial-upload",
+                    "Upload-Offset": str(offset),
+                    "Upload-Complete": "?1",
+                },
+                content=_Rest(content, offset),
+                expected=(404, 409),
+                once=True,
+                after_s=backoff.next() if in_vain else 0.0,
+                read_s=_patience_s(content),
+            )
+        except Interrupted as error:
+            cut: Exception | None = error
+            outcome = yield Call("HEAD", path, _offset, expected=(404,), after_s=backoff.next())
+        else:
+            cut = None
+        if outcome is None:
+            raise WarpfoldError("the service finished this upload or has given it up: send the array again") from cut
+        if not isinstance(outcome, int):
+            return outcome
+        in_vain = 0 if outcome > offset else in_vain + 1
+        if not in_vain:
+            backoff.reset()
+        offset = outcome if outcome >= 0 else offset
+    raise WarpfoldError(f"the service takes no more of this upload than the {offset} bytes that it has") from cut
+
+
+def _patience_s(content: Content) -> float:
+    return 60.0 + content.length / _SLOWEST
+
+
+def dataset(response: httpx.Response) -> Dataset:
+    """The dataset that an answer describes."""
+    return Dataset.model_validate_json(response.content)
+
+
+def _found(response: httpx.Response) -> Dataset | None:
+    return None if response.status_code == 404 else dataset(response)
+
+
+def _location(response: httpx.Response) -> str | None:
+    return response.headers["Location"] if response.status_code == 201 else None
+
+
+def _offset(response: httpx.Response) -> int | None:
+    return None if response.status_code == 404 else int(response.headers["Upload-Offset"])
+
+
+def _appended(response: httpx.Response) -> Dataset | int | None:
+    """The dataset; or where the upload stands, -1 if the answer does not say; or None if there is no such upload."""
+    if response.status_code == 404:
+        return None
+    if response.status_code == 409:
+        return int(response.headers.get("Upload-Offset", -1))
+    return dataset(response)
