@@ -1,0 +1,208 @@
+"""How fast a .npy file becomes a dataset, beside the disk and a plain upload: `python -m benchmarks.uploads`.
+
+Starts `warpfold serve --slots cpu` in a temporary folder and uploads a file of random bytes several times, each time
+with other bytes. Beside it, in turn, on the same disk: a plain upload (uvicorn and Starlette write and hash what httpx
+sends), a copy that is hashed and flushed, and the hash alone. Times are the best of the rounds; CPU time is that of
+client and server together.
+"""
+
+import argparse
+import hashlib
+import multiprocessing
+import os
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import numpy as np
+import psutil
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+
+from benchmarks.figures import Figure, measured_service, report
+from warpfold.client.api import Client
+
+_PIECE = 1 << 20
+_GB = 1e9
+_RATIO_AT_LEAST = 1.5
+_REMEMBERED_S = 0.25
+
+
+@dataclass
+class Stage:
+    """The seconds and the CPU seconds that rounds of one stage took."""
+
+    name: str
+    seconds: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+
+    def time(self, work: Callable[[], object], server: psutil.Process | None = None) -> None:
+        """Take one round, counting the CPU time of this process and of `server`."""
+        before, started = _cpu(server), time.perf_counter()
+        work()
+        self.seconds.append(time.perf_counter() - started)
+        self.cpu.append(_cpu(server) - before)
+
+
+def _cpu(server: psutil.Process | None) -> float:
+    times = [psutil.Process().cpu_times(), *([] if server is None else [server.cpu_times()])]
+    return float(sum(each.user + each.system for each in times))
+
+
+def file_of(path: Path, size: int, seed: int) -> Path:
+    """A .npy file of `size` random bytes, in the page cache and on the disk."""
+    with path.open("wb") as file:
+        np.save(file, np.random.default_rng(seed).integers(0, 1 << 63, size // 8, np.int64))
+        file.flush()
+        os.fsync(file.fileno())
+    return path
+
+
+def pieces(path: Path) -> Iterator[bytes]:
+    """The bytes of a file."""
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            yield piece
+
+
+def plain_server(folder: Path, port: int) -> None:
+    """Serve what most services do with an upload: hash and write each piece as it comes, flush, answer the digest."""
+
+    async def put(request: Request) -> PlainTextResponse:
+        running = hashlib.sha256()
+        with (folder / "plain").open("wb") as file:
+            async for piece in request.stream():
+                running.update(piece)
+                file.write(piece)
+            file.flush()
+            os.fsync(file.fileno())
+        return PlainTextResponse(running.hexdigest())
+
+    uvicorn.run(Starlette(routes=[Route("/", put, methods=["PUT"])]), port=port, log_level="error")
+
+
+@contextmanager
+def plain_service(folder: Path) -> Iterator[tuple[str, psutil.Process]]:
+    """The plain server in a process of its own: its address, and the process."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    process = multiprocessing.get_context("spawn").Process(target=plain_server, args=(folder, port))
+    process.start()
+    try:
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                break
+            except OSError:
+                time.sleep(0.05)
+        yield f"http://127.0.0.1:{port}/", psutil.Process(process.pid)
+    finally:
+        process.terminate()
+        process.join()
+
+
+def copied(path: Path, to: Path) -> str:
+    """Copy a file with its hash taken on the way, and flush it."""
+    running = hashlib.sha256()
+    with to.open("wb") as file:
+        for piece in pieces(path):
+            running.update(piece)
+            file.write(piece)
+        file.flush()
+        os.fsync(file.fileno())
+    return running.hexdigest()
+
+
+def hashed(path: Path) -> str:
+    """The hash alone, of a file in the page cache."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def api_of(data_dir: Path) -> psutil.Process:
+    """The api process of the service in `data_dir`."""
+    for process in psutil.process_iter(["cmdline", "environ"]):
+        line, environment = process.info["cmdline"] or [], process.info["environ"] or {}
+        if "warpfold.app" in line and environment.get("WARPFOLD_DATA_DIR") == str(data_dir):
+            return process
+    raise RuntimeError("the api of the measured service was not found")
+
+
+def measure(size: int, rounds: int) -> list[Figure]:
+    """All stages, in turn, `rounds` times."""
+    ours, plain, copy, digest = (
+        Stage("upload by warpfold.Client"),
+        Stage("plain upload: httpx → uvicorn, Starlette"),
+        Stage("copied, hashed and flushed by one thread"),
+        Stage("SHA-256 alone"),
+    )
+    again = Stage("the same file again")
+    with (
+        measured_service() as (service, data_dir),
+        tempfile.TemporaryDirectory(prefix="warpfold-bench-") as name,
+        plain_service(Path(name)) as (address, server),
+        httpx.Client(timeout=600, trust_env=False) as http,
+        Client(service.url, service.token) as client,
+    ):
+        api = api_of(data_dir)
+        for number in range(rounds):
+            path = file_of(Path(name) / "array.npy", size, number)
+            expected = hashed(path)
+            time.sleep(2.1)  # a file that was changed just now is not remembered
+
+            def upload() -> None:
+                assert client.upload(path).id == expected  # noqa: B023 (called within the round)
+
+            ours.time(upload, api)
+            again.time(upload, api)
+            client.delete_dataset(expected)
+            plain.time(lambda: http.put(address, content=pieces(path)).raise_for_status(), server)  # noqa: B023
+            copy.time(lambda: copied(path, Path(name) / "copy"))  # noqa: B023
+            digest.time(lambda: hashed(path))  # noqa: B023
+    nbytes = size + 128
+    rows = [
+        Figure(
+            f"{stage.name}, {nbytes / _GB:.2f} GB",
+            f"{nbytes / min(stage.seconds) / _GB:.2f} GB/s; {min(stage.cpu) / nbytes * _GB:.2f} s of CPU a GB",
+            "",
+            True,
+        )
+        for stage in (ours, plain, copy, digest)
+    ]
+    ratio = min(plain.seconds) / min(ours.seconds)
+    to_disk = min(copy.seconds) / min(ours.seconds)
+    return [
+        *rows,
+        Figure("ratio to the plain upload", f"{ratio:.2f}", f"≥ {_RATIO_AT_LEAST}", ratio >= _RATIO_AT_LEAST),
+        Figure("ratio to the copy, hashed and flushed", f"{to_disk:.2f}", "≥ 0.8", to_disk >= 0.8),
+        Figure(
+            "the same file again, recognised",
+            f"{min(again.seconds) * 1000:.0f} ms",
+            f"≤ {_REMEMBERED_S * 1000:.0f} ms",
+            min(again.seconds) <= _REMEMBERED_S,
+        ),
+    ]
+
+
+def main() -> int:
+    """Measure; 1 if a figure does not reach its target."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.uploads", description=__doc__)
+    parser.add_argument("--mib", type=int, default=1024, help="size of the file (1024)")
+    parser.add_argument("--rounds", type=int, default=3, help="how often each stage is measured (3)")
+    parser.add_argument("--out", type=Path, help="write the figures as JSON")
+    options = parser.parse_args()
+    return report("Uploads", measure(options.mib << 20, options.rounds), options.out)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
