@@ -11,7 +11,18 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent
 ON_A_GPU = ("strategies", "exact_cuda", "feed", "profiles", "scaling")
-SCRIPTS = (*ON_A_GPU, "exact_cpu", "accuracy", "service", "recovery", "idle", "uploads", "depth", "batches", "dashboard")
+SCRIPTS = (
+    *ON_A_GPU,
+    "exact_cpu",
+    "accuracy",
+    "service",
+    "recovery",
+    "idle",
+    "uploads",
+    "depth",
+    "batches",
+    "dashboard",
+)
 _NOT_HERE = 2
 """What a script ends with where it cannot measure: there is no GPU."""
 

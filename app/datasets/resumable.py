@@ -26,7 +26,7 @@ _MOST_OF_A_USER = 100
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class UploadState:
     """An unfinished upload as it is now: what its sender said, how much of it has come, and when it will be removed."""
 
     id: str
@@ -35,7 +35,7 @@ class State:
     expires_at: datetime
 
 
-async def create(context: Context, user: Principal, facts: Facts) -> State:
+async def create(context: Context, user: Principal, facts: Facts) -> UploadState:
     """Begin an upload of `facts.length` bytes, none of which has come. Raises Conflict, TooLarge, NoRoom and
     Unavailable."""
     store = Store(context.settings.datasets_dir())
@@ -55,14 +55,14 @@ async def create(context: Context, user: Principal, facts: Facts) -> State:
         return await run_in_threadpool(_state, upload, facts)
 
 
-async def show(context: Context, user: Principal, upload_id: str) -> State:
+async def show(context: Context, user: Principal, upload_id: str) -> UploadState:
     """How much of an upload has come. Raises NotFound."""
     with failing_disk():
         upload, facts = await run_in_threadpool(_find, context, user, upload_id)
         return await run_in_threadpool(_state, upload, facts)
 
 
-async def mine(context: Context, user: Principal) -> list[State]:
+async def mine(context: Context, user: Principal) -> list[UploadState]:
     """All unfinished uploads of a user."""
     store = Store(context.settings.datasets_dir())
     with failing_disk():
@@ -72,7 +72,7 @@ async def mine(context: Context, user: Principal) -> list[State]:
 
 async def append(
     context: Context, user: Principal, upload_id: str, offset: int, body: Body, *, complete: bool
-) -> tuple[Dataset, bool] | State:
+) -> tuple[Dataset, bool] | UploadState:
     """Add what `body` brings from `offset` on. With `complete` that is the last of it: returns the dataset, and whether
     it is new to the user; else the upload as it is now.
 
@@ -117,7 +117,7 @@ class _Open:
 
 async def _take(
     context: Context, user: Principal, part: _Open, body: Body, *, complete: bool
-) -> tuple[Dataset, bool] | State:
+) -> tuple[Dataset, bool] | UploadState:
     store = Store(context.settings.datasets_dir())
     facts, writing = part.facts, part.writing
     raw = None if facts.dtype is None else dtype_named(facts.dtype)
@@ -165,9 +165,9 @@ def _find(context: Context, user: Principal, upload_id: str) -> tuple[PartialUpl
     return upload, facts
 
 
-def _state(upload: PartialUpload, facts: Facts) -> State:
+def _state(upload: PartialUpload, facts: Facts) -> UploadState:
     try:
-        return State(upload.id, facts, upload.offset(), upload.expires_at(facts))
+        return UploadState(upload.id, facts, upload.offset(), upload.expires_at(facts))
     except FileNotFoundError:
         raise _not_found() from None
 

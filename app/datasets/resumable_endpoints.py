@@ -11,7 +11,7 @@ from warpfold.app.datasets import resumable
 from warpfold.app.datasets.endpoints import PREFIX as DATASETS
 from warpfold.app.datasets.endpoints import DatasetView, Name
 from warpfold.app.datasets.partial import Facts
-from warpfold.app.datasets.resumable import State
+from warpfold.app.datasets.resumable import UploadState
 from warpfold.app.http.bearer import User
 from warpfold.app.http.bodies import body_of
 from warpfold.app.http.context import Using
@@ -63,7 +63,7 @@ class UploadView(BaseModel):
     expires_at: datetime = Field(description="When the upload is removed if nothing is added to it.")
 
     @classmethod
-    def of(cls, state: State) -> "UploadView":
+    def of(cls, state: UploadState) -> "UploadView":
         facts = state.facts
         return cls(
             id=state.id,
@@ -167,7 +167,7 @@ async def append(
         raise UnsupportedMedia(f"The body must be {' or '.join(MEDIA_TYPES)}.")
     async with body_of(request) as body:
         ended = await resumable.append(context, user, upload_id, upload_offset, body, complete=_TRUTH[upload_complete])
-    if isinstance(ended, State):
+    if isinstance(ended, UploadState):
         return _answer(ended, 204)
     kept, new = ended
     headers = {"Location": f"{DATASETS}/{kept.contents.id}", "Upload-Complete": "?1"}
@@ -181,7 +181,7 @@ async def delete(upload_id: Id, user: User, context: Using) -> Response:
     return Response(status_code=204)
 
 
-def _answer(state: State, status: int, headers: dict[str, str] | None = None) -> Response:
+def _answer(state: UploadState, status: int, headers: dict[str, str] | None = None) -> Response:
     lives_s = max(0, int((state.expires_at - datetime.now(UTC)).total_seconds()))
     told = {
         "Upload-Offset": str(state.offset),
