@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 
 from warpfold.app.batches import repository
-from warpfold.app.batches.preparing import Portion, WebhookOf
+from warpfold.app.batches.preparing import Origin, Portion, WebhookOf
 from warpfold.app.batches.repository import Batch
 from warpfold.app.datasets import repository as datasets
 from warpfold.app.http.errors import Invalid, TooMany
@@ -39,10 +39,10 @@ from warpfold.contract.states import PRIORITIES
 
 @dataclass(frozen=True, slots=True)
 class NewBatch:
-    """A batch whose specs were checked, and the portions of its jobs in their order."""
+    """A batch whose specs were checked: where it came from, and the portions of its jobs in their order."""
 
     id: UUID
-    owner_id: int
+    origin: Origin
     options: BatchOptions
     count: int
     portions: Sequence[Portion]
@@ -71,15 +71,15 @@ _STORE: TextClause = text("""
         from rows from (
             json_to_recordset(cast(:rows as json)) as (
                 id uuid, kind text, priority smallint, needs text, timeout_s float8, spec json, spec_brief json,
-                tags jsonb, parent_id uuid, name text, request_id text, traceparent text, batch_index integer
+                tags jsonb, parent_id uuid, name text, batch_index integer
             )
         ) with ordinality as rows(id, kind, priority, needs, timeout_s, spec, spec_brief, tags, parent_id, name,
-                                 request_id, traceparent, batch_index, place)
+                                  batch_index, place)
     ), accepted as (
         insert into jobs (id, owner_id, kind, priority, needs, timeout_s, spec, spec_brief, tags, parent_id, name,
                           request_id, traceparent, batch_id, batch_index, rank)
-        select id, :owner_id, kind, priority, needs, timeout_s, spec, spec_brief, tags, parent_id, name, request_id,
-               traceparent, case when batch_index is not null then :batch_id end, batch_index,
+        select id, :owner_id, kind, priority, needs, timeout_s, spec, spec_brief, tags, parent_id, name, :request_id,
+               :traceparent, case when batch_index is not null then :batch_id end, batch_index,
                case when priority = :high_rank and needs <> 'none' and high > :high_left then :normal_rank
                     else priority end
         from new order by place
@@ -90,6 +90,8 @@ _STORE: TextClause = text("""
     bindparam("rows", type_=String),
     bindparam("owner_id", type_=BigInteger),
     bindparam("batch_id", type_=Uuid),
+    bindparam("request_id", type_=String),
+    bindparam("traceparent", type_=String),
     bindparam("high_left", type_=BigInteger),
     bindparam("high_rank", PRIORITIES["high"], type_=SmallInteger),
     bindparam("normal_rank", PRIORITIES["normal"], type_=SmallInteger),
@@ -131,22 +133,24 @@ def check_room(connection: Connection, owner_id: int, places: int, defaults: Lim
 def submit(connection: Connection, new: NewBatch, key: Key | None, defaults: Limits) -> AcceptedBatch:
     """Store a batch, or find the one that was accepted with the same key. Raises Invalid that names the field, or
     TooMany that names the quota."""
-    accept.take_turn(connection, new.owner_id)
-    earlier = None if key is None else replayed(connection, new.owner_id, key)
+    owner_id = new.origin.owner.id
+    accept.take_turn(connection, owner_id)
+    earlier = None if key is None else replayed(connection, owner_id, key)
     if earlier is not None:
         return earlier
-    high_left = check_room(connection, new.owner_id, new.places, defaults)
-    row = {"id": new.id, "owner_id": new.owner_id, "name": new.options.name, "tags": new.options.tags}
+    high_left = check_room(connection, owner_id, new.places, defaults)
+    row = {"id": new.id, "owner_id": owner_id, "name": new.options.name, "tags": new.options.tags}
     connection.execute(insert(batches).values(**row, count=new.count))
     if key is not None:
-        kept = {"owner_id": new.owner_id, "key": key.name, "body_hash": key.body_hash, "batch_id": new.id}
+        kept = {"owner_id": owner_id, "key": key.name, "body_hash": key.body_hash, "batch_id": new.id}
         connection.execute(insert(idempotency_keys).values(**kept))
+    same = {"owner_id": owner_id, "batch_id": new.id}
+    same |= {"request_id": new.origin.request_id, "traceparent": new.origin.traceparent}
     for portion in new.portions:
-        values = {"rows": portion.rows, "owner_id": new.owner_id, "batch_id": new.id, "high_left": high_left}
-        connection.execute(_STORE, values)
+        connection.execute(_STORE, {**same, "rows": portion.rows, "high_left": high_left})
         high_left = max(0, high_left - portion.high)
     _use_datasets(connection, new.portions)
-    _register(connection, new.owner_id, [webhook for portion in new.portions for webhook in portion.webhooks])
+    _register(connection, owner_id, [webhook for portion in new.portions for webhook in portion.webhooks])
     wake_dispatcher(connection)
     ids = ", ".join(portion.ids for portion in new.portions)
     return AcceptedBatch(repository.existing(connection, new.id), ids, new=True)

@@ -32,7 +32,7 @@ from warpfold.kernels.errors import InvalidInput
 _AT_A_TIME = 500
 _BYTES_AT_A_TIME = 512 << 10
 _HIGH = PRIORITIES["high"]
-_ROW = ("kind", "priority", "needs", "timeout_s", "tags", "name", "request_id", "traceparent")
+_ROW = ("kind", "priority", "needs", "timeout_s", "tags")
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,10 +263,9 @@ def _submission(spec: Any, options: BatchOptions, origin: Origin, settings: Sett
 
 
 def _row(job: Job, number: int | None) -> str:
-    row: dict[str, object] = {"id": str(job.id), "batch_index": number}
-    row |= {name: getattr(job, name) for name in _ROW}
+    row: dict[str, object] = {"id": str(job.id), "batch_index": number, **{name: getattr(job, name) for name in _ROW}}
     if job.parent_id is not None:
-        row["parent_id"] = str(job.parent_id)
+        row |= {"parent_id": str(job.parent_id), "name": job.name}
     # The specs are JSON already, and must stay as they are: −0.0 and integers of any size.
     brief = "" if job.spec_brief is None else f', "spec_brief": {job.spec_brief}'
     return f'{json.dumps(row)[:-1]}, "spec": {job.spec}{brief}}}'

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -12,7 +14,19 @@ from psycopg.errors import InsufficientPrivilege
 from tests.support.database_roles import make_roles
 from tests.support.servers import create_database, postgres_server
 from warpfold import migrations
+from warpfold.app.auth.access_tokens import Principal, Role
+from warpfold.app.batches import accept as batches
+from warpfold.app.batches import preparing
+from warpfold.app.batches import transitions as of_batches
+from warpfold.app.batches.accept import NewBatch
+from warpfold.app.batches.preparing import Origin, Portion
+from warpfold.app.config import Settings
+from warpfold.app.db import BlockingDatabase
+from warpfold.app.jobs.accept import Key
+from warpfold.app.jobs.transitions import remove_old
+from warpfold.app.quotas.quota import Limits
 from warpfold.app.tables import metadata
+from warpfold.contract.batches import BatchOptions
 from warpfold.migrations.rights import FIXED, OWNER, RIGHTS, ROLES, Rights
 from warpfold.worker.embedded import EmbeddedPostgres
 
@@ -150,3 +164,31 @@ def test_rights_are_asked_for_by_the_names_in_postgres() -> None:
     assert [rights.of(role) for role in ROLES] == ["select", "insert", ""]
     text = (Path(__file__).parents[2] / "deploy" / "postgres" / "roles.sql").read_text()
     assert all(f"alter role {role} login" in text for role in (*ROLES, OWNER))
+
+
+def _portion() -> Portion:
+    """One checked spec, as the process for large bodies makes a row of it."""
+    request = preparing.opened(
+        b'{"specs": [{"kind": "reduce", "source": {"type": "values", "values": [1]}}]}', Settings()
+    )
+    origin = Origin(Principal(1, "ada", Role.USER), None, None)
+    return preparing.prepared(request.pieces[0], request.options, origin, Settings())
+
+
+def test_api_and_dispatcher_can_do_their_parts_with_batches(roles: Roles) -> None:
+    with psycopg.connect(roles.url) as connection:
+        user = "insert into users (name, role) values ('ada', 'user') returning id"
+        [owner_id] = connection.execute(user).fetchone() or (0,)
+    options = BatchOptions(name="rights")
+    new = NewBatch(uuid4(), Origin(Principal(owner_id, "ada", Role.USER), None, None), options, 1, [_portion()])
+    api, dispatcher = (BlockingDatabase(roles.url_of(role), application="test") for role in (API, DISPATCHER))
+    key = Key("key", b"0" * 32)
+    limits = Limits(queued=10, high_per_hour=1)
+    assert api.run(batches.submit, new, key, limits).new
+    assert not api.run(batches.submit, new, key, limits).new
+    api.run(of_batches.cancel, new.id)
+    assert dispatcher.run(of_batches.settle, 10) == 1
+    assert dispatcher.run(remove_old, timedelta(seconds=-1)) == 1
+    assert dispatcher.run(of_batches.remove_old, timedelta(seconds=-1), 10) == 1
+    for database in (api, dispatcher):
+        database.close()
