@@ -1,4 +1,4 @@
-"""Run the scripts that make the tables of README and docs, all or those named: `python -m benchmarks [NAME …]`.
+"""Runs the scripts that make the tables of README and docs, all or those named: `python -m benchmarks [NAME …]`.
 
 The figures of each go to `benchmarks/results/NAME.json`. A script that needs a GPU is left out where there is none.
 """
@@ -24,17 +24,17 @@ SCRIPTS = (
     "dashboard",
 )
 _NOT_HERE = 2
-"""What a script ends with where it cannot measure: there is no GPU."""
+"""The exit code of a script that cannot measure, because the machine has no GPU."""
 
 
 def summary(name: str) -> str:
-    """The first line of what a script says of itself; it is not imported, for it may need what is not installed."""
+    """The first line of a script's docstring. The script is not imported, for it may need packages that are missing."""
     source = (FOLDER / f"{name}.py").read_text(encoding="utf-8")
     return (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]
 
 
 def main() -> int:
-    """Run them one after the other; the number of those that failed."""
+    """Run the scripts one after the other, and return how many failed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(SCRIPTS)}; by default all")
     names = parser.parse_args().names or SCRIPTS

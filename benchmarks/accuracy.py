@@ -1,4 +1,4 @@
-"""How fast each method of an accuracy study adds, and what a study takes: `python -m benchmarks.accuracy`.
+"""Measures how fast each method of an accuracy study adds, and what a study costs: `python -m benchmarks.accuracy`.
 
 A row is one method on n elements of normal data: elements a second in the quickest of its runs, the error of its result
 and the bound. The targets are 300 million float32 elements a second for the two sequential loops and 4 GB of memory for
@@ -46,12 +46,12 @@ def peak_bytes() -> int:
 
 
 def rate(point: StudiedCase) -> float | None:
-    """Elements a second; None where it was not measured."""
+    """The elements a second, or None where they were not measured."""
     return None if point.measured is None else point.case.n / point.measured.elapsed_ms * 1e3
 
 
 def shown(points: Sequence[StudiedCase]) -> Table:
-    """The points as people read them."""
+    """A table of the points."""
     table = Table("distribution", "dtype", "n", "method", "M elements/s", "ulps", "distinct", "repeats", "bound", "")
     for point in points:
         case, figures_of, speed = point.case, point.measured, rate(point)

@@ -1,4 +1,4 @@
-"""What the dashboard costs: pages of 200,000 jobs, 100 windows that poll, weights: `python -m benchmarks.dashboard`.
+"""Measures the dashboard's pages of 200,000 jobs, 100 polling windows, and sizes: `python -m benchmarks.dashboard`.
 
 Starts `warpfold serve --slots cpu` in a temporary folder, measures, prints one table; `--out` writes it as JSON. The
 browser's figures need a Chromium or Chrome on PATH and are left out without one.
@@ -35,7 +35,7 @@ PAGES = ("/", "/jobs", "/jobs?status=succeeded", "/jobs/{job}", "/jobs/new", "/c
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Where the dashboard is, and the cookie of one who is signed in."""
+    """The address of the dashboard, and the cookie of a user who is signed in."""
 
     host: str
     port: int
@@ -56,7 +56,7 @@ class Window:
 
 
 async def polling(window: Window, seconds: float, windows: int) -> list[Exchange]:
-    """Each of `windows` asks for the list every two seconds, with the tag that it has."""
+    """Poll for the list from `windows` windows, each every two seconds and with the tag of its last answer."""
     end = time.perf_counter() + seconds
     answers: list[Exchange] = []
 
@@ -77,7 +77,7 @@ async def polling(window: Window, seconds: float, windows: int) -> list[Exchange
 
 
 async def submitting(window: Window, seconds: float) -> list[Exchange]:
-    """Five jobs a second, evenly, each held until its result; the same whoever looks on."""
+    """Submit five jobs a second, evenly, and hold each request until its result."""
     answers: list[Exchange] = []
 
     async def job(at: float) -> None:
@@ -93,7 +93,7 @@ async def submitting(window: Window, seconds: float) -> list[Exchange]:
 
 
 def watched(window: Window, seconds: float) -> list[Figure]:
-    """The api's CPU, the polls' latency, and the jobs' latency beside that with nobody looking on."""
+    """Measure the api's CPU, the polls' latency, and the jobs' latency with and without polling windows."""
     api = api_of(window.port)
 
     async def both(windows: int) -> tuple[list[Exchange], list[Exchange]]:
@@ -127,7 +127,7 @@ def watched(window: Window, seconds: float) -> list[Figure]:
 
 
 def api_of(port: int) -> psutil.Process:
-    """The process that listens there."""
+    """The process that listens on the port of `url`."""
     for connection in psutil.net_connections("tcp"):
         if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port and connection.pid:
             return psutil.Process(connection.pid)
@@ -135,7 +135,7 @@ def api_of(port: int) -> psutil.Process:
 
 
 def fill(database_url: str, job: str, rows: int) -> None:
-    """As many finished jobs as `rows`, each with a measured point, copies of `job`."""
+    """Make `rows` finished jobs, which are copies of `job`, each with a measured point."""
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute(
             """
@@ -160,7 +160,7 @@ def fill(database_url: str, job: str, rows: int) -> None:
 
 
 def pages(window: Window, job: str, rows: int, times: int) -> list[Figure]:
-    """The slowest page over many jobs; each page after a pause, so that nothing shared is left of the one before."""
+    """Measure the slowest page over many jobs. A pause before each page lets shared answers expire."""
 
     async def ask() -> dict[str, list[Exchange]]:
         connection = Connection(window.host, window.port)
@@ -185,7 +185,7 @@ def pages(window: Window, job: str, rows: int, times: int) -> list[Figure]:
 
 @contextmanager
 def browser() -> Iterator[Any]:
-    """A headless executable, None where there is none."""
+    """The path of a headless browser, or None where this machine has none."""
     executable = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chromium-browser"))), None)
     if executable is None:
         yield None
@@ -200,7 +200,7 @@ def browser() -> Iterator[Any]:
 
 
 def painted(service: Service, benchmark: str, times: int) -> list[Figure]:
-    """First paint of the list with an empty cache, and what the browser transferred for it and for a page of charts."""
+    """Measure the first paint of the list with an empty cache, and the bytes that it and a page of charts transfer."""
     paints: list[float] = []
     weights: dict[str, float] = {}
     with browser() as launched:
@@ -239,7 +239,7 @@ _TRANSFERRED = """
 
 
 def measure(service: Service, database_url: str, rows: int, seconds: float, times: int) -> Sequence[Figure]:
-    """All figures, in order."""
+    """Measure all figures, in order."""
     window = Window.of(service)
     headers = {"Authorization": f"Bearer {service.token}", "Prefer": "wait=60"}
     with httpx.Client(base_url=service.url, headers=headers, timeout=90) as client:

@@ -1,4 +1,4 @@
-"""What floods of one user or address cost the others: `python -m benchmarks.drills`.
+"""Measures what floods of one user or address cost other users: `python -m benchmarks.drills`.
 
 Starts one api on servers of its own, floods it over loopback for a few seconds each time, and asks as another user
 meanwhile. Prints a row a flood: the others' p95 beside the quiet one, and the memory of the api beside the quiet one.
@@ -44,7 +44,7 @@ Flood = Callable[[Stage, float], Coroutine[None, None, None]]
 
 
 async def _repeated(stage: Stage, message: bytes, connections: int, until: float) -> None:
-    """`message` again and again over each of `connections`, which are opened again when the api closes them."""
+    """Send `message` again and again over each of `connections`, which are opened again when the api closes them."""
 
     async def client() -> None:
         while time.monotonic() < until:
@@ -93,7 +93,7 @@ async def large_forms(stage: Stage, until: float) -> None:
 
 
 def _form(path: str, stage: Stage, typed: dict[str, str], **headers: str) -> bytes:
-    """A form as the dashboard's own page sends it."""
+    """A request with a form, as the dashboard's own page sends it."""
     body = urlencode(typed).encode()
     lines = [f"POST {path} HTTP/1.1", f"Host: {stage.host}:{stage.port}", f"Origin: http://{stage.host}:{stage.port}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
@@ -128,7 +128,7 @@ FLOODS: Sequence[Flood] = (polls, pages, large_bodies, large_forms, guesses, hea
 
 @contextmanager
 def _attacking(flood: Flood, stage: Stage, until: float) -> Iterator[None]:
-    """`flood` in a process of its own, so that this one measures the api and not itself."""
+    """Run `flood` in a process of its own, so that this process measures the api and not itself."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -142,7 +142,7 @@ def _attacking(flood: Flood, stage: Stage, until: float) -> Iterator[None]:
 
 
 async def _asked(stage: Stage, token: str, until: float) -> list[Exchange]:
-    """What another user meets, who asks for a job twenty times a second over one connection."""
+    """Measure the latency of another user, who asks for a job twenty times a second over one connection."""
     message = request("GET", f"/v1/jobs/{stage.job}", token)
     connection = Connection(stage.host, stage.port)
     await connection.open()
@@ -185,7 +185,7 @@ def _under(flood: Flood | None, stage: Stage, token: str, api: psutil.Process, s
 
 
 def measure(stage: Stage, token: str, api: psutil.Process, seconds: float, floods: Sequence[Flood]) -> list[Figure]:
-    """All figures, in order."""
+    """Measure all figures, in order."""
     _under(None, stage, token, api, 1.0)
     quiet_ms, quiet_mib = _under(None, stage, token, api, seconds)
     figures = [
@@ -222,7 +222,7 @@ def main() -> int:
 
 
 def _job(host: str, port: int, token: str) -> str:
-    """The last of some jobs that fill a page."""
+    """Submit enough jobs to fill a page, and return the last."""
     spec = {"kind": "reduce", "op": "sum", "source": {"type": "values", "values": [1.0, 2.0]}}
 
     async def submitted() -> str:

@@ -1,4 +1,4 @@
-"""How fast exact sums are on this machine's CPU: `python -m benchmarks.exact_cpu`.
+"""Measures how fast exact sums are on this machine's CPU: `python -m benchmarks.exact_cpu`.
 
 A row is one kind of data, larger than the caches; the contenders run in turn, several times, in this one process, and
 medians are compared. The targets are multiples of `math.fsum(array)`, the exact sum that Python has, and a fraction of
@@ -44,12 +44,12 @@ DATA: tuple[tuple[str, dict[str, float]], ...] = (
     ("all_exponents", {}),
 )
 TARGETS = {"float32": (100.0, 0.5), "float64": (50.0, 0.0)}
-"""Least multiples of math.fsum and of numpy.sum, where there is a target."""
+"""The least multiples of math.fsum and of numpy.sum, for data that has a target."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Speeds in GB/s of input, and the ratios that are the point."""
+    """Speeds in GB/s of input, and the ratios between them."""
 
     dtype: str
     data: str
@@ -67,7 +67,7 @@ class Row:
 
 
 def speeds(size: int, contenders: dict[str, Callable[[], object]], rounds: int = ROUNDS) -> dict[str, float]:
-    """Median GB/s of each, taken in turns so that what else the machine does falls on all alike."""
+    """The median GB/s of each contender. They take turns, so that other load on the machine slows all alike."""
     times: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(rounds + 1):
         for name, run in contenders.items():
@@ -78,7 +78,7 @@ def speeds(size: int, contenders: dict[str, Callable[[], object]], rounds: int =
 
 
 def exactly(array: NDArray[Any], dtype: DType, terms: Terms, pool: ThreadPoolExecutor | None, threads: int) -> object:
-    """One exact reduction of an array, shared out among the threads as `kernels.cpu.stream` does."""
+    """Reduce an array exactly, by several threads as `kernels.cpu.stream` does."""
 
     def part(piece: NDArray[Any]) -> object:
         added = accumulator(dtype, terms)
@@ -89,7 +89,7 @@ def exactly(array: NDArray[Any], dtype: DType, terms: Terms, pool: ThreadPoolExe
 
 
 def measure(backend: CpuBackend, source: GeneratedSource, pool: ThreadPoolExecutor) -> Row:
-    """One row of the table."""
+    """Measure one row of the table."""
     dtype, name, n = source.dtype, source.distribution, source.count
     array = source.read(0, n)
     threads = usable_cores()
@@ -134,7 +134,7 @@ def measure(backend: CpuBackend, source: GeneratedSource, pool: ThreadPoolExecut
 
 
 def shown(rows: list[Row]) -> Table:
-    """The rows as people read them."""
+    """A table of the rows."""
     table = Table(
         *("dtype", "data", "exact", "1 thread", "squares", "var", "dot"),
         *("numpy.sum", "fsum", "(list)", "× fsum", "× numpy", "target"),

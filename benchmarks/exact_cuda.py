@@ -1,4 +1,4 @@
-"""How fast exact sums are on a GPU, beside CUB and CuPy on the same data: `python -m benchmarks.exact_cuda`.
+"""Measures how fast exact sums are on a GPU, beside CUB and CuPy on the same data: `python -m benchmarks.exact_cuda`.
 
 Large arrays: GB/s of input, the median of several groups of launches between two events; the array is far larger than
 the caches, so that every launch reads it from memory, and the contenders take turns. The ratios are to CUB's plain sum
@@ -53,14 +53,14 @@ TARGETS: dict[str, tuple[float, float]] = {
     "float32": (0.99, 0.90),
     "float64": (0.97, 0.70),
 }
-"""Least ratio of the exact sum to CUB's: on most data, and where all exponents occur."""
+"""The least ratio of the exact sum's speed to CUB's, on most data and on data of all exponents."""
 
 Run = Callable[[], object]
 
 
 @dataclass(frozen=True, slots=True)
 class Large:
-    """GB/s of input; those of peers that are not there, or do not take the dtype, are None."""
+    """Speeds in GB/s of input. The speed of a peer that is missing, or does not take the dtype, is None."""
 
     dtype: str
     data: str
@@ -83,7 +83,7 @@ class Large:
 
 @dataclass(frozen=True, slots=True)
 class Small:
-    """Microseconds of device time a reduction."""
+    """The device time of a reduction, in microseconds."""
 
     dtype: str
     n: int
@@ -94,7 +94,7 @@ class Small:
 
 
 def seconds(gpu: Gpu, run: Run, launches: int) -> float:
-    """Of one run, averaged over a group of launches behind one more, while which they are put on the stream."""
+    """The seconds of one run, averaged over a group of launches. They are queued while a launch before them runs."""
     import cupy
 
     start, stop = cupy.cuda.Event(), cupy.cuda.Event()
@@ -108,7 +108,7 @@ def seconds(gpu: Gpu, run: Run, launches: int) -> float:
 
 
 def speeds(gpu: Gpu, contenders: dict[str, tuple[int, Run]]) -> dict[str, float]:
-    """Median GB/s of each (bytes read, run)."""
+    """The median GB/s of each pair of bytes read and run."""
     times = {name: [seconds(gpu, run, 1)] for name, (_, run) in contenders.items()}
     fast = {name: run for name, (_, run) in contenders.items() if times[name][0] < SLOW_S}
     times |= {name: [] for name in fast}
@@ -119,7 +119,7 @@ def speeds(gpu: Gpu, contenders: dict[str, tuple[int, Run]]) -> dict[str, float]
 
 
 def peer(gpu: Gpu, name: str, dtype: DType, array: Any) -> Run | None:
-    """A run of a peer's sum; None where it is missing or does not take the dtype."""
+    """A run of a peer's sum, or None where the peer is missing or does not take the dtype."""
     row = baselines()[name]
     if ("sum", dtype.name) not in row.claims:
         return None
@@ -130,7 +130,7 @@ def peer(gpu: Gpu, name: str, dtype: DType, array: Any) -> Run | None:
 
 
 def made(gpu: Gpu, dtype: DType, data: str, n: int) -> Any:
-    """A CuPy array of the data."""
+    """The data as a CuPy array."""
     import cupy
 
     distribution, parameters = next(row[1:] for row in DATA if row[0] == data)
@@ -145,7 +145,7 @@ def made(gpu: Gpu, dtype: DType, data: str, n: int) -> Any:
 
 
 def large(gpu: Gpu, dtype: DType, data: str, n: int) -> Large:
-    """One row of the first table."""
+    """Measure one row of the first table."""
     import cupy
 
     array = made(gpu, dtype, data, n)
@@ -183,7 +183,7 @@ def large(gpu: Gpu, dtype: DType, data: str, n: int) -> Large:
 
 
 def replayed(gpu: Gpu, runs: Sequence[Run]) -> float:
-    """Median microseconds of one of `runs`, captured together in a graph."""
+    """The median microseconds of one of `runs`, which are captured together in a graph."""
     import cupy
 
     gpu.stream.begin_capture()
@@ -203,7 +203,7 @@ def replayed(gpu: Gpu, runs: Sequence[Run]) -> float:
 
 
 def small(gpu: Gpu, dtype: DType, n: int) -> Small:
-    """One row of the second table."""
+    """Measure one row of the second table."""
     room = -(-n // 128) * 128
     count = max(1, min(RUNS, ROTATED_BYTES // (room * dtype.itemsize)))
     array = made(gpu, dtype, "normal", room * count)
@@ -225,13 +225,13 @@ def small(gpu: Gpu, dtype: DType, n: int) -> Small:
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table, its figures to the right."""
+    """A table whose figures are aligned to the right."""
     lines = [head, ["---", "---", *["---:"] * (len(head) - 2)], *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def large_table(rows: Sequence[Large], ceiling: float) -> str:
-    """GB/s of CUB and of the exact sum; the others as ratios."""
+    """A table of the GB/s of CUB and of the exact sum, and of the other speeds as ratios."""
 
     def over(speed: float, base: float | None) -> str:
         return "–" if base is None else f"{speed / base:.2f}"
@@ -253,7 +253,7 @@ def large_table(rows: Sequence[Large], ceiling: float) -> str:
 
 
 def small_table(rows: Sequence[Small]) -> str:
-    """Microseconds."""
+    """A table of microseconds."""
     cells = [
         (
             *(row.dtype, f"{row.n:,}", "–" if row.cub is None else f"{row.cub:.2f}"),
@@ -265,14 +265,14 @@ def small_table(rows: Sequence[Small]) -> str:
 
 
 def shown(figures: dict[str, Any]) -> str:
-    """Both tables of what was written."""
+    """Both tables of a file of figures."""
     ceiling = figures["provenance"]["ceiling_gbps"]
     larges, smalls = [Large(**row) for row in figures["large"]], [Small(**row) for row in figures["small"]]
     return f"{large_table(larges, ceiling)}\n\n{small_table(smalls)}\n\nplain read {ceiling:.0f} GB/s"
 
 
 def main() -> int:
-    """Measure, or read, and print; 2 without a GPU."""
+    """Measure or read the figures, print them, and return the exit code, which is 2 without a GPU."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gib", type=float, default=4.0, help="size of a large array, GiB")
     parser.add_argument("--dtypes", nargs="+", default=list(TARGETS), choices=list(TARGETS))

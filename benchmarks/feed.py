@@ -1,9 +1,9 @@
-"""How fast the elements of a file reach whoever adds them: `python -m benchmarks.feed`.
+"""Measures how fast the elements of a file reach the device that adds them: `python -m benchmarks.feed`.
 
-A `.npy` file in the page cache is summed by both backends, beside the ways that a user has by hand: NumPy on the map,
-CuPy on the map, threads that copy the map into pinned buffers, and KvikIO where it is installed. GB/s of the file, the
-best of several runs, for the figure is what the machine can do; all ways take turns on the same file. The bus is what
-one copy from pinned memory carries. `--out` writes the figures with their provenance as JSON.
+Both backends sum a `.npy` file in the page cache, beside the programs that a user writes by hand: NumPy on the map,
+CuPy on the map, threads that copy the map into pinned buffers, and KvikIO where it is installed. A figure is GB/s of
+the file in the best of several runs, because it shows what the machine can do; all take turns on the same file. The
+speed of the bus is that of one copy from pinned memory. `--out` writes the figures with their provenance as JSON.
 """
 
 import argparse
@@ -35,7 +35,7 @@ SIZES = (200_000_000, 2 << 30, 8 << 30)
 DTYPES = ("float32", "float64")
 ROUNDS = 5
 PIECE = 1 << 24
-"""Bytes that a thread copies at a time by hand."""
+"""The bytes that a thread copies at a time, in the program by hand."""
 
 BUS, OURS_CUDA, OURS_CPU = "pinned memory to the GPU", "warpfold, slot cuda", "warpfold, slot cpu"
 
@@ -44,7 +44,8 @@ Way = Callable[[], object]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """GB/s of one way on one file. `ratio` is to the bus for a way that crosses it, else to the read of the map."""
+    """The GB/s of one way to feed, on one file. `ratio` is to the bus if the way crosses it, else to reading the
+    map."""
 
     way: str
     dtype: str
@@ -74,15 +75,15 @@ def main() -> None:
 
 
 def measure(path: Path, dtype: str, nbytes: int, cpu: Backend, gpu: Backend | None) -> list[Row]:
-    """Every way on one file, in turns."""
+    """Measure every way to feed on one file, in turns."""
     with path.open("rb") as file:
         source = open_array(file, read_head(file))
     ways = _ways(path, source, cpu, gpu)
     seconds: dict[str, float] = {}
     for _ in range(ROUNDS):
-        for name, way in ways.items():
+        for name, run in ways.items():
             began = time.perf_counter()
-            way()
+            run()
             seconds[name] = min(seconds.get(name, float("inf")), time.perf_counter() - began)
     speeds = {name: nbytes / spent / 1e9 for name, spent in seconds.items()}
     read = speeds[_READ]
@@ -127,7 +128,7 @@ def _across(path: Path, source: ArraySource, gpu: Backend) -> Mapping[str, Way]:
 
 
 def _read(array: Any) -> object:
-    """The largest byte: as little arithmetic as reading everything can have."""
+    """The largest byte, which takes the least arithmetic that reads everything."""
     flat = array.reshape(-1).view(np.uint8)
     with ThreadPoolExecutor(usable_cores()) as pool:
         return max(pool.map(lambda at: int(flat[at : at + PIECE].max()), range(0, flat.size, PIECE)))
@@ -149,15 +150,15 @@ def _bus(nbytes: int) -> Way:
 
 
 def _by_hand(array: Any) -> Way:
-    """What a careful user writes: each thread has a pinned buffer and a stream, copies a piece of the map and sends it;
-    the whole is added at the end."""
+    """The program of a careful user: each thread has a pinned buffer and a stream, copies a piece of the map and sends
+    it; the whole is added at the end."""
     import cupy
 
     threads = usable_cores()
     flat = array.reshape(-1).view(np.uint8)
     lanes = [(cupy.cuda.alloc_pinned_memory(PIECE), cupy.cuda.Stream(non_blocking=True)) for _ in range(threads)]
 
-    def way() -> object:
+    def run() -> object:
         out = cupy.empty(flat.size, cupy.uint8)
         cupy.cuda.get_current_stream().synchronize()
 
@@ -175,7 +176,7 @@ def _by_hand(array: Any) -> Way:
             list(pool.map(send, range(threads)))
         return float(out.view(array.dtype).sum())
 
-    return way
+    return run
 
 
 def _by_kvikio(path: Path, array: Any) -> Way:
@@ -184,13 +185,13 @@ def _by_kvikio(path: Path, array: Any) -> Way:
 
     kvikio.defaults.set({"num_threads": usable_cores()})
 
-    def way() -> object:
+    def run() -> object:
         out = cupy.empty(array.size, array.dtype)
         with kvikio.CuFile(path, "r") as file:
             file.read(out, file_offset=path.stat().st_size - array.nbytes)
         return float(out.sum())
 
-    return way
+    return run
 
 
 @contextmanager

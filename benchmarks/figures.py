@@ -1,4 +1,4 @@
-"""Figures of the service, each beside the one it should reach: measured on a service of their own, printed, written."""
+"""Compares figures of the service with their targets: it measures them on a service of their own, and prints them."""
 
 import json
 import os
@@ -22,7 +22,7 @@ _PACKAGES = ("warpfold", "rq", "redis", "sqlalchemy", "psycopg", "fastapi", "uvi
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measured figure beside the one it should reach."""
+    """A measured figure and its target."""
 
     name: str
     measured: str
@@ -32,7 +32,7 @@ class Figure:
 
 @contextmanager
 def environment(**variables: str) -> Iterator[None]:
-    """Processes that are started within the block have these variables."""
+    """Give these variables to processes that are started within the block."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -47,7 +47,7 @@ def environment(**variables: str) -> Iterator[None]:
 
 @contextmanager
 def measured_service() -> Iterator[tuple[Service, Path]]:
-    """`warpfold serve --slots cpu` in a temporary folder, and its data folder."""
+    """Run `warpfold serve --slots cpu` in a temporary folder; gives the service and its data folder."""
     with tempfile.TemporaryDirectory(prefix="warpfold-bench-") as name:
         root = Path(name)
         (root / "data").mkdir()
@@ -56,7 +56,7 @@ def measured_service() -> Iterator[tuple[Service, Path]]:
 
 
 def provenance() -> dict[str, str]:
-    """Machine, versions and date of a run."""
+    """The machine, the versions and the date of a run."""
     return {
         "date": datetime.now(UTC).date().isoformat(),
         "machine": f"{psutil.cpu_count()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB, {platform.machine()}",
@@ -66,7 +66,7 @@ def provenance() -> dict[str, str]:
 
 
 def report(title: str, figures: Sequence[Figure], out: Path | None) -> int:
-    """Print the figures, write them where there is an `out`; 0 if every one is met."""
+    """Print the figures, write them to `out` if it is given, and return 0 if every target is met."""
     facts = provenance()
     table = Table(title=title, caption=", ".join(f"{key} {value}" for key, value in facts.items()))
     for heading in ("figure", "measured", "target", ""):

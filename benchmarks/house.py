@@ -81,7 +81,7 @@ class House:
 
     @cached_property
     def lines(self) -> dict[str, int]:
-        """The length of each module."""
+        """The number of lines of each module."""
         return {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in self.modules.items()}
 
     @cached_property
@@ -89,7 +89,7 @@ class House:
         return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in self.modules.items()}
 
     def _imports(self, module: str) -> Iterator[tuple[str, str]]:
-        """What a module imports of ours, lazily too: (from where, which name)."""
+        """The pairs (module, name) that a module imports of ours, those imported within functions included."""
         for node in ast.walk(self._trees[module]):
             if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "warpfold":
                 source = node.module.removeprefix("warpfold").lstrip(".")
@@ -114,7 +114,7 @@ class House:
 
     @cached_property
     def importers(self) -> dict[str, set[str]]:
-        """Who imports each module. A package that only hands its names on is no importer of them."""
+        """The modules that import each module. A package that only hands on names does not count as their importer."""
         importers: dict[str, set[str]] = {module: set() for module in self.modules}
         for module, path in self.modules.items():
             used = self._names_used(module) if path.stem == "__init__" else None
@@ -128,7 +128,7 @@ class House:
         return {node.id for node in ast.walk(self._trees[module]) if isinstance(node, ast.Name)}
 
     def single_importer(self) -> list[str]:
-        """Modules of less than 70 lines that exactly one other imports."""
+        """The modules of less than 70 lines that exactly one other module imports."""
         return [
             module
             for module, path in self.modules.items()
@@ -136,7 +136,7 @@ class House:
         ]
 
     def repeated_classes(self) -> list[str]:
-        """Classes that a top-level folder has more than once, with where."""
+        """The names of classes that a top-level folder defines more than once, with their modules."""
         places: dict[tuple[str, str], list[str]] = defaultdict(list)
         for module, tree in self._trees.items():
             for node in tree.body:
@@ -190,7 +190,7 @@ class House:
         return sorted(set(_PLACE.findall(text)))
 
     def figures(self, walk: Mapping[str, Sequence[str]] | None = None) -> Figures:
-        """All of it."""
+        """All figures."""
         tests = self.tests()
         mirrored = {module for test in tests if (module := self.mirrored(test)) is not None}
         modules = [name for name, path in self.modules.items() if path.stem != "__init__"]
@@ -212,7 +212,7 @@ class House:
 
 
 def table(figures: Figures) -> str:
-    """The figures for a reader."""
+    """The figures as a table."""
     lines = [f"{'folder':12}{'modules':>8}{'median lines':>14}"]
     lines += [f"{name:12}{folder.modules:8}{folder.median_lines:14.0f}" for name, folder in figures.folders.items()]
     for title, places in (

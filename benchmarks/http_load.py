@@ -1,4 +1,4 @@
-"""A small HTTP/1.1 load generator: keep-alive connections, latencies in seconds, little CPU of its own.
+"""Generates HTTP/1.1 load over keep-alive connections, measures latencies in seconds, and takes little CPU.
 
 The machine that is measured is the machine that measures, so a general client would cost more than the server.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One request's answer."""
+    """The answer to a request."""
 
     status: int
     body: bytes
@@ -32,14 +32,14 @@ class Load:
 
 
 def percentile(exchanges: Sequence[Exchange], percent: float) -> float:
-    """Latency in milliseconds below which `percent` of the answers lie (nearest rank)."""
+    """The latency in milliseconds below which `percent` of the answers lie (nearest rank)."""
     ordered = sorted(exchange.seconds for exchange in exchanges)
     rank = max(0, min(len(ordered) - 1, round(percent / 100 * len(ordered) + 0.5) - 1))
     return ordered[rank] * 1e3
 
 
 class Connection:
-    """One keep-alive connection."""
+    """A keep-alive connection."""
 
     def __init__(self, host: str, port: int) -> None:
         self._address = (host, port)
@@ -66,7 +66,7 @@ class Connection:
 
 
 def request(method: str, path: str, token: str, body: bytes = b"", **headers: str) -> bytes:
-    """A request's bytes; header names are given with underscores."""
+    """The bytes of a request. Names of headers are keyword arguments, with underscores for hyphens."""
     lines = [f"{method} {path} HTTP/1.1", "Host: localhost", f"Authorization: Bearer {token}"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     if body:
@@ -75,7 +75,7 @@ def request(method: str, path: str, token: str, body: bytes = b"", **headers: st
 
 
 async def drive(host: str, port: int, connections: int, make: Callable[[int], bytes | None]) -> Load:
-    """Send make(0), make(1), … over `connections` at once until it gives None."""
+    """Send make(0), make(1), … over `connections` connections at once, until `make` returns None."""
     count = 0
     exchanges: list[Exchange] = []
 

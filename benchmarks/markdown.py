@@ -1,7 +1,7 @@
-"""Tables in Markdown from stored points: `python -m benchmarks.markdown benchmarks/results/strategies-….json sizes`.
+"""Makes Markdown tables of stored points: `python -m benchmarks.markdown benchmarks/results/strategies-….json sizes`.
 
-A line a case, a column a strategy. `--figure` picks what a cell shows: time on the device, back to back, by replay, or
-the share of the measured read ceiling. Suspect figures are left out.
+A table has a line for each case and a column for each strategy. `--figure` picks what a cell shows: the time on the
+device, back to back, by replay, or the share of the measured read ceiling. Suspect figures are left out.
 
 `--fill docs/benchmarks.md` writes the tables of a page anew, each after a line `<!-- table SUITE [option …] -->` that
 says which.
@@ -45,7 +45,7 @@ def read(path: Path) -> dict[str, list[Record]]:
 
 
 def table(records: Sequence[Record], strategies: Sequence[str], show: Callable[[Record], str]) -> str:
-    """A Markdown table; columns that say the same in every line are left out."""
+    """A Markdown table without the columns that have the same value in every line."""
     cases = list(dict.fromkeys((r.op, r.dtype, f"{r.n:,}", r.cache) for r in records))
     varying = [i for i in range(4) if len({case[i] for case in cases}) > 1] or [2]
     heads = [("op", "dtype", "n", "cache")[i] for i in varying]
@@ -67,7 +67,7 @@ def _cell(record: Record | None, show: Callable[[Record], str]) -> str:
 
 
 def fill(page: str, suites: Mapping[str, Sequence[Record]]) -> str:
-    """`page` with the table after each line `<!-- table SUITE [option …] -->` made anew."""
+    """`page` with a new table after each line `<!-- table SUITE [option …] -->`."""
 
     def anew(match: re.Match[str]) -> str:
         return f"{match[1]}{chosen(suites, _options().parse_args(shlex.split(match[2])))}\n"

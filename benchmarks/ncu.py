@@ -1,8 +1,9 @@
-"""What Nsight Compute says of kernels: `python -m benchmarks.ncu --strategy single_pass cub --n 268435456`.
+"""Profiles kernels by Nsight Compute: `python -m benchmarks.ncu --strategy single_pass cub --n 268435456`.
 
-Each strategy runs once, caches flushed before, clocks left as they are. A column a kernel: how long it ran,
-what it read and how fast, how busy the multiprocessors were and what their warps waited for: more than a profile job
-(`kernels/cuda/profile`) tells. Needs the CUDA toolkit's `ncu` and the right to read performance counters.
+Each strategy runs once; caches are flushed before, and clocks stay as they are. The table has a column for each kernel:
+how long it ran, how much it read and how fast, how busy the multiprocessors were, and for what their warps waited. That
+is more than a profile job (`kernels/cuda/profile`) measures. The script needs the CUDA toolkit's `ncu` and the right to
+read performance counters.
 """
 
 import argparse
@@ -51,7 +52,7 @@ warp that issues."""
 
 
 def table(counted: Mapping[tuple[str, int], Sequence[Mapping[str, str]]]) -> Table:
-    """A line a figure, a column a kernel."""
+    """A table with a line for each figure and a column for each kernel."""
     drawn = Table("")
     columns = [(strategy, n, row) for (strategy, n), rows in counted.items() for row in rows]
     for strategy, n, row in columns:
@@ -67,7 +68,7 @@ def _short(kernel: str) -> str:
 
 
 def main() -> int:
-    """Print the table; 2 where ncu tells nothing."""
+    """Print the table, and return the exit code, which is 2 where ncu measures nothing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--strategy", nargs="+", default=["single_pass", "cub"])
     parser.add_argument("--op", default="sum")

@@ -1,4 +1,4 @@
-"""Every preset run on this machine, and its report written: `python -m benchmarks.presets --to docs/reports`.
+"""Runs every preset on this machine and writes its report: `python -m benchmarks.presets --to docs/reports`.
 
 Starts `warpfold serve` in a temporary folder and submits the presets to it one after the other; those joined by `+` run
 together, on whatever slots there are. `--json` keeps the reports as the service gives them: where there is no time to
@@ -38,7 +38,7 @@ def run(
 
 
 def main() -> int:
-    """Run the presets; the number of those that did not succeed."""
+    """Run the presets, and return how many did not succeed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("presets", nargs="*", help="presets or groups, or several as a+b; by default all, one by one")
     parser.add_argument("--json", type=Path, help="folder for the reports as JSON")

@@ -1,7 +1,7 @@
-"""What the kernels of a sum take of this machine's GPU, and how well they use it: `python -m benchmarks.profiles`.
+"""Measures what the kernels of a sum take of this machine's GPU, and how well they use it.
 
-Every strategy of ours on float32, as launched, with counters where `ncu` is on PATH. `--out` writes all points as JSON;
-`--from` prints the table of such a file instead.
+`python -m benchmarks.profiles` profiles every strategy of ours on float32, as launched, with counters where `ncu` is on
+PATH. `--out` writes all points as JSON; `--from` prints the table of such a file instead.
 """
 
 import argparse
@@ -41,12 +41,12 @@ COLUMNS = (
 
 
 def strategies() -> tuple[str, ...]:
-    """The exact one and the fast one first."""
+    """The strategies, the exact and the fast strategy first."""
     return (EXACT, FAST, *(name for name in own_strategies() if name != FAST))
 
 
 def measure(gpu: Gpu, *, counters: bool) -> dict[str, Any]:
-    """Every point, as it will be written."""
+    """Measure every point, in the form in which it is written."""
     axes = Axes(strategies(), ("sum",), ("float32",), SIZES, (Cache.COLD,))
     points = []
     for record in profile(axes, gpu, gpu.arch, counters=counters):
@@ -61,7 +61,7 @@ def measure(gpu: Gpu, *, counters: bool) -> dict[str, Any]:
 
 
 def table(points: Sequence[dict[str, Any]]) -> str:
-    """A line a kernel, in Markdown."""
+    """A Markdown table with a line for each kernel."""
     lines = ["| " + " | ".join(COLUMNS) + " |", "|---|---:|---|" + "---:|" * (len(COLUMNS) - 3)]
     for point in points:
         for kernel in point["kernels"]:
@@ -88,7 +88,7 @@ def _figures(kernel: dict[str, Any]) -> tuple[str, ...]:
 
 
 def main() -> int:
-    """Measure, or read, and print; 2 without a GPU."""
+    """Measure or read the points, print them, and return the exit code, which is 2 without a GPU."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, help="write every point here, as JSON")
     parser.add_argument("--from", type=Path, dest="source", help="print the table of this file")

@@ -1,4 +1,4 @@
-"""Where, with what and when figures of kernels were measured: what a reader needs to measure them again."""
+"""Says where, with what and when figures of kernels were measured, so that a reader can measure them again."""
 
 import platform
 import socket
@@ -19,7 +19,7 @@ _ROOT = Path(__file__).resolve().parents[1]
 
 
 def provenance(backend: Backend, target: BenchmarkTarget, host: Device) -> dict[str, Any]:
-    """Of figures that were measured on `backend`, the host's being `host`."""
+    """The provenance of figures that were measured on `backend`, whose host is `host`."""
     device = backend.device
     ceiling = target.ceiling
     return {
@@ -38,13 +38,13 @@ def provenance(backend: Backend, target: BenchmarkTarget, host: Device) -> dict[
 
 
 def of_host(device: Device, load: float) -> dict[str, Any]:
-    """Of figures of a CPU; `load` is the machine's when the run began, for others on it slow the figures down."""
+    """The provenance of figures of a CPU. `load` is the machine's load when the run began, which slows it down."""
     date = datetime.now(UTC).date().isoformat()
     return {"machine": device.name, "cores": device.cores, "date": date, **dict(device.versions), "load": load}
 
 
 def of_script(script: str) -> dict[str, Any]:
-    """Of figures whose points name their device themselves."""
+    """The provenance of figures whose points name their device."""
     return {
         "script": script,
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -60,7 +60,7 @@ def _version(package: str) -> str | None:
 
 
 def _source_version() -> str:
-    """Of a source tree that is not installed."""
+    """The version of a source tree that is not installed."""
     project = tomllib.loads((_ROOT / "pyproject.toml").read_text())
     return str(project["project"]["version"])
 

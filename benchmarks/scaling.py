@@ -1,4 +1,4 @@
-"""How the exact sum scales over the GPUs of this machine, or over its cores: `python -m benchmarks.scaling`.
+"""Measures how the exact sum scales over the GPUs of this machine, or over its cores: `python -m benchmarks.scaling`.
 
 The whole study of `docs/scaling.md`: strong scaling over the sizes of the course report, weak scaling at 2³⁰ elements a
 GPU (2²⁴ a core), one process and one process a rank, ring and tree, messages from 8 B to 1 GiB. `--out` writes every
@@ -33,7 +33,7 @@ Points = Sequence[dict[str, Any]]
 
 
 def study_for(placement: Placement, algorithms: tuple[Algorithm, ...], *, quick: bool) -> Study:
-    """All of it on GPUs; on a CPU arrays and messages that take seconds, not minutes."""
+    """The spec of the whole study on GPUs; on a CPU, with arrays and messages that take seconds instead of minutes."""
     ranks = tuple(ranks for ranks in RANKS if ranks <= max(2, placement.available))
     if quick:
         return Study((100_000,), (1 << 16,), (8, 1 << 16), ranks, samples=5, time_limit_s=0.5)
@@ -43,7 +43,7 @@ def study_for(placement: Placement, algorithms: tuple[Algorithm, ...], *, quick:
 
 
 def open_widest(*, quick: bool) -> Backend:
-    """All GPUs, or the CPU where there are none. A quick study displaces a small cache, whatever the CPU has."""
+    """All GPUs, or the CPU of a machine without GPUs. A quick study displaces a small cache, whatever the CPU has."""
     try:
         return open_backend(GANG)
     except Unavailable:
@@ -51,7 +51,7 @@ def open_widest(*, quick: bool) -> Backend:
 
 
 def measure(placement: Placement, study: Study) -> dict[str, Any]:
-    """Every point, as it will be written."""
+    """Measure every point, in the form in which it is written."""
     began = time.monotonic()
     points: list[dict[str, Any]] = []
     libraries: dict[str, str] = {}
@@ -72,7 +72,7 @@ def measure(placement: Placement, study: Study) -> dict[str, Any]:
 
 
 def array_table(points: Points) -> str:
-    """A line an array on several ranks: the parts of its time, and how it compares with one rank."""
+    """A table with a line for each array on several ranks: the parts of its time, and its speed-up over one rank."""
     lines = [
         "| scaling | method | ranks | processes | algorithm | n | one rank | local | all-reduce | total | speed-up | "
         "efficiency | bits of one |",
@@ -99,7 +99,7 @@ def _array_figures(point: dict[str, Any]) -> tuple[str, ...]:
 
 
 def message_table(points: Points) -> str:
-    """A line a message size; the columns are bandwidths of the bus, in GB/s, and times."""
+    """A table with a line for each message size; the columns are bandwidths of the bus, in GB/s, and times."""
     by_group = {(point["bytes"], point["ranks"], *_how(point)): point for point in points if "bytes" in point}
     groups = list(dict.fromkeys(key[1:] for key in by_group))
     heads = [f"{ranks} ranks, {processes}, {algorithm}" for ranks, processes, algorithm in groups]
@@ -124,7 +124,7 @@ def _how(point: dict[str, Any]) -> tuple[str, str]:
 
 
 def main() -> int:
-    """Measure, or read, and print."""
+    """Measure or read the points, and print them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, help="write every point here, as JSON")
     parser.add_argument("--from", type=Path, dest="source", help="print the tables of this file")

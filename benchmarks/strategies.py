@@ -1,4 +1,4 @@
-"""Every strategy beside its peers on one device, in one run: `python -m benchmarks.strategies`.
+"""Measures every strategy beside its peers on one device, in one run: `python -m benchmarks.strategies`.
 
 Measures the suites of `benchmarks/suites.py` on the first GPU, or on the CPU where there is none, prints a table a
 suite and writes all points with their provenance as JSON. `--suite` picks some, `--device cpu` the CPU.
@@ -31,7 +31,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def measure(target: BenchmarkTarget, parts: Iterable[Axes], rule: Rule, console: Console) -> list[Record]:
-    """All points of some axes on one device; a line each while it runs."""
+    """Measure all points of some axes on one device, and print a line for each."""
     records = []
     for axes in parts:
         try:
@@ -45,10 +45,10 @@ def measure(target: BenchmarkTarget, parts: Iterable[Axes], rule: Rule, console:
 
 
 def write(path: Path, facts: Mapping[str, Any], measured: Mapping[str, Sequence[Record]]) -> None:
-    """All points so far, with where they come from."""
+    """Write all points so far, with their provenance."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = [json.dumps({"suite": name, **asdict(record)}) for name, records in measured.items() for record in records]
-    # A line a point, so that a change shows as one.
+    # Each point is a line, so that a change of a point is a change of one line.
     path.write_text(f'{{"provenance": {json.dumps(facts, indent=1)},\n"points": [\n' + ",\n".join(lines) + "\n]}\n")
 
 
@@ -59,8 +59,8 @@ def _say(record: Record, console: Console) -> None:
 
 
 def pivot(suite: Suite, records: Sequence[Record]) -> Table:
-    """A line a case, a column a strategy: the median, and the speed as a multiple of the baseline's. Suspect figures
-    are in brackets and enter no ratio."""
+    """A table with a line for each case and a column for each strategy: its median, and its speed as a multiple of the
+    baseline's. Suspect figures are in brackets and enter no ratio."""
     strategies = list(dict.fromkeys(record.strategy for record in records))
     drawn = Table(title=f"{suite.title} (× {suite.baseline})", title_justify="left")
     for name in ("op", "dtype", "n", "cache"):
@@ -88,7 +88,7 @@ def _cell(record: Record | None, base: Record | None) -> str:
 
 
 def prepare(backend: Backend, suites: Iterable[Suite]) -> None:
-    """Build what the C++ peers need, all processors at once: one after the other would take minutes."""
+    """Build what the C++ peers need on all processors at once, for one after the other takes minutes."""
     from warpfold.kernels.cuda.backend import CudaBackend
     from warpfold.kernels.cuda.baselines.cccl import prebuild
 
@@ -99,7 +99,7 @@ def prepare(backend: Backend, suites: Iterable[Suite]) -> None:
 
 
 def main() -> int:
-    """Measure, print and write; 0 unless something failed."""
+    """Measure, print and write, and return 0 unless a point failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--suite", nargs="+", choices=sorted(SUITES), help="which; by default all of the device's")
     parser.add_argument("--device", help="cuda:0, …, or cpu; by default the first GPU, or the CPU where there is none")

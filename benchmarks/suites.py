@@ -1,4 +1,4 @@
-"""What the tables of README and docs are made of: named products of axes."""
+"""The suites of points in the tables of README and docs. Each is a product of axes with a name."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ _COLD = (Cache.COLD,)
 
 
 def _sized(strategies: tuple[str, ...], ops: tuple[str, ...], nbytes: int) -> tuple[Axes, ...]:
-    """Every dtype but bool, each with as many elements as fill `nbytes`."""
+    """The axes of every dtype but bool, each with as many elements as fill `nbytes`."""
     rows = [row for row in DTYPES.values() if row.name != "bool"]
     return tuple(Axes(strategies, ops, (row.name,), (nbytes // row.itemsize,), _COLD) for row in rows)
 
@@ -70,7 +70,7 @@ GPU_SUITES = (
         _sized(("single_pass", "cub", "torch", "cupy"), ("argmin", "argmax"), _GIB),
     ),
 )
-"""On a GPU."""
+"""The suites on a GPU."""
 
 CPU_SUITES = (
     Suite(
@@ -86,6 +86,6 @@ CPU_SUITES = (
         _sized(("exact", "numpy"), ("sum", "argmax"), 1 << 26),
     ),
 )
-"""On a CPU."""
+"""The suites on a CPU."""
 
 SUITES: Mapping[str, Suite] = MappingProxyType({suite.name: suite for suite in (*GPU_SUITES, *CPU_SUITES)})

@@ -1,4 +1,4 @@
-"""The CUDA strategies on one GPU, quickly, to tune them by: `python -m benchmarks.tuning`.
+"""Measures the CUDA strategies on one GPU in seconds, for tuning them: `python -m benchmarks.tuning`.
 
 Times are medians of batches between two CUDA events, each batch walking through buffers that together exceed the
 caches; for small arrays they are bound by launches from Python, which is what a caller sees.
@@ -58,13 +58,13 @@ def buffers(gpu: Gpu, dtype: DType, size: int) -> list[Any]:
 
 
 def own(gpu: Gpu, strategy: str, op: str, dtype: DType, arrays: list[Any]) -> Callable[[int], None]:
-    """A call of a strategy of ours on one of the arrays."""
+    """A call that reduces one of the arrays by a strategy of ours."""
     reducer = own_strategies()[strategy].reducer(gpu, OPS[op], dtype, pieces=1000)
     return lambda number: reducer.add((arrays[number % len(arrays)],), 0)
 
 
 def print_sizes(gpu: Gpu) -> None:
-    """float32 sum by every strategy, in µs, with CuPy last."""
+    """A table of the microseconds of a float32 sum by every strategy, CuPy last."""
     import cupy
 
     dtype = DTYPES["float32"]
@@ -78,7 +78,7 @@ def print_sizes(gpu: Gpu) -> None:
 
 
 def print_dtypes(gpu: Gpu) -> None:
-    """GB/s of single_pass on 2³⁰ bytes."""
+    """A table of the GB/s of single_pass on 2³⁰ bytes."""
     ops = ("sum", "min", "argmax", "sum_squares", "count_nonzero")
     print("single_pass, GB/s at 1 GiB: " + " ".join(f"{op:>14}" for op in ops))
     for dtype in DTYPES.values():
@@ -88,7 +88,7 @@ def print_dtypes(gpu: Gpu) -> None:
 
 
 def main() -> int:
-    """Both tables of the first GPU; 2 without one."""
+    """Print both tables of the first GPU, and return the exit code, which is 2 without a GPU."""
     try:
         gpu = Gpu(0)
     except Unavailable as error:

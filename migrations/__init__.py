@@ -1,4 +1,5 @@
-"""The database's schema, one dated file a change: `upgrade(url)`, or `alembic` with WARPFOLD_DATABASE_URL set."""
+"""The database's schema has a dated file for each change. `upgrade(url)` applies them, or `alembic` with
+WARPFOLD_DATABASE_URL set."""
 
 from pathlib import Path
 
@@ -9,8 +10,8 @@ from alembic.config import Config
 def upgrade(database_url: str, revision: str = "head") -> None:
     """Bring the database at `database_url` to `revision`.
 
-    Safe to call from several processes at once: they take turns. Raises ValueError without a url, and
-    OperationalError when a lock on a table was not to be had within the lock timeout; then nothing has changed.
+    Several processes may call it at once: they take turns. Raises ValueError without a url, and OperationalError where
+    a table could not be locked within the lock timeout; then nothing has changed.
     """
     if not database_url:
         raise ValueError("there is no database to migrate: the url is empty")

@@ -1,4 +1,4 @@
-"""`warpfold migrate`: bring the database that WARPFOLD_DATABASE_URL names to the newest schema."""
+"""`warpfold migrate` brings the database that WARPFOLD_DATABASE_URL names to the newest schema."""
 
 import argparse
 import sys
@@ -11,7 +11,7 @@ from warpfold.app.db import first_line
 
 
 def main() -> int:
-    """0 once the schema is the newest."""
+    """Migrate, and return the exit code, which is 0 if the schema is the newest."""
     argparse.ArgumentParser(
         prog="warpfold migrate",
         description="Bring the schema of the database that WARPFOLD_DATABASE_URL names up to date.",

@@ -9,7 +9,7 @@ from warpfold.app.db import database_url
 from warpfold.app.tables import metadata
 from warpfold.migrations.rights import grant
 
-# Rather fail and be run again than queue behind a long query and stop everybody else with the lock asked for.
+# A migration that waits for a lock stops all later queries of the table: it rather fails, and is run again.
 _LOCK_TIMEOUT = "5s"
 _TURN = 0x7761727066  # advisory lock: "warpf"
 
@@ -35,7 +35,7 @@ def main() -> None:
     url = context.config.attributes.get("database_url") or load_settings().database_url
     if not url:
         raise SystemExit("Set WARPFOLD_DATABASE_URL to the database to migrate.")
-    engine = create_engine(database_url(url), poolclass=NullPool)  # the lock goes with the connection
+    engine = create_engine(database_url(url), poolclass=NullPool)  # closing the connection releases the lock
     with engine.connect() as connection:
         _migrate(connection)
 

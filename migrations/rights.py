@@ -1,6 +1,6 @@
-"""What each database role may do with each table: `warpfold migrate` grants it, after every change of the schema.
+"""The rights of each database role on each table. `warpfold migrate` grants them after every change of the schema.
 
-`deploy/postgres/roles.sql` makes the roles. Where they are not there, one role owns everything and nothing is granted.
+`deploy/postgres/roles.sql` makes the roles. Without them one role owns everything, and nothing is granted.
 The owner of the tables, `warpfold_migrate`, is the only role that can create, alter, truncate or drop one.
 """
 
@@ -36,7 +36,7 @@ OWNER = "warpfold_migrate"
 
 RIGHTS: Mapping[str, Rights] = MappingProxyType(
     {
-        # Who may do what. A worker, which runs what users ask for, sees none of it.
+        # Users and their tokens. A worker, which runs the users' jobs, sees none of these.
         "users": Rights(api=WRITE, dispatcher=READ, worker=NOTHING),
         "tokens": Rights(api=WRITE, dispatcher=NOTHING, worker=NOTHING),
         "sessions": Rights(api=KEEP, dispatcher=NOTHING, worker=NOTHING),
@@ -76,7 +76,7 @@ FIXED: Mapping[str, frozenset[str]] = MappingProxyType(
 
 
 def grant(connection: Connection) -> None:
-    """Give the roles that are there exactly the rights above, on the tables and columns that are there."""
+    """Give the roles that exist exactly the rights above, on the tables and columns that exist."""
     names = connection.execute(text("select rolname from pg_roles where rolname = any(:roles)"), {"roles": [*ROLES]})
     roles = sorted(names.scalars())
     if not roles:
@@ -90,7 +90,7 @@ def grant(connection: Connection) -> None:
 
 
 def _statements(table: str, role: str, columns: Iterable[str]) -> Iterable[str]:
-    # Every name is one of ours: those of roles and tables stand above, those of columns in the schema.
+    # All names come from this project, so they need no quoting: roles and tables stand above, columns in the schema.
     yield f'revoke all on table "{table}" from {role}'
     for right in filter(None, RIGHTS[table].of(role).split(", ")):
         free = [column for column in columns if column not in FIXED.get(table, ())]

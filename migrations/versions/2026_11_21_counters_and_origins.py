@@ -1,4 +1,4 @@
-"""Counters of what ended; jobs know the request and the trace that they came with."""
+"""Adds counters of ended jobs, and to jobs the request and the trace that they came with."""
 
 import sqlalchemy as sa
 from alembic import op

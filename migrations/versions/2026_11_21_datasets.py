@@ -1,4 +1,4 @@
-"""Uploaded arrays: who holds which."""
+"""Adds uploaded arrays, and who holds which."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Users and tokens, jobs with their events, workers, measurements."""
+"""Adds users and tokens, jobs with their events, workers, and measurements."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Measurements hold the points of benchmarks: where, under which conditions, how sure, and why not."""
+"""Adds to measurements the device, conditions, interval and outcome of the points of benchmarks."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Jobs that consist of others: presets and their children."""
+"""Adds jobs that consist of other jobs: presets and their children."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Viewers, quotas of users, slots that an admin drains."""
+"""Adds the role of viewers, quotas of users, and slots that an admin drains."""
 
 import sqlalchemy as sa
 from alembic import op

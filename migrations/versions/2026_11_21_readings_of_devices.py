@@ -1,4 +1,4 @@
-"""Workers report their device's gauges."""
+"""Adds to workers the gauges of their devices."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""The dashboard's sessions."""
+"""Adds the sessions of the dashboard."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""The outbox of webhooks, the attempts to deliver them, and users' signing secrets."""
+"""Adds the outbox of webhooks, the attempts to deliver them, and the signing secrets of users."""
 
 import sqlalchemy as sa
 from alembic import op

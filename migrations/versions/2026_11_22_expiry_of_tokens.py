@@ -1,4 +1,4 @@
-"""Tokens may expire."""
+"""Adds to tokens the time at which they expire."""
 
 import sqlalchemy as sa
 from alembic import op

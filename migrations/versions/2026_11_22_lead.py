@@ -1,4 +1,4 @@
-"""The lead of the dispatchers as a lease, in a row of its own."""
+"""Adds the lease by which one dispatcher leads."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Measurements of reductions say how long kernels were compiled and loaded for them."""
+"""Adds to measurements of reductions the time of compiling and loading kernels."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    # Nobody knows it of the rows that are there: their kernel_ms may hold it.
+    # The time is unknown for older rows, whose kernel_ms may include it.
     op.add_column("measurements", sa.Column("prepare_ms", sa.Double()))
 
 

@@ -1,4 +1,4 @@
-"""Users take turns: the rank of what waits, who had the last turn, and indexes that answer who is next."""
+"""Lets users take turns: it adds the rank of waiting jobs, the last turn of each user, and indexes to find the next."""
 
 import sqlalchemy as sa
 from alembic import op

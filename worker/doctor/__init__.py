@@ -1,1 +1,1 @@
-"""`warpfold doctor`: what a process of the service would find on this machine, and what to do about what is broken."""
+"""`warpfold doctor` checks what the service needs of this machine, and says how to mend what is broken."""

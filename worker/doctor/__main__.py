@@ -1,4 +1,4 @@
-"""`python -m warpfold.worker.doctor`: one line of JSON for each finding. Exit code 1 if something is broken."""
+"""`python -m warpfold.worker.doctor` prints a line of JSON for each finding, and exits with 1 if a part is broken."""
 
 import json
 import sys
@@ -23,7 +23,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
 
 
 def main() -> int:
-    """Print what is found, as it is found."""
+    """Print each finding as soon as its check is done."""
     verdicts = []
     for finding in _findings():
         verdicts.append(finding.verdict)

@@ -1,21 +1,21 @@
-"""What a check of the doctor found."""
+"""The finding of a check of the doctor."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Health(StrEnum):
-    """How well a part of the service is."""
+    """The health of a part of the service."""
 
     OK = "ok"
     WARNING = "warning"  # the part works, but not as it should
     BROKEN = "broken"  # the service, or a part of it, cannot work
-    ABSENT = "absent"  # the part is not there, and not needed
+    ABSENT = "absent"  # the machine has no such part, and needs none
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The part that a check looked at, how well it is, and what to do where it is not well."""
+    """The part that a check looked at, its health, and a remedy where it is not well."""
 
     part: str
     verdict: Health

@@ -1,4 +1,4 @@
-"""The GPU's part: driver, CUDA libraries, compiler, NCCL."""
+"""Checks what a GPU needs: its driver, the CUDA libraries, the compiler and NCCL."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ _INSTALL = f"{install('cuda13', 'cuda12')}; the first needs driver 580 or newer"
 
 
 def look_at_gpus() -> Iterator[Finding]:
-    """Findings from the driver upwards; without a driver the rest is not looked at."""
+    """The findings from the driver upwards. Without a driver the rest is not checked."""
     driver = _driver()
     yield driver
     if driver.verdict != "ok":

@@ -1,4 +1,4 @@
-"""The machine's part: Python and packages, folders and the space in them."""
+"""Checks the machine: Python and its packages, memory, folders and the space in them."""
 
 import os
 import platform
@@ -22,7 +22,7 @@ _LITTLE_MEMORY = 2 << 30
 
 
 def look_at_machine(settings: Settings) -> Iterator[Finding]:
-    """Python, packages, memory, folders."""
+    """The findings about Python, packages, memory and folders."""
     yield _python()
     yield _packages()
     yield _memory()

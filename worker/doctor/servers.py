@@ -1,4 +1,4 @@
-"""The servers' part: Postgres and its schema, Redis."""
+"""Checks the servers: Postgres and its schema, and Redis."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +21,7 @@ _OLDEST_REDIS = (6, 2)
 
 
 def look_at_servers(settings: Settings) -> Iterator[Finding]:
-    """Whether the configured servers, or those of a service in this folder, can be worked with."""
+    """The findings about the configured servers, or about the servers of a service in this folder."""
     database_url = settings.database_in_use()
     yield _postgres(database_url) if database_url else _embedded_postgres()
     yield _redis(settings.redis_url) if settings.redis_url else _embedded_redis()

@@ -1,4 +1,4 @@
-"""Real servers for one machine: Postgres and Redis from wheels, started and stopped by us, on unix sockets only."""
+"""Runs real servers for one machine: Postgres and Redis from wheels, which listen on unix sockets only."""
 
 from warpfold.worker.embedded.postgres import EmbeddedPostgres
 from warpfold.worker.embedded.redis import EmbeddedRedis

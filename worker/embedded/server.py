@@ -1,4 +1,4 @@
-"""What the embedded servers have in common."""
+"""The base of the embedded servers."""
 
 import hashlib
 import os
@@ -15,7 +15,7 @@ _LONGEST_SOCKET_PATH = 100  # of sockaddr_un: 108 on Linux, 104 elsewhere
 
 
 class ServerMissing(RuntimeError):
-    """No program of the server is on this machine."""
+    """This machine has no program of the server."""
 
 
 class EmbeddedServer(Protocol):
@@ -23,22 +23,23 @@ class EmbeddedServer(Protocol):
 
     @property
     def url(self) -> str:
-        """Where clients connect; known before the server runs, and the same after every restart."""
+        """The url to which clients connect. It is known before the server runs, and stays the same."""
         ...
 
     @property
     def pid(self) -> int | None:
-        """The server's process, None while it does not run."""
+        """The id of the server's process, or None while it does not run."""
         ...
 
     def start(self) -> str:
-        """Start unless running, wait until it answers, return the url. Raises ServerMissing or RuntimeError."""
+        """Start the server unless it runs, wait until it answers, and return its url. Raises ServerMissing or
+        RuntimeError."""
         ...
 
     def is_running(self) -> bool: ...
 
     def stop(self) -> None:
-        """Stop it in an orderly way, within a few seconds. Nothing that it had confirmed is lost in any case."""
+        """Stop the server in an orderly way, within a few seconds. Nothing that it confirmed is lost in any case."""
         ...
 
 

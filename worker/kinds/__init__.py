@@ -1,4 +1,4 @@
-"""What a child does for each kind of job: one module a kind, named like the kind, with a function `run`."""
+"""Runs jobs in the child of a slot. Each kind of job has a module of its name here, with a function `run`."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -14,5 +14,5 @@ Run = Callable[[Attempt, Any], Success]
 
 
 def runs() -> Mapping[str, Run]:
-    """What runs each kind. Imports all modules: a child does so once, before its first job."""
+    """The function that runs each kind. This imports all modules, which a child does once, before its first job."""
     return MappingProxyType({kind: import_module(f"{__name__}.{kind}").run for kind in get_args(TaskKind)})

@@ -1,4 +1,4 @@
-"""Accuracy studies."""
+"""Runs accuracy studies."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ def _view(point: StudiedCase) -> AccuracyPoint:
 
 
 def _row(attempt: Attempt, point: StudiedCase) -> Measurement:
-    """The point among the measurements of all jobs, so far as these have columns for it."""
+    """The point as a row of measurements, as far as the table has columns for it."""
     case, figures = point.case, point.measured
     arrays = 2 if case.op == "dot" else 1
     return attempt.point(

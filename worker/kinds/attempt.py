@@ -31,23 +31,23 @@ class Attempt:
     started: float
 
     def elapsed_ms(self) -> float:
-        """How long the attempt has run."""
+        """The milliseconds that the attempt has run."""
         return (time.perf_counter() - self.started) * 1000
 
     def timings(self) -> StudyTimings:
-        """The times of a job of many points, up to now."""
+        """The times, up to now, of a job of many points."""
         return StudyTimings(queued_ms=self.queued_ms, total_ms=self.elapsed_ms())
 
     def progress(self, done: int, total: int, unit: str = "points") -> None:
-        """Say how far the job is."""
+        """Report how many of the `total` units of work are done."""
         self.tell(Progress(done, total, unit))
 
     def begun(self, lost: Measurement) -> None:
-        """Say that a point is being measured, and what is to be kept of it if the child dies of it."""
+        """Report that a point is being measured, and the row to keep if the child dies of it."""
         self.tell(Begun(lost))
 
     def measured(self, point: Measurement) -> None:
-        """Say that a point is done: it need not be measured again."""
+        """Report that a point is done, so that it need not be measured again."""
         self.tell(Measured(point))
 
     def point(self, **figures: Any) -> Measurement:

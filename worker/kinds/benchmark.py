@@ -1,4 +1,4 @@
-"""Benchmarks: every case measured in turn, and every point sent to the parent as soon as it is measured."""
+"""Runs benchmarks: it measures the cases in turn, and sends every point to the parent as soon as it is measured."""
 
 from collections.abc import Sequence
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""Puzzles of thread-block clusters."""
+"""Runs the puzzles of thread-block clusters."""
 
 import numpy as np
 

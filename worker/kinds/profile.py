@@ -1,4 +1,4 @@
-"""Kernel profiles: on a GPU as launched, elsewhere as compiled."""
+"""Profiles kernels: on a GPU as they are launched, elsewhere as they are compiled."""
 
 from collections import Counter
 from dataclasses import asdict
@@ -17,7 +17,7 @@ _NOTE = "no GPU took part: kernels were compiled for {arch}; what a launch on a 
 
 
 def run(attempt: Attempt, spec: ProfileSpec) -> Success:
-    """Profile all points of `spec`. Raises Unavailable where there is not even a compiler, CudaError."""
+    """Profile all points of `spec`. Raises CudaError, and Unavailable on a machine without a compiler."""
     axes, gpu = spec.axes(), _gpu(attempt.backend)
     arch = spec.arch if gpu is None else gpu.arch
     total = len(axes) if gpu is not None else len(axes) // len(axes.sizes)

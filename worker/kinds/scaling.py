@@ -1,4 +1,4 @@
-"""Scaling studies: progress after every point, and the whole at the end."""
+"""Runs scaling studies: it reports progress after every point, and all points at the end."""
 
 from dataclasses import asdict
 

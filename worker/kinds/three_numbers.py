@@ -1,4 +1,4 @@
-"""Three numbers, added in every order."""
+"""Adds three numbers in every order."""
 
 from warpfold.contract.kinds.three_numbers import OrderView, ThreeNumbersResult, ThreeNumbersSpec
 from warpfold.kernels.accuracy.errors import add_three
@@ -8,7 +8,7 @@ from warpfold.worker.messages import Success
 
 
 def run(attempt: Attempt, spec: ThreeNumbersSpec) -> Success:
-    """Add the numbers of `spec` in every order, on the host: IEEE 754 leaves a GPU no other sums."""
+    """Add the numbers of `spec` in every order, on the host: by IEEE 754 a GPU gives the same sums."""
     a, b, c = spec.numbers()
     added = add_three(a, b, c, dtype_named(spec.dtype))
     result = ThreeNumbersResult(

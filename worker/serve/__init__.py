@@ -1,1 +1,1 @@
-"""`warpfold serve`: the whole service on one machine, from servers to slots, kept alive."""
+"""`warpfold serve` runs the whole service on one machine, from its servers to its slots, and keeps it alive."""

@@ -1,4 +1,4 @@
-"""`warpfold serve`."""
+"""The command `warpfold serve`."""
 
 import re
 import sys
@@ -104,7 +104,7 @@ def _run(settings: Settings, root: Path, host: str, port: int, slots: tuple[str,
         url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         if wait_until_ready(processes, url, stop):
             write_secret(root / URL_FILE, url)
-            # Programs wait for exactly this line.
+            # Programs wait for this line, letter by letter.
             _say(f"Warpfold ready at {url}")
             with Reports(servers.database_url) as reports:
                 keep_alive(processes, servers, stop, Hangs(url, reports), settings.log_max_bytes)
@@ -129,13 +129,13 @@ def _fail(message: str) -> NoReturn:
 
 
 def default_slots() -> tuple[str, ...]:
-    """Every GPU seen, the gang of all of them where there are several, and the CPU."""
+    """A slot for each visible GPU, the gang of several GPUs, and the CPU."""
     gpus = gpu_count()
     return (*(f"cuda:{index}" for index in range(gpus)), *([GANG] if gpus > 1 else []), "cpu")
 
 
 def parse_slots(text: str) -> tuple[str, ...]:
-    """Slots from "cpu,cuda:0"; ValueError says what is wrong."""
+    """The slots that a text such as "cpu,cuda:0" names. Raises ValueError for any other text."""
     slots = tuple(part.strip() for part in text.split(",") if part.strip())
     if not slots:
         raise ValueError("name at least one slot, for example cpu or cuda:0,cpu")

@@ -1,4 +1,4 @@
-"""What must stand before the processes start: the data folder, the servers, the schema, the first token."""
+"""Prepares the start of the processes: the data folder, the servers, the schema and the first token."""
 
 import os
 import stat
@@ -20,12 +20,12 @@ LOCK_FILE = "serve.lock"
 TOKEN_FILE = "token"  # noqa: S105 (a file name)
 _THROUGH = stat.S_IXGRP | stat.S_IXOTH
 URL_FILE = "url"
-"""Where the command line finds the address of a service that runs in the folder it is started in."""
+"""The file in which the command line finds the address of the service that runs in its folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """Addresses of Postgres and Redis, and the embedded servers among them."""
+    """The addresses of Postgres and Redis, and which of the two are embedded."""
 
     database_url: str
     redis_url: str
@@ -33,7 +33,7 @@ class Servers:
     redis: EmbeddedRedis | None
 
     def revive(self) -> list[str]:
-        """Start embedded servers that died again; returns their names."""
+        """Start again each embedded server that died, and return the names of these."""
         revived = []
         for name, server in (("postgres", self.postgres), ("redis", self.redis)):
             if server is not None and not server.is_running():
@@ -42,19 +42,19 @@ class Servers:
         return revived
 
     def logs(self) -> list[Path]:
-        """Where the embedded servers write what they have to say."""
+        """The logs of the embedded servers."""
         return [server.log for server in (self.postgres, self.redis) if server is not None]
 
     def stop(self) -> None:
-        """Redis first: it has nothing that Postgres does not know better."""
+        """Stop Redis first, then Postgres, which holds the truth."""
         for server in (self.redis, self.postgres):
             if server is not None:
                 server.stop()
 
 
 def prepare_data_dir(settings: Settings) -> Path:
-    """Make the folders of `settings.data_dir`, readable by their owner alone; what others could read of a folder that
-    is there already, they can no more."""
+    """Make the folders of `settings.data_dir`, which only their owner can read. A folder that exists already is closed
+    to all others."""
     root = settings.data_dir.expanduser().resolve()
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     _close_to_others(root, but_for_passing=os.getuid() == 0 and not settings.database_url)
@@ -68,8 +68,8 @@ def prepare_data_dir(settings: Settings) -> Path:
 
 
 def _close_to_others(path: Path, *, but_for_passing: bool = False) -> None:
-    """Take all from everybody but the owner. An embedded Postgres that root starts runs as another user, who must pass
-    through to a folder of its own."""
+    """Take all rights from everybody but the owner. An embedded Postgres that root starts runs as another user, who
+    must be able to pass through to a folder of its own."""
     status = path.stat()
     mode = stat.S_IMODE(status.st_mode)
     through = mode & _THROUGH if but_for_passing else 0
@@ -78,8 +78,8 @@ def _close_to_others(path: Path, *, but_for_passing: bool = False) -> None:
 
 
 def start_servers(settings: Settings, root: Path) -> Servers:
-    """The configured servers, or embedded ones under `root`: those that a killed `warpfold serve` left running there
-    are adopted, and stopped in the end like our own."""
+    """The configured servers, or embedded servers under `root`. Servers that a killed `warpfold serve` left running
+    there are taken over, and stopped at the end."""
     postgres = None if settings.database_url else EmbeddedPostgres(root / "postgres")
     postgres_pid = None if postgres is None else postgres.pid
     database_url = settings.database_url if postgres is None else postgres.start()
@@ -92,14 +92,14 @@ def start_servers(settings: Settings, root: Path) -> Servers:
 
 
 def write_secret(path: Path, secret: str) -> None:
-    """Write `secret` to `path`, readable by its owner alone from the first byte on."""
+    """Write `secret` to the new file `path`, which only its owner can read from the first byte on."""
     path.unlink(missing_ok=True)
     path.touch(mode=0o600)
     path.write_text(secret + "\n")
 
 
 def first_token(database_url: str, *, exists: bool) -> str | None:
-    """A token for the user "admin", if no admin has one or the file that held the first one is gone."""
+    """Make a token for the user "admin", if no admin has a token or the file of the first token is gone."""
     database = BlockingDatabase(database_url, application="warpfold-serve")
     try:
         if exists and database.run(any_admin):

@@ -41,7 +41,7 @@ def _end_with_parent() -> None:
 
 @dataclass
 class Process:
-    """A Python module run as a process of its own, its output appended to a log file.
+    """A Python module that runs as a process of its own, and whose output is appended to a log file.
 
     `restarts` counts how often it had to be started again. After a death that came soon after the start, the next
     start waits, twice as long each time.
@@ -76,7 +76,7 @@ class Process:
         self._started = time.monotonic()
 
     def _output(self) -> IO[bytes]:
-        """The log, to be appended to: whoever cuts it off leaves no hole. Without room for a file, nothing is kept."""
+        """The log, opened for appending, so that cutting it leaves no hole. On a full disk nothing is kept."""
         try:
             return self.log.open("ab")
         except OSError as error:
@@ -84,11 +84,11 @@ class Process:
             return Path(os.devnull).open("ab")
 
     def exit_code(self) -> int | None:
-        """None while it runs."""
+        """The exit code of the process, or None while it runs."""
         return None if self._popen is None else self._popen.poll()
 
     def watch(self) -> int | None:
-        """To be called often: returns the exit code once when the process died, and later starts it again."""
+        """Return the exit code once after the process died, and start it again later. It is to be called often."""
         code = self.exit_code()
         if code is None:
             return None
@@ -109,7 +109,7 @@ class Process:
             self._popen.send_signal(number)
 
     def wait(self, until: float) -> bool:
-        """Whether it ended before the monotonic time `until`."""
+        """Whether the process ended before the monotonic time `until`."""
         if self._popen is None:
             return True
         try:
@@ -120,7 +120,7 @@ class Process:
 
 
 def stop_all(processes: Sequence[Process], within_s: float) -> list[str]:
-    """SIGTERM to all at once, SIGKILL to those that stay. Returns the names of the killed."""
+    """Send SIGTERM to all at once, and SIGKILL to those that stay. Returns the names of the killed processes."""
     for process in processes:
         process.signal(signal.SIGTERM)
     until = time.monotonic() + within_s

@@ -1,4 +1,4 @@
-"""Starts the service's processes, keeps them alive, stops them in order."""
+"""Starts the service's processes, keeps them alive, and stops them in order."""
 
 import errno
 import os
@@ -26,7 +26,7 @@ log: FilteringBoundLogger = structlog.get_logger()
 
 
 class NotReady(RuntimeError):
-    """The service did not become ready; the message says which part and where its log is."""
+    """The service did not become ready; the message names the part at fault and its log."""
 
 
 def service_processes(servers: Servers, root: Path, host: str, port: int, slots: Sequence[str]) -> list[Process]:
@@ -46,7 +46,7 @@ def service_processes(servers: Servers, root: Path, host: str, port: int, slots:
 def _environment(servers: Servers, root: Path) -> Mapping[str, str]:
     return {
         "NUMBA_CACHE_DIR": str(root / "cache" / "numba"),
-        # Everything the user set stands, but for what only we know: where the servers and folders are.
+        # The user's settings stand, but for the addresses of servers and folders, which this process knows.
         **os.environ,
         "WARPFOLD_DATABASE_URL": servers.database_url,
         "WARPFOLD_REDIS_URL": servers.redis_url,
@@ -55,7 +55,7 @@ def _environment(servers: Servers, root: Path) -> Mapping[str, str]:
 
 
 def wait_until_ready(processes: Sequence[Process], url: str, stop: Stop) -> bool:
-    """Whether the api, both servers and a live worker answered; False if the user stopped it before."""
+    """Wait until the api, both servers and a live worker answer; False if the user asked to stop before that."""
     give_up = time.monotonic() + _READY_WITHIN_S
     with httpx.Client(timeout=2.0, trust_env=False) as http:  # no proxy of the environment: the api is here
         while not stop.requested:
@@ -72,7 +72,7 @@ def wait_until_ready(processes: Sequence[Process], url: str, stop: Stop) -> bool
 
 
 def _missing(http: httpx.Client, url: str) -> str | None:
-    """A sentence about what does not answer yet; None if nothing is missing."""
+    """A sentence about a part that does not answer yet; None if all parts answer."""
     try:
         answer = http.get(f"{url}/readyz")
         return None if answer.status_code == 200 else str(answer.json()["detail"])
@@ -86,8 +86,8 @@ def _last_words(path: Path) -> str:
 
 
 def keep_alive(processes: Sequence[Process], servers: Servers, stop: Stop, hangs: Hangs, most_log_bytes: int) -> None:
-    """Watch until the user asks for the end: what dies or hangs is started again, and the log says so. No log grows
-    beyond `most_log_bytes` by much."""
+    """Watch until the user asks to stop. A process that dies or hangs is started again, and the log says so. No log
+    grows far beyond `most_log_bytes`."""
     logs = [*(process.log for process in processes), *servers.logs()]
     next_rotation = 0.0
     pause = Backoff(longest=10.0)
@@ -118,14 +118,14 @@ def keep_alive(processes: Sequence[Process], servers: Servers, stop: Stop, hangs
 
 
 def shut_down(processes: Sequence[Process], servers: Servers) -> None:
-    """Stop everything within five seconds: our processes first, so that running jobs go back to the queue."""
+    """Stop everything within five seconds: first the service's processes, so that running jobs are queued again."""
     for name in stop_all(processes, _STOP_WITHIN_S):
         log.warning("killed", process=name)
     servers.stop()
 
 
 def why_not_listen(host: str, port: int) -> str | None:
-    """Why an api could not listen there; None if it could."""
+    """Why an api could not listen on `host` and `port`; None if it could."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -1,1 +1,1 @@
-"""Tells receivers that jobs have ended: a thread of the dispatcher's process, for which the dispatcher never waits."""
+"""Sends webhooks about ended jobs, by a thread of the dispatcher's process for which the dispatcher never waits."""

@@ -1,4 +1,4 @@
-"""One attempt to deliver one message, from its claim to the note of what came of it, and when to try again."""
+"""Makes one attempt to deliver one message, notes the outcome, and decides when to try again."""
 
 import asyncio
 import random
@@ -22,13 +22,13 @@ from warpfold.worker.webhooks.transport import AddressRefused, Transport, Unreac
 log: FilteringBoundLogger = structlog.get_logger()
 
 NOTE_WITHIN_S = 10.0
-"""How long an outcome is kept for a Postgres that is away. After that the message is sent again."""
+"""How long an outcome is kept while Postgres cannot be reached. After that the message is sent again."""
 
 DAY: Sequence[float] = (5.0, 60.0, 300.0, 1800.0, 7200.0, 18000.0, 28800.0, 28800.0)
 """Seconds after each failure: nine attempts within a day."""
 
 _JITTER = 0.2
-_GONE = 410  # by the scheme, a receiver's wish to be left alone
+_GONE = 410  # by Standard Webhooks, the receiver wants no more messages
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -56,7 +56,7 @@ class Outbox:
 
 
 async def deliver(outbox: Outbox, transport: Transport, schedule: Sequence[float], claimed: Claimed) -> None:
-    """Post the message, and note that it was delivered, or when to try again and why."""
+    """Post the message. Note that it was delivered, or why it was not and when to try again."""
     facts = {"job": str(claimed.job.id), "number": claimed.number}
     status: int | None = None
     again = pause_after(claimed.number, schedule)
@@ -69,7 +69,7 @@ async def deliver(outbox: Outbox, transport: Transport, schedule: Sequence[float
     except AddressRefused as error:
         why, again = str(error), None
     except Exception as error:
-        # Whatever it is, it counts as an attempt: a message that cannot be made must not come back for ever.
+        # Any error counts as an attempt: a message that cannot be made must not be tried for ever.
         log.error("a webhook cannot be sent", exc_info=error, **facts)
         why = "the service failed over it; its log has the details"
     try:
@@ -94,8 +94,10 @@ async def _post(transport: Transport, claimed: Claimed) -> int:
 
 
 def pause_after(number: int, schedule: Sequence[float] = DAY) -> float | None:
-    """Seconds after the failure of attempt `number` (from 1), up to a fifth more or less, so that what failed together
-    does not come back together; None after the last one."""
+    """How many seconds to wait after the failure of attempt `number` (from 1); None after the last attempt.
+
+    It varies by up to a fifth, so that messages that failed together are not sent again together.
+    """
     if number > len(schedule):
         return None
     return schedule[number - 1] * random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 (no secret)

@@ -1,7 +1,8 @@
-"""Looks up the names of receivers, so that nobody waits for the name server of somebody else's.
+"""Looks up the names of receivers, so that no message waits for the name server of another user's receiver.
 
-The system's look-up cannot be broken off: a thread that asks a silent name server is gone for half a minute, whoever
-still waits for it. So each owner has few threads, each look-up has a deadline, and a thread counts until it is back.
+The system's look-up cannot be broken off: a thread that asks a silent name server is busy for half a minute, even if no
+message waits for it any more. So each owner has few threads, each look-up has a deadline, and a thread counts until its
+look-up returns.
 """
 
 import asyncio
@@ -60,7 +61,7 @@ class Lookups:
             self._turns[owner].release()
             self._free.release()
             self._leave(owner)
-            if answer.done():  # nobody waits any more
+            if answer.done():  # the wait was given up
                 return
             if isinstance(addresses, OSError):
                 answer.set_exception(addresses)

@@ -1,7 +1,7 @@
-"""Delivers what the outbox of webhooks holds.
+"""Delivers the messages in the outbox of webhooks.
 
-A claimed attempt has a number that is given out once and a time after which the next one is due, so that senders may
-be several and may be killed: a receiver then gets a message again, with the same id.
+A claimed attempt has a number of its own and a time after which the next attempt is due. So several senders may run,
+and any may be killed: the receiver then gets the message again, with the same id.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ _OF_ONE_OWNER = 8  # so that one user's hanging receiver leaves the others their
 
 
 class Sender:
-    """A thread with an event loop of its own. Whatever a receiver does, only its own message waits for it."""
+    """A thread with an event loop of its own. Whatever a receiver does, only the message to that receiver waits."""
 
     def __init__(self, settings: Settings, *, schedule: Sequence[float] = DAY) -> None:
         self._settings = settings
@@ -46,7 +46,7 @@ class Sender:
         self._thread.start()
 
     def stop(self) -> None:
-        """Claim nothing more and break off what is under way: it is due again later."""
+        """Claim no more messages, and break off the running deliveries, which are due again later."""
         while self._thread.is_alive() and self._loop is None:
             self._thread.join(0.01)  # it has only just begun
         if self._loop is not None:
@@ -63,7 +63,7 @@ class Sender:
             database.close()
 
     async def _serve(self, outbox: Outbox) -> None:
-        """Until stopped, whether Postgres is there or not."""
+        """Deliver until stopped, whether Postgres can be reached or not."""
         self._loop = asyncio.get_running_loop()
         transport = Transport(
             Lookups().resolve,

@@ -1,4 +1,4 @@
-"""One POST to a stranger: to a public address only, within a time limit, following and reading nothing more."""
+"""Posts to a stranger's server: to a public address only, within a time limit, without redirects or a body to read."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ from warpfold.worker.webhooks.lookups import Resolve
 
 
 class AddressRefused(Exception):
-    """The receiver's name leads to no address that may be called."""
+    """The receiver's name has no address that may be called."""
 
 
 class Unreachable(Exception):
@@ -19,7 +19,7 @@ class Unreachable(Exception):
 
 
 class Guarded(httpcore.AsyncNetworkBackend):
-    """Connects to addresses that were looked at, by number: a name that changes its mind between look-up and
+    """Connects to the addresses that were checked, by number: a name that changes its address between the check and the
     connection (DNS rebinding) gains nothing."""
 
     def __init__(self, owner: int, resolve: Resolve, *, allow_private: bool) -> None:
@@ -62,7 +62,8 @@ class Transport:
         self._timeout_s = timeout_s
 
     async def post(self, owner: int, url: str, headers: Mapping[str, str], body: bytes) -> int:
-        """The status code of the answer. The time limit is for all of it, name look-up and a dripping answer included.
+        """The status code of the answer. The time limit covers everything, from the look-up of the name to a slow
+        answer.
 
         Raises AddressRefused or Unreachable.
         """
