@@ -1,7 +1,7 @@
-"""Measures what the kernels of a sum take of this machine's GPU, and how well they use it.
+"""Measures what the kernels of a sum take of a GPU, and how well they use it: `python -m benchmarks.profiles`.
 
-`python -m benchmarks.profiles` profiles every strategy of ours on float32, as launched, with counters where `ncu` is on
-PATH. `--out` writes all points as JSON; `--from` prints the table of such a file instead.
+It profiles every strategy of ours on float32, as launched, with counters where `ncu` is on PATH. `--out` writes all
+points as JSON; `--from` prints the table of such a file instead.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The parts of a form."""
+"""The fields and groups that a form consists of."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Shape(StrEnum):
-    """How a value is typed, and read back."""
+    """The way in which a value is typed and read back."""
 
     CHOICE = "choice"  # one of several
     MANY = "many"  # several of several
@@ -23,7 +23,7 @@ class Shape(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One input. `name` is dotted, as the api's errors name the field."""
+    """An input of the form. `name` is dotted, as the api's errors name the field."""
 
     name: str
     shape: Shape
@@ -40,13 +40,13 @@ class Field:
 
     @property
     def id(self) -> str:
-        """For HTML, whose ids have no dots."""
+        """The id in HTML, which has no dots."""
         return "f-" + self.name.replace(".", "-")
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Fields of an object within the spec. Without `required`, an empty one is left out."""
+    """Fields of an object within the spec. An empty object is left out unless it is `required`."""
 
     name: str
     fields: "Sequence[Field | Group]"
@@ -59,7 +59,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A kind of job as a form: what everybody looks at, and what few change."""
+    """The form of a kind of job: `main` has the fields that everybody looks at, `more` those that few people change."""
 
     kind: str
     summary: str
@@ -67,7 +67,7 @@ class Form:
     more: Sequence[Field | Group]
 
     def flat(self) -> list[Field]:
-        """All fields, those of groups among them."""
+        """All fields, including the fields of groups."""
         return _flat([*self.main, *self.more])
 
 

@@ -1,4 +1,4 @@
-"""What was typed as a spec, and a spec as what would be typed."""
+"""Turns the texts that were typed into a spec, and a spec into the texts that would be typed for it."""
 
 import json
 import re
@@ -14,18 +14,18 @@ Typed = Mapping[str, Sequence[str]]
 _POWER = re.compile(r"(\d+)\s*(?:\^|\*\*)\s*(\d{1,3})")
 _SCIENTIFIC = re.compile(r"(\d+)(?:\.(\d+))?[eE]\+?(\d{1,2})")
 APART = re.compile(r"[\s,;]+")
-"""What stands between the elements of a list."""
+"""The separators between the elements of a list."""
 
 
 def form_for(kind: str, typed: Typed) -> Form:
-    """The form of `kind` that suits what is typed; the first kind for one that is unknown."""
+    """The form of `kind` that suits the typed texts. An unknown kind gives the form of the first kind."""
     kind = kind if kind in kinds() else kinds()[0]
     return form_of(kind, {name: texts[0] for name, texts in typed.items() if texts})
 
 
 def spec_of(form: Form, typed: Typed) -> dict[str, Any]:
-    """The spec, as JSON would have it. What cannot be read as its type stays text, for the api to say what is wrong;
-    what is left empty, or as it would be by itself, is left out."""
+    """The spec as JSON values. A text that cannot be read as its type stays a text, so that the api says what is wrong
+    with it. A field that is empty, or has its default, is left out."""
     spec: dict[str, Any] = {"kind": form.kind}
     for part in (*form.main, *form.more):
         _put(spec, part, typed)
@@ -33,7 +33,7 @@ def spec_of(form: Form, typed: Typed) -> dict[str, Any]:
 
 
 def typed_from(spec: Mapping[str, Any]) -> dict[str, list[str]]:
-    """What would be typed for `spec`."""
+    """The texts that would be typed for `spec`."""
     flat = _flat(spec)
     named = {name: [value] for name, value in flat.items() if isinstance(value, str)}
     form = form_for(str(spec.get("kind")), named)
@@ -42,12 +42,12 @@ def typed_from(spec: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def blank(kind: str) -> dict[str, list[str]]:
-    """What a new form begins with: the schema's example."""
+    """The texts in a new form, which are those of the schema's example."""
     return typed_from({"kind": kind, **example_of(kind)})
 
 
 def texts_in(field: Field, typed: Typed) -> Sequence[str]:
-    """What stands in `field`: what was typed, else its default."""
+    """The texts in `field`: those that were typed, else its default."""
     if field.name in typed:
         return typed[field.name]
     return [] if field.default is None else _texts(field, field.default)
@@ -70,7 +70,7 @@ def _put(into: dict[str, Any], part: Field | Group, typed: Typed) -> None:
 
 
 def _value(field: Field, texts: Sequence[str]) -> Any:  # noqa: PLR0911 - one line a shape
-    """The JSON value of what was typed; None for nothing."""
+    """The JSON value of the typed texts, or None if they are empty."""
     if field.shape is Shape.MANY:
         return list(texts) or None
     if field.shape is Shape.FLAG:
@@ -97,7 +97,8 @@ def _value(field: Field, texts: Sequence[str]) -> Any:  # noqa: PLR0911 - one li
 
 
 def integer(text: str) -> int | str:
-    """Also as people write sizes: 1_000_000, 1e6, 10^6, 2**30. What is none of these is given back."""
+    """The integer that `text` is, in any form in which people write sizes: 1_000_000, 1e6, 10^6, 2**30. Any other text
+    is returned unchanged."""
     text = text.strip().replace("_", "")
     if re.fullmatch(r"[+-]?\d{1,30}", text):
         return int(text)
@@ -139,7 +140,7 @@ def _json(text: str) -> Any:
 
 
 def _texts(field: Field, value: Any) -> list[str]:
-    """How `value` is typed into `field`."""
+    """The texts that are typed into `field` for `value`."""
     match field.shape, value:
         case Shape.MANY, [*several]:
             return [str(element) for element in several]
@@ -155,7 +156,7 @@ def _texts(field: Field, value: Any) -> list[str]:
 
 
 def _element(value: Any) -> str:
-    """An element of an array, a float as one that is read back as a float."""
+    """The text of an element of an array. The text of a float is read back as a float."""
     text = _text(value)
     return f"{text}.0" if isinstance(value, float) and re.fullmatch(r"-?\d+", text) else text
 

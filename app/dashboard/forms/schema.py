@@ -1,4 +1,4 @@
-"""Which fields the form of a kind of job has, from the JSON schema of its spec."""
+"""Makes the form of a kind of job from the JSON schema of its spec."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -12,7 +12,7 @@ from warpfold.kernels.ops import OPS
 
 Schema = Mapping[str, Any]
 Chosen = Mapping[str, str]
-"""What is chosen now in the fields that decide which others there are, by name."""
+"""The present choices, by name, in the fields that decide which other fields the form has."""
 
 # Of every kind, and of measuring: most people leave them as they are.
 _MORE = frozenset({*JobOptions.model_fields, "seed", "target_rse", "min_samples", "max_samples", "nan_policy"})
@@ -24,14 +24,14 @@ def kinds() -> tuple[str, ...]:
 
 
 def example_of(kind: str) -> Mapping[str, Any]:
-    """A spec of the kind that would be accepted; an empty one where the schema has no example."""
+    """A spec of the kind that would be accepted, or an empty object if the schema has no example."""
     examples = _spec(kind).get("examples") or [{}]
     example: Mapping[str, Any] = examples[0]
     return example
 
 
 def form_of(kind: str, chosen: Chosen) -> Form:
-    """The form of `kind` as it is when `chosen` is chosen."""
+    """The form of `kind` with these choices."""
     schema = _spec(kind)
     required = schema.get("required", ())
     main: list[Field | Group] = []
@@ -45,7 +45,7 @@ def form_of(kind: str, chosen: Chosen) -> Form:
 
 
 def _applies(name: str, chosen: Chosen) -> bool:
-    """Some fields belong to some ops only."""
+    """Whether the form has the field `name`; some fields belong to some ops only."""
     op = OPS.get(chosen.get("op", ""))
     if op is not None and name == "other":
         return op.sources > 1
@@ -66,7 +66,7 @@ def _parts(name: str, schema: Schema, required: bool, chosen: Chosen) -> Sequenc
 
 
 def _variants(name: str, schema: Schema, required: bool, chosen: Chosen) -> Group:
-    """One of several objects, told apart by a tag: first the tag, then the fields of the one that is chosen."""
+    """The fields of a union of objects: first its tag, then the fields of the object that the tag chooses."""
     tag = schema["discriminator"]["propertyName"]
     mapping = schema["discriminator"]["mapping"]
     picker = Field(f"{name}.{tag}", Shape.CHOICE, options=tuple(mapping), required=True, reshapes=True)
@@ -92,7 +92,7 @@ def _object(name: str, schema: Schema, required: bool, chosen: Chosen) -> Group:
 
 
 def _parameters(name: str, chosen: Chosen) -> Sequence[Field]:
-    """The numbers that shape the chosen distribution."""
+    """The fields of the parameters of the chosen distribution."""
     row = DISTRIBUTIONS.get(chosen.get(f"{name.removesuffix('parameters')}distribution", ""))
     if row is None:
         return []

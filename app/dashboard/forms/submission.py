@@ -33,8 +33,8 @@ Typed = dict[str, list[str]]
 
 @dataclass(frozen=True, slots=True)
 class SentForm:
-    """What was typed into which form. `spec` is None where `problems` say what is wrong with it. `digest` is that of
-    the spec's JSON. `curl` and `python` submit the same to the api."""
+    """The texts that were typed into a form. `spec` is None where `problems` say what is wrong with them. `digest` is
+    the digest of the spec's JSON. `curl` and `python` submit the same spec to the api."""
 
     typed: Typed
     form: Form
@@ -51,13 +51,13 @@ class SentForm:
 
     @property
     def large(self) -> bool:
-        """Whether a page with all that was typed takes long to render."""
+        """Whether a page with all typed texts takes long to render."""
         return sum(len(text) for texts in self.typed.values() for text in texts) > LARGE_BYTES
 
 
 def read_submission(body: bytes, address: str, max_values: int) -> SentForm:
-    """The submission in the body of a form. `address` is that of the api, `max_values` the most elements that a list of
-    numbers may have. Raises BadRequest for a form of too many fields."""
+    """The submission in the body of a form. `address` is the url of the api; a list of numbers may have at most
+    `max_values` elements. Raises BadRequest for a form of too many fields."""
     return submission_of(typed_in(body), address, max_values)
 
 
@@ -67,10 +67,10 @@ def submission_from(stored: str, address: str, max_values: int) -> SentForm:
 
 
 def submission_of(typed: Typed, address: str, max_values: int) -> SentForm:
-    """The submission that `typed` comes to."""
+    """The submission that the texts `typed` make."""
     form = form_in(typed)
     problems = _too_many_values(form, typed, max_values)
-    # Nobody reads a million values one by one: that would take seconds.
+    # Reading a million values one by one would take seconds.
     skipped = {problem.field for problem in problems}
     spec = spec_of(form, {name: texts for name, texts in typed.items() if name not in skipped})
     text = json.dumps(spec)

@@ -95,7 +95,7 @@ def test_benchmarks_without_a_case_in_common_are_told_to_be_so(ann: Window, api:
         result = {**counts, "ceiling_gbps": None, "peak_gbps": None, **RUN}
         api.finish(api.claim(ids[-1]), result, [replace(POINT, n=n, bytes=4 * n)])
     page = ann.get("/compare", params={"job": ids}).text
-    assert "No case was measured by both." in page
+    assert "The two benchmarks have no case in common." in page
     assert "2 left out" in page
 
 
