@@ -74,8 +74,8 @@ class ResultFormat(StrEnum):
 
 
 class BatchRoute(JsonRoute):
-    """A route whose body, however small, is read and checked in a process apart: a small sweep comes to many jobs. It
-    has a place among the user's large bodies until it is answered."""
+    """A route whose body, however small, has a place among the user's large bodies until it is answered: a small sweep
+    comes to many jobs."""
 
     most_bytes_here = -1
 

@@ -1,4 +1,4 @@
-"""The specs of a batch become rows of jobs, in the process for large bodies and a few hundred at a time.
+"""The specs of a batch become rows of jobs: of a large batch in the process for large bodies, a few hundred at a time.
 
 So neither a batch of ten thousand nor a sweep that comes to as many holds up the event loop or another user's large
 body, and the api never holds more of a batch than the text of its rows.

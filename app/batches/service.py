@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TypeVar
 from uuid import UUID, uuid4
 
 import structlog
@@ -19,6 +20,7 @@ from warpfold.app.batches.views import BatchEnd, progress_of
 from warpfold.app.db import DATABASE_LOST
 from warpfold.app.http.context import Context
 from warpfold.app.http.errors import Conflict, Forbidden
+from warpfold.app.http.large_bodies import LARGE_BYTES
 from warpfold.app.http.middleware import current_request_id
 from warpfold.app.jobs.accept import Key
 from warpfold.app.notifications import LOOK_AGAIN_S, Watch
@@ -26,24 +28,31 @@ from warpfold.app.quotas.quota import Limits
 from warpfold.contract.batches import MAX_JOBS
 from warpfold.contract.states import Status
 
+T = TypeVar("T")
+
 log: FilteringBoundLogger = structlog.get_logger()
 
+_FEW = 32
+"""So many specs in a small body are checked at once; more, in the process for large bodies."""
+
 _PAUSE_S = 0.01
-_PAUSE_OF_A_JOB_S = 50e-6
-"""A look at a batch costs Postgres up to half a microsecond for each of its jobs. Whoever follows a batch pauses for a
-hundred times as long, so that the events of ten thousand jobs become two looks a second."""
+_PAUSE_OF_A_JOB_S = 200e-6
+_LONGEST_PAUSE_S = 0.5
+"""Whoever follows a batch pauses after each look, the longer the more jobs there are: the events of ten thousand jobs
+become two looks a second, and the end of three jobs is known at once."""
 
 
 async def submit(context: Context, user: Principal, unread: UnreadBatch, key: Key | None) -> AcceptedBatch:
     """Accept all jobs of a batch, or find the batch that was accepted with the same key."""
     settings, limits = context.settings, Limits.of(context.settings)
-    apart = context.large_bodies.apart
     with context.tracing.span("submit", kind="batch") as span:
-        request = await apart(preparing.opened, unread.body, settings)
+        small = len(unread.body) <= LARGE_BYTES
+        request = await _done(context, small, preparing.opened, unread.body, settings)
+        few = small and request.count <= _FEW
         origin = Origin(user, current_request_id(), span.traceparent)
         portions: list[Portion] = []
         for piece in request.pieces:
-            portions.append(await apart(preparing.prepared, piece, request.options, origin, settings))
+            portions.append(await _done(context, few, preparing.prepared, piece, request.options, origin, settings))
             if sum(portion.stored for portion in portions) > MAX_JOBS:
                 raise preparing.too_many_jobs()
         new = NewBatch(uuid4(), origin, request.options, request.count, portions)
@@ -52,6 +61,11 @@ async def submit(context: Context, user: Principal, unread: UnreadBatch, key: Ke
     if accepted.new:
         log.info("submitted a batch", batch=str(accepted.batch.id), jobs=accepted.batch.count, owner=user.name)
     return accepted
+
+
+async def _done(context: Context, here: bool, function: Callable[..., T], *args: object) -> T:
+    """The result of `function`, here or in the process for large bodies."""
+    return function(*args) if here else await context.large_bodies.apart(function, *args)
 
 
 async def get(context: Context, batch_id: UUID) -> Batch:
@@ -98,9 +112,8 @@ async def _news(watch: Watch, batch: Batch, left: float) -> None:
     """Wait for news of a batch, and then a little longer, so that the news of many jobs are one."""
     started = time.monotonic()
     await watch.wait(left)
-    pause = _PAUSE_S + _PAUSE_OF_A_JOB_S * batch.count - (time.monotonic() - started)
-    if pause > 0:
-        await asyncio.sleep(min(pause, left))
+    pause = min(_LONGEST_PAUSE_S, _PAUSE_S + _PAUSE_OF_A_JOB_S * batch.count)
+    await asyncio.sleep(max(0.0, min(pause - (time.monotonic() - started), left)))
 
 
 async def stream(

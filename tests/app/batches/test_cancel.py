@@ -30,7 +30,7 @@ def test_what_waits_is_cancelled_and_what_runs_is_asked_to_stop(api: Api, http: 
 
 def test_the_number_of_statements_does_not_depend_on_the_number_of_jobs(api: Api) -> None:
     counts = []
-    for jobs in (2, 200):
+    for jobs in (2, 30):
         batch = batch_of(api, jobs)
         statements: list[str] = []
         with api.database._engine.begin() as connection:

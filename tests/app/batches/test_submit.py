@@ -102,7 +102,7 @@ def test_the_dispatcher_hands_the_jobs_over_in_their_order(api: Api) -> None:
     ],
 )
 def test_one_wrong_spec_refuses_the_batch_and_is_named(http: httpx.Client, changes: dict[str, Any], field: str) -> None:
-    wrong = specs(20)
+    wrong = specs(40)  # more than are checked in the api's own process
     wrong[17] = {**wrong[17], **changes}
     assert fields(http.post("/v1/batches", json={"specs": wrong})) == [field]
     assert nothing_is_kept(http)
@@ -122,6 +122,7 @@ def test_one_wrong_spec_refuses_the_batch_and_is_named(http: httpx.Client, chang
         ({"specs": specs(1), "tags": {"": "x"}}, "tags."),
         ({"specs": specs(1), "tag": {}}, "tag"),
         ({"specs": [{**THREE_VALUES, "tags": {f"own{i}": "" for i in range(32)}}], "tags": {"x": ""}}, "specs[0].tags"),
+        ({"specs": specs(3, op="total")}, "specs[0].op"),
         ([], ""),
     ],
 )
