@@ -78,7 +78,7 @@ def api_memory(data_dir: Path) -> float:
     for process in psutil.process_iter(["cmdline", "environ"]):
         line, environment = process.info["cmdline"] or [], process.info["environ"] or {}
         if "warpfold.app" in line and environment.get("WARPFOLD_DATA_DIR") == str(data_dir):
-            together: int = sum(one.memory_info().rss for one in (process, *process.children(recursive=True)))
+            together: int = sum(member.memory_info().rss for member in (process, *process.children(recursive=True)))
             return together / _MIB
     raise LookupError("the api's process was not found")
 
@@ -94,9 +94,11 @@ def measure(service: Service, data_dir: Path) -> tuple[list[Figure], Sequence[Ro
     before = api_memory(data_dir)
     rounds = [Round(one_by_one(target), accepted(target, specs), accepted(target, sweep)) for _ in range(_ROUNDS)]
     after = api_memory(data_dir)
-    single = statistics.median(one.single_per_second for one in rounds)
-    specs_s, sweep_s = (statistics.median(getattr(one, name) for one in rounds) for name in ("specs_s", "sweep_s"))
-    ratio = statistics.median(MAX_JOBS / one.specs_s / one.single_per_second for one in rounds)
+    single = statistics.median(round_.single_per_second for round_ in rounds)
+    specs_s, sweep_s = (
+        statistics.median(getattr(round_, name) for round_ in rounds) for name in ("specs_s", "sweep_s")
+    )
+    ratio = statistics.median(MAX_JOBS / round_.specs_s / round_.single_per_second for round_ in rounds)
     grown = f"{before:.0f} → {after:.0f} MiB"
     return [
         Figure("jobs accepted a second, one by one over 4 connections", f"{single:.0f}/s", "", True),
@@ -126,8 +128,8 @@ def main() -> int:
     os.environ["WARPFOLD_COMPILE_AHEAD"] = "false"  # the slot runs nothing, and should do nothing
     with measured_service() as (service, data_dir):
         figures, rounds = measure(service, data_dir)
-    for one in rounds:
-        print(one)
+    for round_ in rounds:
+        print(round_)
     return report("Batches", figures, out)
 
 

@@ -82,7 +82,11 @@ def idle(service_dir: Path, seconds: float) -> list[Cost]:
         memory = [process.memory_full_info() for process in those]
         costs.append(
             Cost(
-                role, len(those), used_s / seconds * 100, sum(one.pss for one in memory), sum(one.rss for one in memory)
+                role,
+                len(those),
+                used_s / seconds * 100,
+                sum(usage.pss for usage in memory),
+                sum(usage.rss for usage in memory),
             )
         )
     return costs

@@ -128,8 +128,8 @@ def recovery(times: int) -> list[Figure]:
 def _figure(loss: str, with_spare: Sequence[float], without: Sequence[float]) -> Figure:
     median, longest = statistics.median(with_spare), max(with_spare)
     name = f"{loss} → result of the next job, median and longest (without a spare child)"
-    said = f"{median:.2f} and {longest:.2f} s ({statistics.median(without):.2f} and {max(without):.2f} s)"
-    return Figure(name, said, f"≤ {_GOAL_S:g} s", longest <= _GOAL_S)
+    text = f"{median:.2f} and {longest:.2f} s ({statistics.median(without):.2f} and {max(without):.2f} s)"
+    return Figure(name, text, f"≤ {_GOAL_S:g} s", longest <= _GOAL_S)
 
 
 def main() -> int:

@@ -50,8 +50,8 @@ def as_numpy(data: object, dtype: str | None = None) -> Array:
     """
     parts = parts_of(data, dtype)
     if len(parts) > 1:
-        told = " and ".join(f"{part.name} of {part.array.dtype}" for part in parts)
-        raise TypeError(f"no dtype holds the elements of {told} together; reduce them apart, or convert them first")
+        names = " and ".join(f"{part.name} of {part.array.dtype}" for part in parts)
+        raise TypeError(f"no dtype holds the elements of {names} together; reduce them apart, or convert them first")
     return parts[0].array
 
 
@@ -62,8 +62,8 @@ def alike(data: object, other: object, dtype: str | None = None) -> tuple[Array,
     floats = [dtype_of(array.dtype).is_float for array in both]
     if floats[0] == floats[1]:
         return both
-    one, two = (array if real else as_numpy(array, "float64") for array, real in zip(both, floats, strict=True))
-    return one, two
+    first, second = (array if real else as_numpy(array, "float64") for array, real in zip(both, floats, strict=True))
+    return first, second
 
 
 def parts_of(data: object, dtype: str | None = None) -> list[Part]:
@@ -137,7 +137,7 @@ def _of_list(data: Sequence[object], to: DType | None) -> Array:
     """The numbers of a list, or of lists in it, or the arrays in it. NumPy reads it, where it makes nothing up."""
     flat, nested = data, False
     while flat and isinstance(flat[0], list | tuple):
-        if not all(isinstance(one, list | tuple) for one in flat):
+        if not all(isinstance(element, list | tuple) for element in flat):
             raise TypeError("a list of lists and numbers is no array")
         flat, nested = list(chain.from_iterable(flat)), True  # type: ignore[arg-type]
     kinds = set(map(type, flat))
@@ -149,7 +149,7 @@ def _of_list(data: Sequence[object], to: DType | None) -> Array:
         array = np.asarray(flat)
         if array.dtype.kind in "iub" or (array.dtype.kind != "O" and (not whole or (real and _kept(array)))):
             return _checked(data, array.reshape(shape), to)
-    numbers = [_plain(one) for one in flat]
+    numbers = [_plain(element) for element in flat]
     if to is None and not ratio:
         return array_of(numbers, dtype_for(numbers)).reshape(shape)
     if to is None:
@@ -171,7 +171,7 @@ def _shape(data: Any) -> tuple[int, ...]:
     shape = []
     level = [data]
     while level and isinstance(level[0], list | tuple):
-        lengths = {len(one) for one in level}
+        lengths = {len(element) for element in level}
         if len(lengths) > 1:
             raise TypeError("lists of different lengths are no array")
         shape.append(lengths.pop())
@@ -190,14 +190,14 @@ def _mixed(numbers: Sequence[bool | int | float | Decimal | Fraction], to: DType
     """Numbers of several kinds as `to`, each rounded once, the integers not at all."""
     array = np.empty(len(numbers), to.numpy)
     for kind in (int, float, Decimal, Fraction):
-        places = [at for at, one in enumerate(numbers) if isinstance(one, kind)]
+        places = [at for at, element in enumerate(numbers) if isinstance(element, kind)]
         some: list[Any] = [numbers[at] for at in places]
         if kind is int:
             array[places] = array_of(some, to)
         elif kind is float:
             array[places] = converted(np.array(some, np.float64), to)
         else:
-            array[places] = [_of_ratio(one, to) for one in some]
+            array[places] = [_of_ratio(element, to) for element in some]
     return array
 
 
@@ -217,7 +217,7 @@ def _of_ratio(number: Decimal | Fraction, to: DType) -> bool | int | float:
 
 def _of_arrays(items: Sequence[object], kinds: Iterable[type], to: DType | None) -> Array:
     """Arrays in a list, of one shape each, as one array."""
-    other = next((one for one in kinds if not _offers(one)), None)
+    other = next((kind for kind in kinds if not _offers(kind)), None)
     if other is not None:
         raise TypeError(f"elements of type {other.__name__} cannot be reduced")
     parts = [_found(item, to) for item in items]

@@ -70,9 +70,9 @@ def find_target(url: str | None = None, token: str | None = None, where: Surroun
         url = _address(url)
         if token:
             return Target(url, token, "as told")
-    for found in _kept(where):
-        if not url or url == found.url:
-            return Target(found.url, token or found.token, found.origin)
+    for target in _kept(where):
+        if not url or url == target.url:
+            return Target(target.url, token or target.token, target.origin)
     if not url:
         raise NotConfigured(
             f"no service is known: run `warpfold login URL`, set {URL} and {TOKEN}, or `warpfold serve`"
@@ -87,25 +87,25 @@ def _mistyped(environment: Mapping[str, str]) -> str:
     """What to say of variables whose names are nearly right."""
     prefix = "WARPFOLD_"
     wanted = [name.removeprefix(prefix) for name in (URL, TOKEN)]
-    told = (
+    lines = (
         f" ({name} means nothing: is {prefix}{near[0]} meant?)"
         for name in sorted(environment)
         if name.startswith(prefix)
         and name.removeprefix(prefix) not in wanted
         and (near := get_close_matches(name.removeprefix(prefix), wanted, n=1, cutoff=0.65))
     )
-    return "".join(told)
+    return "".join(lines)
 
 
 def _kept(where: Surroundings) -> list[Target]:
     """What notes and files offer, the first choice first: a service of this very folder, then logins."""
-    found = []
+    targets = []
     served = [_read(where.data_dir / name) for name in (_URL_NOTE, _TOKEN_NOTE)]
     if all(served):
-        found.append(Target(_tidy(served[0]), served[1], str(where.data_dir)))
+        targets.append(Target(_tidy(served[0]), served[1], str(where.data_dir)))
     logins = read_logins(where.config_file)
     latest_first = sorted(logins.tokens.items(), key=lambda login: login[0] != logins.url)
-    return found + [Target(url, token, str(where.config_file)) for url, token in latest_first]
+    return targets + [Target(url, token, str(where.config_file)) for url, token in latest_first]
 
 
 def read_logins(path: Path) -> Logins:

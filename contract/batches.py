@@ -116,10 +116,10 @@ class BatchOptions(Frozen):
         """`spec`, which is unchecked, with what holds for all jobs."""
         own = spec.get("tags", {})
         shared: dict[str, Any] = {"timeout_s": self.timeout_s, "priority": self.priority}
-        given = {name: value for name, value in shared.items() if value is not None}
+        defaults = {name: value for name, value in shared.items() if value is not None}
         if self.tags and isinstance(own, dict):
-            return {**given, **spec, "tags": {**self.tags, **own}}
-        return {**given, **spec} if given else dict(spec)
+            return {**defaults, **spec, "tags": {**self.tags, **own}}
+        return {**defaults, **spec} if defaults else dict(spec)
 
 
 def check_one(specs: object, sweep: object) -> None:

@@ -170,9 +170,9 @@ def _use_datasets(connection: Connection, portions: Sequence[Portion]) -> None:
 def _register(connection: Connection, owner_id: int, wanted: Sequence[WebhookOf]) -> None:
     if not wanted:
         return
-    unsigned = next((one for one in wanted if one.webhook.secret is None), None)
+    unsigned = next((job for job in wanted if job.webhook.secret is None), None)
     owners = select(webhook_secrets.c.user_id).where(webhook_secrets.c.user_id == owner_id)
     if unsigned is not None and connection.execute(owners).one_or_none() is None:
         raise Invalid.of(unsigned.field, "give one, or make one of your own with POST /v1/webhooks/secret")
-    rows = [{"job_id": UUID(one.job_id), "url": str(one.webhook.url), "secret": one.webhook.secret} for one in wanted]
+    rows = [{"job_id": UUID(job.job_id), "url": str(job.webhook.url), "secret": job.webhook.secret} for job in wanted]
     connection.execute(insert(webhooks), rows)

@@ -18,51 +18,56 @@ def register(app: typer.Typer) -> None:
 def ops(context: typer.Context, as_json: Json = False) -> None:
     """List the reductions."""
     with service(context) as client:
-        found = client.ops()
+        ops = client.ops()
     if as_json:
-        output.lines(found)
+        output.lines(ops)
     else:
-        rows = ([op.name, op.summary, op.results.get("float32"), op.results.get("int32")] for op in found)
+        rows = ([op.name, op.summary, op.results.get("float32"), op.results.get("int32")] for op in ops)
         output.table(("op", "computes", "of float32", "of int32"), rows, fold="computes")
 
 
 def strategies(context: typer.Context, as_json: Json = False) -> None:
     """List the ways to reduce."""
     with service(context) as client:
-        found = client.strategies()
+        strategies = client.strategies()
     if as_json:
-        output.lines(found)
+        output.lines(strategies)
     else:
-        rows = ([one.name, one.backend, len(one.computes), one.summary] for one in found)
+        rows = ([strategy.name, strategy.backend, len(strategy.computes), strategy.summary] for strategy in strategies)
         output.table(("strategy", "backend", "ops", "how"), rows, right=("ops",), fold="how")
 
 
 def presets(context: typer.Context, as_json: Json = False) -> None:
     """List the studies that `warpfold run` knows."""
     with service(context) as client:
-        found = client.presets()
+        presets = client.presets()
     if as_json:
-        output.lines(found)
+        output.lines(presets)
     else:
-        rows = ([one.name, one.jobs, one.title] for one in found)
+        rows = ([preset.name, preset.jobs, preset.title] for preset in presets)
         output.table(("preset", "jobs", "title"), rows, right=("jobs",), fold="title")
 
 
 def devices(context: typer.Context, as_json: Json = False) -> None:
     """List the devices that workers hold."""
     with service(context) as client:
-        found = client.devices()
+        devices = client.devices()
     if as_json:
-        output.lines(found)
+        output.lines(devices)
         return
     output.table(
         ("host", "device", "memory", "cores", "live", "workers"),
         (
             [
-                *(one.host, one.device["name"], f"{one.device['memory_bytes'] / 2**30:.1f} GiB", one.device["cores"]),
-                *("yes" if one.live else "no", " ".join(one.workers)),
+                *(
+                    device.host,
+                    device.device["name"],
+                    f"{device.device['memory_bytes'] / 2**30:.1f} GiB",
+                    device.device["cores"],
+                ),
+                *("yes" if device.live else "no", " ".join(device.workers)),
             ]
-            for one in found
+            for device in devices
         ),
         right=("memory", "cores"),
         fold="device",
@@ -72,9 +77,12 @@ def devices(context: typer.Context, as_json: Json = False) -> None:
 def workers(context: typer.Context, as_json: Json = False) -> None:
     """List the workers and what each is doing."""
     with service(context) as client:
-        found = client.workers()
+        workers = client.workers()
     if as_json:
-        output.lines(found)
+        output.lines(workers)
     else:
-        rows = ([one.id, one.state, one.job_id and one.job_id[:8], one.device, one.version] for one in found)
+        rows = (
+            [worker.id, worker.state, worker.job_id and worker.job_id[:8], worker.device, worker.version]
+            for worker in workers
+        )
         output.table(("worker", "state", "job", "device", "version"), rows, fold="device")

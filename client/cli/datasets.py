@@ -32,20 +32,20 @@ def show_all(
 ) -> None:
     """List uploaded arrays, newest first."""
     with service(context) as client:
-        found = client.datasets(owner=owner, limit=limit)
+        datasets = client.datasets(owner=owner, limit=limit)
     if as_json:
-        output.lines(found)
+        output.lines(datasets)
         return
     rows = (
         [
-            one.id,
-            one.name,
-            one.owner,
-            one.dtype,
-            "×".join(map(str, one.shape)),
-            f"{one.last_used_at.astimezone():%Y-%m-%d}",
+            dataset.id,
+            dataset.name,
+            dataset.owner,
+            dataset.dtype,
+            "×".join(map(str, dataset.shape)),
+            f"{dataset.last_used_at.astimezone():%Y-%m-%d}",
         ]
-        for one in found
+        for dataset in datasets
     )
     output.table(("id", "name", "owner", "dtype", "shape", "last used"), rows, fold="name")
 
@@ -59,8 +59,8 @@ def upload(
     as_json: Json = False,
 ) -> None:
     """Upload a .npy file, and print its id. What is there already is not sent again, and what was cut goes on."""
-    with service(context) as client, seekable(file, "FILE") as found:
-        kept = client.upload(found, (found.name if name is None else name)[:128], rehash=rehash)
+    with service(context) as client, seekable(file, "FILE") as readable:
+        kept = client.upload(readable, (readable.name if name is None else name)[:128], rehash=rehash)
     if as_json:
         output.document(kept)
     else:
@@ -70,15 +70,20 @@ def upload(
 def show(context: typer.Context, dataset_id: Id, as_json: Json = False) -> None:
     """Show an uploaded array."""
     with service(context) as client:
-        found = client.dataset(dataset_id)
+        dataset = client.dataset(dataset_id)
     if as_json:
-        output.document(found)
+        output.document(dataset)
     else:
         output.facts(
             [
-                *(("id", found.id), ("name", found.name or None), ("owner", found.owner), ("dtype", found.dtype)),
-                *(("shape", "×".join(map(str, found.shape))), ("bytes", found.bytes)),
-                *(("uploaded", found.created_at), ("last used", found.last_used_at)),
+                *(
+                    ("id", dataset.id),
+                    ("name", dataset.name or None),
+                    ("owner", dataset.owner),
+                    ("dtype", dataset.dtype),
+                ),
+                *(("shape", "×".join(map(str, dataset.shape))), ("bytes", dataset.bytes)),
+                *(("uploaded", dataset.created_at), ("last used", dataset.last_used_at)),
             ]
         )
 

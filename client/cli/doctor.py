@@ -48,14 +48,14 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
     code 1 if something is broken.
     """
     session: Session = context.obj
-    found = []
+    findings = []
     for finding in _examine(session.url):
-        found.append(finding)
+        findings.append(finding)
         if as_json:
             output.lines([asdict(finding)])
     if not as_json:
-        _print(found)
-    if any(one.verdict == "broken" for one in found):
+        _print(findings)
+    if any(finding.verdict == "broken" for finding in findings):
         raise typer.Exit(Exit.FAILED)
 
 
@@ -79,8 +79,8 @@ def _service(url: str | None) -> Iterator[Finding]:
     try:
         target = find_target(url)
     except NotConfigured as error:
-        said, _, advice = str(error).partition(": ")
-        yield Finding("service", "absent", said, advice)
+        problem, _, advice = str(error).partition(": ")
+        yield Finding("service", "absent", problem, advice)
         return
     try:
         with Client(target.url, target.token, patience_s=0) as client:
@@ -91,28 +91,28 @@ def _service(url: str | None) -> Iterator[Finding]:
         yield Finding("service", "broken", str(error), "check the address, and that the service runs")
     else:
         live = sum(worker.state in ("idle", "running") for worker in workers)
-        said = f"{target.url} takes you for {user.name} ({user.role}); {live} live workers"
-        yield Finding("service", "ok" if live else "warning", said, "" if live else "start a worker: jobs wait")
+        answer = f"{target.url} takes you for {user.name} ({user.role}); {live} live workers"
+        yield Finding("service", "ok" if live else "warning", answer, "" if live else "start a worker: jobs wait")
 
 
 def _server() -> Iterator[Finding]:
     """What the server's own doctor finds, in a process of its own: the client has none of its packages."""
     command = [sys.executable, "-P", "-m", "warpfold.worker.doctor"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        said, wrong = process.communicate()
-    for line in said.splitlines():
+        printed, wrong = process.communicate()
+    for line in printed.splitlines():
         yield Finding(**json.loads(line))
-    if process.returncode not in (0, 1) or (wrong and not said):
+    if process.returncode not in (0, 1) or (wrong and not printed):
         yield Finding("server", "broken", (wrong.strip().splitlines() or ["no word"])[-1], "install it again")
 
 
-def _print(found: list[Finding]) -> None:
+def _print(findings: list[Finding]) -> None:
     rows = (
         (
-            Text(one.verdict, style=_STYLES.get(one.verdict, "")),
-            one.part,
-            one.detail + (f"\n→ {one.advice}" if one.advice else ""),
+            Text(finding.verdict, style=_STYLES.get(finding.verdict, "")),
+            finding.part,
+            finding.detail + (f"\n→ {finding.advice}" if finding.advice else ""),
         )
-        for one in found
+        for finding in findings
     )
     output.table(("verdict", "part", "finding"), rows, fold="finding", headed=False)

@@ -68,7 +68,7 @@ def reduce(
     to standard error.
     """
     options: dict[str, Any] = {"strategy": strategy, "nan_policy": nan_policy, "ddof": ddof}
-    given = {name: value for name, value in options.items() if value is not None}
+    chosen = {name: value for name, value in options.items() if value is not None}
     if locally and backend not in (None, "auto", "cpu"):
         raise typer.BadParameter("--local computes on the CPU", param_hint="--backend")
     if str(file) == str(other) == DASH:
@@ -77,13 +77,13 @@ def reduce(
         first = files.enter_context(_read(file, "FILE"))
         second = None if other is None else files.enter_context(_read(other, "--other"))
         if locally:
-            _reduce_locally(first.array, op, None if second is None else second.array, given, as_json=as_json)
+            _reduce_locally(first.array, op, None if second is None else second.array, chosen, as_json=as_json)
             return
         if backend is not None:
-            given["backend"] = backend
+            chosen["backend"] = backend
         with service(context) as client:
             sent = None if second is None else second.sent
-            ended = wait_for(client.submit_reduce(first.sent, op, other=sent, rehash=rehash, **given), timeout)
+            ended = wait_for(client.submit_reduce(first.sent, op, other=sent, rehash=rehash, **chosen), timeout)
             if as_json:
                 output.document(ended)
                 check_ended_well(ended)
@@ -115,10 +115,10 @@ def _opened(path: Path, called: str, parameter: str) -> NDArray[Any]:
     try:
         with path.open("rb") as file:
             head = read_head(file)
-            there = path.stat().st_size - head.offset
-        if there < head.data_bytes:
+            size = path.stat().st_size - head.offset
+        if size < head.data_bytes:
             raise typer.BadParameter(
-                f"{called} is truncated: {head.data_bytes} bytes of data are promised, {there} are there",
+                f"{called} is truncated: {head.data_bytes} bytes of data are promised, {size} are there",
                 param_hint=parameter,
             )
         if head.data_bytes == 0:
@@ -143,10 +143,10 @@ def _print(result: ReduceResult) -> None:
 
 
 def _reduce_locally(
-    array: NDArray[Any], op: str, other: NDArray[Any] | None, given: dict[str, Any], *, as_json: bool
+    array: NDArray[Any], op: str, other: NDArray[Any] | None, chosen: dict[str, Any], *, as_json: bool
 ) -> None:
     try:
-        result = local.reduce(array, op, other=other, **given)
+        result = local.reduce(array, op, other=other, **chosen)
         check_length(result.value)
     except KernelError as error:
         code = Exit.NOT_INSTALLED if error.reason == "unavailable" else Exit.USAGE

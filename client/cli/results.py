@@ -102,9 +102,9 @@ def results(
         if how in (Format.CSV, Format.PARQUET):
             _write(client.export("csv" if how is Format.CSV else "parquet", limit=limit or 10_000, **wanted), to)
             return
-        found = client.results(limit=limit or 50, **wanted)
+        points = client.results(limit=limit or 50, **wanted)
     if how is Format.JSON:
-        _write("".join(f"{output.line(row)}\n" for row in found).encode(), to)
+        _write("".join(f"{output.line(row)}\n" for row in points).encode(), to)
         return
     names = ("op", "dtype", "n", "strategy", "device", "cache", "ms", "GB/s", "% of ceiling", "error", "remarks")
     output.table(
@@ -115,7 +115,7 @@ def results(
                 *(row.percent_of_ceiling, row.relative_error),
                 " ".join([*([] if row.outcome == "measured" else [row.outcome]), *row.flags]),
             ]
-            for row in found
+            for row in points
         ),
         right=("n", "ms", "GB/s", "% of ceiling", "error"),
         fold="device",
@@ -143,12 +143,12 @@ def compare(
     names = ("op", "dtype", "n", "cache", "baseline", "ms", "candidate", "ms ", "speed-up", "95 % interval", "verdict")
     rows = []
     for item in answer["items"]:
-        case, one, two, ratio = (item[name] for name in ("case", "baseline", "candidate", "speedup"))
+        case, first, second, ratio = (item[name] for name in ("case", "baseline", "candidate", "speedup"))
         known = ratio["low"] is not None
         rows.append(
             [
                 *(case["op"], case["dtype"], case["n"], case["cache"]),
-                *(one["strategy"], one["kernel_ms"], two["strategy"], two["kernel_ms"]),
+                *(first["strategy"], first["kernel_ms"], second["strategy"], second["kernel_ms"]),
                 f"{ratio['value']:.3f}",
                 f"{ratio['low']:.3f} to {ratio['high']:.3f}" if known else "too few samples",
                 _VERDICTS[(ratio["value"] > 1) - (ratio["value"] < 1) if ratio["differs"] else 0],
@@ -195,11 +195,11 @@ def _without_figures(text: str) -> str:
     """The report with each picture's words in its place."""
     left_out: list[str] = []
 
-    def told(picture: Picture) -> str:
+    def link_of(picture: Picture) -> str:
         left_out.append(picture.name)
         return f"*Picture: {picture.words}*"
 
-    text = with_pictures(text, told)
+    text = with_pictures(text, link_of)
     if left_out:
         several = f"{len(left_out)} pictures are" if len(left_out) > 1 else "a picture is"
         output.say(f"{several} left out: --output FILE writes them beside the report, --format html holds them")

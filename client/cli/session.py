@@ -55,7 +55,9 @@ def ending_well() -> Iterator[None]:
         if error.status >= 500:
             raise fail(f"the service is out of order: {error.detail or error.title}", Exit.UNREACHABLE) from None
         if error.errors:
-            named = (f"  {one.field}: {one.message}" if one.field else f"  {one.message}" for one in error.errors)
+            named = (
+                f"  {fault.field}: {fault.message}" if fault.field else f"  {fault.message}" for fault in error.errors
+            )
             raise fail("\n".join([f"refused: {error.title}", *named]), Exit.REFUSED) from None
         raise fail(f"refused: {error.title}: {error.detail}", Exit.REFUSED) from None
     except WaitedTooLong as error:
@@ -76,11 +78,11 @@ def find(client: Client, job_id: str) -> LiveJob:
         return client.job(job_id)
     if not job_id:
         raise typer.BadParameter("an id is not empty", param_hint="ID")
-    found = [job for job in client.jobs(limit=_SEARCHED) if job.id.startswith(job_id.lower())]
-    if len(found) == 1:
-        return found[0].refresh()
-    if found:
-        raise fail(f"{len(found)} of the latest jobs begin with {job_id!r}; write more of the id", Exit.REFUSED)
+    jobs = [job for job in client.jobs(limit=_SEARCHED) if job.id.startswith(job_id.lower())]
+    if len(jobs) == 1:
+        return jobs[0].refresh()
+    if jobs:
+        raise fail(f"{len(jobs)} of the latest jobs begin with {job_id!r}; write more of the id", Exit.REFUSED)
     raise fail(f"none of the latest {_SEARCHED} jobs begins with {job_id!r}", Exit.REFUSED)
 
 

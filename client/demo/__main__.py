@@ -63,14 +63,14 @@ def show_outcomes(outcomes: Sequence[Outcome]) -> None:
     """Print the outcomes as a table for people."""
     rows = (
         (
-            one.case.title + (f"\n{one.case.remark}" if one.case.remark else ""),
-            one.answer,
-            f"refused: {one.case.refused_field}" if one.case.refused_field else str(one.case.expected),
-            Text("right", style="green") if one.right else Text("WRONG", style="bold red"),
-            one.where,
-            one.timing,
+            outcome.case.title + (f"\n{outcome.case.remark}" if outcome.case.remark else ""),
+            outcome.answer,
+            f"refused: {outcome.case.refused_field}" if outcome.case.refused_field else str(outcome.case.expected),
+            Text("right", style="green") if outcome.right else Text("WRONG", style="bold red"),
+            outcome.where,
+            outcome.timing,
         )
-        for one in outcomes
+        for outcome in outcomes
     )
     table(("job", "answer", "expected", "verdict", "ran as", "kernel / total ms"), rows, fold="job")
 
@@ -111,7 +111,7 @@ def main() -> int:
         except KeyboardInterrupt:
             return 130
     show_outcomes(outcomes)
-    right = sum(one.right for one in outcomes)
+    right = sum(outcome.right for outcome in outcomes)
     out.print(f"{right} of {len(chosen)} right")
     return 0 if right == len(chosen) else 1
 
