@@ -45,6 +45,7 @@ class Child:
         )
         self._process.start()
         theirs.close()
+        self._seen: psutil.Process | None = None
 
     @property
     def pid(self) -> int | None:
@@ -81,7 +82,9 @@ class Child:
     def is_stopped(self) -> bool:
         """Whether a signal has stopped the process, as SIGSTOP does."""
         try:
-            return bool(psutil.Process(self.pid).status() == psutil.STATUS_STOPPED)
+            if self._seen is None:  # kept, for this is asked twice a job
+                self._seen = psutil.Process(self.pid)
+            return bool(self._seen.status() == psutil.STATUS_STOPPED)
         except psutil.Error:
             return False
 

@@ -9,6 +9,7 @@ import secrets
 import sys
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from uuid import UUID
 
 import psycopg
@@ -38,12 +39,14 @@ from warpfold.worker.webhooks.sender import Sender
 log: FilteringBoundLogger = structlog.get_logger()
 
 _HOLDS_EVERY_S = 2.0
+_IDLE = 8
+"""How many times as long the rounds of an idle service take: where nothing waits or runs, time brings nothing about."""
 
 
 class Dispatcher:
     """The loop of the leader. Other dispatchers stand by, and one of them takes over when it ends or falls silent.
 
-    `clock` is what losses and delays are judged by.
+    `clock` is what losses and delays are judged by. `news` is called after each round in which jobs may have ended.
     """
 
     def __init__(
@@ -55,12 +58,14 @@ class Dispatcher:
         tracing: Tracing | None = None,
         *,
         clock: Clock = time.monotonic,
+        news: Callable[[], None] = lambda: None,
     ) -> None:
         self._settings = settings
         self._tracing = tracing or NoTracing()
         self._database = database
         self._queues = queues
         self._stop = stop
+        self._news = news
         self._grace_s = max(1.0, 4 * settings.dispatch_interval_s)  # within which a message counts as on its way
         self._clock = clock
         self._watch = Watch(settings, database, clock)
@@ -102,16 +107,22 @@ class Dispatcher:
         log.info("leading")
         self._watch = Watch(self._settings, self._database, self._clock)
         next_round = 0.0
+        busy = heard = True
         while not self._stop.requested:
             session.renew()
             if time.monotonic() >= next_round:
                 self.look_around()
-                next_round = time.monotonic() + self._settings.dispatch_interval_s
+                busy = self._database.step(queue.anything)
+                next_round = time.monotonic() + self._settings.dispatch_interval_s * (1 if busy else _IDLE)
                 session.renew()
-            self.deliver()
-            session.renew()
-            self.settle()
-            session.wait(next_round - time.monotonic(), self._stop)
+            if busy or heard:
+                self.deliver()
+                session.renew()
+                self.settle()
+                self._news()
+            heard = session.wait(next_round - time.monotonic(), self._stop)
+            if heard:
+                next_round = min(next_round, time.monotonic() + self._settings.dispatch_interval_s)
 
     def look_around(self) -> None:
         """Everything that time brings about and a hand-over depends on: spent quotas, lost workers and messages,
@@ -256,7 +267,7 @@ def main() -> int:
     housekeeping = Housekeeping(settings, kept)
     housekeeping.start()
     tracing = start_tracing(settings, "dispatcher")
-    Dispatcher(settings, database, queues, stop, tracing).run()
+    Dispatcher(settings, database, queues, stop, tracing, news=sender.wake).run()
     sender.stop()
     housekeeping.stop()
     kept.close()

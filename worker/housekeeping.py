@@ -26,6 +26,7 @@ from warpfold.contract.backoff import Backoff
 log: FilteringBoundLogger = structlog.get_logger()
 
 _SOON_S = 2.0
+_RAISE_S = 10.0
 _HOUR_S = 3600.0
 _COUNTED = 500  # jobs a transaction
 _RAISED = 500
@@ -54,7 +55,7 @@ class Housekeeping:
         self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
         self._duties = (
             _Duty(_SOON_S, self._count),
-            _Duty(_SOON_S, self._raise),
+            _Duty(_RAISE_S, self._raise),
             _Duty(_SOON_S, self._settle_batches),
             _Duty(_HOUR_S, self._remove_jobs),
             _Duty(_HOUR_S, self._remove_batches),

@@ -109,12 +109,14 @@ class Leadership:
             raise LeadLost
         self._renew_at = renewed_from + self._lasts_s / 5
 
-    def wait(self, seconds: float, stop: Stop) -> None:
-        """Sleep until something is notified, the time is over, the lead must be renewed, or a stop is requested."""
-        if not self._heard():
-            seconds = min(seconds, self._renew_at - self._clock())
-            select([self._connection.fileno(), stop.fileno()], [], [], max(0.0, seconds))
-            self._heard()
+    def wait(self, seconds: float, stop: Stop) -> bool:
+        """Sleep until something is notified, the time is over, the lead must be renewed, or a stop is requested.
+        Returns whether something was notified."""
+        if self._heard():
+            return True
+        seconds = min(seconds, self._renew_at - self._clock())
+        readable, _, _ = select([self._connection.fileno(), stop.fileno()], [], [], max(0.0, seconds))
+        return self._connection.fileno() in readable and self._heard()
 
     def _heard(self) -> bool:
         return bool(list(self._connection.notifies(timeout=0)))

@@ -110,8 +110,7 @@ async def create(
     job = submitted.job
     wait = seconds_to_wait(prefer)
     if wait is not None and not job.status.terminal:
-        await service.hold(context, job.id, wait, _ended, partial(gone, request))
-        job = await service.get(context, job.id)
+        job = await service.ended(context, job.id, wait, partial(gone, request))
     headers = {"Location": f"/v1/jobs/{job.id}", "Retry-After": "1", **applied(wait)}
     return Response(job_json(job), 202 if submitted.new else 200, headers, _JSON)
 
@@ -274,10 +273,6 @@ async def gone(request: Request) -> bool:
     if not await still_allowed(request):
         raise Unauthorized("The token expired or was revoked meanwhile.")
     return await request.is_disconnected()
-
-
-def _ended(seen: Stamp) -> bool:
-    return seen.status.terminal
 
 
 def _job_response(job: Job, headers: dict[str, str]) -> Response:

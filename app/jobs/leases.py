@@ -22,6 +22,7 @@ from sqlalchemy import (
     cast,
     func,
     insert,
+    literal_column,
     select,
     tuple_,
     update,
@@ -128,6 +129,9 @@ _CLAIM = Change(
         started_at=func.now(),
     ),
     EventType.STARTED,
+    # A crash of Postgres may undo a claim of its last moments. Then the job is claimed again, and the lease that is
+    # lost with the claim ends nothing.
+    func.set_config("synchronous_commit", "off", literal_column("true")).label("without_waiting_for_the_disk"),
     cast(jobs.c.spec, Text).label("spec"),
     jobs.c.timeout_s,
     (func.extract("epoch", func.now() - jobs.c.created_at) * 1000).label("queued_ms"),

@@ -10,14 +10,15 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, case, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, case, exists, func, or_, select, update
 
 from warpfold.app.jobs.transitions import change, durably
 from warpfold.app.tables.jobs import OPEN, in_hand, in_lanes, is_, jobs, lives, still, workers
-from warpfold.contract.needs import ANY, GANG, ORDERS
+from warpfold.contract.needs import ALL, ANY, GANG, ORDERS
 from warpfold.contract.states import EventType, Reason, Status
 
 _FAILED_AT_ONCE = 500
+_ANYTHING = select(or_(exists().where(in_lanes(ALL)), exists().where(in_hand())))
 
 
 def taken_by(backend: str, live: Collection[str]) -> list[str]:
@@ -116,6 +117,11 @@ def withdraw(connection: Connection, lost: Collection[HandOver]) -> int:
 def offered(connection: Connection) -> frozenset[str]:
     """The kinds of slots that live workers serve."""
     return frozenset(connection.execute(select(workers.c.backend).where(lives()).distinct()).scalars())
+
+
+def anything(connection: Connection) -> bool:
+    """Whether any job waits, was handed over or runs."""
+    return bool(connection.execute(_ANYTHING).scalar_one())
 
 
 def fail_unservable(connection: Connection, kinds: Collection[str], after_s: float) -> Sequence[UUID]:

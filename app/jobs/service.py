@@ -91,6 +91,21 @@ async def hold(
             await watch.wait(left)
 
 
+async def ended(context: Context, job_id: UUID, seconds: float, gone: Callable[[], Awaitable[bool]]) -> Job:
+    """Wait until a job has ended, the time is over, or the client is `gone`; returns the job as it is then. Whoever
+    waits for the end alone costs less than one who waits for a change. Raises NotFound."""
+    until = time.monotonic() + seconds
+    with context.notifications.watch(job_id) as watch:
+        while True:
+            job = await context.database.read(store.ended, job_id)
+            if job is not None:
+                return job
+            left = until - time.monotonic()
+            if left <= 0 or await gone():
+                return await get(context, job_id)
+            await watch.wait(left)
+
+
 async def cancel(context: Context, user: Principal, job_id: UUID) -> Job:
     """Ask for a job's end. Raises NotFound, Forbidden, or Conflict if it has ended otherwise."""
     return await context.database.run(_cancel, user, job_id)

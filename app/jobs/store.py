@@ -10,7 +10,7 @@ from typing import Any, Literal
 from uuid import UUID
 from zlib import crc32
 
-from sqlalchemy import ColumnElement, Connection, Text, and_, bindparam, case, cast, func, or_, select, true
+from sqlalchemy import ColumnElement, Connection, Select, Text, and_, bindparam, case, cast, func, or_, select, true
 
 from warpfold.app.http.errors import no_such_job
 from warpfold.app.jobs import estimates, presets
@@ -231,6 +231,7 @@ _GET = (
     .select_from(OWNED.outerjoin(holding, true()))
     .where(_ONE)
 )
+_ENDED = _GET.where(jobs.c.finished_at.is_not(None))
 _STAMP = (
     select(jobs.c.version, jobs.c.status, _POSITION, versions, holding.c.quota, presets.waiting)
     .select_from(jobs.outerjoin(holding, true()))
@@ -240,7 +241,16 @@ _STAMP = (
 
 def get(connection: Connection, job_id: UUID) -> Job | None:
     """Read one job, whole; None if there is none."""
-    row = connection.execute(_GET, {"job_id": job_id}).mappings().one_or_none()
+    return _whole(connection, _GET, job_id)
+
+
+def ended(connection: Connection, job_id: UUID) -> Job | None:
+    """Read one job, whole, if it has ended; None if it has not, or if there is none."""
+    return _whole(connection, _ENDED, job_id)
+
+
+def _whole(connection: Connection, statement: Select[Any], job_id: UUID) -> Job | None:
+    row = connection.execute(statement, {"job_id": job_id}).mappings().one_or_none()
     if row is None:
         return None
     job = job_of(row)

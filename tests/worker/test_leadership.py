@@ -95,14 +95,14 @@ def test_a_submitted_job_wakes_the_leader(leader: Leadership, ledger: Ledger, st
     leader.wait(0.0, stop)
     ledger.submit()
     started = time.monotonic()
-    leader.wait(60.0, stop)
+    assert leader.wait(60.0, stop)
     assert time.monotonic() - started < 30.0
 
 
 def test_a_stop_wakes_the_leader(leader: Leadership, stop: Stop) -> None:
     stop.request()
     started = time.monotonic()
-    leader.wait(60.0, stop)
+    assert not leader.wait(60.0, stop)
     assert time.monotonic() - started < 30.0
 
 

@@ -20,6 +20,7 @@ from warpfold.worker.stop import Stop
 
 _READY_WITHIN_S = 120.0  # a first start may compile kernels
 _ROTATE_EVERY_S = 5.0
+_REVIVE_EVERY_S = 0.5
 _STOP_WITHIN_S = 3.0  # leaves 2 s of the 5 that we promise for the servers
 
 log: FilteringBoundLogger = structlog.get_logger()
@@ -98,6 +99,7 @@ def keep_alive(processes: Sequence[Process], servers: Servers, stop: Stop, hangs
                 for name in servers.revive():
                     log.warning("restarted", process=name)
                 pause.reset()
+                next_revival = time.monotonic() + _REVIVE_EVERY_S
             except RuntimeError as error:  # a full disk, say: all that needs no such server goes on
                 log.error("cannot be restarted; trying on", error=str(error))
                 next_revival = time.monotonic() + pause.next()

@@ -27,6 +27,7 @@ from warpfold.worker.webhooks.transport import Transport
 log: FilteringBoundLogger = structlog.get_logger()
 
 _AT_ONCE = 64
+_QUIET = 4  # how many times as long it waits where nothing is said to have ended: for what is to be sent again
 _OF_ONE_OWNER = 8  # so that one user's hanging receiver leaves the others their turns
 
 
@@ -39,6 +40,7 @@ class Sender:
         self._lease_s = settings.webhook_timeout_s + NOTE_WITHIN_S
         self._under_way: dict[asyncio.Task[None], int] = {}  # and their owners
         self._stopping = asyncio.Event()
+        self._news = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._run, name="webhooks", daemon=True)
 
@@ -52,7 +54,14 @@ class Sender:
         if self._loop is not None:
             with suppress(RuntimeError):  # it has ended by itself
                 self._loop.call_soon_threadsafe(self._stopping.set)
+                self._loop.call_soon_threadsafe(self._news.set)
         self._thread.join(2.0)
+
+    def wake(self) -> None:
+        """Say that jobs may have ended. Without it a message leaves up to `_QUIET` times as late."""
+        if self._loop is not None:
+            with suppress(RuntimeError):  # it has ended
+                self._loop.call_soon_threadsafe(self._news.set)
 
     def _run(self) -> None:
         database = BlockingDatabase(self._settings.database_url, application="warpfold-webhooks")
@@ -73,6 +82,7 @@ class Sender:
         lost = Backoff()
         while not self._stopping.is_set():
             pause = self._settings.dispatch_interval_s
+            self._news.clear()
             try:
                 while len(self._under_way) < _AT_ONCE and (claimed := await self._claim(outbox)) is not None:
                     task = asyncio.create_task(deliver(outbox, transport, self._schedule, claimed))
@@ -83,9 +93,9 @@ class Sender:
                 if not lost.failing:
                     log.warning("the outbox of webhooks cannot be read", error=str(error).strip())
                 pause = lost.next()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await self._stopping.wait()
+            await _within(pause, self._stopping)
+            if not lost.failing and not self._stopping.is_set():
+                await _within((_QUIET - 1) * pause, self._news)
         for task in self._under_way:
             task.cancel()
 
@@ -97,3 +107,9 @@ class Sender:
         del self._under_way[task]
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("a delivery broke off; it is due again", exc_info=error)
+
+
+async def _within(seconds: float, event: asyncio.Event) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()

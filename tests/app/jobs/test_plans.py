@@ -82,6 +82,7 @@ def _works(lease: Lease) -> Works:
         "hand over": lambda connection: turns.hand_over_some(connection, 2),
         "live slots": lambda connection: turns.live_slots(connection, 2),
         "messages that were lost": queue.handed_over,
+        "whether the service is idle": queue.anything,
         "jobs behind others": queue.stuck,
         "what runs": leases.running_attempts,
         "leases that expired": lambda connection: leases.take_back_silent(connection, [running], 3),

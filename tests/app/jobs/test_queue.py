@@ -6,9 +6,11 @@ import pytest
 from sqlalchemy import Connection, select, update
 
 from tests.support.ledger import Ledger
-from warpfold.app.jobs.queue import suits
+from warpfold.app.jobs import leases
+from warpfold.app.jobs.queue import anything, suits
 from warpfold.app.tables.jobs import jobs, workers
 from warpfold.contract.needs import GANG_FIRST, GPU_FIRST
+from warpfold.worker.dispatcher import choose
 
 ALL = {"cpu", "cuda", "gang"}
 
@@ -38,6 +40,20 @@ def test_a_slot_that_drains_is_not_waited_for(ledger: Ledger) -> None:
     names = {slot: ledger.worker(slot) for slot in ALL}
     ledger.database.run(_drain, names["gang"])
     assert ledger.database.run(_suited, ledger.submit(needs=GANG_FIRST)) == {"cuda"}
+
+
+def test_a_service_is_idle_where_no_job_waits_or_runs(ledger: Ledger) -> None:
+    worker = ledger.worker("cpu")
+    assert not ledger.database.run(anything)
+    job_id = ledger.submit(needs=GPU_FIRST)
+    assert ledger.database.run(anything)
+    [handed] = ledger.database.run(choose, 2)
+    assert ledger.database.run(anything)
+    lease = ledger.database.run(leases.claim, job_id, handed.attempt, worker, 60.0)
+    assert lease is not None
+    assert ledger.database.run(anything)
+    ledger.database.run(leases.succeed, lease, {}, ())
+    assert not ledger.database.run(anything)
 
 
 def _drain(connection: Connection, worker: str) -> None:

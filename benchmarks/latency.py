@@ -1,0 +1,163 @@
+"""Where the time of a small job goes on an idle service: `python -m benchmarks.latency`. It prints a table by stage.
+
+Jobs of 1,000 values are submitted one after the other, each with `Prefer: wait`. Where a stage ends is read afterwards
+from what the service keeps anyway: the times of the job's row, which Postgres takes when each transaction begins, and
+the times of the log lines of the api, the dispatcher and the worker. All of them are of one clock.
+"""
+
+import argparse
+import asyncio
+import itertools
+import json
+import statistics
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.figures import Figure, environment, measured_service, report
+from benchmarks.http_load import Connection, request
+from benchmarks.service import body
+
+STAGES = (
+    "request → accept begins: HTTP, token, spec",
+    "accept: statement and commit",
+    "commit → hand-over begins: notification, choice",
+    "hand-over: statement, message in Redis",
+    "message → claim begins",
+    "claim, child, result (without computing)",
+    "computing in the child",
+    "store the result: statement and commit",
+    "commit → answer: notification, reading, HTTP",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """When each stage of a job ended, in seconds since the epoch, and how long its child computed, in seconds."""
+
+    sent: float
+    accepting: float
+    accepted: float
+    handing_over: float
+    handed_over: float
+    claiming: float
+    storing: float
+    stored: float
+    answered: float
+    computing_s: float
+
+    def stages_ms(self) -> Sequence[float]:
+        """How long each of `STAGES` took."""
+        marks = (self.sent, self.accepting, self.accepted, self.handing_over, self.handed_over, self.claiming)
+        ends = [(later - earlier) * 1e3 for earlier, later in itertools.pairwise(marks)]
+        computing = self.computing_s * 1e3
+        claimed = (self.storing - self.claiming) * 1e3 - computing
+        return [*ends, claimed, computing, (self.stored - self.storing) * 1e3, (self.answered - self.stored) * 1e3]
+
+    @property
+    def total_ms(self) -> float:
+        return (self.answered - self.sent) * 1e3
+
+
+async def _asked(host: str, port: int, message: bytes, times: int) -> list[tuple[float, float, Mapping[str, Any]]]:
+    connection = Connection(host, port)
+    await connection.open()
+    answers = []
+    for _ in range(times):
+        sent = time.time()
+        exchange = await connection.send(message)
+        answers.append((sent, sent + exchange.seconds, json.loads(exchange.body)))
+        await asyncio.sleep(0.002)  # the worker ends its round, and waits again
+    connection.close()
+    return answers
+
+
+def _seconds(moment: str) -> float:
+    return datetime.fromisoformat(moment).timestamp()
+
+
+def _noted(log: Path, event: str) -> Mapping[str, float]:
+    """When a process logged `event`, by job."""
+    notes = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
+    return {note["job"]: _seconds(note["timestamp"]) for note in notes if note["event"] == event and "job" in note}
+
+
+def measured(times: int) -> list[Times]:
+    """The times of so many jobs on a service of its own, after some that warm it up."""
+    import psycopg
+
+    from warpfold.worker.embedded import EmbeddedPostgres
+
+    with environment(WARPFOLD_COMPILE_AHEAD="false"), measured_service() as (service, data_dir):
+        host, port = service.url.removeprefix("http://").split(":")
+        message = request("POST", "/v1/jobs", service.token, body(), Prefer="wait=10")
+        asyncio.run(_asked(host, int(port), message, 30))
+        time.sleep(_SPARE_STANDS_BY_S)
+        answers = asyncio.run(_asked(host, int(port), message, times))
+        with psycopg.connect(EmbeddedPostgres(data_dir / "postgres").url) as connection:
+            rows = connection.execute("select id::text, dispatched_at from jobs where dispatched_at is not null")
+            handing_over = {job_id: at.timestamp() for job_id, at in rows}
+        logs = data_dir / "logs"
+        accepted = _noted(logs / "api.log", "submitted")
+        handed_over = _noted(logs / "dispatcher.log", "handed over")
+        stored = _noted(logs / "worker-cpu.log", "succeeded")
+    return [
+        Times(
+            sent,
+            _seconds(job["created_at"]),
+            accepted[job["id"]],
+            handing_over[job["id"]],
+            handed_over[job["id"]],
+            _seconds(job["started_at"]),
+            _seconds(job["finished_at"]),
+            stored[job["id"]],
+            answered,
+            job["result"]["timings"]["total_ms"] / 1e3,
+        )
+        for sent, answered, job in answers
+    ]
+
+
+_SPARE_STANDS_BY_S = 6.0
+
+
+def table(jobs: Sequence[Times]) -> str:
+    """A Markdown table: the median of each stage. The medians need not add up to the median of the whole."""
+    lines = ["| stage | median, ms |", "|---|---:|"]
+    for stage, taken in zip(STAGES, zip(*(job.stages_ms() for job in jobs), strict=True), strict=True):
+        lines.append(f"| {stage} | {statistics.median(taken):.2f} |")
+    return "\n".join([*lines, f"| from request to answer | {statistics.median(job.total_ms for job in jobs):.2f} |"])
+
+
+def figures(jobs: Sequence[Times]) -> list[Figure]:
+    """The whole, and each stage of it."""
+    rows = []
+    for stage, taken in zip(STAGES, zip(*(job.stages_ms() for job in jobs), strict=True), strict=True):
+        rows.append(Figure(stage, f"{statistics.median(taken):.2f} ms", "", True))
+    ordered = sorted(job.total_ms for job in jobs)
+    p50, p95 = statistics.median(ordered), ordered[int(0.95 * len(ordered))]
+    whole = "submit → result, 1,000 values"
+    return [
+        *rows,
+        Figure(f"{whole}, p50", f"{p50:.1f} ms", "≤ 8 ms", p50 <= 8),
+        Figure(f"{whole}, p95", f"{p95:.1f} ms", "≤ 15 ms", p95 <= 15),
+    ]
+
+
+def main() -> int:
+    """Measure and print; 0 if the whole is fast enough."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--times", type=int, default=200, help="how many jobs")
+    parser.add_argument("--out", type=Path, help="write the figures with their provenance as JSON")
+    options = parser.parse_args()
+    jobs = measured(options.times)
+    print(table(jobs))
+    return report("A small job on an idle service", figures(jobs), options.out)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

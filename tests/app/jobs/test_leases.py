@@ -1,0 +1,39 @@
+"""What a claim and an end leave to the disk."""
+
+from sqlalchemy import Connection, text
+
+from tests.support.ledger import Ledger
+from warpfold.app.jobs import leases
+from warpfold.app.jobs.leases import Lease
+
+
+def _waits_for_disk(connection: Connection) -> bool:
+    return connection.execute(text("show synchronous_commit")).scalar_one() == "on"
+
+
+def test_a_claim_does_not_wait_for_the_disk_and_the_end_does(ledger: Ledger) -> None:
+    job_id, worker = ledger.submit(), ledger.worker("cpu")
+
+    def claimed(connection: Connection) -> tuple[Lease | None, bool]:
+        return leases.claim(connection, job_id, 1, worker, 60.0), _waits_for_disk(connection)
+
+    def succeeded(connection: Connection, lease: Lease) -> tuple[bool, bool]:
+        return leases.succeed(connection, lease, {}, ()), _waits_for_disk(connection)
+
+    lease, waits = ledger.database.run(claimed)
+    assert lease is not None
+    assert not waits
+    assert ledger.database.run(succeeded, lease) == (True, True)
+
+
+def test_a_lease_that_was_lost_with_its_claim_ends_nothing(ledger: Ledger) -> None:
+    """As after a crash of Postgres, which may undo a claim of its last moments."""
+    job_id, worker = ledger.submit(), ledger.worker("cpu")
+    undone = ledger.database.run(leases.claim, job_id, 1, worker, 60.0)
+    assert undone is not None
+    ledger.set(job_id, status="queued", lease_token=None, lease_expires_at=None, started_at=None, worker=None)
+    lease = ledger.database.run(leases.claim, job_id, 1, worker, 60.0)
+    assert lease is not None
+    assert not ledger.database.run(leases.succeed, undone, {"value": 1}, ())
+    assert ledger.database.run(leases.succeed, lease, {"value": 2}, ())
+    assert ledger.result(job_id) == {"value": 2}
