@@ -16,6 +16,7 @@ SCRIPTS = (
     "exact_cpu",
     "accuracy",
     "service",
+    "latency",
     "recovery",
     "idle",
     "uploads",

@@ -8,7 +8,7 @@ from warpfold.app.jobs.leases import Lease
 
 
 def _waits_for_disk(connection: Connection) -> bool:
-    return connection.execute(text("show synchronous_commit")).scalar_one() == "on"
+    return bool(connection.execute(text("show synchronous_commit")).scalar_one() == "on")
 
 
 def test_a_claim_does_not_wait_for_the_disk_and_the_end_does(ledger: Ledger) -> None:
