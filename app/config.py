@@ -225,8 +225,8 @@ class Settings(BaseSettings):
     dispatch_interval_s: float = Field(
         0.5,
         gt=0,
-        description="The dispatcher looks for queued jobs at least every so many seconds, even if nothing wakes it; while "
-        "no job waits or runs, it looks an eighth as often.",
+        description="The dispatcher looks for queued jobs at least every so many seconds, even if nothing wakes it; "
+        "while no job waits or runs, it looks an eighth as often.",
     )
     raise_priority_after_s: float = Field(
         600.0,
