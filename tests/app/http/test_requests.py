@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.api import THREE_VALUES
 from warpfold.contract.jobs import KINDS
+from warpfold.contract.sources import SOURCES
 
 A_LOT = 200_000
 
@@ -37,7 +38,7 @@ def test_anything_else_is_415(refusing: httpx.Client, given: str) -> None:
         ({"kind": "reduce", "source": []}, ("source", "Input should be an object")),
         (
             {"kind": "reduce", "source": {"type": "file"}},
-            ("source.type", "Input should be one of 'values', 'generate', 'path', 'dataset'"),
+            ("source.type", f"Input should be one of {', '.join(map(repr, SOURCES))}"),
         ),
         ({**THREE_VALUES, "source": {"type": "values", "values": 1}}, ("source.values", "Input should be an array")),
         ({**THREE_VALUES, "tags": []}, ("tags", "Input should be an object")),
