@@ -220,7 +220,13 @@ class Settings(BaseSettings):
         3, ge=1, description="A job whose worker was lost this many times fails with the reason `worker_lost`."
     )
     prefetch: int = Field(
-        2, ge=1, description="One slot has at most this many jobs in its queue, the running one included."
+        2, ge=1, description="One slot has at most this many long jobs in its queue, the running one included."
+    )
+    prefetch_small: int = Field(
+        128,
+        ge=1,
+        description="One slot has at most this many small jobs in its queue, the running ones included. A reduction of "
+        "up to 10,000 elements that are given in the request or generated is small.",
     )
     dispatch_interval_s: float = Field(
         0.5,

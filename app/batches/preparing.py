@@ -32,7 +32,7 @@ from warpfold.kernels.errors import InvalidInput
 _AT_A_TIME = 500
 _BYTES_AT_A_TIME = 512 << 10
 _HIGH = PRIORITIES["high"]
-_ROW = ("kind", "priority", "needs", "timeout_s", "tags")
+_ROW = ("kind", "priority", "needs", "small", "timeout_s", "tags")
 
 
 @dataclass(frozen=True, slots=True)

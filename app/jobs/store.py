@@ -53,7 +53,8 @@ class Job:
 
     `rank` is the priority as which the job waits. `queue_position` is 1 for the queued job that is next by rank and age
     (fair share may let another owner's job pass), None unless the job is queued and to be run. `children` are those of
-    a preset that is read alone, in their order. The last four fields are stored with a new job and not read again.
+    a preset that is read alone, in their order. `small` and the last four fields are stored
+    with a new job and not read again.
     """
 
     id: UUID
@@ -84,6 +85,7 @@ class Job:
     name: str | None
     children: tuple[Child, ...] | None = None
     needs: str = NONE
+    small: bool = False
     dispatched_at: datetime | None = None
     hold: Hold | None = None
     waiting: Waiting | None = None
@@ -108,6 +110,7 @@ class Job:
         timeout_s: float,
         spec: str,
         spec_brief: str | None = None,
+        small: bool = False,
         tags: Mapping[str, str] | None = None,
         parent_id: UUID | None = None,
         name: str | None = None,
@@ -144,6 +147,7 @@ class Job:
             parent_id=parent_id,
             name=name,
             needs=needs,
+            small=small,
             timeout_s=timeout_s,
             spec_brief=spec_brief,
             request_id=request_id,

@@ -51,6 +51,8 @@ jobs = Table(
     # As what it waits, larger first: its priority, less a high one beyond the owner's budget; waiting raises it.
     Column("rank", SmallInteger, nullable=False, server_default=text("1")),
     Column("needs", String(16), nullable=False),  # the slots that can run it: any, cpu, cuda; none: it has children
+    # It takes about a millisecond: a slot holds many such jobs at a time (docs/decisions/0019).
+    Column("small", Boolean, nullable=False, server_default=text("false")),
     Column("parent_id", ForeignKey("jobs.id", ondelete="CASCADE")),  # the preset that it is part of
     Column("name", String(128)),  # of a child: what its preset calls it
     Column("batch_id", ForeignKey("batches.id")),  # the batch that brought it; of a child: null
@@ -202,6 +204,12 @@ def still(status: Status, table: FromClause = jobs) -> ColumnElement[bool]:
     """The same as `is_` for a row that is found by its id or otherwise, in words that no index answers: by the
     index of what waits, a plan that was made while the table was empty would read the whole queue."""
     return table.c.status.concat(literal_column("''", String)) == literal_column(f"'{status.value}'", String)
+
+
+def in_groups(table: FromClause = jobs) -> ColumnElement[bool]:
+    """Whether a job may run in a group: it is small, and no worker was lost with it. What a worker was lost with runs
+    alone, so that no other job is blamed for it."""
+    return table.c.small & (table.c.losses == literal_column("0", Integer))
 
 
 NONE = "none"

@@ -21,6 +21,10 @@ from warpfold.kernels.operands import check, check_arity, check_counts, check_fr
 from warpfold.kernels.ops import NanPolicy, op_named
 from warpfold.kernels.strategy import AUTO
 
+MOST_OF_SMALL = 10_000
+"""A job over no more elements than these, which are in its spec or generated, is small. Where a file has to be opened
+first, nobody knows how long that takes."""
+
 
 class ReduceSpec(Task):
     """Reduce one array, or for `dot` two, to one value."""
@@ -146,6 +150,10 @@ class ReduceSpec(Task):
         yield "source", self.source
         if self.other is not None:
             yield "other", self.other
+
+    def small(self) -> bool:
+        counts = [source.known_count for _, source in self.sources()]
+        return all(count is not None and count <= MOST_OF_SMALL for count in counts)
 
     def data_seed(self) -> int | None:
         return self.source.generator_seed

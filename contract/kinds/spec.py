@@ -81,6 +81,11 @@ class Task(Spec):
         """The fields to change so that sampling one point takes no longer than `time_limit_s`."""
         return {}
 
+    def small(self) -> bool:
+        """Whether the job takes a worker about a millisecond, once its kernel is compiled: a slot may hold many such
+        jobs at a time and end several of them in one transaction."""
+        return False
+
     def data_seed(self) -> int | None:
         """The seed that the data is made of; None where no data is made."""
         return None

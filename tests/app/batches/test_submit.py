@@ -4,16 +4,19 @@ import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
 
 from tests.support.api import THREE_VALUES, WORKER, Api
 from tests.support.batches import batch_of, specs, submitted
+from tests.support.ledger import Ledger
 from tests.support.waiting import until
 from warpfold.app.auth.access_tokens import Role, create_token
 from warpfold.app.http.large_bodies import LARGE_BYTES
 from warpfold.app.jobs import accept, turns, workers
+from warpfold.app.jobs.allotment import Depth
 from warpfold.contract.batches import MAX_JOBS
 
 Quotas = Callable[..., None]
@@ -80,10 +83,18 @@ def test_what_holds_for_all_holds_where_a_spec_says_nothing(http: httpx.Client) 
     assert (second["tags"], second["priority"], second["spec"]["timeout_s"]) == (own["tags"], "low", 7)
 
 
+def test_the_small_jobs_of_a_batch_are_small_as_those_alone_are(http: httpx.Client, api: Api) -> None:
+    long = {**THREE_VALUES, "source": {"type": "generate", "distribution": "arange", "n": 10_001, "dtype": "float64"}}
+    batched = submitted(http, {"specs": [THREE_VALUES, long]})["jobs"]
+    alone = [http.post("/v1/jobs", json=spec).json()["id"] for spec in (THREE_VALUES, long)]
+    ledger = Ledger(api.database)
+    assert [[ledger.column(UUID(job_id), "small") for job_id in ids] for ids in (batched, alone)] == [[True, False]] * 2
+
+
 def test_the_dispatcher_hands_the_jobs_over_in_their_order(api: Api) -> None:
     batch = batch_of(api, 3)
     api.database.run(workers.report, WORKER, "idle", None, 60.0)
-    handed, _ = api.database.run(turns.hand_over_some, 3)
+    handed = api.database.run(turns.hand_over_some, Depth(3)).messages
     assert [str(job.job_id) for job in handed] == batch["jobs"]
 
 
