@@ -27,7 +27,7 @@ DATABASE_LOST = (OperationalError, InterfaceError, PoolTimeout)
 
 # Channels of notifications. A payload is only a hint to look; nothing depends on its arrival.
 QUEUE = "warpfold_queue"  # something to dispatch, or room in a slot; no payload
-JOB = "warpfold_job"  # payload: the id of a job whose row changed, or of its batch
+JOB = "warpfold_job"  # payload: ids of jobs whose rows changed, or of their batches, with commas between
 ACCESS = "warpfold_access"  # a token was revoked, or a role changed; no payload
 
 NOTICES_LOSS: Mapping[str, Any] = MappingProxyType(

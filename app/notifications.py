@@ -96,8 +96,9 @@ class Notifications:
     def _tell(self, channel: str, payload: str) -> None:
         if channel == ACCESS:
             self._tell_all()  # who is held may no longer be allowed to
-        for watch in self._watches.get(payload, ()):
-            watch.tell()
+        for job_id in payload.split(","):
+            for watch in self._watches.get(job_id, ()):
+                watch.tell()
 
     def _tell_all(self) -> None:
         self._on_access()

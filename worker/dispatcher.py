@@ -9,7 +9,7 @@ import secrets
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from uuid import UUID
 
 import psycopg
@@ -22,6 +22,7 @@ from warpfold.app import logs
 from warpfold.app.config import Settings, load_settings
 from warpfold.app.db import DATABASE_LOST, BlockingDatabase
 from warpfold.app.jobs import presets, queue, turns
+from warpfold.app.jobs.allotment import ANY_NUMBER, Depth, OpenSlot
 from warpfold.app.jobs.queue import HandOver
 from warpfold.app.metrics.counters import DroppedLines
 from warpfold.app.quotas import holds
@@ -74,7 +75,8 @@ class Dispatcher:
         self._next_holds = 0.0
         self._dropped = DroppedLines("dispatcher")
         self._limits = Limits.of(settings)
-        self._max_running = turns.ANY_NUMBER if self._limits.running is None else self._limits.running
+        self._depth = Depth(settings.prefetch, settings.prefetch_small)
+        self._max_running = ANY_NUMBER if self._limits.running is None else self._limits.running
 
     def run(self) -> None:
         """Lead, or stand by, until asked to stop. Survives the absence of Postgres and of Redis."""
@@ -144,7 +146,7 @@ class Dispatcher:
         """Hand queued jobs to slots with room, and send them there once that is committed."""
         if time.monotonic() < self._redis_again:
             return
-        handed = self._database.step(choose, self._settings.prefetch, self._max_running)
+        handed = self._database.step(choose, self._depth, self._max_running)
         if not handed:
             return
         try:
@@ -173,7 +175,7 @@ class Dispatcher:
         handed = self._watch.overdue(self._grace_s)
         if not handed:
             return
-        slots = self._database.step(turns.live_slots, self._settings.prefetch)
+        slots = self._database.step(turns.live_slots)
         live = {slot.worker for slot in slots}
         by_worker: defaultdict[str, list[HandOver]] = defaultdict(list)
         for message in handed:
@@ -191,13 +193,15 @@ class Dispatcher:
                 self._redis_failed(error)
                 return
             self._withdraw(lost, why)
-        self._relieve(sum(slot.room == self._settings.prefetch for slot in slots))
+        self._relieve(slots)
 
-    def _relieve(self, idle: int) -> None:
-        """Let idle slots have jobs that wait behind a long one elsewhere."""
-        if idle == 0:
+    def _relieve(self, slots: Sequence[OpenSlot]) -> None:
+        """Let slots with room have jobs that wait behind a long one elsewhere."""
+        idle = sum(slot.idle for slot in slots)
+        small = sum(self._depth.small - slot.small for slot in slots if slot.long == 0)
+        if idle == 0 and small <= 0:
             return
-        stuck = self._watch.stuck(self._grace_s, idle)
+        stuck = self._watch.stuck(self._grace_s, idle, small)
         if not stuck:
             return
         try:
@@ -223,17 +227,17 @@ class Dispatcher:
         self._redis.reset()
 
 
-def choose(connection: Connection, prefetch: int, max_running: int = turns.ANY_NUMBER) -> list[HandOver]:
+def choose(connection: Connection, depth: Depth, max_running: int = ANY_NUMBER) -> list[HandOver]:
     """Mark queued jobs as handed over, as many as the live slots have room for, several a statement. Each statement is
     a step of its own."""
-    handed: list[HandOver] = []
+    messages: list[HandOver] = []
     locked: set[UUID] = set()
     while True:
-        some, missed = turns.hand_over_some(connection, prefetch, max_running, locked)
-        if not some and not missed:
-            return handed
-        handed.extend(some)
-        locked.update(missed)
+        handed = turns.hand_over_some(connection, depth, max_running, locked)
+        messages.extend(handed.messages)
+        locked.update(handed.missed)
+        if not handed.more or not (handed.messages or handed.missed):
+            return messages
 
 
 def _fields(message: HandOver) -> dict[str, str | int]:

@@ -67,9 +67,14 @@ class Watch:
         self._messages.look(dict.fromkeys(map(_delivery, handed)))
         return self._old(handed, within_s)
 
-    def stuck(self, within_s: float, at_most: int) -> list[HandOver]:
-        """Those of them that wait behind a running job, although another slot is idle. To be asked after `overdue`."""
-        return self._old(self._database.step(queue.stuck), within_s)[:at_most]
+    def stuck(self, within_s: float, long: int, small: int) -> list[HandOver]:
+        """Those of them that wait behind a running job, although another slot has room: so many that run alone at most,
+        and so many small ones. To be asked after `overdue`."""
+        waiting = self._old(self._database.step(queue.stuck), within_s)
+        return [
+            *[message for message in waiting if not message.small][:long],
+            *[message for message in waiting if message.small][:small],
+        ]
 
     def _old(self, handed: Sequence[HandOver], within_s: float) -> list[HandOver]:
         old = self._messages.lasting(within_s)

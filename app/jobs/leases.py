@@ -8,6 +8,7 @@ What every job needs is built once, with bound parameters: building a statement 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 from sqlalchemy import (
@@ -15,6 +16,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Interval,
+    Row,
     Text,
     Update,
     and_,
@@ -32,7 +34,7 @@ from warpfold.app.db import JOB
 from warpfold.app.jobs.transitions import Change, change, durably, wake_dispatcher
 from warpfold.app.metrics import counters
 from warpfold.app.metrics.counters import Name
-from warpfold.app.tables.jobs import in_hand, is_, jobs, still, still_waits, workers
+from warpfold.app.tables.jobs import in_groups, in_hand, is_, jobs, still, still_waits, workers
 from warpfold.app.tables.measurements import measurements
 from warpfold.contract.measurement import Measurement
 from warpfold.contract.states import EventType, Loss, Reason, Status
@@ -44,7 +46,8 @@ class Lease:
     `traceparent` is the parent of the attempt's spans; a job that came without a request or a trace has none.
 
     `spec` is the stored JSON text: whoever runs the attempt reads it, so that a worker's parent need know no kernels
-    and a spec that cannot be read any more fails its job instead of the claim.
+    and a spec that cannot be read any more fails its job instead of the claim. The attempt may run in a group
+    (`app.jobs.groups`) if it is `small`; one whose job a worker was lost with runs alone.
     """
 
     job_id: UUID
@@ -55,6 +58,22 @@ class Lease:
     queued_ms: float
     request_id: str | None = None
     traceparent: str | None = None
+    small: bool = False
+
+    @classmethod
+    def of(cls, row: Row[*tuple[Any, ...]], token: UUID) -> "Lease":
+        """The lease on a job that was just claimed; `row` has its id, its attempt and the columns `LEASED`."""
+        return cls(
+            row.id,
+            row.attempt,
+            token,
+            row.spec,
+            row.timeout_s,
+            float(row.queued_ms),
+            request_id=row.request_id,
+            traceparent=row.traceparent,
+            small=row.small,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +130,19 @@ def _ending(status: Status, **values: object) -> Update:
 
 _EXPIRY = func.now() + bindparam("lease", type_=Interval)
 
+LEASED = (
+    cast(jobs.c.spec, Text).label("spec"),
+    jobs.c.timeout_s,
+    (func.extract("epoch", func.now() - jobs.c.created_at) * 1000).label("queued_ms"),
+    jobs.c.request_id,
+    jobs.c.traceparent,
+    in_groups().label("small"),
+    # A crash of Postgres may undo a claim of its last moments. Then the job is claimed again, and the lease that is
+    # lost with the claim ends nothing.
+    func.set_config("synchronous_commit", "off", literal_column("true")).label("without_waiting_for_the_disk"),
+)
+"""What a claim returns of a job, besides what every change does."""
+
 _CLAIM = Change(
     update(jobs)
     .where(
@@ -129,14 +161,7 @@ _CLAIM = Change(
         started_at=func.now(),
     ),
     EventType.STARTED,
-    # A crash of Postgres may undo a claim of its last moments. Then the job is claimed again, and the lease that is
-    # lost with the claim ends nothing.
-    func.set_config("synchronous_commit", "off", literal_column("true")).label("without_waiting_for_the_disk"),
-    cast(jobs.c.spec, Text).label("spec"),
-    jobs.c.timeout_s,
-    (func.extract("epoch", func.now() - jobs.c.created_at) * 1000).label("queued_ms"),
-    jobs.c.request_id,
-    jobs.c.traceparent,
+    *LEASED,
 )
 _RENEW = update(jobs).where(_guard()).values(lease_expires_at=_EXPIRY).returning(jobs.c.cancel_requested_at)
 _PROGRESS = (
@@ -187,19 +212,7 @@ def claim(connection: Connection, job_id: UUID, attempt: int, worker: str, lease
         },
         {"worker": worker, "attempt": attempt},
     )
-    if not rows:
-        return None
-    row = rows[0]
-    return Lease(
-        job_id,
-        attempt,
-        token,
-        row.spec,
-        row.timeout_s,
-        float(row.queued_ms),
-        request_id=row.request_id,
-        traceparent=row.traceparent,
-    )
+    return Lease.of(rows[0], token) if rows else None
 
 
 def renew(

@@ -13,7 +13,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Connection, Row, and_, case, exists, func, or_, select, update
 
 from warpfold.app.jobs.transitions import change, durably
-from warpfold.app.tables.jobs import OPEN, in_hand, in_lanes, is_, jobs, lives, still, workers
+from warpfold.app.tables.jobs import OPEN, in_groups, in_hand, in_lanes, is_, jobs, lives, still, workers
 from warpfold.contract.needs import ALL, ANY, GANG, ORDERS
 from warpfold.contract.states import EventType, Reason, Status
 
@@ -62,17 +62,21 @@ class HandOver:
     """The request that brought the job, for the logs."""
     traceparent: str | None = None
     """The parent of the span of the job's wait, if the hand-over was just now."""
+    small: bool = False
+    """Whether it may run in a group, if it was read back."""
 
 
 def _dispatched() -> ColumnElement[bool]:
     return and_(still(Status.QUEUED), jobs.c.dispatched_at.is_not(None), in_hand())
 
 
-_HANDED_OVER = select(jobs.c.id, jobs.c.attempt, jobs.c.slot, jobs.c.request_id, jobs.c.dispatched_at)
+_HANDED_OVER = select(
+    jobs.c.id, jobs.c.attempt, jobs.c.slot, jobs.c.request_id, jobs.c.dispatched_at, in_groups().label("small")
+)
 
 
 def _read_back(row: Row[*tuple[Any, ...]]) -> HandOver:
-    return HandOver(row.id, row.attempt, row.slot, at=row.dispatched_at, request_id=row.request_id)
+    return HandOver(row.id, row.attempt, row.slot, at=row.dispatched_at, request_id=row.request_id, small=row.small)
 
 
 def handed_over(connection: Connection) -> list[HandOver]:
@@ -81,23 +85,18 @@ def handed_over(connection: Connection) -> list[HandOver]:
 
 
 def stuck(connection: Connection) -> list[HandOver]:
-    """Jobs that wait behind a running one, although a live slot with nothing in hand could take them."""
+    """Jobs that wait behind a running one, although a live slot with nothing in hand could take them; and small jobs
+    that wait behind a long one, although a live slot with nothing but small jobs in hand could take them."""
     running, held = jobs.alias(), jobs.alias()
-    behind = (
-        select(running.c.id)
-        .where(running.c.slot == jobs.c.slot, is_(Status.RUNNING, running), in_hand(running))
-        .exists()
-    )
-    idle = (
-        select(workers.c.id)
-        .where(
-            OPEN,
-            suits(workers.c.backend),
-            ~select(held.c.id).where(held.c.slot == workers.c.id, in_hand(held)).exists(),
-        )
-        .exists()
-    )
-    rows = connection.execute(_HANDED_OVER.where(_dispatched(), behind, idle).order_by(jobs.c.rank.desc(), jobs.c.seq))
+    before = (running.c.slot == jobs.c.slot) & is_(Status.RUNNING, running) & in_hand(running)
+    suited = OPEN & suits(workers.c.backend)
+    holds = (held.c.slot == workers.c.id) & in_hand(held)
+    behind = select(running.c.id).where(before).exists()
+    behind_long = select(running.c.id).where(before, ~in_groups(running)).exists()
+    idle = select(workers.c.id).where(suited, ~select(held.c.id).where(holds).exists()).exists()
+    quick = select(workers.c.id).where(suited, ~select(held.c.id).where(holds, ~in_groups(held)).exists()).exists()
+    waits = or_(and_(behind, idle), and_(in_groups(), behind_long, quick))
+    rows = connection.execute(_HANDED_OVER.where(_dispatched(), waits).order_by(jobs.c.rank.desc(), jobs.c.seq))
     return [_read_back(row) for row in rows]
 
 

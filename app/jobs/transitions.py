@@ -4,13 +4,14 @@ Beside it stand the changes that belong to no attempt: a job is cancelled, what 
 what is past its time is removed, a small portion at a time.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
+    CTE,
     JSON,
     ColumnElement,
     Connection,
@@ -49,7 +50,9 @@ class Change:
     Built once and run often: with bound parameters (named unlike columns), SQLAlchemy finds its compiled form at once.
     `also` are columns to return beside id, version, attempt and status; `frees_slot` wakes the dispatcher too.
     `of_many` changes thousands of rows at once: it notifies those who wait for a batch, and whoever waits for one job
-    finds out within a second, by looking again.
+    finds out within a second, by looking again. `of_group` changes a hundred rows at most, and notifies those who wait
+    for one of the jobs by one notification. `data` makes the data of each job's event from the changed rows; without it
+    all events have the data that `run` is given.
     """
 
     def __init__(
@@ -59,25 +62,30 @@ class Change:
         *also: ColumnElement[Any],
         frees_slot: bool = False,
         of_many: bool = False,
+        of_group: bool = False,
+        data: Callable[[CTE], ColumnElement[Any]] | None = None,
     ) -> None:
         changed = (
             statement.values(version=jobs.c.version + 1)
             .returning(jobs.c.id, jobs.c.version, jobs.c.attempt, jobs.c.status, jobs.c.batch_id, *also)
             .cte("changed")
         )
-        data = bindparam("event_data", type_=JSON)
+        recorded_data = bindparam("event_data", type_=JSON) if data is None else data(changed)
         recorded = (
             insert(events)
             .from_select(
                 ["job_id", "seq", "type", "data"],
-                select(changed.c.id, changed.c.version, literal(event.value), data),
+                select(changed.c.id, changed.c.version, literal(event.value), recorded_data),
             )
             .cte("recorded")
         )
         # Of the equal notifications of a transaction Postgres sends one: a batch is told once.
         of_batch = case((changed.c.batch_id.is_not(None), func.pg_notify(JOB, cast(changed.c.batch_id, Text))))
         notified: list[ColumnElement[Any]] = [of_batch]
-        if not of_many:
+        if of_group:
+            ids = func.string_agg(cast(changed.c.id, Text), literal_column("','", Text))
+            notified.append(select(func.pg_notify(JOB, ids)).select_from(changed).scalar_subquery())
+        elif not of_many:
             notified.append(func.pg_notify(JOB, cast(changed.c.id, Text)))
         if frees_slot:
             notified.append(func.pg_notify(QUEUE, ""))

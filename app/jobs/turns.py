@@ -4,6 +4,8 @@ Between users the rank decides, then who has the fewest jobs in hand, then whose
 in the order of their ids, and `turns` keeps who had the last one. Among a user's own jobs the rank decides, then age.
 Every statement reads what an index answers, and as many rows as there are places to fill and jobs in hand, however
 many jobs wait or have ended (docs/decisions/0012).
+
+What is read here, `app.jobs.allotment` assigns to slots.
 """
 
 from collections import Counter
@@ -29,82 +31,44 @@ from sqlalchemy import (
     union_all,
 )
 
+from warpfold.app.jobs.allotment import ANY_NUMBER, Board, Candidate, Depth, OpenSlot, allot
 from warpfold.app.jobs.queue import HandOver, taken_by
 from warpfold.app.quotas.quota import QuotaName
-from warpfold.app.tables.jobs import OPEN, in_hand, jobs, lives, workers
+from warpfold.app.tables.jobs import OPEN, in_groups, in_hand, jobs, lives, workers
 from warpfold.app.tables.users import quota_holds, quotas
 
-ANY_NUMBER = (1 << 31) - 1
-_PLACES = 16
-"""How many places are filled at a time at most: what is read grows with the square."""
+_PLACES = 64
+"""How many places are filled at a time at most."""
 
 
 @dataclass(frozen=True, slots=True)
-class OpenSlot:
-    """A live worker that takes jobs, and how many more it has room for."""
+class Handed:
+    """What one pass handed over, the ids of jobs that somebody else had locked or changed meanwhile, and whether
+    another pass may find more."""
 
-    worker: str
-    backend: str
-    room: int
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A job that may be next; those of a backend come in the order of rank, turn and age."""
-
-    job_id: UUID
-    owner_id: int
-    rank: int
-
-
-@dataclass(frozen=True, slots=True)
-class Board:
-    """What decides who is next, at a moment: slots, the backends that live, jobs in hand by owner, how many jobs of an
-    owner may be in hand (those for whom that is set, and all others), and the users who get nothing on a GPU today."""
-
-    slots: Sequence[OpenSlot]
-    live: Collection[str]
-    in_hand: Mapping[int, int]
-    most_of: Mapping[int, int]
-    most_of_others: int
-    kept_from_gpus: Collection[int]
-
-    def may_have(self, owner_id: int, number: int) -> bool:
-        """Whether an owner with so many jobs in hand may have one more."""
-        return number < self.most_of.get(owner_id, self.most_of_others)
-
-    def named(self, backend: str) -> tuple[Collection[int], bool]:
-        """The ids of the users who get nothing at a slot of `backend` now or, if the second value is True, of the
-        only users who get anything."""
-        kept = frozenset() if backend == "cpu" else frozenset(self.kept_from_gpus)
-        known = {*self.in_hand, *self.most_of}
-        free = {owner for owner in known if self.may_have(owner, self.in_hand.get(owner, 0))}
-        return (kept | (known - free), False) if self.most_of_others > 0 else (free - kept, True)
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """A job and the slot that it goes to."""
-
-    job: Candidate
-    slot: OpenSlot
+    messages: Sequence[HandOver] = ()
+    missed: Collection[UUID] = ()
+    more: bool = False
 
 
 _WORKERS = select(workers.c.id, workers.c.backend, OPEN.label("open")).where(
     lives(), workers.c.state != "stopped", ~workers.c.draining
 )
 # First these few, and then their owners: an index in the order of the owners has the whole history.
-_jobs_in_hand = select(jobs.c.slot, jobs.c.owner_id).where(in_hand()).offset(0).subquery("jobs_in_hand")
-_in_hand = select(_jobs_in_hand, func.count().label("number")).group_by(_jobs_in_hand.c.slot, _jobs_in_hand.c.owner_id)
-_own_limits = select(null(), quotas.c.user_id, quotas.c.running).where(quotas.c.running.is_not(None))
-_no_gpu = select(null(), quota_holds.c.user_id, null()).where(
+_jobs_in_hand = (
+    select(jobs.c.slot, jobs.c.owner_id, in_groups().label("small")).where(in_hand()).offset(0).subquery("jobs_in_hand")
+)
+_in_hand = select(_jobs_in_hand, func.count().label("number")).group_by(*_jobs_in_hand.c)
+_own_limits = select(null(), quotas.c.user_id, null(), quotas.c.running).where(quotas.c.running.is_not(None))
+_no_gpu = select(null(), quota_holds.c.user_id, null(), null()).where(
     quota_holds.c.quota == QuotaName.GPU_SECONDS_PER_DAY.value, quota_holds.c.until > func.now()
 )
 _HELD = union_all(_in_hand, _own_limits, _no_gpu)
 
 # Owners are found one after the other, for each rank from the one after the last that had a turn to the end (lap 0),
 # and from the beginning to that one (lap 1). A step is a probe of the index for each word of `needs`: it finds the next
-# owner, not the next job. Owners who get nothing now do not count.
+# owner, not the next job. Owners who get nothing now do not count. Of each owner's jobs the oldest are read: of all
+# owners of a rank together about as many as there are places.
 _NEXT: TextClause = text("""
     with recursive in_turn(rank, last_id, lap, owner_id, found) as (
         select ranks.rank, coalesce(turns.owner_id, 0), 0, coalesce(turns.owner_id, 0), 0
@@ -128,22 +92,25 @@ _NEXT: TextClause = text("""
             ) as head
         ) as following
         where in_turn.found < :most and (following.owner_id is not null or in_turn.lap = 0)
+    ), in_reach as (
+        select owner_id, rank, lap, ceil(cast(:places as numeric) / count(*) over (partition by rank))::int as share
+        from in_turn
+        where (owner_id = any(:named)) = :only_named
+          and case lap when 0 then owner_id > last_id else owner_id > 0 end
     )
-    select oldest.id, in_turn.owner_id, in_turn.rank
-    from in_turn cross join lateral (
-        select own.id, own.seq
+    select oldest.id, in_reach.owner_id, in_reach.rank, oldest.small, in_reach.share
+    from in_reach cross join lateral (
+        select own.id, own.seq, own.small
         from unnest(:needs) as lane(needs) cross join lateral (
-            select id, seq from jobs
+            select id, seq, small and losses = 0 as small from jobs
             where status = 'queued' and dispatched_at is null and needs <> 'none'
-              and rank = in_turn.rank and needs = lane.needs and owner_id = in_turn.owner_id
+              and rank = in_reach.rank and needs = lane.needs and owner_id = in_reach.owner_id
               and id <> all(:locked)
-            order by seq limit :places
+            order by seq limit in_reach.share
         ) as own
-        order by own.seq limit :places
+        order by own.seq limit in_reach.share
     ) as oldest
-    where (in_turn.owner_id = any(:named)) = :only_named
-      and case in_turn.lap when 0 then in_turn.owner_id > in_turn.last_id else in_turn.owner_id > 0 end
-    order by in_turn.rank desc, in_turn.lap, in_turn.owner_id, oldest.seq
+    order by in_reach.rank desc, in_reach.lap, in_reach.owner_id, oldest.seq
 """).bindparams(
     bindparam("backend", type_=String),
     bindparam("needs", type_=ARRAY(String)),
@@ -179,45 +146,47 @@ _HAND_OVER: TextClause = text("""
 )
 
 
-def live_slots(connection: Connection, prefetch: int) -> Sequence[OpenSlot]:
+def live_slots(connection: Connection) -> Sequence[OpenSlot]:
     """Every worker with an unexpired heartbeat that takes jobs: one that drains gets none."""
-    return look(connection, prefetch).slots
+    return look(connection).slots
 
 
-def look(connection: Connection, prefetch: int, max_running: int = ANY_NUMBER) -> Board:
+def look(connection: Connection, max_running: int = ANY_NUMBER) -> Board:
     """Read how things stand. An owner for whom nothing else was set may have `max_running` jobs in hand."""
     rows = connection.execute(_WORKERS).all()
-    by_slot: Counter[str] = Counter()
+    long: Counter[str] = Counter()
+    small: Counter[str] = Counter()
     by_owner: Counter[int] = Counter()
     limits: dict[int, int] = {}
     no_gpu: set[int] = set()
-    for slot, owner_id, number in connection.execute(_HELD):
+    for slot, owner_id, is_small, number in connection.execute(_HELD):
         if slot is not None:
-            by_slot[slot] += number
+            (small if is_small else long)[slot] += number
             by_owner[owner_id] += number
         elif number is not None:
             limits[owner_id] = number
         else:
             no_gpu.add(owner_id)
-    slots = [OpenSlot(row.id, row.backend, max(0, prefetch - by_slot[row.id])) for row in rows if row.open]
+    slots = [OpenSlot(row.id, row.backend, long[row.id], small[row.id]) for row in rows if row.open]
     return Board(slots, {row.backend for row in rows}, by_owner, limits, max_running, no_gpu)
 
 
 def hand_over_some(
-    connection: Connection, prefetch: int, max_running: int = ANY_NUMBER, locked: Collection[UUID] = ()
-) -> tuple[Sequence[HandOver], Collection[UUID]]:
-    """Mark the jobs that are next as dispatched, up to sixteen of them; returns these, and the ids of jobs that
-    somebody else had locked or changed meanwhile. Jobs in `locked` are not looked at. Both are empty if nothing
-    that waits suits a slot with room."""
-    now = look(connection, prefetch, max_running)
-    places = min(_PLACES, sum(slot.room for slot in now.slots))
+    connection: Connection, depth: Depth, max_running: int = ANY_NUMBER, locked: Collection[UUID] = ()
+) -> Handed:
+    """Mark the jobs that are next as dispatched, up to 64 of them. Jobs in `locked` are not looked at."""
+    now = look(connection, max_running)
+    places = min(_PLACES, sum(slot.places(depth) for slot in now.slots))
     if places == 0:
-        return (), ()
-    backends = sorted({slot.backend for slot in now.slots if slot.room})
-    waiting = {backend: _next(connection, now, backend, places, locked) for backend in backends}
-    assignments = allot(now, waiting, places)
+        return Handed()
+    backends = sorted({slot.backend for slot in now.slots if slot.places(depth)})
+    # So that as many are found as there are places who have nothing in hand, if there are.
+    owners = places + len(now.in_hand)
+    asked = {"locked": list(locked), "places": places, "most": owners}
+    waiting = {backend: _next(connection, now, backend, asked) for backend in backends}
+    assignments, cut = allot(now, waiting, places, depth)
     if not assignments:
-        return (), ()
+        return Handed(more=cut)
     last = {(each.slot.backend, each.job.rank): each.job.owner_id for each in assignments}
     rows = connection.execute(
         _HAND_OVER,
@@ -241,54 +210,18 @@ def hand_over_some(
         for row in rows
     }
     order = [each.job.job_id for each in assignments]
-    return [handed[job_id] for job_id in order if job_id in handed], [
-        job_id for job_id in order if job_id not in handed
-    ]
+    missed = [job_id for job_id in order if job_id not in handed]
+    all_found = all(len({job.owner_id for job in those}) < owners for those in waiting.values())
+    more = cut or not all_found or bool(missed) or len(order) == _PLACES
+    return Handed([handed[job_id] for job_id in order if job_id in handed], missed, more)
 
 
-def _next(
-    connection: Connection, now: Board, backend: str, places: int, locked: Collection[UUID]
-) -> Sequence[Candidate]:
+def _next(connection: Connection, now: Board, backend: str, asked: Mapping[str, object]) -> Sequence[Candidate]:
     named, only_named = now.named(backend)
-    asked = {
+    of_backend = {
         "backend": backend,
         "needs": taken_by(backend, now.live),
         "named": sorted(named),
         "only_named": only_named,
-        "locked": list(locked),
-        "places": places,
-        # So that as many are found as there are places who have nothing in hand, if there are.
-        "most": places + len(now.in_hand),
     }
-    return [Candidate(*row) for row in connection.execute(_NEXT, asked)]
-
-
-def allot(now: Board, waiting: Mapping[str, Sequence[Candidate]], places: int) -> list[Assignment]:
-    """Assign the candidates in `waiting`, which are by backend, to slots, in this order.
-
-    The slot with the most room gets the next job, a GPU before a CPU: jobs that either can run go to the faster.
-    """
-    room = {slot: slot.room for slot in now.slots}
-    in_hand = Counter(now.in_hand)
-    left = {backend: list(those) for backend, those in waiting.items()}
-    turn: dict[tuple[str, int, int], int] = {}
-    for backend, those in waiting.items():
-        for place, job in enumerate(those):
-            turn.setdefault((backend, job.rank, job.owner_id), place)
-    assignments: list[Assignment] = []
-    while len(assignments) < places and (open_ := [slot for slot in room if room[slot] > 0 and left.get(slot.backend)]):
-        slot = max(open_, key=lambda slot: (room[slot], slot.backend == "cuda"))
-        backend = slot.backend
-        may = [job for job in left[backend] if now.may_have(job.owner_id, in_hand[job.owner_id])]
-        if not may:
-            left[backend] = []
-            continue
-        following = min(may, key=lambda job: (-job.rank, in_hand[job.owner_id], turn[backend, job.rank, job.owner_id]))
-        assignments.append(Assignment(following, slot))
-        room[slot] -= 1
-        in_hand[following.owner_id] += 1
-        turn[backend, following.rank, following.owner_id] = len(turn) + len(waiting[backend]) + len(assignments)
-        for others in left.values():
-            if following in others:
-                others.remove(following)
-    return assignments
+    return [Candidate(*row) for row in connection.execute(_NEXT, {**asked, **of_backend})]

@@ -34,6 +34,7 @@ class Ledger:
         priority: str = "normal",
         needs: str = "any",
         timeout_s: float = 60.0,
+        small: bool = False,
     ) -> UUID:
         """Accept a job as the api does; without `spec` one that the children of tests understand."""
         job_id = uuid4()
@@ -45,6 +46,7 @@ class Ledger:
             priority=PRIORITIES[priority],
             needs=needs,
             timeout_s=timeout_s,
+            small=small,
             spec=json.dumps(spec or {"do": do}),
         )
         self.database.run(accept.accept, new)
@@ -63,6 +65,10 @@ class Ledger:
     def history(self, job_id: UUID) -> list[str]:
         """The types of a job's events, in order."""
         return [event.type.value for event in self.database.run(events_after, job_id, 0)]
+
+    def events(self, job_id: UUID) -> list[tuple[int, str, Mapping[str, Any]]]:
+        """A job's events, in order: number, type and data."""
+        return [(event.seq, event.type.value, event.data) for event in self.database.run(events_after, job_id, 0)]
 
     def column(self, job_id: UUID, name: str) -> Any:
         return self.database.run_patiently(30.0, _column, job_id, name)
@@ -88,6 +94,13 @@ class Ledger:
         silent = [one for one in running if one.job_id == job_id]
         assert self.database.run(leases.take_back_silent, silent, max_losses) == [job_id]
 
+    def take_back(self, job_id: UUID) -> None:
+        """The same while its worker lives, and may renew the lease in between."""
+        while True:
+            running = [each for each in self.database.run(leases.running_attempts) if each.job_id == job_id]
+            if self.database.run(leases.take_back_silent, running, 3):
+                return
+
     def age(self, job_id: UUID, seconds: float) -> None:
         """As if the job had been accepted, and handed over if it was, so much earlier."""
         interval = func.make_interval(0, 0, 0, 0, 0, 0, seconds)
@@ -101,6 +114,16 @@ class Ledger:
         info = WorkerInfo(f"{host}:{slot}", slot, slot.partition(":")[0], host, 1, "0", None)
         self.database.run(workers.report, info, state, None, lease_s)
         return info.id
+
+    def drain(self, worker: str) -> None:
+        assert self.database.run(workers.drain, worker)
+
+    def resume(self, worker: str) -> None:
+        assert self.database.run(workers.resume, worker)
+
+    def measured(self, job_id: UUID) -> list[Mapping[str, Any]]:
+        """The points of a job, without what tells their rows apart."""
+        return self.database.run(_measured, job_id)
 
     def points(self, job_id: UUID) -> int:
         return self.database.run(_points, job_id)
@@ -142,6 +165,11 @@ def _result_text(connection: Connection, job_id: UUID) -> str:
 
 def _set(connection: Connection, job_id: UUID, values: Mapping[str, object]) -> None:
     connection.execute(update(jobs).where(jobs.c.id == job_id).values(**values))
+
+
+def _measured(connection: Connection, job_id: UUID) -> list[Mapping[str, Any]]:
+    rows = connection.execute(select(measurements).where(measurements.c.job_id == job_id)).mappings()
+    return [{name: row[name] for name in row if name not in ("id", "job_id", "created_at")} for row in rows]
 
 
 def _points(connection: Connection, job_id: UUID) -> int:

@@ -13,6 +13,7 @@ from tests.support.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases, queue
+from warpfold.app.jobs.allotment import Depth
 from warpfold.app.jobs.leases import Lease
 from warpfold.app.tables.jobs import jobs
 from warpfold.contract.states import Reason, Status
@@ -36,7 +37,7 @@ def look_for(dispatcher: Dispatcher, clock: HandClock, seconds: float) -> None:
 
 
 def handed(database: BlockingDatabase, prefetch: int = 2) -> list[tuple[UUID, str]]:
-    return [(one.job_id, one.worker) for one in database.run(choose, prefetch)]
+    return [(one.job_id, one.worker) for one in database.run(choose, Depth(prefetch))]
 
 
 def claim(database: BlockingDatabase, job_id: UUID, worker: str, lease_s: float = 60.0) -> Lease:
@@ -332,7 +333,7 @@ def test_a_hand_over_that_a_stopped_dispatcher_takes_for_lost_is_claimed_once_al
 ) -> None:
     """It was stopped between its look and its deed. The next one has sent the job elsewhere meanwhile."""
     first, job_id = ledger.worker("cpu"), ledger.submit()
-    stale = database.run(choose, 2)
+    stale = database.run(choose, Depth(2))
     database.run(queue.withdraw, stale)
     ledger.worker("cpu", state="stopped", lease_s=0.0)
     second = ledger.worker("cpu", host="there")

@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.api import Api
 from warpfold.app.jobs import presets, turns, workers
+from warpfold.app.jobs.allotment import Depth
 from warpfold.app.jobs.workers import WorkerInfo
 
 BOTH = {
@@ -41,7 +42,7 @@ def test_each_goes_to_its_own_slot_and_the_whole_to_none(api: Api, http: httpx.C
     for device, child in zip(("cuda", "cpu"), job["children"], strict=True):
         slot = WorkerInfo(f"here:{device}", device, device, "here", 1, "0", None)
         api.database.run(workers.report, slot, "idle", None, 60.0)
-        [handed], _ = api.database.run(turns.hand_over_some, 8)
+        [handed] = api.database.run(turns.hand_over_some, Depth(8)).messages
         assert (str(handed.job_id), handed.worker) == (child["id"], slot.id)
 
 

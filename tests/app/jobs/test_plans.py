@@ -20,6 +20,7 @@ from warpfold.app.batches import repository as batches
 from warpfold.app.batches import transitions as of_batches
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import accept, leases, presets, queue, transitions, turns, workers
+from warpfold.app.jobs.allotment import Depth
 from warpfold.app.jobs.leases import Lease, Running
 from warpfold.app.jobs.store import Job
 from warpfold.app.jobs.workers import WorkerInfo
@@ -79,8 +80,8 @@ def _works(lease: Lease) -> Works:
     """Units of work of dispatcher, workers and api, by name."""
     running = Running(lease.job_id, lease.token, datetime.now(UTC))
     return {
-        "hand over": lambda connection: turns.hand_over_some(connection, 2),
-        "live slots": lambda connection: turns.live_slots(connection, 2),
+        "hand over": lambda connection: turns.hand_over_some(connection, Depth(2)),
+        "live slots": turns.live_slots,
         "messages that were lost": queue.handed_over,
         "whether the service is idle": queue.anything,
         "jobs behind others": queue.stuck,

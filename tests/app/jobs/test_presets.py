@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.api import RESULT, THREE_VALUES, WORKER, Api
 from warpfold.app.jobs import leases, presets, queue, transitions, turns, workers
+from warpfold.app.jobs.allotment import Depth
 from warpfold.app.jobs.views import JobView
 from warpfold.contract.states import Reason
 
@@ -71,7 +72,7 @@ def test_lists_name_given_jobs_and_the_preset_itself_shows_them(http: httpx.Clie
 def test_no_slot_ever_gets_the_preset_itself(api: Api, http: httpx.Client) -> None:
     job = submit(http)
     api.database.run(workers.report, WORKER, "idle", None, 60.0)
-    handed, _ = api.database.run(turns.hand_over_some, 8)
+    handed = api.database.run(turns.hand_over_some, Depth(8)).messages
     assert [str(one.job_id) for one in handed] == ids(job)
     assert api.database.run(leases.claim, UUID(job["id"]), 1, "gpu1:cpu", 60.0) is None
 

@@ -10,6 +10,7 @@ from tests.support.api import Api, running_api
 from tests.support.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.jobs import transitions, workers
+from warpfold.app.jobs.allotment import Depth
 from warpfold.app.jobs.workers import WorkerInfo
 from warpfold.worker.dispatcher import choose
 
@@ -121,6 +122,6 @@ def test_a_low_job_is_served_though_normal_ones_never_cease(strict: Api, ledger:
         strict.submit()
         strict.submit()
         strict.database.run(transitions.raise_waiting, 100.0, 10)
-        for one in strict.database.step(choose, 1):
+        for one in strict.database.step(choose, Depth(1)):
             strict.finish(strict.claim(str(one.job_id)))
             served.append(str(one.job_id))

@@ -11,6 +11,7 @@ from tests.support.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases
+from warpfold.app.jobs.allotment import Depth
 from warpfold.app.quotas import quota
 from warpfold.app.quotas.quota import Limits
 from warpfold.app.tables.jobs import jobs
@@ -33,7 +34,7 @@ def serve(ledger: Ledger, worker: str, number: int, prefetch: int = 2) -> list[s
     waiting: list[UUID] = []
     served: list[str] = []
     while len(served) < number:
-        waiting += [one.job_id for one in ledger.database.step(choose, prefetch)]
+        waiting += [one.job_id for one in ledger.database.step(choose, Depth(prefetch))]
         job_id = waiting.pop(0)
         lease = ledger.database.run(leases.claim, job_id, 1, worker, 60.0)
         assert lease is not None
@@ -93,7 +94,7 @@ def test_cpus_and_gpus_each_go_round_on_their_own(ledger: Ledger) -> None:
     for user in USERS[:4]:
         for needs in ("cpu", "cuda"):
             ledger.submit(owner=user, needs=needs)
-    handed = ledger.database.step(choose, 4)
+    handed = ledger.database.step(choose, Depth(4))
     assert Counter(one.worker for one in handed) == {"here:cpu": 4, "here:cuda:0": 4}
 
 
@@ -103,7 +104,7 @@ def test_many_users_who_may_run_nothing_hold_up_nobody(ledger: Ledger) -> None:
         ledger.database.run(quota.put_limits, user, Limits(running=0))
         ledger.submit(owner=user)
     mine = ledger.submit(owner=USERS[9])
-    assert [(one.job_id, one.worker) for one in ledger.database.step(choose, 1)] == [(mine, cpu)]
+    assert [(one.job_id, one.worker) for one in ledger.database.step(choose, Depth(1))] == [(mine, cpu)]
 
 
 def test_where_nobody_may_run_anything_only_those_who_may_do(ledger: Ledger) -> None:
@@ -113,7 +114,7 @@ def test_where_nobody_may_run_anything_only_those_who_may_do(ledger: Ledger) -> 
         for _ in range(3):
             ledger.submit(owner=user)
     owner = ledger.owner(USERS[9])
-    handed = ledger.database.step(choose, 30, 0)
+    handed = ledger.database.step(choose, Depth(30), 0)
     assert [ledger.job(one.job_id).owner_id for one in handed] == [owner, owner]
 
 
@@ -123,7 +124,7 @@ def test_a_job_that_somebody_holds_locked_is_passed_by(ledger: Ledger, database:
 
     def lock_and_choose(connection: Connection) -> list[UUID]:
         connection.execute(select(jobs.c.id).where(jobs.c.id == held).with_for_update())
-        return [one.job_id for one in database.step(choose, 1)]
+        return [one.job_id for one in database.step(choose, Depth(1))]
 
     assert database.run(lock_and_choose) == [free]
 
@@ -133,5 +134,23 @@ def test_dispatchers_at_the_same_time_hand_each_job_over_once(ledger: Ledger, da
         ledger.worker("cpu", host=f"host{index}")
     submitted = {ledger.submit(owner=user) for user in USERS for _ in range(4)}
     with ThreadPoolExecutor(4) as pool:
-        handed = [one.job_id for some in pool.map(lambda _: database.step(choose, 10), range(4)) for one in some]
+        handed = [one.job_id for some in pool.map(lambda _: database.step(choose, Depth(10)), range(4)) for one in some]
     assert len(handed) == len(set(handed)) == len(submitted)
+
+
+def test_small_jobs_of_many_users_fill_a_slot_in_turn(ledger: Ledger) -> None:
+    ledger.worker("cpu")
+    for user in USERS:
+        for _ in range(8):
+            ledger.submit(owner=user, small=True)
+    handed = ledger.database.step(choose, Depth(2, 60))
+    owners = [ledger.job(one.job_id).owner_id for one in handed]
+    assert Counter(owners) == {ledger.owner(user): 6 for user in USERS}
+    assert set(owners[:10]) == set(owners)
+
+
+def test_a_job_that_a_worker_was_lost_with_counts_as_a_long_one(ledger: Ledger) -> None:
+    ledger.worker("cpu")
+    for _ in range(5):
+        ledger.set(ledger.submit(small=True), losses=1)
+    assert len(ledger.database.step(choose, Depth(2, 100))) == 2

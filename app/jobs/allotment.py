@@ -1,0 +1,197 @@
+"""Who gets what, decided in plain Python: candidates, in the order in which `app.jobs.turns` reads them, go to slots.
+
+Between users the rank decides, then who has the fewest jobs in hand, then whose turn it is; among a user's own jobs of
+a rank the order in which they were read. A slot holds a few long jobs and many small ones (docs/decisions/0019). No job
+waits for one that comes after it: where there is no room for the job that is next, nothing is handed over in its place.
+"""
+
+from collections import Counter, deque
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heappush
+from uuid import UUID
+
+ANY_NUMBER = (1 << 31) - 1
+SMALL = 128
+"""How many small jobs a slot may hold where nobody says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """How many jobs may be handed to one slot at a time, the running ones included: `long` jobs that run alone, and as
+    many `small` ones beside them."""
+
+    long: int
+    small: int = SMALL
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSlot:
+    """A live worker that takes jobs, and how many `long` and `small` jobs it has in hand."""
+
+    worker: str
+    backend: str
+    long: int = 0
+    small: int = 0
+
+    @property
+    def idle(self) -> bool:
+        """Whether it has nothing in hand."""
+        return self.long == self.small == 0
+
+    def takes_small(self, depth: Depth) -> bool:
+        """Whether it has room for one more small job. Small jobs may wait for one long job, not for several."""
+        return self.small < depth.small and self.long < depth.long
+
+    def wants_small(self, depth: Depth) -> bool:
+        """Whether it is to get small jobs: it is filled up when half of its places are free, not at every end."""
+        return self.small <= depth.small // 2 and self.takes_small(depth)
+
+    def places(self, depth: Depth) -> int:
+        """How many more jobs it may have room for, long or small."""
+        return max(0, depth.long - self.long) + (depth.small - self.small if self.wants_small(depth) else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A job that may be next; those of a backend come in the order of rank, turn and age. Of its owner's jobs of its
+    rank all were read, or the first `read` of them."""
+
+    job_id: UUID
+    owner_id: int
+    rank: int
+    small: bool = False
+    read: int = ANY_NUMBER
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """What decides who is next, at a moment: slots, the backends that live, jobs in hand by owner, how many jobs of an
+    owner may be in hand (those for whom that is set, and all others), and the users who get nothing on a GPU today."""
+
+    slots: Sequence[OpenSlot]
+    live: Collection[str]
+    in_hand: Mapping[int, int]
+    most_of: Mapping[int, int]
+    most_of_others: int
+    kept_from_gpus: Collection[int]
+
+    def may_have(self, owner_id: int, number: int) -> bool:
+        """Whether an owner with so many jobs in hand may have one more."""
+        return number < self.most_of.get(owner_id, self.most_of_others)
+
+    def named(self, backend: str) -> tuple[Collection[int], bool]:
+        """The ids of the users who get nothing at a slot of `backend` now or, if the second value is True, of the
+        only users who get anything."""
+        kept = frozenset() if backend == "cpu" else frozenset(self.kept_from_gpus)
+        known = {*self.in_hand, *self.most_of}
+        free = {owner for owner in known if self.may_have(owner, self.in_hand.get(owner, 0))}
+        return (kept | (known - free), False) if self.most_of_others > 0 else (free - kept, True)
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """A job and the slot that it goes to."""
+
+    job: Candidate
+    slot: OpenSlot
+
+
+def allot(
+    now: Board, waiting: Mapping[str, Sequence[Candidate]], places: int, depth: Depth
+) -> tuple[Sequence[Assignment], bool]:
+    """Assign the candidates in `waiting`, which are by backend, to slots, in this order; the second value tells that
+    more could be assigned if more candidates were read.
+
+    The slot with the fewest long jobs in hand gets the next job, then the one with the fewest small ones, a GPU before
+    a CPU: jobs that either can run go to the faster. A small job is sent behind a long one only where every slot that
+    could take it has a long one.
+    """
+    slots = {slot.worker: slot for slot in now.slots}
+    hungry = {slot.worker for slot in now.slots if slot.wants_small(depth)}
+    lanes = {backend: _Lanes(now, those) for backend, those in waiting.items()}
+    in_hand = Counter(now.in_hand)
+    gone: set[UUID] = set()
+    assignments: list[Assignment] = []
+    cut = False
+    while len(assignments) < places and lanes:
+        choices: list[tuple[OpenSlot, str, Candidate]] = []
+        for backend, theirs in list(lanes.items()):
+            job = theirs.following(in_hand, gone)
+            suited = [each for each in slots.values() if each.backend == backend]
+            slot = None if job is None else _slot_for(job, suited, hungry, depth)
+            if job is None or slot is None:
+                cut = cut or theirs.cut
+                del lanes[backend]
+            else:
+                choices.append((slot, backend, job))
+        if not choices:
+            break
+        slot, backend, job = min(choices, key=lambda choice: _by_room(choice[0]))
+        assignments.append(Assignment(job, slot))
+        slots[slot.worker] = replace(slot, long=slot.long + (not job.small), small=slot.small + job.small)
+        in_hand[job.owner_id] += 1
+        gone.add(job.job_id)
+        lanes[backend].had_turn(job)
+    return assignments, cut
+
+
+def _by_room(slot: OpenSlot) -> tuple[int, int, bool]:
+    return slot.long, slot.small, slot.backend != "cuda"
+
+
+def _slot_for(job: Candidate, slots: Sequence[OpenSlot], hungry: Collection[str], depth: Depth) -> OpenSlot | None:
+    """The slot of those of its backend that is to take a job; None if none has room for it. Only the `hungry` get small
+    jobs."""
+    if job.small:
+        quick = [slot for slot in slots if slot.long == 0]
+        able = [slot for slot in quick or slots if slot.worker in hungry and slot.takes_small(depth)]
+    else:
+        able = [slot for slot in slots if slot.long < depth.long]
+    return min(able, key=_by_room, default=None)
+
+
+class _Lanes:
+    """The candidates of one backend: a lane for each owner and rank, in a heap by who is next.
+
+    Jobs in hand only become more while jobs are assigned, so an entry of the heap may come too early and never too
+    late: it is put back where it belongs when it comes out.
+    """
+
+    def __init__(self, now: Board, candidates: Sequence[Candidate]) -> None:
+        self._now = now
+        self._lanes: dict[tuple[int, int], deque[Candidate]] = {}
+        for job in candidates:
+            self._lanes.setdefault((job.rank, job.owner_id), deque()).append(job)
+        self._cut = {lane: len(those) >= those[0].read for lane, those in self._lanes.items()}
+        self._turns = len(self._lanes)
+        self._heap = [(-rank, now.in_hand.get(owner, 0), turn, owner) for turn, (rank, owner) in enumerate(self._lanes)]
+        heapify(self._heap)
+        self.cut = False
+
+    def following(self, in_hand: Mapping[int, int], gone: Collection[UUID]) -> Candidate | None:
+        """The candidate that is next, not one of `gone`. None if there is none, or the next is one that was not read:
+        then `cut` is True."""
+        while self._heap:
+            rank, number, turn, owner = self._heap[0]
+            lane = self._lanes[-rank, owner]
+            while lane and lane[0].job_id in gone:
+                lane.popleft()
+            if not self._now.may_have(owner, in_hand[owner]) or not (lane or self._cut[-rank, owner]):
+                heappop(self._heap)
+            elif number < in_hand[owner]:
+                heappop(self._heap)
+                heappush(self._heap, (rank, in_hand[owner], turn, owner))
+            elif not lane:
+                self.cut = True
+                return None
+            else:
+                return lane[0]
+        return None
+
+    def had_turn(self, job: Candidate) -> None:
+        """The lane that was next has had its turn."""
+        rank, number, _, owner = heappop(self._heap)
+        assert (-rank, owner) == (job.rank, job.owner_id), "only the candidate that is next can be assigned"
+        self._turns += 1
+        heappush(self._heap, (rank, number, self._turns, owner))

@@ -1,0 +1,248 @@
+"""Small jobs in groups: one statement claims, renews or ends many attempts, each with a lease of its own.
+
+What is written to a job's row, and recorded of it as an event, is what `app.jobs.leases` writes for a job alone, under
+the same guard. So a group may be in any state: of its attempts some run, some have ended, some were cancelled or taken
+back; a statement changes those that are still held, and says which.
+"""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import (
+    ARRAY,
+    CTE,
+    JSON,
+    ColumnElement,
+    Connection,
+    Integer,
+    Interval,
+    TableValuedAlias,
+    Text,
+    TextClause,
+    Uuid,
+    bindparam,
+    cast,
+    column,
+    func,
+    select,
+    text,
+    update,
+)
+
+from warpfold.app.jobs import leases
+from warpfold.app.jobs.leases import LEASED, Lease, Renewal
+from warpfold.app.jobs.transitions import Change
+from warpfold.app.tables.jobs import in_groups, is_, jobs, still_waits, workers
+from warpfold.contract.measurement import FIELDS, Measurement
+from warpfold.contract.states import EventType, Reason, Status
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedGroup:
+    """The leases of a group, in the order in which its jobs were asked for; and which of the others wait on: one is to
+    run alone, others were asked for after that, or somebody has locked them. What is in neither is not to be had any
+    more."""
+
+    leases: Sequence[Lease]
+    waiting: Collection[UUID]
+
+
+@dataclass(frozen=True, slots=True)
+class Succeeded:
+    """An attempt that succeeded, with its result and its measurements."""
+
+    lease: Lease
+    result: Mapping[str, object]
+    points: Sequence[Measurement] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An attempt that failed, with a sentence for people."""
+
+    lease: Lease
+    reason: Reason
+    error: str
+
+
+def _asked(**columns: type[Uuid[UUID]] | type[Integer]) -> TableValuedAlias:
+    """Parameters as a table: an array `all_<name>` a column, and the `place` of each row."""
+    arrays = [bindparam(f"all_{name}", type_=ARRAY(kind)) for name, kind in columns.items()]
+    return func.unnest(*arrays).table_valued(*columns, with_ordinality="place").render_derived("asked")
+
+
+def _held(asked: TableValuedAlias, *also: ColumnElement[Any]) -> CTE:
+    """The ids of the rows that the leases hold, and `also` what was given of each. The rows are locked in the order of
+    their ids, as everybody locks several."""
+    guard = (
+        (jobs.c.id == asked.c.id)
+        & is_(Status.RUNNING)
+        & (jobs.c.attempt == asked.c.attempt)
+        & (jobs.c.lease_token == asked.c.token)
+    )
+    locked = select(jobs.c.id, *also).select_from(jobs.join(asked, guard)).order_by(cast(jobs.c.id, Text))
+    return locked.with_for_update(key_share=True, of=jobs).cte("held")
+
+
+_EXPIRY = func.now() + bindparam("lease", type_=Interval)
+
+_claimable = _asked(id=Uuid, attempt=Integer, token=Uuid)
+# What is to run alone has its turn before those that were sent after it.
+_alone = select(func.min(_claimable.c.place)).where(
+    jobs.c.id == _claimable.c.id, jobs.c.attempt == _claimable.c.attempt, still_waits(), ~in_groups()
+)
+# What a cancel or a withdrawal holds locked is passed by: it is about to change.
+_free = (
+    select(jobs.c.id, _claimable.c.token)
+    .select_from(jobs.join(_claimable, (jobs.c.id == _claimable.c.id) & (jobs.c.attempt == _claimable.c.attempt)))
+    .where(
+        still_waits(),
+        _claimable.c.place < func.coalesce(_alone.correlate(None).scalar_subquery(), 1 << 31),
+        ~select(workers.c.id).where(workers.c.id == bindparam("the_worker"), workers.c.draining).exists(),
+    )
+    .with_for_update(skip_locked=True, of=jobs)
+    .cte("free")
+)
+_CLAIM = Change(
+    update(jobs)
+    .where(jobs.c.id == _free.c.id)
+    .values(
+        status=Status.RUNNING,
+        slot=bindparam("the_worker"),
+        worker=bindparam("the_worker"),
+        lease_token=_free.c.token,
+        lease_expires_at=_EXPIRY,
+        started_at=func.now(),
+    ),
+    EventType.STARTED,
+    *LEASED,
+    of_group=True,
+    data=lambda changed: func.json_build_object(
+        text("'worker'"), bindparam("the_worker", type_=Text), text("'attempt'"), changed.c.attempt
+    ),
+)
+_STILL_WAITING = select(jobs.c.id).where(jobs.c.id == func.any(bindparam("all_id", type_=ARRAY(Uuid))), still_waits())
+
+_renewed = _held(_asked(id=Uuid, attempt=Integer, token=Uuid))
+_RENEW = (
+    update(jobs)
+    .where(jobs.c.id == _renewed.c.id)
+    .values(lease_expires_at=_EXPIRY)
+    .returning(jobs.c.id, jobs.c.cancel_requested_at)
+)
+
+# As one text of JSON: an array would have every quote in it escaped, and the results are full of quotes.
+_outcomes = (
+    func.json_to_recordset(cast(bindparam("outcomes", type_=Text), JSON))
+    .table_valued(column("id", Uuid), column("attempt", Integer), column("token", Uuid), column("outcome", JSON))
+    .render_derived("asked", with_types=True)
+)
+_succeeding = _held(_outcomes, _outcomes.c.outcome)
+_SUCCEED = Change(
+    update(jobs)
+    .where(jobs.c.id == _succeeding.c.id)
+    .values(
+        status=Status.SUCCEEDED,
+        lease_expires_at=None,
+        finished_at=func.now(),
+        result=_succeeding.c.outcome,
+        progress_done=jobs.c.progress_total,
+    ),
+    EventType.SUCCEEDED,
+    frees_slot=True,
+    of_group=True,
+)
+_ENDED_BY = select(jobs.c.id).where(
+    jobs.c.id == func.any(bindparam("all_id", type_=ARRAY(Uuid))),
+    jobs.c.status == Status.SUCCEEDED.value,
+    jobs.c.lease_token == func.any(bindparam("all_token", type_=ARRAY(Uuid))),
+)
+# A column that a point leaves out has the same default there as here.
+_COLUMNS = ", ".join(f'"{each.name}"' for each in FIELDS)
+_MEASURED: TextClause = text(f"""
+    insert into measurements (job_id, {_COLUMNS})
+    select job_id, {_COLUMNS} from json_populate_recordset(null::measurements, cast(:points as json))
+""")  # noqa: S608 (the names of our own columns)
+
+
+def claim(connection: Connection, asked: Sequence[tuple[UUID, int]], worker: str, lease_s: float) -> ClaimedGroup:
+    """Start those of the attempts `asked` that are to be had, each a job's id and its number, up to the first whose job
+    is to run alone."""
+    if not asked:
+        return ClaimedGroup((), frozenset())
+    tokens = {job_id: uuid4() for job_id, _ in asked}
+    rows = _CLAIM.run(
+        connection,
+        {
+            "all_id": [job_id for job_id, _ in asked],
+            "all_attempt": [attempt for _, attempt in asked],
+            "all_token": [tokens[job_id] for job_id, _ in asked],
+            "the_worker": worker,
+            "lease": timedelta(seconds=lease_s),
+        },
+    )
+    claimed = {row.id: Lease.of(row, tokens[row.id]) for row in rows}
+    rest = [job_id for job_id, _ in asked if job_id not in claimed]
+    waiting = connection.execute(_STILL_WAITING, {"all_id": rest}).scalars().all() if rest else ()
+    return ClaimedGroup([claimed[job_id] for job_id, _ in asked if job_id in claimed], frozenset(waiting))
+
+
+def renew(connection: Connection, group: Sequence[Lease], lease_s: float) -> Mapping[UUID, Renewal]:
+    """Extend the leases, and look for cancel requests; what each job's worker learns, by the job's id."""
+    rows = connection.execute(_RENEW, {**_named(group), "lease": timedelta(seconds=lease_s)})
+    requested = {row.id: row.cancel_requested_at is not None for row in rows}
+    return {
+        lease.job_id: Renewal(held=lease.job_id in requested, cancel_requested=requested.get(lease.job_id, False))
+        for lease in group
+    }
+
+
+def end(connection: Connection, succeeded: Sequence[Succeeded], failed: Sequence[Failed]) -> Collection[UUID]:
+    """Store how these attempts ended; returns the ids of those whose leases were still held: only these outcomes count.
+
+    As safe to repeat as `leases.succeed`.
+    """
+    kept: set[UUID] = set()
+    if succeeded:
+        group = [each.lease for each in succeeded]
+        outcomes = [
+            {
+                "id": str(each.lease.job_id),
+                "attempt": each.lease.attempt,
+                "token": str(each.lease.token),
+                "outcome": each.result,
+            }
+            for each in succeeded
+        ]
+        rows = _SUCCEED.run(connection, {"outcomes": json.dumps(outcomes)})
+        kept.update(row.id for row in rows)
+        points = [
+            {"job_id": str(each.lease.job_id), **vars(point)}
+            for each in succeeded
+            if each.lease.job_id in kept
+            for point in each.points
+        ]
+        if points:
+            connection.execute(_MEASURED, {"points": json.dumps(points)})
+        if len(kept) < len(group):
+            kept.update(connection.execute(_ENDED_BY, _named(group)).scalars())
+    kept.update(each.lease.job_id for each in failed if leases.fail(connection, each.lease, each.reason, each.error))
+    return kept
+
+
+def put_back(connection: Connection, group: Sequence[Lease], why: str) -> None:
+    """Give jobs that have not begun back to the queue, without blame, as `leases.put_back` does one."""
+    for lease in group:
+        leases.put_back(connection, lease, why)
+
+
+def _named(group: Sequence[Lease]) -> dict[str, object]:
+    return {
+        "all_id": [lease.job_id for lease in group],
+        "all_attempt": [lease.attempt for lease in group],
+        "all_token": [lease.token for lease in group],
+    }

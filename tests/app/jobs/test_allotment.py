@@ -1,0 +1,85 @@
+"""Which slot gets which job: a slot has a few long ones and many small ones, and nobody waits for a later one."""
+
+from collections import Counter
+from collections.abc import Sequence
+from uuid import UUID, uuid4
+
+from warpfold.app.jobs.allotment import ANY_NUMBER, Assignment, Board, Candidate, Depth, OpenSlot, allot
+
+DEPTH = Depth(2, 8)
+
+
+def candidate(owner: int, *, small: bool = True, rank: int = 1, read: int = ANY_NUMBER) -> Candidate:
+    return Candidate(uuid4(), owner, rank, small, read)
+
+
+def board(*slots: OpenSlot, in_hand: dict[int, int] | None = None, most: int = ANY_NUMBER) -> Board:
+    return Board(slots, {slot.backend for slot in slots}, in_hand or {}, {}, most, ())
+
+
+def allotted(now: Board, *candidates: Candidate, places: int = 64) -> list[Assignment]:
+    return list(allot(now, {slot.backend: candidates for slot in now.slots}, places, DEPTH)[0])
+
+
+def jobs(assignments: Sequence[Assignment]) -> list[UUID]:
+    return [each.job.job_id for each in assignments]
+
+
+def test_a_slot_holds_few_long_jobs_and_many_small_ones() -> None:
+    cpu = OpenSlot("a:cpu", "cpu")
+    assert len(allotted(board(cpu), *(candidate(1) for _ in range(20)))) == 8
+    assert len(allotted(board(cpu), *(candidate(1, small=False) for _ in range(20)))) == 2
+
+
+def test_a_long_job_goes_behind_small_ones_and_small_ones_behind_one_long_job() -> None:
+    assert len(allotted(board(OpenSlot("a:cpu", "cpu", 0, 8)), candidate(1, small=False))) == 1
+    assert len(allotted(board(OpenSlot("a:cpu", "cpu", 1, 0)), *(candidate(1) for _ in range(20)))) == 8
+    assert allotted(board(OpenSlot("a:cpu", "cpu", 2, 0)), candidate(1)) == []
+
+
+def test_small_jobs_wait_for_a_slot_without_a_long_job_where_there_is_one() -> None:
+    slots = (OpenSlot("a:cpu", "cpu", 1, 0), OpenSlot("b:cpu", "cpu", 0, 0))
+    assert Counter(each.slot.worker for each in allotted(board(*slots), *(candidate(1) for _ in range(20)))) == {
+        "b:cpu": 8
+    }
+
+
+def test_a_slot_is_filled_up_when_half_of_its_places_are_free() -> None:
+    assert allotted(board(OpenSlot("a:cpu", "cpu", 0, 5)), candidate(1)) == []
+    assert len(allotted(board(OpenSlot("a:cpu", "cpu", 0, 4)), *(candidate(1) for _ in range(20)))) == 4
+
+
+def test_small_jobs_are_spread_over_the_slots() -> None:
+    slots = (OpenSlot("a:cpu", "cpu"), OpenSlot("b:cpu", "cpu"))
+    assert Counter(each.slot.worker for each in allotted(board(*slots), *(candidate(1) for _ in range(6)))) == {
+        "a:cpu": 3,
+        "b:cpu": 3,
+    }
+
+
+def test_no_later_job_passes_one_that_there_is_no_room_for() -> None:
+    full = OpenSlot("a:cpu", "cpu", 0, 8)
+    assert allotted(board(full), candidate(1), candidate(2, small=False)) == []
+
+
+def test_users_take_turns_job_by_job_whatever_they_have_in_hand_counts() -> None:
+    first, second = [candidate(1) for _ in range(8)], [candidate(2) for _ in range(8)]
+    given = allotted(board(OpenSlot("a:cpu", "cpu"), in_hand={1: 2}), *first, *second)
+    assert jobs(given) == jobs_of(second[0], second[1], first[0], second[2], first[1], second[3], first[2], second[4])
+
+
+def jobs_of(*candidates: Candidate) -> list[UUID]:
+    return [job.job_id for job in candidates]
+
+
+def test_a_higher_rank_goes_first_and_a_limit_of_running_jobs_counts_each() -> None:
+    low, high = [candidate(1, rank=0) for _ in range(5)], [candidate(2, rank=2) for _ in range(5)]
+    given = allotted(board(OpenSlot("a:cpu", "cpu"), most=3), *high, *low)
+    assert jobs(given) == jobs_of(*high[:3], *low[:3])
+
+
+def test_where_more_jobs_were_not_read_nobody_is_passed() -> None:
+    """One was read of perhaps many high jobs of the first user: the second user's low ones must not pass those."""
+    first, second = candidate(1, rank=2, read=1), [candidate(2, rank=0) for _ in range(3)]
+    assignments, more = allot(board(OpenSlot("a:cpu", "cpu")), {"cpu": [first, *second]}, 64, DEPTH)
+    assert (jobs(list(assignments)), more) == ([first.job_id], True)
