@@ -70,7 +70,11 @@ def array_of(values: Sequence[Written], dtype: DType, field: str = "values") -> 
 
 
 def _floats(values: Sequence[Written], dtype: DType, field: str) -> NDArray[Any]:
-    wide = np.array([_real(value, dtype, f"{field}.{index}") for index, value in enumerate(values)], dtype=np.float64)
+    if all(type(value) is float for value in values):  # most are, and there are many
+        wide = np.array(values, dtype=np.float64)
+    else:
+        written = [_real(value, dtype, f"{field}.{index}") for index, value in enumerate(values)]
+        wide = np.array(written, dtype=np.float64)
     narrow = narrowed(wide, dtype)
     overflowed = np.isfinite(wide) & ~np.isfinite(narrow.astype(np.float64))
     if overflowed.any():

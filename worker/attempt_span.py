@@ -42,26 +42,44 @@ class AttemptSpan:
         self._since = now
 
     def ended(self, ending: Ending) -> None:
-        """The attempt ended. A reduction may load and add up by turns: its spans are the total times of each, in a
-        row."""
-        match ending:
-            case Success(_, [point]) if point.kind == "reduce":
-                prepared = self._since + timedelta(milliseconds=point.prepare_ms or 0.0)
-                loaded = prepared + timedelta(milliseconds=point.load_ms or 0.0)
-                added = loaded + timedelta(milliseconds=point.kernel_ms or 0.0)
-                parent = self._span.traceparent
-                if point.prepare_ms:
-                    self._tracing.past("prepare", self._since, prepared, parent=parent, strategy=point.strategy)
-                self._tracing.past("load", prepared, loaded, parent=parent, bytes=point.bytes)
-                self._tracing.past(
-                    "kernel", loaded, added, parent=parent, strategy=point.strategy, device=point.device, n=point.n
-                )
-                self._span.note(ending="success")
-            case Success():
-                self._span.note(ending="success")
-            case Failure(reason, error):
-                self._span.note(ending="failure", reason=reason.value, error=error)
-            case Hung():
-                self._span.note(ending="hung")
-            case _:
-                self._span.note(ending=getattr(ending, "name", "died").lower())
+        """The attempt ended."""
+        _record_stages(self._tracing, self._span.traceparent, self._since, ending)
+        self._span.note(**_how(ending))
+
+
+def record_attempt(
+    tracing: Tracing, lease: Lease, worker: str, ending: Ending, span: tuple[datetime, datetime]
+) -> None:
+    """Record an attempt of a group, once its end is stored; `span` is the begin of its work and the end of that."""
+    began, ended = span
+    facts: dict[str, str | int] = {"job": str(lease.job_id), "attempt": lease.attempt, "worker": worker}
+    run = tracing.past("run", began, ended, parent=lease.traceparent, **facts, **_how(ending))
+    if run is not None:
+        _record_stages(tracing, run, began, ending)
+
+
+def _record_stages(tracing: Tracing, parent: str | None, since: datetime, ending: Ending) -> None:
+    """A reduction may load and add up by turns: its spans are the total times of each, in a row."""
+    match ending:
+        case Success(_, [point]) if point.kind == "reduce":
+            prepared = since + timedelta(milliseconds=point.prepare_ms or 0.0)
+            loaded = prepared + timedelta(milliseconds=point.load_ms or 0.0)
+            added = loaded + timedelta(milliseconds=point.kernel_ms or 0.0)
+            if point.prepare_ms:
+                tracing.past("prepare", since, prepared, parent=parent, strategy=point.strategy)
+            tracing.past("load", prepared, loaded, parent=parent, bytes=point.bytes)
+            tracing.past(
+                "kernel", loaded, added, parent=parent, strategy=point.strategy, device=point.device, n=point.n
+            )
+
+
+def _how(ending: Ending) -> dict[str, str]:
+    match ending:
+        case Success():
+            return {"ending": "success"}
+        case Failure(reason, error):
+            return {"ending": "failure", "reason": reason.value, "error": error}
+        case Hung():
+            return {"ending": "hung"}
+        case _:
+            return {"ending": getattr(ending, "name", "died").lower()}

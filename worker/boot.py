@@ -19,13 +19,14 @@ from warpfold.contract.backoff import Backoff
 from warpfold.kernels.cpu.ahead import CompileAhead
 from warpfold.worker.child_process import BrokenSlot
 from warpfold.worker.consumer import Consumer
+from warpfold.worker.endings import Place
 from warpfold.worker.gpu_lock import GpuTurn, SlotTaken, gpus_of, slot_lock
 from warpfold.worker.heartbeat import Heartbeat
 from warpfold.worker.messages import Opener, Prepare, Spare
 from warpfold.worker.queue import connect
 from warpfold.worker.slot import Slot
 from warpfold.worker.stop import Stop, StopRequested
-from warpfold.worker.tasks import Place, run_job
+from warpfold.worker.tasks import run_job
 
 log: FilteringBoundLogger = structlog.get_logger()
 

@@ -63,6 +63,7 @@ def child_main(
         connection.send(Broken(str(error) if expected else f"{type(error).__name__}: {error}"))
         return
     connection.send(Ready(work.device))
+    pulse = _Pulse(connection, pulse_s)
     while True:
         try:
             request = connection.receive()
@@ -70,26 +71,38 @@ def child_main(
             return
         facts = {"job": str(request.job_id), "attempt": request.attempt, "request_id": request.request_id}
         with bound_contextvars(**facts):
-            with _beating(connection, pulse_s):
+            with pulse.beating():
                 answer = _answer(work, request, _Teller(connection))
             connection.send(answer)
 
 
-@contextmanager
-def _beating(connection: ChildEnd, every_s: float) -> Iterator[None]:
-    """Have a thread send a pulse every so often: a process that is stopped, or frozen, sends none."""
-    over = threading.Event()
+class _Pulse:
+    """A thread that sends a pulse every so often while a job runs: a process that is stopped, or frozen, sends none.
 
-    def beat() -> None:
+    It is one thread for all jobs: to start one takes longer than a small job does.
+    """
+
+    def __init__(self, connection: ChildEnd, every_s: float) -> None:
+        self._connection = connection
+        self._every_s = every_s
+        self._busy = False
+        threading.Thread(target=self._beat, name="pulse", daemon=True).start()
+
+    @contextmanager
+    def beating(self) -> Iterator[None]:
+        """A job runs in the block."""
+        self._busy = True
+        try:
+            yield
+        finally:
+            self._busy = False
+
+    def _beat(self) -> None:
         with suppress(OSError):  # the parent is gone, and so are we soon
-            while not over.wait(every_s):
-                connection.send(Pulse())
-
-    threading.Thread(target=beat, name="pulse", daemon=True).start()
-    try:
-        yield
-    finally:
-        over.set()
+            while True:
+                time.sleep(self._every_s)
+                if self._busy:
+                    self._connection.send(Pulse())
 
 
 def _answer(work: Work, request: Request, tell: "_Teller") -> Success | Failure:

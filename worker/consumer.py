@@ -6,7 +6,7 @@ a job. What is used of RQ is its reliable queue (BLMOVE through an intermediate 
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from uuid import UUID
 
 import structlog
@@ -16,15 +16,17 @@ from rq.exceptions import DequeueTimeout
 from rq.job import Job
 from rq.queue import Queue
 from rq.serializers import JSONSerializer
+from rq.utils import as_text
 from rq.worker.base import WorkerStatus
 from structlog.typing import FilteringBoundLogger
 
-from warpfold.worker.queue import queue_of
+from warpfold.worker.group import Behind
+from warpfold.worker.queue import attempt_of, queue_of, rq_id
 from warpfold.worker.stop import Stop
 
 log: FilteringBoundLogger = structlog.get_logger()
 
-Run = Callable[[UUID, int], None]
+Run = Callable[[UUID, int, Behind], None]
 
 _LOOK_UP_EVERY_S = 2  # between two looks at the child while no work comes
 _BEAT_EVERY_S = 30.0
@@ -32,7 +34,8 @@ _TTL_S = 90
 
 
 class Consumer(SimpleWorker):
-    """Serves the queue of one worker. `run` runs one attempt, and raises only if it could not be claimed."""
+    """Serves the queue of one worker. `run` runs one attempt, or a group of attempts that begins with it, and raises
+    only if the first could not be claimed. The consumer shows it what is behind the first in the queue."""
 
     def __init__(self, worker: str, redis: Redis, run: Run, stop: Stop) -> None:
         self._run = run
@@ -85,10 +88,31 @@ class Consumer(SimpleWorker):
         except Exception as error:
             log.error("unreadable message", message=job.id, error=repr(error))
         else:
-            self._run(job_id, attempt)
+            self._run(job_id, attempt, self)
         with self.connection.pipeline() as pipeline:
             pipeline.lrem(queue.intermediate_queue_key, 1, job.id)
             pipeline.delete(job.key)
+            pipeline.execute()
+
+    def waiting(self, at_most: int) -> Sequence[tuple[UUID, int]]:
+        """The attempts that are next in the queue, which they stay in; up to the first name that names none."""
+        attempts = []
+        for name in self.connection.lrange(self.queues[0].key, 0, at_most - 1):
+            try:
+                attempts.append(attempt_of(as_text(name)))
+            except ValueError:
+                break
+        return attempts
+
+    def forget(self, attempts: Collection[tuple[UUID, int]]) -> None:
+        """Remove attempts from the queue, and all that Redis knows of them."""
+        if not attempts:
+            return
+        key = self.queues[0].key
+        with self.connection.pipeline() as pipeline:
+            for job_id, attempt in attempts:
+                pipeline.lrem(key, 1, rq_id(job_id, attempt))
+            pipeline.delete(*(Job.key_for(rq_id(job_id, attempt)) for job_id, attempt in attempts))
             pipeline.execute()
 
     def leave(self) -> None:

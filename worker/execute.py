@@ -3,6 +3,7 @@
 import hashlib
 import json
 import platform
+import re
 import socket
 import subprocess
 import time
@@ -84,9 +85,27 @@ class Kernels:
         )
 
 
+_NUMBERS = re.compile(r'"values":\[([-0-9.,]+)\]')  # within a text of JSON a quote is escaped, and matches nothing
+
+
 def _digest(spec: str) -> str:
-    """SHA-256 of the spec's JSON with sorted names and no spaces."""
-    canonical = json.dumps(json.loads(spec), sort_keys=True, separators=(",", ":"))
+    """SHA-256 of the spec's JSON with sorted names and no spaces.
+
+    Numbers without an exponent stand in a stored spec as Python writes them, but for those below 0.0001. Many of them
+    are passed on as they are: to read them and to write them again would take longer than to add them up.
+    """
+    as_written: list[str] = []
+
+    def set_aside(match: re.Match[str]) -> str:
+        if "0.0000" in match[1]:
+            return match[0]
+        as_written.append(match[1])
+        return f'"values":["#{len(as_written) - 1}"]'  # which no list of numbers holds
+
+    short = _NUMBERS.sub(set_aside, spec)
+    canonical = json.dumps(json.loads(short), sort_keys=True, separators=(",", ":"))
+    for place, numbers in enumerate(as_written):
+        canonical = canonical.replace(f'"values":["#{place}"]', f'"values":[{numbers}]', 1)
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 

@@ -2,7 +2,8 @@
 a spare child that stands by (docs/decisions/0018)."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -165,6 +166,18 @@ class Slot:
             self._end_child()
         return ending
 
+    @contextmanager
+    def talk(self) -> Iterator["Talk"]:
+        """Have the child run several requests, one after the other, while it is told of the next. After a talk that
+        left a request without its answer, or ended with any ending but a plain answer, the child is gone."""
+        assert self._child is not None, "ready() comes first"
+        talk = Talk(self._child, self._listen, _Quiet(self._child, self._silent_s), self._silent_s)
+        try:
+            yield talk
+        finally:
+            if not talk.over:
+                self._end_child()
+
     def close(self) -> None:
         """End the child and the spare child."""
         self._end_child()
@@ -283,6 +296,49 @@ class Slot:
         if sentinel in found:
             return Died(child.exit_code())
         return Halt.STOPPING if stop in found else None
+
+
+class Talk:
+    """Requests to a child and its answers, which come in the order of the requests."""
+
+    def __init__(
+        self,
+        child: Child,
+        listen: Callable[[Child, float], News | Pulse | Ending | None],
+        quiet: "_Quiet",
+        silent_s: float,
+    ) -> None:
+        self._child = child
+        self._listen = listen
+        self._quiet = quiet
+        self._silent_s = silent_s
+        self._unanswered = 0
+        self._broken = False
+
+    @property
+    def over(self) -> bool:
+        """Whether the child has nothing left to say, and can be asked something else."""
+        return self._unanswered == 0 and not self._broken
+
+    def send(self, request: Request) -> None:
+        """Tell the child of one more request. It is on its way: a child that is gone is heard of by `hear`."""
+        self._unanswered += 1
+        with suppress(OSError):
+            self._child.pipe.send(request)
+
+    def hear(self, seconds: float) -> News | Pulse | Ending | None:
+        """What comes first within so many seconds: news or the answer of the request that runs, an ending of the child
+        or of the talk, or None. After an ending other than a plain answer nothing more is to be heard."""
+        began = time.monotonic()
+        heard = self._listen(self._child, seconds)
+        self._quiet.note(heard is not None, min(seconds, time.monotonic() - began))
+        if heard is None and self._quiet.too_long:
+            heard = Hung(self._silent_s)
+        if isinstance(heard, Success | Failure):
+            self._unanswered -= 1
+        if isinstance(heard, Halt | Died | Hung) or (isinstance(heard, Failure) and heard.replace):
+            self._broken = True
+        return heard
 
 
 class _Quiet:

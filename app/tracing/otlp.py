@@ -52,13 +52,16 @@ class OtlpTracing:
         with self._tracer.start_as_current_span(name, context, attributes=_named(attributes)) as span:
             yield _OtlpSpan(span)
 
-    def past(self, name: str, start: datetime, end: datetime, *, parent: str | None, **attributes: Attribute) -> None:
+    def past(
+        self, name: str, start: datetime, end: datetime, *, parent: str | None, **attributes: Attribute
+    ) -> str | None:
         if parent is None:
-            return
+            return None
         span = self._tracer.start_span(
             name, _context_of(parent), attributes=_named(attributes), start_time=_nanoseconds(start)
         )
         span.end(_nanoseconds(max(start, end)))
+        return _OtlpSpan(span).traceparent
 
     def close(self) -> None:
         # A collector that hangs must not hold up the end of the process.

@@ -43,9 +43,11 @@ class Tracing(Protocol):
         it as failed."""
         ...
 
-    def past(self, name: str, start: datetime, end: datetime, *, parent: str | None, **attributes: Attribute) -> None:
-        """Record a span of something that is over. Without a parent nothing is recorded: a job of a time before
-        tracing has none."""
+    def past(
+        self, name: str, start: datetime, end: datetime, *, parent: str | None, **attributes: Attribute
+    ) -> str | None:
+        """Record a span of something that is over; returns its `traceparent`. Without a parent nothing is recorded: a
+        job of a time before tracing has none."""
         ...
 
     def close(self) -> None:
@@ -70,8 +72,10 @@ class NoTracing:
     def span(self, name: str, *, parent: str | None = None, **attributes: Attribute) -> Iterator[Span]:
         yield _NoSpan()
 
-    def past(self, name: str, start: datetime, end: datetime, *, parent: str | None, **attributes: Attribute) -> None:
-        pass
+    def past(
+        self, name: str, start: datetime, end: datetime, *, parent: str | None, **attributes: Attribute
+    ) -> str | None:
+        return None
 
     def close(self) -> None:
         pass

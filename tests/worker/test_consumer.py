@@ -23,7 +23,7 @@ def took() -> Took:
 
 @pytest.fixture
 def consumer(redis: Redis, stop: Stop, took: Took) -> Consumer:
-    consumer = Consumer(WORKER, redis, lambda job_id, attempt: took.append((job_id, attempt)), stop)
+    consumer = Consumer(WORKER, redis, lambda job_id, attempt, behind: took.append((job_id, attempt)), stop)
     consumer.enter()
     return consumer
 
@@ -83,7 +83,7 @@ def test_what_was_taken_and_not_run_is_run_after_a_restart(
 ) -> None:
     first, second = send(1), send(1)
     consumer.take()  # and here it is killed
-    following = Consumer(WORKER, redis, lambda job_id, attempt: took.append((job_id, attempt)), stop)
+    following = Consumer(WORKER, redis, lambda job_id, attempt, behind: took.append((job_id, attempt)), stop)
     following.enter()
     work_off(following, 2)
     assert took == [(first, 1), (second, 1)]
@@ -136,4 +136,4 @@ def test_rq_shows_the_worker_until_it_leaves(consumer: Consumer, redis: Redis) -
 
 
 def test_a_killed_workers_registration_does_not_keep_the_next_out(consumer: Consumer, redis: Redis, stop: Stop) -> None:
-    Consumer(WORKER, redis, lambda job_id, attempt: None, stop).enter()
+    Consumer(WORKER, redis, lambda job_id, attempt, behind: None, stop).enter()

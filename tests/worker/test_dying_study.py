@@ -11,10 +11,11 @@ from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.contract.kinds.accuracy import AccuracyResult
 from warpfold.contract.states import Status
+from warpfold.worker.endings import Place
 from warpfold.worker.gpu_lock import GpuTurn
 from warpfold.worker.slot import Slot
 from warpfold.worker.stop import Stop
-from warpfold.worker.tasks import Place, run_job
+from warpfold.worker.tasks import run_job
 
 STUDY = {
     "kind": "accuracy",

@@ -1,7 +1,9 @@
 """What the child of the CPU slot makes of specs, as the results say it."""
 
+import hashlib
 import json
 import math
+import random
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,9 @@ import pytest
 from warpfold.contract.folders import Folders
 from warpfold.contract.kinds.reduce import ReduceResult
 from warpfold.contract.states import Reason
+from warpfold.contract.tasks import task_spec
 from warpfold.kernels.errors import InvalidInput
-from warpfold.worker.execute import Kernels
+from warpfold.worker.execute import Kernels, _digest
 from warpfold.worker.failures import failure_of
 from warpfold.worker.messages import News, Progress, Request, Success, Timed
 
@@ -185,3 +188,37 @@ def test_the_owners_mistakes_are_told_in_a_sentence(kernels: Kernels, spec: dict
 def test_a_spec_of_another_version_fails_as_invalid(kernels: Kernels, spec: str) -> None:
     with pytest.raises(InvalidInput, match="this version cannot read the job's spec"):
         kernels.run(request(spec), silent)
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        [0.1, -0.0, 1e15, 1e16, 1.5e300, 5e-324, 0.0001, 0.00012, 0.00001234, 123456789.125],
+        [1, -2, 3],
+        [1.0, "nan", "0x1p-3"],
+        [9999999999999998.0, 0.1 + 0.2, 1 / 3],
+        [],
+    ],
+)
+def test_the_digest_of_a_spec_is_that_of_its_canonical_json(numbers: list[object]) -> None:
+    spec = task_spec.validate_python(
+        {
+            "kind": "reduce",
+            "op": "dot",
+            "source": {"type": "values", "values": numbers, "dtype": "float64"},
+            "other": {"type": "values", "values": numbers, "dtype": "float64"},
+            "tags": {"note": '"values":[1.5]', "other": "#0"},
+        }
+    )
+    stored = spec.model_dump_json()
+    canonical = json.dumps(json.loads(stored), sort_keys=True, separators=(",", ":"))
+    assert _digest(stored) == hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def test_the_digest_of_random_floats_is_that_of_their_canonical_json() -> None:
+    rng = random.Random(1)
+    for scale in (1.0, 1e-3, 1e14, 1e17):
+        source = {"type": "values", "values": [rng.gauss(0, scale) for _ in range(500)], "dtype": "float64"}
+        stored = task_spec.validate_python({"kind": "reduce", "op": "sum", "source": source}).model_dump_json()
+        canonical = json.dumps(json.loads(stored), sort_keys=True, separators=(",", ":"))
+        assert _digest(stored) == hashlib.sha256(canonical.encode()).hexdigest()

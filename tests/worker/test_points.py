@@ -17,12 +17,13 @@ from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.tables.measurements import measurements
 from warpfold.contract.states import Reason, Status
+from warpfold.worker.endings import Place
 from warpfold.worker.gpu_lock import GpuTurn
 from warpfold.worker.messages import Begun, Failure, Measured, Request
 from warpfold.worker.points import Points
 from warpfold.worker.slot import Died, Halt, Slot
 from warpfold.worker.stop import Stop
-from warpfold.worker.tasks import Place, run_job
+from warpfold.worker.tasks import run_job
 
 WORKER = "here:cuda:0"
 

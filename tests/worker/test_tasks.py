@@ -18,10 +18,11 @@ from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import events, leases
 from warpfold.contract.states import Reason, Status
+from warpfold.worker.endings import Place
 from warpfold.worker.gpu_lock import GpuTurn
 from warpfold.worker.slot import Slot
 from warpfold.worker.stop import Stop
-from warpfold.worker.tasks import Place, run_job
+from warpfold.worker.tasks import run_job
 
 WORKER = "here:cuda:0"
 

@@ -1,0 +1,119 @@
+"""Something is killed while a slot has claimed a group of small jobs. All end, once each, with the right value."""
+
+from pathlib import Path
+
+from redis import Redis
+
+from tests.support.fleet import Fleet
+from tests.support.gated_service import running, until_running
+from tests.support.ledger import Ledger, succeeded_events
+from tests.support.waiting import until
+from tests.support.workers.gated import Gates
+from warpfold.app.config import Settings
+from warpfold.contract.states import Status
+from warpfold.worker.boot import describe
+
+JOBS = 50
+HIT = 20
+"""The child is in this one, in the middle of a group: those before it have ended, some after it are claimed."""
+
+
+class Sweep:
+    """Small jobs with one closed gate among them."""
+
+    def __init__(self, ledger: Ledger, gates: Gates, first: int) -> None:
+        self._ledger = ledger
+        self._first = first
+        self.gate = first + HIT
+        gates.close(self.gate)
+        worker = describe("cpu").id
+        ledger.drain(worker)  # so that they are handed over together
+        self.ids = [ledger.submit(spec=self._spec(n), small=True, timeout_s=600.0) for n in self._lengths]
+        ledger.resume(worker)
+
+    @property
+    def _lengths(self) -> range:
+        return range(self._first, self._first + JOBS)
+
+    def _spec(self, n: int) -> dict[str, object]:
+        source = {"type": "generate", "distribution": "arange", "n": n, "dtype": "float64"}
+        return {"kind": "reduce", "op": "sum", "source": source}
+
+    def until_in_the_middle(self) -> None:
+        """Of the group that the child is in the middle of, some jobs have ended and some have not begun."""
+        until_running(self._ledger, self.ids[HIT])
+        until(lambda: self._ledger.column(self.ids[HIT - 1], "status") == Status.SUCCEEDED)
+        until(lambda: self._ledger.column(self.ids[HIT + 1], "status") == Status.RUNNING)
+
+    def all_ended_once(self) -> None:
+        self._ledger.wait(self.ids, 120)
+        for n, job_id in zip(self._lengths, self.ids, strict=True):
+            job = self._ledger.job(job_id)
+            assert job.status is Status.SUCCEEDED, (job.reason, job.error)
+            assert self._ledger.result(job_id)["value"] == float(n * (n - 1) // 2)
+            assert self._ledger.points(job_id) == 1
+        assert self._ledger.database.run(succeeded_events, self.ids) == dict.fromkeys(self.ids, 1)
+
+    def column(self, name: str) -> list[object]:
+        return [self._ledger.column(job_id, name) for job_id in self.ids]
+
+
+def kill_child(service: Fleet, redis: Redis) -> None:
+    service.child("worker").kill()
+
+
+def kill_worker(service: Fleet, redis: Redis) -> None:
+    service.kill("worker")
+
+
+def kill_dispatcher(service: Fleet, redis: Redis) -> None:
+    service.kill("dispatcher")
+
+
+def flush(service: Fleet, redis: Redis) -> None:
+    redis.flushall()
+
+
+def test_groups_outlast_kills_of_every_process_and_a_flush(settings: Settings, log: Path, redis_url: str) -> None:
+    gates = Gates(log.parent / "gates")
+    with running(settings, log, gates) as (service, ledger), Redis.from_url(redis_url) as redis:
+        for first, blow in enumerate((kill_child, kill_worker, kill_dispatcher, flush), start=1):
+            sweep = Sweep(ledger, gates, 1000 * first)
+            sweep.until_in_the_middle()
+            blow(service, redis)
+            gates.open(sweep.gate)
+            sweep.all_ended_once()
+            attempts, losses = sweep.column("attempt"), sweep.column("losses")
+            match blow.__name__:
+                case "kill_child":
+                    assert losses == [*[0] * HIT, 1, *[0] * (JOBS - HIT - 1)], "only the job that it was in"
+                case "kill_worker":
+                    assert attempts[:HIT] == [1] * HIT, "what had ended stays so"
+                    assert attempts[HIT] == 2
+                    assert set(losses) == {0, 1}
+                case _:
+                    assert attempts == [1] * JOBS, "nobody else's loss costs an attempt"
+        assert service.deaths == {"worker": 1, "dispatcher": 1}
+
+
+def test_a_flushed_redis_is_not_refilled_beyond_what_the_slot_holds(
+    settings: Settings, log: Path, redis_url: str
+) -> None:
+    """While the slot is in a job, messages are lost and sent again, and no more of them than before."""
+    gates = Gates(log.parent / "gates")
+    most = 30
+    queue = f"rq:queue:{describe('cpu').id}"
+    with (
+        running(settings.model_copy(update={"prefetch_small": most}), log, gates) as (_, ledger),
+        Redis.from_url(redis_url) as redis,
+    ):
+        sweep = Sweep(ledger, gates, 1000)
+        until_running(ledger, sweep.ids[HIT])
+        until(lambda: redis.llen(queue) > 0)
+        for _ in range(2):
+            redis.flushall()
+            until(lambda: redis.llen(queue) > 0)
+            assert redis.llen(queue) <= most
+            assert sum(slot is not None for slot in sweep.column("slot")) <= HIT + most
+        gates.open(sweep.gate)
+        sweep.all_ended_once()

@@ -1,0 +1,101 @@
+"""How an attempt that ended is written down, and what all that runs attempts in a slot has at hand."""
+
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Concatenate, ParamSpec, TypeVar
+from uuid import UUID
+
+import structlog
+from sqlalchemy import Connection
+from sqlalchemy.exc import StatementError
+from structlog.typing import FilteringBoundLogger
+
+from warpfold.app.config import Settings
+from warpfold.app.db import DATABASE_LOST, BlockingDatabase
+from warpfold.app.jobs import leases
+from warpfold.app.jobs.leases import Lease
+from warpfold.app.tracing.tracing import NoTracing, Tracing
+from warpfold.contract.measurement import Measurement
+from warpfold.contract.states import Loss, Reason
+from warpfold.worker.failures import incident
+from warpfold.worker.gpu_lock import GpuTurn
+from warpfold.worker.messages import Failure, Success
+from warpfold.worker.slot import Died, Ending, Halt, Hung, Slot
+from warpfold.worker.stop import Stop
+
+log: FilteringBoundLogger = structlog.get_logger()
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where attempts run: a worker, its slot, and what both need."""
+
+    worker: str
+    slot: Slot
+    turn: GpuTurn
+    database: BlockingDatabase
+    settings: Settings
+    stop: Stop
+    show: Callable[[UUID | None], None] = lambda job_id: None
+    """Told which job runs, None for none."""
+    tracing: Tracing = field(default_factory=NoTracing)
+
+
+def store(place: Place, lease: Lease, ending: Ending, measured: Sequence[Measurement] = ()) -> None:
+    """Write down how the attempt ended, and what it had measured if that was not its end. All of these writes are
+    guarded by the lease and safe to repeat."""
+    losses = place.settings.max_losses
+    match ending:
+        case Success(result, points):
+            try:
+                kept = patiently(place, leases.succeed, lease, result, points)
+            except DATABASE_LOST:
+                raise
+            except StatementError as error:  # Postgres, or the way there, refuses what the child made
+                sentence = incident(error, lease.job_id, lease.attempt)
+                kept = patiently(place, leases.fail, lease, Reason.INTERNAL, sentence)
+            log.info("succeeded" if kept else "result dropped: the lease is gone")
+        case Failure(reason, error):
+            patiently(place, leases.fail, lease, reason, error, measured)
+            log.info("failed", reason=reason.value, error=error)
+        case Halt.TIMEOUT:
+            sentence = f"It ran longer than its time-out of {lease.timeout_s:g} s."
+            patiently(place, leases.fail, lease, Reason.TIMEOUT, sentence, measured)
+            log.info("timed out")
+        case Halt.CANCELLED:
+            patiently(place, leases.cancelled, lease, measured)
+            log.info("cancelled")
+        case Halt.STOPPING:
+            patiently(place, leases.put_back, lease, "its worker was stopped", measured)
+            log.info("put back")
+        case Halt.ABANDONED:
+            log.warning("abandoned: the lease is gone")
+        case Died(exit_code) if exit_code == -signal.SIGBUS:
+            # What a memory-mapped file does to its reader when it shrinks.
+            sentence = "The file was cut short while it was read."
+            patiently(place, leases.fail, lease, Reason.INVALID_INPUT, sentence)
+            log.warning("bus error")
+        case Hung(seconds):
+            patiently(place, leases.lost, lease, losses, Loss.CHILD_SILENT)
+            log.error("child hung", seconds=seconds)
+        case Died(exit_code):
+            patiently(place, leases.lost, lease, losses)
+            log.error("child died", exit_code=exit_code)
+
+
+def patiently(place: Place, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run `work` until Postgres took it; after a request to stop, no longer than half a second.
+
+    While Postgres is away nobody else can take the job either, so that there is no reason to give up a result.
+    """
+    while True:
+        try:
+            return place.database.run_patiently(0.5, work, *args, **kwargs)
+        except DATABASE_LOST as error:
+            if place.stop.requested:
+                raise
+            log.warning("Postgres cannot be reached; trying on", error=str(error).strip())

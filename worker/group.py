@@ -1,0 +1,378 @@
+"""Small jobs that a slot runs one after the other, claimed and ended several at a time (docs/decisions/0019).
+
+The child is told of the next jobs while it runs one, and a thread of the parent claims and stores meanwhile, so that
+nobody waits for anybody. Each job keeps a lease, a deadline and an end of its own: what befalls the child befalls the
+one job that it was in, and the others go on in the next child.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import ParamSpec, Protocol, TypeVar
+from uuid import UUID
+
+import structlog
+from redis import RedisError
+from sqlalchemy.exc import StatementError
+from structlog.typing import FilteringBoundLogger
+
+from warpfold.app.db import DATABASE_LOST
+from warpfold.app.jobs import groups, leases
+from warpfold.app.jobs.groups import ClaimedGroup, Failed, Succeeded
+from warpfold.app.jobs.leases import Lease
+from warpfold.worker.attempt_span import record_attempt
+from warpfold.worker.child_process import BrokenSlot
+from warpfold.worker.endings import Place, patiently, store
+from warpfold.worker.messages import Failure, News, Progress, Pulse, Request, Success
+from warpfold.worker.slot import Died, Ending, Halt, Hung, Talk
+from warpfold.worker.stop import GaveUp, StopRequested
+
+log: FilteringBoundLogger = structlog.get_logger()
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_AT_ONCE = 64
+"""Most jobs that one transaction claims or ends."""
+_AHEAD = 32
+"""Most requests that the child is told of at a time, the one that it runs included."""
+_STORE_AFTER_S = 0.02
+"""A result waits no longer than this for others to be stored with it."""
+_LONG_S = 0.02
+"""A job that has run so long is not small after all: nothing more is claimed to wait behind it."""
+_NAP_S = 0.003
+"""Between two looks at the child while it has several requests: it need not be heard after each."""
+_LOOK_AGAIN_S = 0.005
+"""Between two looks at an empty queue, while there still is work."""
+_TURN_S = 1.0
+"""After so long nothing more is claimed: others may wait for the GPU."""
+
+
+class Behind(Protocol):
+    """What waits behind a job in its slot's queue. Both methods may raise redis.RedisError."""
+
+    def waiting(self, at_most: int) -> Sequence[tuple[UUID, int]]:
+        """The first attempts there: the ids of their jobs, and their numbers."""
+        ...
+
+    def forget(self, attempts: Collection[tuple[UUID, int]]) -> None:
+        """Remove attempts that were claimed, or are not to be had any more."""
+        ...
+
+
+class NothingBehind:
+    """An empty queue."""
+
+    def waiting(self, at_most: int) -> Sequence[tuple[UUID, int]]:
+        return ()
+
+    def forget(self, attempts: Collection[tuple[UUID, int]]) -> None:
+        pass
+
+
+@dataclass(slots=True)
+class _Member:
+    """A claimed job of the group, and when the child came to it."""
+
+    lease: Lease
+    began: float = 0.0
+    began_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    over: bool = False
+    """Whether its end is stored already or somebody else's, although the child was told of it."""
+
+    def begin(self) -> None:
+        self.began, self.began_at = time.monotonic(), datetime.now(UTC)
+
+    @property
+    def request(self) -> Request:
+        lease = self.lease
+        return Request(lease.job_id, lease.attempt, lease.spec, lease.queued_ms, request_id=lease.request_id)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """A job of the group that ended, by an answer of the child, and when."""
+
+    lease: Lease
+    answer: Success | Failure
+    began_at: datetime
+    ended_at: datetime
+    at: float
+
+
+class Group:
+    """The jobs that a slot has claimed and not ended. One object serves one group, and one thread calls it."""
+
+    def __init__(self, place: Place, behind: Behind) -> None:
+        self._place = place
+        self._behind = behind
+        self._waiting: deque[_Member] = deque()  # in their order, unknown to the child
+        self._sent: deque[_Member] = deque()  # the child is told of them, and runs the first
+        self._ended: deque[_Ended] = deque()  # not stored yet
+        self._desk: ThreadPoolExecutor | None = None
+        self._claiming: Future[ClaimedGroup] | None = None
+        self._storing: Future[None] | None = None
+        self._stored: Sequence[_Ended] = ()  # what `_storing` stores
+        self._since = time.monotonic()
+        self._next_beat = self._since + place.settings.heartbeat_s
+        self._progress: Progress | None = None
+        self._answered = 0
+        self._looked = False
+        self._look_again = 0.0
+        self._closed = False
+
+    def run(self, first: Lease) -> None:
+        """Run a job that was claimed and small ones behind it, until none is left or another's turn has come."""
+        self._waiting.append(_Member(first))
+        try:
+            while self._waiting or self._sent or self._claiming is not None:
+                self._place.slot.ready(self._starting)
+                with self._place.slot.talk() as talk:
+                    self._talk(talk)
+                self._waiting.extendleft(reversed([member for member in self._sent if not member.over]))
+                self._sent.clear()
+            self._store_all()
+        except (GaveUp, StopRequested):
+            self._put_back()
+        except BrokenSlot:
+            self._put_back()
+            raise
+        finally:
+            if self._desk is not None:
+                self._desk.shutdown()
+
+    def _talk(self, talk: Talk) -> None:
+        """Go on until the child is needed no more, or cannot be used any more."""
+        while True:
+            self._take_in_claimed()
+            self._claim_more()
+            self._tell(talk)
+            if not self._sent and not self._waiting and self._claiming is None:
+                return
+            self._store_some()
+            if not self._beat():
+                return
+            if not self._sent:
+                time.sleep(_NAP_S / 4)  # a claim is under way
+                continue
+            if not self._hear(talk):
+                return
+
+    def _tell(self, talk: Talk) -> None:
+        while self._waiting and len(self._sent) < _AHEAD:
+            member = self._waiting.popleft()
+            if not self._sent:
+                self._show(member)
+            self._sent.append(member)
+            talk.send(member.request)
+
+    def _show(self, member: _Member) -> None:
+        member.begin()
+        self._place.show(member.lease.job_id)
+
+    def _hear(self, talk: Talk) -> bool:
+        """Listen to the child for a while; False if it cannot be used any more."""
+        now = time.monotonic()
+        deadline = self._sent[0].began + self._sent[0].lease.timeout_s
+        if now >= deadline:
+            return self._halted(Halt.TIMEOUT)
+        several = len(self._sent) > 1
+        if several:
+            time.sleep(_NAP_S)
+        busy = several or self._ended or self._claiming is not None or self._storing is not None
+        until = min(deadline, self._next_beat, now + _STORE_AFTER_S if busy else deadline)
+        heard = talk.hear(max(0.0, until - time.monotonic()))
+        while heard is not None:
+            if not self._take_in(heard):
+                return False
+            if not self._sent:
+                return True
+            heard = talk.hear(0.0)
+        return True
+
+    def _take_in(self, heard: News | Pulse | Ending) -> bool:
+        """Note what the child said; False if it cannot be used any more."""
+        match heard:
+            case Success() | Failure():
+                member = self._sent.popleft()
+                self._answered += 1
+                self._progress = None
+                if not member.over:
+                    now = datetime.now(UTC)
+                    self._ended.append(_Ended(member.lease, heard, member.began_at, now, time.monotonic()))
+                if self._sent:
+                    self._show(self._sent[0])
+                return not (isinstance(heard, Failure) and heard.replace)
+            case Progress():
+                self._progress = heard
+            case Halt.STOPPING:
+                raise StopRequested
+            case Halt() | Died() | Hung():
+                return self._halted(heard)
+        return True
+
+    def _halted(self, ending: Halt | Died | Hung) -> bool:
+        """The job that ran ends so, and the child with it. The others wait for the next child."""
+        head = self._sent.popleft()
+        self._progress = None
+        if not head.over:
+            self._store_all()
+            store(self._place, head.lease, ending)
+        return False
+
+    # --- what the others of the group depend on, while one of them runs
+
+    def _starting(self) -> bool:
+        """For the start of a child, which may take long: keep the leases alive."""
+        self._beat()
+        return not self._waiting
+
+    def _beat(self) -> bool:
+        """Renew all leases from time to time, and find out which jobs are to end; False if the one that runs is: then
+        the child is to be ended with it."""
+        if time.monotonic() < self._next_beat:
+            return True
+        settings = self._place.settings
+        members = [member for member in (*self._sent, *self._waiting) if not member.over]
+        ended = [each.lease for each in (*self._stored, *self._ended)]
+        try:
+            found = self._place.database.step(
+                groups.renew, [*(member.lease for member in members), *ended], settings.lease_s
+            )
+            if self._progress is not None and self._sent:
+                told = (self._progress.done, self._progress.total, self._progress.unit)
+                self._place.database.step(leases.renew, self._sent[0].lease, settings.lease_s, told)
+                self._progress = None
+        except DATABASE_LOST as error:
+            log.warning("leases not renewed", error=str(error).strip())
+            found = {}
+        self._next_beat = time.monotonic() + settings.heartbeat_s
+        head = self._sent[0] if self._sent else None
+        for member in members:
+            renewal = found.get(member.lease.job_id)
+            if renewal is None or (renewal.held and not renewal.cancel_requested):
+                continue
+            ending = Halt.CANCELLED if renewal.held else Halt.ABANDONED
+            if member is head:
+                return self._halted(ending)
+            member.over = True
+            store(self._place, member.lease, ending)
+        self._waiting = deque(member for member in self._waiting if not member.over)
+        return True
+
+    # --- claiming
+
+    def _claim_more(self) -> None:
+        """Have more claimed before the child has nothing to do, unless what runs turns out to be long."""
+        if self._closed or self._claiming is not None or len(self._waiting) + len(self._sent) > _AT_ONCE // 2:
+            return
+        now = time.monotonic()
+        if now - self._since > _TURN_S or self._place.stop.requested:
+            self._closed = True
+        elif self._answered == 0:
+            self._look_behind_first()
+        elif now >= self._look_again and not (self._sent and now - self._sent[0].began > _LONG_S):
+            self._claiming = self._at_desk(self._claim)
+
+    def _look_behind_first(self) -> None:
+        """While the child runs the first job: most jobs come alone, and then this was all. If the first turns out to be
+        long, what is behind it must not have been claimed."""
+        if self._looked or not self._sent:
+            return
+        self._looked = True
+        try:
+            self._closed = not self._behind.waiting(1)
+        except RedisError:  # whoever takes the next message hears of it
+            self._closed = True
+
+    def _claim(self) -> ClaimedGroup:
+        attempts = self._behind.waiting(_AT_ONCE)
+        claimed = self._place.database.step(groups.claim, attempts, self._place.worker, self._place.settings.lease_s)
+        try:
+            self._behind.forget([each for each in attempts if each[0] not in claimed.waiting])
+        except RedisError as error:  # what is claimed is ours; its message claims nothing any more
+            log.warning("could not remove messages", error=str(error))
+            return ClaimedGroup(claimed.leases, {job_id for job_id, _ in attempts})
+        return claimed
+
+    def _take_in_claimed(self, *, wait: bool = False) -> None:
+        if self._claiming is None or not (wait or self._claiming.done()):
+            return
+        claiming, self._claiming = self._claiming, None
+        try:
+            claimed = claiming.result()
+        except (RedisError, *DATABASE_LOST) as error:
+            log.warning("nothing more claimed", error=str(error).strip())
+            self._closed = True
+            return
+        self._waiting.extend(_Member(lease) for lease in claimed.leases)
+        if not claimed.leases:
+            self._look_again = time.monotonic() + _LOOK_AGAIN_S
+        # What waits on is the next to have the slot; and where no work is left, the consumer waits for it.
+        if claimed.waiting or not (claimed.leases or self._sent or self._waiting):
+            self._closed = True
+
+    # --- storing
+
+    def _store_some(self) -> None:
+        if self._storing is not None and self._storing.done():
+            self._storing.result()
+            self._storing, self._stored = None, ()
+        if self._storing is not None or not self._ended:
+            return
+        if not self._sent or len(self._ended) >= _AT_ONCE or time.monotonic() - self._ended[0].at >= _STORE_AFTER_S:
+            self._stored = [self._ended.popleft() for _ in range(min(_AT_ONCE, len(self._ended)))]
+            self._storing = self._at_desk(self._store, self._stored)
+
+    def _store_all(self) -> None:
+        """Store what has ended, here and now."""
+        if self._storing is not None:
+            self._storing.result()
+            self._storing, self._stored = None, ()
+        while self._ended:
+            self._store([self._ended.popleft() for _ in range(min(_AT_ONCE, len(self._ended)))])
+
+    def _store(self, ended: Sequence[_Ended]) -> None:
+        succeeded, failed = [], []
+        for each in ended:
+            if isinstance(each.answer, Success):
+                succeeded.append(Succeeded(each.lease, each.answer.result, each.answer.points))
+            else:
+                failed.append(Failed(each.lease, each.answer.reason, each.answer.error))
+        try:
+            kept = patiently(self._place, groups.end, succeeded, failed)
+        except DATABASE_LOST:
+            raise
+        except StatementError:  # Postgres refuses one of them: each by itself
+            for each in ended:
+                store(self._place, each.lease, each.answer)
+            return
+        for each in ended:
+            facts = {"job": str(each.lease.job_id), "attempt": each.lease.attempt, "request_id": each.lease.request_id}
+            if each.lease.job_id not in kept:
+                log.info("result dropped: the lease is gone", **facts)
+            elif isinstance(each.answer, Success):
+                log.info("succeeded", **facts)
+            else:
+                log.info("failed", reason=each.answer.reason.value, error=each.answer.error, **facts)
+            span = (each.began_at, each.ended_at)
+            record_attempt(self._place.tracing, each.lease, self._place.worker, each.answer, span)
+
+    def _put_back(self) -> None:
+        """The worker is to stop: store what has ended, and give back the rest."""
+        self._take_in_claimed(wait=True)
+        rest = [member.lease for member in (*self._sent, *self._waiting) if not member.over]
+        self._sent.clear()
+        self._waiting.clear()
+        self._store_all()
+        if rest:
+            patiently(self._place, groups.put_back, rest, "its worker was stopped")
+            log.info("put back", jobs=len(rest))
+
+    def _at_desk(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        if self._desk is None:
+            self._desk = ThreadPoolExecutor(1, thread_name_prefix="desk")
+        return self._desk.submit(work, *args, **kwargs)
