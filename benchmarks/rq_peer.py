@@ -1,11 +1,13 @@
-"""The peer of `benchmarks.service`: a plain RQ fork worker that runs `numpy.sum`."""
+"""The peers of `benchmarks.service`: plain RQ workers that run `numpy.sum`, one that forks and one that does not."""
 
 import multiprocessing
 import time
+from multiprocessing.connection import Connection
 
 import numpy as np
 import redis
-from rq import Queue, Worker
+from rq import Queue, SimpleWorker, Worker
+from rq.job import Job
 from rq.registry import FinishedJobRegistry
 
 QUEUE = "peer"
@@ -41,3 +43,41 @@ def jobs_per_second(redis_url: str, count: int, values: list[float]) -> float:
     finally:
         worker.terminate()
         worker.join(5)
+
+
+class _TimedWorker(SimpleWorker):
+    """Notes when its first job begins and when its last one has ended."""
+
+    began: float | None = None
+    ended = 0.0
+
+    def execute_job(self, job: Job, queue: Queue) -> None:
+        if self.began is None:
+            self.began = time.perf_counter()
+        super().execute_job(job, queue)
+        self.ended = time.perf_counter()
+
+
+def _drain(url: str, seconds: Connection) -> None:
+    numpy_sum([0.0])
+    connection = redis.Redis.from_url(url)
+    worker = _TimedWorker([Queue(QUEUE, connection=connection)], connection=connection)
+    worker.work(burst=True, logging_level="ERROR")
+    assert worker.began is not None
+    seconds.send(worker.ended - worker.began)
+
+
+def drained_per_second(redis_url: str, count: int, values: list[float]) -> float:
+    """Jobs a second of RQ's SimpleWorker, which does not fork, from its first job's begin to its last job's end, where
+    `count` of them wait."""
+    connection = redis.Redis.from_url(redis_url)
+    queue = Queue(QUEUE, connection=connection)
+    for _ in range(count):
+        queue.enqueue(numpy_sum, values)
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    worker = context.Process(target=_drain, args=(redis_url, theirs))
+    worker.start()
+    taken: float = ours.recv()
+    worker.join()
+    return count / taken
