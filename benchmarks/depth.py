@@ -1,8 +1,9 @@
 """Jobs a second at any depth of the queue and any history: `python -m benchmarks.depth`.
 
 Starts Postgres and Redis in a temporary folder, as `warpfold serve` does, and drives the dispatcher's own loop and the
-workers' own statements in one process: hand-over, letter, claim, end. The jobs compute nothing, so the figures are
-those of the queue alone; `benchmarks.service` has those of whole jobs.
+workers' own statements in one process: hand-over, message, claim, end. The jobs are small, and so go in groups; with
+`--long` they go one by one. They compute nothing, so the figures are those of the queue alone; `benchmarks.drain` has
+those of whole jobs.
 """
 
 import argparse
@@ -24,17 +25,20 @@ import structlog
 from redis import Redis
 from rich.console import Console
 from rich.table import Table
+from rq.job import Job
+from rq.utils import as_text
 
 from benchmarks.figures import provenance
 from warpfold import migrations
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import leases, workers
+from warpfold.app.jobs import groups, leases, workers
+from warpfold.app.jobs.groups import Succeeded
 from warpfold.app.jobs.workers import WorkerInfo
 from warpfold.worker.dispatcher import Dispatcher
 from warpfold.worker.embedded import EmbeddedPostgres, EmbeddedRedis
 from warpfold.worker.housekeeping import Housekeeping
-from warpfold.worker.queue import AttemptQueues, connect, queue_of
+from warpfold.worker.queue import AttemptQueues, attempt_of, connect, queue_of
 from warpfold.worker.stop import Stop
 
 _OWNERS = 100
@@ -42,6 +46,7 @@ _SLOT = WorkerInfo("bench:cpu", "cpu", "cpu", "bench", 1, "0", None)
 _LEASE_S = 600.0
 _ROUNDS = 5
 _GOAL = 0.9
+_AT_ONCE = 64
 
 _COUNT = "select count(*) filter (where finished_at is not null), count(*) filter (where status = 'queued') from jobs"
 _LESS = """
@@ -50,8 +55,8 @@ _LESS = """
 """
 _USERS = "insert into users (name, role) select 'user' || i, 'user' from generate_series(1, %s) i"
 _WAITING = """
-    insert into jobs (id, owner_id, kind, priority, needs, timeout_s, spec)
-    select gen_random_uuid(), (select min(id) from users) + i %% %s, 'reduce', 1, 'any', 60, '{}'::json
+    insert into jobs (id, owner_id, kind, priority, needs, timeout_s, spec, small)
+    select gen_random_uuid(), (select min(id) from users) + i %% %s, 'reduce', 1, 'any', 60, '{}'::json, %s
     from generate_series(1, %s) i
 """
 _FINISHED = """
@@ -87,6 +92,7 @@ class Bench:
     database: BlockingDatabase
     redis: Redis
     settings: Settings
+    small: bool
 
     def fill(self, depth: int, history: int) -> None:
         """Bring the table to `history` finished and `depth` waiting rows."""
@@ -97,7 +103,7 @@ class Bench:
             connection.execute(_FINISHED, (_OWNERS, max(0, history - finished)))
             if waiting > depth:
                 connection.execute(_LESS, (waiting - depth,))
-            connection.execute(_WAITING, (_OWNERS, max(0, depth - waiting)))
+            connection.execute(_WAITING, (_OWNERS, self.small, max(0, depth - waiting)))
 
     def settle_down(self) -> None:
         """Fresh statistics, and nothing left to write: what a service has that was filled slowly."""
@@ -112,7 +118,7 @@ class Bench:
         self.settle_down()
         rounds, done, busy_s = [], 0, 0.0
         for _ in range(_ROUNDS):
-            self.drain(6, budget_s)  # so that connections are open and statements are prepared
+            self.drain(10, budget_s)  # so that connections are open and statements are prepared
             self.fill(depth, history)
             before = _cpu_s(self.postgres)
             started = time.perf_counter()
@@ -123,14 +129,14 @@ class Bench:
         return Cell(depth, history, done, statistics.median(rounds), tuple(rounds), busy_s / done * 1e3)
 
     def drain(self, jobs: int, budget_s: float) -> int:
-        """Hand over, claim and end up to `jobs` jobs as the processes do, one hand-over an end; how many ended."""
+        """Hand over, claim and end up to `jobs` jobs as the processes do, in groups if they are small, else one
+        hand-over an end; how many ended."""
         queue = queue_of(_SLOT.id, self.redis)
         give_up = time.perf_counter() + budget_s
         next_round = next_report = 0.0
-        for ended in range(jobs):
-            now = time.perf_counter()
-            if now > give_up:
-                return ended
+        at_once = _AT_ONCE if self.small else 1
+        ended = 0
+        while ended < jobs and (now := time.perf_counter()) < give_up:
             if now >= next_report:
                 self.database.step(workers.report, _SLOT, "idle", None, _LEASE_S)
                 next_report = now + 5.0
@@ -139,15 +145,29 @@ class Bench:
                 next_round = now + self.settings.dispatch_interval_s
             self.dispatcher.deliver()
             self.dispatcher.settle()
-            letter = self.redis.lpop(queue.key)
-            assert isinstance(letter, bytes), "nothing was handed over"
-            name = letter.decode()
-            job_id, _, attempt = name.rpartition("-")
-            lease = self.database.step(leases.claim, UUID(job_id), int(attempt), _SLOT.id, _LEASE_S)
-            assert lease is not None, f"{name} could not be claimed"
-            assert self.database.run(leases.succeed, lease, {}, ())
-            self.redis.delete(f"rq:job:{name}")
-        return jobs
+            names = [as_text(name) for name in self.redis.lrange(queue.key, 0, min(at_once, jobs - ended) - 1)]
+            assert names, "nothing was handed over"
+            ended += self._end([attempt_of(name) for name in names])
+            with self.redis.pipeline() as pipeline:
+                for name in names:
+                    pipeline.lrem(queue.key, 1, name)
+                pipeline.delete(*(Job.key_for(name) for name in names))
+                pipeline.execute()
+        return ended
+
+    def _end(self, attempts: Sequence[tuple[UUID, int]]) -> int:
+        """Claim and end these; how many they were."""
+        if not self.small:
+            for job_id, attempt in attempts:
+                lease = self.database.step(leases.claim, job_id, attempt, _SLOT.id, _LEASE_S)
+                assert lease is not None, f"{job_id} could not be claimed"
+                assert self.database.run(leases.succeed, lease, {}, ())
+            return len(attempts)
+        claimed = self.database.step(groups.claim, attempts, _SLOT.id, _LEASE_S)
+        assert len(claimed.leases) == len(attempts), "some could not be claimed"
+        ends = [Succeeded(lease, {}) for lease in claimed.leases]
+        assert len(self.database.run(groups.end, ends, [])) == len(attempts)
+        return len(attempts)
 
 
 def _cpu_s(postmaster: psutil.Process) -> float:
@@ -163,7 +183,7 @@ def _cpu_s(postmaster: psutil.Process) -> float:
 
 
 @contextmanager
-def bench() -> Iterator[Bench]:
+def bench(*, small: bool) -> Iterator[Bench]:
     """Servers, tables, users and a slot, in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="warpfold-depth-", dir="/tmp") as name:
         root = Path(name)
@@ -184,7 +204,7 @@ def bench() -> Iterator[Bench]:
             housekeeping = Housekeeping(settings, kept)
             housekeeping.start()
             assert postgres.pid is not None
-            yield Bench(postgres.url, psutil.Process(postgres.pid), dispatcher, database, redis, settings)
+            yield Bench(postgres.url, psutil.Process(postgres.pid), dispatcher, database, redis, settings, small)
             housekeeping.stop()
             kept.close()
             database.close()
@@ -220,11 +240,12 @@ def main() -> int:
     parser.add_argument("--histories", type=int, nargs="+", default=[10**3, 10**4, 10**5, 10**6], metavar="N")
     parser.add_argument("--jobs", type=int, default=300, help="most jobs to drain in each of five rounds of a cell")
     parser.add_argument("--budget", type=float, default=30.0, metavar="S", help="most seconds of a cell")
+    parser.add_argument("--long", action="store_true", help="jobs that are handed over, claimed and ended one by one")
     parser.add_argument("--out", type=Path, help="write the cells with their provenance as JSON")
     arguments = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     cells = []
-    with bench() as service:
+    with bench(small=not arguments.long) as service:
         for history in sorted(arguments.histories):
             for depth in sorted(arguments.depths):
                 cell = service.measure(depth, history, arguments.jobs, arguments.budget)

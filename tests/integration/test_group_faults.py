@@ -14,6 +14,8 @@ from warpfold.contract.states import Status
 from warpfold.worker.boot import describe
 
 JOBS = 50
+HELD = 30
+"""How many of them the slot holds at a time."""
 HIT = 20
 """The child is in this one, in the middle of a group: those before it have ended, some after it are claimed."""
 
@@ -71,12 +73,18 @@ def kill_dispatcher(service: Fleet, redis: Redis) -> None:
 
 
 def flush(service: Fleet, redis: Redis) -> None:
+    """What is lost is sent again, and no more of it than the slot may hold."""
+    queue = f"rq:queue:{describe('cpu').id}"
+    until(lambda: redis.llen(queue) > 0)
     redis.flushall()
+    until(lambda: redis.llen(queue) > 0)
+    assert redis.llen(queue) <= HELD
 
 
 def test_groups_outlast_kills_of_every_process_and_a_flush(settings: Settings, log: Path, redis_url: str) -> None:
     gates = Gates(log.parent / "gates")
-    with running(settings, log, gates) as (service, ledger), Redis.from_url(redis_url) as redis:
+    held = settings.model_copy(update={"prefetch_small": HELD})
+    with running(held, log, gates) as (service, ledger), Redis.from_url(redis_url) as redis:
         for first, blow in enumerate((kill_child, kill_worker, kill_dispatcher, flush), start=1):
             sweep = Sweep(ledger, gates, 1000 * first)
             sweep.until_in_the_middle()
@@ -94,26 +102,3 @@ def test_groups_outlast_kills_of_every_process_and_a_flush(settings: Settings, l
                 case _:
                     assert attempts == [1] * JOBS, "nobody else's loss costs an attempt"
         assert service.deaths == {"worker": 1, "dispatcher": 1}
-
-
-def test_a_flushed_redis_is_not_refilled_beyond_what_the_slot_holds(
-    settings: Settings, log: Path, redis_url: str
-) -> None:
-    """While the slot is in a job, messages are lost and sent again, and no more of them than before."""
-    gates = Gates(log.parent / "gates")
-    most = 30
-    queue = f"rq:queue:{describe('cpu').id}"
-    with (
-        running(settings.model_copy(update={"prefetch_small": most}), log, gates) as (_, ledger),
-        Redis.from_url(redis_url) as redis,
-    ):
-        sweep = Sweep(ledger, gates, 1000)
-        until_running(ledger, sweep.ids[HIT])
-        until(lambda: redis.llen(queue) > 0)
-        for _ in range(2):
-            redis.flushall()
-            until(lambda: redis.llen(queue) > 0)
-            assert redis.llen(queue) <= most
-            assert sum(slot is not None for slot in sweep.column("slot")) <= HIT + most
-        gates.open(sweep.gate)
-        sweep.all_ended_once()
