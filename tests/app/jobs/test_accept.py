@@ -1,9 +1,12 @@
+import json
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
 
-from tests.support.api import THREE_VALUES, Api
+from tests.support.api import THREE_VALUES, Api, running_api
+from warpfold.app.config import Settings
 
 
 def test_the_same_key_and_body_give_the_first_job_with_200(api: Api) -> None:
@@ -60,3 +63,89 @@ def test_requests_with_one_key_that_race_make_one_job(api: Api) -> None:
 @pytest.mark.parametrize("key", ["", "x" * 256, "a\tb"])
 def test_a_key_that_cannot_be_kept_is_422(refusing: httpx.Client, key: str) -> None:
     assert refusing.post("/v1/jobs", json=THREE_VALUES, headers={"Idempotency-Key": key}).status_code == 422
+
+
+@pytest.fixture
+def small(settings: Settings) -> Iterator[Api]:
+    limits = {"max_body_bytes": 2000, "max_values": 10, "max_queued_per_user": 3, "data_roots": ()}
+    with running_api(settings.model_copy(update=limits)) as running:
+        yield running
+
+
+def test_the_job_after_the_last_allowed_one_is_429_until_there_is_room(small: Api) -> None:
+    jobs = [small.submit() for _ in range(3)]
+    refused = small.client().post("/v1/jobs", json=THREE_VALUES)
+    assert refused.status_code == 429
+    assert int(refused.headers["Retry-After"]) >= 1
+    assert refused.headers["Content-Type"] == "application/problem+json"
+    small.claim(jobs[0])
+    small.submit()
+
+
+def test_the_limit_is_each_users_own(small: Api) -> None:
+    for _ in range(3):
+        small.submit("ann")
+    small.submit("bob")
+
+
+def test_a_known_idempotency_key_is_answered_even_at_the_limit(small: Api) -> None:
+    http = small.client(**{"Idempotency-Key": "k"})
+    first = http.post("/v1/jobs", json=THREE_VALUES)
+    small.submit()
+    small.submit()
+    again = http.post("/v1/jobs", json=THREE_VALUES)
+    assert (again.status_code, again.json()["id"]) == (200, first.json()["id"])
+
+
+def test_too_many_values_are_422_and_named(small: Api) -> None:
+    source = {"type": "values", "values": [1] * 11}
+    response = small.client().post("/v1/jobs", json={"kind": "reduce", "source": source})
+    assert response.status_code == 422
+    assert response.json()["errors"][0]["field"] == "source.values"
+    few = {"type": "values", "values": [1]}
+    response = small.client().post("/v1/jobs", json={"kind": "reduce", "op": "dot", "source": few, "other": source})
+    assert response.json()["errors"][0]["field"] == "other.values"
+
+
+def test_as_many_values_as_allowed_are_accepted(small: Api) -> None:
+    small.submit(source={"type": "values", "values": [1] * 10})
+
+
+def test_too_large_a_body_is_413_by_its_declared_length(small: Api) -> None:
+    body = json.dumps({**THREE_VALUES, "tags": {"a": "x" * 2000}})
+    response = small.client().post("/v1/jobs", content=body, headers={"Content-Type": "application/json"})
+    assert response.status_code == 413
+    assert response.headers["Content-Type"] == "application/problem+json"
+    assert response.headers["Connection"] == "close"
+
+
+def test_too_large_a_body_is_413_in_chunks_too_before_all_of_it_is_read(small: Api) -> None:
+    sent = 0
+
+    def chunks() -> Iterator[bytes]:
+        nonlocal sent
+        for _ in range(100_000):
+            sent += 1000
+            yield b" " * 1000
+
+    try:
+        response = small.client().post("/v1/jobs", content=chunks(), headers={"Content-Type": "application/json"})
+    except (httpx.WriteError, httpx.ReadError):
+        pass  # the server hung up while we were still sending, as it may
+    else:
+        assert response.status_code == 413
+    assert sent < 100_000_000
+
+
+def test_a_server_without_data_roots_says_so(small: Api) -> None:
+    source = {"type": "path", "path": "x.npy"}
+    response = small.client().post("/v1/jobs", json={"kind": "reduce", "source": source})
+    assert response.status_code == 422
+    error = response.json()["errors"][0]
+    assert error["field"] == "source.path"
+    assert "without data roots" in error["message"]
+
+
+def test_the_service_goes_on_after_a_refusal(small: Api) -> None:
+    test_too_large_a_body_is_413_by_its_declared_length(small)
+    small.submit()
