@@ -7,6 +7,7 @@ from sqlalchemy import Connection, select, update
 
 from tests.support.ledger import Ledger
 from warpfold.app.jobs import leases
+from warpfold.app.jobs.allotment import Depth
 from warpfold.app.jobs.queue import anything, suits
 from warpfold.app.tables.jobs import jobs, workers
 from warpfold.contract.needs import GANG_FIRST, GPU_FIRST
@@ -47,7 +48,7 @@ def test_a_service_is_idle_where_no_job_waits_or_runs(ledger: Ledger) -> None:
     assert not ledger.database.run(anything)
     job_id = ledger.submit(needs=GPU_FIRST)
     assert ledger.database.run(anything)
-    [handed] = ledger.database.run(choose, 2)
+    [handed] = ledger.database.run(choose, Depth(2))
     assert ledger.database.run(anything)
     lease = ledger.database.run(leases.claim, job_id, handed.attempt, worker, 60.0)
     assert lease is not None
