@@ -2,24 +2,26 @@
 
 import os
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from functools import partial
+from typing import Annotated, Any, BinaryIO, Literal
 
 from pydantic import Field, StringConstraints
 
 from warpfold.contract.folders import Folders, dataset_file
-from warpfold.contract.sources.roots import reason_of
+from warpfold.contract.sources.options import AnyOptions, read_of
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.npy import open_array, read_head
-from warpfold.kernels.source import ArraySource
+from warpfold.kernels.formats.signature import Format, format_of
+from warpfold.kernels.npy import read_head
+from warpfold.kernels.sequential import Elements
 
 
-class DatasetSource(SourceSpec):
-    """An array that a user uploaded to `/v1/datasets`."""
+class DatasetSource(AnyOptions, SourceSpec):
+    """An array or a table that a user uploaded to `/v1/datasets`, with the options of its format."""
 
     type: Literal["dataset"]
     id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] = Field(
-        description="The SHA-256 of the .npy file."
+        description="The SHA-256 of the uploaded file."
     )
 
     @property
@@ -27,28 +29,31 @@ class DatasetSource(SourceSpec):
         return self.id
 
     def identity(self) -> str:
-        return f"the dataset {self.id}"
+        return f"the dataset {self.id}{self.described()}"
 
     @staticmethod
     def summary(stored: Mapping[str, Any]) -> str | None:
-        return f"dataset {stored['id']}" if "id" in stored else None
+        chosen = stored.get("column") or stored.get("array")
+        return f"dataset {stored['id']}" + (f" {chosen}" if chosen else "") if "id" in stored else None
 
-    def open(self, folders: Folders) -> ArraySource:
-        """The uploaded array, mapped into memory for reading. Raises InvalidInput.
+    def open(self, folders: Folders) -> Elements:
+        """The elements of the uploaded file; an array of a .npy file is mapped into memory for reading. Raises
+        InvalidInput and Unavailable.
 
-        A file that is not as long as its head promises is refused. It is not hashed again: that would cost more than
-        most reductions of it, and the file got its name only after its bytes had been hashed.
+        A .npy file that is not as long as its head promises is refused. No file is hashed again: that would cost more
+        than most reductions of it, and the file got its name only after its bytes had been hashed.
         """
+        return read_of(f"dataset {self.id}", "source.id", partial(self._begin, folders), self._open_in)
+
+    def _begin(self, folders: Folders) -> BinaryIO:
         try:
-            with dataset_file(folders.datasets, self.id).open("rb") as file:
-                head = read_head(file)
-                if os.fstat(file.fileno()).st_size == head.offset + head.data_bytes:
-                    return open_array(file, head)
-                why = "is damaged: its file is not as long as its head promises"
+            return dataset_file(folders.datasets, self.id).open("rb")
         except FileNotFoundError:
-            why = "is not there: it was deleted after the job was accepted"
-        except InvalidInput as error:
-            why = str(error)
-        except OSError as error:
-            why = f"cannot be read: {reason_of(error)}"
-        raise InvalidInput(f"dataset {self.id} {why}", "source.id")
+            raise InvalidInput("is not there: it was deleted after the job was accepted") from None
+
+    def _open_in(self, file: BinaryIO) -> Elements:
+        if format_of(file) is Format.NPY:
+            head = read_head(file)
+            if os.fstat(file.fileno()).st_size != head.offset + head.data_bytes:
+                raise InvalidInput("is damaged: its file is not as long as its head promises")
+        return self.open_in(file, "")

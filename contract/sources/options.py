@@ -4,6 +4,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, Self
@@ -13,7 +14,7 @@ from pydantic import Field, StrictBool, StrictInt, StringConstraints, field_vali
 
 from warpfold.contract.fields import DTypeName, said_as
 from warpfold.contract.frozen import Frozen
-from warpfold.contract.sources.roots import open_folder, open_regular, reason_of
+from warpfold.contract.sources.roots import locate, open_folder, open_regular, reason_of
 from warpfold.contract.sources.row_filter import MOST_CONDITIONS, RowFilter, conditions_in
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.formats.arrays import open_array_file
@@ -183,24 +184,39 @@ def open_file(
     open_in: Callable[[BinaryIO], Elements],
     open_folder_in: Callable[[Folder], Elements] | None = None,
 ) -> Elements:
-    """What `open_in` reads of the regular file `name`, which is closed when it is not needed any more, or
-    `open_folder_in` of a folder. Raises InvalidInput, with the name, and Unavailable; so does reading."""
-    with faults_of(name, field), ExitStack() as unless_read:
-        try:
-            file = unless_read.enter_context(open_regular(name, roots, field))
-        except IsADirectoryError:
-            if open_folder_in is None:
-                raise
-            source = open_folder_in(open_folder(name, roots, field))
-        else:
-            source = open_in(file)
+    """What `open_in` reads of the file `name` below a root, or `open_folder_in` of a folder; as `read_of` has it."""
+    begin = partial(open_regular, name, roots, field)
+    if open_folder_in is None:
+        return read_of(repr(name), field, begin, open_in)
+    with faults_of(repr(name), field):
+        root, path = locate(name, roots, field)
+    if not (root / path).is_dir():
+        return read_of(repr(name), field, begin, open_in)
+    with faults_of(repr(name), field):
+        source = open_folder_in(open_folder(name, roots, field))
+    return _named(source, repr(name), field, ExitStack())
+
+
+def read_of(
+    called: str, field: str, begin: Callable[[], BinaryIO], open_in: Callable[[BinaryIO], Elements]
+) -> Elements:
+    """What `open_in` reads of the file that `begin` opens, and that is closed when it is not needed any more. Raises
+    InvalidInput, whose message begins with `called`, and Unavailable; so does reading."""
+    with faults_of(called, field), ExitStack() as unless_read:
+        source = open_in(unless_read.enter_context(begin()))
         if not isinstance(source, SequentialSource):
             return source  # it has descriptors of its own
-        still_open = unless_read.pop_all()
+        return _named(source, called, field, unless_read.pop_all())
+
+
+def _named(source: Elements, called: str, field: str, still_open: ExitStack) -> Elements:
+    """The same source, whose faults are told with the file's name, and which closes `still_open` in the end."""
+    if not isinstance(source, SequentialSource):
+        return source
     make = source.make
 
     def pieces() -> Iterator[NDArray[Any]]:
-        with faults_of(name, field):
+        with faults_of(called, field):
             yield from make()
 
     sequential = replace(source, make=pieces)
@@ -209,15 +225,15 @@ def open_file(
 
 
 @contextmanager
-def faults_of(name: str, field: str) -> Iterator[None]:
+def faults_of(called: str, field: str) -> Iterator[None]:
     """Tell the faults of a file with its name, and those of options with the field of the source that has them."""
     try:
         yield
     except InvalidInput as error:
-        if str(error).startswith(repr(name)):
+        if str(error).startswith(called):
             raise
-        raise InvalidInput(f"{name!r} {error}", f"source.{error.field}" if error.field else field) from None
+        raise InvalidInput(f"{called} {error}", f"source.{error.field}" if error.field else field) from None
     except Unavailable as error:
-        raise Unavailable(f"{name!r} cannot be read: {error}") from None
+        raise Unavailable(f"{called} cannot be read: {error}") from None
     except OSError as error:
-        raise InvalidInput(f"{name!r} cannot be read: {reason_of(error)}", field) from None
+        raise InvalidInput(f"{called} cannot be read: {reason_of(error)}", field) from None

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import ml_dtypes
 import numpy as np
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 from warpfold.app.datasets.store import Store
@@ -12,6 +14,7 @@ from warpfold.contract.sources.dataset import DatasetSource
 from warpfold.kernels.dtypes import dtype_named
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.npy import head_of
+from warpfold.kernels.sequential import gathered, in_order
 
 ID = "ab" * 32
 
@@ -37,7 +40,7 @@ def refused(folders: Folders) -> str:
 
 
 def test_an_array_is_mapped_not_read(folders: Folders, file: Path) -> None:
-    source = DatasetSource(type="dataset", id=ID).open(folders)
+    source = gathered(DatasetSource(type="dataset", id=ID).open(folders))
     assert source.read(2, 6).tolist() == [2, 3, 4, 5]
     file.unlink()
     assert source.read(0, 2).tolist() == [0, 1], "what is open is read to the end"
@@ -46,7 +49,7 @@ def test_an_array_is_mapped_not_read(folders: Folders, file: Path) -> None:
 def test_bfloat16_keeps_its_name(folders: Folders, file: Path) -> None:
     ones = np.ones(3, dtype=ml_dtypes.bfloat16)
     file.write_bytes(head_of(dtype_named("bfloat16"), 3) + ones.tobytes())
-    source = DatasetSource(type="dataset", id=ID).open(folders)
+    source = gathered(DatasetSource(type="dataset", id=ID).open(folders))
     assert (source.dtype.name, source.count) == ("bfloat16", 3)
     assert source.read(0, 3).tolist() == [1, 1, 1]
 
@@ -71,3 +74,21 @@ def test_what_cannot_be_read_is_said(folders: Folders, file: Path) -> None:
     file.unlink()
     file.mkdir()
     assert "cannot be read: is a directory" in refused(folders)
+
+
+def test_an_uploaded_table_or_archive_is_read_with_the_options_of_its_format(folders: Folders, file: Path) -> None:
+    table = pyarrow.table({"x": [2**53 + 1, None, 3], "k": [1, 1, 2]})
+    pyarrow.parquet.write_table(table, file)
+    only = {"op": "==", "column": "k", "value": 1}
+    column = DatasetSource.model_validate({"type": "dataset", "id": ID, "column": "x", "filter": only}).open(folders)
+    assert [part.tolist() for part in in_order(column, 10)] == [[2**53 + 1]]
+    file.write_text("x\n1\n2\n")
+    text = DatasetSource(type="dataset", id=ID, text="csv").open(folders)
+    assert [part.tolist() for part in in_order(text, 10)] == [[1, 2]]
+    with file.open("wb") as archive:
+        np.savez(archive, a=np.arange(6).reshape(2, 3), b=np.ones(1))
+    chosen = {"type": "dataset", "id": ID, "array": "a", "select": [1]}
+    assert DatasetSource.model_validate(chosen).open(folders).count == 3
+    with pytest.raises(InvalidInput, match=f"dataset {ID} holds no array 'c'") as caught:
+        DatasetSource(type="dataset", id=ID, array="c").open(folders)
+    assert caught.value.field == "source.array"
