@@ -14,6 +14,7 @@ from warpfold.kernels.extras import install
 from warpfold.kernels.open import open_backend
 from warpfold.kernels.operands import Operands, operands
 from warpfold.kernels.ops import NanPolicy, Op, empty_value, op_named
+from warpfold.kernels.sequential import Elements, gathered
 from warpfold.kernels.source import ArraySource
 from warpfold.kernels.strategy import AUTO, EXACT
 
@@ -36,7 +37,20 @@ def reduce(
     """
     array, with_it = (as_numpy(data), None) if other is None else alike(data, other)
     first, second = ArraySource(array), None if with_it is None else ArraySource(with_it)
-    policy = _policy(nan_policy)
+    return reduce_elements(first, op, other=second, strategy=strategy, nan_policy=nan_policy, ddof=ddof)
+
+
+def reduce_elements(
+    first: Elements,
+    op: str,
+    *,
+    other: Elements | None = None,
+    strategy: str = "auto",
+    nan_policy: str = "propagate",
+    ddof: int = 0,
+) -> Reduction:
+    """The same of elements that come from anywhere, such as those of a file that is larger than the memory."""
+    second, policy = other, _policy(nan_policy)
     if installed("numba"):
         backend = open_backend("cpu")
         return backend.reduce(first, op, strategy=strategy, nan_policy=policy, ddof=ddof, other=second)
@@ -44,7 +58,9 @@ def reduce(
     taken = operands(row, first, second, ddof)
     if row.terms not in ORIGIN or strategy not in (AUTO, EXACT) or policy is not NanPolicy.PROPAGATE:
         raise Unavailable(f"{op} needs the server's packages here: {install('server')}")
-    return _portable(row, taken, array.reshape(-1), None if with_it is None else with_it.reshape(-1))
+    whole = [gathered(part) for part in (first, second) if part is not None]
+    array, *rest = (part.read(0, part.count) for part in whole)
+    return _portable(row, taken, array, rest[0] if rest else None)
 
 
 def _portable(row: Op, taken: Operands, array: NDArray[Any], other: NDArray[Any] | None) -> Reduction:

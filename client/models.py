@@ -53,6 +53,7 @@ class ReduceResult(Answer):
     timings: Timings
     provenance: dict[str, Any] = {}
     state: str | None
+    nulls: int = 0
 
     def __repr__(self) -> str:
         return f"<ReduceResult {self.op} of {self.count:,} elements as {self.dtype}: {self.value!r}, {self.strategy}>"
@@ -298,11 +299,12 @@ class Job(Answer):
 
 
 class Dataset(Answer):
-    """An uploaded array; `id` is the SHA-256 of its .npy file."""
+    """An uploaded file; `id` is its SHA-256. Of another `format` than .npy, dtype and shape are empty."""
 
     id: str
     name: str
     owner: str
+    format: str = ".npy"
     dtype: str
     shape: tuple[int, ...]
     count: int

@@ -19,6 +19,7 @@ from warpfold.contract.fields import BackendName, Priority
 from warpfold.contract.json_value import hex_of
 from warpfold.kernels.dtypes import DTYPES, dtype_of
 from warpfold.kernels.exact import ORIGIN, ExactState, value_of
+from warpfold.kernels.formats.signature import delimiter_of
 from warpfold.kernels.ops import Op, op_named
 from warpfold.kernels.strategy import AUTO, EXACT
 
@@ -27,7 +28,8 @@ MOST_VALUES = 10_000
 
 
 class Options(TypedDict, total=False):
-    """What a reduction may be told besides its op; the service's defaults hold for the rest (`POST /v1/jobs`)."""
+    """What a reduction may be told besides its op; the service's defaults hold for the rest (`POST /v1/jobs`). Those
+    from `array` on say what is read of a file that is given as a Path (docs/sources.md)."""
 
     strategy: str
     backend: BackendName
@@ -36,6 +38,17 @@ class Options(TypedDict, total=False):
     timeout_s: float
     priority: Priority
     tags: Mapping[str, str]
+    array: str
+    select: Sequence[Any]
+    stored: bool
+    column: str
+    filter: Mapping[str, Any]
+    text: str
+    null_policy: str
+
+
+OF_FILES = frozenset({"array", "select", "stored", "column", "filter", "text", "null_policy"})
+"""Those of the options that are a file's."""
 
 
 def reduce(
@@ -123,18 +136,24 @@ def submit(
     if other is not None and not isinstance(data, Path) and not isinstance(other, Path):
         data, other = alike(data, other, dtype)
         dtype = None
-    spec: dict[str, Any] = {"kind": "reduce", "op": op, "source": (yield from source(data, dtype, rehash=rehash))}
-    if other is not None:
-        spec["other"] = yield from source(other, dtype, rehash=rehash)
-    spec |= {name: value for name, value in options.items() if value is not None}
+    told = {name: value for name, value in options.items() if value is not None}
+    of_files = {name: told.pop(name) for name in OF_FILES & told.keys()}
+    spec: dict[str, Any] = {"kind": "reduce", "op": op}
+    for field, given in {"source": data, "other": other}.items():
+        if field == "source" or given is not None:
+            if of_files and not isinstance(given, Path):
+                raise TypeError(f"{', '.join(sorted(of_files))} say what is read of a file, and {field} is none")
+            spec[field] = (yield from source(given, dtype, rehash=rehash)) | of_files
+    spec |= told
     return (yield from jobs.submit(spec, key))
 
 
 def source(data: object, dtype: str | None = None, *, rehash: bool = False) -> Steps[dict[str, Any]]:
-    """The `source` of a spec for an array or, given as a Path, for a .npy file; uploaded unless it is small."""
+    """The `source` of a spec for an array or, given as a Path, for a file; uploaded unless it is small."""
     if isinstance(data, Path):
         kept = yield from uploads.upload(uploads.content_of(data, dtype, rehash=rehash), data.name[:128])
-        return {"type": "dataset", "id": kept.id}
+        tabs = {"text": "tsv"} if delimiter_of(data.name) == "\t" else {}
+        return {"type": "dataset", "id": kept.id, **tabs}
     array = as_numpy(data, dtype)
     if array.size > MOST_VALUES:
         kept = yield from uploads.upload(ArrayContent(array), "")

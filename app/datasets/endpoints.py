@@ -19,13 +19,13 @@ from warpfold.app.http.errors import Forbidden, Invalid, NoRoom, NotFound, Timed
 from warpfold.app.http.openapi import answers
 from warpfold.app.http.requests import declared_bytes
 from warpfold.contract.fields import DTypeName
-from warpfold.kernels.dtypes import dtype_named
+from warpfold.kernels.dtypes import DTYPES, dtype_named
 
 PREFIX = "/v1/datasets"
 _LISTING = "datasets"
 _JSON = "application/json"
 
-Id = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$", description="The SHA-256 of the .npy file.")]
+Id = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$", description="The SHA-256 of the file.")]
 Name = Annotated[str, Query(max_length=128, pattern=r"^[^\x00]*$")]
 
 
@@ -39,6 +39,7 @@ class DatasetView(BaseModel):
                     "id": "6ae7a5f22ac4dbdcf606a179a2b62bdd93055e5a37993d04e0a47864e12858aa",
                     "name": "samples.npy",
                     "owner": "ann",
+                    "format": ".npy",
                     "dtype": "float64",
                     "shape": [1000, 1000],
                     "count": 1000000,
@@ -50,13 +51,16 @@ class DatasetView(BaseModel):
         }
     )
 
-    id: str = Field(description="The SHA-256 of the .npy file: a `dataset` source names the array by it.")
+    id: str = Field(description="The SHA-256 of the file: a `dataset` source names the array by it.")
     name: str = Field(description="A name for people; empty if none was given.")
     owner: str
-    dtype: str
+    format: str = Field(
+        ".npy", description="The format of the file: .npy, .npz, HDF5, Parquet, Arrow, Arrow stream, gzip or zstd."
+    )
+    dtype: str = Field(description="The dtype of a .npy file; empty for another format, which only jobs look into.")
     shape: list[int]
-    count: int = Field(description="The number of elements.")
-    bytes: int = Field(description="The size of the .npy file in bytes.")
+    count: int = Field(description="The number of elements of a .npy file; 0 for another format.")
+    bytes: int = Field(description="The size of the file in bytes.")
     created_at: datetime
     last_used_at: datetime = Field(
         description="When the array was uploaded, or last needed by a job; unused arrays are removed after a while."
@@ -65,13 +69,15 @@ class DatasetView(BaseModel):
     @classmethod
     def of(cls, dataset: Dataset) -> "DatasetView":
         contents = dataset.contents
+        is_array = contents.dtype in DTYPES
         return cls(
             id=contents.id,
             name=dataset.name,
             owner=dataset.owner,
-            dtype=contents.dtype,
+            format=".npy" if is_array else contents.dtype,
+            dtype=contents.dtype if is_array else "",
             shape=list(contents.shape),
-            count=prod(contents.shape),
+            count=prod(contents.shape) if is_array else 0,
             bytes=contents.bytes,
             created_at=dataset.created_at,
             last_used_at=dataset.last_used_at,
@@ -116,10 +122,11 @@ async def upload(
     ] = None,
     name: Annotated[Name, Query(description="A name for people.")] = "",
 ) -> Response:
-    """Keep an array for `dataset` sources. The body is a .npy file, or with `dtype` the bare elements, which are kept
-    as a .npy file of one dimension. An array is kept once however often it is uploaded; its id is the SHA-256 of the
-    file. An upload that does not come whole is not kept; while it is on its way, it counts towards your quota as soon
-    as its length is known."""
+    """Keep an array or a table for `dataset` sources. The body is a .npy file, or with `dtype` the bare elements, which
+    are kept as a .npy file of one dimension; or it is an .npz archive, an HDF5, NetCDF-4, Parquet or Arrow file, or
+    text compressed by gzip or zstd. The first bytes tell the format. A file is kept once however often it is uploaded;
+    its id is the SHA-256 of the file. An upload that does not come whole is not kept; while it is on its way, it counts
+    towards your quota as soon as its length is known."""
     raw = None if dtype is None else dtype_named(dtype)
     asked = Upload(name=name, raw=raw, declared=declared_bytes(request.headers))
     async with body_of(request) as body:

@@ -1,4 +1,8 @@
-"""Takes an upload in, piece by piece: checks it, writes it, has it hashed behind."""
+"""Takes an upload in, piece by piece: checks it, writes it, has it hashed behind.
+
+Of a .npy file the head is judged as it comes. A file of another format is known by its first bytes, and judged by the
+job that reads it: the libraries that decode such files run in the child of a slot, never here.
+"""
 
 import io
 import os
@@ -11,9 +15,10 @@ from warpfold.app.http.bodies import Piece
 from warpfold.app.http.errors import Invalid
 from warpfold.kernels.dtypes import DType, dtype_of
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.formats.signature import Format, format_of
 from warpfold.kernels.npy import MOST_HEAD_BYTES, Head, head_of, is_npy, read_head
 
-_BARE = "; bare elements need their `dtype`"
+_BARE = "; bare elements need their `dtype`, and text is taken compressed, by gzip or zstd"
 _MAGIC = 8
 FIRST_BYTES = MOST_HEAD_BYTES + 12
 """How much must be there, or be all there is, before the head of a .npy file can be judged."""
@@ -31,6 +36,7 @@ class Intake:
         self._declared = declared
         self._digest = FollowingDigest(self._descriptor)
         self._head: Head | None = None
+        self._format: Format | None = None
         self._added = 0
         self._written = received
         if raw is not None:
@@ -47,11 +53,13 @@ class Intake:
     def begin(self, first: Piece) -> int:
         """Look at the first bytes, FIRST_BYTES of them if there are so many, and write none: how many bytes the file is
         to have. They are fed afterwards."""
-        if self._head is None:
+        if self._head is None and self._format is None:
             if not first:
                 raise Invalid.of("", "the body is empty")
-            self._head = self._begin_npy(bytes(first[:FIRST_BYTES]))
-        return self._promised(self._head)
+            self._format = self._other_format(bytes(first[:FIRST_BYTES]))
+            if self._format is None:
+                self._head = self._begin_npy(bytes(first[:FIRST_BYTES]))
+        return self._promised()
 
     def feed(self, piece: Piece) -> None:
         """Take the next bytes."""
@@ -61,10 +69,12 @@ class Intake:
     def finish(self) -> Contents:
         """What came in, all of it on the disk."""
         self._look(whole=True)
-        assert self._head is not None
-        promised = self._promised(self._head)
+        promised = self._promised()
         if self._written < promised:
             raise Invalid.of("", f"the upload is truncated: {promised} bytes are promised, {self._written} came")
+        if self._format is not None:
+            return Contents(self._digest.hexdigest(), self._format.value, (), self._written)
+        assert self._head is not None
         return Contents(self._digest.hexdigest(), dtype_of(self._head.dtype).name, self._head.shape, self._written)
 
     def close(self) -> None:
@@ -74,12 +84,13 @@ class Intake:
     def _look(self, *, whole: bool = False) -> None:
         """Judge the head, once the file has enough of it or is `whole`, and what else shows by now."""
         enough = FIRST_BYTES if self._declared is None else min(FIRST_BYTES, self._declared)
-        if self._head is None and (whole or self._written >= enough):
+        if self._head is None and self._format is None and (whole or self._written >= enough):
             self.begin(os.pread(self._descriptor, min(FIRST_BYTES, self._written), 0))
         if self._raw is not None and is_npy(os.pread(self._descriptor, _MAGIC, self._added)):
             raise Invalid.of("dtype", "is of bare elements, and the body is a .npy file with its own: leave it out")
-        if self._head is not None and self._written > self._promised(self._head):
-            raise Invalid.of("", "there are more bytes than the head of the .npy file promises")
+        if (self._head is not None or self._format is not None) and self._written > self._promised():
+            what = "head of the .npy file" if self._format is None else "Content-Length"
+            raise Invalid.of("", f"there are more bytes than the {what} promises")
 
     def _begin_raw(self, dtype: DType) -> None:
         if self._declared is None:
@@ -103,16 +114,30 @@ class Intake:
             head = read_head(io.BytesIO(first))
         except InvalidInput as error:
             raise Invalid.of("", f"the body {error}{'' if is_npy(first) else _BARE}") from None
-        if self._declared is not None and self._declared != self._promised(head):
+        promised = head.offset + head.data_bytes
+        if self._declared is not None and self._declared != promised:
             raise Invalid.of(
                 "",
-                f"the head of the .npy file promises {self._promised(head)} bytes in all, "
+                f"the head of the .npy file promises {promised} bytes in all, "
                 f"Content-Length {self._declared}: the file is truncated or has something behind its data",
             )
         return head
 
-    def _promised(self, head: Head) -> int:
-        return head.offset + head.data_bytes
+    def _other_format(self, first: bytes) -> Format | None:
+        """The format of a file that is no .npy file; None where the first bytes tell of none that jobs read."""
+        found = format_of(io.BytesIO(first))
+        if self._raw is not None or found is None or found in (Format.NPY, Format.NETCDF3, Format.FEATHER1):
+            return None
+        if self._declared is None:
+            raise Invalid.of("Content-Length", f"is needed of a file of the format {found.value}")
+        return found
+
+    def _promised(self) -> int:
+        """How many bytes the file is to have; to be asked when its first bytes were looked at."""
+        if self._head is None:
+            assert self._declared is not None, "a file of another format has a declared length"
+            return self._declared
+        return self._head.offset + self._head.data_bytes
 
     def _write(self, piece: Piece) -> None:
         view = memoryview(piece)

@@ -18,7 +18,7 @@ class Contents:
     """What an uploaded file holds. `id` is the SHA-256 of the file in hexadecimal digits."""
 
     id: str
-    dtype: str
+    dtype: str  # of a file that is no .npy file the name of its format
     shape: tuple[int, ...]
     bytes: int
 

@@ -1,6 +1,6 @@
 """The command that reduces a file: reduce."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ from warpfold.client import local
 from warpfold.client.cli import output
 from warpfold.client.cli.exits import Exit
 from warpfold.client.cli.files import DASH, Rehash, seekable
+from warpfold.client.cli.opening import Opened, is_plain, options_of
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import Timeout, check_ended_well, fail, service, wait_for
 from warpfold.client.jobs import reduction_of
@@ -22,7 +23,9 @@ from warpfold.client.reductions import MOST_VALUES
 from warpfold.contract.json_value import check_length, hex_of
 from warpfold.kernels.errors import KernelError
 from warpfold.kernels.npy import read_head
-from warpfold.kernels.ops import OPS
+from warpfold.kernels.ops import OPS, Op
+from warpfold.kernels.sequential import Elements, SequentialSource
+from warpfold.kernels.source import ArraySource
 
 _EXAMPLES = """Examples:
 
@@ -33,6 +36,10 @@ warpfold reduce samples.npy --op std --ddof 1 --json
 warpfold reduce left.npy --op dot --other right.npy --backend cuda
 
 cat samples.npy | warpfold reduce -
+
+warpfold reduce sales.parquet --column price --filter '{"op": "==", "column": "region", "value": "EU"}'
+
+warpfold reduce ocean.nc --array temp --select '[0, {"stop": 10}]' --op max
 
 warpfold reduce samples.npy --local"""
 
@@ -49,7 +56,9 @@ def complete_op(incomplete: str) -> list[tuple[str, str]]:
 
 def reduce(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A .npy file of yours; - is standard input.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A file of yours; - is a .npy file from standard input.")
+    ],
     *,
     op: Annotated[str, typer.Option(help="`warpfold ops` lists them.", autocompletion=complete_op)] = "sum",
     other: Annotated[Path | None, typer.Option(help="The second array of dot.")] = None,
@@ -59,31 +68,42 @@ def reduce(
     ddof: Annotated[int | None, typer.Option(min=0, help="var and std divide by n − ddof.")] = None,
     locally: Annotated[bool, typer.Option("--local", help="Compute on this machine, without a service.")] = False,
     rehash: Rehash = False,
+    column: Annotated[str | None, typer.Option(help="The column of a table.")] = None,
+    rows: Annotated[str | None, typer.Option("--filter", help="Which rows, as JSON.")] = None,
+    array: Annotated[str | None, typer.Option(help="The array of an archive or a hierarchy.")] = None,
+    select: Annotated[str | None, typer.Option(help="What of each axis, as JSON.")] = None,
+    null_policy: Annotated[str | None, typer.Option(help="omit or raise.")] = None,
     timeout: Timeout = None,
     as_json: Json = False,
 ) -> None:
-    """Reduce a .npy file to one value: by default its correctly rounded sum.
+    """Reduce a file to one value: by default its correctly rounded sum.
 
-    A large file is uploaded, once however often it is reduced. The value goes to standard output, how it was computed
+    A .npy or .npz file, HDF5, NetCDF-4, Parquet, Arrow, Feather, CSV or TSV; `warpfold inspect` shows what is in it. A
+    large file is uploaded, once however often it is reduced. The value goes to standard output, how it was computed
     to standard error.
     """
     options: dict[str, Any] = {"strategy": strategy, "nan_policy": nan_policy, "ddof": ddof}
     chosen = {name: value for name, value in options.items() if value is not None}
+    of_file = options_of(
+        {"column": column, "filter": rows, "array": array, "select": select, "null_policy": null_policy}
+    )
     if locally and backend not in (None, "auto", "cpu"):
         raise typer.BadParameter("--local computes on the CPU", param_hint="--backend")
     if str(file) == str(other) == DASH:
         raise typer.BadParameter("standard input is one array, not two", param_hint="--other")
     with ExitStack() as files:
-        first = files.enter_context(_read(file, "FILE"))
-        second = None if other is None else files.enter_context(_read(other, "--other"))
+        first = files.enter_context(_read(file, "FILE", of_file))
+        second = None if other is None else files.enter_context(_read(other, "--other", of_file))
         if locally:
-            _reduce_locally(first.array, op, None if second is None else second.array, chosen, as_json=as_json)
+            with_it = None if second is None else second.elements("--other", OPS.get(op))
+            _reduce_locally(first.elements("FILE", OPS.get(op)), op, with_it, chosen, as_json=as_json)
             return
         if backend is not None:
             chosen["backend"] = backend
         with service(context) as client:
-            sent = None if second is None else second.sent
-            ended = wait_for(client.submit_reduce(first.sent, op, other=sent, rehash=rehash, **chosen), timeout)
+            sent = None if second is None else files.enter_context(second.sent("--other"))
+            whole = files.enter_context(first.sent("FILE"))
+            ended = wait_for(client.submit_reduce(whole, op, other=sent, rehash=rehash, **chosen, **of_file), timeout)
             if as_json:
                 output.document(ended)
                 check_ended_well(ended)
@@ -98,16 +118,26 @@ class _Read:
     array: NDArray[Any]
     path: Path
 
-    @property
-    def sent(self) -> object:
+    def elements(self, parameter: str, op: Op | None) -> Elements:
+        """Its elements."""
+        return ArraySource(self.array)
+
+    @contextmanager
+    def sent(self, parameter: str) -> Iterator[object]:
         """What is handed to the client: the array where it fits into a request, else its file as it is."""
-        return self.array if self.array.size <= MOST_VALUES else self.path
+        yield self.array if self.array.size <= MOST_VALUES else self.path
 
 
 @contextmanager
-def _read(path: Path, parameter: str) -> Iterator[_Read]:
+def _read(path: Path, parameter: str, of_file: Mapping[str, Any]) -> Iterator[_Read | Opened]:
+    if path.is_dir():
+        yield Opened(path, of_file)
+        return
     with seekable(path, parameter) as file:
-        yield _Read(_opened(file, "standard input" if str(path) == DASH else str(path), parameter), file)
+        if is_plain(file, of_file):
+            yield _Read(_opened(file, "standard input" if str(path) == DASH else str(path), parameter), file)
+        else:
+            yield Opened(file, of_file)
 
 
 def _opened(path: Path, called: str, parameter: str) -> NDArray[Any]:
@@ -139,24 +169,39 @@ def _print(result: ReduceResult) -> None:
         f"{result.timings.kernel_ms:.3f} ms"
         + (f" after {prepare_ms:.0f} ms for a first run's kernels" if prepare_ms >= 1 else "")
         + (f"; {result.hex}" if result.hex else "")
+        + _left(result.nulls)
     )
 
 
-def _reduce_locally(
-    array: NDArray[Any], op: str, other: NDArray[Any] | None, chosen: dict[str, Any], *, as_json: bool
-) -> None:
+def _reduce_locally(array: Elements, op: str, other: Elements | None, chosen: dict[str, Any], *, as_json: bool) -> None:
     try:
-        result = local.reduce(array, op, other=other, **chosen)
+        if isinstance(array, ArraySource) and isinstance(other, ArraySource):  # whose dtypes may be made one
+            result = local.reduce(array.array, op, other=other.array, **chosen)
+        else:
+            result = local.reduce_elements(array, op, other=other, **chosen)
         check_length(result.value)
     except KernelError as error:
         code = Exit.NOT_INSTALLED if error.reason == "unavailable" else Exit.USAGE
         raise fail(str(error), code) from None
     value = result.value
+    nulls = sum(part.tally.nulls for part in (array, other) if isinstance(part, SequentialSource))
     if as_json:
-        facts = {"op": result.op, "dtype": result.dtype, "count": result.count, "strategy": result.strategy}
+        facts = {
+            "op": result.op,
+            "dtype": result.dtype,
+            "count": result.count,
+            "strategy": result.strategy,
+            "nulls": nulls,
+        }
         shown = str(value) if isinstance(value, float) and not np.isfinite(value) else value
         output.document({"value": shown, "hex": hex_of(value), **facts, "correctly_rounded": result.correctly_rounded})
         return
     typer.echo(repr(value))
     rounded = "correctly rounded" if result.correctly_rounded else "not correctly rounded"
-    output.say(f"{op} of {result.count:,} elements as {result.dtype}, {result.strategy}, {rounded}; this machine")
+    output.say(
+        f"{op} of {result.count:,} elements as {result.dtype}, {result.strategy}, {rounded}; this machine{_left(nulls)}"
+    )
+
+
+def _left(nulls: int) -> str:
+    return f"; {nulls:,} null{'' if nulls == 1 else 's'} left out" if nulls else ""

@@ -21,14 +21,13 @@ from warpfold.kernels.formats.arrays import open_array_file
 from warpfold.kernels.formats.conventions import Conventions
 from warpfold.kernels.formats.folder import Folder
 from warpfold.kernels.formats.hyperslab import Range
-from warpfold.kernels.formats.signature import format_of
+from warpfold.kernels.formats.signature import delimiter_of, format_of, is_text
 from warpfold.kernels.formats.tables import ColumnWanted, open_column
 from warpfold.kernels.formats.zarr_ import is_zarr, open_zarr
 from warpfold.kernels.sequential import Elements, SequentialSource
 
 MOST_AXES = 64
 MOST_DEPTH = 16
-_TEXTS = (".csv", ".tsv", ".tab")
 Index = Annotated[StrictInt, Field(ge=-(1 << 62), le=1 << 62)]
 InFile = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[^\x00]+$")]
 NullPolicy = Literal["omit", "raise"]
@@ -143,11 +142,7 @@ class TableOptions(FileOptions):
         return open_column(file, ColumnWanted(self.column, rows, refuse, self.dtype, self._delimiter(name)))
 
     def _delimiter(self, name: str) -> str:
-        stem = name.lower()
-        for packed in (".gz", ".zst", ".zstd"):
-            stem = stem.removesuffix(packed)
-        tabs = stem.endswith((".tsv", ".tab")) if self.text is None else self.text == "tsv"
-        return "\t" if tabs else ","
+        return delimiter_of(name if self.text is None else f".{self.text}")
 
 
 class AnyOptions(TableOptions, ArrayOptions):
@@ -155,18 +150,22 @@ class AnyOptions(TableOptions, ArrayOptions):
 
     @model_validator(mode="after")
     def _of_one_kind(self) -> Self:
-        given = self.model_fields_set
-        arrays, tables = (sorted(given & set(kind.__annotations__)) for kind in (ArrayOptions, TableOptions))
+        arrays, tables = self._given(ArrayOptions), self._given(TableOptions)
         if arrays and tables:
             raise InvalidInput(f"{arrays[0]} is for arrays, and {tables[0]} for tables", f"source.{tables[0]}")
         return self
 
     def open_in(self, file: BinaryIO, name: str) -> Elements:
         kind = format_of(file)
-        tabular = kind.tabular if kind is not None else name.lower().endswith(_TEXTS) or self.text is not None
-        if tabular or self.model_fields_set & set(TableOptions.__annotations__):
+        tabular = kind.tabular if kind is not None else is_text(name) or self.text is not None
+        if tabular or self._given(TableOptions):
             return TableOptions.open_in(self, file, name)
         return ArrayOptions.open_in(self, file, name)
+
+    def _given(self, kind: type[FileOptions]) -> list[str]:
+        """The options of `kind` alone that are not left at their defaults; a stored source names all of them."""
+        fields = type(self).model_fields
+        return [name for name in sorted(kind.__annotations__) if getattr(self, name) != fields[name].default]
 
 
 def _range(axis: AxisRange | int | None) -> Range:

@@ -64,6 +64,15 @@ def open_npz(file: BinaryIO, member: str | None, ranges: tuple[Range, ...]) -> E
     return _packed(archive, info, head, hyperslab(ranges, head.shape))
 
 
+def heads(file: BinaryIO) -> Iterator[tuple[str, Head]]:
+    """The arrays of an archive with their heads. Raises InvalidInput."""
+    with damaged("is no whole .npz archive", zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError):
+        archive = zipfile.ZipFile(_Bounded(file))  # type: ignore[call-overload, unused-ignore]
+        for name in members(archive):
+            with archive.open(name + _SUFFIX) as packed:
+                yield name, read_head(packed)  # type: ignore[arg-type]
+
+
 def members(archive: zipfile.ZipFile) -> list[str]:
     """The names of the arrays in an archive."""
     return [name.removesuffix(_SUFFIX) for name in archive.namelist() if name.endswith(_SUFFIX)]

@@ -25,7 +25,7 @@ def open_parquet(file: BinaryIO, wanted: ColumnWanted) -> SequentialSource:
     """The elements of a column. Row groups whose statistics exclude all their rows are not read. Raises InvalidInput,
     and what pyarrow raises of a damaged file."""
     dataset, parquet = required("pyarrow.dataset", "tables"), required("pyarrow.parquet", "tables")
-    _check_footer(file)
+    check_footer(file)
     fragment = dataset.ParquetFileFormat().make_fragment(random_access(file))
     schema, metadata = fragment.physical_schema, fragment.metadata
     reading = Reading.of(schema, wanted)
@@ -58,7 +58,7 @@ def open_parquet(file: BinaryIO, wanted: ColumnWanted) -> SequentialSource:
                 for _, decoded in waiting:
                     decoded.cancel()
 
-    nulls = [_nulls(metadata.row_group(group), reading.column) for group in groups]
+    nulls = [nulls_in(metadata.row_group(group), reading.column) for group in groups]
     known = reading.rows is None and None not in nulls
     return reading.source(batches, rows - sum(null or 0 for null in nulls) if known else None, rows)
 
@@ -68,7 +68,8 @@ def _decoded(opened: Any, group: int, reading: Reading) -> Any:
     return opened().read_row_group(group, columns=list(reading.columns), use_threads=False)
 
 
-def _check_footer(file: BinaryIO) -> None:
+def check_footer(file: BinaryIO) -> None:
+    """Raise InvalidInput where a file does not end as a Parquet file, or claims more of a footer than is read."""
     size = file.seek(0, 2)
     file.seek(max(0, size - 8))
     end = file.read(8)
@@ -86,7 +87,7 @@ def _bytes(group: Any, columns: tuple[str, ...]) -> int:
     return max(int(taken), 8 * int(group.num_rows) * len(columns))
 
 
-def _nulls(group: Any, column: str) -> int | None:
+def nulls_in(group: Any, column: str) -> int | None:
     """How many nulls a column has in a row group; None where its statistics do not say."""
     for number in range(group.num_columns):
         chunk = group.column(number)

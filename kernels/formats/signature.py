@@ -43,6 +43,26 @@ _SIGNATURES = (
 )
 
 
+_PACKED = (".gz", ".zst", ".zstd")
+
+
+def delimiter_of(name: str) -> str:
+    """What stands between the columns of a text file that is called `name`: a tab in .tsv and .tab, or else a comma."""
+    return "\t" if _unpacked(name).endswith((".tsv", ".tab")) else ","
+
+
+def is_text(name: str) -> bool:
+    """Whether a file is called like a table of text."""
+    return _unpacked(name).endswith((".csv", ".tsv", ".tab"))
+
+
+def _unpacked(name: str) -> str:
+    stem = name.lower()
+    for packed in _PACKED:
+        stem = stem.removesuffix(packed)
+    return stem
+
+
 def format_of(file: BinaryIO) -> Format | None:
     """The format that `file` begins like, None if it is none of those known; the file is left at its beginning."""
     file.seek(0)

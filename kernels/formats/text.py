@@ -59,6 +59,11 @@ def open_text(file: BinaryIO, packed: Format | None, wanted: ColumnWanted) -> Se
     return reading.source(batches, None, likely)
 
 
+def first_block(file: BinaryIO, packed: Format | None, delimiter: str) -> Any:
+    """The columns of text as their first block tells their types: a schema of pyarrow."""
+    return _Text(file, packed, delimiter).opened({}).schema
+
+
 def _type_of(name: str, inferred: Any, asked: str | None) -> Any:
     """The type to read the column by. Raises InvalidInput naming "dtype" or "column"."""
     pyarrow = required("pyarrow", "tables")

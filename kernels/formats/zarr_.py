@@ -82,6 +82,14 @@ def is_zarr(folder: Folder) -> bool:
     return any(folder.size(name) is not None for name in _METADATA[:3])
 
 
+def arrays_in(folder: Folder) -> Iterator[tuple[str, str, tuple[int, ...]]]:
+    """The paths of the arrays in a hierarchy, with their dtypes and shapes."""
+    zarr = required("zarr", "arrays")
+    for path in _arrays(folder, None):
+        array = zarr.open_array(_store_type()(folder), path=path, mode="r")
+        yield path, str(array.dtype), tuple(int(length) for length in array.shape)
+
+
 def _arrays(folder: Folder, wanted: str | None) -> list[str]:
     """The paths of the arrays in a hierarchy, "" for one that is an array itself; or `wanted`, if it is one."""
     if wanted is not None and _is_array(folder, wanted.strip("/")):

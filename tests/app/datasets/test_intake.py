@@ -1,3 +1,4 @@
+import hashlib
 import io
 from pathlib import Path
 
@@ -32,3 +33,46 @@ def test_a_npy_file_that_comes_as_bare_elements_is_not_added_up_with_its_head(tm
 def test_only_who_sends_no_npy_file_is_told_of_bare_elements(tmp_path: Path) -> None:
     assert "need their `dtype`" in refused(tmp_path / "a", np.arange(4.0).tobytes()).detail
     assert "need their `dtype`" not in refused(tmp_path / "b", npy(np.array(["text"]))).detail
+
+
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        (b"PAR1" + bytes(20_000), "Parquet"),
+        (b"ARROW1\0\0" + bytes(9), "Arrow"),
+        (b"PK\x03\x04" + bytes(9), ".npz"),
+        (b"\x89HDF\r\n\x1a\n" + bytes(9), "HDF5"),
+        (b"\x1f\x8b" + bytes(9), "gzip"),
+        (b"\x28\xb5\x2f\xfd" + bytes(9), "zstd"),
+    ],
+)
+def test_a_file_of_another_format_is_kept_as_it_is_and_not_parsed(tmp_path: Path, body: bytes, name: str) -> None:
+    with (tmp_path / "a").open("w+b") as file:
+        intake = Intake(file, None, len(body))
+        assert intake.begin(body) == len(body)
+        for at in range(0, len(body), 7000):
+            intake.feed(body[at : at + 7000])
+        kept = intake.finish()
+    assert (kept.dtype, kept.shape, kept.bytes) == (name, (), len(body))
+    assert kept.id == hashlib.sha256(body).hexdigest()
+    assert (tmp_path / "a").read_bytes() == body
+
+
+def test_a_file_of_another_format_comes_whole_and_says_its_length(tmp_path: Path) -> None:
+    body = b"PAR1" + bytes(20_000)
+    for length, said in ((len(body) + 1, "the upload is truncated"), (len(body) - 1, "more bytes than the Content-")):
+        with (tmp_path / "a").open("w+b") as file, pytest.raises(Invalid, match=said):
+            _whole(Intake(file, None, length), body)
+    with (tmp_path / "a").open("w+b") as file, pytest.raises(Invalid) as caught:
+        Intake(file, None, None).begin(body)
+    assert caught.value.errors[0].field == "Content-Length"
+
+
+def _whole(intake: Intake, body: bytes) -> None:
+    intake.feed(body)
+    intake.finish()
+
+
+@pytest.mark.parametrize("body", [b"CDF\x01" + bytes(99), b"FEA1" + bytes(99), b"x,y\n1,2\n"])
+def test_what_no_job_would_read_is_not_kept(tmp_path: Path, body: bytes) -> None:
+    assert "not a whole .npy file" in refused(tmp_path / "a", body).detail

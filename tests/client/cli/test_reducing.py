@@ -2,6 +2,9 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
 
 from tests.support.shell import Shell
 
@@ -65,3 +68,57 @@ def test_no_service_is_a_code_of_its_own(tmp_path: Path) -> None:
     said = alone.run("--patience", "0", "reduce", "x.npy")
     assert (said.code, "no answer from http://127.0.0.1:9" in said.err) == (3, True)
     assert said.out == ""
+
+
+def test_a_column_is_reduced_here_and_by_the_service(shell: Shell) -> None:
+    table = pyarrow.table({"price": [2**53 + 1, None, 3], "region": ["EU", "EU", "US"]})
+    pyarrow.parquet.write_table(table, shell.folder / "sales.parquet")
+    (shell.folder / "sales.tsv").write_text("price\tregion\n9007199254740993\tEU\n\tEU\n3\tUS\n")
+    only = '{"op": "==", "column": "region", "value": "EU"}'
+    for name in ("sales.parquet", "sales.tsv"):
+        for where in ((), ("--local",)):
+            said = shell.run("reduce", name, "--column", "price", "--filter", only, *where)
+            assert said.out == "9007199254740993\n", said
+            assert "1 null left out" in said.err
+    refused = shell.run("reduce", "sales.parquet", "--column", "prise", "--local")
+    assert (refused.code, "did you mean 'price'" in _joined(refused.err)) == (2, True)
+    refused = shell.run("reduce", "sales.parquet", "--op", "argmin", "--column", "price", "--local")
+    assert (refused.code, "holds a null in 'price'" in _joined(refused.err)) == (2, True)
+    refused = shell.run("reduce", "sales.parquet", "--filter", "{")
+    assert (refused.code, "is no JSON" in _joined(refused.err)) == (2, True)
+
+
+def test_what_is_in_a_file_is_shown(shell: Shell) -> None:
+    table = pyarrow.table({"price": [1.5, None, 3], "region": ["EU", "EU", "US"]})
+    pyarrow.parquet.write_table(table, shell.folder / "sales.parquet")
+    np.savez(shell.folder / "two.npz", a=np.ones((2, 3)), b=np.ones(4, np.int8))
+    assert json.loads(shell.run("inspect", "sales.parquet", "--json").out) == [
+        {"name": "price", "dtype": "double", "shape": [3], "nulls": 1},
+        {"name": "region", "dtype": "string", "shape": [3], "nulls": 0},
+    ]
+    lines = shell.run("inspect", "two.npz").out.splitlines()
+    assert [line.split() for line in lines[-2:]] == [["a", "float64", "2×3"], ["b", "int8", "4"]]
+    (shell.folder / "x.csv").write_text("a,b\n1,x\n")
+    assert [row["dtype"] for row in json.loads(shell.run("inspect", "x.csv", "--json").out)] == ["int64", "string"]
+    (shell.folder / "broken.parquet").write_bytes(b"PAR1 and no more")
+    assert shell.run("inspect", "broken.parquet").code == 2
+
+
+def test_a_zarr_hierarchy_and_an_hdf5_file_are_shown_and_reduced_here(shell: Shell) -> None:
+    zarr, h5py = pytest.importorskip("zarr"), pytest.importorskip("h5py")
+    group = zarr.open_group(str(shell.folder / "x.zarr"), mode="w")
+    group.create_array("run/temp", shape=(4,), dtype="i4", chunks=(2,))[...] = [1, 2, 3, 4]
+    with h5py.File(shell.folder / "x.h5", "w") as file:
+        file["run/temp"] = np.array([1, 2, 3, 4], np.int32)
+    for name in ("x.zarr", "x.h5"):
+        (row,) = json.loads(shell.run("inspect", name, "--json").out)
+        assert (row["name"], row["dtype"], row["shape"]) == ("run/temp", "int32", [4])
+        said = shell.run("reduce", name, "--array", "run/temp", "--select", '[{"start": 1}]', "--local")
+        assert said.out == "9\n", said
+    refused = shell.run("reduce", "x.zarr", "--array", "run/temp")
+    assert (refused.code, "is a folder, which is not uploaded" in _joined(refused.err)) == (2, True)
+
+
+def _joined(panel: str) -> str:
+    """What a panel says, without its frame and its line breaks."""
+    return " ".join(panel.replace("│", " ").split())

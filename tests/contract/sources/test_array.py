@@ -30,7 +30,8 @@ ARRAY: TypeAdapter[ArrayFileSource] = TypeAdapter(ArrayFileSource)
 
 
 def opened(root: Path, path: str, **options: Any) -> Elements:
-    return ARRAY.validate_python({"type": "array", "path": path, **options}).open(Folders((root,), root))
+    asked = ARRAY.validate_python({"type": "array", "path": path, **options})
+    return ARRAY.validate_json(asked.model_dump_json()).open(Folders((root,), root))
 
 
 def elements(root: Path, path: str, **options: Any) -> NDArray[Any]:

@@ -24,7 +24,8 @@ FILES: TypeAdapter[FilesSource] = TypeAdapter(FilesSource)
 
 
 def opened(root: Path, **options: Any) -> Elements:
-    return FILES.validate_python({"type": "files", **options}).open(Folders((root,), root))
+    asked = FILES.validate_python({"type": "files", **options})
+    return FILES.validate_json(asked.model_dump_json()).open(Folders((root,), root))
 
 
 def refused(root: Path, **options: Any) -> str:

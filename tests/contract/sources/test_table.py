@@ -38,7 +38,8 @@ def cpu() -> CpuBackend:
 
 
 def opened(root: Path, path: str, **options: Any) -> Elements:
-    return TABLE.validate_python({"type": "table", "path": path, **options}).open(Folders((root,), root))
+    asked = TABLE.validate_python({"type": "table", "path": path, **options})
+    return TABLE.validate_json(asked.model_dump_json()).open(Folders((root,), root))
 
 
 def values(root: Path, path: str, **options: Any) -> list[Any]:

@@ -1,0 +1,144 @@
+"""Files of the user's in any format that is read, and the command that shows what is in one: inspect."""
+
+import gzip
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
+
+import typer
+from pydantic import ValidationError
+
+from warpfold.client.cli import output
+from warpfold.client.cli.exits import Exit
+from warpfold.client.cli.files import seekable
+from warpfold.client.cli.output import Json
+from warpfold.client.cli.session import fail
+from warpfold.contract.sources.options import AnyOptions, read_of
+from warpfold.kernels.errors import KernelError
+from warpfold.kernels.formats.contents import Content, contents_of, contents_of_folder
+from warpfold.kernels.formats.folder import Folder
+from warpfold.kernels.formats.signature import Format, delimiter_of, format_of, is_text
+from warpfold.kernels.ops import Op
+from warpfold.kernels.sequential import Elements
+
+_FAST = 1
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `app`."""
+    app.command(rich_help_panel="Jobs")(inspect)
+
+
+def inspect(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file of yours, or the folder of a Zarr hierarchy.")],
+    as_json: Json = False,
+) -> None:
+    """Show the arrays or the columns in a file of this machine: dtypes, shapes, and nulls if the file counts them."""
+    with ExitStack() as unless_read, _faults(str(file), "FILE"):
+        if file.is_dir():
+            found = contents_of_folder(_folder(file))
+        else:
+            path = unless_read.enter_context(seekable(file, "FILE"))
+            found = contents_of(unless_read.enter_context(path.open("rb")), delimiter_of(file.name))
+    if as_json:
+        output.document([_facts(one) for one in found])
+        return
+    rows = (
+        [
+            one.name,
+            one.dtype,
+            "" if one.shape is None else "×".join(f"{length:,}" for length in one.shape),
+            "" if one.nulls is None else f"{one.nulls:,}",
+        ]
+        for one in found
+    )
+    output.table(("name", "dtype", "shape", "nulls"), rows, fold="name")
+
+
+def _facts(one: Content) -> dict[str, Any]:
+    return {"name": one.name, "dtype": one.dtype, "shape": one.shape, "nulls": one.nulls}
+
+
+def options_of(texts: Mapping[str, str | None]) -> dict[str, Any]:
+    """The options of a file as the command line has them; `filter` and `select` are JSON. Raises BadParameter."""
+    options: dict[str, Any] = {}
+    for name, text in texts.items():
+        if text is None:
+            continue
+        try:
+            options[name] = json.loads(text) if name in ("filter", "select") else text
+        except ValueError as error:
+            raise typer.BadParameter(f"is no JSON: {error}", param_hint=f"--{name}") from None
+    try:
+        AnyOptions.model_validate(options)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        raise typer.BadParameter(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    return options
+
+
+def is_plain(path: Path, options: Mapping[str, Any]) -> bool:
+    """Whether a file is to be read as a .npy file, or refused as one."""
+    if path.is_dir() or options or is_text(path.name):
+        return False
+    with path.open("rb") as file:
+        return format_of(file) in (None, Format.NPY)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A file that is no plain .npy file, with the options by which it is read."""
+
+    path: Path
+    options: Mapping[str, Any]
+
+    def elements(self, parameter: str, op: Op | None) -> Elements:
+        """Its elements, for `op`. Raises BadParameter; faults that show later are told with the path."""
+        wanted = AnyOptions.model_validate(self.options)
+        if op is not None and (op.places or op.sources > 1):
+            wanted = wanted.refusing_nulls()
+        with _faults("", parameter):
+            if self.path.is_dir():
+                return wanted.open_folder_in(_folder(self.path))
+            open_in = partial(wanted.open_in, name=self.path.name)
+            return read_of(str(self.path), "", lambda: self.path.open("rb"), open_in)
+
+    @contextmanager
+    def sent(self, parameter: str) -> Iterator[Path]:
+        """The file to be uploaded: itself, or of text a compressed copy, which is gone after the block."""
+        if self.path.is_dir():
+            raise typer.BadParameter(
+                "is a folder, which is not uploaded: reduce it with --local, or let the service read it below one of "
+                "its data roots",
+                param_hint=parameter,
+            )
+        with self.path.open("rb") as text, TemporaryDirectory(prefix="warpfold-") as folder:
+            if format_of(text) is not None:
+                yield self.path
+                return
+            packed = Path(folder) / f"{self.path.name}.gz"
+            # Without a name and a time, the same text is the same file.
+            with packed.open("wb") as file, gzip.GzipFile("", "wb", _FAST, file, mtime=0) as to:
+                shutil.copyfileobj(text, to)
+            yield packed
+
+
+def _folder(path: Path) -> Folder:
+    return Folder(os.open(path, os.O_RDONLY | os.O_DIRECTORY))
+
+
+@contextmanager
+def _faults(called: str, parameter: str) -> Iterator[None]:
+    try:
+        yield
+    except KernelError as error:
+        if error.reason == "unavailable":
+            raise fail(str(error), Exit.NOT_INSTALLED) from None
+        raise typer.BadParameter(f"{called} {error}".strip(), param_hint=parameter) from None
