@@ -75,11 +75,17 @@ def _asked(**columns: type[Uuid[UUID]] | type[Integer]) -> TableValuedAlias:
     return func.unnest(*arrays).table_valued(*columns, with_ordinality="place").render_derived("asked")
 
 
+_AMONG = jobs.c.id == func.any(bindparam("all_id", type_=ARRAY(Uuid)))
+"""Whether a row is one of the group. By these words every plan finds it in the index of ids. A join alone could read
+all of that index, by a plan that was made while the table was empty."""
+
+
 def _held(asked: TableValuedAlias, *also: ColumnElement[Any]) -> CTE:
     """The ids of the rows that the leases hold, and `also` what was given of each. The rows are locked in the order of
     their ids, as everybody locks several."""
     guard = (
         (jobs.c.id == asked.c.id)
+        & _AMONG
         & is_(Status.RUNNING)
         & (jobs.c.attempt == asked.c.attempt)
         & (jobs.c.lease_token == asked.c.token)
@@ -93,13 +99,14 @@ _EXPIRY = func.now() + bindparam("lease", type_=Interval)
 _claimable = _asked(id=Uuid, attempt=Integer, token=Uuid)
 # What is to run alone has its turn before those that were sent after it.
 _alone = select(func.min(_claimable.c.place)).where(
-    jobs.c.id == _claimable.c.id, jobs.c.attempt == _claimable.c.attempt, still_waits(), ~in_groups()
+    _AMONG, jobs.c.id == _claimable.c.id, jobs.c.attempt == _claimable.c.attempt, still_waits(), ~in_groups()
 )
 # What a cancel or a withdrawal holds locked is passed by: it is about to change.
 _free = (
     select(jobs.c.id, _claimable.c.token)
     .select_from(jobs.join(_claimable, (jobs.c.id == _claimable.c.id) & (jobs.c.attempt == _claimable.c.attempt)))
     .where(
+        _AMONG,
         still_waits(),
         _claimable.c.place < func.coalesce(_alone.correlate(None).scalar_subquery(), 1 << 31),
         ~select(workers.c.id).where(workers.c.id == bindparam("the_worker"), workers.c.draining).exists(),
@@ -109,7 +116,7 @@ _free = (
 )
 _CLAIM = Change(
     update(jobs)
-    .where(jobs.c.id == _free.c.id)
+    .where(_AMONG, jobs.c.id == _free.c.id)
     .values(
         status=Status.RUNNING,
         slot=bindparam("the_worker"),
@@ -125,12 +132,12 @@ _CLAIM = Change(
         text("'worker'"), bindparam("the_worker", type_=Text), text("'attempt'"), changed.c.attempt
     ),
 )
-_STILL_WAITING = select(jobs.c.id).where(jobs.c.id == func.any(bindparam("all_id", type_=ARRAY(Uuid))), still_waits())
+_STILL_WAITING = select(jobs.c.id).where(_AMONG, still_waits())
 
 _renewed = _held(_asked(id=Uuid, attempt=Integer, token=Uuid))
 _RENEW = (
     update(jobs)
-    .where(jobs.c.id == _renewed.c.id)
+    .where(_AMONG, jobs.c.id == _renewed.c.id)
     .values(lease_expires_at=_EXPIRY)
     .returning(jobs.c.id, jobs.c.cancel_requested_at)
 )
@@ -144,7 +151,7 @@ _outcomes = (
 _succeeding = _held(_outcomes, _outcomes.c.outcome)
 _SUCCEED = Change(
     update(jobs)
-    .where(jobs.c.id == _succeeding.c.id)
+    .where(_AMONG, jobs.c.id == _succeeding.c.id)
     .values(
         status=Status.SUCCEEDED,
         lease_expires_at=None,
@@ -157,7 +164,7 @@ _SUCCEED = Change(
     of_group=True,
 )
 _ENDED_BY = select(jobs.c.id).where(
-    jobs.c.id == func.any(bindparam("all_id", type_=ARRAY(Uuid))),
+    _AMONG,
     jobs.c.status == Status.SUCCEEDED.value,
     jobs.c.lease_token == func.any(bindparam("all_token", type_=ARRAY(Uuid))),
 )
@@ -218,7 +225,7 @@ def end(connection: Connection, succeeded: Sequence[Succeeded], failed: Sequence
             }
             for each in succeeded
         ]
-        rows = _SUCCEED.run(connection, {"outcomes": json.dumps(outcomes)})
+        rows = _SUCCEED.run(connection, {"all_id": [lease.job_id for lease in group], "outcomes": json.dumps(outcomes)})
         kept.update(row.id for row in rows)
         points = [
             {"job_id": str(each.lease.job_id), **vars(point)}

@@ -19,8 +19,9 @@ from tests.support.servers import fresh_database
 from warpfold.app.batches import repository as batches
 from warpfold.app.batches import transitions as of_batches
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import accept, leases, presets, queue, transitions, turns, workers
+from warpfold.app.jobs import accept, groups, leases, presets, queue, transitions, turns, workers
 from warpfold.app.jobs.allotment import Depth
+from warpfold.app.jobs.groups import Succeeded
 from warpfold.app.jobs.leases import Lease, Running
 from warpfold.app.jobs.store import Job
 from warpfold.app.jobs.workers import WorkerInfo
@@ -96,6 +97,9 @@ def _works(lease: Lease) -> Works:
         "renew": lambda connection: leases.renew(connection, lease, 60.0, (1, 2, "jobs")),
         "succeed": lambda connection: leases.succeed(connection, lease, {}, ()),
         "fail": lambda connection: leases.fail(connection, lease, Reason.INTERNAL, "a sentence"),
+        "claim a group": lambda connection: groups.claim(connection, [(lease.job_id, 1)], _CPU.id, 60.0),
+        "renew a group": lambda connection: groups.renew(connection, [lease], 60.0),
+        "end a group": lambda connection: groups.end(connection, [Succeeded(lease, {})], []),
         "put back": lambda connection: leases.put_back(connection, lease, "stopped"),
         "take back from a worker": lambda connection: leases.take_back_from(connection, _CPU.id, 3),
         "drain": lambda connection: workers.drain(connection, _CPU.id),
