@@ -54,8 +54,8 @@ KEPT_PLANS = " ".join(
 )
 """Options of a session whose statements are planned once a connection."""
 
-# But for filters: a plan for any tag suits no tag, and with a million jobs a page of a rare one took half a second.
-_PLAN_EACH = "-c plan_cache_mode=force_custom_plan -c enable_seqscan=on"
+# But for filters: a plan for any value suits none, and with a million jobs a page of a rare one took half a second.
+PLAN_EACH = "-c plan_cache_mode=force_custom_plan -c enable_seqscan=on"
 
 
 def database_url(url: str) -> URL:
@@ -99,7 +99,7 @@ class Database:
         # Without BEGIN, COMMIT and the ROLLBACK of a returned connection, a read is one round trip.
         at_once: dict[str, Any] = {"isolation_level": "AUTOCOMMIT", "pool_reset_on_return": None}
         self._reading = pool("reads", **at_once)
-        self._searching = pool("searches", _PLAN_EACH, **at_once)
+        self._searching = pool("searches", PLAN_EACH, **at_once)
 
     async def run(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work` in one transaction and commit it.

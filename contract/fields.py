@@ -1,6 +1,6 @@
 """Types of the fields of specs, which every kind of job shares: names from the catalogues, numbers, tags."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
@@ -56,6 +56,12 @@ def said_as(message: str) -> GetPydanticSchema:
         return core_schema.custom_error_schema(handler(source), custom_error_type="union", custom_error_message=message)
 
     return GetPydanticSchema(with_sentence)
+
+
+def in_words(choices: Iterable[str]) -> str:
+    """Choices as an error of Pydantic lists them: 'a', 'b' or 'c'."""
+    *others, last = (f"'{choice}'" for choice in choices)
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 class _FirstFault(FailFast):

@@ -48,6 +48,8 @@ RIGHTS: Mapping[str, Rights] = MappingProxyType(
         "batches": Rights(api=WRITE, dispatcher="select, update, delete", worker=NOTHING),
         "job_events": Rights(api=ADD, dispatcher=ADD, worker="insert"),
         "idempotency_keys": Rights(api=ADD, dispatcher="select, delete", worker=NOTHING),
+        "job_tags": Rights(api=ADD, dispatcher="select, delete", worker=NOTHING),
+        "tag_words": Rights(api=ADD, dispatcher="select, delete", worker=NOTHING),
         "measurements": Rights(api=READ, dispatcher=READ, worker="insert"),
         "workers": Rights(api=CHANGE, dispatcher=READ, worker=WRITE),
         "datasets": Rights(api=KEEP, dispatcher="select, delete", worker=NOTHING),

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 import structlog
-from sqlalchemy.exc import SQLAlchemyError
+from psycopg.errors import LockNotAvailable
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.batches import transitions as batches
@@ -19,7 +20,7 @@ from warpfold.app.config import Settings
 from warpfold.app.datasets.store import Store
 from warpfold.app.datasets.sweep import tidy
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import transitions
+from warpfold.app.jobs import tags, transitions
 from warpfold.app.metrics.counters import count_ended
 from warpfold.contract.backoff import Backoff
 
@@ -32,6 +33,7 @@ _COUNTED = 500  # jobs a transaction
 _RAISED = 500
 _REMOVED = 200
 _SETTLED = 50
+_SWEPT = 1000
 
 
 @dataclass
@@ -51,6 +53,7 @@ class Housekeeping:
         self._settings = settings
         self._database = database
         self._older_than = timedelta(days=settings.retention_days)
+        self._swept_to: tuple[str, int] | None = None
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
         self._duties = (
@@ -60,6 +63,7 @@ class Housekeeping:
             _Duty(_HOUR_S, self._remove_jobs),
             _Duty(_HOUR_S, self._remove_batches),
             _Duty(_HOUR_S, self._remove_keys),
+            _Duty(_HOUR_S, self._sweep_tags),
             _Duty(_HOUR_S, self._tidy_datasets),
         )
 
@@ -116,6 +120,15 @@ class Housekeeping:
 
     def _remove_keys(self) -> bool:
         return self._database.run(transitions.remove_old_keys, self._older_than, _REMOVED) == _REMOVED
+
+    def _sweep_tags(self) -> bool:
+        try:
+            self._swept_to = self._database.run(tags.sweep, self._swept_to or tags.BEGINNING, _SWEPT)
+        except OperationalError as error:
+            if not isinstance(error.orig, LockNotAvailable):
+                raise
+            return True  # a submission uses the table: soon again
+        return self._swept_to is not None
 
     def _tidy_datasets(self) -> bool:
         unused_for = timedelta(days=self._settings.dataset_retention_days)

@@ -26,7 +26,7 @@ from warpfold.app.batches.preparing import Origin, Portion, WebhookOf
 from warpfold.app.batches.repository import Batch
 from warpfold.app.datasets import repository as datasets
 from warpfold.app.http.errors import Invalid, TooMany
-from warpfold.app.jobs import accept
+from warpfold.app.jobs import accept, tags
 from warpfold.app.jobs.accept import RETRY_AFTER_FULL_S, Key
 from warpfold.app.jobs.transitions import wake_dispatcher
 from warpfold.app.quotas.quota import Limits, QuotaName, limits_of
@@ -149,6 +149,7 @@ def submit(connection: Connection, new: NewBatch, key: Key | None, defaults: Lim
     for portion in new.portions:
         connection.execute(_STORE, {**same, "rows": portion.rows, "high_left": high_left})
         high_left = max(0, high_left - portion.high)
+    tags.note_batch(connection, new.id)
     _use_datasets(connection, new.portions)
     _register(connection, owner_id, [webhook for portion in new.portions for webhook in portion.webhooks])
     wake_dispatcher(connection)

@@ -35,7 +35,7 @@ from warpfold.app.config import Settings
 from warpfold.app.datasets import repository as datasets
 from warpfold.app.db import QUEUE
 from warpfold.app.http.errors import Invalid, TooMany
-from warpfold.app.jobs import store
+from warpfold.app.jobs import store, tags
 from warpfold.app.jobs.store import Job
 from warpfold.app.quotas.quota import Limits, QuotaName, limits_of
 from warpfold.app.tables.jobs import NONE, events, idempotency_keys, in_hand, in_lanes, jobs, still, waits
@@ -142,6 +142,8 @@ def submit(connection: Connection, submission: Submission, key: Key | None, limi
                 raise Invalid.of(submission.datasets[missing], "there is no dataset with this id, or it was deleted")
         for child in submission.children:
             accept(connection, child, high_per_hour=high)
+        if job.tags or submission.children:
+            tags.note(connection, [job.id])
         if submission.webhook is not None:
             _register(connection, job, submission.webhook)
         return Submitted(store.existing(connection, job.id) if submission.children else job, new=True)

@@ -1,11 +1,13 @@
 """HTTP of jobs: submit, list, show, follow, cancel, and the result."""
 
 import hashlib
+from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Header, Query, Request
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 
@@ -26,17 +28,22 @@ from warpfold.app.http.errors import (
 from warpfold.app.http.headers import applied, matches, seconds_to_wait
 from warpfold.app.http.openapi import answers
 from warpfold.app.http.requests import JsonRequest, JsonRoute
-from warpfold.app.jobs import service, store
+from warpfold.app.jobs import listing, service
 from warpfold.app.jobs.accept import Key, check_lengths
 from warpfold.app.jobs.events import ITEM_SCHEMA, KEEP_ALIVE_S, stream
-from warpfold.app.jobs.store import Filter, Job, Stamp
+from warpfold.app.jobs.listing import Filter
+from warpfold.app.jobs.store import Job, Stamp
+from warpfold.app.jobs.tags import words_of
 from warpfold.app.jobs.views import JobPage, JobView, job_json, page_json
-from warpfold.contract.fields import said_as
-from warpfold.contract.jobs import JobResult, JobSpec, Kind
+from warpfold.contract.fields import in_words, said_as
+from warpfold.contract.jobs import KINDS, JobResult, JobSpec, Kind
 from warpfold.contract.states import Status
 
 _LISTING = "jobs"
 _JSON = "application/json"
+_MOST_OWNERS = 16
+_MOST_WORDS = 8
+_OWNERS = f"Should be the name of a user, or of up to {_MOST_OWNERS} users, each by a parameter of its own"
 _WAIT = "`wait=30` holds the request for up to that many seconds; 60 is the most."
 
 Prefer = Annotated[str | None, Header(description=_WAIT, max_length=256)]
@@ -49,7 +56,7 @@ IdempotencyKey = Annotated[
         description="A key of your making: repeating a submission with the same key never makes a second job.",
     ),
 ]
-Text = Annotated[str, Query(max_length=321, pattern=r"^[^\x00]*$")]
+Name = Annotated[str, StringConstraints(max_length=321, pattern=r"^[^\x00]*$")]
 
 
 class JobRequest(JsonRequest):
@@ -115,37 +122,78 @@ async def create(
     return Response(job_json(job), 202 if submitted.new else 200, headers, _JSON)
 
 
+class JobQuery(BaseModel):
+    """The parameters of a list of jobs."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    status: Annotated[tuple[Status, ...], said_as(f"Input should be {in_words(Status)}")] = Field(
+        (), description="List jobs in this state, or in one of several."
+    )
+    kind: Annotated[tuple[Kind, ...], said_as(f"Input should be {in_words(KINDS)}")] = Field(
+        (), description="List jobs of this kind, or of one of several."
+    )
+    owner: Annotated[tuple[Name, ...], Field(max_length=_MOST_OWNERS), said_as(_OWNERS)] = Field(
+        (), description="List jobs of this user, or of one of several."
+    )
+    tag: tuple[Name, ...] = Field(
+        (),
+        description="List jobs with this tag: `name` or `name:value`. Of several tags a job must have all.",
+        max_length=8,
+    )
+    text: str | None = Field(
+        None,
+        description="List jobs of which a tag's name or value, or the name within a preset, has a word that begins "
+        "with this text. Of several words a job must have all. Case does not matter.",
+        max_length=128,
+        pattern=r"^[^\x00]*$",
+        examples=["learning rate"],
+    )
+    parent: Annotated[UUID | Literal["none"] | None, said_as("Should be the id of a preset, or none")] = Field(
+        None, description="List the jobs of this preset, or with `none` the jobs that are part of no preset."
+    )
+    batch: UUID | None = Field(None, description="List the jobs that this batch brought.")
+    since: datetime | None = Field(
+        None,
+        description="List jobs that were accepted at this time or later. A time without an offset is in UTC.",
+        examples=["2026-11-21T04:00:00Z"],
+    )
+    until: datetime | None = Field(
+        None, description="List jobs that were accepted before this time.", examples=["2026-11-22"]
+    )
+    count: bool = Field(False, description="Whether to count the jobs of all pages.")
+    limit: int = Field(50, ge=1, le=200)
+    cursor: Name | None = Field(None, description="The `next_cursor` of the page before.")
+
+    def chosen(self) -> Filter:
+        """The filter. Raises Invalid that names the field."""
+        words = () if self.text is None else words_of(self.text)
+        if self.text is not None and not 1 <= len(words) <= _MOST_WORDS:
+            raise Invalid.of("text", f"should have a word, and no more than {_MOST_WORDS}")
+        return Filter(
+            statuses=tuple(dict.fromkeys(self.status)),
+            kinds=tuple(dict.fromkeys(self.kind)),
+            owners=tuple(dict.fromkeys(self.owner)),
+            tags=tuple(_tag(tag) for tag in self.tag),
+            text=self.text,
+            parent=False if self.parent == "none" else self.parent,
+            batch=self.batch,
+            since=_in_utc(self.since),
+            until=_in_utc(self.until),
+        )
+
+
 @router.get("", response_model=JobPage, summary="List jobs", responses=answers(Invalid))
-async def page(
-    *,
-    user: User,
-    context: Using,
-    status: Status | None = None,
-    kind: Kind | None = None,
-    owner: Text | None = None,
-    tag: Annotated[
-        list[Text] | None,
-        Query(
-            description="List jobs with this tag: `name` or `name:value`. Of several tags a job must have all.",
-            max_length=8,
-        ),
-    ] = None,
-    parent: Annotated[
-        UUID | Literal["none"] | None,
-        said_as("Should be the id of a preset, or none"),
-        Query(description="List the jobs of this preset, or with `none` the jobs that are part of no preset."),
-    ] = None,
-    batch: Annotated[UUID | None, Query(description="List the jobs that this batch brought.")] = None,
-    limit: Annotated[int, Query(ge=1, le=200)] = 50,
-    cursor: Annotated[Text | None, Query(description="The `next_cursor` of the page before.")] = None,
-) -> Response:
+async def page(*, user: User, context: Using, query: Annotated[JobQuery, Query()]) -> Response:
     """List the jobs of all users, newest first. The list shows long `values` in brief, and results of studies not at
-    all."""
-    tags = tuple(_tag(text) for text in tag or ())
-    chosen = Filter(status, kind, owner, tags, False if parent == "none" else parent, batch)
-    jobs = await context.database.search(store.page, chosen, limit + 1, key_of(_LISTING, cursor))
-    following = cursor_of(_LISTING, jobs[limit - 1].seq) if len(jobs) > limit else None
-    return Response(page_json(jobs[:limit], following), media_type=_JSON)
+    all. To restrict by several states, kinds, owners or tags, repeat the parameter. Where several restrictions meet in
+    few jobs, a page may have fewer than `limit` jobs, or none, before the last: follow `next_cursor` until it is
+    null."""
+    chosen = query.chosen()
+    found = await context.database.search(listing.page, chosen, query.limit, key_of(_LISTING, query.cursor))
+    following = None if found.following is None else cursor_of(_LISTING, found.following)
+    count = await context.database.search(listing.count, chosen) if query.count else None
+    return Response(page_json(found.jobs, following, count), media_type=_JSON)
 
 
 @router.get(
@@ -278,6 +326,10 @@ async def gone(request: Request) -> bool:
 def _job_response(job: Job, headers: dict[str, str]) -> Response:
     headers = {"ETag": job.stamp.etag(job.id), "Cache-Control": "private, no-cache", **headers}
     return Response(job_json(job), headers=headers, media_type=_JSON)
+
+
+def _in_utc(moment: datetime | None) -> datetime | None:
+    return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
 
 
 def _tag(text: str) -> tuple[str, str | None]:

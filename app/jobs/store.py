@@ -1,4 +1,4 @@
-"""Jobs as the api reads them: one job whole, the stamp that polls compare, and lists cut by key, never by offset.
+"""Jobs as the api reads them: one job whole, and the stamp that polls compare. `app.jobs.listing` reads lists.
 
 Statements are built once, here, with bound parameters: SQLAlchemy then finds their compiled form at once.
 """
@@ -6,11 +6,11 @@ Statements are built once, here, with bound parameters: SQLAlchemy then finds th
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID
 from zlib import crc32
 
-from sqlalchemy import ColumnElement, Connection, Select, Text, and_, bindparam, case, cast, func, or_, select, true
+from sqlalchemy import Connection, Select, Text, and_, bindparam, case, cast, func, or_, select, true
 
 from warpfold.app.http.errors import no_such_job
 from warpfold.app.jobs import estimates, presets
@@ -18,7 +18,7 @@ from warpfold.app.jobs.presets import Child, versions
 from warpfold.app.jobs.workers import Place, Waiting, fingerprint, places, waiting_for
 from warpfold.app.quotas.holds import HOLDING, holding
 from warpfold.app.quotas.quota import Hold, QuotaName
-from warpfold.app.tables.jobs import NONE, is_, jobs, waits
+from warpfold.app.tables.jobs import NONE, jobs, waits
 from warpfold.app.tables.users import users
 from warpfold.contract.jobs import Kind
 from warpfold.contract.states import Status
@@ -297,67 +297,3 @@ brief_spec = cast(func.coalesce(jobs.c.spec_brief, jobs.c.spec), Text).label("sp
 _STUDIES: tuple[Kind, ...] = ("benchmark", "accuracy", "scaling", "profile")
 light_result = case((jobs.c.kind.not_in(_STUDIES), cast(jobs.c.result, Text))).label("result")
 """What lists show of a result: of a study nothing."""
-
-_PAGE = (
-    select(brief_spec, light_result, *(column for column in COLUMNS if column.name != "result"))
-    .select_from(OWNED)
-    .order_by(jobs.c.seq.desc())
-)
-
-_OWNER = select(users.c.id).where(users.c.name == bindparam("name"))
-
-_queue = (
-    select(jobs.c.id, func.row_number().over(order_by=(jobs.c.rank.desc(), jobs.c.seq)).label("position"))
-    .where(waits())
-    .subquery("queue")
-)
-_POSITIONS = select(_queue.c.id, _queue.c.position)
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """Which jobs a page lists; None does not restrict. `tags` are (name, value) pairs, a value None for any; `parent`
-    is a preset, or False for jobs that are not part of one; `batch` is the batch that brought the jobs."""
-
-    status: Status | None = None
-    kind: str | None = None
-    owner: str | None = None
-    tags: tuple[tuple[str, str | None], ...] = ()
-    parent: UUID | Literal[False] | None = None
-    batch: UUID | None = None
-
-
-def page(connection: Connection, chosen: Filter, limit: int, before_seq: int | None) -> list[Job]:
-    """Up to `limit` jobs, newest first, older than `before_seq`; bulky specs in brief, and without the
-    results of studies."""
-    where: list[ColumnElement[bool]] = []
-    if chosen.status is not None:
-        where.append(is_(chosen.status))
-    if chosen.kind is not None:
-        where.append(jobs.c.kind == chosen.kind)
-    if chosen.owner is not None:
-        # Asked first, so that the planner knows whose jobs it looks for: few, many, or none.
-        owner_id = connection.execute(_OWNER, {"name": chosen.owner}).scalar_one_or_none()
-        if owner_id is None:
-            return []
-        where.append(jobs.c.owner_id == owner_id)
-    if chosen.parent is False:
-        where.append(jobs.c.parent_id.is_(None))
-    elif chosen.parent is not None:
-        where.append(jobs.c.parent_id == chosen.parent)
-    if chosen.batch is not None:
-        where.append(jobs.c.batch_id == chosen.batch)
-    for name, value in chosen.tags:
-        where.append(jobs.c.tags.has_key(name) if value is None else jobs.c.tags.contains({name: value}))
-    if before_seq is not None:
-        where.append(jobs.c.seq < before_seq)
-    rows = connection.execute(_PAGE.where(*where).limit(limit)).mappings().all()
-    waiting = [row["id"] for row in rows if row["status"] == Status.QUEUED]
-    positions: dict[object, int] = {}
-    if waiting:
-        # One pass over the queue, not one for each job of the page.
-        rows_in_queue = connection.execute(_POSITIONS.where(_queue.c.id.in_(waiting)))
-        positions = {row.id: row.position for row in rows_in_queue}
-    slots = places(connection) if waiting else ()
-    listed = [job_of({**row, "queue_position": positions.get(row["id"])}) for row in rows]
-    return [job.seeing(slots) if job.status is Status.QUEUED else job for job in listed]

@@ -34,6 +34,7 @@ from sqlalchemy import (
 )
 
 from warpfold.app.db import JOB, QUEUE
+from warpfold.app.jobs import tags
 from warpfold.app.tables.jobs import NONE, events, idempotency_keys, is_, jobs, still_waits, waits
 from warpfold.app.tables.service import uncounted_jobs
 from warpfold.contract.states import PRIORITIES, EventType, Status
@@ -186,7 +187,11 @@ def remove_old(connection: Connection, older_than: timedelta, at_most: int = 100
         .limit(at_most)
         .with_for_update(skip_locked=True)
     )
-    return connection.execute(delete(jobs).where(jobs.c.id.in_(old))).rowcount
+    ids = connection.execute(old).scalars().all()
+    if ids:
+        tags.forget(connection, ids)
+        connection.execute(delete(jobs).where(jobs.c.id.in_(ids)))
+    return len(ids)
 
 
 def remove_old_keys(connection: Connection, older_than: timedelta, at_most: int) -> int:

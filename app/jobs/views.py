@@ -14,6 +14,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from warpfold.app.jobs.listing import Count
 from warpfold.app.jobs.presets import Child
 from warpfold.app.jobs.store import Job
 from warpfold.app.jobs.workers import Obstacle, Waiting
@@ -166,11 +167,19 @@ class JobView(BaseModel):
     )
 
 
+class CountView(BaseModel):
+    """How many jobs a list has."""
+
+    number: int = Field(description="Counted up to 1000, and only as far as is cheap.", examples=[37])
+    exact: bool = Field(description="Whether there are no more; false says that there are at least so many.")
+
+
 class JobPage(BaseModel):
     """A page of jobs, newest first."""
 
     items: list[JobView]
     next_cursor: str | None = Field(description="The `cursor` of the next page; null on the last page.")
+    count: CountView | None = Field(None, description="How many jobs all pages have; absent unless asked for.")
 
 
 class EventView(BaseModel):
@@ -231,7 +240,8 @@ def _waiting(waiting: Waiting) -> Mapping[str, object]:
     return {"reason": waiting.reason.value, "detail": waiting.detail}
 
 
-def page_json(jobs: Iterable[Job], next_cursor: str | None) -> str:
+def page_json(jobs: Iterable[Job], next_cursor: str | None, count: Count | None = None) -> str:
     """A `JobPage` as JSON."""
     items = ", ".join(job_json(job) for job in jobs)
-    return f'{{"items": [{items}], "next_cursor": {json.dumps(next_cursor)}}}'
+    counted = "" if count is None else f', "count": {json.dumps({"number": count.number, "exact": count.exact})}'
+    return f'{{"items": [{items}], "next_cursor": {json.dumps(next_cursor)}{counted}}}'

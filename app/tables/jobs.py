@@ -106,10 +106,6 @@ Index("ix_jobs_in_hand", jobs.c.slot, postgresql_where=text("slot is not null an
 Index("ix_jobs_high", jobs.c.owner_id, jobs.c.created_at, postgresql_where=text("priority = 2 and rank = 2"))
 Index("ix_jobs_running", jobs.c.lease_expires_at, postgresql_where=text("status = 'running'"))
 Index("ix_jobs_owner_active", jobs.c.owner_id, postgresql_where=text("status in ('queued', 'running')"))
-Index("ix_jobs_status_seq", jobs.c.status, jobs.c.seq)
-Index("ix_jobs_owner_id_seq", jobs.c.owner_id, jobs.c.seq)
-Index("ix_jobs_kind_seq", jobs.c.kind, jobs.c.seq)
-Index("ix_jobs_tags", jobs.c.tags, postgresql_using="gin")
 # A batch's progress is a read of this index alone, and its jobs come in their order.
 Index(
     "ix_jobs_batch_id_seq",
@@ -118,9 +114,28 @@ Index(
     postgresql_include=["status", "started_at", "finished_at"],
     postgresql_where=text("batch_id is not null"),
 )
+# Lists (app.jobs.listing): a probe finds the newest jobs of an owner, a status and a kind, or of a status and a kind.
+Index("ix_jobs_owner_list", jobs.c.owner_id, jobs.c.status, jobs.c.kind, jobs.c.seq)
+Index("ix_jobs_list", jobs.c.status, jobs.c.kind, jobs.c.seq)
+Index("ix_jobs_created_at", jobs.c.created_at, jobs.c.seq)
 Index("ix_jobs_parent_id", jobs.c.parent_id, postgresql_where=text("parent_id is not null"))
 Index("ix_jobs_families", jobs.c.id, postgresql_where=text("needs = 'none' and status in ('queued', 'running')"))
 Index("ix_jobs_finished_at", jobs.c.finished_at, postgresql_where=text("finished_at is not null"))
+
+# Which jobs have a tag, in the order of the list, and which tags have a word (app.jobs.tags). The rows of `jobs` change
+# several times; these are written once, and no index of `jobs` has the tags to carry along.
+job_tags = Table(
+    "job_tags",
+    metadata,
+    Column("tag_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),  # of the job
+)
+tag_words = Table(
+    "tag_words",
+    metadata,
+    Column("word", Text(collation="C"), primary_key=True),  # in lower case; or a colon and the whole name of the tag
+    Column("tag_id", BigInteger, primary_key=True, autoincrement=False),
+)
 
 events = Table(
     "job_events",

@@ -30,7 +30,7 @@ def running_service(root: Path, *options: str) -> Iterator[Service]:
     data_dir = root / "warpfold"
     environment = {**os.environ, "WARPFOLD_DATA_ROOTS": str(root / "data")}
     command = [sys.executable, "-P", "-m", "warpfold.client", "serve"]
-    command += ["--port", str(_free_port()), "--data-dir", str(data_dir), *options]
+    command += ["--port", str(free_port()), "--data-dir", str(data_dir), *options]
     log = root / "serve.log"
     with (
         log.open("w") as errors,
@@ -49,7 +49,8 @@ def running_service(root: Path, *options: str) -> Iterator[Service]:
             serve.wait()  # after Ctrl-C `with` does not, and the folder must not be removed under running servers
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of the loopback on which nothing listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -11,7 +11,7 @@ import psycopg
 from psycopg import ClientCursor
 from sqlalchemy import Connection, create_engine, event
 
-from warpfold.app.db import KEPT_PLANS, conninfo, database_url
+from warpfold.app.db import KEPT_PLANS, PLAN_EACH, conninfo, database_url
 
 _PARAMETER = re.compile(r"%\((\w+)\)s")
 
@@ -27,11 +27,13 @@ class Read:
 
 class Explained:
     """A connection as the processes have it. Each statement is planned once, for any values, and is run again by that
-    plan even if the tables have changed since."""
+    plan even if the tables have changed since. With `searches` it is one of the api's for filters: each statement is
+    planned for its values."""
 
-    def __init__(self, url: str) -> None:
-        self._engine = create_engine(database_url(url), connect_args={"options": KEPT_PLANS})
-        self._connection = psycopg.connect(conninfo(url), autocommit=True, options=KEPT_PLANS)
+    def __init__(self, url: str, *, searches: bool = False) -> None:
+        options = f"{KEPT_PLANS} {PLAN_EACH}" if searches else KEPT_PLANS
+        self._engine = create_engine(database_url(url), connect_args={"options": options})
+        self._connection = psycopg.connect(conninfo(url), autocommit=True, options=options)
         self._names: dict[str, str] = {}
 
     def close(self) -> None:

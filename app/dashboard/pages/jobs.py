@@ -1,15 +1,19 @@
 """Jobs: a list with filters that keeps itself current."""
 
+import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Annotated, Any
 from urllib.parse import urlencode
 from uuid import UUID
 
 from fastapi import Depends, Form, Header, Query
+from pydantic import StringConstraints
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from warpfold.app.auth.access_tokens import Principal
+from warpfold.app.dashboard.forms.reading import APART
 from warpfold.app.dashboard.rendering import Rendered, etag, page, part, unchanged
 from warpfold.app.dashboard.routes import router as pages
 from warpfold.app.dashboard.rows import JobRow
@@ -17,55 +21,116 @@ from warpfold.app.dashboard.shared import Shared, Sharing
 from warpfold.app.dashboard.visitors import Contributor, Visitor, safe_path
 from warpfold.app.http.context import Context, Using
 from warpfold.app.http.cursors import cursor_of, key_of
+from warpfold.app.http.errors import Invalid
 from warpfold.app.http.headers import matches
 from warpfold.app.jobs import service
-from warpfold.app.jobs.store import Filter, Job
-from warpfold.app.jobs.store import page as page_of_jobs
+from warpfold.app.jobs.listing import Count, Filter, Page, count
+from warpfold.app.jobs.listing import page as page_of_jobs
+from warpfold.app.jobs.tags import words_of
 from warpfold.contract.jobs import KINDS
+from warpfold.contract.moments import HOW, moment
 from warpfold.contract.states import Status
 
 _PAGE = 50
 _LISTING = "jobs"
 
+_MOST_OWNERS = 16
+_SEARCHED_S = 0.2
+"""How long a search goes on to older jobs while it has found nothing."""
+
 Text = Annotated[str, Query(max_length=321, pattern=r"^[^\x00]*$")]
+Texts = Annotated[list[Annotated[str, StringConstraints(max_length=321, pattern=r"^[^\x00]*$")]], Query(max_length=16)]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A page of the list, and how many jobs all pages have."""
+
+    page: Page
+    count: Count
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The filters of a list of jobs, as the address says them; an empty one does not restrict."""
+    """The filters of a list of jobs, as the address says them; an empty one does not restrict. Owners and words stand
+    side by side in one text, as people type them; `since` and `until` are as `moment` reads them, so that "2h" keeps
+    its meaning in an address that is kept."""
 
-    status: str
-    kind: str
-    owner: str
-    tag: str
-    parts: str
-    cursor: str
+    statuses: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    owner: str = ""
+    tags: tuple[str, ...] = ()
+    text: str = ""
+    since: str = ""
+    until: str = ""
+    parts: str = ""
+    cursor: str = ""
 
     def filter(self) -> Filter:
-        name, colon, value = self.tag.partition(":")
+        """What the list is restricted to. Raises Invalid that names the field."""
+        if self.text and not words_of(self.text):
+            raise Invalid.of("text", "should have a letter or a digit")
+        now = datetime.now(UTC)
         return Filter(
-            status=Status(self.status) if self.status in list(Status) else None,
-            kind=self.kind or None,
-            owner=self.owner or None,
-            tags=((name, value if colon else None),) if name else (),
+            statuses=tuple(status for status in Status if status in self.statuses),
+            kinds=self.kinds,
+            owners=tuple(dict.fromkeys(APART.split(self.owner)))[:_MOST_OWNERS] if self.owner else (),
+            tags=tuple((name, value if colon else None) for name, colon, value in map(_parted, self.tags) if name),
+            text=self.text or None,
             parent=None if self.parts else False,
+            since=_moment("since", self.since, now),
+            until=_moment("until", self.until, now),
         )
 
-    def query(self, **changed: str) -> str:
-        facts = {
-            "status": self.status,
-            "kind": self.kind,
+    @property
+    def open(self) -> bool:
+        """Whether a filter is in force that the form shows only when it is opened."""
+        return bool(self.kinds or self.tags or self.since or self.until or self.parts)
+
+    def query(self, cursor: str = "") -> str:
+        """The address's query, of the page that `cursor` names."""
+        filters = {
+            "status": self.statuses,
+            "kind": self.kinds,
             "owner": self.owner,
-            "tag": self.tag,
+            "tag": self.tags,
+            "text": self.text,
+            "since": self.since,
+            "until": self.until,
             "parts": self.parts,
-        } | changed
-        return urlencode({name: value for name, value in facts.items() if value})
+            "cursor": cursor,
+        }
+        return urlencode({name: value for name, value in filters.items() if value}, doseq=True)
+
+
+def _parted(tag: str) -> tuple[str, str, str]:
+    return tag.partition(":")
+
+
+def _moment(field: str, text: str, now: datetime) -> datetime | None:
+    try:
+        return moment(text, now) if text else None
+    except ValueError as error:
+        raise Invalid.of(field, str(error)) from None
 
 
 async def _asked(
-    *, status: Text = "", kind: Text = "", owner: Text = "", tag: Text = "", parts: Text = "", cursor: Text = ""
+    *,
+    status: Texts = [],  # noqa: B006 - FastAPI copies it
+    kind: Texts = [],  # noqa: B006
+    owner: Text = "",
+    tag: Texts = [],  # noqa: B006
+    text: Text = "",
+    since: Text = "",
+    until: Text = "",
+    parts: Text = "",
+    cursor: Text = "",
 ) -> Asked:
-    return Asked(status, kind, owner.strip(), tag.strip(), parts and "on", cursor)
+    def stripped(texts: list[str]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(filter(None, map(str.strip, texts))))
+
+    owners, words, times = owner.strip(), text.strip(), (since.strip(), until.strip())
+    return Asked(stripped(status), stripped(kind), owners, stripped(tag), words, *times, parts and "on", cursor)
 
 
 Asking = Annotated[Asked, Depends(_asked)]
@@ -77,7 +142,8 @@ router = pages()
 async def show(request: Request, visitor: Visitor, context: Using, shared: Sharing, asked: Asking) -> Response:
     """The whole page."""
     found = await _found(context, shared, asked)
-    return page(request, "jobs", user=visitor, statuses=list(Status), kinds=KINDS, **_model(asked, found, visitor))
+    model = _model(asked, found, visitor)
+    return page(request, "jobs", user=visitor, statuses=list(Status), kinds=KINDS, how=HOW, **model)
 
 
 @router.get("/live/jobs")
@@ -112,28 +178,37 @@ async def cancel(
     return RedirectResponse(safe_path(next) if next else f"/jobs/{job_id}", 303)
 
 
-async def _found(context: Context, shared: Shared, asked: Asked) -> list[Job]:
+async def _found(context: Context, shared: Shared, asked: Asked) -> Found:
     before = key_of(_LISTING, asked.cursor or None)
     chosen = asked.filter()
 
-    async def read() -> list[Job]:
-        return await context.database.search(page_of_jobs, chosen, _PAGE + 1, before)
+    async def read() -> Found:
+        give_up = time.monotonic() + _SEARCHED_S
+        page = await context.database.search(page_of_jobs, chosen, _PAGE, before)
+        while not page.jobs and page.following is not None and time.monotonic() < give_up:
+            page = await context.database.search(page_of_jobs, chosen, _PAGE, page.following)
+        return Found(page, await context.database.search(count, chosen))
 
-    return await shared.polls.get(("jobs", chosen, before), read)
+    # By what was asked: a time ago is another moment whenever it is looked at.
+    return await shared.polls.get(("jobs", asked), read)
 
 
-def _etag(asked: Asked, found: list[Job], visitor: Principal) -> str:
-    return etag(asked, visitor, [(job.id, job.version, job.queue_position) for job in found])
+def _etag(asked: Asked, found: Found, visitor: Principal) -> str:
+    jobs = [(job.id, job.version, job.queue_position) for job in found.page.jobs]
+    return etag(asked, visitor, jobs, found.page.following is None, found.count)
 
 
-def _model(asked: Asked, found: list[Job], visitor: Principal) -> dict[str, Any]:
-    query = asked.query(cursor=asked.cursor)
+def _model(asked: Asked, found: Found, visitor: Principal) -> dict[str, Any]:
+    query = asked.query(asked.cursor)
+    following = found.page.following
     return {
         "asked": asked,
-        "rows": [JobRow.of(job, visitor) for job in found[:_PAGE]],
+        "filtered": bool(asked.query()),
+        "rows": [JobRow.of(job, visitor) for job in found.page.jobs],
+        "count": found.count,
         "etag": _etag(asked, found, visitor),
         "live": "/live/jobs" + (f"?{query}" if query else ""),
         "back": "/jobs" + (f"?{query}" if query else ""),
-        "older": asked.query(cursor=cursor_of(_LISTING, found[_PAGE - 1].seq)) if len(found) > _PAGE else None,
+        "older": None if following is None else asked.query(cursor_of(_LISTING, following)),
         "newest": asked.query() if asked.cursor else None,
     }

@@ -19,13 +19,15 @@ from warpfold.app.dashboard.shared import Shared, Sharing
 from warpfold.app.dashboard.visitors import Visitor
 from warpfold.app.http.context import Context, Using
 from warpfold.app.http.headers import matches
-from warpfold.app.jobs.store import Filter, Job
-from warpfold.app.jobs.store import page as page_of_jobs
+from warpfold.app.jobs.listing import Filter
+from warpfold.app.jobs.listing import page as page_of_jobs
+from warpfold.app.jobs.store import Job
 from warpfold.app.metrics.monitoring import Share, shares
 from warpfold.contract.states import Status
 
 _MOST_RUNNING = 100
 _LATEST = 8
+_RUNNING = Filter(statuses=(Status.RUNNING,))
 _GONE = frozenset({"stopped"})
 
 
@@ -83,8 +85,8 @@ async def _seen(context: Context, shared: Shared) -> Seen:
         database = context.database
         return Seen(
             workers=tuple(await database.read(catalogue.all_workers)),
-            running=tuple(await database.search(page_of_jobs, Filter(status=Status.RUNNING), _MOST_RUNNING, None)),
-            latest=tuple(await database.search(page_of_jobs, Filter(parent=False), _LATEST, None)),
+            running=tuple((await database.search(page_of_jobs, _RUNNING, _MOST_RUNNING)).jobs),
+            latest=tuple((await database.search(page_of_jobs, Filter(parent=False), _LATEST)).jobs),
             owners=tuple(await database.read(shares)),
         )
 

@@ -9,8 +9,8 @@ from sqlalchemy import Connection, event
 
 from tests.support.api import Api
 from warpfold.app.dashboard.pages.jobs import Asked
-from warpfold.app.jobs import store
-from warpfold.app.jobs.store import Filter
+from warpfold.app.jobs import listing
+from warpfold.app.jobs.listing import Filter
 from warpfold.app.metrics.monitoring import shares
 from warpfold.app.results import repository as results
 from warpfold.app.results.repository import MeasurementFilter
@@ -84,16 +84,16 @@ def _scanned(plan: Any) -> int:
 @pytest.mark.parametrize(
     "chosen",
     [
-        Asked("", "", "", "", "", "").filter(),
-        Asked("succeeded", "reduce", "ann", "", "on", "").filter(),
-        Filter(status=Status.RUNNING),
-        Filter(status=Status.FAILED),
-        Filter(owner="bob"),
+        Asked().filter(),
+        Asked(statuses=("succeeded",), kinds=("reduce",), owner="ann", parts="on").filter(),
+        Filter(statuses=(Status.RUNNING,)),
+        Filter(statuses=(Status.FAILED,)),
+        Filter(owners=("bob",)),
         Filter(tags=(("never", None),)),
     ],
 )
 def test_a_page_of_jobs_reads_little(many: Api, chosen: Filter) -> None:
-    assert rows_read(many, store.page, chosen, 51, None) <= MOST_READ
+    assert rows_read(many, listing.page, chosen, 51) <= MOST_READ
 
 
 def test_who_waits_is_read_from_the_few_that_wait(many: Api) -> None:

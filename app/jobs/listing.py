@@ -1,0 +1,350 @@
+"""Lists of jobs: what a filter leaves, newest first, cut by key, never by offset, and counted where that is cheap.
+
+What one filter leaves is read in the order of the list from an index: of states, kinds and owners from `jobs`, of tags
+and words from `job_tags`. Where several filters meet, the rarer is read and each of its jobs held to the others. Such a
+search looks at a few thousand jobs a page at most: a page may end early, or be empty, and still name the next one. So
+the work of a page is bounded, whatever the filters are and however many jobs are on record.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal
+from uuid import UUID
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Text,
+    TextClause,
+    Uuid,
+    bindparam,
+    column,
+    func,
+    select,
+    text,
+    true,
+)
+from sqlalchemy.sql.selectable import TextualSelect
+from sqlalchemy.types import TypeEngine
+
+from warpfold.app.jobs import tags
+from warpfold.app.jobs.positions import positions_of
+from warpfold.app.jobs.store import COLUMNS, OWNED, Job, brief_spec, job_of, light_result
+from warpfold.app.jobs.workers import places
+from warpfold.app.tables.jobs import jobs
+from warpfold.app.tables.users import users
+from warpfold.contract.jobs import KINDS
+from warpfold.contract.states import Status
+
+_CHUNKS = (64, 512, 2560)
+"""How many jobs a page looks at, in steps: most pages are full after the first. All three take some 20 ms."""
+_MOST_HEADS = 40_000
+"""Entries of an index that a step may read before it puts them into one order."""
+_PROBED = 256
+"""Where several filters meet, the one whose newest so many jobs reach back farthest is the rarest."""
+_TURNED = timedelta(seconds=30)
+"""By how much the order of acceptance and that of the times may differ: a submission takes less from its beginning, the
+time that a job has, to its number in the list."""
+_LARGEST = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which jobs a list has; what is empty or None does not restrict.
+
+    A job has one of `statuses`, of `kinds` and of `owners`, all of `tags`, which are (name, value) pairs with a value
+    None for any, and all words of `text` at the beginning of a word of its tags or its name. `parent` is a preset, or
+    False for jobs that are not part of one, and `batch` the batch that brought the jobs. A job was
+    accepted at `since` or later, and before `until`.
+    """
+
+    statuses: tuple[Status, ...] = ()
+    kinds: tuple[str, ...] = ()
+    owners: tuple[str, ...] = ()
+    tags: tuple[tuple[str, str | None], ...] = ()
+    text: str | None = None
+    parent: UUID | Literal[False] | None = None
+    batch: UUID | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of a list. `following` is the `seq` that the next page comes before; None on the last page."""
+
+    jobs: Sequence[Job]
+    following: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many jobs a filter leaves: exactly `number`, or at least so many."""
+
+    number: int
+    exact: bool
+
+
+_ROW = (jobs.c.id, *(column for column in COLUMNS if column.name not in ("id", "result")))
+_LISTED = (brief_spec, light_result, *_ROW)
+
+_OWNERS = select(users.c.id).where(users.c.name.in_(bindparam("names", expanding=True)))
+
+# The newest `most` jobs before `before` and not before `low`, of each list that is to be read, in one order.
+_IN_ORDER = """
+    select seq from jobs where seq < :before and seq >= :low order by seq desc limit :most
+"""
+_OF_STATES = """
+    select head.seq
+    from unnest(:statuses) as s(status) cross join unnest(:kinds) as k(kind)
+    cross join lateral (
+        select seq from jobs
+        where status = s.status and kind = k.kind and seq < :before and seq >= :low
+        order by seq desc limit :most
+    ) as head
+    order by head.seq desc limit :most
+"""
+_OF_OWNERS = """
+    select head.seq
+    from unnest(:owners) as o(id) cross join unnest(:statuses) as s(status) cross join unnest(:kinds) as k(kind)
+    cross join lateral (
+        select seq from jobs
+        where owner_id = o.id and status = s.status and kind = k.kind and seq < :before and seq >= :low
+        order by seq desc limit :most
+    ) as head
+    order by head.seq desc limit :most
+"""
+_OF_TAGS = """
+    select distinct head.seq
+    from unnest(:tag_ids) as t(id) cross join lateral (
+        select seq from job_tags
+        where tag_id = t.id and seq < :before and seq >= :low
+        order by seq desc limit :most
+    ) as head
+    order by head.seq desc limit :most
+"""
+_OF_PARENT = """
+    select seq from jobs where parent_id = :parent and seq < :before and seq >= :low order by seq desc limit :most
+"""
+_OF_BATCH = """
+    select seq from jobs where batch_id = :batch and seq < :before and seq >= :low order by seq desc limit :most
+"""
+_TYPES: Mapping[str, TypeEngine[Any]] = {
+    "statuses": ARRAY(Text),
+    "kinds": ARRAY(Text),
+    "owners": ARRAY(BigInteger),
+    "tag_ids": ARRAY(BigInteger),
+    "parent": Uuid(),
+    "batch": Uuid(),
+    "before": BigInteger(),
+    "low": BigInteger(),
+    "most": BigInteger(),
+}
+
+# Every job that was accepted at a time or later has at least the lowest number of those accepted soon after the first.
+# `offset 0`: else the smallest number would be looked for in the order of the numbers, through all jobs before.
+_LOWEST: TextClause = text("""
+    with first as (select created_at from jobs where created_at >= :since order by created_at limit 1)
+    select min(seq) from (
+        select jobs.seq from first cross join lateral (
+            select seq from jobs
+            where created_at >= first.created_at and created_at < first.created_at + :turned offset 0
+        ) as jobs offset 0
+    ) as soon
+""")
+_HIGHEST: TextClause = text("""
+    with last as (select created_at from jobs where created_at < :until order by created_at desc limit 1)
+    select max(seq) from (
+        select jobs.seq from last cross join lateral (
+            select seq from jobs
+            where created_at <= last.created_at and created_at > last.created_at - :turned offset 0
+        ) as jobs offset 0
+    ) as soon
+""")
+
+
+_NEWEST = select(func.max(jobs.c.seq))
+
+
+@dataclass(frozen=True, slots=True)
+class _List:
+    """A list of jobs that an index has in order: the SQL of its newest, what that names, how many lists of the index it
+    merges, and what is true of each of its jobs."""
+
+    sql: str
+    names: Mapping[str, object]
+    heads: int = 1
+    ensures: tuple[ColumnElement[bool], ...] = ()
+
+    def newest(self, most: int, low: int, before: int) -> TextualSelect:
+        """Its newest jobs of a range, as the `seq` of each."""
+        names = {**self.names, "most": most, "low": low, "before": before}
+        bound = (bindparam(name, value, type_=_TYPES[name]) for name, value in names.items())
+        return text(self.sql).bindparams(*bound).columns(column("seq", BigInteger))
+
+    def at_once(self, most: int) -> int:
+        """How many of its jobs may be put into order at once, if it is to be `most`."""
+        return max(1, min(most, _MOST_HEADS // self.heads))
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """What a filter comes to: lists of which each has all of its jobs, what is to be asked of each job beside, and the
+    range of `seq` in which they lie."""
+
+    lists: tuple[_List, ...]
+    conditions: tuple[ColumnElement[bool], ...]
+    low: int
+    high: int
+
+
+def page(connection: Connection, chosen: Filter, limit: int, before_seq: int | None = None) -> Page:
+    """Up to `limit` jobs, newest first, older than `before_seq`; bulky specs in brief, and without the results of
+    studies. A page with fewer is not always the last: see `following`."""
+    search = _search(connection, chosen)
+    if search is None:
+        return Page((), None)
+    rows, looked_to = _look(connection, search, _LISTED, limit + 1, before_seq)
+    following = rows[limit - 1]["seq"] if len(rows) > limit else looked_to
+    return Page(_listed(connection, rows[:limit]), following)
+
+
+def count(connection: Connection, chosen: Filter, most: int = 1000) -> Count:
+    """How many jobs the filter leaves, up to `most`, and no more than a page may look at."""
+    search = _search(connection, chosen)
+    if search is None:
+        return Count(0, exact=True)
+    rows, looked_to = _look(connection, search, (jobs.c.seq,), most + 1, None)
+    return Count(min(len(rows), most), exact=len(rows) <= most and looked_to is None)
+
+
+def _search(connection: Connection, chosen: Filter) -> _Search | None:
+    """What a filter comes to; None where no job can fit it."""
+    low, high = _range(connection, chosen)
+    lists: list[_List] = []
+    conditions: list[ColumnElement[bool]] = []
+    if chosen.statuses or chosen.kinds or chosen.owners:
+        of_states = _of_states(connection, chosen)
+        if of_states is None:
+            return None
+        lists.append(of_states)
+    asked_of_tags = [_of_tag(connection, name, value) for name, value in chosen.tags]
+    asked_of_tags += [(tags.tags_with_word(connection, word), tags.has_word(word)) for word in _words(chosen)]
+    for tag_ids, condition in asked_of_tags:
+        conditions.append(condition)
+        if tag_ids is not None:
+            lists.append(_List(_OF_TAGS, {"tag_ids": tag_ids}, len(tag_ids)))
+    if chosen.parent:
+        lists.append(_List(_OF_PARENT, {"parent": chosen.parent}, 1, (jobs.c.parent_id == chosen.parent,)))
+    elif chosen.parent is False:
+        conditions.append(jobs.c.parent_id.is_(None))
+    if chosen.batch is not None:
+        lists.append(_List(_OF_BATCH, {"batch": chosen.batch}, 1, (jobs.c.batch_id == chosen.batch,)))
+    if chosen.since is not None:
+        conditions.append(jobs.c.created_at >= chosen.since)
+    if chosen.until is not None:
+        conditions.append(jobs.c.created_at < chosen.until)
+    if low >= high or any(not each.heads for each in lists):
+        return None
+    return _Search(tuple(lists) or (_List(_IN_ORDER, {}),), tuple(conditions), low, high)
+
+
+def _of_states(connection: Connection, chosen: Filter) -> _List | None:
+    """The list of the filter's states, kinds and owners; None where there is no such owner."""
+    names: dict[str, object] = {
+        "statuses": [status.value for status in chosen.statuses or Status],
+        "kinds": list(chosen.kinds or KINDS),
+    }
+    heads = len(chosen.statuses or Status) * len(chosen.kinds or KINDS)
+    ensures = [jobs.c.status.in_(chosen.statuses)] if chosen.statuses else []
+    if chosen.kinds:
+        ensures.append(jobs.c.kind.in_(chosen.kinds))
+    if not chosen.owners:
+        return _List(_OF_STATES, names, heads, tuple(ensures))
+    owners = connection.execute(_OWNERS, {"names": list(chosen.owners)}).scalars().all()
+    ensures.append(jobs.c.owner_id.in_(owners))
+    return _List(_OF_OWNERS, {**names, "owners": owners}, heads * len(owners), tuple(ensures)) if owners else None
+
+
+def _of_tag(connection: Connection, name: str, value: str | None) -> tuple[Sequence[int] | None, ColumnElement[bool]]:
+    """The tags that fit, None where they are too many, and what they ask of a job."""
+    if value is None:
+        return tags.tags_named(connection, name), jobs.c.tags.has_key(name)
+    return [tags.tag_id(name, value)], jobs.c.tags.contains({name: value})
+
+
+def _words(chosen: Filter) -> Sequence[str]:
+    return tags.words_of(chosen.text or "")
+
+
+def _range(connection: Connection, chosen: Filter) -> tuple[int, int]:
+    """The lowest `seq` that a job of the filter's time can have, and one more than the highest."""
+    low, high = 0, _LARGEST
+    if chosen.since is not None:
+        lowest = connection.execute(_LOWEST, {"since": chosen.since, "turned": _TURNED}).scalar_one()
+        low = _LARGEST if lowest is None else lowest
+    if chosen.until is not None:
+        highest = connection.execute(_HIGHEST, {"until": chosen.until, "turned": _TURNED}).scalar_one()
+        high = 0 if highest is None else highest + 1
+    return low, high
+
+
+def _look(
+    connection: Connection, search: _Search, columns: Sequence[ColumnElement[Any]], limit: int, before_seq: int | None
+) -> tuple[list[Mapping[Any, Any]], int | None]:
+    """Up to `limit` rows, newest first; and where the search was given up, the `seq` down to which it has looked."""
+    before = search.high if before_seq is None else min(before_seq, search.high)
+    source = _rarest(connection, search, before)
+    conditions = [
+        *search.conditions,
+        *(each for other in search.lists if other is not source for each in other.ensures),
+    ]
+    rows: list[Mapping[Any, Any]] = []
+    for chunk in _CHUNKS if conditions else (limit,):
+        most = source.at_once(max(chunk, limit))
+        candidate = source.newest(most, search.low, before).cte("candidate")
+        looked = select(func.min(candidate.c.seq).label("lowest"), func.count().label("looked_at")).subquery("looked")
+        # A probe for each: whoever joins these few to all jobs may take all jobs for the smaller side.
+        one = select(*columns).select_from(OWNED).where(jobs.c.seq == candidate.c.seq, *conditions).offset(0)
+        each = one.correlate(candidate).lateral("each")
+        newest = select(each).select_from(candidate.join(each, true())).order_by(each.c.seq.desc())
+        fitting = newest.limit(limit - len(rows)).subquery("fitting")
+        joined = looked.outerjoin(fitting, true())
+        step = connection.execute(select(looked, fitting).select_from(joined).order_by(fitting.c.seq.desc()))
+        found = step.mappings().all()
+        rows += [row for row in found if row["seq"] is not None]
+        if len(rows) >= limit or found[0]["looked_at"] < most:
+            return rows, None
+        before = found[0]["lowest"]
+    return rows, before
+
+
+def _rarest(connection: Connection, search: _Search, before: int) -> _List:
+    """The list of which the fewest jobs are between those that are wanted: few in all, or few lately."""
+    if len(search.lists) == 1:
+        return search.lists[0]
+    newest = connection.execute(_NEWEST).scalar_one() or 0
+    top = min(before, newest + 1)
+
+    def density(source: _List) -> float:
+        probed = source.at_once(_PROBED)
+        probe = source.newest(probed, search.low, before).subquery("probe")
+        number, lowest = connection.execute(select(func.count(), func.min(probe.c.seq))).one()
+        return float(number / max(1, top - (lowest if number == probed else search.low)))
+
+    return min(search.lists, key=density)
+
+
+def _listed(connection: Connection, rows: Sequence[Mapping[Any, Any]]) -> Sequence[Job]:
+    """The jobs of rows, with what those that wait wait for."""
+    names = [column.name for column in _LISTED]
+    waiting = [row["id"] for row in rows if row["status"] == Status.QUEUED]
+    positions = positions_of(connection, waiting) if waiting else {}
+    slots = places(connection) if waiting else ()
+    listed = [
+        job_of({**{name: row[name] for name in names}, "queue_position": positions.get(row["id"])}) for row in rows
+    ]
+    return [job.seeing(slots) if job.status is Status.QUEUED else job for job in listed]

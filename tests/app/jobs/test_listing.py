@@ -1,0 +1,264 @@
+"""Lists of jobs: what filters leave, how pages meet, what is counted, and which index answers."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import httpx
+import psycopg
+import pytest
+from sqlalchemy import Connection
+
+from tests.support.api import Api
+from tests.support.query_plans import Explained
+from tests.support.servers import fresh_database
+from warpfold.app.db import BlockingDatabase
+from warpfold.app.jobs import listing, tags, transitions
+from warpfold.app.jobs.listing import Filter
+from warpfold.app.jobs.views import JobPage
+from warpfold.contract.states import Status
+from warpfold.worker.embedded import EmbeddedPostgres
+
+
+def ids(response: httpx.Response) -> list[str]:
+    assert response.status_code == 200, response.text
+    JobPage.model_validate_json(response.content)
+    return [job["id"] for job in response.json()["items"]]
+
+
+def refused(response: httpx.Response) -> list[str]:
+    """The fields that a problem names."""
+    assert response.status_code == 422, response.text
+    return [error["field"] for error in response.json()["errors"]]
+
+
+def test_several_states_kinds_and_owners_are_each_one_of_them(api: Api, http: httpx.Client) -> None:
+    queued, running, done = api.submit(), api.submit(), api.submit("bob")
+    api.claim(running)
+    api.finish(api.claim(done))
+    study = http.post("/v1/jobs", json={"kind": "benchmark", "strategies": ["exact"], "sizes": [1000]}).json()["id"]
+    assert ids(http.get("/v1/jobs?status=queued&status=succeeded")) == [study, done, queued]
+    assert ids(http.get("/v1/jobs?status=queued&status=queued")) == [study, queued]
+    assert ids(http.get("/v1/jobs?kind=benchmark&kind=accuracy")) == [study]
+    assert ids(http.get("/v1/jobs?owner=bob&owner=carl")) == [done]
+    assert ids(http.get("/v1/jobs?owner=bob&owner=ann&status=running&status=succeeded")) == [done, running]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("sweep", [1, 0]),
+        ("Swe", [1, 0]),
+        ("eep", []),
+        ("rate 0.1", [1]),
+        ("lr-sweep", [1, 0]),
+        ("sweep missing", []),
+        ("größe", [2]),
+        ("gr", [2]),
+        ("100%_", [2]),
+        ("note", [2]),
+    ],
+)
+def test_text_finds_words_of_tags_by_their_beginnings(
+    api: Api, http: httpx.Client, text: str, found: list[int]
+) -> None:
+    of = [{"run": "lr-sweep-7"}, {"run": "LR Sweep", "rate": "0.1"}, {"note": "Größe: 100%_"}]
+    jobs = [api.submit(tags=one) for one in of]
+    assert ids(http.get("/v1/jobs", params={"text": text})) == [jobs[index] for index in found]
+
+
+def test_text_finds_the_jobs_of_a_preset_by_their_names(api: Api, http: httpx.Client) -> None:
+    api.submit()
+    preset = http.post("/v1/jobs", json={"kind": "preset", "preset": "p34-reduction"}).json()
+    [child, *_] = preset["children"]
+    word = child["name"].split()[0].split("_")[0].split("-")[0]
+    found = ids(http.get("/v1/jobs", params={"text": word}))
+    assert child["id"] in found
+    assert preset["id"] not in found
+
+
+def test_jobs_are_found_by_the_time_of_their_acceptance(api: Api, http: httpx.Client) -> None:
+    jobs = [api.submit(tags={"at": str(index)}) for index in range(3)]
+    times = [http.get(f"/v1/jobs/{job}").json()["created_at"] for job in jobs]
+
+    def between(**bounds: str) -> list[str]:
+        return ids(http.get("/v1/jobs", params=bounds))
+
+    assert between(since=times[1]) == [jobs[2], jobs[1]]
+    assert between(until=times[1]) == [jobs[0]]
+    assert between(since=times[1], until=times[2]) == [jobs[1]]
+    assert between(since=times[1], tag="at:2", status="queued") == [jobs[2]]
+    assert between(since="2100-01-01") == []
+    assert between(until="2000-01-01") == []
+    naive = datetime.fromisoformat(times[1]).astimezone(UTC).replace(tzinfo=None).isoformat()
+    assert between(since=naive) == [jobs[2], jobs[1]]
+
+
+def test_a_time_holds_for_a_job_whose_number_came_before_its_turn(own_api: Api) -> None:
+    """Two submissions that overlap may have their times in one order and their numbers in the other."""
+    early, late, last = (UUID(own_api.submit()) for _ in range(3))
+    now = datetime.now(UTC)
+    with psycopg.connect(own_api.settings.database_url, autocommit=True) as connection:
+        for job, seconds in ((early, 20), (late, 0), (last, 600)):
+            moved = now + timedelta(seconds=seconds)
+            connection.execute("update jobs set created_at = %s where id = %s", (moved, job))
+
+    def found(**bounds: datetime) -> list[UUID]:
+        return [job.id for job in own_api.database.run(listing.page, Filter(**bounds), 10).jobs]
+
+    assert found(since=now + timedelta(seconds=10)) == [last, early]
+    assert found(until=now + timedelta(seconds=10)) == [late]
+    assert found(since=now, until=now + timedelta(seconds=30)) == [late, early]
+
+
+def test_a_list_is_counted_when_that_is_asked_for(api: Api, http: httpx.Client) -> None:
+    for index in range(3):
+        api.submit(tags={"half": str(index % 2)})
+    assert "count" not in http.get("/v1/jobs").json()
+    assert http.get("/v1/jobs?count=true&limit=1").json()["count"] == {"number": 3, "exact": True}
+    assert http.get("/v1/jobs?count=true&tag=half:0&status=queued").json()["count"] == {"number": 2, "exact": True}
+    assert http.get("/v1/jobs?count=true&tag=none").json()["count"] == {"number": 0, "exact": True}
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("status=queued&status=lost", "status"),
+        ("kind=reduce&kind=none", "kind"),
+        ("&".join(f"owner=u{i}" for i in range(17)), "owner"),
+        ("text=%20-%20", "text"),
+        ("text=" + "+".join("abcdefghi"), "text"),
+        ("text=%00", "text"),
+        ("since=yesterday", "since"),
+        ("until=25:00", "until"),
+        ("count=maybe", "count"),
+        ("statuses=queued", "statuses"),
+    ],
+)
+def test_a_filter_that_cannot_be_is_named(http: httpx.Client, query: str, field: str) -> None:
+    assert refused(http.get(f"/v1/jobs?{query}")) == [field]
+
+
+def test_jobs_past_their_time_leave_the_lists_of_their_tags(own_api: Api) -> None:
+    old = own_api.submit(tags={"gone": "soon", "kept": "on"})
+    own_api.submit(tags={"kept": "on"})
+    own_api.finish(own_api.claim(old))
+    database = own_api.database
+    assert database.run(transitions.remove_old, timedelta(0)) == 1
+    with psycopg.connect(own_api.settings.database_url, autocommit=True) as connection:
+        assert connection.execute("select count(*) from job_tags").fetchone() == (1,)
+        assert database.run(tags.sweep, tags.BEGINNING, 2) is not None
+        after: tuple[str, int] | None = tags.BEGINNING
+        while after is not None:
+            after = database.run(tags.sweep, after, 2)
+        words = {row[0] for row in connection.execute("select word from tag_words")}
+    assert words == {":kept", "kept", "on"}
+
+
+# --- work that is bounded
+
+ROWS, MOST_ROWS = 6000, 2000
+_USERS = "insert into users (name, role) values ('ann', 'user'), ('bob', 'user')"
+# Ann has the newest half. Every job but the oldest succeeded. Reductions are odd, and benchmarks even.
+_JOBS = """
+    insert into jobs (id, owner_id, kind, priority, needs, timeout_s, spec, tags, status, created_at, finished_at)
+    select gen_random_uuid(), case when i > %(rows)s / 2 then 1 else 2 end,
+           case i %% 2 when 0 then 'benchmark' else 'reduce' end, 1, 'any', 60, '{}',
+           jsonb_build_object('half', case when i > %(rows)s / 2 then 'new' else 'old' end, 'all', 'some words',
+                              'run', i::text, 'parity', (i %% 2)::text),
+           case when i = 1 then 'failed' else 'succeeded' end, now() - (%(rows)s - i) * interval '1 minute', now()
+    from generate_series(1, %(rows)s) i
+"""
+_IDS = "select id from jobs"
+
+
+@pytest.fixture(scope="module")
+def many(shared_postgres: EmbeddedPostgres) -> Iterator[str]:
+    """Six thousand jobs that ended."""
+    with fresh_database(shared_postgres) as url, psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(_USERS)
+        connection.execute(_JOBS, {"rows": ROWS})
+        stored = [row[0] for row in connection.execute(_IDS)]
+        database = BlockingDatabase(url, application="test")
+        database.run(tags.note, stored)
+        database.close()
+        connection.execute("vacuum analyze")
+        yield url
+
+
+def _an_hour() -> dict[str, Any]:
+    now = datetime.now(UTC)
+    return {"since": now - timedelta(hours=50), "until": now - timedelta(hours=49)}
+
+
+INDEXES: Mapping[str, tuple[Callable[[], Filter], str]] = {
+    "everything": (Filter, "uq_jobs_seq"),
+    "several states": (lambda: Filter(statuses=(Status.FAILED, Status.SUCCEEDED)), "ix_jobs_list"),
+    "a state that no job has": (lambda: Filter(statuses=(Status.CANCELLED,)), "ix_jobs_list"),
+    "several kinds": (lambda: Filter(kinds=("scaling", "reduce")), "ix_jobs_list"),
+    "state and kind": (lambda: Filter(statuses=(Status.FAILED,), kinds=("reduce",)), "ix_jobs_list"),
+    "several owners": (lambda: Filter(owners=("ann", "bob")), "ix_jobs_owner_list"),
+    "owner and state": (lambda: Filter(owners=("bob",), statuses=(Status.FAILED,)), "ix_jobs_owner_list"),
+    "a tag": (lambda: Filter(tags=(("half", "old"),)), "pk_job_tags"),
+    "the name of a tag": (lambda: Filter(tags=(("all", None),)), "pk_tag_words"),
+    "a tag and an owner who never used it": (lambda: Filter(tags=(("half", "old"),), owners=("ann",)), "pk_job_tags"),
+    "a tag and a kind that never met": (lambda: Filter(tags=(("parity", "0"),), kinds=("reduce",)), "uq_jobs_seq"),
+    "a tag and a rare state": (lambda: Filter(tags=(("half", "old"),), statuses=(Status.FAILED,)), "ix_jobs_list"),
+    "words": (lambda: Filter(text="wor"), "pk_tag_words"),
+    "words of a tag": (lambda: Filter(text="old"), "pk_job_tags"),
+    "an hour": (lambda: Filter(**_an_hour()), "ix_jobs_created_at"),
+    "an hour of a state": (lambda: Filter(statuses=(Status.SUCCEEDED,), **_an_hour()), "ix_jobs_created_at"),
+    "a batch": (lambda: Filter(batch=UUID(int=1)), "ix_jobs_batch_id_seq"),
+    "a preset": (lambda: Filter(parent=UUID(int=1)), "ix_jobs_parent_id"),
+}
+
+
+@pytest.mark.parametrize("name", INDEXES)
+def test_a_filter_is_answered_by_its_index(many: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "_CHUNKS", (64, 256, 512))
+    make, index = INDEXES[name]
+    with closing(Explained(many, searches=True)) as explained:
+        for work in (_page, _count):
+            reads = explained.reads(work, make())
+            assert any(node.endswith(f" {index}") for read in reads for node in read.nodes), reads
+            assert all(read.rows <= MOST_ROWS for read in reads), reads
+
+
+def _page(connection: Connection, chosen: Filter) -> None:
+    listing.page(connection, chosen, 50)
+
+
+def _count(connection: Connection, chosen: Filter) -> None:
+    listing.count(connection, chosen, 300)
+
+
+def test_pages_of_a_search_that_finds_little_still_come_to_its_end(many: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "_CHUNKS", (50, 200, 400))
+    with closing(BlockingDatabase(many, application="test")) as database:
+        found, empty = [], 0
+        rare = Filter(tags=(("all", "some words"), ("parity", "1")), text="wor", statuses=tuple(Status), until=_later())
+        for chosen in (Filter(tags=(("parity", "0"),), kinds=("reduce",)), rare):
+            page = database.run(listing.page, chosen, 100)
+            while page.following is not None:
+                empty += not page.jobs
+                found += [job.seq for job in page.jobs]
+                page = database.run(listing.page, chosen, 100, page.following)
+            found += [job.seq for job in page.jobs]
+        assert empty > 1
+        assert found == sorted(set(found), reverse=True)
+        assert len(found) == ROWS // 2
+
+
+def test_a_count_that_would_look_at_too_much_says_at_least(many: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "_CHUNKS", (50, 200, 400))
+    with closing(BlockingDatabase(many, application="test")) as database:
+        never = Filter(tags=(("parity", "0"),), kinds=("reduce",))
+        assert database.run(listing.count, never, 100) == listing.Count(0, exact=False)
+        assert database.run(listing.count, Filter(tags=(("half", "new"),)), 100) == listing.Count(100, exact=False)
+        assert database.run(listing.count, Filter(statuses=(Status.FAILED,))) == listing.Count(1, exact=True)
+
+
+def _later() -> datetime:
+    return datetime.now(UTC) + timedelta(hours=1)
