@@ -73,7 +73,7 @@ _UNTAGGED = "select id, seq from jobs where tags <> '{}' and seq > %s order by s
 _WAITS = "select count(*) from jobs where status = 'queued'"
 _LAST = "select id from jobs where status = 'queued' order by seq desc limit 1"
 
-FILTERS = (
+FILTERS: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("none", {}),
     ("state, frequent", {"status": "succeeded"}),
     ("state, rare", {"status": "cancelled"}),
@@ -172,7 +172,9 @@ class Bench:
     def newest(self) -> float:
         with psycopg.connect(self.database_url) as connection:
             row = connection.execute("select extract(epoch from max(created_at)) from jobs where status <> 'queued'")
-            return float(next(iter(row.fetchone() or (0,))))
+            fetched = row.fetchone()
+        assert fetched is not None
+        return float(fetched[0])
 
 
 def note_tags(url: str) -> None:

@@ -1,7 +1,7 @@
 """The Python client: submit jobs, wait for them, read results."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, Unpack
 
@@ -11,8 +11,8 @@ from pydantic import PrivateAttr
 from warpfold.client import catalogue, datasets, jobs, reductions, results, uploads
 from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
 from warpfold.client.exchange import PAST_PROXIES, TIMEOUTS, Call, Interrupted, Steps
-from warpfold.client.jobs import Follow, Status
-from warpfold.client.models import Dataset, Job, Merged, ReduceResult, Result, User
+from warpfold.client.jobs import Follow, JobFilter
+from warpfold.client.models import Dataset, Job, JobCount, Merged, ReduceResult, Result, User
 from warpfold.client.patience import Patience
 from warpfold.client.progress import bar
 from warpfold.client.reductions import Options
@@ -59,20 +59,13 @@ class Client:
         """A job as it is now."""
         return self._live(jobs.get(job_id))
 
-    def jobs(
-        self,
-        *,
-        status: Status | None = None,
-        kind: str | None = None,
-        owner: str | None = None,
-        tags: Sequence[str] = (),
-        parent: str | None = None,
-        limit: int = 50,
-    ) -> "list[LiveJob]":
-        """The newest jobs of all users. A tag is a name, or a name and a value as "name:value"; `parent` is the id of a
-        preset's job whose parts are wanted, or "none" for jobs that are no part of another."""
-        found = self._do(jobs.find(status=status, kind=kind, owner=owner, tags=tags, parent=parent, limit=limit))
-        return [LiveJob.of(job, self) for job in found]
+    def jobs(self, *, limit: int = 50, **chosen: Unpack[JobFilter]) -> "list[LiveJob]":
+        """The newest jobs of all users, or those that fit a `JobFilter`."""
+        return [LiveJob.of(job, self) for job in self._do(jobs.find(chosen, limit))]
+
+    def count_jobs(self, **chosen: Unpack[JobFilter]) -> JobCount:
+        """How many jobs fit a `JobFilter`, counted up to 1000 and as far as is cheap."""
+        return self._do(jobs.count(chosen))
 
     def cancel(self, job_id: str) -> "LiveJob":
         """Ask for a job's end; a job that has ended already is Refused with 409."""

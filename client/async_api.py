@@ -1,7 +1,7 @@
 """The Python client for asyncio: `client.api` with `await`."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Generic, Literal, Self, TypeVar, Unpack
@@ -12,8 +12,8 @@ from pydantic import PrivateAttr
 from warpfold.client import catalogue, datasets, jobs, reductions, results, uploads
 from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
 from warpfold.client.exchange import PAST_PROXIES, TIMEOUTS, Call, Content, Interrupted, Steps
-from warpfold.client.jobs import Follow, Status
-from warpfold.client.models import Dataset, Job, Merged, ReduceResult, Result, User
+from warpfold.client.jobs import Follow, JobFilter
+from warpfold.client.models import Dataset, Job, JobCount, Merged, ReduceResult, Result, User
 from warpfold.client.patience import Patience
 from warpfold.client.progress import bar
 from warpfold.client.reductions import Options
@@ -52,20 +52,13 @@ class AsyncClient:
         """A job as it is now."""
         return await self._live(jobs.get(job_id))
 
-    async def jobs(
-        self,
-        *,
-        status: Status | None = None,
-        kind: str | None = None,
-        owner: str | None = None,
-        tags: Sequence[str] = (),
-        parent: str | None = None,
-        limit: int = 50,
-    ) -> "list[AsyncLiveJob]":
-        """The newest jobs of all users. A tag is a name, or a name and a value as "name:value"; `parent` is the id of a
-        preset's job whose parts are wanted, or "none" for jobs that are no part of another."""
-        found = await self._do(jobs.find(status=status, kind=kind, owner=owner, tags=tags, parent=parent, limit=limit))
-        return [AsyncLiveJob.of(job, self) for job in found]
+    async def jobs(self, *, limit: int = 50, **chosen: Unpack[JobFilter]) -> "list[AsyncLiveJob]":
+        """The newest jobs of all users, or those that fit a `JobFilter`."""
+        return [AsyncLiveJob.of(job, self) for job in await self._do(jobs.find(chosen, limit))]
+
+    async def count_jobs(self, **chosen: Unpack[JobFilter]) -> JobCount:
+        """How many jobs fit a `JobFilter`, counted up to 1000 and as far as is cheap."""
+        return await self._do(jobs.count(chosen))
 
     async def cancel(self, job_id: str) -> "AsyncLiveJob":
         """Ask for a job's end; a job that has ended already is Refused with 409."""

@@ -3,14 +3,15 @@
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from datetime import datetime
+from typing import Any, Literal, TypedDict
 
 import httpx
 from pydantic import BaseModel
 
 from warpfold.client.errors import JobFailed, WaitedTooLong
-from warpfold.client.exchange import Call, Steps, one, pages
-from warpfold.client.models import Job, ReduceResult, Result
+from warpfold.client.exchange import Call, Parameters, Steps, one, pages
+from warpfold.client.models import Job, JobCount, ReduceResult, Result
 from warpfold.contract.jobs import JobSpec
 from warpfold.contract.webhook import SHOW_SECRETS
 
@@ -40,12 +41,46 @@ def cancel(job_id: str) -> Steps[Job]:
     return one(Call("POST", f"/v1/jobs/{job_id}/cancel", _job))
 
 
-def find(
-    *, status: Status | None, kind: str | None, owner: str | None, tags: Sequence[str], parent: str | None, limit: int
-) -> Steps[list[Job]]:
+class JobFilter(TypedDict, total=False):
+    """Which jobs; what is left out does not restrict.
+
+    A job has one of several statuses, kinds and owners, and all tags; a tag is a name, or a name and a value as
+    "name:value". `text` are words with which a word of its tags or of its name begins. `parent` is the id of a preset's
+    job whose parts are wanted, or "none" for jobs that are no part of another; `batch` is the id of a batch. It was
+    accepted at `since` or later and before `until`: moments, or ISO 8601.
+    """
+
+    status: Status | Sequence[Status] | None
+    kind: str | Sequence[str] | None
+    owner: str | Sequence[str] | None
+    tags: Sequence[str]
+    text: str | None
+    parent: str | None
+    batch: str | None
+    since: datetime | str | None
+    until: datetime | str | None
+
+
+def find(chosen: JobFilter, limit: int) -> Steps[list[Job]]:
     """Up to `limit` jobs, newest first."""
-    wanted = {"status": status, "kind": kind, "owner": owner, "tag": list(tags) or None, "parent": parent}
-    return pages("/v1/jobs", Job, wanted, limit=limit, page=_PAGE)
+    return pages("/v1/jobs", Job, _wanted(chosen), limit=limit, page=_PAGE)
+
+
+def count(chosen: JobFilter) -> Steps[JobCount]:
+    """How many jobs there are."""
+
+    def read(response: httpx.Response) -> JobCount:
+        return JobCount.model_validate(response.json()["count"])
+
+    return one(Call("GET", "/v1/jobs", read, {**_wanted(chosen), "limit": 1, "count": True}))
+
+
+def _wanted(chosen: JobFilter) -> Parameters:
+    wanted: dict[str, Any] = {name: value for name, value in chosen.items() if name != "tags"}
+    for name in ("since", "until"):
+        if isinstance(wanted.get(name), datetime):
+            wanted[name] = wanted[name].isoformat()
+    return {**wanted, "tag": list(chosen.get("tags", ())) or None}
 
 
 def wait(job: Job, timeout_s: float | None = None, follow: Follow | None = None) -> Steps[Job]:

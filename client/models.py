@@ -225,6 +225,13 @@ class Child(Answer):
         return self.status == "failed" and self.reason == "unavailable"
 
 
+class JobCount(Answer):
+    """How many jobs a filter leaves: `number` of them, or more if that is not `exact`."""
+
+    number: int
+    exact: bool
+
+
 class Job(Answer):
     """A job as the service saw it when it was asked."""
 

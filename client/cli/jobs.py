@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Annotated, Any, get_args
 
 import typer
@@ -24,6 +25,7 @@ from warpfold.client.errors import Refused, WaitedTooLong
 from warpfold.client.jobs import Status
 from warpfold.client.models import Child, Job, ReduceResult
 from warpfold.client.progress import state_of
+from warpfold.contract.moments import moment
 
 _PANEL = "Jobs"
 _STATUSES = get_args(Status)
@@ -33,7 +35,9 @@ JobIds = Annotated[list[str], typer.Argument(metavar="ID...", help="Of jobs, or 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to `app`."""
-    app.command(rich_help_panel=_PANEL, epilog="Example: warpfold jobs --status failed --tag course:p05")(jobs)
+    app.command(rich_help_panel=_PANEL, epilog="Example: warpfold jobs --status failed --tag course:p05 --since 7d")(
+        jobs
+    )
     app.command(rich_help_panel=_PANEL, epilog="Example: warpfold show 5f0c")(show)
     app.command(rich_help_panel=_PANEL, epilog="Example: warpfold watch 5f0c --json | jq .progress.done")(watch)
     app.command(rich_help_panel=_PANEL, epilog="Example: warpfold wait $(warpfold submit job.yaml) --timeout 60")(wait)
@@ -48,30 +52,54 @@ def jobs(
     context: typer.Context,
     *,
     status: Annotated[
-        str | None, typer.Option(help="queued, running, succeeded, failed, cancelled", autocompletion=_complete_status)
+        list[str] | None,
+        typer.Option(help="queued, running, succeeded, failed, cancelled.", autocompletion=_complete_status),
     ] = None,
-    kind: Annotated[str | None, typer.Option(help="reduce, benchmark, …")] = None,
-    owner: Annotated[str | None, typer.Option(help="Whose jobs.")] = None,
+    kind: Annotated[list[str] | None, typer.Option(help="reduce, benchmark, …")] = None,
+    owner: Annotated[list[str] | None, typer.Option(help="Whose jobs.")] = None,
     mine: Annotated[bool, typer.Option("--mine", help="Only your own jobs.")] = False,
     tag: Annotated[list[str] | None, typer.Option(help="NAME, or NAME:VALUE; several must all fit.")] = None,
+    text: Annotated[
+        str | None, typer.Option(metavar="WORDS", help="Words with which a word of the tags or the name begins.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Accepted since 2h, 7d, 2026-11-22 or 2026-11-22T10:00Z (UTC).")
+    ] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Accepted before such a time.")] = None,
     part_of: Annotated[str | None, typer.Option(metavar="ID", help="The parts of a preset's job.")] = None,
+    batch: Annotated[str | None, typer.Option(metavar="ID", help="The jobs that a batch brought.")] = None,
     parts: Annotated[bool, typer.Option("--parts", help="List jobs that are parts of others, too.")] = False,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many at most.")] = 20,
+    count: Annotated[bool, typer.Option("--count", help="Only count them, up to 1000.")] = False,
     as_json: Json = False,
 ) -> None:
-    """List jobs, newest first."""
-    if status is not None and status not in _STATUSES:
-        raise typer.BadParameter(f"one of {', '.join(_STATUSES)}", param_hint="--status")
+    """List jobs, newest first. Of --status, --kind and --owner several may be given: a job has one of them."""
+    for each in status or ():
+        if each not in _STATUSES:
+            raise typer.BadParameter(f"one of {', '.join(_STATUSES)}", param_hint="--status")
     with service(context) as client:
-        whose = client.whoami().name if mine else owner
-        chosen: Any = status
-        parent = find(client, part_of).id if part_of is not None else None if parts else "none"
-        found = client.jobs(status=chosen, kind=kind, owner=whose, tags=tag or (), parent=parent, limit=limit)
+        chosen: Any = {"status": status, "kind": kind, "owner": [client.whoami().name] if mine else owner}
+        chosen |= {"tags": tag or (), "text": text, "batch": batch}
+        chosen |= {"since": _moment("--since", since), "until": _moment("--until", until)}
+        chosen["parent"] = find(client, part_of).id if part_of is not None else None if parts else "none"
+        if count:
+            counted = client.count_jobs(**chosen)
+            more = "" if counted.exact else "+"
+            typer.echo(output.line(counted) if as_json else f"{counted.number}{more}")
+            return
+        found = client.jobs(**chosen, limit=limit)
     if as_json:
         output.lines(found)
     else:
         names = ("id", "kind", "status", "owner", "submitted", "of", "value")
         output.table(names, ([*_brief(job)] for job in found), right=("value",), fold="of")
+
+
+def _moment(option: str, text: str | None) -> datetime | None:
+    try:
+        return None if text is None else moment(text, datetime.now(UTC))
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None
 
 
 def _brief(job: Job) -> list[object]:

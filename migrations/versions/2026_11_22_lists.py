@@ -16,7 +16,7 @@ _TAGS = f"""
         from jobs cross join lateral jsonb_each_text(jobs.tags) as tag where jobs.tags <> '{{}}'
         union all
         select seq, '', name, {_ID.format("':' || name")} from jobs where name is not null
-"""
+"""  # noqa: S608 - all of it stands here
 _JOB_TAGS = "insert into job_tags (tag_id, seq) select distinct id, seq from tags_of_jobs"
 _TAG_WORDS = r"""
     with known as (select distinct id, name, value from tags_of_jobs)

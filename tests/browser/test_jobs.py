@@ -92,12 +92,44 @@ def test_two_benchmarks_are_compared_case_by_case(visit: Visiting, dashboard: Da
     expect(region).to_contain_text("×")
 
 
-def test_filters_act_when_they_are_chosen(visit: Visiting, dashboard: Dashboard) -> None:
-    page = visit().page
+def test_filters_act_when_they_are_chosen_and_stand_in_the_address(visit: Visiting, dashboard: Dashboard) -> None:
+    one = visit()
+    page = one.page
+    job = dashboard.ended({**SUM, "tags": {"filter": "by-form"}})
     page.goto("/jobs")
-    page.get_by_label("Status").select_option("failed")
-    expect(page).to_have_url(re.compile(r"status=failed"))
-    expect(page.get_by_label("Status")).to_have_value("failed")
+    page.get_by_label("failed").check()
+    expect(page).to_have_url(re.compile(r"\?status=failed$"))
+    expect(page.locator(f"#job-{job}")).to_have_count(0)
+    page.get_by_label("succeeded").check()
+    expect(page).to_have_url(re.compile(r"status=succeeded&status=failed"))
+    page.get_by_label("Text").fill("form")
+    page.get_by_label("Text").press("Enter")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page.get_by_text("1 job", exact=True)).to_be_visible()
+    page.get_by_text("More filters").click()
+    page.get_by_label("reduce").check()
+    expect(page).to_have_url(re.compile(r"kind=reduce"))
+    page.get_by_label("Since").fill("1h")
+    page.get_by_label("Since").press("Enter")
+    expect(page).to_have_url(re.compile(r"since=1h"))
+    address = page.url
+    another = dashboard.ended({**SUM, "tags": {"filter": "by-form"}})
+    expect(page.locator(f"#job-{another}")).to_be_visible()
+    assert page.url == address, "a poll keeps the filters"
+    page.reload()
+    for box in ("failed", "succeeded", "reduce"):
+        expect(page.get_by_label(box)).to_be_checked()
+    expect(page.get_by_label("Since")).to_have_value("1h")
+    expect(page.locator("tbody tr")).to_have_count(2)
+    page.go_back()
+    expect(page.get_by_label("Since")).to_have_value("")
+    expect(page.get_by_label("reduce")).to_be_checked()
+    page.go_forward()
+    expect(page).to_have_url(address)
+    expect(page.get_by_label("Since")).to_have_value("1h")
+    page.get_by_role("link", name="Clear").click()
+    expect(page).to_have_url(f"{dashboard.url}/jobs")
+    expect(page.get_by_label("failed")).not_to_be_checked()
 
 
 def test_what_runs_now_is_on_the_first_page(visit: Visiting, dashboard: Dashboard) -> None:

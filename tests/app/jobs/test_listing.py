@@ -105,8 +105,8 @@ def test_a_time_holds_for_a_job_whose_number_came_before_its_turn(own_api: Api) 
             moved = now + timedelta(seconds=seconds)
             connection.execute("update jobs set created_at = %s where id = %s", (moved, job))
 
-    def found(**bounds: datetime) -> list[UUID]:
-        return [job.id for job in own_api.database.run(listing.page, Filter(**bounds), 10).jobs]
+    def found(since: datetime | None = None, until: datetime | None = None) -> list[UUID]:
+        return [job.id for job in own_api.database.run(listing.page, Filter(since=since, until=until), 10).jobs]
 
     assert found(since=now + timedelta(seconds=10)) == [last, early]
     assert found(until=now + timedelta(seconds=10)) == [late]

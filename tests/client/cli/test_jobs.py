@@ -65,6 +65,19 @@ def test_a_list_has_a_line_for_each_job(shell: Shell) -> None:
     as_json = shell.run("jobs", *tag, "--json", "--limit", "1").out.splitlines()
     assert [json.loads(line)["result"]["value"] for line in as_json] == [2.5]
     assert shell.run("jobs", "--status", "asleep").code == 2
+    assert shell.run("jobs", "--since", "lately").code == 2
+
+
+def test_jobs_are_searched_and_counted(shell: Shell) -> None:
+    for value in ("1", "2"):
+        words = ("submit", "--values", value, "--dtype", "float64", "--tag", "search:Grand-Total", "--wait")
+        assert shell.run(*words).code == 0
+    chosen = ("--status", "failed", "--status", "succeeded", "--owner", "ada", "--owner", "bob", "--text", "total")
+    listed = shell.run("jobs", *chosen, "--kind", "reduce", "--kind", "benchmark", "--since", "1h", "--json").out
+    assert [json.loads(line)["result"]["value"] for line in listed.splitlines()] == [2.0, 1.0]
+    assert shell.run("jobs", *chosen, "--until", "1h").out.splitlines()[1:] == []
+    assert shell.run("jobs", *chosen, "--count").out == "2\n"
+    assert json.loads(shell.run("jobs", *chosen, "--count", "--json").out) == {"number": 2, "exact": True}
 
 
 def test_a_job_is_given_up_waited_for_and_cancelled(shell: Shell) -> None:
