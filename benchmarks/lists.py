@@ -161,7 +161,7 @@ class Bench:
         times = [
             process.cpu_times() for parent in self.processes for process in (parent, *parent.children(recursive=True))
         ]
-        return sum(each.user + each.system for each in times)
+        return float(sum(each.user + each.system for each in times))
 
     def last(self) -> str:
         with psycopg.connect(self.database_url) as connection:

@@ -64,7 +64,16 @@
   });
   addEventListener("pageshow", () => sentAt.clear());
 
-  // --- filters
+  // --- filters: what is empty restricts nothing, and stays out of the address
+
+  document.addEventListener("formdata", ({ target, formData }) => {
+    if (!("submitOnChange" in target.dataset)) return;
+    for (const name of new Set(formData.keys())) {
+      const kept = formData.getAll(name).filter((value) => value !== "");
+      formData.delete(name);
+      for (const value of kept) formData.append(name, value);
+    }
+  });
 
   document.addEventListener("change", (event) => {
     const form = event.target.form;

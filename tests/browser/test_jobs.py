@@ -107,7 +107,7 @@ def test_filters_act_when_they_are_chosen_and_stand_in_the_address(visit: Visiti
     expect(page.locator("tbody tr")).to_have_count(1)
     expect(page.get_by_text("1 job", exact=True)).to_be_visible()
     page.get_by_text("More filters").click()
-    page.get_by_label("reduce").check()
+    page.get_by_label("reduce", exact=True).check()
     expect(page).to_have_url(re.compile(r"kind=reduce"))
     page.get_by_label("Since").fill("1h")
     page.get_by_label("Since").press("Enter")
@@ -118,12 +118,12 @@ def test_filters_act_when_they_are_chosen_and_stand_in_the_address(visit: Visiti
     assert page.url == address, "a poll keeps the filters"
     page.reload()
     for box in ("failed", "succeeded", "reduce"):
-        expect(page.get_by_label(box)).to_be_checked()
+        expect(page.get_by_label(box, exact=True)).to_be_checked()
     expect(page.get_by_label("Since")).to_have_value("1h")
     expect(page.locator("tbody tr")).to_have_count(2)
     page.go_back()
     expect(page.get_by_label("Since")).to_have_value("")
-    expect(page.get_by_label("reduce")).to_be_checked()
+    expect(page.get_by_label("reduce", exact=True)).to_be_checked()
     page.go_forward()
     expect(page).to_have_url(address)
     expect(page.get_by_label("Since")).to_have_value("1h")

@@ -26,7 +26,7 @@ def answered(steps: Steps[Any], response: httpx.Response) -> object:
     ],
 )
 def test_another_program_at_the_address_is_found_out(response: httpx.Response) -> None:
-    everything = jobs.find(status=None, kind=None, owner=None, tags=(), parent=None, limit=1)
+    everything = jobs.find({}, limit=1)
     for steps in (catalogue.whoami(), catalogue.workers(), jobs.get("5f0c"), everything):
         with pytest.raises(Unreachable, match=r"elsewhere\.example/v1/jobs answers with .*: is it the address"):
             answered(steps, response)
