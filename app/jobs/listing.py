@@ -81,7 +81,7 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class JobCount:
+class Tally:
     """How many jobs a filter leaves: exactly `number`, or at least so many."""
 
     number: int
@@ -212,13 +212,13 @@ def page(connection: Connection, chosen: Filter, limit: int, before_seq: int | N
     return Page(_listed(connection, rows[:limit]), following)
 
 
-def count(connection: Connection, chosen: Filter, most: int = 1000) -> JobCount:
+def count(connection: Connection, chosen: Filter, most: int = 1000) -> Tally:
     """How many jobs the filter leaves, up to `most`, and no more than a page may look at."""
     search = _search(connection, chosen)
     if search is None:
-        return JobCount(0, exact=True)
+        return Tally(0, exact=True)
     rows, looked_to = _look(connection, search, (jobs.c.seq,), most + 1, None)
-    return JobCount(min(len(rows), most), exact=len(rows) <= most and looked_to is None)
+    return Tally(min(len(rows), most), exact=len(rows) <= most and looked_to is None)
 
 
 def _search(connection: Connection, chosen: Filter) -> _Search | None:

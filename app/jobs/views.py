@@ -14,7 +14,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from warpfold.app.jobs.listing import JobCount
+from warpfold.app.jobs.listing import Tally
 from warpfold.app.jobs.presets import Child
 from warpfold.app.jobs.store import Job
 from warpfold.app.jobs.workers import Obstacle, Waiting
@@ -240,7 +240,7 @@ def _waiting(waiting: Waiting) -> Mapping[str, object]:
     return {"reason": waiting.reason.value, "detail": waiting.detail}
 
 
-def page_json(jobs: Iterable[Job], next_cursor: str | None, count: JobCount | None = None) -> str:
+def page_json(jobs: Iterable[Job], next_cursor: str | None, count: Tally | None = None) -> str:
     """A `JobPage` as JSON."""
     items = ", ".join(job_json(job) for job in jobs)
     counted = "" if count is None else f', "count": {json.dumps({"number": count.number, "exact": count.exact})}'

@@ -24,7 +24,7 @@ from warpfold.app.http.cursors import cursor_of, key_of
 from warpfold.app.http.errors import Invalid
 from warpfold.app.http.headers import matches
 from warpfold.app.jobs import service
-from warpfold.app.jobs.listing import Filter, JobCount, Page, count
+from warpfold.app.jobs.listing import Filter, Page, Tally, count
 from warpfold.app.jobs.listing import page as page_of_jobs
 from warpfold.app.jobs.tags import words_of
 from warpfold.contract.jobs import KINDS
@@ -47,7 +47,7 @@ class Found:
     """A page of the list, and how many jobs all pages have."""
 
     page: Page
-    count: JobCount
+    count: Tally
 
 
 @dataclass(frozen=True, slots=True)

@@ -255,9 +255,9 @@ def test_a_count_that_would_look_at_too_much_says_at_least(many: str, monkeypatc
     monkeypatch.setattr(listing, "_CHUNKS", (50, 200, 400))
     with closing(BlockingDatabase(many, application="test")) as database:
         never = Filter(tags=(("parity", "0"),), kinds=("reduce",))
-        assert database.run(listing.count, never, 100) == listing.JobCount(0, exact=False)
-        assert database.run(listing.count, Filter(tags=(("half", "new"),)), 100) == listing.JobCount(100, exact=False)
-        assert database.run(listing.count, Filter(statuses=(Status.FAILED,))) == listing.JobCount(1, exact=True)
+        assert database.run(listing.count, never, 100) == listing.Tally(0, exact=False)
+        assert database.run(listing.count, Filter(tags=(("half", "new"),)), 100) == listing.Tally(100, exact=False)
+        assert database.run(listing.count, Filter(statuses=(Status.FAILED,))) == listing.Tally(1, exact=True)
 
 
 def _later() -> datetime:
