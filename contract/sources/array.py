@@ -2,17 +2,14 @@
 
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal
 
 from warpfold.contract.folders import Folders
-from warpfold.contract.sources.options import ArrayOptions, open_file
-from warpfold.contract.sources.roots import PathName, check_name
-from warpfold.contract.sources.source import SourceSpec
+from warpfold.contract.sources.options import ArrayOptions, NamedFile, open_file
 from warpfold.kernels.sequential import Elements
 
 
-class ArrayFileSource(ArrayOptions, SourceSpec):
+class ArrayFileSource(ArrayOptions, NamedFile):
     """An array in a file on the server, or a part of it: of a .npy file, an .npz archive, an HDF5 or a NetCDF-4 file,
     or a Zarr hierarchy of version 2 or 3, which is a folder.
 
@@ -20,7 +17,6 @@ class ArrayFileSource(ArrayOptions, SourceSpec):
     """
 
     type: Literal["array"]
-    path: PathName
 
     def identity(self) -> str:
         return f"the file {self.path}{self.described()}"
@@ -34,6 +30,3 @@ class ArrayFileSource(ArrayOptions, SourceSpec):
     def open(self, folders: Folders) -> Elements:
         open_in = partial(self.open_in, name=self.path)
         return open_file(self.path, folders.roots, "source.path", open_in, self.open_folder_in)
-
-    def check(self, field: str, roots: tuple[Path, ...], most_values: int) -> None:
-        check_name(self.path, f"{field}.path", roots)

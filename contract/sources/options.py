@@ -14,8 +14,9 @@ from pydantic import Field, StrictBool, StrictInt, StringConstraints, field_vali
 
 from warpfold.contract.fields import DTypeName, said_as
 from warpfold.contract.frozen import Frozen
-from warpfold.contract.sources.roots import locate, open_folder, open_regular, reason_of
+from warpfold.contract.sources.roots import PathName, check_name, locate, open_folder, open_regular, reason_of
 from warpfold.contract.sources.row_filter import MOST_CONDITIONS, RowFilter, conditions_in
+from warpfold.contract.sources.source import SourceSpec
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.formats.arrays import open_array_file
 from warpfold.kernels.formats.conventions import Conventions
@@ -174,6 +175,15 @@ def _range(axis: AxisRange | int | None) -> Range:
     if isinstance(axis, int):
         return Range(axis, None if axis == -1 else axis + 1)
     return Range(axis.start, axis.stop, axis.step)
+
+
+class NamedFile(SourceSpec):
+    """A source that is one file on the server."""
+
+    path: PathName
+
+    def check(self, field: str, roots: tuple[Path, ...], most_values: int) -> None:
+        check_name(self.path, f"{field}.path", roots)
 
 
 def open_file(

@@ -1,17 +1,14 @@
 """Columns of tables in files on the server."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Literal
 
 from warpfold.contract.folders import Folders
-from warpfold.contract.sources.options import TableOptions, open_file
-from warpfold.contract.sources.roots import PathName, check_name
-from warpfold.contract.sources.source import SourceSpec
+from warpfold.contract.sources.options import NamedFile, TableOptions, open_file
 from warpfold.kernels.sequential import Elements
 
 
-class TableSource(TableOptions, SourceSpec):
+class TableSource(TableOptions, NamedFile):
     """A column of a table in a file on the server: of a Parquet file, an Arrow file or stream (Feather version 2), or a
     CSV or TSV file, which may be compressed by gzip or zstd.
 
@@ -19,7 +16,6 @@ class TableSource(TableOptions, SourceSpec):
     """
 
     type: Literal["table"]
-    path: PathName
 
     def identity(self) -> str:
         return f"the table {self.path}{self.described()}"
@@ -33,6 +29,3 @@ class TableSource(TableOptions, SourceSpec):
 
     def open(self, folders: Folders) -> Elements:
         return open_file(self.path, folders.roots, "source.path", lambda file: self.open_in(file, self.path))
-
-    def check(self, field: str, roots: tuple[Path, ...], most_values: int) -> None:
-        check_name(self.path, f"{field}.path", roots)

@@ -55,7 +55,10 @@ def _applies(name: str, chosen: Chosen) -> bool:
 
 
 def _parts(name: str, schema: Schema, required: bool, chosen: Chosen) -> Sequence[Field | Group]:
+    description = schema.get("description", "")
     schema = _resolved(schema)
+    if "discriminator" in schema and not required and name != "other":  # conditions within conditions: a filter of rows
+        return [Field(name, Shape.JSON, description)]
     if "discriminator" in schema:
         return [_variants(name, schema, required, chosen)]
     if schema.get("type") == "object" and "properties" in schema:
@@ -128,6 +131,8 @@ def _shape(schema: Schema) -> tuple[Shape, Sequence[str]]:
             items = _resolved(schema.get("items", {}))
             if "enum" in items:
                 return Shape.MANY, tuple(items["enum"])
+            if any("$ref" in member for member in items.get("anyOf", ())):
+                return Shape.JSON, ()
             several = {"integer": Shape.INTEGERS, "string": Shape.TEXTS, "object": Shape.JSON}
             return several.get(items.get("type", ""), Shape.NUMBERS if "properties" not in items else Shape.JSON), ()
         case "object":

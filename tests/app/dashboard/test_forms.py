@@ -26,6 +26,17 @@ SPECS: list[Mapping[str, Any]] = [
         "tags": {"course": "p05", "empty": ""},
     },
     {
+        "kind": "reduce",
+        "source": {
+            "type": "table",
+            "path": "sales.parquet",
+            "column": "price",
+            "filter": {"op": "not", "of": {"op": "in", "column": "region", "values": ["EU", "US"]}},
+        },
+    },
+    {"kind": "reduce", "source": {"type": "array", "path": "x.h5", "array": "a/b", "select": [0, None, {"stop": 10}]}},
+    {"kind": "reduce", "source": {"type": "files", "glob": "run-*/*.csv", "column": "x", "null_policy": "raise"}},
+    {
         "kind": "benchmark",
         "strategies": ["exact", "numpy"],
         "ops": ["sum", "max"],
