@@ -2,6 +2,7 @@
 
 from warpfold.client.api import Client, LiveJob
 from warpfold.client.async_api import AsyncClient, AsyncLiveJob
+from warpfold.client.batches import Batch, Outcome
 from warpfold.client.errors import (
     FieldError,
     JobFailed,
@@ -11,6 +12,7 @@ from warpfold.client.errors import (
     WaitedTooLong,
     WarpfoldError,
 )
+from warpfold.client.live_batches import AsyncLiveBatch, LiveBatch
 from warpfold.client.models import (
     AccuracyResult,
     BenchmarkResult,
@@ -32,7 +34,9 @@ from warpfold.kernels.ops import Terms
 __all__ = [
     "AccuracyResult",
     "AsyncClient",
+    "AsyncLiveBatch",
     "AsyncLiveJob",
+    "Batch",
     "BenchmarkResult",
     "Client",
     "ClusterResult",
@@ -41,11 +45,13 @@ __all__ = [
     "FieldError",
     "Job",
     "JobFailed",
+    "LiveBatch",
     "LiveJob",
     "Measurement",
     "Merged",
     "NotConfigured",
     "OtherResult",
+    "Outcome",
     "ProfileResult",
     "ReduceResult",
     "Refused",

@@ -1,18 +1,22 @@
 """The Python client for asyncio: `client.api` with `await`."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Generic, Literal, Self, TypeVar, Unpack
 
 import httpx
 from pydantic import PrivateAttr
 
-from warpfold.client import catalogue, datasets, jobs, reductions, results, uploads
+from warpfold.client import batches, catalogue, datasets, jobs, reductions, results, uploads
 from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
+from warpfold.client.errors import JobFailed, WarpfoldError
 from warpfold.client.exchange import PAST_PROXIES, TIMEOUTS, Call, Content, Interrupted, Steps
 from warpfold.client.jobs import Follow, JobFilter
+from warpfold.client.live_batches import AsyncLiveBatch
 from warpfold.client.models import Dataset, Job, JobCount, Merged, ReduceResult, Result, User
 from warpfold.client.patience import Patience
 from warpfold.client.progress import bar
@@ -78,6 +82,76 @@ class AsyncClient:
     async def reduction(self, job: Job) -> ReduceResult:
         """The result of a reduce job, waiting for it; JobFailed if there is none, TypeError for another kind."""
         return jobs.reduction_of(await self.wait(job))
+
+    # --- batches
+
+    async def submit_many(
+        self,
+        specs: Iterable[JobSpec | Mapping[str, Any]],
+        *,
+        name: str = "",
+        tags: Mapping[str, str] = MappingProxyType({}),
+        key: str | None = None,
+    ) -> "AsyncLiveBatch":
+        """Hand in up to 10,000 jobs as one batch: all of them are accepted, or none. Refused names the spec that is
+        wrong (`specs[17].source.dtype`). `name` and `tags` are those of the batch."""
+        return AsyncLiveBatch.of(await self._do(batches.submit(specs, name=name, tags=tags, key=key)), self)
+
+    async def sweep(
+        self,
+        spec: JobSpec | Mapping[str, Any],
+        over: Mapping[str, Sequence[Any]],
+        *,
+        name: str = "",
+        tags: Mapping[str, str] = MappingProxyType({}),
+        key: str | None = None,
+    ) -> "AsyncLiveBatch":
+        """Hand in a job for each combination of values, as one batch: `over` has the values of each field that differs
+        ({"source.seed": [1, 2], "op": ["sum", "max"]}). The last field changes fastest."""
+        return AsyncLiveBatch.of(await self._do(batches.sweep(spec, over, name=name, tags=tags, key=key)), self)
+
+    async def batch(self, batch_id: str) -> "AsyncLiveBatch":
+        """A batch as it is now."""
+        return AsyncLiveBatch.of(await self._do(batches.get(batch_id)), self)
+
+    async def batches(self, *, owner: str | None = None, limit: int = 50) -> "list[AsyncLiveBatch]":
+        """The newest batches of a user, by default your own."""
+        return [AsyncLiveBatch.of(batch, self) for batch in await self._do(batches.find(owner, limit))]
+
+    async def map(
+        self,
+        op: str,
+        arrays: Iterable[object],
+        *,
+        failures: Literal["raise", "yield"] = "raise",
+        rehash: bool = False,
+        **options: Unpack[Options],
+    ) -> AsyncIterator[ReduceResult | JobFailed]:
+        """Reduce each of any number of arrays, or of .npy files given as Paths; the results come in the same order.
+
+        The arrays go in batches of 256, of which two are in hand at a time: an iterator is read no further ahead than
+        that, and at most one array of more than 10,000 elements is held. A reduction that fails raises JobFailed, or
+        with failures="yield" the JobFailed stands in place of its result. Who stops early cancels what is in hand.
+        """
+        left, in_hand = iter(arrays), deque[batches.Batch]()
+        try:
+            while True:
+                following = await self._do(batches.window(left, op, options, rehash=rehash))
+                if following is not None:
+                    in_hand.append(following)
+                if not in_hand:
+                    return
+                if following is not None and len(in_hand) < 2:
+                    continue
+                for result in await self._do(batches.reduced(in_hand[0])):
+                    if isinstance(result, JobFailed) and failures == "raise":
+                        raise result
+                    yield result
+                in_hand.popleft()
+        finally:
+            for batch in in_hand:
+                with suppress(WarpfoldError):
+                    await self._do(batches.cancel(batch.id))
 
     # --- arrays
 

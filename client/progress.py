@@ -1,13 +1,14 @@
-"""A progress bar for a job that is waited for, where somebody looks."""
+"""A progress bar for a job or a batch that is waited for, where somebody looks."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Column
 
+from warpfold.client.batches import Batch
 from warpfold.client.jobs import Follow
 from warpfold.client.models import Job
 
@@ -16,6 +17,31 @@ from warpfold.client.models import Job
 def bar(wanted: bool | None) -> Iterator[Follow | None]:
     """What to tell of a job so that a bar on standard error shows it; None for no bar, as is the default where
     standard error is no terminal."""
+    with _line(wanted) as show:
+
+        def follow(job: Job) -> None:
+            done = job.progress
+            assert show is not None
+            show(f"{job.kind} {job.id[:8]}", done.done, done.total or None, state_of(job))
+
+        yield None if show is None else follow
+
+
+@contextmanager
+def batch_bar(wanted: bool | None) -> Iterator[Callable[[Batch], None] | None]:
+    """The same of a batch."""
+    with _line(wanted) as show:
+
+        def follow(batch: Batch) -> None:
+            assert show is not None
+            show(f"batch {batch.id[:8]}", batch.progress.done, batch.count, state_of_batch(batch))
+
+        yield None if show is None else follow
+
+
+@contextmanager
+def _line(wanted: bool | None) -> Iterator[Callable[[str, int, int | None, str], None] | None]:
+    """What shows a name, how much is done, of how much, and a state."""
     if wanted is False or (wanted is None and not sys.stderr.isatty()):
         yield None
         return
@@ -29,17 +55,24 @@ def bar(wanted: bool | None) -> Iterator[Follow | None]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
         line = shown.add_task("", total=None, state="")
 
-        def follow(job: Job) -> None:
-            done = job.progress
-            shown.update(
-                line,
-                description=f"{job.kind} {job.id[:8]}",
-                total=done.total or None,
-                completed=done.done,
-                state=state_of(job),
-            )
+        def show(name: str, done: int, total: int | None, state: str) -> None:
+            shown.update(line, description=name, total=total, completed=done, state=state)
 
-        yield follow
+        yield show
+
+
+def state_of_batch(batch: Batch) -> str:
+    """Where a batch is, in a few words."""
+    done = batch.progress
+    counts = [
+        f"{done.done:,} of {batch.count:,} jobs",
+        *(
+            f"{count:,} {name}"
+            for name, count in (("running", done.running), ("failed", done.failed), ("cancelled", done.cancelled))
+            if count
+        ),
+    ]
+    return f"{batch.status}, {', '.join(counts)}"
 
 
 def state_of(job: Job) -> str:

@@ -136,16 +136,24 @@ def submit(
     if other is not None and not isinstance(data, Path) and not isinstance(other, Path):
         data, other = alike(data, other, dtype)
         dtype = None
+    made = yield from spec(data, op, other=other, dtype=dtype, options=options, rehash=rehash)
+    return (yield from jobs.submit(made, key))
+
+
+def spec(
+    data: object, op: str, *, options: Options, other: object = None, dtype: str | None = None, rehash: bool = False
+) -> Steps[dict[str, Any]]:
+    """The spec of a reduction, whose arrays are uploaded unless they are small. Raises TypeError where an option is a
+    file's, and `data` or `other` is none."""
     told = {name: value for name, value in options.items() if value is not None}
     of_files = {name: told.pop(name) for name in OF_FILES & told.keys()}
-    spec: dict[str, Any] = {"kind": "reduce", "op": op}
+    made: dict[str, Any] = {"kind": "reduce", "op": op}
     for field, given in {"source": data, "other": other}.items():
         if field == "source" or given is not None:
             if of_files and not isinstance(given, Path):
                 raise TypeError(f"{', '.join(sorted(of_files))} say what is read of a file, and {field} is none")
-            spec[field] = (yield from source(given, dtype, rehash=rehash)) | of_files
-    spec |= told
-    return (yield from jobs.submit(spec, key))
+            made[field] = (yield from source(given, dtype, rehash=rehash)) | of_files
+    return made | told
 
 
 def source(data: object, dtype: str | None = None, *, rehash: bool = False) -> Steps[dict[str, Any]]:

@@ -8,7 +8,18 @@ from typing import Annotated
 
 import typer
 
-from warpfold.client.cli import access, catalogue, datasets, doctor, jobs, opening, reducing, results, submitting
+from warpfold.client.cli import (
+    access,
+    batches,
+    catalogue,
+    datasets,
+    doctor,
+    jobs,
+    opening,
+    reducing,
+    results,
+    submitting,
+)
 from warpfold.client.cli.exits import Exit
 from warpfold.client.cli.server import register_server_commands
 from warpfold.client.cli.session import Session, fail
@@ -53,7 +64,7 @@ def build() -> typer.Typer:
         """Options of the command itself."""
         context.obj = Session(url, patience)
 
-    for group in (reducing, opening, submitting, jobs, results, datasets, catalogue, access):
+    for group in (reducing, opening, submitting, jobs, batches, results, datasets, catalogue, access):
         group.register(app)
     doctor.register(app)
     register_server_commands(app)

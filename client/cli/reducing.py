@@ -1,5 +1,6 @@
 """The command that reduces a file: reduce."""
 
+import glob
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from warpfold.client.cli.files import DASH, Rehash, seekable
 from warpfold.client.cli.opening import Opened, is_plain, options_of
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import Timeout, check_ended_well, fail, service, wait_for
+from warpfold.client.errors import JobFailed
 from warpfold.client.jobs import reduction_of
 from warpfold.client.models import ReduceResult
 from warpfold.client.reductions import MOST_VALUES
@@ -41,6 +43,8 @@ warpfold reduce sales.parquet --column price --filter '{"op": "==", "column": "r
 
 warpfold reduce ocean.nc --array temp --select '[0, {"stop": 10}]' --op max
 
+warpfold reduce 'runs/*.npy' --op max
+
 warpfold reduce samples.npy --local"""
 
 
@@ -56,8 +60,11 @@ def complete_op(incomplete: str) -> list[tuple[str, str]]:
 
 def reduce(
     context: typer.Context,
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A file of yours; - is a .npy file from standard input.")
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE...", help="A file of yours, several, or 'runs/*.npy'; - is a .npy file from standard input."
+        ),
     ],
     *,
     op: Annotated[str, typer.Option(help="`warpfold ops` lists them.", autocompletion=complete_op)] = "sum",
@@ -80,7 +87,8 @@ def reduce(
 
     A .npy or .npz file, HDF5, NetCDF-4, Parquet, Arrow, Feather, CSV or TSV; `warpfold inspect` shows what is in it. A
     large file is uploaded, once however often it is reduced. The value goes to standard output, how it was computed
-    to standard error.
+    to standard error. Several files, or a pattern, are reduced each by itself, in batches: a line has a value and the
+    name of its file.
     """
     options: dict[str, Any] = {"strategy": strategy, "nan_policy": nan_policy, "ddof": ddof}
     chosen = {name: value for name, value in options.items() if value is not None}
@@ -89,11 +97,19 @@ def reduce(
     )
     if locally and backend not in (None, "auto", "cpu"):
         raise typer.BadParameter("--local computes on the CPU", param_hint="--backend")
+    if len(files) > 1 or _is_pattern(files[0]):
+        if other is not None or locally or timeout is not None:
+            raise typer.BadParameter("--other, --local and --timeout are for one file", param_hint="FILE")
+        if backend is not None:
+            chosen["backend"] = backend
+        _reduce_each(context, _matching(files), op, chosen, of_file, rehash=rehash, as_json=as_json)
+        return
+    file = Path(files[0])
     if str(file) == str(other) == DASH:
         raise typer.BadParameter("standard input is one array, not two", param_hint="--other")
-    with ExitStack() as files:
-        first = files.enter_context(_read(file, "FILE", of_file))
-        second = None if other is None else files.enter_context(_read(other, "--other", of_file))
+    with ExitStack() as opened:
+        first = opened.enter_context(_read(file, "FILE", of_file))
+        second = None if other is None else opened.enter_context(_read(other, "--other", of_file))
         if locally:
             with_it = None if second is None else second.elements("--other", OPS.get(op))
             _reduce_locally(first.elements("FILE", OPS.get(op)), op, with_it, chosen, as_json=as_json)
@@ -101,14 +117,65 @@ def reduce(
         if backend is not None:
             chosen["backend"] = backend
         with service(context) as client:
-            sent = None if second is None else files.enter_context(second.sent("--other"))
-            whole = files.enter_context(first.sent("FILE"))
+            sent = None if second is None else opened.enter_context(second.sent("--other"))
+            whole = opened.enter_context(first.sent("FILE"))
             ended = wait_for(client.submit_reduce(whole, op, other=sent, rehash=rehash, **chosen, **of_file), timeout)
             if as_json:
                 output.document(ended)
                 check_ended_well(ended)
                 return
             _print(reduction_of(ended))
+
+
+def _is_pattern(name: str) -> bool:
+    return not Path(name).exists() and glob.has_magic(name)
+
+
+def _matching(names: list[str]) -> list[Path]:
+    """The files that are named, in order, those of a pattern by name."""
+    paths: list[Path] = []
+    for name in names:
+        if name == DASH:
+            raise typer.BadParameter("standard input is reduced by itself", param_hint="FILE")
+        # Unlike Path.glob, it takes a pattern with a root.
+        matching = sorted(glob.glob(name, recursive=True)) if _is_pattern(name) else [name]  # noqa: PTH207
+        if not matching:
+            raise typer.BadParameter(f"no file fits {name!r}", param_hint="FILE")
+        paths += map(Path, matching)
+    return paths
+
+
+def _reduce_each(
+    context: typer.Context,
+    paths: list[Path],
+    op: str,
+    chosen: Mapping[str, Any],
+    of_file: Mapping[str, Any],
+    *,
+    rehash: bool,
+    as_json: bool,
+) -> None:
+    def contents() -> Iterator[object]:
+        for path in paths:
+            with _read(path, "FILE", of_file) as read, read.sent("FILE") as whole:
+                yield whole
+
+    for path in paths:  # what is wrong with a file is said before any of them is sent
+        with _read(path, "FILE", of_file):
+            pass
+    failed = 0
+    with service(context) as client:
+        reduced = client.map(op, contents(), failures="yield", rehash=rehash, **chosen, **of_file)
+        for path, result in zip(paths, reduced, strict=True):
+            if isinstance(result, JobFailed):
+                failed += 1
+                output.say(f"{path}: {result}")
+            elif as_json:
+                output.lines([{"file": str(path), **result.model_dump(mode="json")}])
+            else:
+                typer.echo(f"{result.value!r}\t{path}")
+    if failed:
+        raise fail(f"{failed} of {len(paths)} files have no value", Exit.FAILED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import yaml
 from rich.markup import escape
 
 from warpfold.client.api import Client, LiveJob
-from warpfold.client.cli import output
+from warpfold.client.cli import batches, output
 from warpfold.client.cli.jobs import show_job
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import Timeout, check_ended_well, service, wait_for
@@ -23,6 +23,8 @@ warpfold submit --op mean --generate normal --n 1000000 --seed 42 --wait
 warpfold submit --values '1e8 1 -1e8' --dtype float32 --wait
 
 warpfold submit job.yaml --set priority=high
+
+warpfold submit specs.jsonl --wait
 
 warpfold submit --kind benchmark --set 'strategies=[exact, numpy]' --set 'sizes=[1000, 1000000]'"""
 
@@ -45,7 +47,11 @@ def register(app: typer.Typer) -> None:
 def submit(
     context: typer.Context,
     file: Annotated[
-        str | None, typer.Argument(metavar="FILE", help="A spec as JSON or YAML; - is standard input.")
+        str | None,
+        typer.Argument(
+            metavar="FILE",
+            help="A spec as JSON or YAML; - is standard input. Of a .jsonl file each line is a spec: they are a batch.",
+        ),
     ] = None,
     *,
     kind: Annotated[str | None, typer.Option(help="Of job.", show_default="reduce")] = None,
@@ -69,14 +75,30 @@ def submit(
     timeout: Timeout = None,
     as_json: Json = False,
 ) -> None:
-    """Submit a job, from a file, from options, or from both: options win. Prints the job's id."""
-    spec = {"kind": "reduce"} | (_read(file) if file is not None else {})
+    """Submit a job, from a file, from options, or from both: options win. Prints the job's id.
+
+    The specs of a .jsonl file are one batch, of which all jobs are accepted or none; its id is printed.
+    """
     given = {"kind": kind, "op": op, "strategy": strategy, "backend": backend, "priority": priority}
-    spec |= {name: value for name, value in {**given, "timeout_s": time_limit}.items() if value is not None}
     source = _source(generate=generate, n=n, seed=seed, values=values, path=path, dataset=dataset, dtype=dtype)
-    if source:
-        spec["source"] = {**spec.get("source", {}), **source} if "type" not in source else source
-    _complete(spec, tag, assign)
+
+    def completed(read: dict[str, Any]) -> dict[str, Any]:
+        spec = {"kind": "reduce"} | read
+        spec |= {name: value for name, value in {**given, "timeout_s": time_limit}.items() if value is not None}
+        if source:
+            spec["source"] = {**spec.get("source", {}), **source} if "type" not in source else source
+        _complete(spec, tag, assign)
+        return spec
+
+    if file is not None and batches.is_file_of_lines(file):
+        specs = batches.read_specs(file, completed)
+        if dry_run:
+            output.lines(spec for _, spec in specs)
+            return
+        with service(context) as client:
+            _hand_in_batch(client, file, specs, key, wait=wait, timeout=timeout, as_json=as_json)
+        return
+    spec = completed(_read(file) if file is not None else {})
     if dry_run:
         output.document(spec)
         return
@@ -116,6 +138,30 @@ def hand_in(
     ended = wait_for(job, timeout)
     show_job(ended, as_json=as_json)
     check_ended_well(ended)
+
+
+def _hand_in_batch(
+    client: Client,
+    file: str,
+    specs: list[tuple[int, dict[str, Any]]],
+    key: str | None,
+    *,
+    wait: bool,
+    timeout: float | None,
+    as_json: bool,
+) -> None:
+    """Submit, print the id, and with `wait` what became of each job."""
+    with batches.naming_lines(file, [number for number, _ in specs]):
+        batch = client.submit_many([spec for _, spec in specs], name=Path(file).name[:128], key=key)
+    if not wait:
+        if as_json:
+            output.document(batch)
+        else:
+            typer.echo(batch.id)
+        return
+    ended = batches.wait_for(batch, timeout)
+    batches.print_outcomes(ended.outcomes(), as_json=as_json)
+    batches.check_ended_well(ended)
 
 
 def _read(file: str) -> dict[str, Any]:

@@ -1,0 +1,234 @@
+"""Batches: many jobs by one request, what the service says of them, and reductions of as many arrays as an iterator
+has."""
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Self
+
+import httpx
+from pydantic import BaseModel, Field
+
+from warpfold.client import html, reductions
+from warpfold.client.errors import JobFailed, WaitedTooLong
+from warpfold.client.exchange import Call, Steps, one, pages
+from warpfold.client.models import Answer, ReduceResult, Result
+from warpfold.client.reductions import Options
+from warpfold.contract.jobs import JobSpec
+from warpfold.contract.json_value import JsonValue
+from warpfold.contract.webhook import SHOW_SECRETS
+
+MOST_JOBS = 10_000
+"""The most jobs of one batch."""
+
+WINDOW = 256
+"""Reductions in a batch of `map`, two of which are in hand at a time."""
+
+_WINDOW_BYTES = 4 << 20
+_LONG_POLL_S = 20.0
+_PAGE = 200
+
+
+class Counts(Answer):
+    """How many jobs of a batch have which status; `done` have ended."""
+
+    total: int
+    done: int
+    queued: int
+    running: int
+    succeeded: int
+    failed: int
+    cancelled: int
+
+
+class Batch(Answer):
+    """A batch as the service saw it when it was asked. `jobs` are the ids of its jobs where this client brought it."""
+
+    id: str
+    name: str = ""
+    owner: str
+    tags: dict[str, str] = Field(default_factory=dict)
+    status: str
+    count: int
+    progress: Counts
+    cancel_requested: bool = False
+    created_at: datetime
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    jobs: tuple[str, ...] = ()
+
+    @property
+    def ended(self) -> bool:
+        return self.status in ("succeeded", "failed", "cancelled")
+
+    @property
+    def succeeded(self) -> bool:
+        return self.status == "succeeded"
+
+    def _become(self, newer: "Batch") -> Self:
+        """Say what `newer` says, and keep the ids of the jobs."""
+        self.__dict__.update({**newer.__dict__, "jobs": newer.jobs or self.jobs})
+        object.__setattr__(self, "__pydantic_extra__", newer.__pydantic_extra__)  # models of ours are frozen
+        return self
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id}: {self.progress.done:,} of {self.count:,} jobs, {self.status}>"
+
+    def _repr_html_(self) -> str:
+        done = self.progress
+        return html.facts(
+            f"batch of {self.count:,} jobs",
+            [
+                ("id", self.id),
+                ("name", self.name or None),
+                ("status", self.status),
+                ("ended", f"{done.done:,} of {done.total:,}"),
+                ("failed", done.failed or None),
+                ("owner", self.owner),
+            ],
+        )
+
+
+class Outcome(Answer):
+    """What became of one job of a batch: number `index`, from 0, in the order of the specs."""
+
+    index: int
+    id: str
+    kind: str
+    status: str
+    spec: dict[str, Any]
+    value: JsonValue | None = None
+    result: Result | None = None
+    reason: str | None = None
+    error: str | None = None
+
+    def get(self) -> Result:
+        """The result. Raises JobFailed if there is none."""
+        if self.result is None:
+            raise JobFailed(self.id, self.status, self.reason, self.error)
+        return self.result
+
+
+Progress = Callable[[Batch], None]
+"""Told each state of a batch that is waited for."""
+
+
+def submit(
+    specs: Iterable[JobSpec | Mapping[str, Any]], *, name: str, tags: Mapping[str, str], key: str | None
+) -> Steps[Batch]:
+    """Hand in jobs: all of them, or none."""
+    return _accepted({"specs": [_plain(spec) for spec in specs]}, name=name, tags=tags, key=key)
+
+
+def sweep(
+    spec: JobSpec | Mapping[str, Any],
+    over: Mapping[str, Sequence[Any]],
+    *,
+    name: str,
+    tags: Mapping[str, str],
+    key: str | None,
+) -> Steps[Batch]:
+    """Hand in a job for each combination of values."""
+    body = {"sweep": {"spec": _plain(spec), "over": {field: list(values) for field, values in over.items()}}}
+    return _accepted(body, name=name, tags=tags, key=key)
+
+
+def _accepted(body: Mapping[str, Any], *, name: str, tags: Mapping[str, str], key: str | None) -> Steps[Batch]:
+    named = {**body, **({"name": name} if name else {}), **({"tags": dict(tags)} if tags else {})}
+    return one(Call("POST", "/v1/batches", _batch, body=named, headers={"Idempotency-Key": key or str(uuid.uuid4())}))
+
+
+def get(batch_id: str) -> Steps[Batch]:
+    return one(Call("GET", f"/v1/batches/{batch_id}", _batch))
+
+
+def cancel(batch_id: str) -> Steps[Batch]:
+    return one(Call("POST", f"/v1/batches/{batch_id}/cancel", _batch))
+
+
+def find(owner: str | None, limit: int) -> Steps[list[Batch]]:
+    """Up to `limit` batches of a user, newest first."""
+    return pages("/v1/batches", Batch, {"owner": owner}, limit=limit, page=_PAGE)
+
+
+def wait(batch: Batch, timeout_s: float | None = None, follow: Progress | None = None) -> Steps[Batch]:
+    """The batch once all of its jobs have ended. Raises WaitedTooLong after `timeout_s` seconds."""
+    give_up = None if timeout_s is None else time.monotonic() + timeout_s
+    tag: str | None = None
+    if follow is not None:
+        follow(batch)
+    while not batch.ended:
+        left = _LONG_POLL_S if give_up is None else min(_LONG_POLL_S, give_up - time.monotonic())
+        if left <= 0:
+            done = batch.progress
+            raise WaitedTooLong(
+                f"batch {batch.id} is still {batch.status} after {timeout_s:g} s: {done.done:,} of {done.total:,} jobs "
+                "have ended"
+            )
+        headers = {"Prefer": f"wait={max(1, int(left))}"}  # whole seconds
+        if tag is not None and follow is not None:
+            headers["If-None-Match"] = tag
+        seen: tuple[Batch | None, str | None] = yield Call(
+            "GET", f"/v1/batches/{batch.id}", _batch_and_tag, headers=headers, expected=(304,)
+        )
+        if seen[0] is not None:
+            batch, tag = seen[0], seen[1]
+            if follow is not None:
+                follow(batch)
+    return batch
+
+
+def outcomes(batch_id: str) -> Steps[list[Outcome]]:
+    """What became of every job, in the order of the specs."""
+
+    def read(response: httpx.Response) -> list[Outcome]:
+        return [Outcome.model_validate_json(line) for line in response.content.splitlines() if line]
+
+    return one(Call("GET", f"/v1/batches/{batch_id}/results", read, {"format": "jsonl"}))
+
+
+def parquet(batch_id: str) -> Steps[bytes]:
+    """The same as a Parquet file."""
+    return one(Call("GET", f"/v1/batches/{batch_id}/results", lambda answer: answer.content, {"format": "parquet"}))
+
+
+def window(arrays: Iterator[object], op: str, options: Options, *, rehash: bool) -> Steps[Batch | None]:
+    """Hand in the reductions of the next arrays; None if there are no more. Large arrays are uploaded one by one, so
+    that no more than one of them is held."""
+    specs: list[dict[str, Any]] = []
+    size = 0
+    for array in arrays:
+        spec = yield from reductions.spec(array, op, options=options, rehash=rehash)
+        specs.append(spec)
+        size += len(json.dumps(spec["source"]))
+        if len(specs) >= WINDOW or size >= _WINDOW_BYTES:
+            break
+    if not specs:
+        return None
+    return (yield from submit(specs, name="", tags={}, key=None))
+
+
+def reduced(batch: Batch) -> Steps[list[ReduceResult | JobFailed]]:
+    """What a window came to, in its order: each a result, or why there is none."""
+    yield from wait(batch)
+    found: list[ReduceResult | JobFailed] = []
+    for outcome in (yield from outcomes(batch.id)):
+        if isinstance(outcome.result, ReduceResult):
+            found.append(outcome.result)
+        else:
+            found.append(JobFailed(outcome.id, outcome.status, outcome.reason, outcome.error))
+    return found
+
+
+def _plain(spec: JobSpec | Mapping[str, Any]) -> dict[str, Any]:
+    return spec.model_dump(mode="json", context=SHOW_SECRETS) if isinstance(spec, BaseModel) else dict(spec)
+
+
+def _batch(response: httpx.Response) -> Batch:
+    return Batch.model_validate_json(response.content)
+
+
+def _batch_and_tag(response: httpx.Response) -> tuple[Batch | None, str | None]:
+    return (None if response.status_code == 304 else _batch(response)), response.headers.get("ETag")

@@ -1,0 +1,69 @@
+import json
+
+import numpy as np
+
+from tests.support.shell import Shell
+
+
+def spec(*values: float, **more: object) -> str:
+    return json.dumps({"source": {"type": "values", "values": values, "dtype": "float64"}, **more})
+
+
+def test_a_file_of_specs_is_one_batch(shell: Shell) -> None:
+    lines = [spec(1e16, 1, -1e16), "", spec(5, 7, op="max")]
+    (shell.folder / "specs.jsonl").write_text("\n".join(lines))
+    batch = shell.run("submit", "specs.jsonl").out.strip()
+    waited = shell.run("batches", "wait", batch)
+    assert waited.code == 0
+    assert "succeeded, 2 of 2 jobs" in waited.out
+    assert "specs.jsonl" in waited.out
+    rows = [line.split() for line in shell.run("batches", "results", batch[:13]).out.splitlines()[1:]]
+    assert [(row[0], row[2], row[3], row[4]) for row in rows] == [
+        ("0", "reduce", "succeeded", "1.0"),
+        ("1", "reduce", "succeeded", "7.0"),
+    ]
+    assert batch[:8] in shell.run("batches", "list").out
+    assert json.loads(shell.run("batches", "show", batch, "--json").out)["progress"]["succeeded"] == 2
+    assert shell.run("batches", "results", batch, "--parquet", "out.parquet").code == 0
+    assert (shell.folder / "out.parquet").read_bytes()[:4] == b"PAR1"
+    assert shell.run("batches", "cancel", batch).code == 4
+    assert shell.run("batches", "show", "ffffffff").code == 4
+
+
+def test_options_hold_for_every_line_and_a_wait_prints_every_value(shell: Shell) -> None:
+    (shell.folder / "specs.jsonl").write_text(f"{spec(1, 2)}\n{spec()}\n{spec(3, 9)}\n")
+    waited = shell.run("submit", "specs.jsonl", "--op", "max", "--tag", "a:b", "--wait", "--json")
+    outcomes = [json.loads(line) for line in waited.out.splitlines()]
+    assert [outcome["value"] for outcome in outcomes] == [2.0, None, 9.0]
+    assert "max of no elements" in outcomes[1]["error"]
+    assert waited.code == 1
+    assert "1 failed" in waited.err
+
+
+def test_what_is_wrong_names_its_line(shell: Shell) -> None:
+    file = shell.folder / "specs.jsonl"
+    for line, code, said in (
+        ("{", 2, "specs.jsonl, line 3, is no JSON"),
+        ("[1]", 2, "specs.jsonl, line 3, holds no spec"),
+        (spec(1, op="total"), 4, "  specs.jsonl:3: op: unknown op"),
+    ):
+        file.write_text(f"{spec(1)}\n\n{line}\n")
+        refused = shell.run("submit", "specs.jsonl")
+        assert refused.code == code
+        assert said in " ".join(refused.err.replace("│", " ").split()) or said in refused.err
+    file.write_text("\n")
+    assert shell.run("submit", "specs.jsonl").code == 2
+
+
+def test_a_pattern_of_files_is_reduced_file_by_file(shell: Shell) -> None:
+    for name, values in (("b", [1e16, 1.0, -1e16]), ("a", [2.0, 3.0]), ("c", [])):
+        np.save(shell.folder / f"run-{name}.npy", np.array(values))
+    summed = shell.run("reduce", "run-*.npy")
+    assert summed.out == "5.0\trun-a.npy\n1.0\trun-b.npy\n0.0\trun-c.npy\n"
+    largest = shell.run("reduce", "run-c.npy", "run-a.npy", "--op", "max", "--json")
+    assert json.loads(largest.out)["file"] == "run-a.npy"
+    assert json.loads(largest.out)["value"] == 3.0
+    assert "run-c.npy: job" in largest.err
+    assert largest.code == 1
+    assert shell.run("reduce", "none-*.npy").code == 2
+    assert shell.run("reduce", "run-*.npy", "--local").code == 2
