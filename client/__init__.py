@@ -2,7 +2,7 @@
 
 from warpfold.client.api import Client, LiveJob
 from warpfold.client.async_api import AsyncClient, AsyncLiveJob
-from warpfold.client.batches import Batch, Outcome
+from warpfold.client.batches import Batch, JobOutcome
 from warpfold.client.errors import (
     FieldError,
     JobFailed,
@@ -45,13 +45,13 @@ __all__ = [
     "FieldError",
     "Job",
     "JobFailed",
+    "JobOutcome",
     "LiveBatch",
     "LiveJob",
     "Measurement",
     "Merged",
     "NotConfigured",
     "OtherResult",
-    "Outcome",
     "ProfileResult",
     "ReduceResult",
     "Refused",

@@ -91,7 +91,7 @@ class Batch(Answer):
         )
 
 
-class Outcome(Answer):
+class JobOutcome(Answer):
     """What became of one job of a batch: number `index`, from 0, in the order of the specs."""
 
     index: int
@@ -180,11 +180,11 @@ def wait(batch: Batch, timeout_s: float | None = None, follow: Progress | None =
     return batch
 
 
-def outcomes(batch_id: str) -> Steps[list[Outcome]]:
+def outcomes(batch_id: str) -> Steps[list[JobOutcome]]:
     """What became of every job, in the order of the specs."""
 
-    def read(response: httpx.Response) -> list[Outcome]:
-        return [Outcome.model_validate_json(line) for line in response.content.splitlines() if line]
+    def read(response: httpx.Response) -> list[JobOutcome]:
+        return [JobOutcome.model_validate_json(line) for line in response.content.splitlines() if line]
 
     return one(Call("GET", f"/v1/batches/{batch_id}/results", read, {"format": "jsonl"}))
 

@@ -52,7 +52,7 @@ class LiveBatch(batches.Batch):
         """Ask for the end of all of its jobs."""
         return self._become(self._client._do(batches.cancel(self.id)))
 
-    def outcomes(self) -> list[batches.Outcome]:
+    def outcomes(self) -> list[batches.JobOutcome]:
         """What has become of each job, in the order of the specs."""
         return self._client._do(batches.outcomes(self.id))
 
@@ -94,7 +94,7 @@ class AsyncLiveBatch(batches.Batch):
         """Ask for the end of all of its jobs."""
         return self._become(await self._client._do(batches.cancel(self.id)))
 
-    async def outcomes(self) -> list[batches.Outcome]:
+    async def outcomes(self) -> list[batches.JobOutcome]:
         """What has become of each job, in the order of the specs."""
         return await self._client._do(batches.outcomes(self.id))
 

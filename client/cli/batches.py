@@ -10,7 +10,7 @@ from typing import Annotated, Any, BinaryIO
 import typer
 
 from warpfold.client.api import Client
-from warpfold.client.batches import MOST_JOBS, Batch, Outcome
+from warpfold.client.batches import MOST_JOBS, Batch, JobOutcome
 from warpfold.client.cli import output
 from warpfold.client.cli.exits import Exit
 from warpfold.client.cli.output import Json
@@ -105,7 +105,7 @@ def results(
         print_outcomes(batch.outcomes(), as_json=as_json)
 
 
-def print_outcomes(outcomes: list[Outcome], *, as_json: bool) -> None:
+def print_outcomes(outcomes: list[JobOutcome], *, as_json: bool) -> None:
     """A row, or a line of JSON, for each job."""
     if as_json:
         output.lines(outcomes)
@@ -215,5 +215,5 @@ def _show(batch: Batch, *, as_json: bool) -> None:
     )
 
 
-def _value(outcome: Outcome) -> str | None:
+def _value(outcome: JobOutcome) -> str | None:
     return repr(outcome.result.value) if isinstance(outcome.result, ReduceResult) else None
