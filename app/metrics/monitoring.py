@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, and_, case, func, select, text
+from sqlalchemy import Connection, and_, case, func, select
 
-from warpfold.app.tables.jobs import NONE, is_, jobs, lives, waits, workers
+from warpfold.app.tables.jobs import in_hand, in_lanes, is_, jobs, lives, waits, workers
 from warpfold.app.tables.service import lead
 from warpfold.app.tables.users import quota_holds, users
 from warpfold.app.tables.webhooks import webhooks
+from warpfold.contract.needs import ALL
 from warpfold.contract.states import PRIORITIES, Status
 
 
@@ -94,20 +95,39 @@ _WEBHOOKS_DUE = (
 )
 
 _MOST_OWNERS = 200
-_queued = func.count().filter(waits())
-_SHARES = (
+# What waits for a slot is counted by its index alone, which has owners and ages. What was handed over is few.
+_lanes = (
+    select(jobs.c.owner_id, func.count().label("queued"), func.min(jobs.c.seq).label("oldest"))
+    .where(in_lanes(ALL))
+    .group_by(jobs.c.owner_id)
+    .subquery("lanes")
+)
+_jobs_in_hand = select(jobs.c.owner_id, jobs.c.status, jobs.c.seq).where(in_hand()).offset(0).subquery("jobs_in_hand")
+_handed = (
     select(
-        users.c.name,
-        _queued,
-        func.count().filter(is_(Status.RUNNING)),
-        func.min(jobs.c.created_at).filter(waits()),
+        _jobs_in_hand.c.owner_id,
+        func.count().filter(is_(Status.QUEUED, _jobs_in_hand)).label("queued"),
+        func.count().filter(is_(Status.RUNNING, _jobs_in_hand)).label("running"),
+        func.min(_jobs_in_hand.c.seq).filter(is_(Status.QUEUED, _jobs_in_hand)).label("oldest"),
     )
-    .select_from(jobs.join(users, users.c.id == jobs.c.owner_id))
-    # In the words of the partial index that serves it. A preset is no job of a slot: its parts are.
-    .where(text("jobs.status in ('queued', 'running')"), jobs.c.needs != NONE)
-    .group_by(users.c.name)
+    .group_by(_jobs_in_hand.c.owner_id)
+    .subquery("handed")
+)
+_queued = (func.coalesce(_lanes.c.queued, 0) + func.coalesce(_handed.c.queued, 0)).label("queued")
+_oldest = func.least(_lanes.c.oldest, _handed.c.oldest).label("oldest")
+_owner = func.coalesce(_lanes.c.owner_id, _handed.c.owner_id)
+_most = (
+    select(users.c.name, _queued, func.coalesce(_handed.c.running, 0).label("running"), _oldest)
+    .select_from(_lanes.join(_handed, _handed.c.owner_id == _lanes.c.owner_id, full=True))
+    .join(users, users.c.id == _owner)
     .order_by(_queued.desc(), users.c.name)
     .limit(_MOST_OWNERS)
+    .subquery("most")
+)
+_SHARES = (
+    select(_most.c.name, _most.c.queued, _most.c.running, jobs.c.created_at)
+    .outerjoin(jobs, jobs.c.seq == _most.c.oldest)
+    .order_by(_most.c.queued.desc(), _most.c.name)
 )
 
 _LASTS = func.make_interval(0, 0, 0, 0, 0, 0, lead.c.lasts_s)

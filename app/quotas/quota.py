@@ -6,13 +6,14 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, and_, bindparam, func, select, union_all
+from sqlalchemy import Connection, Row, Select, and_, bindparam, func, literal, select, union_all
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from warpfold.app.config import Settings
 from warpfold.app.tables.jobs import in_hand as is_in_hand
-from warpfold.app.tables.jobs import is_, jobs, waits, workers
+from warpfold.app.tables.jobs import in_lanes, is_, jobs, still, workers
 from warpfold.app.tables.users import quotas, users
+from warpfold.contract.needs import ALL
 from warpfold.contract.states import Status
 
 
@@ -110,7 +111,11 @@ in_hand = (select(_in_hand.c.owner_id, func.count().label("count")).group_by(_in
 
 _OWN = (quotas.c.running, quotas.c.queued, quotas.c.gpu_seconds_per_day, quotas.c.high_per_hour)
 _LIMITS = select(*_OWN).where(quotas.c.user_id == bindparam("user_id"))
-_queued = (select(jobs.c.owner_id, func.count().label("count")).where(waits()).group_by(jobs.c.owner_id)).subquery(
+# What waits for a slot is counted by its index alone, which has the owners; what was handed over and waits is few.
+_lanes = select(jobs.c.owner_id, func.count().label("count")).where(in_lanes(ALL)).group_by(jobs.c.owner_id)
+_handed = select(jobs.c.owner_id).where(is_in_hand(), still(Status.QUEUED)).offset(0).subquery("handed")
+_parts = union_all(_lanes, select(_handed.c.owner_id, literal(1))).subquery("parts")
+_queued = (select(_parts.c.owner_id, func.sum(_parts.c.count).label("count")).group_by(_parts.c.owner_id)).subquery(
     "queued_by_owner"
 )
 _ALL: Select[Any] = (
@@ -160,5 +165,5 @@ def put_limits(connection: Connection, user: str, own: Limits) -> bool:
 
 def _quota(row: Row[*tuple[Any, ...]], defaults: Limits) -> UserQuota:
     own = Limits(row.running, row.queued, row.gpu_seconds_per_day, row.high_per_hour)
-    usage = Usage(row.running_now, row.queued_now, float(row.gpu_seconds_now))
+    usage = Usage(row.running_now, int(row.queued_now), float(row.gpu_seconds_now))
     return UserQuota(row.name, own.over(defaults), own, usage)
