@@ -20,6 +20,7 @@ SCRIPTS = (
     "recovery",
     "idle",
     "uploads",
+    "drain",
     "depth",
     "batches",
     "dashboard",

@@ -30,7 +30,7 @@ from benchmarks.service import Target, body
 from benchmarks.sleeping import sleeping_slot
 from warpfold.client.demo.service import Service
 
-_SLEEP_S = 0.004
+_SLEEP_S = 0.01
 _SLOTS = 4
 _SPAN = """
     select count(*) filter (where status = 'succeeded'), extract(epoch from max(finished_at) - min(started_at))
