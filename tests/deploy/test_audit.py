@@ -102,3 +102,10 @@ def test_the_project_names_its_own_licence() -> None:
     licence = (ROOT / "LICENSE").read_text()
     assert "Apache License" in licence
     assert "END OF TERMS AND CONDITIONS" in licence
+
+
+def test_the_locks_have_the_packages_of_all_formats_of_files() -> None:
+    """Without them the tests of these formats would be skipped, and workers would refuse the files."""
+    for lock in ROOT.glob("requirements*.lock"):
+        names = set(re.findall(r"^([a-z0-9._-]+)==", lock.read_text(), re.MULTILINE))
+        assert {"h5py", "pyarrow", "zarr"} <= names or lock.name == "requirements-audit.lock"
