@@ -121,11 +121,11 @@ def several_slots(bench: Bench, count: int, rounds: int) -> list[Figure]:
             bench.drain(count, json.dumps(spec).encode())
             rates.append(statistics.median(bench.drain(count, json.dumps(spec).encode()) for _ in range(rounds)))
         bench.until_there_are(1)
-    one, several = rates
+    single, several = rates
     return [
-        Figure(f"{count} jobs that sleep {_SLEEP_S * 1e3:g} ms, one slot", f"{one:.0f}/s", "", True),
+        Figure(f"{count} jobs that sleep {_SLEEP_S * 1e3:g} ms, one slot", f"{single:.0f}/s", "", True),
         Figure(f"the same, {_SLOTS} slots", f"{several:.0f}/s", "", True),
-        Figure("ratio", f"{several / one:.2f}", "≥ 2.5", several / one >= 2.5),
+        Figure("ratio", f"{several / single:.2f}", "≥ 2.5", several / single >= 2.5),
     ]
 
 
@@ -136,11 +136,11 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=100, help="how many wait in a round (%(default)s)")
     parser.add_argument("--rounds", type=int, default=5, help="of each figure (%(default)s)")
     options = parser.parse_args()
-    with measured_service() as (service, data_dir), bench(service, data_dir) as there:
+    with measured_service() as (service, data_dir), bench(service, data_dir) as place:
         figures = [
-            *beside_rq(there, options.jobs, options.rounds, 1000),
-            *beside_rq(there, options.jobs, options.rounds, 3),
-            *several_slots(there, 4 * options.jobs, options.rounds),
+            *beside_rq(place, options.jobs, options.rounds, 1000),
+            *beside_rq(place, options.jobs, options.rounds, 3),
+            *several_slots(place, 4 * options.jobs, options.rounds),
         ]
     return report("Drain of small jobs", figures, options.out)
 

@@ -69,14 +69,14 @@ class Consumer(SimpleWorker):
         self._beat()
         try:
             with self._stop.interrupting():
-                found = Queue.dequeue_any(
+                dequeued = Queue.dequeue_any(
                     self.queues, _LOOK_UP_EVERY_S, connection=self.connection, serializer=self.serializer
                 )
         except DequeueTimeout:
             # RQ leaves here the names that it took out of the queue and found no message of.
             self.connection.delete(self.queues[0].intermediate_queue_key)
             return None
-        return None if found is None else found[0]
+        return None if dequeued is None else dequeued[0]
 
     def execute_job(self, job: Job, queue: Queue) -> None:
         """Run the attempt that `job` names, and forget it in Redis, whatever became of it.

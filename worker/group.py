@@ -239,20 +239,20 @@ class Group:
         members = [member for member in (*self._sent, *self._waiting) if not member.over]
         ended = [each.lease for each in (*self._stored, *self._ended)]
         try:
-            found = self._place.database.step(
+            renewals = self._place.database.step(
                 groups.renew, [*(member.lease for member in members), *ended], settings.lease_s
             )
             if self._progress is not None and self._sent:
-                told = (self._progress.done, self._progress.total, self._progress.unit)
-                self._place.database.step(leases.renew, self._sent[0].lease, settings.lease_s, told)
+                progress = (self._progress.done, self._progress.total, self._progress.unit)
+                self._place.database.step(leases.renew, self._sent[0].lease, settings.lease_s, progress)
                 self._progress = None
         except DATABASE_LOST as error:
             log.warning("leases not renewed", error=str(error).strip())
-            found = {}
+            renewals = {}
         self._next_beat = time.monotonic() + settings.heartbeat_s
         head = self._sent[0] if self._sent else None
         for member in members:
-            renewal = found.get(member.lease.job_id)
+            renewal = renewals.get(member.lease.job_id)
             if renewal is None or (renewal.held and not renewal.cancel_requested):
                 continue
             ending = Halt.CANCELLED if renewal.held else Halt.ABANDONED

@@ -285,17 +285,17 @@ class Slot:
         """What comes first: a message of the child, its death, a request to stop, or None when the time is over or a
         part of a message came. A request that the child has not taken yet is sent on meanwhile."""
         sentinel, stop = child.sentinel, self._stop.fileno()
-        found = child.pipe.wait(seconds, sentinel, stop)
+        readable = child.pipe.wait(seconds, sentinel, stop)
         try:
             child.pipe.flush()
-            if child.pipe.fileno() in found:  # first, for the last message of a dead child still counts
+            if child.pipe.fileno() in readable:  # first, for the last message of a dead child still counts
                 message: News | Pulse | Success | Failure | None = child.pipe.receive()
-                return Halt.STOPPING if message is None and stop in found else message
+                return Halt.STOPPING if message is None and stop in readable else message
         except (PipeClosed, OSError):
             return Died(child.exit_code())
-        if sentinel in found:
+        if sentinel in readable:
             return Died(child.exit_code())
-        return Halt.STOPPING if stop in found else None
+        return Halt.STOPPING if stop in readable else None
 
 
 class Talk:

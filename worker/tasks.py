@@ -102,9 +102,9 @@ class _Pulse:
 
     def beat(self, progress: Progress | None) -> Verdict:
         """Renew the lease. While Postgres is away the job goes on: nobody can take it back meanwhile."""
-        told = None if progress is None else (progress.done, progress.total, progress.unit)
+        done = None if progress is None else (progress.done, progress.total, progress.unit)
         try:
-            standing = self.place.database.step(leases.renew, self.lease, self.place.settings.lease_s, told)
+            standing = self.place.database.step(leases.renew, self.lease, self.place.settings.lease_s, done)
         except DATABASE_LOST as error:
             log.warning("lease not renewed", error=str(error).strip())
             return Verdict.GO_ON

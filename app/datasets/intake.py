@@ -125,12 +125,12 @@ class Intake:
 
     def _other_format(self, first: bytes) -> Format | None:
         """The format of a file that is no .npy file; None where the first bytes tell of none that jobs read."""
-        found = format_of(io.BytesIO(first))
-        if self._raw is not None or found is None or found in (Format.NPY, Format.NETCDF3, Format.FEATHER1):
+        format_ = format_of(io.BytesIO(first))
+        if self._raw is not None or format_ is None or format_ in (Format.NPY, Format.NETCDF3, Format.FEATHER1):
             return None
         if self._declared is None:
-            raise Invalid.of("Content-Length", f"is needed of a file of the format {found.value}")
-        return found
+            raise Invalid.of("Content-Length", f"is needed of a file of the format {format_.value}")
+        return format_
 
     def _promised(self) -> int:
         """How many bytes the file is to have; to be asked when its first bytes were looked at."""

@@ -183,7 +183,7 @@ async def delete(upload_id: Id, user: User, context: Using) -> Response:
 
 def _answer(state: UploadState, status: int, headers: dict[str, str] | None = None) -> Response:
     lives_s = max(0, int((state.expires_at - datetime.now(UTC)).total_seconds()))
-    told = {
+    every = {
         "Upload-Offset": str(state.offset),
         "Upload-Complete": "?0",
         "Upload-Length": str(state.facts.length),
@@ -191,4 +191,4 @@ def _answer(state: UploadState, status: int, headers: dict[str, str] | None = No
         "Cache-Control": "no-store",
         **(headers or {}),
     }
-    return Response(b"" if status == 204 else UploadView.of(state).model_dump_json(), status, told, _JSON)
+    return Response(b"" if status == 204 else UploadView.of(state).model_dump_json(), status, every, _JSON)

@@ -63,8 +63,8 @@ class FileOptions(Frozen):
 
     def described(self) -> str:
         """The options that are not left at their defaults, in words that follow a file's name."""
-        given = self.model_dump(exclude_defaults=True, exclude={"type", "path", "paths", "glob", "id"})
-        return "".join(f", {name} {value}" for name, value in given.items())
+        options = self.model_dump(exclude_defaults=True, exclude={"type", "path", "paths", "glob", "id"})
+        return "".join(f", {name} {value}" for name, value in options.items())
 
     def open_in(self, file: BinaryIO, name: str) -> Elements:
         """The elements in `file`, which is called `name` and must stay open while they are read. Raises InvalidInput

@@ -123,7 +123,7 @@ def matching(pattern: str, roots: Sequence[Path], field: str, most: int) -> list
     it. Hidden files match no wildcard. Raises InvalidInput where there are none, or more than `most`."""
     if not roots:
         raise InvalidInput(_NO_ROOTS, field)
-    found: set[str] = set()
+    names: set[str] = set()
     for root in roots:
         relative = pattern
         if pattern.startswith("/"):
@@ -131,9 +131,9 @@ def matching(pattern: str, roots: Sequence[Path], field: str, most: int) -> list
                 continue
             relative = str(PurePosixPath(pattern).relative_to(root))
         for name in glob.iglob(relative, root_dir=root, recursive=True):  # noqa: PTH207 (Path.glob enters links)
-            found.add(name)
-            if len(found) > most:
+            names.add(name)
+            if len(names) > most:
                 raise InvalidInput(f"{pattern[:200]!r} matches more than {most:,} files", field)
-    if not found:
+    if not names:
         raise InvalidInput(f"{pattern[:200]!r} matches no file below this server's data roots", field)
-    return sorted(found)
+    return sorted(names)

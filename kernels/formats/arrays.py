@@ -34,9 +34,9 @@ def open_array_file(
     if name is not None:
         raise InvalidInput("is a .npy file, whose only array has no name", "array")
     head = read_head(file)
-    there = file.seek(0, 2) - head.offset
-    if there < head.data_bytes:
+    size = file.seek(0, 2) - head.offset
+    if size < head.data_bytes:
         raise InvalidInput(
-            f"is truncated: its header promises {head.data_bytes} bytes of data, {max(0, there)} are there"
+            f"is truncated: its header promises {head.data_bytes} bytes of data, {max(0, size)} are there"
         )
     return open_array(file, head, hyperslab(ranges, head.shape))

@@ -135,7 +135,7 @@ def _offset(dataset: Any, dtype: "np.dtype[Any]") -> int | None:
 
 
 def _as_stored(file: BinaryIO, head: Head, offset: int, selected: tuple[slice, ...]) -> ArraySource:
-    there = file.seek(0, 2)
-    if offset + head.data_bytes > there:
-        raise InvalidInput(f"is truncated: {offset + head.data_bytes:,} bytes are promised, {there:,} are there")
+    size = file.seek(0, 2)
+    if offset + head.data_bytes > size:
+        raise InvalidInput(f"is truncated: {offset + head.data_bytes:,} bytes are promised, {size:,} are there")
     return open_array(file, Head(head.shape, False, head.dtype, offset), selected)

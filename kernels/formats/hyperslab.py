@@ -31,9 +31,9 @@ def hyperslab(ranges: Sequence[Range], shape: Sequence[int]) -> tuple[slice, ...
 def _slice(axis: int, chosen: Range, length: int) -> slice:
     start = chosen.start + length if chosen.start < 0 else chosen.start
     stop = length if chosen.stop is None else chosen.stop + length if chosen.stop < 0 else chosen.stop
-    for said, index in ((chosen.start, start), (chosen.stop, stop)):
+    for wanted, index in ((chosen.start, start), (chosen.stop, stop)):
         if not 0 <= index <= length:
-            raise InvalidInput(f"has {length:,} indices on axis {axis}, and select names {said}", "select")
+            raise InvalidInput(f"has {length:,} indices on axis {axis}, and select names {wanted}", "select")
     return slice(start, max(start, stop), chosen.step)
 
 
