@@ -5,7 +5,7 @@ from math import prod
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from starlette.responses import Response
 
 from warpfold.app.datasets import repository, service
@@ -27,6 +27,7 @@ _JSON = "application/json"
 
 Id = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$", description="The SHA-256 of the file.")]
 Name = Annotated[str, Query(max_length=128, pattern=r"^[^\x00]*$")]
+Text = Annotated[str, StringConstraints(max_length=128, pattern=r"^[^\x00]*$")]
 
 
 class DatasetView(BaseModel):
@@ -135,20 +136,24 @@ async def upload(
     return Response(DatasetView.of(kept).model_dump_json(), 201 if new else 200, headers, _JSON)
 
 
+class DatasetQuery(BaseModel):
+    """The parameters of a list of uploaded arrays."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    owner: Text | None = None
+    bytes: int | None = Field(None, ge=0, le=1 << 62, description="The size of the file.")
+    limit: int = Field(50, ge=1, le=200)
+    cursor: Text | None = Field(None, description="The `next_cursor` of the page before.")
+
+
 @router.get("", summary="List uploaded arrays", responses=answers(Invalid))
-async def page(
-    *,
-    user: User,
-    context: Using,
-    owner: Name | None = None,
-    length: Annotated[int | None, Query(alias="bytes", ge=0, le=1 << 62, description="The size of the file.")] = None,
-    limit: Annotated[int, Query(ge=1, le=200)] = 50,
-    cursor: Annotated[Name | None, Query(description="The `next_cursor` of the page before.")] = None,
-) -> DatasetPage:
+async def page(*, user: User, context: Using, query: Annotated[DatasetQuery, Query()]) -> DatasetPage:
     """List the uploaded arrays of all users, newest first. An array that several users hold is listed for each."""
-    datasets = await context.database.read(repository.page, owner, length, limit + 1, key_of(_LISTING, cursor))
-    following = cursor_of(_LISTING, datasets[limit - 1].seq) if len(datasets) > limit else None
-    return DatasetPage(items=[DatasetView.of(dataset) for dataset in datasets[:limit]], next_cursor=following)
+    before = key_of(_LISTING, query.cursor)
+    datasets = await context.database.read(repository.page, query.owner, query.bytes, query.limit + 1, before)
+    following = cursor_of(_LISTING, datasets[query.limit - 1].seq) if len(datasets) > query.limit else None
+    return DatasetPage(items=[DatasetView.of(dataset) for dataset in datasets[: query.limit]], next_cursor=following)
 
 
 @router.get("/{dataset_id}", summary="Show an uploaded array", responses=answers(NotFound, Invalid))
