@@ -40,16 +40,18 @@ class OpenSlot:
         return self.long == self.small == 0
 
     def takes_small(self, depth: Depth) -> bool:
-        """Whether it has room for one more small job. Small jobs may wait for one long job, not for several."""
-        return self.small < depth.small and self.long < depth.long
+        """Whether it has room for one more small job. Beside a long job a small one takes as much room as a long one:
+        nobody knows how long it would wait there, and who comes meanwhile is to have a turn."""
+        return self.small < depth.small if self.long == 0 else self.small + self.long < depth.long
 
     def wants_small(self, depth: Depth) -> bool:
         """Whether it is to get small jobs: it is filled up when half of its places are free, not at every end."""
-        return self.small <= depth.small // 2 and self.takes_small(depth)
+        return self.takes_small(depth) and (self.long > 0 or self.small <= depth.small // 2)
 
     def places(self, depth: Depth) -> int:
         """How many more jobs it may have room for, long or small."""
-        return max(0, depth.long - self.long) + (depth.small - self.small if self.wants_small(depth) else 0)
+        small = depth.small if self.long == 0 else depth.long - self.long
+        return max(0, depth.long - self.long) + (small - self.small if self.wants_small(depth) else 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,9 +31,11 @@ def test_a_slot_holds_few_long_jobs_and_many_small_ones() -> None:
     assert len(allotted(board(cpu), *(candidate(1, small=False) for _ in range(20)))) == 2
 
 
-def test_a_long_job_goes_behind_small_ones_and_small_ones_behind_one_long_job() -> None:
+def test_a_long_job_goes_behind_many_small_ones_and_behind_a_long_one_goes_one_job() -> None:
+    """Of any size: who goes before whom after the long job is decided when that ends."""
     assert len(allotted(board(OpenSlot("a:cpu", "cpu", 0, 8)), candidate(1, small=False))) == 1
-    assert len(allotted(board(OpenSlot("a:cpu", "cpu", 1, 0)), *(candidate(1) for _ in range(20)))) == 8
+    assert len(allotted(board(OpenSlot("a:cpu", "cpu", 1, 0)), *(candidate(1) for _ in range(20)))) == 1
+    assert allotted(board(OpenSlot("a:cpu", "cpu", 1, 1)), candidate(1)) == []
     assert allotted(board(OpenSlot("a:cpu", "cpu", 2, 0)), candidate(1)) == []
 
 
