@@ -1,13 +1,14 @@
 """HTTP of jobs: submit, list, show, follow, cancel, and the result."""
 
 import hashlib
+import re
 from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Header, Query, Request
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 
@@ -39,6 +40,7 @@ from warpfold.contract.fields import in_words, said_as
 from warpfold.contract.jobs import KINDS, JobResult, JobSpec, Kind
 from warpfold.contract.states import Status
 
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _LISTING = "jobs"
 _JSON = "application/json"
 _MOST_OWNERS = 16
@@ -122,6 +124,16 @@ async def create(
     return Response(job_json(job), 202 if submitted.new else 200, headers, _JSON)
 
 
+def _dated(written: object) -> object:
+    """Pydantic takes a plain number for seconds since 1970. A parameter says a date."""
+    if isinstance(written, str) and not _DATE.match(written):
+        raise ValueError("it should begin with a date, as 2026-11-21T04:00:00Z does")
+    return written
+
+
+_DateTime = Annotated[datetime, BeforeValidator(_dated)]
+
+
 class JobQuery(BaseModel):
     """The parameters of a list of jobs."""
 
@@ -153,12 +165,12 @@ class JobQuery(BaseModel):
         None, description="List the jobs of this preset, or with `none` the jobs that are part of no preset."
     )
     batch: UUID | None = Field(None, description="List the jobs that this batch brought.")
-    since: datetime | None = Field(
+    since: _DateTime | None = Field(
         None,
         description="List jobs that were accepted at this time or later. A time without an offset is in UTC.",
         examples=["2026-11-21T04:00:00Z"],
     )
-    until: datetime | None = Field(
+    until: _DateTime | None = Field(
         None, description="List jobs that were accepted before this time.", examples=["2026-11-22"]
     )
     count: bool = Field(False, description="Whether to count the jobs of all pages.")

@@ -96,6 +96,13 @@ def test_jobs_are_found_by_the_time_of_their_acceptance(api: Api, http: httpx.Cl
     assert between(since=naive) == [jobs[2], jobs[1]]
 
 
+@pytest.mark.parametrize("written", ["0.5", "1763700000", "yesterday"])
+def test_a_time_that_is_no_date_is_refused(http: httpx.Client, written: str) -> None:
+    answer = http.get("/v1/jobs", params={"until": written})
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["field"] == "until"
+
+
 def test_a_time_holds_for_a_job_whose_number_came_before_its_turn(own_api: Api) -> None:
     """Two submissions that overlap may have their times in one order and their numbers in the other."""
     early, late, last = (UUID(own_api.submit()) for _ in range(3))
