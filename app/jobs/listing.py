@@ -89,7 +89,12 @@ class Tally:
 
 
 _ROW = (jobs.c.id, *(column for column in COLUMNS if column.name not in ("id", "result")))
-_LISTED = (brief_spec, light_result, *_ROW)
+_ROWS = (
+    select(brief_spec, light_result, *_ROW)
+    .select_from(OWNED)
+    .where(jobs.c.seq == func.any(bindparam("found", type_=ARRAY(BigInteger))))
+    .order_by(jobs.c.seq.desc())
+)
 
 _OWNERS = select(users.c.id).where(users.c.name.in_(bindparam("names", expanding=True)))
 
@@ -207,9 +212,9 @@ def page(connection: Connection, chosen: Filter, limit: int, before_seq: int | N
     search = _search(connection, chosen)
     if search is None:
         return Page((), None)
-    rows, looked_to = _look(connection, search, _LISTED, limit + 1, before_seq)
-    following = rows[limit - 1]["seq"] if len(rows) > limit else looked_to
-    return Page(_listed(connection, rows[:limit]), following)
+    found, looked_to = _look(connection, search, limit + 1, before_seq)
+    following = found[limit - 1] if len(found) > limit else looked_to
+    return Page(_listed(connection, found[:limit]), following)
 
 
 def count(connection: Connection, chosen: Filter, most: int = 1000) -> Tally:
@@ -217,8 +222,8 @@ def count(connection: Connection, chosen: Filter, most: int = 1000) -> Tally:
     search = _search(connection, chosen)
     if search is None:
         return Tally(0, exact=True)
-    rows, looked_to = _look(connection, search, (jobs.c.seq,), most + 1, None)
-    return Tally(min(len(rows), most), exact=len(rows) <= most and looked_to is None)
+    found, looked_to = _look(connection, search, most + 1, None)
+    return Tally(min(len(found), most), exact=len(found) <= most and looked_to is None)
 
 
 def _search(connection: Connection, chosen: Filter) -> _Search | None:
@@ -292,34 +297,33 @@ def _range(connection: Connection, chosen: Filter) -> tuple[int, int]:
     return low, high
 
 
-def _look(
-    connection: Connection, search: _Search, columns: Sequence[ColumnElement[Any]], limit: int, before_seq: int | None
-) -> tuple[list[Mapping[Any, Any]], int | None]:
-    """Up to `limit` rows, newest first; and where the search was given up, the `seq` down to which it has looked."""
+def _look(connection: Connection, search: _Search, limit: int, before_seq: int | None) -> tuple[list[int], int | None]:
+    """The `seq` of up to `limit` jobs, newest first; and where the search was given up, that down to which it has
+    looked."""
     before = search.high if before_seq is None else min(before_seq, search.high)
     source = _rarest(connection, search, before)
-    conditions = [
-        *search.conditions,
-        *(each for other in search.lists if other is not source for each in other.ensures),
-    ]
-    rows: list[Mapping[Any, Any]] = []
-    for chunk in _CHUNKS if conditions else (limit,):
+    conditions = list(search.conditions)
+    for other in search.lists:
+        conditions += () if other is source else other.ensures
+    if not conditions and limit <= source.at_once(limit):
+        return list(connection.execute(source.newest(limit, search.low, before)).scalars()), None
+    found: list[int] = []
+    for chunk in _CHUNKS:
         most = source.at_once(max(chunk, limit))
         candidate = source.newest(most, search.low, before).cte("candidate")
         looked = select(func.min(candidate.c.seq).label("lowest"), func.count().label("looked_at")).subquery("looked")
         # A probe for each: whoever joins these few to all jobs may take all jobs for the smaller side.
-        one = select(*columns).select_from(OWNED).where(jobs.c.seq == candidate.c.seq, *conditions).offset(0)
+        one = select(jobs.c.seq).where(jobs.c.seq == candidate.c.seq, *conditions).offset(0)
         each = one.correlate(candidate).lateral("each")
-        newest = select(each).select_from(candidate.join(each, true())).order_by(each.c.seq.desc())
-        fitting = newest.limit(limit - len(rows)).subquery("fitting")
-        joined = looked.outerjoin(fitting, true())
-        step = connection.execute(select(looked, fitting).select_from(joined).order_by(fitting.c.seq.desc()))
-        found = step.mappings().all()
-        rows += [row for row in found if row["seq"] is not None]
-        if len(rows) >= limit or found[0]["looked_at"] < most:
-            return rows, None
-        before = found[0]["lowest"]
-    return rows, before
+        newest = select(each.c.seq).select_from(candidate.join(each, true())).order_by(each.c.seq.desc())
+        fitting = newest.limit(limit - len(found)).subquery("fitting")
+        step = select(looked, fitting).select_from(looked.outerjoin(fitting, true())).order_by(fitting.c.seq.desc())
+        rows = connection.execute(step).all()
+        found += [row.seq for row in rows if row.seq is not None]
+        if len(found) >= limit or rows[0].looked_at < most:
+            return found, None
+        before = rows[0].lowest
+    return found, before
 
 
 def _rarest(connection: Connection, search: _Search, before: int) -> _List:
@@ -338,13 +342,11 @@ def _rarest(connection: Connection, search: _Search, before: int) -> _List:
     return min(search.lists, key=density)
 
 
-def _listed(connection: Connection, rows: Sequence[Mapping[Any, Any]]) -> Sequence[Job]:
-    """The jobs of rows, with what those that wait wait for."""
-    names = [column.name for column in _LISTED]
+def _listed(connection: Connection, found: Sequence[int]) -> Sequence[Job]:
+    """The jobs of these numbers, with what those that wait wait for."""
+    rows = connection.execute(_ROWS, {"found": found}).mappings().all() if found else ()
     waiting = [row["id"] for row in rows if row["status"] == Status.QUEUED]
     positions = positions_of(connection, waiting) if waiting else {}
     slots = places(connection) if waiting else ()
-    listed = [
-        job_of({**{name: row[name] for name in names}, "queue_position": positions.get(row["id"])}) for row in rows
-    ]
+    listed = [job_of({**row, "queue_position": positions.get(row["id"])}) for row in rows]
     return [job.seeing(slots) if job.status is Status.QUEUED else job for job in listed]
