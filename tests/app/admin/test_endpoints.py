@@ -86,7 +86,7 @@ def test_quotas_are_set_for_a_user_and_otherwise_follow_the_settings(own_api: Ap
     assert before["own"] == {"running": None, "queued": None, "gpu_seconds_per_day": None, "high_per_hour": None}
     assert before["limits"] == {
         "running": None,
-        "queued": 1000,
+        "queued": own_api.settings.max_queued_per_user,
         "gpu_seconds_per_day": None,
         "high_per_hour": 5,
     }
@@ -94,7 +94,7 @@ def test_quotas_are_set_for_a_user_and_otherwise_follow_the_settings(own_api: Ap
     set_ = root.put("/v1/quotas/ann", json={"running": 2, "gpu_seconds_per_day": 3600})
     assert set_.json()["limits"] == {
         "running": 2,
-        "queued": 1000,
+        "queued": own_api.settings.max_queued_per_user,
         "gpu_seconds_per_day": 3600,
         "high_per_hour": 5,
     }
