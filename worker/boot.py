@@ -1,7 +1,12 @@
 """A worker from start to end: one slot of this machine, served until asked to stop."""
 
 import os
+import signal
 import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from importlib.metadata import version
 
@@ -16,7 +21,6 @@ from warpfold.app.jobs import leases, workers
 from warpfold.app.jobs.workers import WorkerInfo
 from warpfold.app.tracing.tracing import start_tracing
 from warpfold.contract.backoff import Backoff
-from warpfold.kernels.cpu.ahead import CompileAhead
 from warpfold.worker.child_process import BrokenSlot
 from warpfold.worker.consumer import Consumer
 from warpfold.worker.endings import Place
@@ -60,6 +64,53 @@ def describe(slot_name: str) -> WorkerInfo:
         version=version("warpfold"),
         device=None,
     )
+
+
+class CompileAhead:
+    """The process that compiles ahead of need (`kernels/cpu/ahead.py`). It is paused while a job runs: a job that needs
+    a kernel which is not compiled yet compiles it by itself. How the process ends makes no difference to the worker.
+
+    Without `wanted` no process is started. Only the thread that made the object may call its methods.
+    """
+
+    def __init__(self, *, wanted: bool) -> None:
+        self._wanted = wanted
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start the process, at the first call."""
+        if self._wanted:
+            self._wanted = False
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "warpfold.kernels.cpu.ahead", str(os.getpid())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+
+    @property
+    def pid(self) -> int | None:
+        """The id of the process while it runs, else None."""
+        return self._process.pid if self._process is not None and self._process.poll() is None else None
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Pause the process within the block."""
+        self._signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._signal(signal.SIGCONT)
+
+    def close(self) -> None:
+        """End the process."""
+        self._signal(signal.SIGKILL)
+        if self._process is not None:
+            self._process.wait()
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)  # does nothing where the process has ended
 
 
 def _serve(settings: Settings, info: WorkerInfo, opener: Opener, prepare: Prepare, stop: Stop) -> int:

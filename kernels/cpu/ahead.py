@@ -5,11 +5,8 @@ milliseconds what takes up to seconds to compile.
 """
 
 import os
-import signal
-import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import numpy as np
 
@@ -50,53 +47,6 @@ def _reductions() -> Iterator[tuple[str, Source, Source | None]]:
     for row in DISTRIBUTIONS.values():
         for dtype in row.dtypes:
             yield "sum", GeneratedSource(row.name, 1, 0, DTYPES[dtype]), None
-
-
-class CompileAhead:
-    """A worker's handle of that process. The process is paused while a job runs: a job that needs a kernel which is not
-    compiled yet compiles it by itself. How the process ends makes no difference to the worker.
-
-    Without `wanted` no process is started. Only the thread that made the object may call its methods.
-    """
-
-    def __init__(self, *, wanted: bool) -> None:
-        self._wanted = wanted
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        """Start the process, at the first call."""
-        if self._wanted:
-            self._wanted = False
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "warpfold.kernels.cpu.ahead", str(os.getpid())],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-
-    @property
-    def pid(self) -> int | None:
-        """The id of the process while it runs, else None."""
-        return self._process.pid if self._process is not None and self._process.poll() is None else None
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Pause the process within the block."""
-        self._signal(signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            self._signal(signal.SIGCONT)
-
-    def close(self) -> None:
-        """End the process."""
-        self._signal(signal.SIGKILL)
-        if self._process is not None:
-            self._process.wait()
-
-    def _signal(self, number: signal.Signals) -> None:
-        if self._process is not None:
-            self._process.send_signal(number)  # does nothing where the process has ended
 
 
 def main() -> int:

@@ -184,7 +184,7 @@ class ScriptedStager:
         for first in (0, 5):
             self.gpu.kernel("generator")
             self.gpu.clock.now += HOUR / 2
-            yield ("array",) * len(sources), first
+            yield (np.ones(5, dtype=np.float32),) * len(sources), first
 
 
 @dataclass

@@ -22,7 +22,7 @@ from warpfold.app.jobs.queue import HandOver
 from warpfold.app.jobs.workers import live_pid
 from warpfold.app.tables.jobs import workers
 from warpfold.contract.states import Status
-from warpfold.worker.boot import describe
+from warpfold.worker.boot import CompileAhead, describe
 from warpfold.worker.queue import AttemptQueues
 
 ACTOR = ("tests.support.workers.serve_actor",)
@@ -170,3 +170,30 @@ def test_the_parent_of_a_slot_stays_small_and_loads_no_numpy(start: Start, ledge
     parent = psutil.Process(process.pid)
     assert parent.memory_info().rss < 120e6
     assert not [one.path for one in parent.memory_maps() if "numpy" in one.path or "cupy" in one.path]
+
+
+def test_compiling_ahead_has_the_lowest_priority_stands_still_while_a_job_runs_and_ends_with_its_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))  # with nothing in it there is much to do
+    ahead = CompileAhead(wanted=True)
+    assert ahead.pid is None
+    ahead.start()
+    assert ahead.pid is not None
+    process = psutil.Process(ahead.pid)
+    until(lambda: process.nice() == 19)
+    with ahead.paused():
+        until(lambda: process.status() == psutil.STATUS_STOPPED)
+    until(lambda: process.status() != psutil.STATUS_STOPPED)
+    ahead.start()
+    assert ahead.pid == process.pid  # one a worker
+    ahead.close()
+    assert not psutil.pid_exists(process.pid)
+
+
+def test_where_compiling_ahead_is_not_wanted_no_process_does_it() -> None:
+    ahead = CompileAhead(wanted=False)
+    ahead.start()
+    with ahead.paused():
+        assert ahead.pid is None
+    ahead.close()
