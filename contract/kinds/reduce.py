@@ -204,6 +204,7 @@ _EXAMPLE: JsonDict = {
     "hex": "0x1.0000000000000p+0",
     "dtype": "float32",
     "count": 3,
+    "nulls": 0,
     "op": "sum",
     "strategy": "exact",
     "correctly_rounded": True,
