@@ -140,7 +140,6 @@ def test_a_list_is_counted_when_that_is_asked_for(api: Api, http: httpx.Client) 
         ("text=%00", "text"),
         ("since=yesterday", "since"),
         ("until=25:00", "until"),
-        ("until=0.5", "until"),
         ("count=maybe", "count"),
         ("statuses=queued", "statuses"),
     ],
