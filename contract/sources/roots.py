@@ -120,7 +120,8 @@ def _descriptor(root: Path, path: Path) -> int:
 
 def matching(pattern: str, roots: Sequence[Path], field: str, most: int) -> list[str]:
     """The names of the files that match a glob pattern below any of `roots`, sorted; those of one root are relative to
-    it. Hidden files match no wildcard. Raises InvalidInput where there are none, or more than `most`."""
+    it. Hidden files match no wildcard, and a file that a link leads to outside of the roots matches nothing: its name
+    is no business of a job. Raises InvalidInput where no file matches, or more than `most` do."""
     if not roots:
         raise InvalidInput(_NO_ROOTS, field)
     names: set[str] = set()
@@ -131,7 +132,8 @@ def matching(pattern: str, roots: Sequence[Path], field: str, most: int) -> list
                 continue
             relative = str(PurePosixPath(pattern).relative_to(root))
         for name in glob.iglob(relative, root_dir=root, recursive=True):  # noqa: PTH207 (Path.glob enters links)
-            names.add(name)
+            if _below(Path(os.path.realpath(root / name)), roots):
+                names.add(name)
             if len(names) > most:
                 raise InvalidInput(f"{pattern[:200]!r} matches more than {most:,} files", field)
     if not names:

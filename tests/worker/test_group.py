@@ -17,6 +17,7 @@ from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs.queue import HandOver
 from warpfold.contract.states import Reason, Status
+from warpfold.worker import group
 from warpfold.worker.consumer import Consumer
 from warpfold.worker.endings import Place
 from warpfold.worker.gpu_lock import GpuTurn
@@ -27,6 +28,12 @@ from warpfold.worker.tasks import run_job
 
 WORKER = "here:cpu"
 ENDED_ONCE = ["submitted", "started", "succeeded"]
+
+
+@pytest.fixture(autouse=True)
+def a_long_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slow machine may need more than a second for a group; its turn ends for no other reason here."""
+    monkeypatch.setattr(group, "_TURN_S", 60.0)
 
 
 @pytest.fixture
@@ -106,6 +113,17 @@ def test_a_long_job_has_its_turn_between_small_ones(consumer: Consumer, redis: R
     assert histories(ledger, [*long, *after]) == [["submitted"]] * 3
     serve(consumer, 2)
     assert histories(ledger, [*long, *after]) == [ENDED_ONCE] * 3
+
+
+def test_a_group_whose_turn_is_over_leaves_the_rest_in_the_queue(
+    consumer: Consumer, redis: Redis, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group, "_TURN_S", 0.0)
+    ids = send(redis, ledger, "say a", "say b")
+    serve(consumer)
+    assert histories(ledger, ids) == [ENDED_ONCE, ["submitted"]]
+    serve(consumer)
+    assert ledger.history(ids[1]) == ENDED_ONCE
 
 
 def test_messages_that_are_not_to_be_had_are_dropped(consumer: Consumer, redis: Redis, ledger: Ledger) -> None:

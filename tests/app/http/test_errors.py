@@ -103,7 +103,7 @@ def test_who_has_no_token_is_not_told_of_parameters(api: Api) -> None:
 
 def test_a_fault_of_ours_is_a_500_problem_that_tells_nothing_of_our_insides(own_api: Api) -> None:
     with own_api.database._engine.begin() as connection:
-        connection.exec_driver_sql("alter table jobs rename column error to fault")
+        connection.exec_driver_sql("alter table jobs rename column seq to fault")
     response = own_api.client().get("/v1/jobs")
     assert response.status_code == 500
     assert "fault" not in response.text

@@ -115,8 +115,13 @@ def test_a_file_that_is_cut_while_it_is_read_is_an_error_and_not_the_end_of_the_
 def test_a_pattern_leaves_the_roots_neither_by_dots_nor_by_links(data_root: Path) -> None:
     np.save(data_root.parent / "secret.npy", np.ones(3))
     (data_root / "link").symlink_to(data_root.parent)
-    for pattern in ("../*.npy", "link/*.npy", str(data_root.parent / "*.npy")):
-        assert "1" not in refused(data_root, glob=pattern)
+    for pattern in ("../*.npy", "link/*.npy", "link/secret.npy", str(data_root.parent / "*.npy")):
+        assert "secret.npy" not in refused(data_root, glob=pattern).removeprefix(repr(pattern))
+    np.save(data_root / "own.npy", np.ones(3))
+    (data_root / "inner").symlink_to(data_root)
+    assert opened(data_root, glob="inner/*.npy").count == 3
+    for pattern in ("nothing/*.npy", "link/none.npy"):
+        assert "secret" not in refused(data_root, glob=pattern)
     with pytest.raises(InvalidInput, match="not allowed"):
         FILES.validate_python({"type": "files", "glob": "../*"}).check("source", (data_root,), 0)
     with pytest.raises(InvalidInput, match="outside") as caught:
