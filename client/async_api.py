@@ -127,7 +127,7 @@ class AsyncClient:
         rehash: bool = False,
         **options: Unpack[Options],
     ) -> AsyncIterator[ReduceResult | JobFailed]:
-        """Reduce each of any number of arrays, or of .npy files given as Paths; the results come in the same order.
+        """Reduce each of any number of arrays, or of files given as Paths; the results come in the same order.
 
         The arrays go in batches of 256, of which two are in hand at a time: an iterator is read no further ahead than
         that, and at most one array of more than 10,000 elements is held. A reduction that fails raises JobFailed, or
@@ -203,7 +203,7 @@ class AsyncClient:
         return await self._do(reductions.merge(states, op, dtype))
 
     async def upload(self, data: object, name: str = "", *, dtype: str | None = None, rehash: bool = False) -> Dataset:
-        """Have the service keep an array, or as a Path a .npy file, for `dataset` sources.
+        """Have the service keep an array, or as a Path a file, for `dataset` sources.
 
         A file that was sent before is recognised by its path, size, inode and times without being read; `rehash` reads
         it. What was cut goes on where it stood, in another process too. Raises WarpfoldError where a file changes while

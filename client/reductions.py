@@ -159,7 +159,7 @@ def spec(
 def source(data: object, dtype: str | None = None, *, rehash: bool = False) -> Steps[dict[str, Any]]:
     """The `source` of a spec for an array or, given as a Path, for a file; uploaded unless it is small."""
     if isinstance(data, Path):
-        kept = yield from uploads.upload(uploads.content_of(data, dtype, rehash=rehash), data.name[:128])
+        kept = yield from uploads.upload(uploads.content_of(data, dtype, rehash=rehash), data.name[-128:])
         tabs = {"text": "tsv"} if delimiter_of(data.name) == "\t" else {}
         return {"type": "dataset", "id": kept.id, **tabs}
     array = as_numpy(data, dtype)

@@ -34,6 +34,10 @@ _SLOWEST = 20e6
 class Sendable(Content, Protocol):
     """An array to be sent: what is known of it without reading it, and what is to be remembered."""
 
+    @property
+    def called(self) -> str:
+        """The name of a file, else nothing: the service tells a table of text by its name."""
+
     def known(self) -> str | None:
         """Its digest."""
 
@@ -69,6 +73,10 @@ class ArrayContent:
         for at in range(max(0, start - len(self._head)), len(self._elements), _PIECE):
             yield bytes(self._elements[at : at + _PIECE])
 
+    @property
+    def called(self) -> str:
+        return ""
+
     def known(self) -> str | None:
         return None
 
@@ -81,11 +89,15 @@ class ArrayContent:
 
 @dataclass(frozen=True)
 class FileContent:
-    """A .npy file as it is. With `rehash` nothing is taken from the memory of files that were sent before."""
+    """A file as it is. With `rehash` nothing is taken from the memory of files that were sent before."""
 
     path: Path
     rehash: bool = False
     memory: SentFiles = field(default_factory=lambda: SentFiles(sent_files_path()))
+
+    @property
+    def called(self) -> str:
+        return self.path.name[-128:]
 
     @cached_property
     def _seen(self) -> Seen:
@@ -133,7 +145,7 @@ class _Rest:
 
 
 def content_of(data: object, dtype: str | None, *, rehash: bool = False) -> Sendable:
-    """What is uploaded of an array, or of a .npy file given as its Path. Raises TypeError for what is no array."""
+    """What is uploaded of an array, or of a file given as its Path. Raises TypeError for what is no array."""
     if not isinstance(data, Path):
         return ArrayContent(as_numpy(data, dtype))
     if dtype is not None:
@@ -168,7 +180,7 @@ def upload(content: Sendable, name: str) -> Steps[Dataset]:
     if content.length > _HASHED_FIRST:
         kept = yield from _in_parts(content, name)
     if kept is None:
-        wanted = {"name": name or None}
+        wanted = {"name": name or content.called or None}
         kept = yield Call("POST", "/v1/datasets", dataset, wanted, content=content, read_s=_patience_s(content))
     content.keep(digest=kept.id)
     return kept
@@ -194,8 +206,9 @@ def _in_parts(content: Sendable, name: str) -> Steps[Dataset | None]:
         path, offset = (None, 0) if stands is None else (path, stands)
     if path is None:
         headers = {"Upload-Length": str(content.length), "Upload-Complete": "?0"}
+        called = name or content.called
         path = yield Call(
-            "POST", "/v1/uploads", _location, {"name": name or None}, headers=headers, expected=(404, 405)
+            "POST", "/v1/uploads", _location, {"name": called or None}, headers=headers, expected=(404, 405)
         )
         if path is None:
             return None

@@ -20,10 +20,13 @@ from warpfold.app.http.openapi import answers
 from warpfold.app.http.requests import declared_bytes
 from warpfold.contract.fields import DTypeName
 from warpfold.kernels.dtypes import DTYPES, dtype_named
+from warpfold.kernels.formats.signature import is_text
 
 PREFIX = "/v1/datasets"
 _LISTING = "datasets"
 _JSON = "application/json"
+_TEXT = ("text/csv", "text/tab-separated-values")
+NAME_HELP = "A name for people, such as the file's; a table of plain text needs one that ends in .csv, .tsv or .tab."
 
 Id = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$", description="The SHA-256 of the file.")]
 Name = Annotated[str, Query(max_length=128, pattern=r"^[^\x00]*$")]
@@ -56,7 +59,9 @@ class DatasetView(BaseModel):
     name: str = Field(description="A name for people; empty if none was given.")
     owner: str
     format: str = Field(
-        ".npy", description="The format of the file: .npy, .npz, HDF5, Parquet, Arrow, Arrow stream, gzip or zstd."
+        ".npy",
+        description="The format of the file: .npy, .npz (or another zip archive), HDF5, Parquet, Arrow, "
+        "Arrow stream, text, gzip or zstd.",
     )
     dtype: str = Field(description="The dtype of a .npy file; empty for another format, which only jobs look into.")
     shape: list[int]
@@ -108,7 +113,10 @@ router = APIRouter(prefix=PREFIX, tags=["datasets"])
     openapi_extra={
         "requestBody": {
             "required": False,  # no bytes are an array of no elements
-            "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+            "content": {
+                kind: {"schema": {"type": "string", "format": "binary"}}
+                for kind in ("application/octet-stream", *_TEXT)
+            },
         }
     },
 )
@@ -121,15 +129,19 @@ async def upload(
         DTypeName | None,
         Query(description="The dtype of bare elements in little-endian order; leave it out for a .npy file."),
     ] = None,
-    name: Annotated[Name, Query(description="A name for people.")] = "",
+    name: Annotated[Name, Query(description=NAME_HELP)] = "",
 ) -> Response:
     """Keep an array or a table for `dataset` sources. The body is a .npy file, or with `dtype` the bare elements, which
-    are kept as a .npy file of one dimension; or it is an .npz archive, an HDF5, NetCDF-4, Parquet or Arrow file, or
-    text compressed by gzip or zstd. The first bytes tell the format. A file is kept once however often it is uploaded;
-    its id is the SHA-256 of the file. An upload that does not come whole is not kept; while it is on its way, it counts
-    towards your quota as soon as its length is known."""
+    are kept as a .npy file of one dimension; or it is an .npz archive, a Zarr hierarchy in a zip archive, an HDF5,
+    NetCDF-4, Parquet or Arrow file, or CSV or TSV, which may be compressed by gzip or zstd. The first bytes tell the
+    format; plain text is taken where `name` ends in .csv, .tsv or .tab, or the `Content-Type` is `text/csv` or
+    `text/tab-separated-values`. A file is kept once however often it is uploaded; its id is the SHA-256 of the file. An
+    upload that does not come whole is not kept; while it is on its way, it counts towards your quota as soon as its
+    length is known."""
     raw = None if dtype is None else dtype_named(dtype)
-    asked = Upload(name=name, raw=raw, declared=declared_bytes(request.headers))
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    text = is_text(name) or media_type in _TEXT
+    asked = Upload(name=name, raw=raw, declared=declared_bytes(request.headers), text=text)
     async with body_of(request) as body:
         kept, new = await service.upload(context, user, asked, body)
     headers = {"Location": f"{PREFIX}/{kept.contents.id}"}

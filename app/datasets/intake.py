@@ -1,9 +1,10 @@
 """Takes an upload in, piece by piece: checks it, writes it, has it hashed behind.
 
-Of a .npy file the head is judged as it comes. A file of another format is known by its first bytes, and judged by the
-job that reads it: the libraries that decode such files run in the child of a slot, never here.
+Of a .npy file the head is judged as it comes. A file of another format is known by its first bytes, or as text by its
+name, and judged by the job that reads it: the libraries that decode such files run in the child of a slot, never here.
 """
 
+import codecs
 import io
 import os
 from pathlib import Path
@@ -18,7 +19,10 @@ from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.signature import Format, format_of
 from warpfold.kernels.npy import MOST_HEAD_BYTES, Head, head_of, is_npy, read_head
 
-_BARE = "; bare elements need their `dtype`, and text is taken compressed, by gzip or zstd"
+_BARE = "; bare elements need their `dtype`, and a table of text a `name` that ends in .csv or .tsv"
+TEXT = "text"
+"""The format of a table of text, as `Format` names the others."""
+
 _MAGIC = 8
 FIRST_BYTES = MOST_HEAD_BYTES + 12
 """How much must be there, or be all there is, before the head of a .npy file can be judged."""
@@ -27,16 +31,20 @@ FIRST_BYTES = MOST_HEAD_BYTES + 12
 class Intake:
     """One upload on its way into `file`. What is wrong is told as soon as it shows. Raises Invalid, OSError."""
 
-    def __init__(self, file: IO[bytes], raw: DType | None, declared: int | None, received: int = 0) -> None:
-        """`raw` is the dtype of bare elements, None for a .npy file; `declared` how many bytes the sender promised;
-        `received` how many of them the file has from requests before this one."""
+    def __init__(
+        self, file: IO[bytes], raw: DType | None, declared: int | None, received: int = 0, *, text: bool = False
+    ) -> None:
+        """`raw` is the dtype of bare elements, None for a file; `declared` how many bytes the sender promised;
+        `received` how many of them the file has from requests before this one. With `text` a file of no known format is
+        a table of text."""
         self._descriptor = file.fileno()
         self.path = Path(file.name)
         self._raw = raw
+        self._text = text
         self._declared = declared
         self._digest = FollowingDigest(self._descriptor)
         self._head: Head | None = None
-        self._format: Format | None = None
+        self._format: str | None = None
         self._added = 0
         self._written = received
         if raw is not None:
@@ -73,7 +81,7 @@ class Intake:
         if self._written < promised:
             raise Invalid.of("", f"the upload is truncated: {promised} bytes are promised, {self._written} came")
         if self._format is not None:
-            return Contents(self._digest.hexdigest(), self._format.value, (), self._written)
+            return Contents(self._digest.hexdigest(), self._format, (), self._written)
         assert self._head is not None
         return Contents(self._digest.hexdigest(), dtype_of(self._head.dtype).name, self._head.shape, self._written)
 
@@ -123,14 +131,19 @@ class Intake:
             )
         return head
 
-    def _other_format(self, first: bytes) -> Format | None:
+    def _other_format(self, first: bytes) -> str | None:
         """The format of a file that is no .npy file; None where the first bytes tell of none that jobs read."""
-        format_ = format_of(io.BytesIO(first))
-        if self._raw is not None or format_ is None or format_ in (Format.NPY, Format.NETCDF3, Format.FEATHER1):
+        known = format_of(io.BytesIO(first))
+        if self._raw is not None or known in (Format.NPY, Format.NETCDF3, Format.FEATHER1):
             return None
+        if known is None and not self._text:
+            return None
+        if known is None and not _is_text(first):
+            raise Invalid.of("", "the body is no table of text: its first bytes are not UTF-8, or hold a zero byte")
+        named = TEXT if known is None else known.value
         if self._declared is None:
-            raise Invalid.of("Content-Length", f"is needed of a file of the format {format_.value}")
-        return format_
+            raise Invalid.of("Content-Length", f"is needed of a file of the format {named}")
+        return named
 
     def _promised(self) -> int:
         """How many bytes the file is to have; to be asked when its first bytes were looked at."""
@@ -146,3 +159,11 @@ class Intake:
             self._written += count
             view = view[count:]
         self._digest.advance(self._written)
+
+
+def _is_text(first: bytes) -> bool:
+    """Whether a file that begins with these bytes may be text; its last character may be cut."""
+    try:
+        return "\0" not in codecs.getincrementaldecoder("utf-8")().decode(first)
+    except UnicodeDecodeError:
+        return False

@@ -6,6 +6,7 @@ Headers and answers are those of the IETF's "Resumable Uploads for HTTP" (draft-
 import os
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
@@ -20,6 +21,7 @@ from warpfold.app.http.bodies import Body, Piece
 from warpfold.app.http.context import Context
 from warpfold.app.http.errors import Conflict, Invalid, NotFound, UploadMoved
 from warpfold.kernels.dtypes import dtype_named
+from warpfold.kernels.formats.signature import is_text
 from warpfold.kernels.npy import head_of
 
 _MOST_OF_A_USER = 100
@@ -121,7 +123,8 @@ async def _take(
     store = Store(context.settings.datasets_dir())
     facts, writing = part.facts, part.writing
     raw = None if facts.dtype is None else dtype_named(facts.dtype)
-    intake = await run_in_threadpool(Intake, writing.file, raw, facts.length, writing.offset)
+    begin = partial(Intake, text=is_text(facts.name))
+    intake = await run_in_threadpool(begin, writing.file, raw, facts.length, writing.offset)
     room = RoomCheck(store, context.settings.keep_free_bytes)
 
     def take(piece: Piece) -> None:

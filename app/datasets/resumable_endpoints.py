@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from warpfold.app.datasets import resumable
+from warpfold.app.datasets.endpoints import NAME_HELP, DatasetView, Name
 from warpfold.app.datasets.endpoints import PREFIX as DATASETS
-from warpfold.app.datasets.endpoints import DatasetView, Name
 from warpfold.app.datasets.partial import Facts
 from warpfold.app.datasets.resumable import UploadState
 from warpfold.app.http.bearer import User
@@ -104,7 +104,7 @@ async def create(
         DTypeName | None,
         Query(description="The dtype of bare elements in little-endian order; leave it out for a .npy file."),
     ] = None,
-    name: Annotated[Name, Query(description="A name for people.")] = "",
+    name: Annotated[Name, Query(description=NAME_HELP)] = "",
 ) -> Response:
     """Begin an upload whose bytes come in later requests: `PATCH` its path. Its whole length counts towards your quota
     from now on, until the upload ends, or nothing was added to it for a while."""

@@ -29,11 +29,13 @@ _RETRY_AFTER_DISK_S = 60
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """What a request says of the array in its body. `raw` is the dtype of bare elements, None for a .npy file."""
+    """What a request says of its body. `raw` is the dtype of bare elements, None for a file; `text` says that a file of
+    no known format is a table of text."""
 
     name: str
     raw: DType | None
     declared: int | None
+    text: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ async def upload(context: Context, user: Principal, asked: Upload, body: Body) -
     store = Store(settings.datasets_dir())
     holder = Holder(user.id, asked.name, settings.dataset_quota_bytes)
     with failing_disk(), store.incoming(user.id) as file:
-        intake = Intake(file, asked.raw, asked.declared)
+        intake = Intake(file, asked.raw, asked.declared, text=asked.text)
         try:
             first = await body.first(FIRST_BYTES)
             length = await run_in_threadpool(intake.begin, first)

@@ -17,6 +17,7 @@ from warpfold.app.http.errors import ApiError, FieldProblem, Invalid, Unavailabl
 from warpfold.app.http.middleware import REQUEST_ID, allowed
 from warpfold.contract.jobs import KINDS
 from warpfold.contract.sources import TAGGED_FIELDS
+from warpfold.contract.sources.row_filter import FILTER_TAGS
 from warpfold.kernels.errors import InvalidInput
 
 _MOST_ERRORS = 20
@@ -97,13 +98,14 @@ def spec_problem(error: ValidationError) -> ApiError:
 def dotted(location: Sequence[str | int]) -> str:
     """A location in a value as people write it: ("source", "values", "values", 3) is source.values.3."""
     parts: list[str] = []
-    tag_follows = False
+    tag_follows = filters = False
     for part in location:
-        if tag_follows or part == "[key]":
+        if tag_follows or part == "[key]" or (filters and part in FILTER_TAGS):
             tag_follows = False
             continue
         parts.append(str(part)[:64])
         tag_follows = part in TAGGED_FIELDS or part == "spec"
+        filters = filters or part == "filter"
     return ".".join(parts)
 
 

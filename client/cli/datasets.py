@@ -52,15 +52,17 @@ def show_all(
 
 def upload(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A .npy file; - is standard input.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A file of any format that is read; - is standard input.")
+    ],
     *,
     name: Annotated[str | None, typer.Option(help="For people.", show_default="the file's name")] = None,
     rehash: Rehash = False,
     as_json: Json = False,
 ) -> None:
-    """Upload a .npy file, and print its id. What is there already is not sent again, and what was cut goes on."""
+    """Upload a file, and print its id. What is there already is not sent again, and what was cut goes on."""
     with service(context) as client, seekable(file, "FILE") as readable:
-        kept = client.upload(readable, (readable.name if name is None else name)[:128], rehash=rehash)
+        kept = client.upload(readable, readable.name[-128:] if name is None else name[:128], rehash=rehash)
     if as_json:
         output.document(kept)
     else:

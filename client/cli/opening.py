@@ -1,9 +1,9 @@
 """Files of the user's in any format that is read, and the command that shows what is in one: inspect."""
 
-import gzip
 import json
 import os
 import shutil
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -21,14 +21,13 @@ from warpfold.client.cli.files import seekable
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import fail
 from warpfold.contract.sources.options import AnyOptions, read_of
-from warpfold.kernels.errors import KernelError
+from warpfold.kernels.errors import InvalidInput, KernelError
 from warpfold.kernels.formats.contents import Content, contents_of, contents_of_folder
 from warpfold.kernels.formats.folder import Folder
 from warpfold.kernels.formats.signature import Format, delimiter_of, format_of, is_text
+from warpfold.kernels.formats.zarr_ import is_zarr
 from warpfold.kernels.ops import Op
 from warpfold.kernels.sequential import Elements
-
-_FAST = 1
 
 
 def register(app: typer.Typer) -> None:
@@ -112,21 +111,21 @@ class Opened:
 
     @contextmanager
     def sent(self, parameter: str) -> Iterator[Path]:
-        """The file to be uploaded: itself, or of text a compressed copy, which is gone after the block."""
-        if self.path.is_dir():
-            raise typer.BadParameter(
-                "is a folder, which is not uploaded: reduce it with --local, or let the service read it below one of "
-                "its data roots",
-                param_hint=parameter,
-            )
-        with self.path.open("rb") as text, TemporaryDirectory(prefix="warpfold-") as folder:
-            if format_of(text) is not None:
-                yield self.path
-                return
-            packed = Path(folder) / f"{self.path.name}.gz"
-            # Without a name and a time, the same text is the same file.
-            with packed.open("wb") as file, gzip.GzipFile("", "wb", _FAST, file, mtime=0) as to:
-                shutil.copyfileobj(text, to)
+        """The file to be uploaded: itself, or of a Zarr hierarchy an archive, which is gone after the block."""
+        if not self.path.is_dir():
+            yield self.path
+            return
+        with _faults(str(self.path), parameter):
+            if not is_zarr(_folder(self.path)):
+                raise InvalidInput("is a folder, and no Zarr hierarchy")
+        with TemporaryDirectory(prefix="warpfold-") as folder:
+            packed = Path(folder) / f"{self.path.resolve().name}.zip"
+            with zipfile.ZipFile(packed, "w") as archive:
+                for file in sorted(path for path in self.path.rglob("*") if path.is_file()):
+                    # Without a time, the same hierarchy is the same file.
+                    member = zipfile.ZipInfo(file.relative_to(self.path).as_posix())
+                    with file.open("rb") as stored, archive.open(member, "w", force_zip64=True) as to:
+                        shutil.copyfileobj(stored, to)
             yield packed
 
 

@@ -15,9 +15,13 @@ from warpfold.kernels.formats.signature import Format, format_of
 from warpfold.kernels.npy import read_head
 from warpfold.kernels.sequential import Elements
 
+_TEXT = ".csv"
+"""What a table of text is called: uploads are taken in by their first bytes, which only text has not."""
+
 
 class DatasetSource(AnyOptions, SourceSpec):
-    """An array or a table that a user uploaded to `/v1/datasets`, with the options of its format."""
+    """An array or a table that a user uploaded to `/v1/datasets`, with the options of its format. A file of no other
+    format is a table of text, whose columns are apart by commas unless `text` says otherwise."""
 
     type: Literal["dataset"]
     id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] = Field(
@@ -52,8 +56,9 @@ class DatasetSource(AnyOptions, SourceSpec):
             raise InvalidInput("is not there: it was deleted after the job was accepted") from None
 
     def _open_in(self, file: BinaryIO) -> Elements:
-        if format_of(file) is Format.NPY:
+        kind = format_of(file)
+        if kind is Format.NPY:
             head = read_head(file)
             if os.fstat(file.fileno()).st_size != head.offset + head.data_bytes:
                 raise InvalidInput("is damaged: its file is not as long as its head promises")
-        return self.open_in(file, "")
+        return self.open_in(file, _TEXT if kind is None else "")

@@ -1,7 +1,7 @@
 """Which rows of a table are reduced, as JSON: one object a condition, told apart by its `op`."""
 
 from collections.abc import Iterator
-from typing import Annotated, Literal, Union
+from typing import Annotated, Literal, Union, get_args
 
 from pydantic import Field, StrictBool, StrictInt, StringConstraints
 
@@ -76,6 +76,13 @@ RowFilter = Annotated[
     Union[ComparisonFilter, MembershipFilter, NullFilter, JunctionFilter, NegationFilter],  # noqa: UP007 (recursive)
     Field(discriminator="op"),
 ]
+
+FILTER_TAGS = frozenset(
+    op
+    for kind in (ComparisonFilter, MembershipFilter, NullFilter, JunctionFilter, NegationFilter)
+    for op in get_args(kind.model_fields["op"].annotation)
+)
+"""The values of `op`: in the location of an error they stand beside the names of fields."""
 
 JunctionFilter.model_rebuild()
 NegationFilter.model_rebuild()

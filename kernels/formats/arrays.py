@@ -8,6 +8,8 @@ from warpfold.kernels.formats.hdf5 import open_hdf5
 from warpfold.kernels.formats.hyperslab import Range, hyperslab
 from warpfold.kernels.formats.npz import open_npz
 from warpfold.kernels.formats.signature import Format, format_of
+from warpfold.kernels.formats.zarr_ import open_zarr
+from warpfold.kernels.formats.zipped import zipped_zarr
 from warpfold.kernels.npy import open_array, read_head
 from warpfold.kernels.sequential import Elements
 
@@ -22,6 +24,9 @@ def open_array_file(
     """
     match format_of(file):
         case Format.NPZ:
+            tree = zipped_zarr(file)
+            if tree is not None:
+                return open_zarr(tree, name, ranges, conventions or Conventions())
             return open_npz(file, name, ranges)
         case Format.HDF5:
             return open_hdf5(file, name, ranges, conventions or Conventions())

@@ -6,8 +6,8 @@ from typing import Any, BinaryIO
 
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
-from warpfold.kernels.formats import hdf5, npz, zarr_
-from warpfold.kernels.formats.folder import Folder
+from warpfold.kernels.formats import hdf5, npz, zarr_, zipped
+from warpfold.kernels.formats.folder import Tree
 from warpfold.kernels.formats.naming import damaged
 from warpfold.kernels.formats.parquet import check_footer, nulls_in
 from warpfold.kernels.formats.signature import Format, format_of
@@ -38,7 +38,7 @@ def contents_of(file: BinaryIO, delimiter: str) -> list[Content]:
                 head = read_head(file)
                 return [Content("", str(head.dtype), head.shape)]
             case Format.NPZ:
-                return [Content(name, str(head.dtype), head.shape) for name, head in npz.heads(file)]
+                return list(_archive(file))
             case Format.HDF5:
                 return list(_datasets(file))
             case Format.PARQUET:
@@ -51,12 +51,21 @@ def contents_of(file: BinaryIO, delimiter: str) -> list[Content]:
         return [Content(field.name, str(field.type), None) for field in schema]
 
 
-def contents_of_folder(folder: Folder) -> list[Content]:
+def contents_of_folder(folder: Tree) -> list[Content]:
     """The arrays of a Zarr hierarchy. Raises InvalidInput and Unavailable."""
     if not zarr_.is_zarr(folder):
         raise InvalidInput("is a folder, and no Zarr hierarchy")
     with damaged("cannot be looked into", Exception):
         return [Content(name, dtype, shape) for name, dtype, shape in zarr_.arrays_in(folder)]
+
+
+def _archive(file: BinaryIO) -> Iterator[Content]:
+    tree = zipped.zipped_zarr(file)
+    if tree is not None:
+        yield from contents_of_folder(tree)
+        return
+    for name, head in npz.heads(file):
+        yield Content(name, str(head.dtype), head.shape)
 
 
 def _datasets(file: BinaryIO) -> Iterator[Content]:

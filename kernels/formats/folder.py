@@ -1,9 +1,10 @@
-"""A folder whose files are opened by their names within it; no link is followed, wherever it leads."""
+"""Files by their names within something: a folder, of which no link is followed, wherever it leads, or an archive."""
 
 import os
 import stat
 import weakref
 from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 from warpfold.kernels.errors import InvalidInput
 
@@ -23,7 +24,26 @@ def open_within(folder: int, parts: Sequence[str]) -> int:
         os.close(opened)
 
 
-class Folder:
+class Tree(Protocol):
+    """Files by their names, which are paths with slashes."""
+
+    def size(self, name: str) -> int | None:
+        """Bytes of the file `name`; None if there is no such file. Raises OSError."""
+        ...
+
+    def read(self, name: str, start: int, stop: int | None, most: int) -> bytes | None:
+        """Bytes start … stop − 1 of the file, to its end for None; a negative start counts from the end. None if there
+        is no such file. Several threads may read at once.
+
+        Raises OSError, and InvalidInput where these are more than `most`, or where the file is no regular one."""
+        ...
+
+    def folders(self, name: str = "") -> Iterator[str]:
+        """The names of the folders in the folder `name`. Raises OSError."""
+        ...
+
+
+class Folder(Tree):
     """A folder that is open as long as this object lives; it closes `descriptor` then."""
 
     def __init__(self, descriptor: int) -> None:
@@ -31,7 +51,6 @@ class Folder:
         weakref.finalize(self, os.close, descriptor)
 
     def size(self, name: str) -> int | None:
-        """Bytes of the file `name`, a path with slashes; None if there is no such file. Raises OSError."""
         try:
             file = open_within(self._descriptor, _parts(name))
         except (FileNotFoundError, NotADirectoryError):
@@ -43,9 +62,6 @@ class Folder:
             os.close(file)
 
     def read(self, name: str, start: int, stop: int | None, most: int) -> bytes | None:
-        """Bytes start … stop − 1 of the file, to its end for None; a negative start counts from the end.
-
-        Raises OSError, and InvalidInput where these are more than `most`."""
         try:
             file = open_within(self._descriptor, _parts(name))
         except (FileNotFoundError, NotADirectoryError):
@@ -63,7 +79,6 @@ class Folder:
             return stream.read(length)
 
     def folders(self, name: str = "") -> Iterator[str]:
-        """The names of the folders in the folder `name`. Raises OSError."""
         opened = open_within(self._descriptor, _parts(name))
         try:
             with os.scandir(opened) as entries:

@@ -25,6 +25,7 @@ MOST_DIRECTORY_BYTES = 1 << 24
 MOST_REORDERED_BYTES = 1 << 28
 """The largest array that is decoded as a whole, where its elements do not come in the order in which they are read."""
 
+_FAULTS = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError)
 _LOCAL = struct.Struct("<4s22xHH")
 _BLOCK_BYTES = 1 << 23
 _SUFFIX = ".npy"
@@ -51,8 +52,8 @@ def open_npz(file: BinaryIO, member: str | None, ranges: tuple[Range, ...]) -> E
 
     Raises InvalidInput naming "array" where there is no such member, or where several are there and none is named.
     """
-    with damaged("is no whole .npz archive", zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError):
-        archive = zipfile.ZipFile(_Bounded(file))  # type: ignore[call-overload, unused-ignore]
+    with damaged("is no whole .npz archive", *_FAULTS):
+        archive = archive_in(file)
         name = chosen_name(member, members(archive), "an array")
         info = archive.getinfo(name + _SUFFIX)
         if info.flag_bits & 1:
@@ -64,10 +65,16 @@ def open_npz(file: BinaryIO, member: str | None, ranges: tuple[Range, ...]) -> E
     return _packed(archive, info, head, hyperslab(ranges, head.shape))
 
 
+def archive_in(file: BinaryIO) -> zipfile.ZipFile:
+    """The archive in `file`, which stays open. Raises InvalidInput where its directory is damaged or too long."""
+    with damaged("is no whole zip archive", *_FAULTS):
+        return zipfile.ZipFile(_Bounded(file))  # type: ignore[call-overload, unused-ignore]
+
+
 def heads(file: BinaryIO) -> Iterator[tuple[str, Head]]:
     """The arrays of an archive with their heads. Raises InvalidInput."""
-    with damaged("is no whole .npz archive", zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError):
-        archive = zipfile.ZipFile(_Bounded(file))  # type: ignore[call-overload, unused-ignore]
+    with damaged("is no whole .npz archive", *_FAULTS):
+        archive = archive_in(file)
         for name in members(archive):
             with archive.open(name + _SUFFIX) as packed:
                 yield name, read_head(packed)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Arrays of Zarr hierarchies, versions 2 and 3, in folders.
+"""Arrays of Zarr hierarchies, versions 2 and 3, in folders and in zip archives.
 
 zarr-python decodes them, block after block and the chunks of a block in parallel. It reads through a store of ours,
 which follows no link and bounds what is read at a time. Only known codecs are taken: numcodecs has one that runs what a
@@ -18,7 +18,7 @@ from warpfold.kernels.dtypes import dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
 from warpfold.kernels.formats.conventions import Conventions
-from warpfold.kernels.formats.folder import Folder
+from warpfold.kernels.formats.folder import Tree
 from warpfold.kernels.formats.hyperslab import Range, blocks, hyperslab, lengths
 from warpfold.kernels.formats.naming import chosen_name, damaged
 from warpfold.kernels.sequential import SequentialSource, Tally
@@ -38,9 +38,7 @@ _CODECS = frozenset(
 )
 
 
-def open_zarr(
-    folder: Folder, name: str | None, ranges: tuple[Range, ...], conventions: Conventions
-) -> SequentialSource:
+def open_zarr(folder: Tree, name: str | None, ranges: tuple[Range, ...], conventions: Conventions) -> SequentialSource:
     """The selected elements of the array at the path `name` in a hierarchy.
 
     Raises InvalidInput naming "array", "select" or "stored", and Unavailable where zarr is not installed.
@@ -77,12 +75,12 @@ def open_zarr(
     return SequentialSource(dtype, pieces, None if missing else size, size, tally)
 
 
-def is_zarr(folder: Folder) -> bool:
+def is_zarr(folder: Tree) -> bool:
     """Whether a folder says that it is a Zarr hierarchy."""
     return any(folder.size(name) is not None for name in _METADATA[:3])
 
 
-def arrays_in(folder: Folder) -> Iterator[tuple[str, str, tuple[int, ...]]]:
+def arrays_in(folder: Tree) -> Iterator[tuple[str, str, tuple[int, ...]]]:
     """The paths of the arrays in a hierarchy, with their dtypes and shapes."""
     zarr = required("zarr", "arrays")
     for path in _arrays(folder, None):
@@ -90,14 +88,14 @@ def arrays_in(folder: Folder) -> Iterator[tuple[str, str, tuple[int, ...]]]:
         yield path, str(array.dtype), tuple(int(length) for length in array.shape)
 
 
-def _arrays(folder: Folder, wanted: str | None) -> list[str]:
+def _arrays(folder: Tree, wanted: str | None) -> list[str]:
     """The paths of the arrays in a hierarchy, "" for one that is an array itself; or `wanted`, if it is one."""
     if wanted is not None and _is_array(folder, wanted.strip("/")):
         return [wanted.strip("/")]
     return list(_walked(folder, "", 0, []))
 
 
-def _walked(folder: Folder, path: str, depth: int, found: list[str]) -> list[str]:
+def _walked(folder: Tree, path: str, depth: int, found: list[str]) -> list[str]:
     if len(found) < _MOST_LISTED and _is_array(folder, path):
         found.append(path)
     elif len(found) < _MOST_LISTED and depth < _MOST_DEPTH:
@@ -106,19 +104,19 @@ def _walked(folder: Folder, path: str, depth: int, found: list[str]) -> list[str
     return found
 
 
-def _is_array(folder: Folder, path: str) -> bool:
+def _is_array(folder: Tree, path: str) -> bool:
     if folder.size(f"{path}/.zarray") is not None:
         return True
     return _metadata(folder, f"{path}/zarr.json").get("node_type") == "array"
 
 
-def _metadata(folder: Folder, name: str) -> dict[str, Any]:
+def _metadata(folder: Tree, name: str) -> dict[str, Any]:
     written = folder.read(name, 0, None, _MOST_METADATA_BYTES)
     found = {} if written is None else json.loads(written)
     return found if isinstance(found, dict) else {}
 
 
-def _check_codecs(folder: Folder, path: str) -> None:
+def _check_codecs(folder: Tree, path: str) -> None:
     """Raise InvalidInput where an array is encoded by a codec that is not known to do nothing but decode."""
     second = _metadata(folder, f"{path}/.zarray")
     third = _metadata(folder, f"{path}/zarr.json")
@@ -148,7 +146,7 @@ def _attributes(array: Any) -> dict[str, Any]:
 
 @cache
 def _store_type() -> Any:
-    """The class of read-only stores over a Folder. It derives from zarr's, which is there only when zarr is."""
+    """The class of read-only stores over a Tree. It derives from zarr's, which is there only when zarr is."""
     abc = required("zarr.abc.store", "arrays")
 
     class FolderStore(abc.Store):  # type: ignore[misc, name-defined, unused-ignore]
@@ -157,7 +155,7 @@ def _store_type() -> Any:
         supports_writes = supports_deletes = supports_partial_writes = False
         supports_listing = False
 
-        def __init__(self, folder: Folder) -> None:
+        def __init__(self, folder: Tree) -> None:
             super().__init__(read_only=True)
             self._folder = folder
 

@@ -73,6 +73,20 @@ def _whole(intake: Intake, body: bytes) -> None:
     intake.finish()
 
 
+def test_text_is_kept_where_its_sender_calls_it_a_table_and_it_is_no_other_bytes(tmp_path: Path) -> None:
+    body = "größe,x\n1,2\n".encode()
+    for length in (len(body), 3):  # the last character of what is looked at may be cut
+        with (tmp_path / "a").open("w+b") as file:
+            intake = Intake(file, None, len(body), text=True)
+            intake.begin(body[:length])
+            intake.feed(body)
+            kept = intake.finish()
+        assert (kept.dtype, kept.shape, kept.bytes) == ("text", (), len(body))
+    for other in (b"x\0,y\n", b"\xff\xfe1,2\n"):
+        with (tmp_path / "a").open("w+b") as file, pytest.raises(Invalid, match="is no table of text"):
+            Intake(file, None, len(other), text=True).begin(other)
+
+
 @pytest.mark.parametrize("body", [b"CDF\x01" + bytes(99), b"FEA1" + bytes(99), b"x,y\n1,2\n"])
 def test_what_no_job_would_read_is_not_kept(tmp_path: Path, body: bytes) -> None:
     assert "not a whole .npy file" in refused(tmp_path / "a", body).detail

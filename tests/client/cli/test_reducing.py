@@ -104,7 +104,7 @@ def test_what_is_in_a_file_is_shown(shell: Shell) -> None:
     assert shell.run("inspect", "broken.parquet").code == 2
 
 
-def test_a_zarr_hierarchy_and_an_hdf5_file_are_shown_and_reduced_here(shell: Shell) -> None:
+def test_a_zarr_hierarchy_and_an_hdf5_file_are_shown_and_reduced(shell: Shell) -> None:
     zarr, h5py = pytest.importorskip("zarr"), pytest.importorskip("h5py")
     group = zarr.open_group(str(shell.folder / "x.zarr"), mode="w")
     group.create_array("run/temp", shape=(4,), dtype="i4", chunks=(2,))[...] = [1, 2, 3, 4]
@@ -115,8 +115,10 @@ def test_a_zarr_hierarchy_and_an_hdf5_file_are_shown_and_reduced_here(shell: She
         assert (row["name"], row["dtype"], row["shape"]) == ("run/temp", "int32", [4])
         said = shell.run("reduce", name, "--array", "run/temp", "--select", '[{"start": 1}]', "--local")
         assert said.out == "9\n", said
-    refused = shell.run("reduce", "x.zarr", "--array", "run/temp")
-    assert (refused.code, "is a folder, which is not uploaded" in _joined(refused.err)) == (2, True)
+    assert shell.run("reduce", "x.zarr", "--array", "run/temp").out == "10\n"
+    (shell.folder / "empty").mkdir()
+    refused = shell.run("reduce", "empty")
+    assert (refused.code, "is a folder, and no Zarr hierarchy" in _joined(refused.err)) == (2, True)
 
 
 def _joined(panel: str) -> str:

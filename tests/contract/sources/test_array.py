@@ -20,7 +20,7 @@ from warpfold.contract.folders import Folders
 from warpfold.contract.sources.array import ArrayFileSource
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.errors import InvalidInput, Unavailable
-from warpfold.kernels.formats import npz
+from warpfold.kernels.formats import npz, zarr_
 from warpfold.kernels.sequential import Elements, SequentialSource, gathered
 from warpfold.kernels.source import ArraySource
 
@@ -315,7 +315,7 @@ def test_paths_are_held_to_the_data_roots(data_root: Path, path: str) -> None:
         (b"PAR1" + bytes(99), "is a table (Parquet)"),
         (b"", "is not a whole .npy file"),
         (b"a,b\n1,2\n", "is not a whole .npy file"),
-        (b"PK\x03\x04" + bytes(99), "is no whole .npz archive"),
+        (b"PK\x03\x04" + bytes(99), "is no whole zip archive"),
         (b"\x89HDF\r\n\x1a\n" + bytes(99), "is no whole HDF5 file"),
     ],
 )
@@ -349,3 +349,39 @@ def test_files_are_closed_with_their_sources(data_root: Path) -> None:
         assert elements(data_root, name).sum() == 5
     gc.collect()
     assert len(list(Path("/proc/self/fd").iterdir())) <= before
+
+
+def _zipped(folder: Path, file: Path, top: str = "", compression: int = zipfile.ZIP_STORED) -> None:
+    with zipfile.ZipFile(file, "w", compression) as archive:
+        for path in sorted(folder.rglob("*")):
+            archive.write(path, f"{top}{path.relative_to(folder)}")
+
+
+@pytest.mark.parametrize("top", ["", "ocean.zarr/"])
+@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_a_zarr_hierarchy_in_a_zip_archive_is_read_as_its_folder_is(
+    data_root: Path, top: str, compression: int
+) -> None:
+    array = np.random.default_rng(6).standard_normal((30, 40))
+    for version in (2, 3):
+        group = zarr.open_group(data_root / f"v{version}", mode="w", zarr_format=version)
+        group.create_array("run/temp", data=array, chunks=(7, 11))
+        group.create_array("run/salt", data=array, chunks=(8, 8), **({"shards": (16, 16)} if version == 3 else {}))
+        _zipped(data_root / f"v{version}", data_root / "x.zip", top, compression)
+        for name in ("run/temp", "run/salt"):
+            got = elements(data_root, "x.zip", array=name, select=[{"start": 3}])
+            assert got.tobytes() == array[3:].tobytes()
+        assert "did you mean 'run/salt' or" in refused(data_root, "x.zip", "source.array", array="run/sat")
+
+
+def test_members_of_a_zip_archive_are_held_to_the_limits_of_files(
+    data_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zarr.create_array(data_root / "a", data=np.zeros(100_000), chunks=(100_000,), compressors=None)
+    _zipped(data_root / "a", data_root / "x.zip", compression=zipfile.ZIP_DEFLATED)
+    monkeypatch.setattr(zarr_, "MOST_CHUNK_BYTES", 100_000)
+    assert "are decoded at a time" in refused(data_root, "x.zip")
+    monkeypatch.setattr(zarr_, "_MOST_METADATA_BYTES", 10)
+    assert "at most 10 are read at a time" in refused(data_root, "x.zip")
+    (data_root / "x.zip").write_bytes((data_root / "x.zip").read_bytes()[:-30])
+    assert "is no whole zip archive" in refused(data_root, "x.zip")

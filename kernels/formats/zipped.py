@@ -1,0 +1,63 @@
+"""A Zarr hierarchy in a zip archive, as an upload has to be: files by their names, as those of a folder."""
+
+import stat
+import zipfile
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.formats.folder import Tree
+from warpfold.kernels.formats.npz import archive_in
+from warpfold.kernels.formats.zarr_ import is_zarr
+
+
+class ZippedTree(Tree):
+    """The files of an archive below `top`, which is empty or ends in a slash. The archive's file must stay open."""
+
+    def __init__(self, archive: zipfile.ZipFile, top: str) -> None:
+        self._archive = archive
+        self._members = {
+            info.filename.removeprefix(top): info
+            for info in archive.infolist()
+            if info.filename.startswith(top) and not info.is_dir()
+        }
+        self._folders: dict[str, set[str]] = {}
+        for name in self._members:
+            parts = name.split("/")
+            for depth in range(len(parts) - 1):
+                self._folders.setdefault("/".join(parts[:depth]), set()).add(parts[depth])
+
+    def size(self, name: str) -> int | None:
+        info = self._members.get(name.strip("/"))
+        return None if info is None else info.file_size
+
+    def read(self, name: str, start: int, stop: int | None, most: int) -> bytes | None:
+        info = self._members.get(name.strip("/"))
+        if info is None:
+            return None
+        if info.flag_bits & 1:
+            raise InvalidInput(f"holds {name!r} encrypted")
+        if stat.S_ISLNK(info.external_attr >> 16):
+            raise InvalidInput(f"holds {name!r}, which is no regular file")
+        size = info.file_size
+        begin = max(0, size + start) if start < 0 else start
+        length = max(0, min(size, size if stop is None else stop) - begin)
+        packed = info.compress_type != zipfile.ZIP_STORED
+        if (size if packed else length) > most:  # what is packed is unpacked from its beginning
+            raise InvalidInput(f"holds {name!r} with {length:,} bytes, and at most {most:,} are read at a time")
+        with self._archive.open(info) as member:
+            member.seek(begin)
+            return member.read(length)
+
+    def folders(self, name: str = "") -> Iterator[str]:
+        yield from sorted(self._folders.get(name.strip("/"), ()))
+
+
+def zipped_zarr(file: BinaryIO) -> ZippedTree | None:
+    """The Zarr hierarchy that an archive holds, at its top or in its only folder; None if it holds none. Raises
+    InvalidInput where `file` is no whole archive."""
+    archive = archive_in(file)
+    tree = ZippedTree(archive, "")
+    if not is_zarr(tree) and len(tops := list(tree.folders())) == 1:
+        tree = ZippedTree(archive, f"{tops[0]}/")
+    return tree if is_zarr(tree) else None

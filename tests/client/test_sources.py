@@ -1,0 +1,204 @@
+"""Jobs over files, through the whole service: handed in by HTTP, client and command line, run by a real worker."""
+
+import gzip
+import os
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import h5py
+import httpx
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+import zarr
+
+from tests.support.service import Service
+from tests.support.shell import Shell
+from warpfold.client.api import Client
+
+PRICES = [2**53 + 1, None, 3, 5, None, -(2**53)]
+REGIONS = ["EU", "EU", "US", None, "EU", "US"]
+TABLE = pa.table({"region": REGIONS, "price": pa.array(PRICES, pa.int64())})
+TEXT = "region,price\nEU,9007199254740993\nEU,\nUS,3\nNA,5\nEU,NA\nUS,-9007199254740992\n"
+IN_EU = {"op": "==", "column": "region", "value": "EU"}
+SALT = np.array([[1e16, 1.0, -1e16], [3.0, np.nan, 0.5]])
+
+
+@pytest.fixture(scope="module")
+def root(service: Service) -> Path:
+    """The data root of the service, with a file of each format."""
+    [root] = service.settings.data_roots
+    folder = root / "sources"
+    folder.mkdir()
+    pq.write_table(TABLE, folder / "sales.parquet", row_group_size=2)
+    pyarrow.feather.write_feather(TABLE, folder / "sales.arrow")
+    (folder / "sales.csv").write_text(TEXT)
+    (folder / "sales.csv.gz").write_bytes(gzip.compress(TEXT.encode()))
+    np.savez_compressed(folder / "ocean.npz", salt=SALT, temp=np.ones(3))
+    with h5py.File(folder / "ocean.h5", "w") as file:
+        file.create_dataset("run/salt", data=SALT, chunks=(1, 2), compression="gzip")
+    zarr.create_array(folder / "ocean.zarr", data=SALT, chunks=(1, 2))
+    np.save(folder / "a.npy", np.arange(4.0))
+    np.save(folder / "b.npy", np.full(3, 0.25))
+    (folder / "c.npy").symlink_to("/etc/hostname")
+    os.mkfifo(folder / "pipe")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def http(service: Service) -> Iterator[httpx.Client]:
+    headers = {"Authorization": f"Bearer {service.token}"}
+    with httpx.Client(base_url=service.url, headers=headers, timeout=60) as client:
+        yield client
+
+
+def ended(http: httpx.Client, source: dict[str, Any], **options: Any) -> dict[str, Any]:
+    """The job that reduces `source`, when it has ended."""
+    spec = {"kind": "reduce", "backend": "cpu", "source": source, **options}
+    answer = http.post("/v1/jobs", json=spec, headers={"Prefer": "wait=30"})
+    assert answer.status_code == 202, answer.text
+    job: dict[str, Any] = answer.json()
+    return job
+
+
+def result(http: httpx.Client, source: dict[str, Any], **options: Any) -> dict[str, Any]:
+    job = ended(http, source, **options)
+    assert job["status"] == "succeeded", job
+    return {name: job["result"][name] for name in ("value", "count", "nulls")}
+
+
+@pytest.mark.parametrize("name", ["sales.parquet", "sales.arrow", "sales.csv", "sales.csv.gz"])
+def test_a_column_is_reduced_without_its_nulls_and_with_the_rows_of_a_filter(
+    http: httpx.Client, root: Path, name: str
+) -> None:
+    table = {"type": "table", "path": f"sources/{name}", "column": "price"}
+    assert result(http, table) == {"value": 9, "count": 4, "nulls": 2}
+    assert result(http, {**table, "filter": IN_EU}) == {"value": 2**53 + 1, "count": 1, "nulls": 2}
+    refused = ended(http, {**table, "null_policy": "raise"})
+    assert (refused["status"], refused["reason"]) == ("failed", "invalid_input")
+    assert "holds a null in 'price', at index 1" in refused["error"]
+
+
+@pytest.mark.parametrize(
+    ("name", "array"), [("ocean.npz", "salt"), ("ocean.h5", "run/salt"), ("ocean.zarr", None)], ids=lambda given: given
+)
+def test_an_array_is_reduced_whole_or_in_part(http: httpx.Client, root: Path, name: str, array: str | None) -> None:
+    source = {"type": "array", "path": f"sources/{name}", **({"array": array} if array else {})}
+    first = {**source, "select": [0]}
+    assert result(http, first) == {"value": 1.0, "count": 3, "nulls": 0}
+    omitted = result(http, source, nan_policy="omit")
+    assert omitted == {"value": 4.5, "count": 5, "nulls": 0}, "a NaN is no null"
+
+
+def test_many_files_are_reduced_as_one_array(http: httpx.Client, root: Path) -> None:
+    assert result(http, {"type": "files", "glob": "sources/?.npy"})["value"] == 6.75, "what a link leads out to is none"
+    listed = {"type": "files", "paths": ["sources/b.npy", "sources/a.npy"]}
+    assert result(http, listed, op="argmax") == {"value": 6, "count": 7, "nulls": 0}
+    tables = {"type": "files", "glob": "sources/sales.*", "column": "price", "filter": IN_EU}
+    assert result(http, tables) == {"value": 4 * (2**53 + 1), "count": 4, "nulls": 8}
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ({"type": "table", "path": "sources/sales.parquet", "column": "prize"}, "no column 'prize'; did you mean"),
+        ({"type": "array", "path": "sources/ocean.npz", "array": "sal"}, "holds no array 'sal'; did you mean 'salt'"),
+        ({"type": "table", "path": "sources/cut.parquet"}, "is no whole Parquet file"),
+        ({"type": "array", "path": "sources/cut.npy"}, "is truncated: its header promises"),
+        ({"type": "array", "path": "sources/cut.h5"}, "is no whole HDF5 file"),
+        ({"type": "table", "path": "sources/pipe"}, "is not a regular file"),
+        ({"type": "path", "path": "sources/pipe"}, "is not a regular file"),
+        ({"type": "array", "path": "sources/c.npy"}, "lies outside of this server's data roots"),
+        ({"type": "files", "glob": "sources/?.py"}, "matches no file below this server's data roots"),
+        ({"type": "files", "paths": ["sources/a.npy", "sources/ocean.npz"]}, "holds 2 arrays, so that array must name"),
+    ],
+    ids=lambda given: given if isinstance(given, str) else "",
+)
+def test_what_is_wrong_with_a_file_fails_its_job_with_a_sentence_that_names_it(
+    http: httpx.Client, root: Path, source: dict[str, Any], said: str
+) -> None:
+    for name in ("sales.parquet", "a.npy", "ocean.h5"):
+        whole = (root / name).read_bytes()
+        (root / f"cut.{name.rpartition('.')[2]}").write_bytes(whole[:-5])
+    job = ended(http, source)
+    assert (job["status"], job["reason"], job["attempt"]) == ("failed", "invalid_input", 1)
+    assert said in job["error"], job["error"]
+
+
+def test_a_source_that_no_server_offers_is_refused_at_once_with_its_field(http: httpx.Client, root: Path) -> None:
+    for source, field in [
+        ({"type": "table", "path": "../x"}, "source.path"),
+        ({"type": "files", "glob": "/etc/*"}, "source.glob"),
+        ({"type": "table", "path": "x", "filter": {"op": "==", "column": "a"}}, "source.filter.value"),
+        (
+            {"type": "table", "path": "x", "filter": {"op": "and", "of": [{"op": "not", "of": {"op": "in"}}]}},
+            "source.filter.of.0.of.column",
+        ),
+        ({"type": "array", "path": "x", "select": ["all"]}, "source.select.0"),
+        ({"type": "dataset", "id": "0" * 64, "column": "a", "array": "b"}, "source.column"),
+    ]:
+        answer = http.post("/v1/jobs", json={"kind": "reduce", "source": source})
+        assert answer.status_code == 422, source
+        assert answer.json()["errors"][0]["field"] == field
+
+
+def _zip(folder: Path, file: Path) -> Path:
+    with zipfile.ZipFile(file, "w") as archive:
+        for path in sorted(folder.rglob("*")):
+            archive.write(path, f"{folder.name}/{path.relative_to(folder)}")
+    return file
+
+
+UPLOADS: dict[str, dict[str, Any]] = {
+    "sales.parquet": {"column": "price", "filter": IN_EU},
+    "sales.csv": {"column": "price", "filter": IN_EU},
+    "sales.csv.gz": {"column": "price", "filter": IN_EU},
+    "ocean.h5": {"select": [0]},
+    "ocean.npz": {"array": "salt", "select": [0]},
+    "ocean.zarr.zip": {"select": [0]},
+}
+
+
+@pytest.mark.parametrize("name", UPLOADS)
+def test_a_client_uploads_a_file_of_any_format_and_reduces_it(
+    client: Client, root: Path, tmp_path: Path, name: str
+) -> None:
+    path = root / name
+    if name == "ocean.zarr.zip":
+        path = _zip(root / "ocean.zarr", tmp_path / name)
+    reduced = client.reduce(path, "sum", backend="cpu", **UPLOADS[name])
+    assert reduced.value == (2**53 + 1 if "sales" in name else 1.0)
+    assert reduced.nulls == (2 if "sales" in name else 0)
+
+
+def test_text_is_taken_by_its_name_or_its_media_type_and_by_nothing_else(http: httpx.Client) -> None:
+    table = b"a\tb\n1\t2\n3\t4\n"
+    assert "a `name` that ends in .csv or .tsv" in http.post("/v1/datasets", content=table).json()["detail"]
+    named = http.post("/v1/datasets", params={"name": "x.tsv"}, content=table)
+    assert (named.status_code, named.json()["format"], named.json()["dtype"]) == (201, "text", "")
+    typed = http.post("/v1/datasets", content=table, headers={"Content-Type": "text/csv; charset=utf-8"})
+    assert typed.status_code == 200
+    source = {"type": "dataset", "id": named.json()["id"], "text": "tsv", "column": "b"}
+    assert result(http, source) == {"value": 6, "count": 2, "nulls": 0}
+    begun = http.post("/v1/uploads", params={"name": "y.csv"}, headers={"Upload-Length": "10", "Upload-Complete": "?0"})
+    headers = {"Upload-Offset": "0", "Upload-Complete": "?1", "Content-Type": "application/partial-upload"}
+    kept = http.patch(begun.headers["Location"], content=b"x,y\n1,2\n3,", headers=headers)
+    assert (kept.status_code, kept.json()["format"]) == (201, "text")
+
+
+def test_the_command_line_reduces_a_table_and_the_folder_of_a_hierarchy(
+    service: Service, root: Path, tmp_path: Path
+) -> None:
+    shell = Shell.at(service, tmp_path)
+    table = shell.run("reduce", str(root / "sales.csv"), "--column", "price", "--backend", "cpu")
+    assert (table.code, table.out) == (0, "9\n"), table.err
+    assert "2 nulls left out" in table.err
+    array = shell.run("reduce", str(root / "ocean.zarr"), "--select", "[0]", "--backend", "cpu")
+    assert (array.code, array.out) == (0, "1.0\n"), array.err
+    near = shell.run("reduce", str(root / "sales.parquet"), "--column", "prices", "--backend", "cpu")
+    assert near.code == 1
+    assert "did you mean 'price'?" in near.err
