@@ -1,9 +1,12 @@
 """Counts how the sources are built: modules, lengths, importers, tests: `python -m benchmarks.house [--json] [--walk]`.
 
-A test mirrors a module where it stands at the module's path: `tests/app/results/test_export.py` and
-`app/results/export.py`. Some folders of tests have no module to mirror, because they test what several modules do
-together, or what is no module of ours: the service with its processes (`integration`, `drills`), pages in a browser,
-GPUs, documents, deployment, and these scripts. Their files are counted apart.
+A test mirrors a module where it stands at the module's path: `tests/app/results/test_views.py` and
+`app/results/views.py`. A test of a whole package has the package's name (`tests/kernels/test_exact.py`), and a test of
+a CUDA header that of the header (`tests/kernels/cuda/include/test_reductions.py`). Some folders of tests have no module
+to mirror, because they test what several modules do together, or what is no module of ours: the service with its
+processes (`integration`, `drills`), numbers by every way in (`client/numbers`), the questions that every row of a
+registry answers (`registries`), pages in a browser, GPUs, documents, deployment, and these scripts. Their files are
+counted apart.
 
 The graph of imports is read from the syntax of the sources, so that a checkout is counted without being run; a name
 that a package hands on counts as imported from the module that it is defined in. `--walk` also measures which of our
@@ -28,7 +31,17 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("app", "client", "contract", "kernels", "migrations", "worker")
 SMALL = 70
 LARGE = 400
-APART = ("benchmarks", "browser", "deploy", "docs", "drills", "gpu", "integration")
+APART = (
+    "benchmarks",
+    "browser",
+    "client/numbers",
+    "deploy",
+    "docs",
+    "drills",
+    "gpu",
+    "integration",
+    "registries",
+)
 """The folders of tests that mirror no module."""
 _ENTRIES = ("__init__", "__main__")
 _PLACE = re.compile(rf"`((?:{'|'.join(FOLDERS)})/[^`\s]*\.\w+)`")
@@ -154,7 +167,7 @@ class House:
 
     def tests(self) -> list[Path]:
         """The files of tests that should mirror a module, relative to `tests/`."""
-        return [path for path in self.all_tests() if path.parts[0] not in APART]
+        return [path for path in self.all_tests() if not any(path.is_relative_to(folder) for folder in APART)]
 
     def all_tests(self) -> list[Path]:
         """All files of tests, relative to `tests/`."""
@@ -162,13 +175,14 @@ class House:
         return [path.relative_to(folder) for path in sorted(folder.rglob("test_*.py"))]
 
     def mirrored(self, test: Path) -> str | None:
-        """The module whose path a test mirrors: tests/app/results/test_export.py → app.results.export."""
+        """The module or the CUDA header that a test mirrors: tests/app/results/test_views.py → app.results.views."""
         name = test.stem.removeprefix("test_")
         for candidate in (name, f"__{name}__"):
             module = ".".join((*test.parent.parts, candidate))
             if module in self.modules:
                 return module
-        return None
+        header = test.parent / f"{name}.cuh"
+        return str(header) if (self.root / header).exists() else None
 
     def tests_imported(self) -> list[str]:
         """Tests, or fixtures of a folder, that another file imports from."""

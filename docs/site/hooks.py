@@ -29,12 +29,12 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 def _pages(docs: Path, folder: Path) -> list[Any]:
     """The pages of a folder, what introduces it first, and its folders as sections."""
     pages = sorted(folder.glob("*.md"), key=lambda page: (page.name != "README.md", page.name))
-    found: list[Any] = [str(page.relative_to(docs)) for page in pages]
+    entries: list[Any] = [str(page.relative_to(docs)) for page in pages]
     for inner in sorted(path for path in folder.iterdir() if path.is_dir()):
         within = _pages(docs, inner)
         if within:
-            found.append({inner.name: within})
-    return found
+            entries.append({inner.name: within})
+    return entries
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -91,9 +91,9 @@ def _operation(method: str, path: str, operation: Mapping[str, Any]) -> Iterator
     parameters = operation.get("parameters", ())
     if parameters:
         yield from ("", "| parameter | in | type | |", "|---|---|---|---|")
-        for one in parameters:
-            what = _cell(one.get("description", ""))
-            yield f"| `{one['name']}` | {one['in']} | {_type(one['schema'])} | {what} |"
+        for parameter in parameters:
+            what = _cell(parameter.get("description", ""))
+            yield f"| `{parameter['name']}` | {parameter['in']} | {_type(parameter['schema'])} | {what} |"
     body = operation.get("requestBody", {}).get("content", {})
     for media_type, content in body.items():
         yield from ("", f"Body: `{media_type}`, {_type(content.get('schema', {}))}.")
@@ -115,8 +115,8 @@ def _schema(name: str, schema: Mapping[str, Any]) -> Iterator[str]:
             note = [] if field in required else ["optional"]
             if value.get("default") not in (None, "", [], {}):
                 note = [f"default `{value['default']}`"]
-            told = "; ".join([*note, *([_cell(value["description"])] if "description" in value else [])])
-            yield f"| `{field}` | {_type(value)} | {told} |"
+            description = "; ".join([*note, *([_cell(value["description"])] if "description" in value else [])])
+            yield f"| `{field}` | {_type(value)} | {description} |"
 
 
 def _type(schema: Mapping[str, Any]) -> str:
@@ -125,12 +125,12 @@ def _type(schema: Mapping[str, Any]) -> str:
         return f"[{name}](#{_anchor(name)})"
     for word in ("oneOf", "anyOf"):
         if word in schema:
-            return " or ".join(dict.fromkeys(_type(one) for one in schema[word]))
+            return " or ".join(dict.fromkeys(_type(option) for option in schema[word]))
     if "const" in schema:
         return f"`{schema['const']}`"
     if "enum" in schema:
-        told = ", ".join(f"`{value}`" for value in schema["enum"])
-        return told if len(told) <= _SHORT else f"one of {len(schema['enum'])} names"
+        names = ", ".join(f"`{value}`" for value in schema["enum"])
+        return names if len(names) <= _SHORT else f"one of {len(schema['enum'])} names"
     if schema.get("type") == "array":
         return f"list of {_type(schema.get('items', {})) or 'any'}"
     return str(schema.get("format") or schema.get("type") or "")

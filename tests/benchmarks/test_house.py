@@ -25,6 +25,10 @@ SOURCES = {
     "tests/app/room/test_things.py": "from tests.app.test_user import helper\n",
     "tests/app/test_user.py": "",
     "tests/app/test_nothing.py": "from tests.support import things\n",
+    "tests/app/test_room.py": "",
+    "tests/client/numbers/test_every_way.py": "",
+    "kernels/include/header.cuh": "",
+    "tests/kernels/include/test_header.py": "",
     "tests/drills/test_everything.py": "",
     "docs/architecture.md": "# A\n\n## The walk of a job\n\n`app/main.py`, `app/room/things.py`.\n\n## More\n",
 }
@@ -59,9 +63,11 @@ def test_long_modules_and_repeated_classes_are_named(house: House) -> None:
 
 def test_a_test_mirrors_the_module_of_its_path(house: House) -> None:
     figures = house.figures()
-    assert (figures.tests, figures.tests_that_mirror, figures.modules_with_a_mirrored_test) == (3, 2, 2)
+    assert (figures.tests, figures.tests_that_mirror, figures.modules_with_a_mirrored_test) == (5, 4, 2)
+    assert house.mirrored(Path("app/test_room.py")) == "app.room", "a package is tested beside its folder"
+    assert house.mirrored(Path("kernels/include/test_header.py")) == "kernels/include/header.cuh"
     assert figures.tests_that_mirror_nothing == ["app/test_nothing.py"]
-    assert figures.tests_of_behaviour == 1, "drills mirror no module"
+    assert figures.tests_of_behaviour == 2, "drills and numbers by every way mirror no module"
     assert figures.tests_imported_by_others == ["tests/app/room/test_things.py: tests.app.test_user"]
 
 

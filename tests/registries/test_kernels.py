@@ -1,6 +1,6 @@
 """Every op, dtype, strategy and distribution answers the questions that all must answer.
 
-A failure names what is missing: this file is the list of what a new row needs.
+A failure names what is missing: this file is the list of what a new row of `kernels/` needs.
 """
 
 import re

@@ -1,11 +1,15 @@
+"""What is accepted: a key means one job, quotas and limits refuse, and `priority: high` has a budget."""
+
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from uuid import UUID
 
 import httpx
 import pytest
 
 from tests.support.api import THREE_VALUES, Api, running_api
+from tests.support.ledger import Ledger
 from warpfold.app.config import Settings
 
 
@@ -149,3 +153,56 @@ def test_a_server_without_data_roots_says_so(small: Api) -> None:
 def test_the_service_goes_on_after_a_refusal(small: Api) -> None:
     test_too_large_a_body_is_413_by_its_declared_length(small)
     small.submit()
+
+
+@pytest.fixture
+def strict(settings: Settings) -> Iterator[Api]:
+    """An api where two jobs of a user may wait as high in an hour."""
+    with running_api(settings.model_copy(update={"max_high_per_hour": 2})) as running:
+        yield running
+
+
+@pytest.fixture
+def ledger(strict: Api) -> Ledger:
+    return Ledger(strict.database)
+
+
+def waits_as(http: httpx.Client, job_id: str) -> tuple[str, str | None]:
+    job = http.get(f"/v1/jobs/{job_id}").json()
+    return job["priority"], job["waits_as"]
+
+
+def test_high_jobs_beyond_the_budget_of_the_hour_wait_as_normal_ones(strict: Api) -> None:
+    http = strict.client()
+    mine = [strict.submit(priority="high") for _ in range(4)]
+    assert [waits_as(http, job_id) for job_id in mine] == [("high", "high")] * 2 + [("high", "normal")] * 2
+    assert waits_as(http, strict.submit("bob", priority="high")) == ("high", "high"), "each has their own"
+
+
+def test_the_budget_is_of_an_hour_whether_the_jobs_have_ended_or_not(strict: Api, ledger: Ledger) -> None:
+    http = strict.client()
+    first, _ = strict.submit(priority="high"), strict.submit(priority="high")
+    http.post(f"/v1/jobs/{first}/cancel")
+    assert waits_as(http, strict.submit(priority="high")) == ("high", "normal")
+    ledger.age(UUID(first), 3601)
+    assert waits_as(http, strict.submit(priority="high")) == ("high", "high")
+
+
+@pytest.mark.parametrize(("own", "high"), [(0, 0), (3, 3)])
+def test_an_admin_gives_or_takes_the_right(strict: Api, own: int, high: int) -> None:
+    set_ = strict.client("root").put("/v1/quotas/ann", json={"high_per_hour": own})
+    assert set_.json()["limits"]["high_per_hour"] == own
+    http = strict.client()
+    mine = [strict.submit(priority="high") for _ in range(4)]
+    assert [waits_as(http, job_id)[1] for job_id in mine] == ["high"] * high + ["normal"] * (4 - high)
+
+
+def test_children_of_a_preset_use_the_budget_and_the_preset_does_not(strict: Api) -> None:
+    http = strict.client()
+    part = {"kind": "reduce", "source": {"type": "values", "values": [1.0]}}
+    children = [{"name": name, "spec": part} for name in ("a", "b", "c")]
+    preset = {"kind": "preset", "preset": "p34-reduction", "priority": "high", "children": children}
+    made = http.post("/v1/jobs", json=preset)
+    assert made.status_code == 202, made.text
+    ids = [child["id"] for child in made.json()["children"]]
+    assert [waits_as(http, job_id)[1] for job_id in ids] == ["high", "high", "normal"]

@@ -1,8 +1,25 @@
+"""What changes a queued or running job: it is cancelled, and waiting raises what it waits as."""
+
+from uuid import UUID
+
 import httpx
+import pytest
 
 from tests.support.api import Api
-from warpfold.app.jobs import leases
+from tests.support.ledger import Ledger
+from warpfold.app.jobs import leases, transitions, workers
+from warpfold.app.jobs.allotment import Depth
+from warpfold.app.jobs.workers import WorkerInfo
 from warpfold.contract.states import Reason
+from warpfold.worker.dispatcher import choose
+
+CPU = WorkerInfo("here:cpu", "cpu", "cpu", "here", 1, "0", None)
+
+
+@pytest.fixture
+def ledger(api: Api) -> Ledger:
+    """The jobs of the api."""
+    return Ledger(api.database)
 
 
 def cancel(api: Api, job_id: str, user: str = "ann") -> httpx.Response:
@@ -62,3 +79,65 @@ def test_everybody_sees_everybodys_jobs(api: Api) -> None:
     job_id = api.submit("ann")
     assert api.client("bob").get(f"/v1/jobs/{job_id}").json()["owner"] == "ann"
     assert [job["id"] for job in api.client("bob").get("/v1/jobs").json()["items"]] == [job_id]
+
+
+def waits_as(http: httpx.Client, job_id: str) -> tuple[str, str | None]:
+    job = http.get(f"/v1/jobs/{job_id}").json()
+    return job["priority"], job["waits_as"]
+
+
+def test_what_does_not_wait_waits_as_nothing(api: Api) -> None:
+    job_id = api.submit()
+    api.claim(job_id)
+    assert waits_as(api.client(), job_id) == ("normal", None)
+
+
+def test_waiting_raises_what_a_job_waits_as(api: Api, ledger: Ledger) -> None:
+    http = api.client()
+    low, normal, young = api.submit(priority="low"), api.submit(), api.submit()
+    ledger.age(UUID(low), 150)
+    ledger.age(UUID(normal), 250)
+    assert api.database.run(transitions.raise_waiting, 100.0, 10) == 2
+    assert [waits_as(http, job_id)[1] for job_id in (low, normal, young)] == ["normal", "high", "normal"]
+    ledger.age(UUID(low), 100)
+    assert api.database.run(transitions.raise_waiting, 100.0, 10) == 1
+    assert api.database.run(transitions.raise_waiting, 100.0, 10) == 0
+    assert [waits_as(http, job_id)[1] for job_id in (low, normal, young)] == ["high", "high", "normal"]
+
+
+def test_the_oldest_are_raised_first_and_so_many_at_a_time(api: Api, ledger: Ledger) -> None:
+    http = api.client()
+    mine = [api.submit() for _ in range(3)]
+    for job_id in mine:
+        ledger.age(UUID(job_id), 1000)
+    assert [api.database.run(transitions.raise_waiting, 100.0, 2) for _ in range(3)] == [2, 1, 0]
+    assert [waits_as(http, job_id)[1] for job_id in mine] == ["high"] * 3
+
+
+def test_a_raised_job_has_a_new_etag_and_a_place_further_ahead(api: Api, ledger: Ledger) -> None:
+    http = api.client()
+    before, old = api.submit(), api.submit("bob")
+    answer = http.get(f"/v1/jobs/{old}")
+    assert answer.json()["queue_position"] == 2
+    ledger.age(UUID(old), 1000)
+    ledger.age(UUID(before), -1000)
+    api.database.run(transitions.raise_waiting, 100.0, 1)
+    api.database.run(transitions.raise_waiting, 100.0, 10)
+    again = http.get(f"/v1/jobs/{old}", headers={"If-None-Match": answer.headers["ETag"]})
+    assert again.status_code == 200
+    assert (again.json()["waits_as"], again.json()["queue_position"]) == ("high", 1)
+
+
+def test_a_low_job_is_served_though_normal_ones_never_cease(api: Api, ledger: Ledger) -> None:
+    api.database.run(workers.report, CPU, "idle", None, 600.0)
+    low = api.submit("bob", priority="low")
+    ledger.age(UUID(low), 1000)
+    served: list[str] = []
+    while low not in served:
+        assert len(served) < 4
+        api.submit()
+        api.submit()
+        api.database.run(transitions.raise_waiting, 100.0, 10)
+        for message in api.database.step(choose, Depth(1)):
+            api.finish(api.claim(str(message.job_id)))
+            served.append(str(message.job_id))

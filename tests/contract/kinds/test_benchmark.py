@@ -1,4 +1,4 @@
-"""Submissions of benchmarks and puzzles."""
+"""Submissions of benchmarks; one on several devices is one job on each of them."""
 
 from typing import Any
 
@@ -6,14 +6,14 @@ import httpx
 import pytest
 
 from tests.support.api import RESULT, Api
+from warpfold.app.jobs import presets, turns, workers
+from warpfold.app.jobs.allotment import Depth
 from warpfold.app.jobs.views import JobView
-from warpfold.contract.jobs import job_spec
+from warpfold.app.jobs.workers import WorkerInfo
 from warpfold.contract.kinds.benchmark import BenchmarkResult, BenchmarkSpec
-from warpfold.contract.kinds.cluster import ClusterSpec
 from warpfold.contract.tasks import task_spec
 
 BENCHMARK: dict[str, Any] = {"kind": "benchmark", "strategies": ["exact", "numpy"], "sizes": [1000, 1000000]}
-PUZZLE: dict[str, Any] = {"kind": "cluster", "puzzle": "advanced"}
 
 
 def test_a_benchmark_is_accepted_with_all_its_defaults(http: httpx.Client) -> None:
@@ -41,20 +41,6 @@ def test_a_benchmark_is_accepted_with_all_its_defaults(http: httpx.Client) -> No
         "priority": "normal",
         "tags": {},
     }
-
-
-def test_a_puzzle_is_accepted_with_all_its_defaults(http: httpx.Client) -> None:
-    answer = http.post("/v1/jobs", json=PUZZLE)
-    assert answer.status_code == 202, answer.text
-    spec = answer.json()["spec"]
-    assert (spec["size"], spec["threads"], spec["cluster_size"]) == (1024, 256, 4)
-    assert isinstance(JobView.model_validate_json(answer.content).spec, ClusterSpec)
-
-
-@pytest.mark.parametrize("model", [BenchmarkSpec, ClusterSpec])
-def test_the_documented_examples_are_specs(model: type[BenchmarkSpec | ClusterSpec]) -> None:
-    for example in model.model_json_schema()["examples"]:
-        assert isinstance(job_spec.validate_python(example), model)
 
 
 @pytest.mark.parametrize(
@@ -112,25 +98,6 @@ def test_a_distribution_that_cannot_fill_a_dtype_is_422(refusing: httpx.Client) 
 
 
 @pytest.mark.parametrize(
-    ("changes", "field"),
-    [
-        ({"puzzle": "jigsaw"}, "puzzle"),
-        ({"threads": 100}, "threads"),
-        ({"cluster_size": 9}, "cluster_size"),
-        ({"size": 1025}, "size"),
-        ({"size": "1024"}, "size"),
-        ({"tpb": 256}, "tpb"),
-    ],
-)
-def test_an_impossible_puzzle_is_422_and_names_the_field(
-    refusing: httpx.Client, changes: dict[str, Any], field: str
-) -> None:
-    answer = refusing.post("/v1/jobs", json={**PUZZLE, **changes})
-    assert answer.status_code == 422
-    assert [error["field"] for error in answer.json()["errors"]] == [field]
-
-
-@pytest.mark.parametrize(
     ("spec", "slots"),
     [
         (BENCHMARK | {"strategies": ["exact"]}, "any"),
@@ -138,15 +105,13 @@ def test_an_impossible_puzzle_is_422_and_names_the_field(
         (BENCHMARK | {"strategies": ["single_pass", "cub"]}, "cuda"),
         (BENCHMARK | {"strategies": ["exact", "torch"]}, "cuda"),
         (BENCHMARK | {"strategies": ["exact"], "backend": "cuda"}, "cuda"),
-        (PUZZLE, "any"),
-        (PUZZLE | {"backend": "cuda"}, "cuda"),
     ],
 )
 def test_the_slots_that_can_run_it_follow_from_the_spec(spec: dict[str, Any], slots: str) -> None:
     assert task_spec.validate_python(spec).needs() == slots
 
 
-def test_results_of_all_kinds_are_served_as_stored(api: Api, http: httpx.Client) -> None:
+def test_a_result_is_served_as_stored(api: Api, http: httpx.Client) -> None:
     result = BenchmarkResult(
         cases=8,
         measured=6,
@@ -169,3 +134,89 @@ def test_results_of_all_kinds_are_served_as_stored(api: Api, http: httpx.Client)
     assert report.status_code == 200
     assert "| measured | 6 |" in report.text
     assert http.get(f"/v1/reports/{job.id}").json()["comparison"] is None
+
+
+BOTH = {
+    "kind": "benchmark",
+    "strategies": ["exact", "numpy", "cub"],
+    "sizes": [1000],
+    "devices": ["cuda", "cpu"],
+    "tags": {"course": "p05"},
+}
+
+
+def submitted(http: httpx.Client, **changes: Any) -> dict[str, Any]:
+    response = http.post("/v1/jobs", json={**BOTH, **changes})
+    assert response.status_code == 202, response.text
+    body: dict[str, Any] = response.json()
+    return body
+
+
+def test_each_of_several_devices_gets_the_strategies_that_it_knows(http: httpx.Client) -> None:
+    job = submitted(http)
+    assert (job["kind"], job["spec"]["devices"]) == ("benchmark", ["cuda", "cpu"])
+    children = [http.get(f"/v1/jobs/{child['id']}").json() for child in job["children"]]
+    assert [(child["name"], child["spec"]["backend"], child["spec"]["strategies"]) for child in children] == [
+        ("cuda", "cuda", ["exact", "cub"]),
+        ("cpu", "cpu", ["exact", "numpy"]),
+    ]
+    assert all(child["parent"] == job["id"] and child["tags"] == {"course": "p05"} for child in children)
+
+
+def test_the_job_of_each_device_goes_to_its_own_slot_and_the_whole_to_none(api: Api, http: httpx.Client) -> None:
+    job = submitted(http)
+    for device, child in zip(("cuda", "cpu"), job["children"], strict=True):
+        slot = WorkerInfo(f"here:{device}", device, device, "here", 1, "0", None)
+        api.database.run(workers.report, slot, "idle", None, 60.0)
+        [handed] = api.database.run(turns.hand_over_some, Depth(8)).messages
+        assert (str(handed.job_id), handed.worker) == (child["id"], slot.id)
+
+
+def test_a_benchmark_on_several_devices_is_cancelled_as_a_whole(http: httpx.Client) -> None:
+    job = submitted(http)
+    assert http.post(f"/v1/jobs/{job['id']}/cancel").json()["status"] == "cancelled"
+    assert {http.get(f"/v1/jobs/{child['id']}").json()["status"] for child in job["children"]} == {"cancelled"}
+
+
+def test_a_benchmark_on_several_devices_ends_with_its_jobs(api: Api, http: httpx.Client) -> None:
+    job = submitted(http)
+    for child in job["children"]:
+        api.finish(api.claim(child["id"]))
+    api.database.run(presets.settle, api.database.run(presets.unsettled))
+    ended = http.get(f"/v1/jobs/{job['id']}").json()
+    assert ended["status"] == "succeeded"
+    assert [part["job_id"] for part in ended["result"]["jobs"]] == [child["id"] for child in job["children"]]
+    for path in (f"/v1/reports/{job['id']}", f"/v1/jobs/{job['id']}/result"):
+        assert http.get(path).status_code == 200, path
+
+
+def test_a_benchmark_on_one_device_is_one_job(http: httpx.Client) -> None:
+    alone = {name: value for name, value in BOTH.items() if name != "devices"} | {"strategies": ["exact"]}
+    assert http.post("/v1/jobs", json=alone).json()["children"] is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "message"),
+    [
+        ({"devices": ["cpu", "cpu"]}, "devices", "each value once"),
+        ({"devices": ["cpu"]}, "devices", "at least 2"),
+        ({"devices": ["cpu", "tpu"]}, "devices.1", "'cpu' or 'cuda'"),
+        ({"backend": "cpu"}, "backend", "leave one of them out"),
+        ({"strategies": ["numpy"]}, "devices", "none of the strategies runs on cuda"),
+    ],
+)
+def test_devices_that_make_no_sense_are_422_and_named(
+    http: httpx.Client, changes: dict[str, Any], field: str, message: str
+) -> None:
+    response = http.post("/v1/jobs", json={**BOTH, **changes})
+    assert response.status_code == 422
+    error = response.json()["errors"][0]
+    assert error["field"] == field
+    assert message in error["message"]
+
+
+def test_a_benchmark_in_a_preset_has_one_device(http: httpx.Client) -> None:
+    preset = {"kind": "preset", "preset": "p34-reduction", "children": [{"name": "both", "spec": BOTH}]}
+    response = http.post("/v1/jobs", json=preset)
+    assert response.status_code == 422
+    assert response.json()["errors"][0]["field"] == "children.0.spec.devices"

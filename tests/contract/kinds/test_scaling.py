@@ -1,4 +1,4 @@
-"""Submissions of scaling studies and kernel profiles."""
+"""Submissions of scaling studies."""
 
 from typing import Any
 
@@ -7,13 +7,11 @@ import pytest
 
 from tests.support.api import RESULT, Api
 from warpfold.app.jobs.views import JobView
-from warpfold.contract.kinds.profile import ProfileSpec
 from warpfold.contract.kinds.scaling import ScalingResult, ScalingSpec
-from warpfold.contract.needs import GANG, GANG_FIRST, GPU_FIRST
+from warpfold.contract.needs import GANG, GANG_FIRST
 from warpfold.contract.tasks import task_spec
 
 STUDY: dict[str, Any] = {"kind": "scaling", "sizes": [1000000], "messages": [8]}
-PROFILE: dict[str, Any] = {"kind": "profile", "strategies": ["exact", "single_pass"], "sizes": [1000]}
 
 
 def test_a_study_is_accepted_with_all_its_defaults(http: httpx.Client) -> None:
@@ -26,19 +24,6 @@ def test_a_study_is_accepted_with_all_its_defaults(http: httpx.Client) -> None:
     assert spec["algorithms"] == ["ring", "tree"]
     assert (spec["dtype"], spec["distribution"], spec["samples"], spec["backend"]) == ("float32", "normal", 30, "auto")
     assert isinstance(JobView.model_validate_json(answer.content).spec, ScalingSpec)
-
-
-def test_a_profile_is_accepted_with_all_its_defaults(http: httpx.Client) -> None:
-    answer = http.post("/v1/jobs", json=PROFILE)
-    assert answer.status_code == 202, answer.text
-    spec = answer.json()["spec"]
-    assert (spec["ops"], spec["dtypes"], spec["arch"], spec["counters"]) == (["sum"], ["float32"], "sm_90", True)
-
-
-@pytest.mark.parametrize("model", [ScalingSpec, ProfileSpec])
-def test_the_documented_examples_are_specs(model: type[ScalingSpec | ProfileSpec]) -> None:
-    for example in model.model_json_schema()["examples"]:
-        assert isinstance(task_spec.validate_python(example), model)
 
 
 @pytest.mark.parametrize(
@@ -84,34 +69,11 @@ def test_a_distribution_that_overflows_the_dtype_is_422(refusing: httpx.Client) 
 
 
 @pytest.mark.parametrize(
-    ("changes", "field"),
-    [
-        ({"strategies": []}, "strategies"),
-        ({"strategies": ["auto"]}, "strategies"),
-        ({"strategies": ["numpy"]}, "strategies"),
-        ({"strategies": ["exact", "exact"]}, "strategies"),
-        ({"sizes": []}, "sizes"),
-        ({"arch": "sm_52"}, "arch"),
-        ({"counters": "maybe"}, "counters"),
-    ],
-)
-def test_an_impossible_profile_is_422_and_names_the_field(
-    refusing: httpx.Client, changes: dict[str, Any], field: str
-) -> None:
-    answer = refusing.post("/v1/jobs", json={**PROFILE, **changes})
-    assert answer.status_code == 422
-    assert field in [error["field"] for error in answer.json()["errors"]]
-
-
-@pytest.mark.parametrize(
     ("spec", "slots"),
     [
         (STUDY, GANG_FIRST),
         (STUDY | {"backend": "cuda"}, GANG),
         (STUDY | {"backend": "cpu"}, "cpu"),
-        (PROFILE, GPU_FIRST),
-        (PROFILE | {"backend": "cuda"}, "cuda"),
-        (PROFILE | {"backend": "cpu"}, "cpu"),
     ],
 )
 def test_the_slots_that_can_run_it_follow_from_the_spec(spec: dict[str, Any], slots: str) -> None:

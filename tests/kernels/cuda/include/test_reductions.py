@@ -1,4 +1,7 @@
-"""The arithmetic of the device code, one thread at a time, against exact arithmetic and the CPU's generators."""
+"""The reductions of the device code, one thread at a time on the host, against exact arithmetic.
+
+The library that is built for them also has the generator, which is held to that of the CPU.
+"""
 
 import ctypes
 import sys
