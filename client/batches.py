@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from warpfold.client import html, reductions
 from warpfold.client.errors import JobFailed, WaitedTooLong
-from warpfold.client.exchange import Call, Steps, one, pages
+from warpfold.client.exchange import Call, Steps, pages, send
 from warpfold.client.models import Answer, ReduceResult, Result
 from warpfold.client.reductions import Options
 from warpfold.contract.jobs import JobSpec
@@ -137,15 +137,15 @@ def sweep(
 
 def _accepted(body: Mapping[str, Any], *, name: str, tags: Mapping[str, str], key: str | None) -> Steps[Batch]:
     named = {**body, **({"name": name} if name else {}), **({"tags": dict(tags)} if tags else {})}
-    return one(Call("POST", "/v1/batches", _batch, body=named, headers={"Idempotency-Key": key or str(uuid.uuid4())}))
+    return send(Call("POST", "/v1/batches", _batch, body=named, headers={"Idempotency-Key": key or str(uuid.uuid4())}))
 
 
 def get(batch_id: str) -> Steps[Batch]:
-    return one(Call("GET", f"/v1/batches/{batch_id}", _batch))
+    return send(Call("GET", f"/v1/batches/{batch_id}", _batch))
 
 
 def cancel(batch_id: str) -> Steps[Batch]:
-    return one(Call("POST", f"/v1/batches/{batch_id}/cancel", _batch))
+    return send(Call("POST", f"/v1/batches/{batch_id}/cancel", _batch))
 
 
 def find(owner: str | None, limit: int) -> Steps[list[Batch]]:
@@ -186,12 +186,12 @@ def outcomes(batch_id: str) -> Steps[list[JobOutcome]]:
     def read(response: httpx.Response) -> list[JobOutcome]:
         return [JobOutcome.model_validate_json(line) for line in response.content.splitlines() if line]
 
-    return one(Call("GET", f"/v1/batches/{batch_id}/results", read, {"format": "jsonl"}))
+    return send(Call("GET", f"/v1/batches/{batch_id}/results", read, {"format": "jsonl"}))
 
 
 def parquet(batch_id: str) -> Steps[bytes]:
     """The same as a Parquet file."""
-    return one(Call("GET", f"/v1/batches/{batch_id}/results", lambda answer: answer.content, {"format": "parquet"}))
+    return send(Call("GET", f"/v1/batches/{batch_id}/results", lambda answer: answer.content, {"format": "parquet"}))
 
 
 def window(arrays: Iterator[object], op: str, options: Options, *, rehash: bool) -> Steps[Batch | None]:
@@ -213,13 +213,13 @@ def window(arrays: Iterator[object], op: str, options: Options, *, rehash: bool)
 def reduced(batch: Batch) -> Steps[list[ReduceResult | JobFailed]]:
     """What a window came to, in its order: each a result, or why there is none."""
     yield from wait(batch)
-    found: list[ReduceResult | JobFailed] = []
+    results: list[ReduceResult | JobFailed] = []
     for outcome in (yield from outcomes(batch.id)):
         if isinstance(outcome.result, ReduceResult):
-            found.append(outcome.result)
+            results.append(outcome.result)
         else:
-            found.append(JobFailed(outcome.id, outcome.status, outcome.reason, outcome.error))
-    return found
+            results.append(JobFailed(outcome.id, outcome.status, outcome.reason, outcome.error))
+    return results
 
 
 def _plain(spec: JobSpec | Mapping[str, Any]) -> dict[str, Any]:

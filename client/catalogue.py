@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 
-from warpfold.client.exchange import Call, Steps, one
+from warpfold.client.exchange import Call, Steps, send
 from warpfold.client.models import Answer, User
 
 
@@ -63,31 +63,31 @@ class Worker(Answer):
 
 
 def ops() -> Steps[list[Op]]:
-    return one(Call("GET", "/v1/ops", lambda answer: [Op.model_validate(row) for row in answer.json()["ops"]]))
+    return send(Call("GET", "/v1/ops", lambda answer: [Op.model_validate(row) for row in answer.json()["ops"]]))
 
 
 def strategies() -> Steps[list[Strategy]]:
-    return one(Call("GET", "/v1/strategies", lambda answer: [Strategy.model_validate(row) for row in _items(answer)]))
+    return send(Call("GET", "/v1/strategies", lambda answer: [Strategy.model_validate(row) for row in _items(answer)]))
 
 
 def presets() -> Steps[list[Preset]]:
-    return one(Call("GET", "/v1/presets", lambda answer: [Preset.model_validate(row) for row in _items(answer)]))
+    return send(Call("GET", "/v1/presets", lambda answer: [Preset.model_validate(row) for row in _items(answer)]))
 
 
 def devices() -> Steps[list[Device]]:
-    return one(Call("GET", "/v1/devices", lambda answer: [Device.model_validate(row) for row in _items(answer)]))
+    return send(Call("GET", "/v1/devices", lambda answer: [Device.model_validate(row) for row in _items(answer)]))
 
 
 def workers() -> Steps[list[Worker]]:
-    return one(Call("GET", "/v1/workers", lambda answer: [Worker.model_validate(row) for row in _items(answer)]))
+    return send(Call("GET", "/v1/workers", lambda answer: [Worker.model_validate(row) for row in _items(answer)]))
 
 
 def whoami() -> Steps[User]:
-    return one(Call("GET", "/v1/users/me", lambda answer: User.model_validate_json(answer.content)))
+    return send(Call("GET", "/v1/users/me", lambda answer: User.model_validate_json(answer.content)))
 
 
 def rotate_token() -> Steps[str]:
-    return one(Call("POST", "/v1/users/me/tokens/rotate", lambda answer: str(answer.json()["token"])))
+    return send(Call("POST", "/v1/users/me/tokens/rotate", lambda answer: str(answer.json()["token"])))
 
 
 def _items(answer: httpx.Response) -> list[Any]:

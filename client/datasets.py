@@ -1,6 +1,6 @@
 """Conversations about uploaded arrays; `client.uploads` has the uploads themselves."""
 
-from warpfold.client.exchange import Call, Steps, one, pages
+from warpfold.client.exchange import Call, Steps, pages, send
 from warpfold.client.models import Dataset
 from warpfold.client.uploads import dataset
 
@@ -8,11 +8,11 @@ _PAGE = 200
 
 
 def get(dataset_id: str) -> Steps[Dataset]:
-    return one(Call("GET", f"/v1/datasets/{dataset_id}", dataset))
+    return send(Call("GET", f"/v1/datasets/{dataset_id}", dataset))
 
 
 def delete(dataset_id: str) -> Steps[None]:
-    return one(Call("DELETE", f"/v1/datasets/{dataset_id}", lambda response: None))
+    return send(Call("DELETE", f"/v1/datasets/{dataset_id}", lambda response: None))
 
 
 def find(owner: str | None, limit: int) -> Steps[list[Dataset]]:

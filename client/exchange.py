@@ -77,7 +77,7 @@ class Call(Generic[T]):
             if value is None:
                 continue
             several = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
-            pairs += [(name, str(one).lower() if isinstance(one, bool) else str(one)) for one in several]
+            pairs += [(name, str(item).lower() if isinstance(item, bool) else str(item)) for item in several]
         return httpx.QueryParams(tuple(pairs))
 
     def all_headers(self) -> dict[str, str]:
@@ -114,7 +114,7 @@ Steps = Generator[Call[Any], Any, T]
 """A conversation that comes to a T."""
 
 
-def one(call: Call[T]) -> Steps[T]:
+def send(call: Call[T]) -> Steps[T]:
     """The conversation of a single request."""
     answer: T = yield call
     return answer
@@ -127,15 +127,15 @@ def pages(path: str, model: type[M], wanted: Parameters, *, limit: int, page: in
         body = answer.json()
         return [model.model_validate(item) for item in body["items"]], body["next_cursor"]
 
-    found: list[M] = []
+    listed: list[M] = []
     cursor: str | None = None
-    while len(found) < limit:
-        part = {"limit": min(page, limit - len(found)), "cursor": cursor}
+    while len(listed) < limit:
+        part = {"limit": min(page, limit - len(listed)), "cursor": cursor}
         items, cursor = yield Call("GET", path, read, {**wanted, **part})
-        found += items
+        listed += items
         if cursor is None:
             break
-    return found
+    return listed
 
 
 def _refusal(response: httpx.Response) -> Refused:
@@ -144,7 +144,7 @@ def _refusal(response: httpx.Response) -> Refused:
         return Refused(response.status_code, response.reason_phrase, elsewhere)
     try:
         problem = response.json()
-        errors = [FieldError(str(one["field"]), str(one["message"])) for one in problem.get("errors", ())]
+        errors = [FieldError(str(error["field"]), str(error["message"])) for error in problem.get("errors", ())]
         return Refused(response.status_code, str(problem["title"]), str(problem.get("detail", "")), errors)
     except (ValueError, KeyError, TypeError, AttributeError):
         return Refused(response.status_code, response.reason_phrase, response.text[:200])

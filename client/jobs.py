@@ -10,7 +10,7 @@ import httpx
 from pydantic import BaseModel
 
 from warpfold.client.errors import JobFailed, WaitedTooLong
-from warpfold.client.exchange import Call, Parameters, Steps, one, pages
+from warpfold.client.exchange import Call, Parameters, Steps, pages, send
 from warpfold.client.models import Job, JobCount, ReduceResult, Result
 from warpfold.contract.jobs import JobSpec
 from warpfold.contract.webhook import SHOW_SECRETS
@@ -30,15 +30,15 @@ def _job(response: httpx.Response) -> Job:
 def submit(spec: JobSpec | Mapping[str, Any], key: str | None) -> Steps[Job]:
     """Hand in a job, with an idempotency key of ours if the caller has none."""
     body = spec.model_dump(mode="json", context=SHOW_SECRETS) if isinstance(spec, BaseModel) else dict(spec)
-    return one(Call("POST", "/v1/jobs", _job, body=body, headers={"Idempotency-Key": key or str(uuid.uuid4())}))
+    return send(Call("POST", "/v1/jobs", _job, body=body, headers={"Idempotency-Key": key or str(uuid.uuid4())}))
 
 
 def get(job_id: str) -> Steps[Job]:
-    return one(Call("GET", f"/v1/jobs/{job_id}", _job))
+    return send(Call("GET", f"/v1/jobs/{job_id}", _job))
 
 
 def cancel(job_id: str) -> Steps[Job]:
-    return one(Call("POST", f"/v1/jobs/{job_id}/cancel", _job))
+    return send(Call("POST", f"/v1/jobs/{job_id}/cancel", _job))
 
 
 class JobFilter(TypedDict, total=False):
@@ -72,7 +72,7 @@ def count(chosen: JobFilter) -> Steps[JobCount]:
     def read(response: httpx.Response) -> JobCount:
         return JobCount.model_validate(response.json()["count"])
 
-    return one(Call("GET", "/v1/jobs", read, {**_wanted(chosen), "limit": 1, "count": True}))
+    return send(Call("GET", "/v1/jobs", read, {**_wanted(chosen), "limit": 1, "count": True}))
 
 
 def _wanted(chosen: JobFilter) -> Parameters:

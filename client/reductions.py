@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from warpfold.client import jobs, uploads
 from warpfold.client.arrays import Part, alike, as_numpy, parts_of
-from warpfold.client.exchange import Call, Steps, one
+from warpfold.client.exchange import Call, Steps, send
 from warpfold.client.jobs import Follow
 from warpfold.client.models import Job, Merged, ReduceResult
 from warpfold.client.uploads import ArrayContent
@@ -87,10 +87,10 @@ def _addable(op: str, parts: Sequence[Part], options: Options) -> Op:
     row = op_named(op)
     if row.terms in ORIGIN and row.sources == 1 and options.get("strategy") in (None, AUTO, EXACT):
         return row
-    told = " and ".join(f"{part.name} of {part.array.dtype}" for part in parts)
+    dtypes = " and ".join(f"{part.name} of {part.array.dtype}" for part in parts)
     raise TypeError(
-        f"no dtype holds the elements of {told} together, and only an exact sum, mean or norm of them can be added up; "
-        "reduce them apart, or convert them first"
+        f"no dtype holds the elements of {dtypes} together, and only an exact sum, mean or norm of them can be "
+        "added up; reduce them apart, or convert them first"
     )
 
 
@@ -104,10 +104,10 @@ def _added(row: Op, results: Sequence[ReduceResult], dtype: str) -> ReduceResult
     spent = [result.timings for result in results]
     timings = first.timings.model_copy(
         update={
-            "queued_ms": max(one.queued_ms for one in spent),
-            "load_ms": sum(one.load_ms for one in spent),
-            "kernel_ms": sum(one.kernel_ms for one in spent),
-            "total_ms": sum(one.total_ms for one in spent),
+            "queued_ms": max(timings.queued_ms for timings in spent),
+            "load_ms": sum(timings.load_ms for timings in spent),
+            "kernel_ms": sum(timings.kernel_ms for timings in spent),
+            "total_ms": sum(timings.total_ms for timings in spent),
         }
     )
     return first.model_copy(
@@ -145,15 +145,15 @@ def spec(
 ) -> Steps[dict[str, Any]]:
     """The spec of a reduction, whose arrays are uploaded unless they are small. Raises TypeError where an option is a
     file's, and `data` or `other` is none."""
-    told = {name: value for name, value in options.items() if value is not None}
-    of_files = {name: told.pop(name) for name in OF_FILES & told.keys()}
+    chosen = {name: value for name, value in options.items() if value is not None}
+    of_files = {name: chosen.pop(name) for name in OF_FILES & chosen.keys()}
     made: dict[str, Any] = {"kind": "reduce", "op": op}
-    for field, given in {"source": data, "other": other}.items():
-        if field == "source" or given is not None:
-            if of_files and not isinstance(given, Path):
+    for field, array in {"source": data, "other": other}.items():
+        if field == "source" or array is not None:
+            if of_files and not isinstance(array, Path):
                 raise TypeError(f"{', '.join(sorted(of_files))} say what is read of a file, and {field} is none")
-            made[field] = (yield from source(given, dtype, rehash=rehash)) | of_files
-    return made | told
+            made[field] = (yield from source(array, dtype, rehash=rehash)) | of_files
+    return made | chosen
 
 
 def source(data: object, dtype: str | None = None, *, rehash: bool = False) -> Steps[dict[str, Any]]:
@@ -181,7 +181,7 @@ def _values(array: NDArray[Any]) -> list[Any]:
 def merge(states: Iterable[ExactState | bytes | str], op: str, dtype: str) -> Steps[Merged]:
     """Have the service add exact states: objects, canonical bytes, or base64 as results carry them."""
     body = {"op": op, "dtype": dtype, "states": [_base64(state) for state in states]}
-    return one(Call("POST", "/v1/states/merge", lambda answer: Merged.model_validate_json(answer.content), body=body))
+    return send(Call("POST", "/v1/states/merge", lambda answer: Merged.model_validate_json(answer.content), body=body))
 
 
 def _base64(state: ExactState | bytes | str) -> str:

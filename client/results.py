@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 import httpx
 
 from warpfold.client import html
-from warpfold.client.exchange import Call, Steps, one, pages
+from warpfold.client.exchange import Call, Steps, pages, send
 from warpfold.client.models import Answer
 from warpfold.contract.measurement import PointDetails, PointHead, PointSpeed, plain_type
 from warpfold.kernels.extras import install
@@ -114,19 +114,19 @@ def find(wanted: Filter, limit: int) -> Steps[Results]:
 
 def export(wanted: Filter, limit: int, how: Literal["csv", "parquet"]) -> Steps[bytes]:
     """Up to `limit` measurements as a file of that format; the service makes no larger ones than 10,000."""
-    asked = {**_given(wanted), "limit": limit, "format": how}
-    return one(Call("GET", "/v1/results", lambda answer: answer.content, asked))
+    query = {**_given(wanted), "limit": limit, "format": how}
+    return send(Call("GET", "/v1/results", lambda answer: answer.content, query))
 
 
 def compare(baseline: str, candidate: str, *, across: bool) -> Steps[dict[str, Any]]:
     """Two benchmarks, or two strategies of one (`job:strategy`), case by case, as the service answers."""
     sides: dict[str, str | bool] = {"baseline": baseline, "candidate": candidate, "across": across}
-    return one(Call("GET", "/v1/results/compare", httpx.Response.json, sides))
+    return send(Call("GET", "/v1/results/compare", httpx.Response.json, sides))
 
 
 def report(job_id: str, media_type: str) -> Steps[str]:
     """The report of a job that has ended."""
-    return one(Call("GET", f"/v1/reports/{job_id}", lambda answer: answer.text, headers={"Accept": media_type}))
+    return send(Call("GET", f"/v1/reports/{job_id}", lambda answer: answer.text, headers={"Accept": media_type}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +143,12 @@ _PICTURE = re.compile(r"!\[((?:[^\]\\]|\\.)*)\]\((/v1/reports/[^()\s]+/charts/([
 
 def with_pictures(markdown: str, shown: Callable[[Picture], str]) -> str:
     """A report in Markdown with each picture of the service replaced by what is `shown` of it."""
-    return _PICTURE.sub(lambda found: shown(Picture(found[1], found[2], found[3])), markdown)
+    return _PICTURE.sub(lambda match: shown(Picture(match[1], match[2], match[3])), markdown)
 
 
 def picture(address: str) -> Steps[bytes]:
     """A picture of a report."""
-    return one(Call("GET", address, lambda answer: answer.content))
+    return send(Call("GET", address, lambda answer: answer.content))
 
 
 def _given(wanted: Filter) -> dict[str, Any]:

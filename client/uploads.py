@@ -172,18 +172,18 @@ def upload(content: Sendable, name: str) -> Steps[Dataset]:
     if dataset_id is None and (content.length <= _HASHED_FIRST or (yield from _is_as_long(content.length))):
         dataset_id = digest(content)
     if dataset_id is not None:
-        there: Dataset | None = yield Call("GET", f"/v1/datasets/{dataset_id}", _found, expected=(404,))
-        if there is not None and there.bytes == content.length and there.owner == (yield from whoami()).name:
-            content.keep(digest=there.id)
-            return there
-    kept: Dataset | None = None
+        held: Dataset | None = yield Call("GET", f"/v1/datasets/{dataset_id}", _if_held, expected=(404,))
+        if held is not None and held.bytes == content.length and held.owner == (yield from whoami()).name:
+            content.keep(digest=held.id)
+            return held
+    uploaded: Dataset | None = None
     if content.length > _HASHED_FIRST:
-        kept = yield from _in_parts(content, name)
-    if kept is None:
-        wanted = {"name": name or content.called or None}
-        kept = yield Call("POST", "/v1/datasets", dataset, wanted, content=content, read_s=_patience_s(content))
-    content.keep(digest=kept.id)
-    return kept
+        uploaded = yield from _in_parts(content, name)
+    if uploaded is None:
+        query = {"name": name or content.called or None}
+        uploaded = yield Call("POST", "/v1/datasets", dataset, query, content=content, read_s=_patience_s(content))
+    content.keep(digest=uploaded.id)
+    return uploaded
 
 
 def _is_as_long(length: int) -> Steps[bool]:
@@ -193,8 +193,8 @@ def _is_as_long(length: int) -> Steps[bool]:
         return response.status_code == 422 or bool(response.json()["items"])
 
     owner = (yield from whoami()).name
-    wanted: Parameters = {"owner": owner, "bytes": length, "limit": 1}
-    answer: bool = yield Call("GET", "/v1/datasets", read, wanted, expected=(422,))
+    query: Parameters = {"owner": owner, "bytes": length, "limit": 1}
+    answer: bool = yield Call("GET", "/v1/datasets", read, query, expected=(422,))
     return answer
 
 
@@ -256,7 +256,7 @@ def dataset(response: httpx.Response) -> Dataset:
     return Dataset.model_validate_json(response.content)
 
 
-def _found(response: httpx.Response) -> Dataset | None:
+def _if_held(response: httpx.Response) -> Dataset | None:
     return None if response.status_code == 404 else dataset(response)
 
 

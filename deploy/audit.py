@@ -38,22 +38,22 @@ class Audit:
     def of(cls, report: dict[str, Any]) -> "Audit":
         """From pip-audit's JSON."""
         rows = report["dependencies"]
-        found = [
-            f"{row['name']} {row['version']}: {one['id']}, fixed in {', '.join(one['fix_versions']) or 'none yet'}"
+        vulnerabilities = [
+            f"{row['name']} {row['version']}: {flaw['id']}, fixed in {', '.join(flaw['fix_versions']) or 'none yet'}"
             for row in rows
-            for one in row.get("vulns", ())
+            for flaw in row.get("vulns", ())
         ]
-        return cls(len(rows), tuple(row["name"] for row in rows if "skip_reason" in row), tuple(found))
+        return cls(len(rows), tuple(row["name"] for row in rows if "skip_reason" in row), tuple(vulnerabilities))
 
 
 def judge(canary: Audit | None, audits: dict[str, Audit | None]) -> tuple[int, list[str]]:
     """The exit code, and a line for each thing to say. None stands for a service that did not answer."""
-    said = []
+    messages = []
     for lock, audit in audits.items():
         if audit is not None:
-            said += [f"{lock}: {line}" for line in audit.found]
-    if said:
-        return VULNERABLE, said
+            messages += [f"{lock}: {line}" for line in audit.found]
+    if messages:
+        return VULNERABLE, messages
     if canary is None or None in audits.values():
         return UNKNOWN, ["the service of advisories cannot be reached from here: nothing is known"]
     if not canary.found:
@@ -62,11 +62,11 @@ def judge(canary: Audit | None, audits: dict[str, Audit | None]) -> tuple[int, l
         assert audit is not None
         if audit.passed_over:
             some = ", ".join(audit.passed_over[:5])
-            said.append(
+            messages.append(
                 f"{lock}: the service passed over {len(audit.passed_over)} of {audit.asked} packages: {some}, …"
             )
-    if said:
-        return UNKNOWN, said
+    if messages:
+        return UNKNOWN, messages
     return CLEAN, [
         f"{lock}: {audit.asked} packages, no advisory" for lock, audit in audits.items() if audit is not None
     ]
@@ -103,11 +103,11 @@ def audit(requirements: Path, *options: str) -> Audit | None:
         return Audit.of(json.loads(report.read_text()))
 
 
-def main(given: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Write the SBOMs, ask, and say what was found."""
     parser = argparse.ArgumentParser(prog="deploy/audit.py", description=__doc__.split("\n\n")[0])
     parser.add_argument("--to", type=Path, default=Path("build/sbom"), help="folder for the SBOMs")
-    folder: Path = parser.parse_args(given).to
+    folder: Path = parser.parse_args(arguments).to
     root = Path(__file__).parents[1]
     folder.mkdir(parents=True, exist_ok=True)
     for lock in LOCKS:
@@ -117,8 +117,8 @@ def main(given: Sequence[str] | None = None) -> int:
         file.flush()
         canary = audit(Path(file.name), "--no-deps")
     audits = {lock: None if canary is None else audit(root / lock, "--require-hashes") for lock in LOCKS}
-    code, said = judge(canary, audits)
-    print(*said, sep="\n", file=sys.stdout if code == CLEAN else sys.stderr)
+    code, messages = judge(canary, audits)
+    print(*messages, sep="\n", file=sys.stdout if code == CLEAN else sys.stderr)
     return code
 
 

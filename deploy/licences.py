@@ -54,14 +54,14 @@ def licence_of(metadata: PackageMetadata) -> str:
     """What a package says of its licence."""
     if expression := metadata.get("License-Expression"):
         return expression
-    classifiers = [one for one in metadata.get_all("Classifier") or () if one.startswith("License :: ")]
+    classifiers = [line for line in metadata.get_all("Classifier") or () if line.startswith("License :: ")]
     if classifiers:
-        return "; ".join(dict.fromkeys(one.rpartition(" :: ")[2] for one in classifiers))
+        return "; ".join(dict.fromkeys(classifier.rpartition(" :: ")[2] for classifier in classifiers))
     text = (metadata.get("License") or "").strip()
     return text if text and len(text) <= _LONGEST and "\n" not in text else "in its files"
 
 
-def page(found: dict[str, Distribution]) -> Iterator[str]:
+def page(packages: dict[str, Distribution]) -> Iterator[str]:
     """The page's lines. Raises KeyError for a package that is not installed."""
     yield _HEAD.rstrip()
     known: set[str] = set()
@@ -70,20 +70,20 @@ def page(found: dict[str, Distribution]) -> Iterator[str]:
         for name in pinned(lock):
             if name not in known:
                 known.add(name)
-                if name in found:
-                    yield f"| {name} | {licence_of(found[name].metadata).replace('|', '/')} |"
+                if name in packages:
+                    yield f"| {name} | {licence_of(packages[name].metadata).replace('|', '/')} |"
                 else:
                     yield f"| {name} | not installed on Linux with this Python |"
 
 
-def main(given: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Write the page from the packages in the folders that are named, and then from those of this environment."""
     parser = argparse.ArgumentParser(prog="deploy/licences.py", description=__doc__.split("\n\n")[0])
     parser.add_argument("--path", action="append", default=[], help="a site-packages to read from; may be repeated")
-    paths = [*parser.parse_args(given).path, *sys.path]
+    paths = [*parser.parse_args(arguments).path, *sys.path]
     # The first folder that has a package counts, as when it is imported.
-    found = {normal(one.metadata["Name"]): one for one in reversed([*distributions(path=paths)])}
-    PAGE.write_text("\n".join(page(found)) + "\n")
+    packages = {normal(package.metadata["Name"]): package for package in reversed([*distributions(path=paths)])}
+    PAGE.write_text("\n".join(page(packages)) + "\n")
     print(PAGE)
     return 0
 

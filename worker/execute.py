@@ -115,9 +115,9 @@ def _commit() -> str | None:
     if not (root / ".git").exists():
         return None
     try:
-        asked = subprocess.run(
+        revision = subprocess.run(
             ["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return asked.stdout.strip()
+    return revision.stdout.strip()

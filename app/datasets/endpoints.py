@@ -141,9 +141,9 @@ async def upload(
     raw = None if dtype is None else dtype_named(dtype)
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     text = is_text(name) or media_type in _TEXT
-    asked = Upload(name=name, raw=raw, declared=declared_bytes(request.headers), text=text)
+    upload = Upload(name=name, raw=raw, declared=declared_bytes(request.headers), text=text)
     async with body_of(request) as body:
-        kept, new = await service.upload(context, user, asked, body)
+        kept, new = await service.upload(context, user, upload, body)
     headers = {"Location": f"{PREFIX}/{kept.contents.id}"}
     return Response(DatasetView.of(kept).model_dump_json(), 201 if new else 200, headers, _JSON)
 

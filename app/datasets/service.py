@@ -47,16 +47,16 @@ class Holder:
     quota: int
 
 
-async def upload(context: Context, user: Principal, asked: Upload, body: Body) -> tuple[Dataset, bool]:
+async def upload(context: Context, user: Principal, upload_request: Upload, body: Body) -> tuple[Dataset, bool]:
     """Keep the array that `body` brings; returns it and whether it is new to the user.
 
     Raises Invalid, TooLarge, NoRoom and Unavailable. Nothing is kept of what does not come whole.
     """
     settings = context.settings
     store = Store(settings.datasets_dir())
-    holder = Holder(user.id, asked.name, settings.dataset_quota_bytes)
+    holder = Holder(user.id, upload_request.name, settings.dataset_quota_bytes)
     with failing_disk(), store.incoming(user.id) as file:
-        intake = Intake(file, asked.raw, asked.declared, text=asked.text)
+        intake = Intake(file, upload_request.raw, upload_request.declared, text=upload_request.text)
         try:
             first = await body.first(FIRST_BYTES)
             length = await run_in_threadpool(intake.begin, first)

@@ -122,7 +122,7 @@ class Methods:
             await self._app(scope, receive, send)
 
     async def _head(self, scope: Scope, receive: Receive, send: Send) -> None:
-        asked = {**scope, "method": "GET"}
+        as_get = {**scope, "method": "GET"}
         ended = False
 
         async def receiving() -> Message:
@@ -132,13 +132,13 @@ class Methods:
             nonlocal ended
             if ended:
                 return  # the body, or what a stream goes on to say
-            scope.update({key: asked[key] for key in ("route", "endpoint", "path_params") if key in asked})
+            scope.update({key: as_get[key] for key in ("route", "endpoint", "path_params") if key in as_get})
             await send(message)
             if message["type"] == "http.response.start":
                 ended = True
                 await send({"type": "http.response.body"})
 
-        await self._app(asked, receiving, sending)
+        await self._app(as_get, receiving, sending)
 
 
 class ResponseHeaders:

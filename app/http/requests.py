@@ -135,7 +135,7 @@ class JsonRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def strict(request: Request) -> Response:
-            asked = self.request_class(request.scope, request.receive)
+            checked = self.request_class(request.scope, request.receive)
             if self.body_field is not None:
                 principal = await authenticate(request)
                 media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -145,8 +145,8 @@ class JsonRoute(APIRoute):
                     )
                 declared = declared_bytes(request.headers)
                 if declared is None or declared > self.most_bytes_here:
-                    await self.check_apart(asked, principal)
-            return await handle(asked)
+                    await self.check_apart(checked, principal)
+            return await handle(checked)
 
         return strict
 

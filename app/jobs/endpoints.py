@@ -202,10 +202,10 @@ async def page(*, user: User, context: Using, query: Annotated[JobQuery, Query()
     few jobs, a page may have fewer than `limit` jobs, or none, before the last: follow `next_cursor` until it is
     null."""
     chosen = query.chosen()
-    found = await context.database.search(listing.page, chosen, query.limit, key_of(_LISTING, query.cursor))
-    following = None if found.following is None else cursor_of(_LISTING, found.following)
+    page = await context.database.search(listing.page, chosen, query.limit, key_of(_LISTING, query.cursor))
+    following = None if page.following is None else cursor_of(_LISTING, page.following)
     count = await context.database.search(listing.count, chosen) if query.count else None
-    return Response(page_json(found.jobs, following, count), media_type=_JSON)
+    return Response(page_json(page.jobs, following, count), media_type=_JSON)
 
 
 @router.get(

@@ -87,12 +87,12 @@ def jobs(
             more = "" if counted.exact else "+"
             typer.echo(output.line(counted) if as_json else f"{counted.number}{more}")
             return
-        found = client.jobs(**chosen, limit=limit)
+        listed = client.jobs(**chosen, limit=limit)
     if as_json:
-        output.lines(found)
+        output.lines(listed)
     else:
         names = ("id", "kind", "status", "owner", "submitted", "of", "value")
-        output.table(names, ([*_brief(job)] for job in found), right=("value",), fold="of")
+        output.table(names, ([*_brief(job)] for job in listed), right=("value",), fold="of")
 
 
 def _moment(option: str, text: str | None) -> datetime | None:
@@ -235,17 +235,17 @@ def wait(context: typer.Context, job_ids: JobIds, timeout: Timeout = None, as_js
 def cancel(context: typer.Context, job_ids: JobIds, as_json: Json = False) -> None:
     """Ask for the end of jobs. A running one ends within about a second."""
     refused: list[str] = []
-    asked: list[LiveJob] = []
+    cancelling: list[LiveJob] = []
     with service(context) as client:
         for job in [find(client, job_id) for job_id in job_ids]:  # an id that is none cancels nothing
             try:
-                asked.append(job.cancel())
+                cancelling.append(job.cancel())
             except Refused as refusal:
                 refused.append(f"job {job.id} is not cancelled: {refusal.detail or refusal.title}")
         if as_json:
-            output.lines(asked)
+            output.lines(cancelling)
         else:
-            for job in asked:
+            for job in cancelling:
                 output.say(f"{job.id} {'cancelled' if job.ended else 'is being cancelled'}")
         if refused:
             raise fail("\n".join(refused), Exit.REFUSED)

@@ -42,27 +42,27 @@ def inspect(
     """Show the arrays or the columns in a file of this machine: dtypes, shapes, and nulls if the file counts them."""
     with ExitStack() as unless_read, _faults(str(file), "FILE"):
         if file.is_dir():
-            found = contents_of_folder(_folder(file))
+            contents = contents_of_folder(_folder(file))
         else:
             path = unless_read.enter_context(seekable(file, "FILE"))
-            found = contents_of(unless_read.enter_context(path.open("rb")), delimiter_of(file.name))
+            contents = contents_of(unless_read.enter_context(path.open("rb")), delimiter_of(file.name))
     if as_json:
-        output.document([_facts(one) for one in found])
+        output.document([_facts(content) for content in contents])
         return
     rows = (
         [
-            one.name,
-            one.dtype,
-            "" if one.shape is None else "×".join(f"{length:,}" for length in one.shape),
-            "" if one.nulls is None else f"{one.nulls:,}",
+            content.name,
+            content.dtype,
+            "" if content.shape is None else "×".join(f"{length:,}" for length in content.shape),
+            "" if content.nulls is None else f"{content.nulls:,}",
         ]
-        for one in found
+        for content in contents
     )
     output.table(("name", "dtype", "shape", "nulls"), rows, fold="name")
 
 
-def _facts(one: Content) -> dict[str, Any]:
-    return {"name": one.name, "dtype": one.dtype, "shape": one.shape, "nulls": one.nulls}
+def _facts(content: Content) -> dict[str, Any]:
+    return {"name": content.name, "dtype": content.dtype, "shape": content.shape, "nulls": content.nulls}
 
 
 def options_of(texts: Mapping[str, str | None]) -> dict[str, Any]:

@@ -79,12 +79,12 @@ def submit(
 
     The specs of a .jsonl file are one batch, of which all jobs are accepted or none; its id is printed.
     """
-    given = {"kind": kind, "op": op, "strategy": strategy, "backend": backend, "priority": priority}
+    options = {"kind": kind, "op": op, "strategy": strategy, "backend": backend, "priority": priority}
     source = _source(generate=generate, n=n, seed=seed, values=values, path=path, dataset=dataset, dtype=dtype)
 
     def completed(read: dict[str, Any]) -> dict[str, Any]:
         spec = {"kind": "reduce"} | read
-        spec |= {name: value for name, value in {**given, "timeout_s": time_limit}.items() if value is not None}
+        spec |= {name: value for name, value in {**options, "timeout_s": time_limit}.items() if value is not None}
         if source:
             spec["source"] = {**spec.get("source", {}), **source} if "type" not in source else source
         _complete(spec, tag, assign)
@@ -199,14 +199,14 @@ def _loaded(text: str) -> Any:
 def _source(*, values: str | None, generate: str | None, path: str | None, dataset: str | None, **rest: Any) -> Any:
     """The `source` that options describe; without a type where they only change one."""
     made: dict[str, Any] = {name: value for name, value in rest.items() if value is not None}
-    said = {"--generate": generate, "--values": values, "--path": path, "--dataset": dataset}
-    named = [name for name, value in said.items() if value is not None]
+    sources = {"--generate": generate, "--values": values, "--path": path, "--dataset": dataset}
+    named = [name for name, value in sources.items() if value is not None]
     if len(named) > 1:
         raise typer.BadParameter(f"{' and '.join(named)} name different elements; choose one")
     if generate is not None:
         return {"type": "generate", "distribution": generate, **made}
     if values is not None:
-        return {"type": "values", "values": [_number(one) for one in values.replace(",", " ").split()], **made}
+        return {"type": "values", "values": [_number(word) for word in values.replace(",", " ").split()], **made}
     if path is not None:
         return {"type": "path", "path": path}
     if dataset is not None:
@@ -227,13 +227,13 @@ def _number(text: str) -> int | float | str:
 
 
 def _complete(spec: dict[str, Any], tags: list[str] | None, assign: list[str] | None) -> None:
-    for one in tags or ():
-        name, _, value = one.partition(":")
+    for tag in tags or ():
+        name, _, value = tag.partition(":")
         spec.setdefault("tags", {})[name] = value
-    for one in assign or ():
-        name, equals, text = one.partition("=")
+    for assignment in assign or ():
+        name, equals, text = assignment.partition("=")
         if not equals or not name:
-            raise typer.BadParameter(f"{one!r} is not FIELD=VALUE", param_hint="--set")
+            raise typer.BadParameter(f"{assignment!r} is not FIELD=VALUE", param_hint="--set")
         *parents, last = name.split(".")
         inner = spec
         for parent in parents:
@@ -243,4 +243,4 @@ def _complete(spec: dict[str, Any], tags: list[str] | None, assign: list[str] | 
         try:
             inner[last] = _loaded(text)
         except yaml.YAMLError as error:
-            raise typer.BadParameter(f"{one!r}: {error}", param_hint="--set") from None
+            raise typer.BadParameter(f"{assignment!r}: {error}", param_hint="--set") from None

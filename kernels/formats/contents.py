@@ -76,9 +76,9 @@ def _datasets(file: BinaryIO) -> Iterator[Content]:
 
 def _parquet(file: BinaryIO) -> Iterator[Content]:
     check_footer(file)
-    found = required("pyarrow.parquet", "tables").ParquetFile(random_access(file))
-    metadata = found.metadata
-    for field in found.schema_arrow:
+    parquet = required("pyarrow.parquet", "tables").ParquetFile(random_access(file))
+    metadata = parquet.metadata
+    for field in parquet.schema_arrow:
         nulls = [nulls_in(metadata.row_group(group), field.name) for group in range(metadata.num_row_groups)]
         known = None if None in nulls else sum(count for count in nulls if count is not None)
         yield Content(field.name, str(field.type), (metadata.num_rows,), known)

@@ -110,8 +110,8 @@ def expression(condition: Condition, schema: Any) -> Any:
         field = field.cast(kind)
     scalars = [_scalar(name, kind, value) for value in values]
     if isinstance(condition, IsIn):
-        found = field.isin(pyarrow.array([scalar.as_py() for scalar in scalars], kind))
-        return compute.if_else(field.is_valid(), found, pyarrow.scalar(None, pyarrow.bool_()))
+        is_member = field.isin(pyarrow.array([scalar.as_py() for scalar in scalars], kind))
+        return compute.if_else(field.is_valid(), is_member, pyarrow.scalar(None, pyarrow.bool_()))
     return _COMPARED[condition.op](field, scalars[0])
 
 

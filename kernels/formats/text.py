@@ -64,13 +64,13 @@ def first_block(file: BinaryIO, packed: Format | None, delimiter: str) -> Any:
     return _Text(file, packed, delimiter).opened({}).schema
 
 
-def _type_of(name: str, inferred: Any, asked: str | None) -> Any:
+def _type_of(name: str, inferred: Any, chosen: str | None) -> Any:
     """The type to read the column by. Raises InvalidInput naming "dtype" or "column"."""
     pyarrow = required("pyarrow", "tables")
-    if asked is not None:
-        if asked in ("float16", "bfloat16"):
-            raise InvalidInput(f"is text, which is not read as {asked}: float32 holds all values of {asked}", "dtype")
-        return pyarrow.type_for_alias(asked)
+    if chosen is not None:
+        if chosen in ("float16", "bfloat16"):
+            raise InvalidInput(f"is text, which is not read as {chosen}: float32 holds all values of {chosen}", "dtype")
+        return pyarrow.type_for_alias(chosen)
     if pyarrow.types.is_null(inferred):
         raise InvalidInput(f"holds only nulls in the first block of column {name!r}; `dtype` names its dtype", "dtype")
     return inferred

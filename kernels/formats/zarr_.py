@@ -95,13 +95,13 @@ def _arrays(folder: Tree, wanted: str | None) -> list[str]:
     return list(_walked(folder, "", 0, []))
 
 
-def _walked(folder: Tree, path: str, depth: int, found: list[str]) -> list[str]:
-    if len(found) < _MOST_LISTED and _is_array(folder, path):
-        found.append(path)
-    elif len(found) < _MOST_LISTED and depth < _MOST_DEPTH:
+def _walked(folder: Tree, path: str, depth: int, names: list[str]) -> list[str]:
+    if len(names) < _MOST_LISTED and _is_array(folder, path):
+        names.append(path)
+    elif len(names) < _MOST_LISTED and depth < _MOST_DEPTH:
         for name in folder.folders(path):
-            _walked(folder, f"{path}/{name}" if path else name, depth + 1, found)
-    return found
+            _walked(folder, f"{path}/{name}" if path else name, depth + 1, names)
+    return names
 
 
 def _is_array(folder: Tree, path: str) -> bool:
@@ -112,8 +112,8 @@ def _is_array(folder: Tree, path: str) -> bool:
 
 def _metadata(folder: Tree, name: str) -> dict[str, Any]:
     written = folder.read(name, 0, None, _MOST_METADATA_BYTES)
-    found = {} if written is None else json.loads(written)
-    return found if isinstance(found, dict) else {}
+    document = {} if written is None else json.loads(written)
+    return document if isinstance(document, dict) else {}
 
 
 def _check_codecs(folder: Tree, path: str) -> None:
