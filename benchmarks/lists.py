@@ -210,7 +210,6 @@ def bench() -> Iterator[Bench]:
                 "WARPFOLD_REDIS_URL": settings.redis_url,
                 "WARPFOLD_DATA_DIR": str(root / "data"),
                 "WARPFOLD_MAX_QUEUED_PER_USER": "1000000",
-                "WARPFOLD_LOG_LEVEL": "warning",
             }
             command = [sys.executable, "-m", "warpfold.app", "--port", str(port)]
             with (root / "api.log").open("wb") as log, _process(command, environment, log) as api:

@@ -57,7 +57,7 @@ class Leadership:
     its open transaction lets go of its rows, and whatever it does when it wakes up fails, so that it hears of its loss.
 
     Leading saves work; it is not what keeps jobs from running twice. Each statement of a dispatcher is harmless in the
-    hands of one that no longer leads (docs/decisions/0014).
+    hands of one that no longer leads (docs/decisions/0014-the-lead-is-a-lease.md).
     Every method raises psycopg.OperationalError once the session is lost.
     """
 

@@ -1,8 +1,9 @@
 """Who gets what, decided in plain Python: candidates, in the order in which `app.jobs.turns` reads them, go to slots.
 
 Between users the rank decides, then who has the fewest jobs in hand, then whose turn it is; among a user's own jobs of
-a rank the order in which they were read. A slot holds a few long jobs and many small ones (docs/decisions/0019). No job
-waits for one that comes after it: where there is no room for the job that is next, nothing is handed over in its place.
+a rank the order in which they were read. A slot holds a few long jobs and many small ones
+(docs/decisions/0021-small-jobs-in-groups.md). No job waits for one that comes after it: where there is no room for the
+job that is next, nothing is handed over in its place.
 """
 
 from collections import Counter, deque

@@ -3,7 +3,7 @@
 Between users the rank decides, then who has the fewest jobs in hand, then whose turn it is: users of a rank take turns
 in the order of their ids, and `turns` keeps who had the last one. Among a user's own jobs the rank decides, then age.
 Every statement reads what an index answers, and as many rows as there are places to fill and jobs in hand, however
-many jobs wait or have ended (docs/decisions/0012).
+many jobs wait or have ended (docs/decisions/0012-users-take-turns.md).
 
 What is read here, `app.jobs.allotment` assigns to slots.
 """

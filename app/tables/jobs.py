@@ -1,7 +1,7 @@
 """The tables of jobs: the one truth about what was accepted, what runs and what came out.
 
 `spec` and `result` are `json`, not `jsonb`: jsonb turns numbers into decimals and so loses −0.0, the very thing an
-exact service must return (docs/decisions/0005).
+exact service must return (docs/decisions/0005-json-not-jsonb.md).
 """
 
 from collections.abc import Iterable
@@ -51,7 +51,7 @@ jobs = Table(
     # As what it waits, larger first: its priority, less a high one beyond the owner's budget; waiting raises it.
     Column("rank", SmallInteger, nullable=False, server_default=text("1")),
     Column("needs", String(16), nullable=False),  # the slots that can run it: any, cpu, cuda; none: it has children
-    # It takes about a millisecond: a slot holds many such jobs at a time (docs/decisions/0019).
+    # A small job takes about a millisecond. A slot holds many of them (docs/decisions/0021-small-jobs-in-groups.md).
     Column("small", Boolean, nullable=False, server_default=text("false")),
     Column("parent_id", ForeignKey("jobs.id", ondelete="CASCADE")),  # the preset that it is part of
     Column("name", String(128)),  # of a child: what its preset calls it
