@@ -36,12 +36,12 @@ log: FilteringBoundLogger = structlog.get_logger()
 
 
 def _nothing() -> None:
-    """What a spare child does ahead whose opener imports nothing."""
+    """Prepare nothing, for an opener that imports nothing."""
 
 
 def serve_slot(settings: Settings, info: WorkerInfo, opener: Opener, stop: Stop, prepare: Prepare = _nothing) -> int:
-    """Serve one slot; returns the exit code: 0 after a request to stop, 1 if the slot cannot be served. `prepare` is
-    what a spare child does ahead of `opener`."""
+    """Serve one slot; returns the exit code: 0 after a request to stop, 1 if the slot cannot be served. A spare
+    child calls `prepare` before `opener`."""
     try:
         with slot_lock(settings.lock_dir(), info.slot):
             return _serve(settings, info, opener, prepare, stop)
@@ -115,7 +115,8 @@ class CompileAhead:
 
 def _serve(settings: Settings, info: WorkerInfo, opener: Opener, prepare: Prepare, stop: Stop) -> int:
     database = BlockingDatabase(settings.database_url, application=f"warpfold-{info.slot}")
-    # A second open CUDA context takes memory of the GPU, and would be there while times are taken.
+    # A spare child of a GPU opens no device: a second CUDA context takes memory, and would be open while times are
+    # taken.
     spare = Spare(prepare, opens=info.backend == "cpu") if settings.spare_child else None
     slot = Slot(info.slot, opener, stop, silent_s=settings.lease_s, spare=spare)
     tracing = start_tracing(settings, "worker", id=info.id, slot=info.slot)
@@ -143,7 +144,8 @@ def _serve(settings: Settings, info: WorkerInfo, opener: Opener, prepare: Prepar
 
 
 def _take_over(database: BlockingDatabase, settings: Settings, info: WorkerInfo, stop: Stop) -> None:
-    """Wait for Postgres, make sure that nobody else is this worker, and take back what a forerunner left running."""
+    """Wait for Postgres, make sure that no other process is this worker, and queue again the jobs that an earlier
+    process of this worker left running."""
     pause = Backoff()
     while True:
         try:
@@ -172,7 +174,7 @@ def _is_worker(pid: int, slot: str) -> bool:
 
 
 def _work(place: Place, heartbeat: Heartbeat, ahead: CompileAhead) -> None:
-    """Take attempts and run them, as long as Redis and Postgres let us; wait while they do not."""
+    """Take attempts and run them while Redis and Postgres answer; wait while they do not."""
     pause = Backoff()
     run = partial(run_job, place)
     heartbeat.ready(place.slot.ready())
@@ -202,8 +204,8 @@ def _consume(place: Place, heartbeat: Heartbeat, consumer: Consumer, ahead: Comp
         heartbeat.ready(place.slot.ready())
         job = consumer.take()
         if job is not None:
-            heartbeat.ready(place.slot.ready())  # again, for it may have died during the wait
+            heartbeat.ready(place.slot.ready())  # again, because the child may have died during the wait
             with ahead.paused():
                 consumer.execute_job(job, queue)
-        # Not before the job that follows a loss: that one is to have the processor to itself.
+        # Only now: the job that follows the loss of a child has the processor to itself.
         place.slot.keep_spare()

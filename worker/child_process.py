@@ -1,4 +1,4 @@
-"""A child of a slot as its parent sees it: spawned, heard until its device is open, ended."""
+"""A child process of a slot, as its parent sees it: started, waited for until its device is open, and ended."""
 
 import os
 import time
@@ -62,7 +62,7 @@ class Child:
 
     @property
     def device(self) -> Mapping[str, object]:
-        """What the child says of its device, once that is open."""
+        """The device as the child describes it, once it is open."""
         assert self._device is not None, "opened() comes first"
         return self._device
 
@@ -73,7 +73,7 @@ class Child:
 
     @property
     def stands_by(self) -> bool:
-        """Whether it was prepared when `look` looked last."""
+        """Whether the child was prepared at the latest `look`."""
         return self._stands_by
 
     def is_dead(self) -> bool:
@@ -82,14 +82,14 @@ class Child:
     def is_stopped(self) -> bool:
         """Whether a signal has stopped the process, as SIGSTOP does."""
         try:
-            if self._seen is None:  # kept, for this is asked twice a job
+            if self._seen is None:  # kept, because this method is called twice a job
                 self._seen = psutil.Process(self.pid)
             return bool(self._seen.status() == psutil.STATUS_STOPPED)
         except psutil.Error:
             return False
 
     def used_s(self) -> float:
-        """What the process and its threads have had of the processor, in seconds; 0 if the process is gone."""
+        """The processor time of the process and its threads, in seconds; 0 if the process is gone."""
         try:
             times = psutil.Process(self.pid).cpu_times()
         except psutil.Error:
@@ -102,15 +102,15 @@ class Child:
         return self._process.exitcode
 
     def look(self) -> None:
-        """Take in what a spare child has said, without waiting. Raises BrokenSlot if it has ended or is about to."""
+        """Receive what a spare child has sent, without waiting. Raises BrokenSlot if it has ended or is about to."""
         while self.pipe.fileno() in self.pipe.wait(0):
             self._take_in()
         if self.is_dead():
             raise self._ended()
 
     def opened(self, stop: Stop, within_s: float, give_up: Callable[[], bool]) -> Mapping[str, object]:
-        """Wait until the device is open; returns what the child says of it. A spare child is told to open it, unless
-        it did so ahead.
+        """Wait until the device is open; returns how the child describes it. A spare child that has not opened it yet
+        is told to.
 
         Raises BrokenSlot when the device cannot be opened within `within_s` seconds, StopRequested when asked to stop
         meanwhile, and GaveUp when `give_up`, which is called every 100 ms, returns True.
@@ -133,7 +133,7 @@ class Child:
         return self._device
 
     def end(self) -> None:
-        """SIGTERM, and SIGKILL if that has no effect in time, or cannot have one."""
+        """Send SIGTERM, and SIGKILL if SIGTERM has no effect in time, or cannot have one."""
         if self._process.is_alive() and not self.is_stopped():
             self._process.terminate()
             self._process.join(self._grace_s)

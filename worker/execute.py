@@ -1,4 +1,4 @@
-"""What the child of a real slot does: from a spec to a result, on the one device that it holds open."""
+"""The work of a slot's child: it runs specs on the one device that it holds open, and returns their results."""
 
 import hashlib
 import json
@@ -26,7 +26,7 @@ from warpfold.worker.messages import Request, Success, Tell, Timed
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where results of this child come from, as far as that is the same for all of them."""
+    """What the provenance of all results of this child has in common."""
 
     worker: str
     host: str
@@ -35,7 +35,8 @@ class Origin:
 
 
 class Kernels:
-    """An open backend that runs specs. Making one may take seconds; raises Unavailable if there is no such device."""
+    """An open backend that runs specs. Opening it may take seconds, and raises Unavailable if there is no such
+    device."""
 
     def __init__(self, slot: str, worker: str, folders: Folders, *, cpu_cache_bytes: int | None = None) -> None:
         self._backend = open_backend(slot, cpu_cache_bytes=cpu_cache_bytes)
@@ -85,14 +86,14 @@ class Kernels:
         )
 
 
-_NUMBERS = re.compile(r'"values":\[([-0-9.,]+)\]')  # within a text of JSON a quote is escaped, and matches nothing
+_NUMBERS = re.compile(r'"values":\[([-0-9.,]+)\]')  # matches no text: quotes in a text of JSON are escaped
 
 
 def _digest(spec: str) -> str:
     """SHA-256 of the spec's JSON with sorted names and no spaces.
 
-    Numbers without an exponent stand in a stored spec as Python writes them, but for those below 0.0001. Many of them
-    are passed on as they are: to read them and to write them again would take longer than to add them up.
+    A stored spec has numbers without an exponent as Python writes them, except those below 0.0001. Lists of them go
+    into the digest as they stand: reading and writing them again would take longer than adding them up.
     """
     as_written: list[str] = []
 
@@ -100,7 +101,7 @@ def _digest(spec: str) -> str:
         if "0.0000" in match[1]:
             return match[0]
         as_written.append(match[1])
-        return f'"values":["#{len(as_written) - 1}"]'  # which no list of numbers holds
+        return f'"values":["#{len(as_written) - 1}"]'  # a placeholder that no list of numbers holds
 
     short = _NUMBERS.sub(set_aside, spec)
     canonical = json.dumps(json.loads(short), sort_keys=True, separators=(",", ":"))

@@ -1,8 +1,9 @@
-"""Small jobs that a slot runs one after the other, claimed and ended several at a time (docs/decisions/0019).
+"""Small jobs that a slot runs one after another, and claims and ends several at a time
+(docs/decisions/0021-small-jobs-in-groups.md).
 
-The child is told of the next jobs while it runs one, and a thread of the parent claims and stores meanwhile, so that
-nobody waits for anybody. Each job keeps a lease, a deadline and an end of its own: what befalls the child befalls the
-one job that it was in, and the others go on in the next child.
+The child has the next requests while it runs one, and a thread of the parent claims and stores jobs meanwhile, so that
+none of them waits for another. Each job keeps a lease, a deadline and an end of its own: if the child is lost, only the
+job that it was running is lost with it, and the others go on in the next child.
 """
 
 import time
@@ -38,28 +39,28 @@ T = TypeVar("T")
 _AT_ONCE = 64
 """Most jobs that one transaction claims or ends."""
 _AHEAD = 32
-"""Most requests that the child is told of at a time, the one that it runs included."""
+"""Most requests that the child has at a time, including the one that it runs."""
 _STORE_AFTER_S = 0.02
-"""A result waits no longer than this for others to be stored with it."""
+"""A result waits at most this long for other results, which are stored with it."""
 _LONG_S = 0.02
-"""A job that has run so long is not small after all: nothing more is claimed to wait behind it."""
+"""A job that has run for this time is not small after all: nothing more is claimed to wait behind it."""
 _NAP_S = 0.003
-"""Between two looks at the child while it has several requests: it need not be heard after each."""
+"""The pause between two looks at a child that has several requests: the parent need not wake up for each answer."""
 _LOOK_AGAIN_S = 0.005
-"""Between two looks at an empty queue, while there still is work."""
+"""The pause between two looks at an empty queue, while the group still has work."""
 _TURN_S = 1.0
-"""After so long nothing more is claimed: others may wait for the GPU."""
+"""After this time the group claims nothing more, because other slots may wait for the GPU."""
 
 
 class Behind(Protocol):
-    """What waits behind a job in its slot's queue. Both methods may raise redis.RedisError."""
+    """The messages that wait behind a job in its slot's queue. Both methods may raise redis.RedisError."""
 
     def waiting(self, at_most: int) -> Sequence[tuple[UUID, int]]:
-        """The first attempts there: the ids of their jobs, and their numbers."""
+        """The first attempts in the queue: the ids of their jobs, and their numbers."""
         ...
 
     def forget(self, attempts: Collection[tuple[UUID, int]]) -> None:
-        """Remove attempts that were claimed, or are not to be had any more."""
+        """Remove the messages of attempts that were claimed, or that nobody can claim any more."""
         ...
 
 
@@ -75,13 +76,13 @@ class NothingBehind:
 
 @dataclass(slots=True)
 class _Member:
-    """A claimed job of the group, and when the child came to it."""
+    """A claimed job of the group, and when the child began it."""
 
     lease: Lease
     began: float = 0.0
     began_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     over: bool = False
-    """Whether its end is stored already or somebody else's, although the child was told of it."""
+    """Whether its end is stored already, or another worker has the job, although the child still has the request."""
 
     def begin(self) -> None:
         self.began, self.began_at = time.monotonic(), datetime.now(UTC)
@@ -94,7 +95,7 @@ class _Member:
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """A job of the group that ended, by an answer of the child, and when."""
+    """A job of the group that ended with an answer of the child, and when it ended."""
 
     lease: Lease
     answer: Success | Failure
@@ -109,9 +110,9 @@ class Group:
     def __init__(self, place: Place, behind: Behind) -> None:
         self._place = place
         self._behind = behind
-        self._waiting: deque[_Member] = deque()  # in their order, unknown to the child
-        self._sent: deque[_Member] = deque()  # the child is told of them, and runs the first
-        self._ended: deque[_Ended] = deque()  # not stored yet
+        self._waiting: deque[_Member] = deque()  # claimed, in their order, not sent to the child yet
+        self._sent: deque[_Member] = deque()  # sent to the child, which runs the first
+        self._ended: deque[_Ended] = deque()  # answered by the child, not stored yet
         self._desk: ThreadPoolExecutor | None = None
         self._claiming: Future[ClaimedGroup] | None = None
         self._storing: Future[None] | None = None
@@ -125,7 +126,7 @@ class Group:
         self._closed = False
 
     def run(self, first: Lease) -> None:
-        """Run a job that was claimed and small ones behind it, until none is left or another's turn has come."""
+        """Run a claimed job and the small ones behind it, until none is left or the turn of this group is over."""
         self._waiting.append(_Member(first))
         try:
             while self._waiting or self._sent or self._claiming is not None:
@@ -145,7 +146,7 @@ class Group:
                 self._desk.shutdown()
 
     def _talk(self, talk: Talk) -> None:
-        """Go on until the child is needed no more, or cannot be used any more."""
+        """Go on until the child has nothing left to do, or cannot be used any more."""
         while True:
             self._take_in_claimed()
             self._claim_more()
@@ -174,7 +175,7 @@ class Group:
         self._place.show(member.lease.job_id)
 
     def _hear(self, talk: Talk) -> bool:
-        """Listen to the child for a while; False if it cannot be used any more."""
+        """Listen to the child for a while; returns False if the child cannot be used any more."""
         now = time.monotonic()
         deadline = self._sent[0].began + self._sent[0].lease.timeout_s
         if now >= deadline:
@@ -194,7 +195,7 @@ class Group:
         return True
 
     def _take_in(self, heard: News | Pulse | Ending) -> bool:
-        """Note what the child said; False if it cannot be used any more."""
+        """Take down a message of the child; returns False if the child cannot be used any more."""
         match heard:
             case Success() | Failure():
                 member = self._sent.popleft()
@@ -215,7 +216,7 @@ class Group:
         return True
 
     def _halted(self, ending: Halt | Died | Hung) -> bool:
-        """The job that ran ends so, and the child with it. The others wait for the next child."""
+        """The running job ends like this, and the child with it. The other jobs wait for the next child."""
         head = self._sent.popleft()
         self._progress = None
         if not head.over:
@@ -223,16 +224,16 @@ class Group:
             store(self._place, head.lease, ending)
         return False
 
-    # --- what the others of the group depend on, while one of them runs
+    # --- the leases of the group, while one of its jobs runs
 
     def _starting(self) -> bool:
-        """For the start of a child, which may take long: keep the leases alive."""
+        """Keep the leases alive while a child starts, which may take long; returns whether to give the start up."""
         self._beat()
         return not self._waiting
 
     def _beat(self) -> bool:
-        """Renew all leases from time to time, and find out which jobs are to end; False if the one that runs is: then
-        the child is to be ended with it."""
+        """Renew all leases from time to time, and end the jobs that were cancelled or lost; returns False if the
+        running job is one of them, which ends the child."""
         if time.monotonic() < self._next_beat:
             return True
         settings = self._place.settings
@@ -266,7 +267,7 @@ class Group:
     # --- claiming
 
     def _claim_more(self) -> None:
-        """Have more claimed before the child has nothing to do, unless what runs turns out to be long."""
+        """Claim more jobs before the child runs out of them, unless the running job turns out to be long."""
         if self._closed or self._claiming is not None or len(self._waiting) + len(self._sent) > _AT_ONCE // 2:
             return
         now = time.monotonic()
@@ -278,14 +279,14 @@ class Group:
             self._claiming = self._at_desk(self._claim)
 
     def _look_behind_first(self) -> None:
-        """While the child runs the first job: most jobs come alone, and then this was all. If the first turns out to be
-        long, what is behind it must not have been claimed."""
+        """Look whether anything waits behind the first job, while the child runs that. Most jobs come alone, and then
+        the group is complete. Nothing is claimed yet, because the first job may turn out to be long."""
         if self._looked or not self._sent:
             return
         self._looked = True
         try:
             self._closed = not self._behind.waiting(1)
-        except RedisError:  # whoever takes the next message hears of it
+        except RedisError:  # the consumer meets the same error at the next message
             self._closed = True
 
     def _claim(self) -> ClaimedGroup:
@@ -293,7 +294,7 @@ class Group:
         claimed = self._place.database.step(groups.claim, attempts, self._place.worker, self._place.settings.lease_s)
         try:
             self._behind.forget([each for each in attempts if each[0] not in claimed.waiting])
-        except RedisError as error:  # what is claimed is ours; its message claims nothing any more
+        except RedisError as error:  # the jobs are claimed, so their messages do nothing any more
             log.warning("could not remove messages", error=str(error))
             return ClaimedGroup(claimed.leases, {job_id for job_id, _ in attempts})
         return claimed
@@ -311,7 +312,7 @@ class Group:
         self._waiting.extend(_Member(lease) for lease in claimed.leases)
         if not claimed.leases:
             self._look_again = time.monotonic() + _LOOK_AGAIN_S
-        # What waits on is the next to have the slot; and where no work is left, the consumer waits for it.
+        # A job that was left waiting has the slot next; and where no work is left, the consumer waits for some.
         if claimed.waiting or not (claimed.leases or self._sent or self._waiting):
             self._closed = True
 
@@ -346,7 +347,7 @@ class Group:
             kept = patiently(self._place, groups.end, succeeded, failed)
         except DATABASE_LOST:
             raise
-        except StatementError:  # Postgres refuses one of them: each by itself
+        except StatementError:  # Postgres refuses one of the ends: store each by itself
             for each in ended:
                 store(self._place, each.lease, each.answer)
             return
@@ -362,7 +363,7 @@ class Group:
             record_attempt(self._place.tracing, each.lease, self._place.worker, each.answer, span)
 
     def _put_back(self) -> None:
-        """The worker is to stop: store what has ended, and give back the rest."""
+        """Store what has ended and give the other jobs back, because the worker stops."""
         self._take_in_claimed(wait=True)
         rest = [member.lease for member in (*self._sent, *self._waiting) if not member.over]
         self._sent.clear()

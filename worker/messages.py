@@ -28,12 +28,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The spare child did ahead what it may do without its device, and waits for the word to open that."""
+    """The spare child has done what it can do without its device, and waits for `Open`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """The parent's word to a spare child: the slot is its now, and the device is to be opened."""
+    """The parent tells a spare child that the slot is its own now, and that it is to open the device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class Failure:
 News = Progress | Begun | Measured | Timed
 
 Tell = Callable[[News], None]
-"""Sends news of the running job to the parent. Most news of progress are dropped, so that sending them is cheap."""
+"""Sends news of the running job to the parent. Most news of progress is dropped, so that sending it is cheap."""
 
 
 class Work(Protocol):
@@ -121,14 +121,14 @@ Opener = Callable[[], Work]
 """Opens the device, in the child. It travels there by pickle: a function of a module, or a `partial` of one."""
 
 Prepare = Callable[[], None]
-"""Does ahead, in a spare child, what opening its device needs and what does not touch the device: it imports. It
-travels there by pickle, as an opener does."""
+"""Prepares a spare child without touching its device: it imports what the opener needs. It travels to the child by
+pickle, as an opener does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spare:
-    """What a spare child does before it stands by. It calls `prepare`, and if it `opens`, it also opens its device: for
-    a device that two processes may hold open without harm to each other's work or times."""
+    """What a spare child does before it stands by. It calls `prepare`, and where `opens` is set, it opens its device,
+    too. That suits a device which two processes can hold open without disturbing each other's work or times."""
 
     prepare: Prepare
     opens: bool

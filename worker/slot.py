@@ -1,5 +1,5 @@
-"""The warm child of a slot: started ahead of need, watched while it works, ended when it must be, and then followed by
-a spare child that stands by (docs/decisions/0018)."""
+"""The warm child of a slot: it is started ahead of need, watched while it works, and ended when it must be; then a
+spare child takes its place (docs/decisions/0018-a-spare-child.md)."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -32,11 +32,11 @@ log: FilteringBoundLogger = structlog.get_logger()
 
 
 class Verdict(Enum):
-    """What is to become of a running job, as its parent finds at each beat."""
+    """What the parent decides about a running job at each beat."""
 
     GO_ON = auto()
     CANCEL = auto()
-    ABANDON = auto()  # the lease is gone: the job is somebody else's now
+    ABANDON = auto()  # the lease is gone: another worker may have the job
 
 
 class Halt(Enum):
@@ -57,8 +57,8 @@ class Died:
 
 @dataclass(frozen=True, slots=True)
 class Hung:
-    """The child neither answered nor used its processor for so long in the middle of a job: it is stopped, or as good
-    as stopped."""
+    """The child neither sent anything nor used its processor for `seconds` in the middle of a job: it is stopped, or as
+    good as stopped."""
 
     seconds: float
 
@@ -98,8 +98,8 @@ class Slot:
         silent_s: float = 15.0,
         spare: Spare | None = None,
     ) -> None:
-        """A child that says nothing for `silent_s` in the middle of a job, and does nothing in the second half of that
-        time, is taken for hung."""
+        """A child that sends nothing for `silent_s` seconds in the middle of a job, and uses no processor time in the
+        second half of them, counts as hung."""
         self._name = name
         self._opener = opener
         self._stop = stop
@@ -118,7 +118,7 @@ class Slot:
         return None if self._child is None else self._child.pid
 
     def ready(self, give_up: Callable[[], bool] = _never) -> Mapping[str, object]:
-        """Have a child with an open device, starting one if need be; returns what it says of the device.
+        """Make sure that a child has an open device, and start one if need be; returns how it describes the device.
 
         A start may take minutes. `give_up` is called every 100 ms of it; when it returns True, GaveUp is raised. Raises
         BrokenSlot when the device cannot be opened, StopRequested when asked to stop meanwhile.
@@ -139,8 +139,8 @@ class Slot:
         return self._spare.pid if self._spare is not None and self._spare.stands_by else None
 
     def keep_spare(self) -> None:
-        """See to the spare child: start one where there is none, and replace one that died. Returns at once. To be
-        called often while no job runs, after `ready`."""
+        """Look after the spare child: start one where there is none, and replace one that died. Returns at once. It is
+        to be called often while no job runs, after `ready`."""
         if self._spare_does is None or self._child is None:
             return
         if self._spare is not None:
@@ -160,7 +160,7 @@ class Slot:
         try:
             ending = self._watch(request, timeout_s, beat_s, beat, keep)
         except BaseException:
-            self._end_child()  # or it would answer this request when asked the next
+            self._end_child()  # or its answer to this request would be taken for that to the next
             raise
         if not isinstance(ending, Success) and not (isinstance(ending, Failure) and not ending.replace):
             self._end_child()
@@ -168,8 +168,8 @@ class Slot:
 
     @contextmanager
     def talk(self) -> Iterator["Talk"]:
-        """Have the child run several requests, one after the other, while it is told of the next. After a talk that
-        left a request without its answer, or ended with any ending but a plain answer, the child is gone."""
+        """Have the child run several requests, one after another; more may be sent while it runs one. After a talk that
+        left a request without an answer, or that had any ending but a plain answer, the child is gone."""
         assert self._child is not None, "ready() comes first"
         talk = Talk(self._child, self._listen, _Quiet(self._child, self._silent_s), self._silent_s)
         try:
@@ -212,7 +212,7 @@ class Slot:
                 progress, next_beat = None, time.monotonic() + beat_s
             listening_s = max(0.0, min(deadline, next_beat) - now)
             heard = self._listen(child, listening_s)
-            # However long it took: if we were stopped meanwhile, the child may not have been.
+            # No longer than was meant: this process may have been stopped meanwhile, and the child not.
             quiet.note(heard is not None, min(listening_s, time.monotonic() - now))
             if isinstance(heard, Progress):
                 progress = heard
@@ -241,7 +241,7 @@ class Slot:
         return child
 
     def _promoted(self, give_up: Callable[[], bool]) -> Child | None:
-        """The spare child with its device open; None if there is none, or it is of no use."""
+        """The spare child with its device open; None if there is no spare child, or it is of no use."""
         spare, self._spare = self._spare, None
         if spare is None:
             return None
@@ -252,7 +252,7 @@ class Slot:
                 log.info("child ready", pid=spare.pid, seconds=round(time.monotonic() - since, 3), spare=True)
                 return spare
             log.warning("spare child was stopped", pid=spare.pid)
-        except BrokenSlot as error:  # whether the slot is broken shows a child of its own start
+        except BrokenSlot as error:  # a child that is started anew shows whether the slot is broken
             log.warning("spare child is of no use", pid=spare.pid, error=str(error))
         except BaseException:
             spare.end()
@@ -265,7 +265,7 @@ class Slot:
         try:
             spare.look()
         except BrokenSlot as error:
-            if not stood_by:  # the next one may fail alike
+            if not stood_by:  # the next spare child may fail in the same way
                 self._spare_again = time.monotonic() + self._spare_pause.next()
             log.warning("spare child lost", pid=spare.pid, error=str(error))
             self._end_spare()
@@ -282,13 +282,13 @@ class Slot:
             self._end_spare()
 
     def _listen(self, child: Child, seconds: float) -> News | Pulse | Ending | None:
-        """What comes first: a message of the child, its death, a request to stop, or None when the time is over or a
-        part of a message came. A request that the child has not taken yet is sent on meanwhile."""
+        """What comes first: a message of the child, its death, a request to stop, or None when the time is over or only
+        a part of a message came. Meanwhile, what the child has not read of a request yet is sent on."""
         sentinel, stop = child.sentinel, self._stop.fileno()
         readable = child.pipe.wait(seconds, sentinel, stop)
         try:
             child.pipe.flush()
-            if child.pipe.fileno() in readable:  # first, for the last message of a dead child still counts
+            if child.pipe.fileno() in readable:  # first, because the last message of a dead child still counts
                 message: News | Pulse | Success | Failure | None = child.pipe.receive()
                 return Halt.STOPPING if message is None and stop in readable else message
         except (PipeClosed, OSError):
@@ -317,18 +317,18 @@ class Talk:
 
     @property
     def over(self) -> bool:
-        """Whether the child has nothing left to say, and can be asked something else."""
+        """Whether every request has its answer, so that the child can be given others."""
         return self._unanswered == 0 and not self._broken
 
     def send(self, request: Request) -> None:
-        """Tell the child of one more request. It is on its way: a child that is gone is heard of by `hear`."""
+        """Send the child one more request. If the child is gone, `hear` says so."""
         self._unanswered += 1
         with suppress(OSError):
             self._child.pipe.send(request)
 
     def hear(self, seconds: float) -> News | Pulse | Ending | None:
-        """What comes first within so many seconds: news or the answer of the request that runs, an ending of the child
-        or of the talk, or None. After an ending other than a plain answer nothing more is to be heard."""
+        """What comes first within `seconds`: news or the answer of the running request, an ending of the child or of
+        the talk, or None. After an ending that is no plain answer, nothing more comes."""
         began = time.monotonic()
         heard = self._listen(self._child, seconds)
         self._quiet.note(heard is not None, min(seconds, time.monotonic() - began))
@@ -342,7 +342,8 @@ class Talk:
 
 
 class _Quiet:
-    """How long a child has said nothing while we listened, and whether it did anything in the later half of that."""
+    """How long a child has sent nothing while its parent listened, and whether it used its processor in the second
+    half."""
 
     def __init__(self, child: Child, allowed_s: float) -> None:
         self._child = child
@@ -351,7 +352,7 @@ class _Quiet:
         self._used_by_half: float | None = None
 
     def note(self, heard: bool, seconds: float) -> None:
-        """We listened for so long, and heard something or nothing."""
+        """The parent listened for `seconds`, and heard something or nothing."""
         if heard:
             self._quiet_s, self._used_by_half = 0.0, None
             return
@@ -361,7 +362,8 @@ class _Quiet:
 
     @property
     def too_long(self) -> bool:
-        """Whether it has. One that computes, and whose pulse cannot be heard for it, gets half of the time again."""
+        """Whether the child was silent for too long. One that computes, so that its pulse may be late, gets half of the
+        time again."""
         if self._quiet_s < self._allowed_s:
             return False
         used = self._child.used_s()
