@@ -14,6 +14,7 @@ from warpfold.contract.kinds.profile import ProfileResult, ProfileSpec
 from warpfold.contract.kinds.reduce import ReduceResult, ReduceSpec
 from warpfold.contract.kinds.scaling import ScalingResult, ScalingSpec
 from warpfold.contract.kinds.three_numbers import ThreeNumbersResult, ThreeNumbersSpec
+from warpfold.contract.sources.values import AS_STORED
 
 TaskKind = Literal["reduce", "benchmark", "cluster", "accuracy", "three_numbers", "scaling", "profile"]
 
@@ -28,3 +29,10 @@ LaterResult = AccuracyResult | ThreeNumbersResult
 """The results of these kinds: the API's document lists that of presets between the first and the later ones."""
 
 task_spec: TypeAdapter[TaskSpec] = TypeAdapter(TaskSpec)
+
+
+def stored_task(text: str) -> TaskSpec:
+    """The spec that was stored as the JSON `text`. Values that were checked at its acceptance are not checked again.
+
+    Raises ValidationError for a spec that this version cannot read."""
+    return task_spec.validate_json(text, context=AS_STORED)

@@ -70,11 +70,13 @@ def array_of(values: Sequence[Written], dtype: DType, field: str = "values") -> 
 
 
 def _floats(values: Sequence[Written], dtype: DType, field: str) -> NDArray[Any]:
-    if all(type(value) is float for value in values):  # most are, and there are many
+    if set(map(type, values)) == {float}:  # most are, and there are many
         wide = np.array(values, dtype=np.float64)
     else:
         written = [_real(value, dtype, f"{field}.{index}") for index, value in enumerate(values)]
         wide = np.array(written, dtype=np.float64)
+    if dtype.numpy == wide.dtype:
+        return wide
     narrow = narrowed(wide, dtype)
     overflowed = np.isfinite(wide) & ~np.isfinite(narrow.astype(np.float64))
     if overflowed.any():

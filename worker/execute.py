@@ -3,7 +3,6 @@
 import hashlib
 import json
 import platform
-import re
 import socket
 import subprocess
 import time
@@ -16,7 +15,7 @@ from pydantic import ValidationError
 
 from warpfold.contract.folders import Folders
 from warpfold.contract.provenance import DeviceView, Provenance
-from warpfold.contract.tasks import TaskSpec, task_spec
+from warpfold.contract.tasks import TaskSpec, stored_task
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.open import open_backend
 from warpfold.worker.kinds import runs
@@ -53,7 +52,7 @@ class Kernels:
         """Run one attempt. Raises a KernelError where the job cannot be done."""
         started = time.perf_counter()
         try:
-            spec = task_spec.validate_json(request.spec)
+            spec = stored_task(request.spec)
         except ValidationError as error:
             first = error.errors(include_url=False, include_context=False, include_input=False)[0]
             raise InvalidInput(f"this version cannot read the job's spec: {first['msg']}") from None
@@ -86,7 +85,8 @@ class Kernels:
         )
 
 
-_NUMBERS = re.compile(r'"values":\[([-0-9.,]+)\]')  # matches no text: quotes in a text of JSON are escaped
+_LIST = '"values":['  # matches no text: quotes in a text of JSON are escaped
+_WRITTEN_ALIKE = b"-0123456789.,"
 
 
 def _digest(spec: str) -> str:
@@ -96,15 +96,20 @@ def _digest(spec: str) -> str:
     into the digest as they stand: reading and writing them again would take longer than adding them up.
     """
     as_written: list[str] = []
-
-    def set_aside(match: re.Match[str]) -> str:
-        if "0.0000" in match[1]:
-            return match[0]
-        as_written.append(match[1])
-        return f'"values":["#{len(as_written) - 1}"]'  # a placeholder that no list of numbers holds
-
-    short = _NUMBERS.sub(set_aside, spec)
-    canonical = json.dumps(json.loads(short), sort_keys=True, separators=(",", ":"))
+    rest: list[str] = []
+    end = 0
+    while (begin := spec.find(_LIST, end)) >= 0:
+        begin += len(_LIST)
+        rest.append(spec[end:begin])
+        end = spec.find("]", begin)
+        numbers = spec[begin:end]
+        if numbers and "0.0000" not in numbers and not numbers.encode().translate(None, _WRITTEN_ALIKE):
+            rest.append(f'"#{len(as_written)}"')  # a placeholder that no list of numbers holds
+            as_written.append(numbers)
+        else:
+            rest.append(numbers)
+    rest.append(spec[end:])
+    canonical = json.dumps(json.loads("".join(rest)), sort_keys=True, separators=(",", ":"))
     for place, numbers in enumerate(as_written):
         canonical = canonical.replace(f'"values":["#{place}"]', f'"values":[{numbers}]', 1)
     return hashlib.sha256(canonical.encode()).hexdigest()

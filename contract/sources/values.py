@@ -2,9 +2,18 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
 from pydantic.config import JsonDict
 
 from warpfold.contract.fields import DTypeName, Listed, Number
@@ -17,6 +26,13 @@ from warpfold.kernels.values import array_of, dtype_for
 
 MOST_SHOWN = 16
 """More elements than these are shown in brief."""
+
+AS_STORED: Mapping[str, object] = MappingProxyType({})
+"""The context of a validation of a stored spec: its values were checked one by one when the spec was accepted."""
+
+
+def _unless_stored(values: Any, check: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+    return tuple(values) if info.context is AS_STORED and type(values) is list else check(values)
 
 
 def _without_default(schema: JsonDict) -> None:
@@ -48,7 +64,7 @@ class ValuesSource(SourceSpec):
     model_config = ConfigDict(json_schema_extra=_without_default)
 
     type: Literal["values"]
-    values: Listed[Number] = Field(
+    values: Annotated[Listed[Number], WrapValidator(_unless_stored)] = Field(
         description="The elements. Floats are rounded once to `dtype`, and an integer that `dtype` does not hold "
         "is an error."
     )
@@ -60,11 +76,12 @@ class ValuesSource(SourceSpec):
     )
 
     @model_validator(mode="after")
-    def _representable(self) -> Self:
+    def _representable(self, info: ValidationInfo) -> Self:
         if not self.dtype:
             inferred = dtype_for(self.values, "source.values")
             object.__setattr__(self, "dtype", inferred.name)  # frozen for everybody else
-        array_of(self.values, dtype_named(self.dtype), "source.values")
+        if info.context is not AS_STORED:  # a stored array is made once, when it is opened
+            array_of(self.values, dtype_named(self.dtype), "source.values")
         return self
 
     @property

@@ -31,6 +31,9 @@ from warpfold.kernels.exact.rounding import round_ratio
 from warpfold.kernels.ops import Terms
 
 
+_NOT_NEGATIVE_ZERO = int(Flags.NOT_NEGATIVE_ZERO)
+
+
 @dataclass(frozen=True, slots=True)
 class ExactState:
     """The sum of `count` terms: `units` · 2**ORIGIN[terms] over the finite ones, `flags` over all of them.
@@ -50,9 +53,10 @@ class ExactState:
             raise StateError("count", f"{self.count} is not in 0 … 2**64 − 1")
         if abs(self.units) > self.count * LARGEST[self.terms]:
             raise StateError("limbs", f"no {self.count} finite terms have so large a sum")
-        if self.flags & ~Flags(15) or (self.flags and not self.count):
-            raise StateError("flags", f"{int(self.flags)} cannot be of {self.count} terms")
-        if not self.flags & Flags.NOT_NEGATIVE_ZERO and (self.units or self.flags):
+        flags = int(self.flags)  # integers, because operations on flags take a microsecond each
+        if flags & ~15 or (flags and not self.count):
+            raise StateError("flags", f"{flags} cannot be of {self.count} terms")
+        if not flags & _NOT_NEGATIVE_ZERO and (self.units or flags):
             raise StateError("flags", "terms that are all −0 have no other sum and no other flag")
 
     @classmethod

@@ -26,7 +26,8 @@ class SumFold:
         self._omit = dtype.is_float and nan_policy is NanPolicy.OMIT
         self._refuse = dtype.is_float and nan_policy is NanPolicy.RAISE
         self._accumulator = accumulator(dtype, op.terms, magnitudes=op.magnitudes)
-        self._merged = ExactState.empty(op.terms)
+        self._merged: ExactState | None = None
+        self._whole: ExactState | None = None
 
     @property
     def count(self) -> int:
@@ -36,18 +37,23 @@ class SumFold:
         if self._omit:
             missing = is_nan(part, self._dtype)
             part = part[~missing] if missing.any() else part
+        self._whole = None
         flags = self._accumulator.add(part)
         if self._refuse and flags & Flags.NAN:
             refuse_nan(start, part, self._dtype)
 
     def merge(self, other: "SumFold") -> None:
-        self._merged = self._merged.merge(other.state())
+        self._merged = other.state() if self._merged is None else self._merged.merge(other.state())
+        self._whole = None
 
     def value(self) -> Value:
         return value_of(self._op, self.state(), self._op.result_dtype(self._dtype))
 
     def state(self) -> ExactState:
-        return self._merged.merge(self._accumulator.state())
+        if self._whole is None:  # it is asked for several times, and to make it takes longer than few elements do
+            own = self._accumulator.state()
+            self._whole = own if self._merged is None else self._merged.merge(own)
+        return self._whole
 
 
 PIECE = 1 << 17
