@@ -24,7 +24,7 @@ from uuid import UUID
 import psycopg
 
 from benchmarks import rq_peer
-from benchmarks.figures import Figure, measured_service, report
+from benchmarks.figures import Figure, environment, measured_service, report
 from benchmarks.http_load import request
 from benchmarks.service import Target, body
 from benchmarks.sleeping import sleeping_slot
@@ -136,7 +136,12 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=100, help="how many wait in a round (%(default)s)")
     parser.add_argument("--rounds", type=int, default=5, help="of each figure (%(default)s)")
     options = parser.parse_args()
-    with measured_service() as (service, data_dir), bench(service, data_dir) as place:
+    # What compiles ahead would take processor time from the peer, and is paused while we run jobs.
+    with (
+        environment(WARPFOLD_COMPILE_AHEAD="false"),
+        measured_service() as (service, data_dir),
+        bench(service, data_dir) as place,
+    ):
         figures = [
             *beside_rq(place, options.jobs, options.rounds, 1000),
             *beside_rq(place, options.jobs, options.rounds, 3),

@@ -58,7 +58,7 @@ jobs = Table(
     Column("batch_id", ForeignKey("batches.id")),  # the batch that brought it; of a child: null
     Column("batch_index", Integer),  # its place among the jobs of the batch, from 0
     Column("timeout_s", Double, nullable=False),
-    Column("spec", JSON, nullable=False),
+    Column("spec", JSON, nullable=False),  # not compressed (migration 0020): digits hardly shrink
     Column("spec_brief", JSON(none_as_null=True)),  # what lists show where `spec` carries many values
     Column("tags", JSONB, nullable=False, server_default=text("'{}'")),
     Column("request_id", String(64)),  # of the request that brought it, for the logs
