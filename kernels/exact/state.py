@@ -30,7 +30,6 @@ from warpfold.kernels.exact.encoding import (
 from warpfold.kernels.exact.rounding import round_ratio
 from warpfold.kernels.ops import Terms
 
-
 _NOT_NEGATIVE_ZERO = int(Flags.NOT_NEGATIVE_ZERO)
 
 
