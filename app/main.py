@@ -8,7 +8,7 @@ from importlib.metadata import version
 from fastapi import APIRouter, Depends, FastAPI, Request
 from starlette.responses import JSONResponse
 
-from warpfold.app import exact_states, health
+from warpfold.app import exact_states, health, sources
 from warpfold.app.admin import endpoints as administration
 from warpfold.app.auth.access import Access
 from warpfold.app.batches import endpoints as batches
@@ -30,6 +30,7 @@ from warpfold.app.http.guard import Guard
 from warpfold.app.http.large_bodies import LargeBodies
 from warpfold.app.http.middleware import Methods, RequestIds, ResponseHeaders
 from warpfold.app.http.requests import BodyLimit, known_parameters, known_parameters_of_own_access
+from warpfold.app.inspection.looks import Looks
 from warpfold.app.jobs import endpoints as jobs
 from warpfold.app.metrics.metrics import Metrics, RequestTimes
 from warpfold.app.notifications import Notifications
@@ -53,6 +54,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     metrics = Metrics()
     chart_renderer = ChartRenderer()
     large_bodies = LargeBodies()
+    looks = Looks(settings.folders())
     tracing = start_tracing(settings, "api")
     notifications = Notifications(settings.database_url, on_access=access.forget)
 
@@ -64,6 +66,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         yield
         chart_renderer.close()
         large_bodies.close()
+        looks.close()
         await notifications.close()
         await database.close()
         tracing.close()
@@ -78,7 +81,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.context = Context(
-        settings, database, notifications, access, Failures(), large_bodies, metrics, chart_renderer, tracing
+        settings, database, notifications, access, Failures(), large_bodies, looks, metrics, chart_renderer, tracing
     )
     app.add_middleware(
         BodyLimit,
@@ -100,6 +103,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         results,
         reports,
         exact_states,
+        sources,
         catalogue,
         presets,
         administration,

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self, TypeVar, Unpack
 import httpx
 from pydantic import PrivateAttr
 
-from warpfold.client import batches, catalogue, datasets, jobs, reductions, results, uploads
+from warpfold.client import batches, catalogue, datasets, inspections, jobs, reductions, results, uploads
 from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
 from warpfold.client.errors import JobFailed, WarpfoldError
 from warpfold.client.exchange import PAST_PROXIES, TIMEOUTS, Call, Interrupted, Steps
@@ -215,6 +215,10 @@ class Client:
         it is sent.
         """
         return self._do(uploads.upload(uploads.content_of(data, dtype, rehash=rehash), name))
+
+    def inspect(self, source: str | Mapping[str, Any], *, timeout_s: float = 10.0) -> inspections.Inspection:
+        """What is in a file of the server's, or in the files of a source as a spec has it: names, dtypes, shapes."""
+        return self._do(inspections.inspect(source, timeout_s))
 
     def datasets(self, *, owner: str | None = None, limit: int = 50) -> list[Dataset]:
         """The newest uploaded arrays."""

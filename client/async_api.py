@@ -11,7 +11,7 @@ from typing import Any, Generic, Literal, Self, TypeVar, Unpack
 import httpx
 from pydantic import PrivateAttr
 
-from warpfold.client import batches, catalogue, datasets, jobs, reductions, results, uploads
+from warpfold.client import batches, catalogue, datasets, inspections, jobs, reductions, results, uploads
 from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
 from warpfold.client.errors import JobFailed, WarpfoldError
 from warpfold.client.exchange import PAST_PROXIES, TIMEOUTS, Call, Content, Interrupted, Steps
@@ -210,6 +210,10 @@ class AsyncClient:
         it is sent.
         """
         return await self._do(uploads.upload(uploads.content_of(data, dtype, rehash=rehash), name))
+
+    async def inspect(self, source: str | Mapping[str, Any], *, timeout_s: float = 10.0) -> inspections.Inspection:
+        """What is in a file of the server's, or in the files of a source as a spec has it: names, dtypes, shapes."""
+        return await self._do(inspections.inspect(source, timeout_s))
 
     async def datasets(self, *, owner: str | None = None, limit: int = 50) -> list[Dataset]:
         """The newest uploaded arrays."""

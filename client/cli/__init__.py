@@ -14,8 +14,8 @@ from warpfold.client.cli import (
     catalogue,
     datasets,
     doctor,
+    inspecting,
     jobs,
-    opening,
     reducing,
     results,
     submitting,
@@ -64,7 +64,7 @@ def build() -> typer.Typer:
         """Options of the command itself."""
         context.obj = Session(url, patience)
 
-    for group in (reducing, opening, submitting, jobs, batches, results, datasets, catalogue, access):
+    for group in (reducing, inspecting, submitting, jobs, batches, results, datasets, catalogue, access):
         group.register(app)
     doctor.register(app)
     register_server_commands(app)

@@ -1,68 +1,29 @@
-"""Files of the user's in any format that is read, and the command that shows what is in one: inspect."""
+"""Files of the user's in any format that is read."""
 
 import json
 import os
 import shutil
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from pydantic import ValidationError
 
-from warpfold.client.cli import output
 from warpfold.client.cli.exits import Exit
-from warpfold.client.cli.files import seekable
-from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import fail
 from warpfold.contract.sources.options import AnyOptions, read_of
 from warpfold.kernels.errors import InvalidInput, KernelError
-from warpfold.kernels.formats.contents import Content, contents_of, contents_of_folder
 from warpfold.kernels.formats.folder import Folder
-from warpfold.kernels.formats.signature import Format, delimiter_of, format_of, is_text
+from warpfold.kernels.formats.signature import Format, format_of, is_text
 from warpfold.kernels.formats.zarr_ import is_zarr
 from warpfold.kernels.ops import Op
 from warpfold.kernels.sequential import Elements
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to `app`."""
-    app.command(rich_help_panel="Jobs")(inspect)
-
-
-def inspect(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file of yours, or the folder of a Zarr hierarchy.")],
-    as_json: Json = False,
-) -> None:
-    """Show the arrays or the columns in a file of this machine: dtypes, shapes, and nulls if the file counts them."""
-    with ExitStack() as unless_read, _faults(str(file), "FILE"):
-        if file.is_dir():
-            contents = contents_of_folder(_folder(file))
-        else:
-            path = unless_read.enter_context(seekable(file, "FILE"))
-            contents = contents_of(unless_read.enter_context(path.open("rb")), delimiter_of(file.name))
-    if as_json:
-        output.document([_facts(content) for content in contents])
-        return
-    rows = (
-        [
-            content.name,
-            content.dtype,
-            "" if content.shape is None else "×".join(f"{length:,}" for length in content.shape),
-            "" if content.nulls is None else f"{content.nulls:,}",
-        ]
-        for content in contents
-    )
-    output.table(("name", "dtype", "shape", "nulls"), rows, fold="name")
-
-
-def _facts(content: Content) -> dict[str, Any]:
-    return {"name": content.name, "dtype": content.dtype, "shape": content.shape, "nulls": content.nulls}
 
 
 def options_of(texts: Mapping[str, str | None]) -> dict[str, Any]:
@@ -103,9 +64,9 @@ class Opened:
         wanted = AnyOptions.model_validate(self.options)
         if op is not None and (op.places or op.sources > 1):
             wanted = wanted.refusing_nulls()
-        with _faults("", parameter):
+        with faults("", parameter):
             if self.path.is_dir():
-                return wanted.open_folder_in(_folder(self.path))
+                return wanted.open_folder_in(folder_at(self.path))
             open_in = partial(wanted.open_in, name=self.path.name)
             return read_of(str(self.path), "", lambda: self.path.open("rb"), open_in)
 
@@ -115,8 +76,8 @@ class Opened:
         if not self.path.is_dir():
             yield self.path
             return
-        with _faults(str(self.path), parameter):
-            if not is_zarr(_folder(self.path)):
+        with faults(str(self.path), parameter):
+            if not is_zarr(folder_at(self.path)):
                 raise InvalidInput("is a folder, and no Zarr hierarchy")
         with TemporaryDirectory(prefix="warpfold-") as folder:
             packed = Path(folder) / f"{self.path.resolve().name}.zip"
@@ -129,12 +90,14 @@ class Opened:
             yield packed
 
 
-def _folder(path: Path) -> Folder:
+def folder_at(path: Path) -> Folder:
+    """The folder, open."""
     return Folder(os.open(path, os.O_RDONLY | os.O_DIRECTORY))
 
 
 @contextmanager
-def _faults(called: str, parameter: str) -> Iterator[None]:
+def faults(called: str, parameter: str) -> Iterator[None]:
+    """End the command with what is wrong with a file."""
     try:
         yield
     except KernelError as error:

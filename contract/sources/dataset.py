@@ -47,9 +47,10 @@ class DatasetSource(AnyOptions, SourceSpec):
         A .npy file that is not as long as its head promises is refused. No file is hashed again: that would cost more
         than most reductions of it, and the file got its name only after its bytes had been hashed.
         """
-        return read_of(f"dataset {self.id}", "source.id", partial(self._begin, folders), self._open_in)
+        return read_of(f"dataset {self.id}", "source.id", partial(self.begin, folders), self._open_in)
 
-    def _begin(self, folders: Folders) -> BinaryIO:
+    def begin(self, folders: Folders) -> BinaryIO:
+        """The uploaded file, to be closed by the caller. Raises InvalidInput and OSError."""
         try:
             return dataset_file(folders.datasets, self.id).open("rb")
         except FileNotFoundError:

@@ -67,12 +67,15 @@ class FilesSource(AnyOptions, SourceSpec):
         for index, path in enumerate(self.paths):
             check_name(path, f"{field}.paths.{index}", roots)
 
+    def names(self, folders: Folders) -> Sequence[str]:
+        """The names of the files, in their order. Raises InvalidInput."""
+        if self.glob is None:
+            return self.paths
+        check_name(self.glob, "source.glob", folders.roots)
+        return matching(self.glob, folders.roots, "source.glob", MOST_MATCHED)
+
     def open(self, folders: Folders) -> Elements:
-        names = self.paths
-        if self.glob is not None:
-            check_name(self.glob, "source.glob", folders.roots)
-            names = tuple(matching(self.glob, folders.roots, "source.glob", MOST_MATCHED))
-        files = [_File.of(name, self, folders.roots) for name in names]
+        files = [_File.of(name, self, folders.roots) for name in self.names(folders)]
         first = files[0]
         for file in files:
             if file.dtype is not first.dtype:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Literal, Self
+from typing import Annotated, Any, BinaryIO, Literal, Self, TypeVar
 
 from numpy.typing import NDArray
 from pydantic import Field, StrictBool, StrictInt, StringConstraints, field_validator, model_validator
@@ -26,6 +26,8 @@ from warpfold.kernels.formats.signature import delimiter_of, format_of, is_text
 from warpfold.kernels.formats.tables import ColumnWanted, open_column
 from warpfold.kernels.formats.zarr_ import is_zarr, open_zarr
 from warpfold.kernels.sequential import Elements, SequentialSource
+
+T = TypeVar("T")
 
 MOST_AXES = 64
 MOST_DEPTH = 16
@@ -190,9 +192,9 @@ def open_file(
     name: str,
     roots: Sequence[Path],
     field: str,
-    open_in: Callable[[BinaryIO], Elements],
-    open_folder_in: Callable[[Folder], Elements] | None = None,
-) -> Elements:
+    open_in: Callable[[BinaryIO], T],
+    open_folder_in: Callable[[Folder], T] | None = None,
+) -> T:
     """What `open_in` reads of the file `name` below a root, or `open_folder_in` of a folder; as `read_of` has it."""
     begin = partial(open_regular, name, roots, field)
     if open_folder_in is None:
@@ -206,9 +208,7 @@ def open_file(
     return _named(source, repr(name), field, ExitStack())
 
 
-def read_of(
-    called: str, field: str, begin: Callable[[], BinaryIO], open_in: Callable[[BinaryIO], Elements]
-) -> Elements:
+def read_of(called: str, field: str, begin: Callable[[], BinaryIO], open_in: Callable[[BinaryIO], T]) -> T:
     """What `open_in` reads of the file that `begin` opens, and that is closed when it is not needed any more. Raises
     InvalidInput, whose message begins with `called`, and Unavailable; so does reading."""
     with faults_of(called, field), ExitStack() as unless_read:
@@ -218,7 +218,7 @@ def read_of(
         return _named(source, called, field, unless_read.pop_all())
 
 
-def _named(source: Elements, called: str, field: str, still_open: ExitStack) -> Elements:
+def _named(source: T, called: str, field: str, still_open: ExitStack) -> T:
     """The same source, whose faults are told with the file's name, and which closes `still_open` in the end."""
     if not isinstance(source, SequentialSource):
         return source

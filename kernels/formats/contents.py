@@ -1,29 +1,70 @@
 """What is in a file, as far as its head, its footer or its first block tell: names, dtypes, lengths, nulls."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+import numpy as np
+
+from warpfold.kernels.dtypes import dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
 from warpfold.kernels.formats import hdf5, npz, zarr_, zipped
 from warpfold.kernels.formats.folder import Tree
 from warpfold.kernels.formats.naming import damaged
-from warpfold.kernels.formats.parquet import check_footer, nulls_in
+from warpfold.kernels.formats.parquet import check_footer, nulls_of
 from warpfold.kernels.formats.signature import Format, format_of
-from warpfold.kernels.formats.tables import random_access
+from warpfold.kernels.formats.tables import dtype_of_column, random_access
 from warpfold.kernels.formats.text import first_block
 from warpfold.kernels.npy import read_head
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """An array or a column: `shape` is None, and so is `nulls`, where only reading all of it would tell."""
+    """An array or a column. `reduced_as` is the name of the dtype of its elements, None of what is not reduced. What is
+    None otherwise is what only reading all of the file would tell, or what its format has not: `chunks` is the shape of
+    a chunk (of a Parquet file the rows of its largest row group), and `nbytes` what it takes in the file."""
 
     name: str
     dtype: str
+    reduced_as: str | None
     shape: tuple[int, ...] | None
     nulls: int | None = None
+    chunks: tuple[int, ...] | None = None
+    nbytes: int | None = None
+
+    @classmethod
+    def array(
+        cls,
+        name: str,
+        dtype: "np.dtype[Any]",
+        shape: tuple[int, ...],
+        chunks: tuple[int, ...] | None = None,
+        nbytes: int | None = None,
+    ) -> "Content":
+        """An array of the shape `shape`; one without axes is a single value, which is not reduced."""
+        try:
+            reduced_as = dtype_of(dtype).name if shape else None
+        except InvalidInput:
+            reduced_as = None
+        return cls(name, str(dtype), reduced_as, shape, None, chunks, nbytes)
+
+    @classmethod
+    def column(
+        cls,
+        field: Any,
+        rows: int | None,
+        nulls: int | None = None,
+        chunks: tuple[int, ...] | None = None,
+        nbytes: int | None = None,
+    ) -> "Content":
+        """A column of a table with so many rows; `field` is that of pyarrow's schema."""
+        try:
+            reduced_as = dtype_of_column(field.name, field.type).name
+        except InvalidInput:
+            reduced_as = None
+        return cls(field.name, str(field.type), reduced_as, None if rows is None else (rows,), nulls, chunks, nbytes)
 
 
 def contents_of(file: BinaryIO, delimiter: str) -> list[Content]:
@@ -36,7 +77,7 @@ def contents_of(file: BinaryIO, delimiter: str) -> list[Content]:
         match kind:
             case Format.NPY:
                 head = read_head(file)
-                return [Content("", str(head.dtype), head.shape)]
+                return [Content.array("", head.dtype, head.shape, nbytes=head.data_bytes)]
             case Format.NPZ:
                 return list(_archive(file))
             case Format.HDF5:
@@ -48,7 +89,7 @@ def contents_of(file: BinaryIO, delimiter: str) -> list[Content]:
             case Format.NETCDF3 | Format.FEATHER1:
                 raise InvalidInput(f"is a {kind.value} file, which is not read")
         schema = first_block(file, kind, delimiter)
-        return [Content(field.name, str(field.type), None) for field in schema]
+        return [Content.column(field, None) for field in schema]
 
 
 def contents_of_folder(folder: Tree) -> list[Content]:
@@ -56,7 +97,7 @@ def contents_of_folder(folder: Tree) -> list[Content]:
     if not zarr_.is_zarr(folder):
         raise InvalidInput("is a folder, and no Zarr hierarchy")
     with damaged("cannot be looked into", Exception):
-        return [Content(name, dtype, shape) for name, dtype, shape in zarr_.arrays_in(folder)]
+        return [Content.array(*facts) for facts in zarr_.arrays_in(folder)]
 
 
 def _archive(file: BinaryIO) -> Iterator[Content]:
@@ -64,32 +105,47 @@ def _archive(file: BinaryIO) -> Iterator[Content]:
     if tree is not None:
         yield from contents_of_folder(tree)
         return
-    for name, head in npz.heads(file):
-        yield Content(name, str(head.dtype), head.shape)
+    for name, head, nbytes in npz.heads(file):
+        if head is None:
+            yield Content(name, "no numbers", None, None, nbytes=nbytes)
+        else:
+            yield Content.array(name, head.dtype, head.shape, nbytes=nbytes)
 
 
 def _datasets(file: BinaryIO) -> Iterator[Content]:
     with hdf5.opened(file) as tree:
         for path in hdf5.datasets(tree):
-            yield Content(path, str(tree[path].dtype), tuple(tree[path].shape))
+            array = tree[path]
+            yield Content.array(path, array.dtype, tuple(array.shape), array.chunks, array.id.get_storage_size())
 
 
 def _parquet(file: BinaryIO) -> Iterator[Content]:
     check_footer(file)
     parquet = required("pyarrow.parquet", "tables").ParquetFile(random_access(file))
     metadata = parquet.metadata
+    nulls: dict[str, int | None] = {}
+    nbytes: Counter[str] = Counter()
+    largest = 0
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        largest = max(largest, group.num_rows)
+        for at in range(group.num_columns):
+            chunk = group.column(at)
+            path = chunk.path_in_schema
+            nbytes[path.partition(".")[0]] += chunk.total_compressed_size
+            counted, before = nulls_of(chunk), nulls.get(path, 0)
+            nulls[path] = None if counted is None or before is None else before + counted
     for field in parquet.schema_arrow:
-        nulls = [nulls_in(metadata.row_group(group), field.name) for group in range(metadata.num_row_groups)]
-        known = None if None in nulls else sum(count for count in nulls if count is not None)
-        yield Content(field.name, str(field.type), (metadata.num_rows,), known)
+        known = nulls.get(field.name, None if metadata.num_rows else 0)
+        yield Content.column(field, metadata.num_rows, known, (largest,), nbytes[field.name.partition(".")[0]])
 
 
 def _arrow(file: BinaryIO, kind: Format) -> Iterator[Content]:
     ipc = required("pyarrow.ipc", "tables")
     source: Any = random_access(file)
-    shape = None
+    rows = None
     if kind is Format.ARROW_FILE:
-        shape = (required("pyarrow.dataset", "tables").IpcFileFormat().make_fragment(source).count_rows(),)
+        rows = required("pyarrow.dataset", "tables").IpcFileFormat().make_fragment(source).count_rows()
         source.seek(0)
     for field in ipc.open_file(source).schema if kind is Format.ARROW_FILE else ipc.open_stream(source).schema:
-        yield Content(field.name, str(field.type), shape)
+        yield Content.column(field, rows)

@@ -71,13 +71,19 @@ def archive_in(file: BinaryIO) -> zipfile.ZipFile:
         return zipfile.ZipFile(_Bounded(file))  # type: ignore[call-overload, unused-ignore]
 
 
-def heads(file: BinaryIO) -> Iterator[tuple[str, Head]]:
-    """The arrays of an archive with their heads. Raises InvalidInput."""
+def heads(file: BinaryIO) -> Iterator[tuple[str, Head | None, int]]:
+    """The arrays of an archive with their heads (None of one that is not of numbers), and the bytes that they take in
+    it. Raises InvalidInput."""
     with damaged("is no whole .npz archive", *_FAULTS):
         archive = archive_in(file)
         for name in members(archive):
-            with archive.open(name + _SUFFIX) as packed:
-                yield name, read_head(packed)  # type: ignore[arg-type]
+            info = archive.getinfo(name + _SUFFIX)
+            with archive.open(info) as packed:
+                try:
+                    head = read_head(packed)  # type: ignore[arg-type]
+                except InvalidInput:
+                    head = None
+            yield name, head, info.compress_size
 
 
 def members(archive: zipfile.ZipFile) -> list[str]:

@@ -92,7 +92,12 @@ def nulls_in(group: Any, column: str) -> int | None:
     for number in range(group.num_columns):
         chunk = group.column(number)
         if chunk.path_in_schema == column:
-            statistics = chunk.statistics
-            count = None if statistics is None or not statistics.has_null_count else statistics.null_count
-            return None if count is None else int(count)
+            return nulls_of(chunk)
     return None
+
+
+def nulls_of(chunk: Any) -> int | None:
+    """How many nulls a column chunk has; None where its statistics do not say."""
+    statistics = chunk.statistics
+    count = None if statistics is None or not statistics.has_null_count else statistics.null_count
+    return None if count is None else int(count)

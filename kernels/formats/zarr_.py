@@ -80,12 +80,13 @@ def is_zarr(folder: Tree) -> bool:
     return any(folder.size(name) is not None for name in _METADATA[:3])
 
 
-def arrays_in(folder: Tree) -> Iterator[tuple[str, str, tuple[int, ...]]]:
-    """The paths of the arrays in a hierarchy, with their dtypes and shapes."""
+def arrays_in(folder: Tree) -> Iterator[tuple[str, Any, tuple[int, ...], tuple[int, ...]]]:
+    """The paths of the arrays in a hierarchy, with their dtypes (of NumPy), their shapes and those of their chunks."""
     zarr = required("zarr", "arrays")
     for path in _arrays(folder, None):
         array = zarr.open_array(_store_type()(folder), path=path, mode="r")
-        yield path, str(array.dtype), tuple(int(length) for length in array.shape)
+        shape, chunks = (tuple(int(length) for length in lengths) for lengths in (array.shape, array.chunks))
+        yield path, array.dtype, shape, chunks
 
 
 def _arrays(folder: Tree, wanted: str | None) -> list[str]:

@@ -129,6 +129,7 @@ def test_every_route_of_the_contract_is_there(document: dict[str, Any]) -> None:
         "get /v1/results",
         "get /v1/results/compare",
         "get /v1/results/regressions",
+        "post /v1/sources/inspect",
         "post /v1/states/merge",
         "get /v1/reports/{job_id}",
         "get /v1/reports/{job_id}/charts/{name}.{suffix}",

@@ -88,22 +88,6 @@ def test_a_column_is_reduced_here_and_by_the_service(shell: Shell) -> None:
     assert (refused.code, "is no JSON" in _joined(refused.err)) == (2, True)
 
 
-def test_what_is_in_a_file_is_shown(shell: Shell) -> None:
-    table = pyarrow.table({"price": [1.5, None, 3], "region": ["EU", "EU", "US"]})
-    pyarrow.parquet.write_table(table, shell.folder / "sales.parquet")
-    np.savez(shell.folder / "two.npz", a=np.ones((2, 3)), b=np.ones(4, np.int8))
-    assert json.loads(shell.run("inspect", "sales.parquet", "--json").out) == [
-        {"name": "price", "dtype": "double", "shape": [3], "nulls": 1},
-        {"name": "region", "dtype": "string", "shape": [3], "nulls": 0},
-    ]
-    lines = shell.run("inspect", "two.npz").out.splitlines()
-    assert [line.split() for line in lines[-2:]] == [["a", "float64", "2×3"], ["b", "int8", "4"]]
-    (shell.folder / "x.csv").write_text("a,b\n1,x\n")
-    assert [row["dtype"] for row in json.loads(shell.run("inspect", "x.csv", "--json").out)] == ["int64", "string"]
-    (shell.folder / "broken.parquet").write_bytes(b"PAR1 and no more")
-    assert shell.run("inspect", "broken.parquet").code == 2
-
-
 def test_a_zarr_hierarchy_and_an_hdf5_file_are_shown_and_reduced(shell: Shell) -> None:
     zarr, h5py = pytest.importorskip("zarr"), pytest.importorskip("h5py")
     group = zarr.open_group(str(shell.folder / "x.zarr"), mode="w")

@@ -1,0 +1,115 @@
+"""The process that looks into files: it imports what reads them, and forks a child for each look.
+
+A file may be made to break its parser. So a look has a process of its own, with a deadline that the kernel holds and
+limits of memory, of processor time and of what it may write (nothing); a look that goes wrong takes nobody else's
+along. Forking takes milliseconds, where importing the parsers takes a second. This process itself never opens a file.
+
+`python -m warpfold.app.inspection.looker DESCRIPTOR PARENT` takes sockets from the socket DESCRIPTOR, one a look, until
+its PARENT ends.
+"""
+
+import json
+import os
+import pickle
+import resource
+import signal
+import socket
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from warpfold.contract.folders import Folders
+from warpfold.contract.sources.inspection import FileSources, inspected
+from warpfold.kernels.errors import InvalidInput, Unavailable
+from warpfold.kernels.lifeline import end_with
+
+MEMORY_BYTES = 1 << 30
+"""What a look may take beside what is imported."""
+
+_PARSERS = ("pyarrow.dataset", "pyarrow.parquet", "pyarrow.csv", "pyarrow.ipc", "h5py", "zarr")
+_PAGE = resource.getpagesize()
+_SOURCE: TypeAdapter[FileSources] = TypeAdapter(FileSources)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What to look into: a source as JSON, the folders of files, and the seconds that it may take."""
+
+    source: bytes
+    folders: Folders
+    within_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why there is no answer: a sentence, the field that it is about, and whether a package is missing."""
+
+    message: str
+    field: str | None
+    unavailable: bool
+
+
+def main(descriptor: int, parent: int) -> None:
+    """Take looks until the parent ends."""
+    end_with(parent)
+    for module in _PARSERS:
+        try:
+            import_module(module)
+        except ImportError:
+            continue  # a look that needs it says so
+    # Ended children are nobody's to wait for.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    own = os.getpid()
+    with socket.socket(fileno=descriptor) as requests:
+        while True:
+            message, descriptors, _, _ = socket.recv_fds(requests, 1, 1)
+            if not message:
+                return
+            with socket.socket(fileno=descriptors[0]) as connection:
+                if os.fork() == 0:
+                    requests.close()
+                    _look(connection, own)
+
+
+def _look(connection: socket.socket, parent: int) -> None:
+    """Read a `Look`, write a "!" as it begins, and then an answer: the JSON of an Inspection behind a "+", or that of a
+    `Refused` behind a "-". Ends the process."""
+    code = 1
+    try:
+        end_with(parent)
+        with connection.makefile("rwb") as stream:
+            asked: Look = pickle.loads(stream.read())  # noqa: S301 (our own parent)
+            stream.write(b"!")
+            stream.flush()
+            _limit(asked.within_s)
+            try:
+                answer = b"+" + inspected(_SOURCE.validate_json(asked.source), asked.folders).model_dump_json().encode()
+            except (InvalidInput, Unavailable) as error:
+                field = getattr(error, "field", None)
+                answer = b"-" + json.dumps([str(error), field, isinstance(error, Unavailable)]).encode()
+            stream.write(answer)
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _limit(within_s: float) -> None:
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # which ends the process, whatever a parser does meanwhile
+    signal.setitimer(signal.ITIMER_REAL, within_s)
+    taken = int(Path("/proc/self/statm").read_text().split()[0]) * _PAGE
+    for limit, most in (
+        (resource.RLIMIT_AS, taken + MEMORY_BYTES),
+        (resource.RLIMIT_CPU, int(within_s) + 1),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        resource.setrlimit(limit, (most, most))
+    os.nice(5)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

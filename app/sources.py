@@ -1,0 +1,50 @@
+"""HTTP of looking first: what is in a file, before a job reads it."""
+
+from typing import Annotated
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+
+from warpfold.app.http.bearer import User
+from warpfold.app.http.context import Using
+from warpfold.app.http.errors import BadRequest, Forbidden, Invalid, TooLarge, TooMany, Unavailable, UnsupportedMedia
+from warpfold.app.http.openapi import answers
+from warpfold.app.http.requests import JsonRoute
+from warpfold.app.inspection.looks import TooManyLooks
+from warpfold.contract.sources.inspection import FileSources, Inspection
+from warpfold.kernels import errors
+
+router = APIRouter(prefix="/v1/sources", tags=["sources"], route_class=JsonRoute)
+
+_RETRY_AFTER_S = 2
+_PROBLEMS = (BadRequest, Forbidden, TooLarge, UnsupportedMedia, Invalid, TooMany)
+
+
+class InspectRequest(BaseModel):
+    """The files to look into, as a job would name them."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        json_schema_extra={"examples": [{"source": {"type": "table", "path": "sales.parquet"}}]},
+    )
+
+    source: FileSources
+    timeout_s: Annotated[float, Field(gt=0, le=60, description="The look is ended after this many seconds.")] = 10.0
+
+
+@router.post("/inspect", summary="Look into a file", responses=answers(*_PROBLEMS))
+async def inspect(request: InspectRequest, user: User, context: Using) -> Inspection:
+    """List the arrays or the columns of a file, of an upload, or of the first file of many: dtypes, shapes, and nulls,
+    chunks and sizes as far as the file's metadata tell. Elements are not read, but for the first block of a table of
+    text. `column`, `array`, `select` and `filter` of the source make no difference.
+
+    The files are those of the machine that answers, which is to have the same data roots as the workers. They are read
+    in a process apart, with limits of time and memory; a user has two looks under way at most."""
+    request.source.check("source", context.settings.data_roots, context.settings.max_values)
+    try:
+        return await context.looks.look(user.id, request.source, request.timeout_s)
+    except TooManyLooks as error:
+        raise TooMany(str(error), _RETRY_AFTER_S) from None
+    except errors.Unavailable as error:
+        raise Unavailable(f"{error}.") from None

@@ -1,0 +1,93 @@
+"""The command that shows what is in a file, of this machine or of the server: inspect."""
+
+import re
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from warpfold.client.cli import output
+from warpfold.client.cli.files import seekable
+from warpfold.client.cli.opening import faults, folder_at
+from warpfold.client.cli.output import Json
+from warpfold.client.cli.session import service
+from warpfold.client.inspections import FileColumn
+from warpfold.contract.sources.inspection import ContentView
+from warpfold.kernels.formats.contents import contents_of, contents_of_folder
+from warpfold.kernels.formats.signature import delimiter_of
+
+_DATASET = re.compile(r"[0-9a-f]{64}")
+_EXAMPLES = """Examples:
+
+warpfold inspect sales.parquet
+
+warpfold inspect --server run-7/ocean.nc
+
+warpfold inspect --server 'run-*/ocean.nc'"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `app`."""
+    app.command(rich_help_panel="Jobs", epilog=_EXAMPLES)(inspect)
+
+
+def inspect(
+    context: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A file, or the folder of a Zarr hierarchy.")],
+    *,
+    on_server: Annotated[
+        bool,
+        typer.Option("--server", help="FILE is the server's: a path, a pattern, or the id of an upload."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Show the arrays or the columns in a file: dtypes, shapes, and what its metadata know of nulls, chunks, and sizes.
+
+    Nothing is uploaded. Of several files that a pattern matches, the first is shown.
+    """
+    if on_server:
+        with service(context) as client:
+            inspection = client.inspect(_source(file))
+        if as_json:
+            output.document(inspection)
+            return
+        if inspection.files > 1:
+            output.say(f"{inspection.file}, the first of {inspection.files:,} files")
+        _show(inspection.contents)
+        if inspection.left_out:
+            output.say(f"{inspection.left_out:,} more {inspection.holds} are not shown")
+        return
+    path = Path(file)
+    with ExitStack() as unless_read, faults(file, "FILE"):
+        if path.is_dir():
+            there = contents_of_folder(folder_at(path))
+        else:
+            readable = unless_read.enter_context(seekable(path, "FILE"))
+            there = contents_of(unless_read.enter_context(readable.open("rb")), delimiter_of(path.name))
+    contents = [ContentView.of(one) for one in there]
+    if as_json:
+        output.document([one.model_dump(mode="json") for one in contents])
+    else:
+        _show(contents)
+
+
+def _source(name: str) -> dict[str, Any]:
+    if _DATASET.fullmatch(name):
+        return {"type": "dataset", "id": name}
+    if any(letter in name for letter in "*?["):
+        return {"type": "files", "glob": name}
+    return {"type": "array", "path": name}
+
+
+def _show(contents: Sequence[ContentView | FileColumn]) -> None:
+    names = ("name", "dtype", "shape", "nulls", "chunks", "bytes")
+    rows = ([one.name, one.dtype, *map(_text, (one.shape, one.nulls, one.chunks, one.bytes))] for one in contents)
+    output.table(names, rows, fold="name")
+
+
+def _text(number: tuple[int, ...] | int | None) -> str:
+    if isinstance(number, tuple):
+        return "×".join(f"{length:,}" for length in number)
+    return "" if number is None else f"{number:,}"

@@ -1,0 +1,51 @@
+"""Conversations about what is in files that the service reads."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from warpfold.client.exchange import Call, Steps, one
+from warpfold.client.models import Answer
+
+_LOOK_S = 60.0
+
+
+class FileColumn(Answer):
+    """An array or a column in a file: its type as the format calls it and as a job has it (`reduced_as`, None of what
+    no job reduces); what only reading the whole file would tell is None."""
+
+    name: str
+    dtype: str
+    reduced_as: str | None
+    shape: tuple[int, ...] | None
+    nulls: int | None
+    chunks: tuple[int, ...] | None
+    bytes: int | None
+
+
+class Inspection(Answer):
+    """What is in a file, or in the first of `files`: `contents` are arrays or columns, as `holds` says."""
+
+    file: str
+    files: int
+    format: str
+    bytes: int | None
+    holds: str
+    rows: int | None
+    contents: list[FileColumn]
+    left_out: int
+
+
+def inspect(source: str | Mapping[str, Any], timeout_s: float) -> Steps[Inspection]:
+    """Have the service look into a file of its own, by its path, or into the files of a source."""
+    named = source if isinstance(source, Mapping) else {"type": "array", "path": source}
+    body = {"source": dict(named), "timeout_s": timeout_s}
+    read_s = timeout_s + _LOOK_S
+    return one(
+        Call(
+            "POST",
+            "/v1/sources/inspect",
+            lambda answer: Inspection.model_validate_json(answer.content),
+            body=body,
+            read_s=read_s,
+        )
+    )

@@ -1,0 +1,153 @@
+"""What is in the files of a source, as far as their heads, footers or first blocks tell: a look before a job."""
+
+import os
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Annotated, BinaryIO, Literal
+
+from pydantic import ConfigDict, Field
+
+from warpfold.contract.folders import Folders
+from warpfold.contract.frozen import Frozen
+from warpfold.contract.sources.array import ArrayFileSource
+from warpfold.contract.sources.dataset import DatasetSource
+from warpfold.contract.sources.files import FilesSource
+from warpfold.contract.sources.options import open_file, read_of
+from warpfold.contract.sources.path import PathSource
+from warpfold.contract.sources.table import TableSource
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.formats.contents import Content, contents_of, contents_of_folder
+from warpfold.kernels.formats.folder import Folder
+from warpfold.kernels.formats.signature import delimiter_of, format_of, is_text
+
+MOST_CONTENTS = 1000
+_MOST_LETTERS = 1024
+
+FileSources = Annotated[
+    PathSource | DatasetSource | ArrayFileSource | TableSource | FilesSource, Field(discriminator="type")
+]
+"""The sources that are files. What they say of a column, an array or rows does not matter to a look."""
+
+
+class ContentView(Frozen):
+    """An array or a column in a file."""
+
+    name: str = Field(
+        description="What a source names it by; empty for the only array of a .npy file, or of a Zarr array."
+    )
+    dtype: str = Field(description="Its type, as its format calls it.")
+    reduced_as: str | None = Field(description="The dtype of its elements in a job; null for what no job reduces.")
+    shape: tuple[int, ...] | None = Field(
+        description="Its length along each axis; null where only reading all of the file would tell."
+    )
+    nulls: int | None = Field(description="How many nulls it has; null where the file's metadata do not say.")
+    chunks: tuple[int, ...] | None = Field(
+        description="The shape of its chunks, of a Parquet file the rows of the largest row group; null where there "
+        "are none."
+    )
+    bytes: int | None = Field(description="What it takes in the file, compressed or not; null where that is not known.")
+
+    @classmethod
+    def of(cls, content: Content) -> "ContentView":
+        return cls(
+            name=content.name[:_MOST_LETTERS],
+            dtype=content.dtype[:_MOST_LETTERS],
+            reduced_as=content.reduced_as,
+            shape=content.shape,
+            nulls=content.nulls,
+            chunks=content.chunks,
+            bytes=content.nbytes,
+        )
+
+
+class Inspection(Frozen):
+    """What is in a file, or in the first of many."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "file": "sales.parquet",
+                    "files": 1,
+                    "format": "Parquet",
+                    "bytes": 8123456,
+                    "holds": "columns",
+                    "rows": 1000000,
+                    "contents": [
+                        {
+                            "name": "price",
+                            "dtype": "double",
+                            "reduced_as": "float64",
+                            "shape": [1000000],
+                            "nulls": 17,
+                            "chunks": [131072],
+                            "bytes": 7812345,
+                        }
+                    ],
+                    "left_out": 0,
+                }
+            ]
+        }
+    )
+
+    file: str = Field(description="The file that was looked into: of many files the first.")
+    files: int = Field(description="How many files the source has.")
+    format: str = Field(description="The format of that file: .npy, .npz, HDF5, Zarr, Parquet, Arrow, text, …")
+    bytes: int | None = Field(description="The size of that file; null for a folder.")
+    holds: Literal["arrays", "columns"] = Field(description="Whether `contents` are arrays or columns of one table.")
+    rows: int | None = Field(description="The rows of the table; null where only reading all of it would tell.")
+    contents: tuple[ContentView, ...] = Field(description=f"The first {MOST_CONTENTS:,} arrays or columns.")
+    left_out: int = Field(description="How many more arrays or columns there are.")
+
+
+def inspected(source: FileSources, folders: Folders) -> Inspection:
+    """Look into the file of `source`, or into the first of its files. Raises InvalidInput whose field begins with
+    "source", and Unavailable where a package is not installed."""
+    text = None if isinstance(source, PathSource | ArrayFileSource) else source.text
+    if isinstance(source, DatasetSource):
+        called = f"dataset {source.id}"
+        look = partial(_in_file, called=called, files=1, delimiter=delimiter_of(f".{text or 'csv'}"), text=True)
+        return read_of(called, "source.id", partial(source.begin, folders), look)
+    names, field = _names(source, folders)
+    first = names[0]
+    delimiter = delimiter_of(first if text is None else f".{text}")
+    look = partial(
+        _in_file, called=first, files=len(names), delimiter=delimiter, text=text is not None or is_text(first)
+    )
+    return open_file(first, folders.roots, field, look, partial(_in_folder, called=first, files=len(names)))
+
+
+def _names(source: FileSources, folders: Folders) -> tuple[Sequence[str], str]:
+    if isinstance(source, FilesSource):
+        return source.names(folders), "source.paths" if source.glob is None else "source.glob"
+    assert not isinstance(source, DatasetSource)
+    return (source.path,), "source.path"
+
+
+def _in_file(file: BinaryIO, called: str, files: int, delimiter: str, *, text: bool) -> Inspection:
+    kind = format_of(file)
+    tabular = text if kind is None else kind.tabular
+    if kind is None and not text:
+        raise InvalidInput("is none of the formats that are read; of a table of text, `text` says csv or tsv")
+    named, nbytes = "text" if kind is None else kind.value, file.seek(0, os.SEEK_END)
+    return _answer(called, files, contents_of(file, delimiter), named, nbytes, tabular=tabular)
+
+
+def _in_folder(folder: Folder, called: str, files: int) -> Inspection:
+    return _answer(called, files, contents_of_folder(folder), "Zarr", None, tabular=False)
+
+
+def _answer(
+    called: str, files: int, found: Sequence[Content], kind: str, nbytes: int | None, *, tabular: bool
+) -> Inspection:
+    rows: Iterator[int] = (content.shape[0] for content in found if tabular and content.shape is not None)
+    return Inspection(
+        file=called,
+        files=files,
+        format=kind,
+        bytes=nbytes,
+        holds="columns" if tabular else "arrays",
+        rows=next(rows, None),
+        contents=tuple(ContentView.of(content) for content in found[:MOST_CONTENTS]),
+        left_out=max(0, len(found) - MOST_CONTENTS),
+    )
