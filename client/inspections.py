@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from warpfold.client.exchange import Call, Steps, one
+from warpfold.client.exchange import Call, Steps, send
 from warpfold.client.models import Answer
 
 _LOOK_S = 60.0
@@ -40,7 +40,7 @@ def inspect(source: str | Mapping[str, Any], timeout_s: float) -> Steps[Inspecti
     named = source if isinstance(source, Mapping) else {"type": "array", "path": source}
     body = {"source": dict(named), "timeout_s": timeout_s}
     read_s = timeout_s + _LOOK_S
-    return one(
+    return send(
         Call(
             "POST",
             "/v1/sources/inspect",

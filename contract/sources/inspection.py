@@ -138,9 +138,9 @@ def _in_folder(folder: Folder, called: str, files: int) -> Inspection:
 
 
 def _answer(
-    called: str, files: int, found: Sequence[Content], kind: str, nbytes: int | None, *, tabular: bool
+    called: str, files: int, contents: Sequence[Content], kind: str, nbytes: int | None, *, tabular: bool
 ) -> Inspection:
-    rows: Iterator[int] = (content.shape[0] for content in found if tabular and content.shape is not None)
+    rows: Iterator[int] = (content.shape[0] for content in contents if tabular and content.shape is not None)
     return Inspection(
         file=called,
         files=files,
@@ -148,6 +148,6 @@ def _answer(
         bytes=nbytes,
         holds="columns" if tabular else "arrays",
         rows=next(rows, None),
-        contents=tuple(ContentView.of(content) for content in found[:MOST_CONTENTS]),
-        left_out=max(0, len(found) - MOST_CONTENTS),
+        contents=tuple(ContentView.of(content) for content in contents[:MOST_CONTENTS]),
+        left_out=max(0, len(contents) - MOST_CONTENTS),
     )
