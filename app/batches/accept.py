@@ -96,6 +96,11 @@ _STORE: TextClause = text("""
     bindparam("high_rank", PRIORITIES["high"], type_=SmallInteger),
     bindparam("normal_rank", PRIORITIES["normal"], type_=SmallInteger),
 )
+_PLACE: TextClause = text("""
+    update batches set first_seq = (select min(seq) from jobs where batch_id = :batch_id),
+                       last_seq = (select max(seq) from jobs where batch_id = :batch_id)
+    where id = :batch_id
+""").bindparams(bindparam("batch_id", type_=Uuid))
 _KEY = select(idempotency_keys.c.body_hash, idempotency_keys.c.batch_id).where(
     idempotency_keys.c.owner_id == bindparam("owner_id"), idempotency_keys.c.key == bindparam("key")
 )
@@ -149,6 +154,7 @@ def submit(connection: Connection, new: NewBatch, key: Key | None, defaults: Lim
     for portion in new.portions:
         connection.execute(_STORE, {**same, "rows": portion.rows, "high_left": high_left})
         high_left = max(0, high_left - portion.high)
+    connection.execute(_PLACE, {"batch_id": new.id})
     tags.note_batch(connection, new.id)
     _use_datasets(connection, new.portions)
     _register(connection, owner_id, [webhook for portion in new.portions for webhook in portion.webhooks])

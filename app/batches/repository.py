@@ -26,7 +26,7 @@ from sqlalchemy import (
 from warpfold.app.http.errors import NotFound
 from warpfold.app.jobs.store import brief_spec, light_result
 from warpfold.app.tables.batches import batches
-from warpfold.app.tables.jobs import is_, jobs
+from warpfold.app.tables.jobs import is_, jobs, still
 from warpfold.app.tables.users import users
 from warpfold.contract.states import Status
 
@@ -85,6 +85,18 @@ class JobOutcome:
     has_result: bool
     reason: str | None
     error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A job of a batch that failed. `spec` is JSON as text, in brief where it carries many values."""
+
+    id: UUID
+    index: int
+    kind: str
+    spec: str
+    reason: str
+    error: str
 
 
 def _count(status: Status) -> ColumnElement[int]:
@@ -164,6 +176,12 @@ _OUTCOMES = (
     .order_by(jobs.c.batch_id, jobs.c.seq)
     .limit(bindparam("limit", type_=Integer))
 )
+_FAILED = (
+    select(jobs.c.id, jobs.c.batch_index, jobs.c.kind, brief_spec, jobs.c.reason, jobs.c.error)
+    .where(jobs.c.batch_id == bindparam("batch_id", type_=Uuid), still(Status.FAILED))
+    .order_by(jobs.c.batch_id, jobs.c.seq)
+    .limit(bindparam("limit", type_=Integer))
+)
 _RESULT = select(cast(jobs.c.result, Text)).where(jobs.c.id == bindparam("job_id", type_=Uuid))
 
 
@@ -196,8 +214,12 @@ def page(connection: Connection, owner: str | None, limit: int, before_seq: int 
         statement = statement.where(batches.c.owner_id == owner_id)
     if before_seq is not None:
         statement = statement.where(batches.c.seq < before_seq)
-    listed = connection.execute(statement).scalars().all()
-    return [_batch(row) for row in connection.execute(_LISTED, {"listed": listed})] if listed else []
+    return listed(connection, connection.execute(statement).scalars().all())
+
+
+def listed(connection: Connection, ids: Sequence[UUID]) -> Sequence[Batch]:
+    """The batches with these ids, newest first."""
+    return [_batch(row) for row in connection.execute(_LISTED, {"listed": ids})] if ids else []
 
 
 def ids_of(connection: Connection, batch_id: UUID) -> str:
@@ -209,6 +231,11 @@ def outcomes(connection: Connection, batch_id: UUID, after_seq: int, limit: int)
     """Up to `limit` jobs of a batch whose `seq` is above `after_seq`, in their order."""
     asked = {"batch_id": batch_id, "after": after_seq, "limit": limit}
     return [JobOutcome(*row) for row in connection.execute(_OUTCOMES, asked)]
+
+
+def failures(connection: Connection, batch_id: UUID, limit: int) -> Sequence[Failure]:
+    """The first `limit` jobs of a batch that failed, in their order."""
+    return [Failure(*row) for row in connection.execute(_FAILED, {"batch_id": batch_id, "limit": limit})]
 
 
 def result_of(connection: Connection, job_id: UUID) -> str | None:

@@ -44,7 +44,7 @@ class BatchResultView(BaseModel):
                     "value": None,
                     "result": None,
                     "reason": "invalid_input",
-                    "error": "max of no elements has no value",
+                    "error": "max of no elements is undefined",
                 }
             ]
         }

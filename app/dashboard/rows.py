@@ -4,9 +4,12 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 from uuid import UUID
 
 from warpfold.app.auth.access_tokens import Principal
+from warpfold.app.batches.repository import Batch
+from warpfold.app.batches.views import progress_of
 from warpfold.app.jobs.store import Job
 from warpfold.app.jobs.workers import Waiting
 from warpfold.app.results.repository import Measured
@@ -34,6 +37,7 @@ class JobRow:
     started_at: datetime | None
     took_ms: float | None
     worker: str | None
+    batch_id: UUID | None
     cancelling: bool
     may_cancel: bool
 
@@ -59,12 +63,69 @@ class JobRow:
             if ended and job.finished_at is not None and job.started_at is not None
             else None,
             worker=job.worker,
+            batch_id=job.batch_id,
             cancelling=running and job.cancel_requested_at is not None,
             may_cancel=may_cancel(job, visitor),
         )
 
 
-def may_cancel(job: Job, visitor: Principal) -> bool:
+@dataclass(frozen=True, slots=True)
+class BatchRow:
+    """A batch: how many jobs it has, how many of them have ended, and how many are in each state. A batch that has
+    ended has a `took_ms` if a job of it has run."""
+
+    id: UUID
+    kind: Literal["batch"]
+    status: str
+    name: str
+    owner: str
+    tags: Mapping[str, str]
+    count: int
+    done: int
+    percent: int | None
+    counts: Mapping[str, int]
+    created_at: datetime
+    started_at: datetime | None
+    took_ms: float | None
+    cancelling: bool
+    may_cancel: bool
+
+    @classmethod
+    def of(cls, batch: Batch, visitor: Principal) -> "BatchRow":
+        ended = batch.status.terminal
+        took_ms = None
+        if ended and batch.started_at is not None and batch.finished_at is not None:
+            took_ms = (batch.finished_at - batch.started_at).total_seconds() * 1e3
+        return cls(
+            id=batch.id,
+            kind="batch",
+            status=batch.status.value,
+            name=batch.name,
+            owner=batch.owner,
+            tags=batch.tags,
+            count=batch.count,
+            done=batch.done,
+            percent=None if ended else 100 * batch.done // batch.count,
+            counts=progress_of(batch).model_dump(include={status.value for status in Status}),
+            created_at=batch.created_at,
+            started_at=None if ended else batch.started_at,
+            took_ms=took_ms,
+            cancelling=batch.cancel_requested and not ended,
+            may_cancel=may_cancel(batch, visitor),
+        )
+
+
+def row_of(listed: Job | Batch, visitor: Principal) -> JobRow | BatchRow:
+    """The row of a list in which a batch is one row."""
+    return BatchRow.of(listed, visitor) if isinstance(listed, Batch) else JobRow.of(listed, visitor)
+
+
+def stamp_of(listed: Job | Batch) -> object:
+    """All that can change about a row, for entity tags."""
+    return listed if isinstance(listed, Batch) else (listed.id, listed.version, listed.queue_position)
+
+
+def may_cancel(job: Job | Batch, visitor: Principal) -> bool:
     """Whether `job` has not ended, and the visitor may cancel it."""
     own = job.owner_id == visitor.id and not visitor.only_reads
     return not job.status.terminal and (own or visitor.is_admin)

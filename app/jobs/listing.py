@@ -9,6 +9,7 @@ the work of a page is bounded, whatever the filters are and however many jobs ar
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any, Literal
 from uuid import UUID
 
@@ -57,8 +58,8 @@ class Filter:
 
     A job has one of `statuses`, of `kinds` and of `owners`, all of `tags`, which are (name, value) pairs with a value
     None for any, and all words of `text` at the beginning of a word of its tags or its name. `parent` is a preset, or
-    False for jobs that are not part of one, and `batch` the batch that brought the jobs. A job was
-    accepted at `since` or later, and before `until`.
+    False for jobs that are not part of one, and `batch` the batch that brought the jobs, or False for jobs that came by
+    themselves. A job was accepted at `since` or later, and before `until`.
     """
 
     statuses: tuple[Status, ...] = ()
@@ -67,7 +68,7 @@ class Filter:
     tags: tuple[tuple[str, str | None], ...] = ()
     text: str | None = None
     parent: UUID | Literal[False] | None = None
-    batch: UUID | None = None
+    batch: UUID | Literal[False] | None = None
     since: datetime | None = None
     until: datetime | None = None
 
@@ -110,7 +111,6 @@ _OF_STATES = """
         where status = s.status and kind = k.kind and seq < :before and seq >= :low
         order by seq desc limit :most
     ) as head
-    order by head.seq desc limit :most
 """
 _OF_OWNERS = """
     select head.seq
@@ -120,22 +120,26 @@ _OF_OWNERS = """
         where owner_id = o.id and status = s.status and kind = k.kind and seq < :before and seq >= :low
         order by seq desc limit :most
     ) as head
-    order by head.seq desc limit :most
 """
 _OF_TAGS = """
-    select distinct head.seq
+    select head.seq
     from unnest(:tag_ids) as t(id) cross join lateral (
         select seq from job_tags
         where tag_id = t.id and seq < :before and seq >= :low
         order by seq desc limit :most
     ) as head
-    order by head.seq desc limit :most
 """
+_MERGED = " order by head.seq desc limit :most"
+_MERGED_ONCE = " group by head.seq" + _MERGED
+"""A job may have several of the tags."""
 _OF_PARENT = """
     select seq from jobs where parent_id = :parent and seq < :before and seq >= :low order by seq desc limit :most
 """
 _OF_BATCH = """
     select seq from jobs where batch_id = :batch and seq < :before and seq >= :low order by seq desc limit :most
+"""
+_ALONE = """
+    select seq from jobs where batch_id is null and seq < :before and seq >= :low order by seq desc limit :most
 """
 _TYPES: Mapping[str, TypeEngine[Any]] = {
     "statuses": ARRAY(Text),
@@ -177,18 +181,33 @@ _NEWEST = select(func.max(jobs.c.seq))
 @dataclass(frozen=True, slots=True)
 class _List:
     """A list of jobs that an index has in order: the SQL of its newest, what that names, how many lists of the index it
-    merges, and what is true of each of its jobs."""
+    merges and how, and what is true of each of its jobs."""
 
     sql: str
     names: Mapping[str, object]
     heads: int = 1
     ensures: tuple[ColumnElement[bool], ...] = ()
+    merged: str = ""
 
     def newest(self, most: int, low: int, before: int) -> TextualSelect:
         """Its newest jobs of a range, as the `seq` of each."""
-        names = {**self.names, "most": most, "low": low, "before": before}
+        return self._bound(self.sql + self.merged, {"most": most, "low": low, "before": before})
+
+    def within(self, first: str, last: str) -> TextualSelect:
+        """Its jobs from `first` to `last`, two columns of the query around this one, in no order: whoever asks whether
+        there is one does not wait for all of them."""
+        sql = self.sql.replace(":low", first).replace(":before", f"{last} + 1")
+        return self._bound(sql, {"most": _LARGEST})
+
+    def _bound(self, sql: str, values: Mapping[str, object]) -> TextualSelect:
+        names = {**self.names, **values}
         bound = (bindparam(name, value, type_=_TYPES[name]) for name, value in names.items())
-        return text(self.sql).bindparams(*bound).columns(column("seq", BigInteger))
+        return text(sql).bindparams(*bound).columns(column("seq", BigInteger))
+
+    @property
+    def everything(self) -> bool:
+        """Whether it has all jobs: no index answers the filter."""
+        return self.sql is _IN_ORDER
 
     def at_once(self, most: int) -> int:
         """How many of its jobs may be put into order at once, if it is to be `most`."""
@@ -196,7 +215,7 @@ class _List:
 
 
 @dataclass(frozen=True, slots=True)
-class _Search:
+class Search:
     """What a filter comes to: lists of which each has all of its jobs, what is to be asked of each job beside, and the
     range of `seq` in which they lie."""
 
@@ -205,30 +224,35 @@ class _Search:
     low: int
     high: int
 
+    def beside(self, source: _List) -> Sequence[ColumnElement[bool]]:
+        """What is to be asked of each job of `source`, which is one of the lists."""
+        others = (other.ensures for other in self.lists if other is not source)
+        return [*self.conditions, *chain.from_iterable(others)]
+
 
 def page(connection: Connection, chosen: Filter, limit: int, before_seq: int | None = None) -> Page:
     """Up to `limit` jobs, newest first, older than `before_seq`; bulky specs in brief, and without the results of
     studies. A page with fewer is not always the last: see `following`."""
-    search = _search(connection, chosen)
+    search = search_for(connection, chosen)
     if search is None:
         return Page((), None)
-    found, looked_to = _look(connection, search, limit + 1, before_seq)
+    found, looked_to = look(connection, search, limit + 1, before_seq)
     following = found[limit - 1] if len(found) > limit else looked_to
-    return Page(_listed(connection, found[:limit]), following)
+    return Page(listed(connection, found[:limit]), following)
 
 
 def count(connection: Connection, chosen: Filter, most: int = 1000) -> Tally:
     """How many jobs the filter leaves, up to `most`, and no more than a page may look at."""
-    search = _search(connection, chosen)
+    search = search_for(connection, chosen)
     if search is None:
         return Tally(0, exact=True)
-    found, looked_to = _look(connection, search, most + 1, None)
+    found, looked_to = look(connection, search, most + 1, None)
     return Tally(min(len(found), most), exact=len(found) <= most and looked_to is None)
 
 
-def _search(connection: Connection, chosen: Filter) -> _Search | None:
+def search_for(connection: Connection, chosen: Filter) -> Search | None:
     """What a filter comes to; None where no job can fit it."""
-    low, high = _range(connection, chosen)
+    low, high = range_of(connection, chosen)
     lists: list[_List] = []
     conditions: list[ColumnElement[bool]] = []
     if chosen.statuses or chosen.kinds or chosen.owners:
@@ -241,12 +265,14 @@ def _search(connection: Connection, chosen: Filter) -> _Search | None:
     for tag_ids, condition in asked_of_tags:
         conditions.append(condition)
         if tag_ids is not None:
-            lists.append(_List(_OF_TAGS, {"tag_ids": tag_ids}, len(tag_ids)))
+            lists.append(_List(_OF_TAGS, {"tag_ids": tag_ids}, len(tag_ids), merged=_MERGED_ONCE))
     if chosen.parent:
         lists.append(_List(_OF_PARENT, {"parent": chosen.parent}, 1, (jobs.c.parent_id == chosen.parent,)))
     elif chosen.parent is False:
         conditions.append(jobs.c.parent_id.is_(None))
-    if chosen.batch is not None:
+    if chosen.batch is False:
+        lists.append(_List(_ALONE, {}, 1, (jobs.c.batch_id.is_(None),)))
+    elif chosen.batch is not None:
         lists.append(_List(_OF_BATCH, {"batch": chosen.batch}, 1, (jobs.c.batch_id == chosen.batch,)))
     if chosen.since is not None:
         conditions.append(jobs.c.created_at >= chosen.since)
@@ -254,7 +280,7 @@ def _search(connection: Connection, chosen: Filter) -> _Search | None:
         conditions.append(jobs.c.created_at < chosen.until)
     if low >= high or any(not each.heads for each in lists):
         return None
-    return _Search(tuple(lists) or (_List(_IN_ORDER, {}),), tuple(conditions), low, high)
+    return Search(tuple(lists) or (_List(_IN_ORDER, {}),), tuple(conditions), low, high)
 
 
 def _of_states(connection: Connection, chosen: Filter) -> _List | None:
@@ -268,10 +294,12 @@ def _of_states(connection: Connection, chosen: Filter) -> _List | None:
     if chosen.kinds:
         ensures.append(jobs.c.kind.in_(chosen.kinds))
     if not chosen.owners:
-        return _List(_OF_STATES, names, heads, tuple(ensures))
+        return _List(_OF_STATES, names, heads, tuple(ensures), _MERGED)
     owners = connection.execute(_OWNERS, {"names": list(chosen.owners)}).scalars().all()
     ensures.append(jobs.c.owner_id.in_(owners))
-    return _List(_OF_OWNERS, {**names, "owners": owners}, heads * len(owners), tuple(ensures)) if owners else None
+    if not owners:
+        return None
+    return _List(_OF_OWNERS, {**names, "owners": owners}, heads * len(owners), tuple(ensures), _MERGED)
 
 
 def _of_tag(connection: Connection, name: str, value: str | None) -> tuple[Sequence[int] | None, ColumnElement[bool]]:
@@ -285,7 +313,7 @@ def _words(chosen: Filter) -> Sequence[str]:
     return tags.words_of(chosen.text or "")
 
 
-def _range(connection: Connection, chosen: Filter) -> tuple[int, int]:
+def range_of(connection: Connection, chosen: Filter) -> tuple[int, int]:
     """The lowest `seq` that a job of the filter's time can have, and one more than the highest."""
     low, high = 0, _LARGEST
     if chosen.since is not None:
@@ -297,14 +325,12 @@ def _range(connection: Connection, chosen: Filter) -> tuple[int, int]:
     return low, high
 
 
-def _look(connection: Connection, search: _Search, limit: int, before_seq: int | None) -> tuple[list[int], int | None]:
+def look(connection: Connection, search: Search, limit: int, before_seq: int | None) -> tuple[list[int], int | None]:
     """The `seq` of up to `limit` jobs, newest first; and where the search was given up, that down to which it has
     looked."""
     before = search.high if before_seq is None else min(before_seq, search.high)
-    source = _rarest(connection, search, before)
-    conditions = list(search.conditions)
-    for other in search.lists:
-        conditions += () if other is source else other.ensures
+    source = rarest(connection, search, before)
+    conditions = search.beside(source)
     if not conditions and limit <= source.at_once(limit):
         return list(connection.execute(source.newest(limit, search.low, before)).scalars()), None
     found: list[int] = []
@@ -326,7 +352,7 @@ def _look(connection: Connection, search: _Search, limit: int, before_seq: int |
     return found, before
 
 
-def _rarest(connection: Connection, search: _Search, before: int) -> _List:
+def rarest(connection: Connection, search: Search, before: int) -> _List:
     """The list of which the fewest jobs are between those that are wanted: few in all, or few lately."""
     if len(search.lists) == 1:
         return search.lists[0]
@@ -342,7 +368,7 @@ def _rarest(connection: Connection, search: _Search, before: int) -> _List:
     return min(search.lists, key=density)
 
 
-def _listed(connection: Connection, found: Sequence[int]) -> Sequence[Job]:
+def listed(connection: Connection, found: Sequence[int]) -> Sequence[Job]:
     """The jobs of these numbers, with what those that wait wait for."""
     rows = connection.execute(_ROWS, {"found": found}).mappings().all() if found else ()
     waiting = [row["id"] for row in rows if row["status"] == Status.QUEUED]

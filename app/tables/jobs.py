@@ -117,6 +117,8 @@ Index(
 # Lists (app.jobs.listing): a probe finds the newest jobs of an owner, a status and a kind, or of a status and a kind.
 Index("ix_jobs_owner_list", jobs.c.owner_id, jobs.c.status, jobs.c.kind, jobs.c.seq)
 Index("ix_jobs_list", jobs.c.status, jobs.c.kind, jobs.c.seq)
+# Where a batch is one row, the others are the jobs that came by themselves (app.batches.folding).
+Index("ix_jobs_alone", jobs.c.seq, postgresql_where=text("batch_id is null"))
 Index("ix_jobs_created_at", jobs.c.created_at, jobs.c.seq)
 Index("ix_jobs_parent_id", jobs.c.parent_id, postgresql_where=text("parent_id is not null"))
 Index("ix_jobs_families", jobs.c.id, postgresql_where=text("needs = 'none' and status in ('queued', 'running')"))

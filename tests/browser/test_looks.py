@@ -17,6 +17,7 @@ PATHS: Mapping[str, str] = {
     "jobs": "/jobs",
     "job": "/jobs/{reduction}",
     "benchmark": "/jobs/{benchmark}",
+    "batch": "/batches/{batch}",
     "new job": "/jobs/new",
     "new benchmark": "/jobs/new?kind=benchmark",
     "compare": "/compare?job={reduction}&job={benchmark}",
@@ -36,6 +37,7 @@ SCALING: Mapping[str, Any] = {
     "time_limit_s": 1,
 }
 
+EMPTY: Mapping[str, Any] = {"type": "values", "values": [], "dtype": "int64"}
 _SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
 
@@ -47,7 +49,10 @@ def violations(page: Page) -> list[tuple[str, list[str]]]:
 
 @pytest.fixture(scope="module")
 def jobs(dashboard: Dashboard) -> Mapping[str, str]:
-    return {"reduction": dashboard.ended({**SUM, "tags": {"a": "b"}}), "benchmark": dashboard.ended(BENCHMARK)}
+    with dashboard.client() as client:
+        batch = client.submit_many([SUM, {**SUM, "op": "max", "source": EMPTY}], name="both", tags={"a": "b"}).wait()
+    reduction = dashboard.ended({**SUM, "tags": {"a": "b"}})
+    return {"reduction": reduction, "benchmark": dashboard.ended(BENCHMARK), "batch": batch.id}
 
 
 @pytest.mark.parametrize("path", PATHS.values(), ids=PATHS.keys())

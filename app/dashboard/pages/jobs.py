@@ -1,7 +1,8 @@
-"""Jobs: a list with filters that keeps itself current."""
+"""Jobs: a list with filters that keeps itself current, in which a batch is one row."""
 
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -9,23 +10,26 @@ from uuid import UUID
 
 from fastapi import Depends, Form, Header, Query
 from pydantic import StringConstraints
+from sqlalchemy import Connection
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from warpfold.app.auth.access_tokens import Principal
+from warpfold.app.batches import folding
+from warpfold.app.batches.repository import Batch
 from warpfold.app.dashboard.forms.reading import APART
 from warpfold.app.dashboard.rendering import Rendered, etag, page, part, unchanged
 from warpfold.app.dashboard.routes import router as pages
-from warpfold.app.dashboard.rows import JobRow
+from warpfold.app.dashboard.rows import row_of, stamp_of
 from warpfold.app.dashboard.shared import Shared, Sharing
 from warpfold.app.dashboard.visitors import Contributor, Visitor, safe_path
 from warpfold.app.http.context import Context, Using
 from warpfold.app.http.cursors import cursor_of, key_of
 from warpfold.app.http.errors import Invalid
 from warpfold.app.http.headers import matches
-from warpfold.app.jobs import service
-from warpfold.app.jobs.listing import Filter, Page, Tally, count
-from warpfold.app.jobs.listing import page as page_of_jobs
+from warpfold.app.jobs import listing, service
+from warpfold.app.jobs.listing import Filter, Tally
+from warpfold.app.jobs.store import Job
 from warpfold.app.jobs.tags import words_of
 from warpfold.contract.jobs import KINDS
 from warpfold.contract.moments import HOW, moment
@@ -44,17 +48,20 @@ Texts = Annotated[list[Annotated[str, StringConstraints(max_length=321, pattern=
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A page of the list, and how many jobs all pages have."""
+    """A page of the list, and how many rows all pages have. Without `batches` no row of the list can be a batch."""
 
-    page: Page
-    count: Tally
+    rows: Sequence[Job | Batch]
+    following: int | None
+    jobs: Tally
+    batches: Tally | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
     """The filters of a list of jobs, as the address says them; an empty one does not restrict. Owners and words stand
     side by side in one text, as people type them; `since` and `until` are as `moment` reads them, so that "2h" keeps
-    its meaning in an address that is kept."""
+    its meaning in an address that is kept. `batch` is the id of a batch whose jobs are listed; `batched` lists the jobs
+    of all batches, where else a batch is one row."""
 
     statuses: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
@@ -64,6 +71,8 @@ class Asked:
     since: str = ""
     until: str = ""
     parts: str = ""
+    batch: str = ""
+    batched: str = ""
     cursor: str = ""
 
     def filter(self) -> Filter:
@@ -78,6 +87,7 @@ class Asked:
             tags=tuple((name, value if colon else None) for name, colon, value in map(_parted, self.tags) if name),
             text=self.text or None,
             parent=None if self.parts else False,
+            batch=_batch(self.batch) if self.batch else None,
             since=_moment("since", self.since, now),
             until=_moment("until", self.until, now),
         )
@@ -85,7 +95,12 @@ class Asked:
     @property
     def open(self) -> bool:
         """Whether a filter is in force that the form shows only when it is opened."""
-        return bool(self.kinds or self.tags or self.since or self.until or self.parts)
+        return bool(self.kinds or self.tags or self.since or self.until or self.parts or self.batched)
+
+    @property
+    def folded(self) -> bool:
+        """Whether a batch is one row."""
+        return not self.batch and not self.batched
 
     def query(self, cursor: str = "") -> str:
         """The address's query, of the page that `cursor` names."""
@@ -98,13 +113,26 @@ class Asked:
             "since": self.since,
             "until": self.until,
             "parts": self.parts,
+            "batch": self.batch,
+            "batched": self.batched,
             "cursor": cursor,
         }
         return urlencode({name: value for name, value in filters.items() if value}, doseq=True)
 
+    def query_within(self, batch: UUID) -> str:
+        """The query of the jobs of a batch that this list's filters leave."""
+        return replace(self, batch=str(batch)).query()
+
 
 def _parted(tag: str) -> tuple[str, str, str]:
     return tag.partition(":")
+
+
+def _batch(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise Invalid.of("batch", "should be the id of a batch") from None
 
 
 def _moment(field: str, text: str, now: datetime) -> datetime | None:
@@ -124,13 +152,26 @@ async def _asked(
     since: Text = "",
     until: Text = "",
     parts: Text = "",
+    batch: Text = "",
+    batched: Text = "",
     cursor: Text = "",
 ) -> Asked:
     def stripped(texts: list[str]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(filter(None, map(str.strip, texts))))
 
-    owners, words, times = owner.strip(), text.strip(), (since.strip(), until.strip())
-    return Asked(stripped(status), stripped(kind), owners, stripped(tag), words, *times, parts and "on", cursor)
+    return Asked(
+        statuses=stripped(status),
+        kinds=stripped(kind),
+        owner=owner.strip(),
+        tags=stripped(tag),
+        text=text.strip(),
+        since=since.strip(),
+        until=until.strip(),
+        parts=parts and "on",
+        batch=batch.strip(),
+        batched=batched and "on",
+        cursor=cursor,
+    )
 
 
 Asking = Annotated[Asked, Depends(_asked)]
@@ -181,31 +222,45 @@ async def cancel(
 async def _found(context: Context, shared: Shared, asked: Asked) -> Found:
     before = key_of(_LISTING, asked.cursor or None)
     chosen = asked.filter()
+    look = _folded if asked.folded else _each
 
     async def read() -> Found:
         give_up = time.monotonic() + _SEARCHED_S
-        page = await context.database.search(page_of_jobs, chosen, _PAGE, before)
-        while not page.jobs and page.following is not None and time.monotonic() < give_up:
-            page = await context.database.search(page_of_jobs, chosen, _PAGE, page.following)
-        return Found(page, await context.database.search(count, chosen))
+        found = await context.database.search(look, chosen, before)
+        while not found.rows and found.following is not None and time.monotonic() < give_up:
+            found = await context.database.search(look, chosen, found.following)
+        return found
 
     # By what was asked: a time ago is another moment whenever it is looked at.
     return await shared.polls.get(("jobs", asked), read)
 
 
+def _each(connection: Connection, chosen: Filter, before: int | None) -> Found:
+    listed = listing.page(connection, chosen, _PAGE, before)
+    return Found(listed.jobs, listed.following, listing.count(connection, chosen))
+
+
+def _folded(connection: Connection, chosen: Filter, before: int | None) -> Found:
+    listed = folding.page(connection, chosen, _PAGE, before)
+    count = folding.count(connection, chosen)
+    return Found(listed.rows, listed.following, count.jobs, count.batches)
+
+
 def _etag(asked: Asked, found: Found, visitor: Principal) -> str:
-    jobs = [(job.id, job.version, job.queue_position) for job in found.page.jobs]
-    return etag(asked, visitor, jobs, found.page.following is None, found.count)
+    return etag(
+        asked, visitor, [stamp_of(row) for row in found.rows], found.following is None, found.jobs, found.batches
+    )
 
 
 def _model(asked: Asked, found: Found, visitor: Principal) -> dict[str, Any]:
     query = asked.query(asked.cursor)
-    following = found.page.following
+    following = found.following
     return {
         "asked": asked,
         "filtered": bool(asked.query()),
-        "rows": [JobRow.of(job, visitor) for job in found.page.jobs],
-        "count": found.count,
+        "rows": [row_of(row, visitor) for row in found.rows],
+        "count": found.jobs,
+        "batches": found.batches,
         "etag": _etag(asked, found, visitor),
         "live": "/live/jobs" + (f"?{query}" if query else ""),
         "back": "/jobs" + (f"?{query}" if query else ""),

@@ -10,11 +10,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from warpfold.app.auth.access_tokens import Principal
+from warpfold.app.batches import folding
+from warpfold.app.batches.repository import Batch
 from warpfold.app.catalogue import repository as catalogue
 from warpfold.app.catalogue.repository import Worker
 from warpfold.app.dashboard.rendering import Rendered, etag, page, part, unchanged
 from warpfold.app.dashboard.routes import router as pages
-from warpfold.app.dashboard.rows import JobRow
+from warpfold.app.dashboard.rows import JobRow, row_of, stamp_of
 from warpfold.app.dashboard.shared import Shared, Sharing
 from warpfold.app.dashboard.visitors import Visitor
 from warpfold.app.http.context import Context, Using
@@ -47,7 +49,7 @@ class Seen:
 
     workers: tuple[Worker, ...]
     running: tuple[Job, ...]
-    latest: tuple[Job, ...]
+    latest: tuple[Job | Batch, ...]
     owners: tuple[Share, ...]
 
 
@@ -86,7 +88,7 @@ async def _seen(context: Context, shared: Shared) -> Seen:
         return Seen(
             workers=tuple(await database.read(catalogue.all_workers)),
             running=tuple((await database.search(page_of_jobs, _RUNNING, _MOST_RUNNING)).jobs),
-            latest=tuple((await database.search(page_of_jobs, Filter(parent=False), _LATEST)).jobs),
+            latest=tuple((await database.search(folding.page, Filter(parent=False), _LATEST)).rows),
             owners=tuple(await database.read(shares)),
         )
 
@@ -95,7 +97,7 @@ async def _seen(context: Context, shared: Shared) -> Seen:
 
 def _etag(seen: Seen, visitor: Principal) -> str:
     workers = [(worker.id, worker.state, worker.job_id, worker.device, worker.reading) for worker in seen.workers]
-    jobs = [(job.id, job.version, job.queue_position) for job in (*seen.running, *seen.latest)]
+    jobs = [stamp_of(row) for row in (*seen.running, *seen.latest)]
     return etag(visitor, workers, jobs, seen.owners)
 
 
@@ -116,7 +118,7 @@ def _model(seen: Seen, visitor: Principal) -> dict[str, Any]:
         "queued": sum(share.queued for share in seen.owners),
         "running": sum(share.running for share in seen.owners),
         "ready": sum(slot.state in catalogue.READY for slot in slots),
-        "latest": [JobRow.of(job, visitor) for job in seen.latest],
+        "latest": [row_of(row, visitor) for row in seen.latest],
         "etag": _etag(seen, visitor),
     }
 

@@ -1,0 +1,69 @@
+"""The list of jobs, as far as HTTP goes."""
+
+import re
+
+from tests.support.api import Api
+from tests.support.batches import batch_of, submitted
+from tests.support.waiting import until
+from tests.support.window import Window
+
+LINK = re.compile(r'id="(?:job|batch)-([0-9a-f-]{36})"')
+
+
+def listed(window: Window, path: str) -> list[str]:
+    answer = window.get(path)
+    assert answer.status_code == 200, answer.text
+    return LINK.findall(answer.text)
+
+
+def test_a_batch_is_one_row_that_opens(ann: Window, api: Api) -> None:
+    alone, batch = api.submit(), batch_of(api, 3)
+    assert listed(ann, "/jobs") == [batch["id"], alone]
+    text = ann.get("/jobs").text
+    assert f'href="/batches/{batch["id"]}"' in text
+    assert "1 job, 1 batch" in text
+    api.finish(api.claim(batch["jobs"][0]))
+    assert "<span>2 queued</span>, <span>1 succeeded</span>" in ann.get("/live/jobs?status=succeeded").text
+
+
+def test_the_jobs_of_a_batch_are_listed_where_they_are_asked_for(ann: Window, api: Api) -> None:
+    alone, batch, other = api.submit(), batch_of(api, 3), batch_of(api, 1)
+    api.finish(api.claim(batch["jobs"][1]))
+    jobs = batch["jobs"]
+    assert listed(ann, f"/jobs?batch={batch['id']}") == jobs[::-1]
+    assert listed(ann, f"/jobs?batch={batch['id']}&status=succeeded") == [jobs[1]]
+    assert listed(ann, "/jobs?batched=on") == [other["jobs"][0], *jobs[::-1], alone]
+    row = ann.get("/jobs?status=succeeded&kind=reduce").text
+    assert f"/jobs?status=succeeded&amp;kind=reduce&amp;batch={batch['id']}" in row
+    assert f'href="/batches/{batch["id"]}"' in ann.get(f"/jobs/{jobs[0]}").text
+
+
+def test_a_batch_that_is_no_id_is_named(ann: Window) -> None:
+    answer = ann.get("/jobs?batch=none")
+    assert answer.status_code == 422
+    assert "should be the id of a batch" in answer.text
+
+
+def test_a_poll_of_the_list_sees_what_changes_in_a_batch(ann: Window, api: Api) -> None:
+    batch = batch_of(api, 3)
+    live = "/live/jobs?tag=number&owner=ann"
+    first = ann.get(live)
+    assert ann.get(live, headers={"If-None-Match": first.headers["ETag"]}).status_code == 304
+    api.finish(api.claim(batch["jobs"][0]))
+    until(lambda: "1 succeeded" in ann.get(live, headers={"If-None-Match": first.headers["ETag"]}).text)
+
+
+def test_pages_keep_the_filters(ann: Window, api: Api) -> None:
+    for _ in range(51):
+        submitted(api.client(), {"specs": [{"kind": "reduce", "source": {"type": "values", "values": [1.0]}}]})
+    query = "status=queued&owner=ann"
+    first = listed(ann, f"/jobs?{query}")
+    assert len(first) == 50
+    older = ann.get(f"/jobs?{query}").text.partition('rel="next"')[0].rpartition('href="')[2].partition('"')[0]
+    assert older.startswith("/jobs?status=queued&amp;owner=ann&amp;cursor=")
+    assert len(listed(ann, older.replace("&amp;", "&"))) == 1
+
+
+def test_the_first_page_shows_a_batch_once(ann: Window, api: Api) -> None:
+    batch = batch_of(api, 9)
+    assert ann.get("/").text.count(f'href="/batches/{batch["id"]}"') == 1
