@@ -27,6 +27,7 @@ from sqlalchemy import (
     select,
     text,
     true,
+    tuple_,
 )
 
 from warpfold.app.batches import repository
@@ -186,10 +187,13 @@ def _newest_that_fit(
 def _newest(chosen: Filter) -> Subquery:
     """The newest batches, of the owners that the filter names."""
     columns = (batches.c.id, batches.c.name, batches.c.created_at, batches.c.first_seq, batches.c.last_seq)
-    newest = select(*columns).where(batches.c.first_seq < bindparam("before", type_=BigInteger))
-    most = bindparam("most", type_=Integer)
+    before, most = bindparam("before", type_=BigInteger), bindparam("most", type_=Integer)
+    newest = select(*columns).where(batches.c.first_seq < before)
     if chosen.owners:
-        own = newest.where(batches.c.owner_id == users.c.id).order_by(batches.c.first_seq.desc()).limit(most)
+        # A range of the index of owners: with `owner_id =` a plan may read the batches of all others on the way.
+        place = tuple_(batches.c.owner_id, batches.c.first_seq)
+        own = select(*columns).where(place < tuple_(users.c.id, before), place >= tuple_(users.c.id, 0))
+        own = own.order_by(batches.c.owner_id.desc(), batches.c.first_seq.desc()).limit(most)
         of_each = own.correlate(users).lateral("own")
         newest = select(of_each).select_from(users.join(of_each, true())).where(users.c.name.in_(chosen.owners))
         return newest.order_by(of_each.c.first_seq.desc()).limit(most).subquery("newest")

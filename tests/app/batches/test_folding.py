@@ -67,8 +67,8 @@ def test_a_batch_is_found_by_the_words_of_its_name(api: Api, http: httpx.Client)
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 _USERS = "insert into users (name, role) values ('ann', 'user'), ('bob', 'user'), ('eve', 'user')"
-# Numbers 1 to 6000. A batch of 2000 jobs, of which a fifth are other people's that came in between; then 1000 batches of
-# one, and jobs that came by themselves. One job of the large batch failed, and one that came by itself.
+# Numbers 1 to 6000: a batch of 1600 jobs and, between them, 400 that came by themselves; then 1000 batches of one, and
+# jobs that came by themselves. One job of the large batch failed, and one that came by itself.
 _BATCHES = """
     insert into batches (id, owner_id, name, count, created_at)
     select lpad(to_hex(b), 32, '0')::uuid, case when b = 1 then 1 when b <= 11 then 3 else 2 end, 'batch ' || b,
@@ -189,7 +189,7 @@ INDEXES: Mapping[str, Sequence[str]] = {
     "no parts of presets": ("ix_jobs_alone", "ix_batches_first_seq"),
     "a rare state": ("ix_jobs_list",),
     "a kind that no batch has": ("ix_jobs_list",),
-    "an owner of batches alone": ("ix_jobs_owner_list", "ix_batches_owner_id_first_seq"),
+    "an owner of batches alone": ("ix_jobs_owner_list", "ix_batches_owner_id"),
     "a tag": ("pk_job_tags",),
     "a tag of one job of a batch": ("pk_job_tags",),
     "tag and rare state": ("ix_jobs_list",),
@@ -204,7 +204,7 @@ def test_a_filter_is_answered_by_its_indexes(many: str, name: str, monkeypatch: 
     with closing(Explained(many, searches=True)) as explained:
         reads = explained.reads(_page, chosen)
         for index in INDEXES[name]:
-            assert any(node.endswith(f" {index}") for read in reads for node in read.nodes), (index, reads)
+            assert any(f" {index}" in node for read in reads for node in read.nodes), (index, reads)
         assert all(read.rows <= MOST_ROWS for read in reads), reads
 
 
