@@ -1,6 +1,9 @@
 """Fixtures that every folder of tests may use. Servers are real and are started on first use."""
 
+import gc
 import os
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +30,17 @@ def pytest_configure() -> None:
     os.environ.setdefault("WARPFOLD_COMPILE_AHEAD", "false")
     os.environ.setdefault("WARPFOLD_SPARE_CHILD", "false")
     os.environ.setdefault("WARPFOLD_CPU_CACHE_BYTES", str(8 << 20))
+    # Machine code and bytecode are compiled once for all tests, not once for each process that a test starts.
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(tempfile.gettempdir()) / "warpfold-tests-numba"))
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
+    gc.disable()  # until everything is collected: nothing of that is ever garbage, however often it is looked through
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays until the end, and is looked through no more."""
+    gc.freeze()
+    gc.enable()
 
 
 # --- servers and settings

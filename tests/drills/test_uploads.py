@@ -5,7 +5,6 @@ import hashlib
 import io
 import os
 import socket
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -188,7 +187,7 @@ def test_an_upload_in_parts_survives_kill_9_of_the_api_to_the_last_byte_that_was
     http = httpx.Client(base_url=f"http://127.0.0.1:{port}", headers={"Authorization": f"Bearer {token}"}, timeout=60)
     append = {"Content-Type": "application/partial-upload", "Upload-Complete": "?1"}
 
-    def start() -> "subprocess.Popen[bytes]":
+    def start() -> processes.Process:
         process = processes.start(settings, tmp_path / "log", "warpfold.app", "--port", str(port))
         until(lambda: is_ready(http), 120, describe=lambda: (tmp_path / "log").read_text()[-2000:])
         return process

@@ -4,7 +4,6 @@ import io
 import os
 import signal
 import socket
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +23,7 @@ from warpfold.app.db import BlockingDatabase
 
 
 @contextmanager
-def api_process(settings: Settings, log: Path) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
+def api_process(settings: Settings, log: Path) -> Iterator[tuple[processes.Process, int]]:
     """An api in a process of its own, and its port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -6,7 +6,6 @@ import socket
 import stat
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -71,8 +70,6 @@ def serving(data_dir: Path) -> Iterator[Serve]:
         stdout=subprocess.PIPE,
         stderr=log,
         text=True,
-        # Machine code is compiled once for all these services, not once for each.
-        env={**os.environ, "NUMBA_CACHE_DIR": str(Path(tempfile.gettempdir()) / "warpfold-tests-numba")},
     )
     try:
         assert process.stdout is not None

@@ -1,9 +1,6 @@
 """The service's processes under a supervisor of the tests' own: what dies is started again at once."""
 
-import os
 import signal
-import subprocess
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,7 +26,7 @@ class Fleet:
     commands: Mapping[str, Sequence[str]]
     deaths: dict[str, int] = field(default_factory=dict)
     over: threading.Event = field(default_factory=threading.Event)
-    _running: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
+    _running: dict[str, processes.Process] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def kill(self, name: str) -> None:
@@ -80,8 +77,7 @@ class Fleet:
 
 @contextmanager
 def fleet(settings: Settings, log: Path, **commands: Sequence[str]) -> Iterator[Fleet]:
-    """A running fleet. Machine code is compiled once for all of them."""
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(tempfile.gettempdir()) / "warpfold-tests-numba"))
+    """A running fleet."""
     one = Fleet(settings, log, commands)
     one.start()
     keeper = threading.Thread(target=one.keep_alive)

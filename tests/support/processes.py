@@ -5,10 +5,12 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
 
 import psutil
 
 from tests.support.waiting import until
+from tests.support.warm import Fork
 from warpfold.app.config import Settings
 
 
@@ -21,15 +23,41 @@ def environment(settings: Settings) -> dict[str, str]:
     return {**os.environ, **{f"WARPFOLD_{name.upper()}": str(value) for name, value in given.items()}}
 
 
-def start(settings: Settings, log: Path, *module: str) -> "subprocess.Popen[bytes]":
-    """`python -m module …` with these settings, its output appended to `log`."""
+class Process(Protocol):
+    """What tests do with a process, however it was started."""
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def returncode(self) -> int | None: ...
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+    def send_signal(self, number: int, /) -> None: ...
+
+    def terminate(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+
+def start(settings: Settings, log: Path, *module: str) -> Process:
+    """What `python -m module …` does with these settings, its output appended to `log`, in a fork of a process that has
+    imported the service."""
+    return Fork(module, environment(settings), log)
+
+
+def start_afresh(settings: Settings, log: Path, *module: str) -> Process:
+    """The same by a new interpreter, for tests of what a start loads."""
     with log.open("ab") as output:
         return subprocess.Popen(
             [sys.executable, "-m", *module], env=environment(settings), stdout=output, stderr=output
         )
 
 
-def end(processes: Sequence["subprocess.Popen[bytes]"]) -> None:
+def end(processes: Sequence[Process]) -> None:
     """Stop them in an orderly way; an error if one does not follow. None is left behind."""
     for process in processes:
         process.terminate()
@@ -57,7 +85,7 @@ def _is_spawned(process: psutil.Process) -> bool:
         return False
 
 
-def child_of(process: "subprocess.Popen[bytes]") -> psutil.Process:
+def child_of(process: Process) -> psutil.Process:
     """The computing child of a worker, once there is one."""
     return until(lambda: spawned(process.pid), describe=lambda: "the worker has no child")[0]
 

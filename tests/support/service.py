@@ -1,8 +1,6 @@
 """A whole service for tests of clients: api, dispatcher and CPU worker as processes."""
 
-import os
 import socket
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,8 +31,6 @@ class Service:
 @contextmanager
 def running_service(settings: Settings, log: Path) -> Iterator[Service]:
     """A service that can run jobs, until the end of the block."""
-    # Machine code is compiled once for all tests, not once for each service.
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(tempfile.gettempdir()) / "warpfold-tests-numba"))
     database = BlockingDatabase(settings.database_url, application="test")
     token = database.run(create_token, "ada", Role.ADMIN)
     database.close()

@@ -2,8 +2,6 @@
 
 import json
 import signal
-import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -28,19 +26,25 @@ from warpfold.worker.queue import AttemptQueues
 ACTOR = ("tests.support.workers.serve_actor",)
 REAL = ("warpfold.worker", "--slot")
 
-Start = Callable[..., "subprocess.Popen[bytes]"]
+Start = Callable[..., processes.Process]
 
 
 @pytest.fixture
 def start(settings: Settings, log: Path) -> Iterator[Start]:
     """Start a worker of the tests' actor, by default in slot cpu, and wait until it is ready."""
-    started: list[subprocess.Popen[bytes]] = []
+    started: list[processes.Process] = []
 
     def start(
-        slot: str = "cpu", *, module: tuple[str, ...] = ACTOR, ready: bool = True, **changes: object
-    ) -> "subprocess.Popen[bytes]":
+        slot: str = "cpu",
+        *,
+        module: tuple[str, ...] = ACTOR,
+        ready: bool = True,
+        afresh: bool = False,
+        **changes: object,
+    ) -> processes.Process:
         before = log.read_text().count("child ready") if log.exists() else 0
-        process = processes.start(settings.model_copy(update=changes), log, *module, slot)
+        begin = processes.start_afresh if afresh else processes.start
+        process = begin(settings.model_copy(update=changes), log, *module, slot)
         started.append(process)
         if ready:
             until(lambda: log.read_text().count("child ready") > before or process.poll() is not None)
@@ -97,7 +101,6 @@ def test_a_stopped_worker_ends_and_puts_its_job_back(
 
 def test_an_idle_worker_stops_when_it_is_asked_to(start: Start) -> None:
     process = start()
-    time.sleep(0.2)
     process.terminate()
     assert process.wait(60) == 0
 
@@ -111,7 +114,7 @@ def test_a_second_worker_for_a_slot_refuses(start: Start, log: Path) -> None:
 def test_so_does_one_with_another_data_directory(
     start: Start, log: Path, tmp_path: Path, database: BlockingDatabase
 ) -> None:
-    start()
+    start(afresh=True)  # a worker is known by its command line, which a fork does not have
     until(lambda: database.run(_row) is not None)
     assert start(ready=False, data_dir=tmp_path / "other").wait(60) == 1
     assert "with another data directory" in log.read_text()
@@ -160,7 +163,7 @@ def test_the_spare_child_of_a_worker_takes_over(start: Start, ledger: Ledger, re
 
 
 def test_the_parent_of_a_slot_stays_small_and_loads_no_numpy(start: Start, ledger: Ledger, redis: Redis) -> None:
-    process = start(module=REAL)
+    process = start(module=REAL, afresh=True)
     source = {"type": "values", "values": [0.1] * 20_000, "dtype": "float64"}
     specs = [{"kind": "reduce", "op": "sum", "source": source, "tags": {"n": str(index)}} for index in range(20)]
     job_ids = [ledger.submit(spec=spec) for spec in specs]

@@ -1,0 +1,80 @@
+"""Processes of the service that start in hundredths of a second: forks of a process that has imported the service.
+
+`python -m …` imports for one to two seconds of computing, at each start. What a fork runs afterwards is the same: the
+module as `__main__`, with its arguments and its environment. The children that a worker spawns are real starts.
+"""
+
+import os
+import runpy
+import signal
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Mapping, Sequence
+from multiprocessing import connection, get_context
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+
+_IMPORTED = ("pytest", "warpfold.app.__main__", "warpfold.worker.dispatcher", "warpfold.worker.boot")
+_TURN = threading.Lock()
+"""Whoever looks at a process takes its exit code from a pipe, which has it once."""
+
+
+class Fork:
+    """A process that runs `python -m module …`, with the methods of `subprocess.Popen`."""
+
+    def __init__(self, module: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
+        """The process's output is appended to `log`."""
+        log.touch()
+        context = get_context("forkserver")
+        context.set_forkserver_preload(list(_IMPORTED))
+        with _TURN:
+            self._process: ForkServerProcess = context.Process(
+                target=_run, args=(tuple(module), dict(environment), str(log.absolute()), str(Path.cwd()))
+            )
+            self._process.start()
+        assert self._process.pid is not None
+        self.pid: int = self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        return self.poll()
+
+    def poll(self) -> int | None:
+        """The exit code, or None while the process runs."""
+        with _TURN:
+            return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit code, once there is one. Raises subprocess.TimeoutExpired after `timeout` seconds."""
+        connection.wait([self._process.sentinel], timeout)
+        code = self.poll()
+        if code is None:
+            raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0.0)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, unless the process has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+def _run(module: Sequence[str], environment: Mapping[str, str], log: str, folder: str) -> None:
+    """Body of the fork: what `python -m module …` does."""
+    os.chdir(folder)
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for descriptor in (1, 2):
+        os.dup2(output, descriptor)
+    os.close(output)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = list(module)
+    warnings.filterwarnings("ignore", ".* found in sys.modules after import of package")  # as it is meant here
+    runpy.run_module(module[0], run_name="__main__", alter_sys=True)
