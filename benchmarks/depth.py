@@ -1,9 +1,9 @@
-"""Jobs a second at any depth of the queue and any history: `python -m benchmarks.depth`.
+"""How many jobs a second the queue passes, by its depth and its history: `python -m benchmarks.depth`.
 
-Starts Postgres and Redis in a temporary folder, as `warpfold serve` does, and drives the dispatcher's own loop and the
-workers' own statements in one process: hand-over, message, claim, end. The jobs are small, and so go in groups; with
-`--long` they go one by one. They compute nothing, so the figures are those of the queue alone; `benchmarks.drain` has
-those of whole jobs.
+The benchmark starts Postgres and Redis in a temporary folder, as `warpfold serve` does, and runs the loop of the
+dispatcher and the statements of the workers in one process: hand-over, message, claim, end. The jobs are small, so they
+pass in groups; with `--long` they pass one by one. They compute nothing: the figures are those of the queue alone, and
+`benchmarks.drain` has the figures of whole jobs.
 """
 
 import argparse
@@ -71,8 +71,8 @@ _FINISHED = """
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What was measured at one depth and one history. `jobs_per_second` is the median of `rounds`, `busy_ms` the CPU
-    time that Postgres took for a job, over all rounds."""
+    """The figures of one depth and one history. `jobs_per_second` is the median of `rounds`; `busy_ms` is the CPU time
+    of Postgres for a job, over all rounds."""
 
     depth: int
     history: int
@@ -84,7 +84,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """A database of its own, and the dispatcher and the slot that drain it."""
+    """A database, and the dispatcher and the slot that drain it."""
 
     url: str
     postgres: psutil.Process
@@ -106,19 +106,19 @@ class Bench:
             connection.execute(_WAITING, (_OWNERS, self.small, max(0, depth - waiting)))
 
     def settle_down(self) -> None:
-        """Fresh statistics, and nothing left to write: what a service has that was filled slowly."""
+        """Bring statistics up to date and write out what is pending, as a table has it that was filled slowly."""
         with psycopg.connect(self.url, autocommit=True) as connection:
             connection.execute("vacuum analyze jobs")
             connection.execute("checkpoint")
 
     def measure(self, depth: int, history: int, jobs: int, budget_s: float) -> Cell:
-        """Drain `jobs` a round, at most half of the queue, or as many as `budget_s` seconds allow; the queue is filled
-        up again in between."""
+        """Drain `jobs` jobs a round, but at most half of the queue and no more than `budget_s` seconds allow. The queue
+        is filled up again before each round."""
         self.fill(depth, history)
         self.settle_down()
         rounds, done, busy_s = [], 0, 0.0
         for _ in range(_ROUNDS):
-            self.drain(10, budget_s)  # so that connections are open and statements are prepared
+            self.drain(10, budget_s)  # opens connections and prepares statements
             self.fill(depth, history)
             before = _cpu_s(self.postgres)
             started = time.perf_counter()
@@ -129,8 +129,8 @@ class Bench:
         return Cell(depth, history, done, statistics.median(rounds), tuple(rounds), busy_s / done * 1e3)
 
     def drain(self, jobs: int, budget_s: float) -> int:
-        """Hand over, claim and end up to `jobs` jobs as the processes do, in groups if they are small, else one
-        hand-over an end; how many ended."""
+        """Hand over, claim and end up to `jobs` jobs as the processes of a service do, small ones in groups; returns
+        how many ended."""
         queue = queue_of(_SLOT.id, self.redis)
         give_up = time.perf_counter() + budget_s
         next_round = next_report = 0.0
@@ -156,7 +156,7 @@ class Bench:
         return ended
 
     def _end(self, attempts: Sequence[tuple[UUID, int]]) -> int:
-        """Claim and end these; how many they were."""
+        """Claim and end these attempts; returns how many they were."""
         if not self.small:
             for job_id, attempt in attempts:
                 lease = self.database.step(leases.claim, job_id, attempt, _SLOT.id, _LEASE_S)
@@ -171,7 +171,7 @@ class Bench:
 
 
 def _cpu_s(postmaster: psutil.Process) -> float:
-    """CPU seconds of the server's processes that live."""
+    """The CPU seconds of those processes of the server that run."""
     total = 0.0
     for process in postmaster.children(recursive=True):
         try:
@@ -184,7 +184,7 @@ def _cpu_s(postmaster: psutil.Process) -> float:
 
 @contextmanager
 def bench(*, small: bool) -> Iterator[Bench]:
-    """Servers, tables, users and a slot, in a temporary folder."""
+    """Start servers in a temporary folder, with tables, users and a slot."""
     with tempfile.TemporaryDirectory(prefix="warpfold-depth-", dir="/tmp") as name:
         root = Path(name)
         root.chmod(0o711)
@@ -200,13 +200,13 @@ def bench(*, small: bool) -> Iterator[Bench]:
             redis = connect(redis_server.url, answer_within_s=5.0)
             stop = Stop()
             dispatcher = Dispatcher(settings, database, AttemptQueues(redis), stop)
-            kept = BlockingDatabase(postgres.url, application="warpfold-housekeeping", pool_size=1, durable=False)
-            housekeeping = Housekeeping(settings, kept)
+            own = BlockingDatabase(postgres.url, application="warpfold-housekeeping", pool_size=1, durable=False)
+            housekeeping = Housekeeping(settings, own)
             housekeeping.start()
             assert postgres.pid is not None
             yield Bench(postgres.url, psutil.Process(postgres.pid), dispatcher, database, redis, settings, small)
             housekeeping.stop()
-            kept.close()
+            own.close()
             database.close()
             redis.close()
             stop.close()
@@ -234,13 +234,13 @@ def table(cells: Sequence[Cell]) -> Table:
 
 
 def main() -> int:
-    """Measure and print; 0 if the deepest cell reaches 0.9 of the shallowest."""
+    """Measure and print; returns 0 if the deepest cell reaches 0.9 of the shallowest."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--depths", type=int, nargs="+", default=[10**2, 10**3, 10**4, 10**5], metavar="N")
     parser.add_argument("--histories", type=int, nargs="+", default=[10**3, 10**4, 10**5, 10**6], metavar="N")
-    parser.add_argument("--jobs", type=int, default=300, help="most jobs to drain in each of five rounds of a cell")
-    parser.add_argument("--budget", type=float, default=30.0, metavar="S", help="most seconds of a cell")
-    parser.add_argument("--long", action="store_true", help="jobs that are handed over, claimed and ended one by one")
+    parser.add_argument("--jobs", type=int, default=300, help="most jobs in each of the five rounds of a cell")
+    parser.add_argument("--budget", type=float, default=30.0, metavar="S", help="seconds for a cell, at most")
+    parser.add_argument("--long", action="store_true", help="hand over, claim and end jobs one by one")
     parser.add_argument("--out", type=Path, help="write the cells with their provenance as JSON")
     arguments = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))

@@ -1,12 +1,12 @@
-"""How fast small jobs drain, beside RQ's SimpleWorker in the same run: `python -m benchmarks.drain`.
+"""How fast small jobs drain, compared with RQ's SimpleWorker in the same run: `python -m benchmarks.drain`.
 
-Starts `warpfold serve --slots cpu` in a temporary folder. A round fills the queue of a drained slot by the api, and
-opens the slot; its rate is from the first claim to the last end, as Postgres has them. The rate of the peer is from the
-begin of its first job to the end of its last. Both sum the same values, by turns, and what counts is the ratio of the
-medians.
+The benchmark starts `warpfold serve --slots cpu` in a temporary folder. In a round it drains the slot, submits jobs,
+and resumes the slot; the rate is taken from the first claim to the last end, as Postgres has their times. The peer's
+rate is taken from the begin of its first job to the end of its last. Both sum the same values, in alternating rounds,
+and the figure is the ratio of the medians.
 
-Then one slot and four slots drain jobs that sleep for some milliseconds in their children, so that what is shared
-between slots shows, whatever the machine's cores can compute.
+Then one slot and four slots drain jobs that sleep for some milliseconds in their children. These figures show what the
+slots share, however many cores the machine has.
 """
 
 import argparse
@@ -49,7 +49,7 @@ class Bench:
     data_dir: Path
 
     def drain(self, count: int, spec: bytes) -> float:
-        """Jobs a second of one round, by all slots that are there."""
+        """The jobs a second of one round, by all slots that run."""
         workers = self._workers()
         self._tell(workers, "drain")
         load = self.target.load(4, repeat(request("POST", "/v1/jobs", self.target.token, spec), count))
@@ -73,15 +73,15 @@ class Bench:
         with psycopg.connect(self.database_url, autocommit=True) as connection:
             return [str(row[0]) for row in connection.execute(_WORKERS)]
 
-    def _tell(self, workers: Sequence[str], what: str) -> None:
-        paths = [f"/v1/workers/{worker}/{what}" for worker in workers]
+    def _tell(self, workers: Sequence[str], action: str) -> None:
+        paths = [f"/v1/workers/{worker}/{action}" for worker in workers]
         load = self.target.load(1, iter([request("POST", path, self.target.token) for path in paths]))
-        assert all(exchange.status < 300 for exchange in load.exchanges), f"the workers could not be told to {what}"
+        assert all(exchange.status < 300 for exchange in load.exchanges), f"not every worker could be told to {action}"
 
 
 @contextmanager
 def bench(service: Service, data_dir: Path) -> Iterator[Bench]:
-    """What is measured, on a running service."""
+    """The bench of a running service."""
     from warpfold.worker.embedded import EmbeddedPostgres, EmbeddedRedis
 
     host, port = service.url.removeprefix("http://").split(":")
@@ -94,11 +94,11 @@ def bench(service: Service, data_dir: Path) -> Iterator[Bench]:
 
 
 def beside_rq(bench: Bench, count: int, rounds: int, values: int) -> list[Figure]:
-    """One CPU slot and RQ's SimpleWorker, by turns."""
+    """One CPU slot and RQ's SimpleWorker, in alternating rounds."""
     spec = body(values)
     numbers = json.loads(spec)["source"]["values"]
     peer_url = bench.redis_url.replace("db=0", "db=5")
-    bench.drain(count, spec)  # so that kernels are compiled and statements prepared
+    bench.drain(count, spec)  # compiles kernels and prepares statements
     pairs = [(bench.drain(count, spec), rq_peer.drained_per_second(peer_url, count, numbers)) for _ in range(rounds)]
     print(f"{values:,} values:", ", ".join(f"{ours:.0f}/s and {theirs:.0f}/s" for ours, theirs in pairs), flush=True)
     ours, theirs = (statistics.median(each) for each in zip(*pairs, strict=True))
@@ -130,11 +130,11 @@ def several_slots(bench: Bench, count: int, rounds: int) -> list[Figure]:
 
 
 def main() -> int:
-    """Measure and print; 0 if every figure is met."""
+    """Measure and print; returns 0 if every figure meets its target."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, help="write the figures with their provenance as JSON")
-    parser.add_argument("--jobs", type=int, default=100, help="how many wait in a round (%(default)s)")
-    parser.add_argument("--rounds", type=int, default=5, help="of each figure (%(default)s)")
+    parser.add_argument("--jobs", type=int, default=100, help="how many jobs wait in a round (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=5, help="how many rounds each figure takes (%(default)s)")
     options = parser.parse_args()
     # What compiles ahead would take processor time from the peer, and is paused while we run jobs.
     with (

@@ -1,8 +1,8 @@
-"""What an idle service costs: `python -m benchmarks.idle`. It prints the processor time and the memory of each process.
+"""What an idle service costs: `python -m benchmarks.idle` prints the processor time and the memory of each process.
 
-Starts `warpfold serve --slots cpu` in a temporary folder, waits until the spare child stands by, and looks at all of
-its processes for half a minute in which nobody asks anything. Memory is given as PSS, in which a page that several
-processes share counts in parts, and as RSS, in which it counts for each of them.
+The benchmark starts `warpfold serve --slots cpu` in a temporary folder, waits until the spare child stands by, and
+watches all of its processes for half a minute without a request. Memory is given as PSS, in which a page that several
+processes share is divided among them, and as RSS, in which it counts for each of them.
 """
 
 import argparse
@@ -33,7 +33,7 @@ _ROLES = (
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What the processes of one role take: percent of a core, and bytes."""
+    """What the processes of one role take: percent of a core, and bytes of memory."""
 
     role: str
     processes: int
@@ -58,7 +58,7 @@ def processes(data_dir: Path) -> list[tuple[str, psutil.Process]]:
 
 
 def _children(data_dir: Path) -> Mapping[int, str]:
-    """The role of each child of the worker, as the worker's log has it."""
+    """The role of each child of the worker, by the worker's log."""
     lines = (data_dir / "logs" / "worker-cpu.log").read_text().splitlines()
     notes = [json.loads(line) for line in lines if line.startswith("{")]
     roles = {note["pid"]: "spare child" for note in notes if note["event"] == "spare child stands by"}
@@ -77,13 +77,13 @@ def idle(service_dir: Path, seconds: float) -> list[Cost]:
     time.sleep(seconds)
     costs = []
     for role in dict.fromkeys(role for role, _ in watched):
-        those = [process for name, process in watched if name == role and process.is_running()]
-        used_s = sum(_used_s(process) - before[process.pid] for process in those)
-        memory = [process.memory_full_info() for process in those]
+        alive = [process for name, process in watched if name == role and process.is_running()]
+        used_s = sum(_used_s(process) - before[process.pid] for process in alive)
+        memory = [process.memory_full_info() for process in alive]
         costs.append(
             Cost(
                 role,
-                len(those),
+                len(alive),
                 used_s / seconds * 100,
                 sum(usage.pss for usage in memory),
                 sum(usage.rss for usage in memory),
@@ -114,7 +114,7 @@ def table(costs: Sequence[Cost]) -> str:
 
 
 def figures(costs: Sequence[Cost]) -> list[Figure]:
-    """The costs beside what they should be."""
+    """The costs, and the target of their sum."""
     percent = sum(cost.percent for cost in costs)
     rows = [
         Figure(
@@ -130,7 +130,7 @@ def figures(costs: Sequence[Cost]) -> list[Figure]:
 
 
 def measured(seconds: float) -> list[Cost]:
-    """Start a service, have it run a job, wait until it rests, and look at it for so long."""
+    """Start a service, have it run a job, wait until it rests, and watch it for `seconds`."""
     with environment(WARPFOLD_COMPILE_AHEAD="false"), measured_service() as (service, data_dir):
         with Client(service.url, service.token) as client:
             assert client.reduction(client.submit(A_JOB)).value == 3.0
@@ -143,9 +143,9 @@ def measured(seconds: float) -> list[Cost]:
 
 
 def main() -> int:
-    """Measure and print; 0 if the service is idle enough."""
+    """Measure and print; returns 0 if the service is idle enough."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=30.0, help="how long to look")
+    parser.add_argument("--seconds", type=float, default=30.0, help="how long to watch")
     parser.add_argument("--out", type=Path, help="write the figures with their provenance as JSON")
     options = parser.parse_args()
     costs = measured(options.seconds)

@@ -1,8 +1,8 @@
-"""Where the time of a small job goes on an idle service: `python -m benchmarks.latency`. It prints a table by stage.
+"""Where the time of a small job goes on an idle service: `python -m benchmarks.latency` prints a table by stage.
 
-Jobs of 1,000 values are submitted one after the other, each with `Prefer: wait`. Where a stage ends is read afterwards
-from what the service keeps anyway: the times of the job's row, which Postgres takes when each transaction begins, and
-the times of the log lines of the api, the dispatcher and the worker. All of them are of one clock.
+Jobs of 1,000 values are submitted one after another, each with `Prefer: wait`. The ends of the stages are read
+afterwards from what every service keeps: the times in the job's row, which Postgres takes when each transaction begins,
+and the times of the log lines of the api, the dispatcher and the worker. One clock gives all of these times.
 """
 
 import argparse
@@ -22,6 +22,8 @@ from benchmarks.figures import Figure, environment, measured_service, report
 from benchmarks.http_load import Connection, request
 from benchmarks.service import body
 
+_SPARE_STANDS_BY_S = 6.0
+"""How long a spare child takes to stand by, at most."""
 STAGES = (
     "request → accept begins: HTTP, token, spec",
     "accept: statement and commit",
@@ -63,7 +65,7 @@ class Times:
         return (self.answered - self.sent) * 1e3
 
 
-async def _asked(host: str, port: int, message: bytes, times: int) -> list[tuple[float, float, Mapping[str, Any]]]:
+async def _submitted(host: str, port: int, message: bytes, times: int) -> list[tuple[float, float, Mapping[str, Any]]]:
     connection = Connection(host, port)
     await connection.open()
     answers = []
@@ -71,7 +73,7 @@ async def _asked(host: str, port: int, message: bytes, times: int) -> list[tuple
         sent = time.time()
         exchange = await connection.send(message)
         answers.append((sent, sent + exchange.seconds, json.loads(exchange.body)))
-        await asyncio.sleep(0.002)  # the worker ends its round, and waits again
+        await asyncio.sleep(0.002)  # time for the worker to end its round and to wait again
     connection.close()
     return answers
 
@@ -81,13 +83,13 @@ def _seconds(moment: str) -> float:
 
 
 def _noted(log: Path, event: str) -> Mapping[str, float]:
-    """When a process logged `event`, by job."""
+    """When a process logged `event` of each job, by the job's id."""
     notes = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
     return {note["job"]: _seconds(note["timestamp"]) for note in notes if note["event"] == event and "job" in note}
 
 
 def measured(times: int) -> list[Times]:
-    """The times of so many jobs on a service of its own, after some that warm it up."""
+    """The times of `times` jobs on a service of their own, which other jobs have warmed up."""
     import psycopg
 
     from warpfold.worker.embedded import EmbeddedPostgres
@@ -95,9 +97,9 @@ def measured(times: int) -> list[Times]:
     with environment(WARPFOLD_COMPILE_AHEAD="false"), measured_service() as (service, data_dir):
         host, port = service.url.removeprefix("http://").split(":")
         message = request("POST", "/v1/jobs", service.token, body(), Prefer="wait=10")
-        asyncio.run(_asked(host, int(port), message, 30))
+        asyncio.run(_submitted(host, int(port), message, 30))
         time.sleep(_SPARE_STANDS_BY_S)
-        answers = asyncio.run(_asked(host, int(port), message, times))
+        answers = asyncio.run(_submitted(host, int(port), message, times))
         with psycopg.connect(EmbeddedPostgres(data_dir / "postgres").url) as connection:
             rows = connection.execute("select id::text, dispatched_at from jobs where dispatched_at is not null")
             handing_over = {job_id: at.timestamp() for job_id, at in rows}
@@ -122,11 +124,8 @@ def measured(times: int) -> list[Times]:
     ]
 
 
-_SPARE_STANDS_BY_S = 6.0
-
-
 def table(jobs: Sequence[Times]) -> str:
-    """A Markdown table: the median of each stage. The medians need not add up to the median of the whole."""
+    """A Markdown table of the median of each stage. The medians need not add up to the median of the whole."""
     lines = ["| stage | median, ms |", "|---|---:|"]
     for stage, taken in zip(STAGES, zip(*(job.stages_ms() for job in jobs), strict=True), strict=True):
         lines.append(f"| {stage} | {statistics.median(taken):.2f} |")
@@ -134,7 +133,7 @@ def table(jobs: Sequence[Times]) -> str:
 
 
 def figures(jobs: Sequence[Times]) -> list[Figure]:
-    """The whole, and each stage of it."""
+    """The figures of each stage and of the whole."""
     rows = []
     for stage, taken in zip(STAGES, zip(*(job.stages_ms() for job in jobs), strict=True), strict=True):
         rows.append(Figure(stage, f"{statistics.median(taken):.2f} ms", "", True))
@@ -149,9 +148,9 @@ def figures(jobs: Sequence[Times]) -> list[Figure]:
 
 
 def main() -> int:
-    """Measure and print; 0 if the whole is fast enough."""
+    """Measure and print; returns 0 if the whole meets its target."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--times", type=int, default=200, help="how many jobs")
+    parser.add_argument("--times", type=int, default=200, help="how many jobs to measure")
     parser.add_argument("--out", type=Path, help="write the figures with their provenance as JSON")
     options = parser.parse_args()
     jobs = measured(options.times)

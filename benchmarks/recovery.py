@@ -1,7 +1,7 @@
 """How soon a slot serves its next job after a loss: `python -m benchmarks.recovery`.
 
-A job is cancelled, runs into its timeout, or has its child killed, while another job waits behind it: how long after
-that does the other one have its result? Asked of a service with a spare child and of one without, in turns.
+A job is cancelled, runs into its timeout, or loses its child, while another job waits behind it. The figure is the time
+from then to the result of the other job. A service with a spare child and a service without are measured in turns.
 """
 
 import argparse
@@ -38,12 +38,12 @@ class Stage:
     log: Path
 
     def noted(self, event: str) -> Sequence[Mapping[str, Any]]:
-        """The lines that the worker wrote of `event`."""
+        """The worker's log lines of `event`."""
         lines = [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
         return [line for line in lines if line["event"] == event]
 
     def pids(self, event: str) -> set[int]:
-        """The processes of which it wrote that."""
+        """The processes that these lines are about."""
         return {int(line["pid"]) for line in self.noted(event)}
 
 
@@ -66,7 +66,7 @@ def _crash(stage: Stage, job_id: str) -> float:
 
 
 LOSSES: Mapping[str, Callable[[Stage, str], float]] = {"cancel": _cancel, "timeout": _time_out, "crash": _crash}
-"""How a job comes to lose its child; each function returns when it did, as seconds since the epoch."""
+"""How a job loses its child. Each function returns when the job lost it, in seconds since the epoch."""
 
 
 def _next_result_s(stage: Stage, lose: Callable[[Stage, str], float]) -> float:
@@ -76,7 +76,7 @@ def _next_result_s(stage: Stage, lose: Callable[[Stage, str], float]) -> float:
     lost = client.submit({**_LONG, "timeout_s": timeout_s})
     _until(lambda: client.job(lost.id).status == "running")
     behind = client.submit(_SHORT)
-    time.sleep(0.3)  # it reaches the slot's own queue
+    time.sleep(0.3)  # until it is in the slot's own queue
     lost_at = lose(stage, lost.id)
     ended = client.wait(behind, timeout_s=60)
     assert ended.succeeded, f"the job behind {lost.id} ended as {ended.status}"
@@ -113,7 +113,7 @@ def _at_rest(stage: Stage, *, spare: bool) -> None:
 
 
 def recovery(times: int) -> list[Figure]:
-    """Each loss `times` times, on both services in turns: median and longest, beside the old way's."""
+    """Measure each loss `times` times on both services in turns; the figures have the median and the longest time."""
     taken: dict[tuple[str, bool], list[float]] = {(loss, spare): [] for loss in LOSSES for spare in (True, False)}
     with ExitStack() as both:
         stages = {spare: both.enter_context(_stage(spare=spare)) for spare in (True, False)}
@@ -133,7 +133,7 @@ def _figure(loss: str, with_spare: Sequence[float], without: Sequence[float]) ->
 
 
 def main() -> int:
-    """Measure and print; 0 if every figure is met."""
+    """Measure and print; returns 0 if every figure meets its target."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--times", type=int, default=5, help="how often each loss is measured")
     parser.add_argument("--out", type=Path, help="write the figures with their provenance as JSON")

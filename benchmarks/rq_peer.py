@@ -14,17 +14,17 @@ QUEUE = "peer"
 
 
 def numpy_sum(values: list[float]) -> float:
-    """The job: the same work as ours, without exactness."""
+    """The job of the peers: the same sum as in a job of Warpfold, without exactness."""
     return float(np.sum(np.array(values)))
 
 
 def _work(url: str) -> None:
-    # NumPy is imported already: each fork inherits it, as a well-kept worker would arrange.
+    # This module imports NumPy before the worker forks, as a well-kept worker would, so every fork inherits it.
     Worker([QUEUE], connection=redis.Redis.from_url(url)).work(logging_level="ERROR")
 
 
 def jobs_per_second(redis_url: str, count: int, values: list[float]) -> float:
-    """Submit `count` jobs to a running fork worker; jobs over the time from the first submission to the last result."""
+    """The jobs a second of RQ's Worker, which forks, from the first of `count` submissions to the last result."""
     connection = redis.Redis.from_url(redis_url)
     queue = Queue(QUEUE, connection=connection)
     worker = multiprocessing.get_context("spawn").Process(target=_work, args=(redis_url,))
@@ -46,7 +46,7 @@ def jobs_per_second(redis_url: str, count: int, values: list[float]) -> float:
 
 
 class _TimedWorker(SimpleWorker):
-    """Notes when its first job begins and when its last one has ended."""
+    """A worker that notes when its first job begins and when its latest job has ended."""
 
     began: float | None = None
     ended = 0.0
@@ -68,8 +68,8 @@ def _drain(url: str, seconds: Connection) -> None:
 
 
 def drained_per_second(redis_url: str, count: int, values: list[float]) -> float:
-    """Jobs a second of RQ's SimpleWorker, which does not fork, from its first job's begin to its last job's end, where
-    `count` of them wait."""
+    """The jobs a second of RQ's SimpleWorker, which does not fork, while it drains `count` waiting jobs: from the begin
+    of its first job to the end of its last."""
     connection = redis.Redis.from_url(redis_url)
     queue = Queue(QUEUE, connection=connection)
     for _ in range(count):

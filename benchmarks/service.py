@@ -1,6 +1,7 @@
-"""How fast the service is, beside a plain RQ worker in the same run: `python -m benchmarks.service`.
+"""How fast the service is, compared with a plain RQ worker in the same run: `python -m benchmarks.service`.
 
-Starts `warpfold serve --slots cpu` in a temporary folder, measures, prints one table; `--out` writes it as JSON.
+The benchmark starts `warpfold serve --slots cpu` in a temporary folder, measures, and prints one table; `--out` writes
+the figures as JSON.
 """
 
 import argparse
@@ -25,18 +26,19 @@ from warpfold.client.demo.service import Service
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where the service under test is."""
+    """The address of the service under test, and a token for it."""
 
     host: str
     port: int
     token: str
 
     def load(self, connections: int, requests: Iterator[bytes]) -> Load:
+        """Send `requests` over so many connections, each of which has one request under way at a time."""
         return asyncio.run(drive(self.host, self.port, connections, lambda _: next(requests, None)))
 
 
 def body(count: int = 1000) -> bytes:
-    """A job over `count` values."""
+    """The body of a request for the sum of `count` values."""
     rng = random.Random(count)
     values = [rng.gauss(0, 1) for _ in range(count)]
     source = {"type": "values", "values": values, "dtype": "float64"}
@@ -44,7 +46,7 @@ def body(count: int = 1000) -> bytes:
 
 
 def latency(target: Target, times: int = 200) -> list[Figure]:
-    """Submit → result of a 1,000-value job on an idle service, one after the other."""
+    """The time from submission to result of jobs of 1,000 values, one after another, on an idle service."""
     post = request("POST", "/v1/jobs", target.token, body(), Prefer="wait=10")
     target.load(1, repeat(post, 20))
     load = target.load(1, repeat(post, times))
@@ -58,7 +60,7 @@ def latency(target: Target, times: int = 200) -> list[Figure]:
 
 
 def throughput(target: Target, redis_url: str, count: int = 500) -> list[Figure]:
-    """Jobs per second from the first submission to the last result, beside RQ's fork worker."""
+    """Jobs per second from the first submission to the last result, compared with RQ's worker that forks."""
     post = request("POST", "/v1/jobs", target.token, body())
     started = time.perf_counter()
     load = target.load(4, repeat(post, count))
@@ -78,7 +80,7 @@ def throughput(target: Target, redis_url: str, count: int = 500) -> list[Figure]
 
 
 def count_active(target: Target) -> tuple[int, int]:
-    """Jobs queued and running (at most one page of each)."""
+    """How many jobs are queued and how many are running; each is counted up to one."""
     pages = [request("GET", f"/v1/jobs?status={status}&limit=1", target.token) for status in ("queued", "running")]
     load = target.load(1, iter(pages))
     queued, running = (len(json.loads(exchange.body)["items"]) for exchange in load.exchanges)
@@ -86,7 +88,7 @@ def count_active(target: Target) -> tuple[int, int]:
 
 
 def polling(target: Target, times: int = 10_000) -> list[Figure]:
-    """`GET /v1/jobs/{id}` with the current ETag, 16 connections, one api process."""
+    """The rate of `GET /v1/jobs/{id}` with the current ETag, over 16 connections to one api process."""
     job = json.loads(
         target.load(1, repeat(request("POST", "/v1/jobs", target.token, body(), Prefer="wait=10"), 1)).exchanges[0].body
     )
@@ -107,7 +109,7 @@ def polling(target: Target, times: int = 10_000) -> list[Figure]:
 
 
 def listing(target: Target, database_url: str, rows: int = 1_000_000, times: int = 300) -> list[Figure]:
-    """A page of 50 while the table holds a million jobs; every third from somewhere deep in it."""
+    """The time of a page of 50 jobs while the table holds a million; every third page is read from a cursor."""
     with psycopg.connect(database_url) as connection:
         connection.execute(
             """
@@ -115,7 +117,7 @@ def listing(target: Target, database_url: str, rows: int = 1_000_000, times: int
                               finished_at, result, version)
             select gen_random_uuid(), (select min(owner_id) from jobs), kind, priority, needs, timeout_s, spec, status,
                    created_at, started_at, finished_at, result, version
-            from (select * from jobs where status = 'succeeded' limit 1) one, generate_series(1, %s)
+            from (select * from jobs where status = 'succeeded' limit 1) template, generate_series(1, %s)
             """,
             (rows,),
         )
@@ -134,7 +136,7 @@ def listing(target: Target, database_url: str, rows: int = 1_000_000, times: int
 
 
 def memory(data_dir: Path) -> list[Figure]:
-    """Resident memory of the slot's parent process, after all of the above."""
+    """The resident memory of the slot's parent process, after the other measurements."""
     for process in psutil.process_iter(["cmdline", "environ"]):
         line, environment = process.info["cmdline"] or [], process.info["environ"] or {}
         if "warpfold.worker" in line and environment.get("WARPFOLD_DATA_DIR") == str(data_dir):
@@ -161,7 +163,7 @@ def measure(service: Service, data_dir: Path) -> list[Figure]:
 
 
 def main() -> int:
-    """Measure and print; 0 if every figure is met."""
+    """Measure and print; returns 0 if every figure meets its target."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, help="write the figures with their provenance as JSON")
     out = parser.parse_args().out
