@@ -1,11 +1,11 @@
-"""`make audit`: what the service is made of, and whether anything of it has a published vulnerability.
+"""`make audit` lists the packages of the service, and says whether any of them has a published vulnerability.
 
-Runs in an environment of its own (requirements-audit.lock). For each lock it writes a CycloneDX SBOM and holds every
-pinned version to the advisories of PyPI, by pip-audit. An answer is believed only if the service also knows an old
-vulnerability that everybody knows, and only for packages that it did not pass over.
+It runs in an environment of its own (requirements-audit.lock). For each lock it writes a CycloneDX SBOM, and checks
+every pinned version against the advisories of PyPI, by pip-audit. The answer counts only if PyPI also reports an old
+package that has well-known advisories, and only for the packages that were not skipped.
 
-Exit code 0: no advisory applies. 1: some do; they are listed. 3: the service of advisories cannot be reached or does
-not know all packages, so nothing is known; the SBOMs are written all the same.
+The exit code is 0 if no advisory applies, and 1 if some do, which are then listed. It is 3 if the advisories cannot be
+reached or do not cover all packages, so that nothing is known; the SBOMs are written all the same.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from typing import Any
 
 LOCKS = ("requirements.lock", "requirements-cuda13.lock", "requirements-cuda12.lock", "requirements-dev.lock")
 CANARY = "jinja2==2.10"
-"""PYSEC-2019-217 and others. Whoever knows no advisory of it knows none at all."""
+"""A package with PYSEC-2019-217 and other advisories. A service that reports none of them knows none at all."""
 
 CLEAN, VULNERABLE, UNKNOWN = 0, 1, 3
 _BIN = Path(sys.executable).parent
@@ -28,15 +28,16 @@ _BIN = Path(sys.executable).parent
 
 @dataclass(frozen=True)
 class Audit:
-    """What a service of advisories said of a list of packages."""
+    """The answer of a service of advisories: the number of packages, the names of those that it skipped, and a line for
+    each vulnerability."""
 
-    asked: int
-    passed_over: tuple[str, ...]
-    found: tuple[str, ...]
+    packages: int
+    skipped: tuple[str, ...]
+    vulnerabilities: tuple[str, ...]
 
     @classmethod
     def of(cls, report: dict[str, Any]) -> "Audit":
-        """From pip-audit's JSON."""
+        """Read the JSON of pip-audit."""
         rows = report["dependencies"]
         vulnerabilities = [
             f"{row['name']} {row['version']}: {flaw['id']}, fixed in {', '.join(flaw['fix_versions']) or 'none yet'}"
@@ -47,33 +48,33 @@ class Audit:
 
 
 def judge(canary: Audit | None, audits: dict[str, Audit | None]) -> tuple[int, list[str]]:
-    """The exit code, and a line for each thing to say. None stands for a service that did not answer."""
+    """The exit code, and the lines to print. None stands for a service that did not answer."""
     messages = []
     for lock, audit in audits.items():
         if audit is not None:
-            messages += [f"{lock}: {line}" for line in audit.found]
+            messages += [f"{lock}: {line}" for line in audit.vulnerabilities]
     if messages:
         return VULNERABLE, messages
     if canary is None or None in audits.values():
         return UNKNOWN, ["the service of advisories cannot be reached from here: nothing is known"]
-    if not canary.found:
+    if not canary.vulnerabilities:
         return UNKNOWN, [f"the service knows no advisory of {CANARY}, which has several: it cannot be believed"]
     for lock, audit in audits.items():
         assert audit is not None
-        if audit.passed_over:
-            some = ", ".join(audit.passed_over[:5])
+        if audit.skipped:
+            some = ", ".join(audit.skipped[:5])
             messages.append(
-                f"{lock}: the service passed over {len(audit.passed_over)} of {audit.asked} packages: {some}, …"
+                f"{lock}: the service passed over {len(audit.skipped)} of {audit.packages} packages: {some}, …"
             )
     if messages:
         return UNKNOWN, messages
     return CLEAN, [
-        f"{lock}: {audit.asked} packages, no advisory" for lock, audit in audits.items() if audit is not None
+        f"{lock}: {audit.packages} packages, no advisory" for lock, audit in audits.items() if audit is not None
     ]
 
 
 def bill_of_materials(root: Path, lock: str, folder: Path) -> Path:
-    """A CycloneDX document of a lock, the same bytes for the same lock."""
+    """Write the CycloneDX document of a lock: the same bytes for the same lock. Returns its path."""
     file = folder / f"{lock.removesuffix('.lock')}.cdx.json"
     words = ["--pyproject", str(root / "pyproject.toml"), "--output-format", "JSON", "--output-reproducible"]
     command = [str(_BIN / "cyclonedx-py"), "requirements", *words, "--output-file", str(file), str(root / lock)]
@@ -82,7 +83,7 @@ def bill_of_materials(root: Path, lock: str, folder: Path) -> Path:
 
 
 def audit(requirements: Path, *options: str) -> Audit | None:
-    """What PyPI knows of pinned requirements; None if it did not answer."""
+    """The advisories of PyPI about pinned requirements; None if PyPI did not answer."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         words = [
@@ -104,7 +105,7 @@ def audit(requirements: Path, *options: str) -> Audit | None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the SBOMs, ask, and say what was found."""
+    """Write the SBOMs, ask for advisories, and print the verdict; returns the exit code."""
     parser = argparse.ArgumentParser(prog="deploy/audit.py", description=__doc__.split("\n\n")[0])
     parser.add_argument("--to", type=Path, default=Path("build/sbom"), help="folder for the SBOMs")
     folder: Path = parser.parse_args(arguments).to

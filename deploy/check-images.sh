@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Refuses a release whose images could be others tomorrow: check-images.sh [FOLDER]
+# Refuses a release whose images are not pinned, because a tag may mean another image tomorrow: check-images.sh [FOLDER]
 #
-# Exit code 0 if images.lock in FOLDER (the one of this script) names each image of images.env, with the tag that stands there and
-# with a digest, and WARPFOLD_VERSION is a version; 1 with a line for each thing that is wrong.
+# FOLDER is the folder of this script, unless it is given. The exit code is 0 if images.lock there has each image of images.env,
+# with the same tag and with a digest, and WARPFOLD_VERSION is a version. Else it is 1, with a line for each fault.
 set -euo pipefail
 folder=${1:-"$(dirname "$0")"}
 wrong=0

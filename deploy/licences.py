@@ -1,7 +1,7 @@
 """`make licences`: writes docs/operations/licences.md, the licences of everything that the images hold, from installed
 metadata.
 
-A name of a licence is what the package's author wrote into the package: its SPDX expression, else its classifiers, else
+The name of a licence is the one that the package itself gives: by its SPDX expression, else by its classifiers, else by
 its free text.
 """
 
@@ -51,7 +51,7 @@ def normal(name: str) -> str:
 
 
 def licence_of(metadata: PackageMetadata) -> str:
-    """What a package says of its licence."""
+    """The licence that a package names."""
     if expression := metadata.get("License-Expression"):
         return expression
     classifiers = [line for line in metadata.get_all("Classifier") or () if line.startswith("License :: ")]

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Asks the registries which digest each tag of images.env has today, and writes images.lock: pin-images.sh [FOLDER]
 #
-# FOLDER (the one of this script) holds images.env. Needs a network, and skopeo or crane. The digest is that of the list of all
-# platforms where there is one, so the lock serves every architecture. Nothing is written unless every image has a digest.
+# FOLDER is the folder of this script, unless it is given, and holds images.env. The script needs a network, and skopeo or crane.
+# Where an image has a list of platforms, the digest is that of the list, so the lock serves every architecture. Nothing is
+# written unless every image has a digest.
 set -euo pipefail
 folder=${1:-"$(dirname "$0")"}
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Brings a backup back: restore.sh BACKUP, where BACKUP is a folder that backup.sh made
 #
-# Into an empty database only, so that nothing can be overwritten by a slip; stop the service before. Takes the same
-# variables as backup.sh. What ran when the backup was made runs again: its lease is over, so the dispatcher takes it back.
+# It restores into an empty database only, so that it overwrites nothing by accident. Stop the service first. The script reads
+# the same variables as backup.sh. Jobs that ran when the backup was made run again: their leases have expired, so the
+# dispatcher queues them again.
 set -euo pipefail
 umask 077
 
@@ -21,6 +22,6 @@ if [ "$tables" != 0 ]; then
 fi
 "${bin}pg_restore" --exit-on-error --single-transaction --no-owner --no-privileges --dbname="$url" "$backup/database.dump"
 mkdir -p "$datasets"
-# Files are named by their content: what is there already is the same.
+# Files are named after their content, so one that exists already is the same.
 cp -rpn "$backup/datasets/." "$datasets/"
 echo "restored $backup; now run \`warpfold migrate\`, then start the service"

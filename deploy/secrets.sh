@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the secrets that docker-compose.yml and the units of systemd read, those that are not there yet:
+# Makes the secrets that docker-compose.yml and the units of systemd read, unless they exist already:
 #
 #   deploy/secrets.sh [FOLDER]
 #
@@ -12,14 +12,14 @@
 #   {migrate,api,dispatcher,worker}_database_url   an address a role, each with a password of its own (postgres/roles.sql)
 #   redis_password, redis_url, redis.acl   Redis's one user: its password, the address, what it may do
 #
-# A secret that is there stays as it is: Postgres would know no other.
+# A secret that exists is kept, because Postgres expects that one.
 set -euo pipefail
 folder=${1:-"$(dirname "$0")/secrets"}
 postgres=${POSTGRES:-postgres:5432}
 redis=${REDIS:-redis:6379}
 
 mkdir -p "$folder"
-# The folder keeps others on this machine away; in the containers another user must be able to read the files.
+# Only the owner may enter the folder. The files in it are readable, because the containers run as another user.
 chmod 700 "$folder"
 
 password() {
@@ -40,7 +40,8 @@ for role in migrate api dispatcher worker; do
 done
 make redis_password "$(password)"
 make redis_url "redis://:$(cat "$folder/redis_password")@$redis/0"
-# All but what manages the server or wipes it. RQ and `warpfold doctor` ask who is connected, for the version and for a setting.
+# The user may do all but manage or wipe the server. Of that, RQ and `warpfold doctor` need to see who is connected, the version
+# and one setting.
 hash=$(printf '%s' "$(cat "$folder/redis_password")" | sha256sum | cut -d ' ' -f 1)
 make redis.acl "user default on #$hash ~* &* +@all -@admin -@dangerous +client +info +config|get
 "

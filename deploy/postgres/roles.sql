@@ -1,4 +1,4 @@
--- The database roles of Warpfold, for psql and as a superuser, in Warpfold's database. To be run again at will.
+-- Makes the database roles of Warpfold. Run it by psql as a superuser, in Warpfold's database; it may be run again.
 --
 --   psql --set secrets=deploy/secrets --file deploy/postgres/roles.sql 'postgresql://…/warpfold'
 --
@@ -17,7 +17,7 @@
 \set secrets /run/secrets
 \endif
 
--- The password of an address: what stands between the second colon and the @.
+-- The password in an address stands between the second colon and the @.
 \set migrate `sed -E 's#^[a-z+]+://[^:]+:([^@]+)@.*#\1#' :'secrets'/migrate_database_url`
 \set api `sed -E 's#^[a-z+]+://[^:]+:([^@]+)@.*#\1#' :'secrets'/api_database_url`
 \set dispatcher `sed -E 's#^[a-z+]+://[^:]+:([^@]+)@.*#\1#' :'secrets'/dispatcher_database_url`
@@ -38,7 +38,7 @@ alter role warpfold_api login nosuperuser nocreatedb nocreaterole noreplication 
 alter role warpfold_dispatcher login nosuperuser nocreatedb nocreaterole noreplication nobypassrls password :'dispatcher';
 alter role warpfold_worker login nosuperuser nocreatedb nocreaterole noreplication nobypassrls password :'worker';
 
--- Nobody else comes in, and nobody but the owner makes anything, temporary tables included.
+-- No other role may connect, and only the owner may create anything, temporary tables included.
 revoke all on database :"DBNAME" from public;
 grant connect on database :"DBNAME" to warpfold_migrate, warpfold_api, warpfold_dispatcher, warpfold_worker;
 alter database :"DBNAME" owner to warpfold_migrate;
@@ -46,7 +46,7 @@ alter schema public owner to warpfold_migrate;
 revoke all on schema public from public;
 grant usage on schema public to warpfold_api, warpfold_dispatcher, warpfold_worker;
 
--- The tables of an installation from before there were roles. Their sequences go with them.
+-- Tables of an older installation belong to another role. Their sequences change owners with them.
 select format('alter table %I.%I owner to warpfold_migrate', schemaname, tablename)
 from pg_tables
 where schemaname = 'public' and tableowner <> 'warpfold_migrate' \gexec
