@@ -6,7 +6,8 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from warpfold.app.http.bearer import User
-from warpfold.app.http.context import Using
+from warpfold.app.http.context import Context, Using
+from warpfold.app.http.error_handlers import as_api_error
 from warpfold.app.http.errors import BadRequest, Forbidden, Invalid, TooLarge, TooMany, Unavailable, UnsupportedMedia
 from warpfold.app.http.openapi import answers
 from warpfold.app.http.requests import JsonRoute
@@ -41,9 +42,16 @@ async def inspect(request: InspectRequest, user: User, context: Using) -> Inspec
 
     The files are those of the machine that answers, which is to have the same data roots as the workers. They are read
     in a process apart, with limits of time and memory; a user has two looks under way at most."""
-    request.source.check("source", context.settings.data_roots, context.settings.max_values)
+    return await look(context, user.id, request)
+
+
+async def look(context: Context, user_id: int, request: InspectRequest) -> Inspection:
+    """Look into the files of a request. Raises ApiError."""
     try:
-        return await context.looks.look(user.id, request.source, request.timeout_s)
+        request.source.check("source", context.settings.data_roots, context.settings.max_values)
+        return await context.looks.look(user_id, request.source, request.timeout_s)
+    except errors.InvalidInput as error:
+        raise as_api_error(error) from None
     except TooManyLooks as error:
         raise TooMany(str(error), _RETRY_AFTER_S) from None
     except errors.Unavailable as error:

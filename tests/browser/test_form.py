@@ -2,6 +2,8 @@ import re
 import time
 from collections.abc import Callable
 
+import pyarrow
+import pyarrow.parquet
 from playwright.sync_api import Route, expect
 
 from tests.support.visits import SUM, Dashboard, Visit
@@ -140,3 +142,23 @@ def test_a_job_is_run_again_with_its_spec_in_the_form(visit: Visiting, dashboard
     page.get_by_role("link", name="Run again").click()
     expect(page.get_by_label("op", exact=True)).to_have_value("mean")
     expect(page.get_by_label("values")).to_have_value("1e8, 1, -1e8")
+
+
+def test_a_column_is_chosen_from_those_that_a_look_into_the_file_finds(visit: Visiting, dashboard: Dashboard) -> None:
+    table = pyarrow.table({"region": ["EU", "US", "EU"], "price": [1.5, None, 3.0], "units": [1, 2, 3]})
+    pyarrow.parquet.write_table(table, dashboard.data_dir.parent / "data" / "sales.parquet")
+    page = visit().page
+    page.goto("/jobs/new")
+    source = page.get_by_role("group", name="source")
+    source.get_by_label("type", exact=True).select_option("table")
+    source.get_by_label("path", exact=True).fill("sales.parq")
+    source.get_by_role("button", name="Look into the file").click()
+    expect(source.get_by_label("path", exact=True)).to_have_accessible_description(re.compile("no such file"))
+    source.get_by_label("path", exact=True).fill("sales.parquet")
+    source.get_by_role("button", name="Look into the file").click()
+    column = source.get_by_role("combobox", name="column")
+    expect(column.get_by_role("option")).to_have_text(["–", "price (float64, 3, 1 null)", "units (int64, 3)"])
+    column.select_option("price")
+    expect(page.locator("#curl")).to_contain_text('"column": "price"')
+    page.get_by_role("button", name="Submit").click()
+    expect(page.get_by_text("4.5", exact=True).first).to_be_visible()

@@ -29,6 +29,7 @@ class Field:
     shape: Shape
     help: str = ""
     options: Sequence[str] = ()
+    labels: Sequence[str] = ()  # what the options are called, if not as they are
     required: bool = False
     default: object = None
     reshapes: bool = False  # a change of it changes which fields there are
@@ -46,11 +47,14 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Fields of an object within the spec. An empty object is left out unless it is `required`."""
+    """Fields of an object within the spec. An empty object is left out unless it is `required`. `file` says that the
+    object names a file, which can be looked into; `picked` is the tag that chose the object of a union."""
 
     name: str
     fields: "Sequence[Field | Group]"
     required: bool = True
+    file: bool = False
+    picked: str = ""
 
     @property
     def label(self) -> str:

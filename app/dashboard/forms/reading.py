@@ -11,6 +11,9 @@ from warpfold.app.dashboard.forms.schema import example_of, form_of, kinds
 Typed = Mapping[str, Sequence[str]]
 """The texts of each input, by its dotted name."""
 
+_WAS = "was."
+"""Begins the names of inputs that say for which choice the fields of a group were made."""
+
 _POWER = re.compile(r"(\d+)\s*(?:\^|\*\*)\s*(\d{1,3})")
 _SCIENTIFIC = re.compile(r"(\d+)(?:\.(\d+))?[eE]\+?(\d{1,2})")
 APART = re.compile(r"[\s,;]+")
@@ -21,6 +24,20 @@ def form_for(kind: str, typed: Typed) -> Form:
     """The form of `kind` that suits the typed texts. An unknown kind gives the form of the first kind."""
     kind = kind if kind in kinds() else kinds()[0]
     return form_of(kind, {name: texts[0] for name, texts in typed.items() if texts})
+
+
+def carried_over(kind: str, typed: Typed) -> dict[str, list[str]]:
+    """What of the typed texts stays when the object of a union was chosen anew: all but those of fields that mean
+    something else now, as their help says. (The dtype of values is not that by which a table's text is read.)"""
+    before = {name.removeprefix(_WAS): texts for name, texts in typed.items() if name.startswith(_WAS)}
+    old = {field.name: field for field in form_for(kind, {**typed, **_tags(before)}).flat()}
+    new = {field.name: field for field in form_for(kind, typed).flat()}
+    strangers = {name for name in old.keys() & new.keys() if old[name].help != new[name].help}
+    return {name: list(texts) for name, texts in typed.items() if name not in strangers}
+
+
+def _tags(before: Typed) -> Typed:
+    return {f"{group}.type": texts for group, texts in before.items()}
 
 
 def spec_of(form: Form, typed: Typed) -> dict[str, Any]:

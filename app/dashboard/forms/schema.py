@@ -73,15 +73,17 @@ def _variants(name: str, schema: Schema, required: bool, chosen: Chosen) -> Grou
     tag = schema["discriminator"]["propertyName"]
     mapping = schema["discriminator"]["mapping"]
     picker = Field(f"{name}.{tag}", Shape.CHOICE, options=tuple(mapping), required=True, reshapes=True)
-    picked = mapping.get(chosen.get(picker.name, ""), next(iter(mapping.values())))
-    inner = _resolved({"$ref": picked})
+    picked = chosen.get(picker.name, "")
+    picked = picked if picked in mapping else next(iter(mapping))
+    inner = _resolved({"$ref": mapping[picked]})
     rest = [
         part
         for field, kind in inner["properties"].items()
         if field != tag
         for part in _parts(f"{name}.{field}", kind, field in inner.get("required", ()), chosen)
     ]
-    return Group(name, [picker, *rest], required=required or name == "other")
+    named = {"column", "array"} & inner["properties"].keys()
+    return Group(name, [picker, *rest], required or name == "other", file=bool(named), picked=picked)
 
 
 def _object(name: str, schema: Schema, required: bool, chosen: Chosen) -> Group:

@@ -4,7 +4,7 @@ A large form is read, checked and rendered beside the event loop, as large bodie
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID, uuid4
 
 from fastapi import Query
@@ -13,8 +13,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from warpfold.app.auth.access_tokens import Principal
+from warpfold.app.dashboard.forms.contents import look_for, offering, problems_of
 from warpfold.app.dashboard.forms.fields import Form
-from warpfold.app.dashboard.forms.reading import blank, texts_in
+from warpfold.app.dashboard.forms.reading import blank, carried_over, texts_in
 from warpfold.app.dashboard.forms.schema import kinds
 from warpfold.app.dashboard.forms.submission import (
     SentForm,
@@ -36,6 +37,7 @@ from warpfold.app.http.large_bodies import LARGE_BYTES
 from warpfold.app.http.requests import declared_bytes
 from warpfold.app.jobs import service
 from warpfold.app.jobs.accept import Key, check
+from warpfold.app.sources import look
 from warpfold.kernels.errors import InvalidInput
 
 _FORM = "application/x-www-form-urlencoded"
@@ -66,15 +68,29 @@ async def show(
 
 
 @router.post("/jobs/new/fields")
-async def fields(request: Request, visitor: Contributor, context: Using) -> Response:
-    """The fields again, after a choice that changes which there are; what was typed stays."""
+async def fields(
+    request: Request,
+    visitor: Contributor,
+    context: Using,
+    look_into: Annotated[Literal["", "source", "other"], Query(alias="look")] = "",
+) -> Response:
+    """The fields again, after a choice that changes which there are; what was typed stays. After a look into the file
+    that a group of fields names, they offer what is in it."""
     body = await _small_body(request)
     if body is not None:
         typed = typed_in(body)
     else:
         async with context.large_bodies.place(visitor.id):
             typed = await context.large_bodies.apart(typed_in, await request.body())
-    model = _fields(form_in(typed), typed)
+    typed = carried_over(typed.get("kind", [""])[0], typed)
+    form, problems = form_in(typed), tuple[FieldProblem, ...]()
+    if look_into:
+        try:
+            inspection = await look(context, visitor.id, look_for(form, typed, look_into))
+            form = offering(form, look_into, inspection, typed)
+        except ApiError as error:
+            problems = problems_of(error, look_into)
+    model = {**_fields(form, typed, problems), "looked": bool(look_into)}
     rendered = part("new_job_fields", **model) if body else await run_in_threadpool(part, "new_job_fields", **model)
     answer = rendered.response(request)
     answer.headers["HX-Trigger-After-Settle"] = "reshaped"
@@ -161,6 +177,7 @@ def _fields(form: Form, typed: Typed, problems: Sequence[FieldProblem] = ()) -> 
             faults.setdefault(at, []).append(problem.message)
     return {
         "form": form,
+        "looked": False,
         "texts": {field.name: texts_in(field, typed) for field in form.flat()},
         "faults": faults,
         "others": others,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.support.api import WORKER, Api
 from tests.support.window import Window
 from warpfold import Client
-from warpfold.app.dashboard.forms.reading import blank, form_for, integer, spec_of, typed_from
+from warpfold.app.dashboard.forms.reading import blank, carried_over, form_for, integer, spec_of, typed_from
 from warpfold.app.dashboard.forms.schema import kinds
 from warpfold.app.dashboard.forms.submission import python_of
 from warpfold.app.jobs import workers
@@ -200,3 +200,12 @@ def test_the_python_of_a_form_imports_what_there_is() -> None:
     names: dict[str, Any] = {}
     exec(before, names)  # noqa: S102 - our own script, as far as it needs no service
     assert (names["Client"], names["spec"]) == (Client, {"kind": "three_numbers"})
+
+
+def test_a_dtype_of_values_is_no_dtype_of_a_tables_text_and_a_path_stays_a_path() -> None:
+    typed = {"kind": ["reduce"], "was.source": ["values"], "source.dtype": ["float32"], "timeout_s": ["9"]}
+    of_table = carried_over("reduce", {**typed, "source.type": ["table"]})
+    assert ("source.dtype" in of_table, of_table["timeout_s"]) == (False, ["9"])
+    assert carried_over("reduce", {**typed, "source.type": ["values"]})["source.dtype"] == ["float32"]
+    named = {"kind": ["reduce"], "was.source": ["array"], "source.type": ["table"], "source.path": ["x.parquet"]}
+    assert carried_over("reduce", named) == named

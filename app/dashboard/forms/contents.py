@@ -1,0 +1,62 @@
+"""The columns or arrays of a file as choices of a form: what a look into the file found takes the place of a text."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pydantic import ValidationError
+
+from warpfold.app.dashboard.forms.fields import Field, Form, Group, Shape
+from warpfold.app.dashboard.forms.reading import Typed, spec_of
+from warpfold.app.http.error_handlers import spec_problem
+from warpfold.app.http.errors import ApiError, FieldProblem
+from warpfold.app.sources import InspectRequest
+from warpfold.contract.sources.inspection import Inspection
+
+_NAMING = ("type", "path", "paths", "glob", "id", "text")
+"""What of a source says which file it is, and how that is read."""
+
+
+def look_for(form: Form, typed: Typed, group: str) -> InspectRequest:
+    """The look into the file that the fields of `group` name. Raises ApiError naming the fields at fault."""
+    source = spec_of(form, typed).get(group, {})
+    try:
+        return InspectRequest.model_validate({"source": {name: source[name] for name in _NAMING if name in source}})
+    except ValidationError as error:
+        raise spec_problem(error) from None
+
+
+def problems_of(error: ApiError, group: str) -> tuple[FieldProblem, ...]:
+    """What is wrong with a look, in terms of the fields of `group`."""
+    problems = error.errors or (FieldProblem(field="source", message=str(error.detail)),)
+    return tuple(
+        FieldProblem(field=problem.field.replace("source", group, 1), message=problem.message) for problem in problems
+    )
+
+
+def offering(form: Form, group: str, inspection: Inspection, typed: Typed) -> Form:
+    """The form whose field for a column, or for an array, offers those that a job reduces."""
+    name = f"{group}.{'column' if inspection.holds == 'columns' else 'array'}"
+    texts = typed.get(name) or [""]
+    named = [one for one in inspection.contents if one.reduced_as is not None and one.name]
+    options = [one.name for one in named]
+    labels = [f"{one.name} ({', '.join(_facts(one.reduced_as, one.shape, one.nulls))})" for one in named]
+    if texts[0] and texts[0] not in options:
+        options.append(texts[0])
+        labels.append(f"{texts[0]} (not there)")
+
+    def offered(field: Field) -> Field:
+        return replace(field, shape=Shape.CHOICE, options=options, labels=labels) if field.name == name else field
+
+    def of(parts: Sequence[Field | Group]) -> list[Field | Group]:
+        return [replace(part, fields=of(part.fields)) if isinstance(part, Group) else offered(part) for part in parts]
+
+    return replace(form, main=of(form.main), more=of(form.more))
+
+
+def _facts(dtype: str | None, shape: tuple[int, ...] | None, nulls: int | None) -> list[str]:
+    facts = [str(dtype)]
+    if shape is not None:
+        facts.append(" × ".join(f"{length:,}" for length in shape))
+    if nulls:
+        facts.append(f"{nulls:,} null{'' if nulls == 1 else 's'}")
+    return facts
