@@ -41,7 +41,6 @@ from warpfold.app.quotas.quota import Limits, QuotaName, limits_of
 from warpfold.app.tables.jobs import NONE, events, idempotency_keys, in_hand, in_lanes, jobs, still, waits
 from warpfold.app.tables.users import quotas
 from warpfold.app.webhooks import repository as webhooks
-from warpfold.app.webhooks.addresses import names_private
 from warpfold.contract.jobs import JobSpec, brief_of
 from warpfold.contract.kinds.spec import Spec, Task
 from warpfold.contract.needs import ALL
@@ -49,6 +48,7 @@ from warpfold.contract.sources import TAGGED_FIELDS
 from warpfold.contract.states import PRIORITIES, EventType, Status
 from warpfold.contract.webhook import Webhook
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.places.addresses import names_private
 
 RETRY_AFTER_FULL_S = 5
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpcore
 
-from warpfold.app.webhooks.addresses import is_public
+from warpfold.kernels.places.addresses import is_public
 from warpfold.worker.webhooks.lookups import Resolve
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from warpfold.app.webhooks.addresses import is_public, names_private
+from warpfold.kernels.places.addresses import is_public, names_private
 
 
 @pytest.mark.parametrize(
