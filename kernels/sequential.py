@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,17 +13,28 @@ from numpy.typing import NDArray
 from warpfold.kernels.cpu.memory import require
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.places.place import ObjectFacts
 from warpfold.kernels.source import ArraySource, Source
 
 T = TypeVar("T")
 
 
+class Remote(Protocol):
+    """What a source reads beyond this machine."""
+
+    def facts(self) -> ObjectFacts:
+        """What was read so far."""
+        ...
+
+
 @dataclass(slots=True)
 class Tally:
-    """What a sequential source has given so far, and how many nulls it has left out."""
+    """What a sequential source has given so far, how many nulls it has left out, and of which objects of places it
+    reads."""
 
     elements: int = 0
     nulls: int = 0
+    objects: list[Remote] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ from warpfold.kernels.formats.npz import open_npz
 from warpfold.kernels.formats.signature import Format, format_of
 from warpfold.kernels.formats.zarr_ import open_zarr
 from warpfold.kernels.formats.zipped import zipped_zarr
-from warpfold.kernels.npy import open_array, read_head
+from warpfold.kernels.npy import read_head
+from warpfold.kernels.places.arrays import array_at
 from warpfold.kernels.sequential import Elements
 
 
@@ -44,4 +45,4 @@ def open_array_file(
         raise InvalidInput(
             f"is truncated: its header promises {head.data_bytes} bytes of data, {max(0, size)} are there"
         )
-    return open_array(file, head, hyperslab(ranges, head.shape))
+    return array_at(file, head, hyperslab(ranges, head.shape))

@@ -19,7 +19,9 @@ from warpfold.kernels.extras import required
 from warpfold.kernels.formats.conventions import Conventions
 from warpfold.kernels.formats.hyperslab import Range, blocks, hyperslab, lengths
 from warpfold.kernels.formats.naming import chosen_name, damaged
-from warpfold.kernels.npy import Head, open_array
+from warpfold.kernels.npy import Head
+from warpfold.kernels.places.arrays import array_at
+from warpfold.kernels.places.file import again, is_remote
 from warpfold.kernels.sequential import Elements, SequentialSource, Tally
 from warpfold.kernels.source import ArraySource
 
@@ -66,7 +68,8 @@ def opened(file: BinaryIO) -> Iterator[Any]:
     h5py = required("h5py", "arrays")
     with damaged("is no whole HDF5 file", Exception):
         # By its descriptor: a path could lead to another file by now.
-        tree = h5py.File(f"/dev/fd/{file.fileno()}", "r", rdcc_nbytes=_CHUNK_CACHE_BYTES, locking=False)
+        of_file = again(file) if is_remote(file) else f"/dev/fd/{file.fileno()}"
+        tree = h5py.File(of_file, "r", rdcc_nbytes=_CHUNK_CACHE_BYTES, locking=None if is_remote(file) else False)
     with tree:
         yield tree
 
@@ -134,8 +137,8 @@ def _offset(dataset: Any, dtype: "np.dtype[Any]") -> int | None:
     return offset
 
 
-def _as_stored(file: BinaryIO, head: Head, offset: int, selected: tuple[slice, ...]) -> ArraySource:
+def _as_stored(file: BinaryIO, head: Head, offset: int, selected: tuple[slice, ...]) -> Elements:
     size = file.seek(0, 2)
     if offset + head.data_bytes > size:
         raise InvalidInput(f"is truncated: {offset + head.data_bytes:,} bytes are promised, {size:,} are there")
-    return open_array(file, Head(head.shape, False, head.dtype, offset), selected)
+    return array_at(file, Head(head.shape, False, head.dtype, offset), selected)

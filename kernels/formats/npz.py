@@ -15,7 +15,8 @@ from warpfold.kernels.dtypes import dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.hyperslab import Range, hyperslab, lengths
 from warpfold.kernels.formats.naming import chosen_name, damaged
-from warpfold.kernels.npy import Head, open_array, read_head
+from warpfold.kernels.npy import Head, read_head
+from warpfold.kernels.places.arrays import array_at
 from warpfold.kernels.sequential import Elements, SequentialSource
 from warpfold.kernels.source import ArraySource
 
@@ -91,7 +92,7 @@ def members(archive: zipfile.ZipFile) -> list[str]:
     return [name.removesuffix(_SUFFIX) for name in archive.namelist() if name.endswith(_SUFFIX)]
 
 
-def _stored(file: BinaryIO, info: zipfile.ZipInfo, ranges: tuple[Range, ...]) -> ArraySource:
+def _stored(file: BinaryIO, info: zipfile.ZipInfo, ranges: tuple[Range, ...]) -> Elements:
     file.seek(info.header_offset)
     local = file.read(_LOCAL.size)
     if len(local) < _LOCAL.size or not local.startswith(b"PK\x03\x04"):
@@ -103,7 +104,7 @@ def _stored(file: BinaryIO, info: zipfile.ZipInfo, ranges: tuple[Range, ...]) ->
     size = file.seek(0, 2)
     if head.offset + head.data_bytes > min(begin + info.file_size, size):
         raise InvalidInput(f"is truncated: the head of {info.filename!r} promises {head.data_bytes:,} bytes of data")
-    return open_array(file, head, hyperslab(ranges, head.shape))
+    return array_at(file, head, hyperslab(ranges, head.shape))
 
 
 def _packed(archive: zipfile.ZipFile, info: zipfile.ZipInfo, head: Head, selected: tuple[slice, ...]) -> Elements:

@@ -17,6 +17,7 @@ from warpfold.kernels.formats.conventions import null_refused
 from warpfold.kernels.formats.naming import chosen_name, damaged
 from warpfold.kernels.formats.row_filter import Condition, columns_of, expression
 from warpfold.kernels.formats.signature import Format, format_of
+from warpfold.kernels.places.file import again, is_remote
 from warpfold.kernels.sequential import Elements, SequentialSource, Tally
 from warpfold.kernels.source import ChainedSource, FileBytes, FileSource, Link
 
@@ -136,6 +137,8 @@ def dtype_of_column(name: str, kind: Any) -> DType:
 
 def random_access(file: BinaryIO) -> Any:
     """`file` as pyarrow reads it: by its descriptor, for a path could lead to another file by now."""
+    if is_remote(file):
+        return required("pyarrow", "tables").PythonFile(again(file), mode="r")
     return required("pyarrow", "tables").OSFile(f"/dev/fd/{file.fileno()}")
 
 
@@ -146,7 +149,12 @@ def _arrow_file(file: BinaryIO, wanted: ColumnWanted) -> Elements:
     rows = dataset.IpcFileFormat().make_fragment(random_access(file)).count_rows()
     widths = (_bit_width(schema.field(number).type) for number in range(len(schema)))
     uncompressed = file.seek(0, 2) >= rows * sum(widths) // 8
-    if reading.rows is None and uncompressed and (stored := _as_stored(file, reading)) is not None:
+    if (
+        reading.rows is None
+        and uncompressed
+        and not is_remote(file)
+        and (stored := _as_stored(file, reading)) is not None
+    ):
         return stored
 
     def batches() -> Iterator[Any]:

@@ -1,0 +1,109 @@
+"""Arrays that lie in an object as they are in memory: the ranges that have the selected elements are read in order,
+several at once."""
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import product
+from math import prod
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpfold.kernels.dtypes import dtype_of
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.formats.hyperslab import lengths
+from warpfold.kernels.npy import Head, open_array
+from warpfold.kernels.places.file import RemoteFile
+from warpfold.kernels.places.remote import REQUEST_BYTES, RemoteObject
+from warpfold.kernels.sequential import Elements, SequentialSource
+from warpfold.kernels.source import ArraySource
+
+MOST_REORDERED_BYTES = 1 << 28
+"""The largest array in Fortran order that is read: all of it is in memory before its elements are in order."""
+
+_SKIPPED_BYTES = 1 << 18
+"""Bytes between selected elements that are rather read than left out by a request of its own."""
+
+
+def array_at(file: BinaryIO, head: Head, selected: tuple[slice, ...] = ()) -> Elements:
+    """The elements behind `head`, or a part of them: of a file of this machine mapped into memory, of an object of a
+    place in order. Raises InvalidInput."""
+    if not isinstance(file, RemoteFile):
+        return open_array(file, head, selected)
+    remote = file.remote
+    whole = selected or tuple(slice(0, length, 1) for length in head.shape)
+    count = prod(lengths(whole))
+    if head.fortran_order and len(head.shape) > 1 and head.data_bytes > MOST_REORDERED_BYTES:
+        raise InvalidInput(
+            f"holds its elements in Fortran order, and its {head.data_bytes:,} bytes are too many to bring them in "
+            "order: store it in C order"
+        )
+
+    def pieces() -> Iterator[NDArray[Any]]:
+        if not count:
+            return
+        if head.fortran_order and len(head.shape) > 1:
+            flat = np.concatenate(list(remote.in_order(_requests(head.offset, head.data_bytes)))).view(head.dtype)
+            parts: Iterator[NDArray[Any]] = iter([flat.reshape(head.shape, order="F")[whole]])
+        else:
+            parts = _parts(remote, head, whole)
+        for part in parts:
+            yield ArraySource(part).read(0, part.size)
+
+    return SequentialSource(dtype_of(head.dtype), pieces, count, count)
+
+
+def _parts(remote: RemoteObject, head: Head, selected: tuple[slice, ...]) -> Iterator[NDArray[Any]]:
+    """The selected elements in C order. `axis` is the first of which a row, all of what follows it, is read as one."""
+    axis = 0
+    while True:
+        inner, within = head.shape[axis + 1 :], selected[axis + 1 :]
+        row = prod(inner) * head.dtype.itemsize
+        all_of_rows = all(part == slice(0, length, 1) for part, length in zip(within, inner, strict=True))
+        if all_of_rows or row <= _SKIPPED_BYTES:
+            break
+        axis += 1
+    chosen = selected[axis]
+    apart = (chosen.step - 1) * row > _SKIPPED_BYTES
+
+    def starts() -> Iterator[int]:
+        for outer in product(*(range(part.start, part.stop, part.step) for part in selected[:axis])):
+            index = 0
+            for at, length in zip(outer, head.shape[:axis], strict=True):
+                index = index * length + at
+            yield head.offset + index * head.shape[axis] * row
+
+    if all_of_rows and (apart or chosen.step == 1):  # elements need no choice, and requests may end within a row
+        runs = ((start + first * row, last - first) for start in starts() for first, last in _runs(chosen))
+        ranges = (part for start, rows in runs for part in _requests(start, rows * row))
+        yield from (part.view(head.dtype) for part in remote.in_order(ranges))
+        return
+    most = 1 if apart else max(1, REQUEST_BYTES // row)
+    spans = partial(_spans, chosen, most, apart=apart)
+    ranges = ((start + first * row, start + last * row) for start in starts() for first, last in spans())
+    bounds = (span for _ in starts() for span in spans())
+    for (first, last), read in zip(bounds, remote.in_order(ranges), strict=True):
+        rows = read.view(head.dtype).reshape(last - first, *inner)
+        yield rows[(slice(-(first - chosen.start) % chosen.step, None, chosen.step), *within)]
+
+
+def _runs(axis: slice) -> Iterator[tuple[int, int]]:
+    """The rows of `axis` that lie one behind another."""
+    if axis.step == 1:
+        yield axis.start, axis.stop
+    else:
+        yield from ((index, index + 1) for index in range(axis.start, axis.stop, axis.step))
+
+
+def _spans(axis: slice, most: int, *, apart: bool) -> Iterator[tuple[int, int]]:
+    """Ranges of at most `most` rows that have the rows of `axis`, which are read one by one where they are `apart`."""
+    every = axis.step if apart else most
+    yield from ((first, min(first + most, axis.stop)) for first in range(axis.start, axis.stop, every))
+
+
+def _requests(start: int, nbytes: int) -> Iterator[tuple[int, int]]:
+    """The ranges of the requests for `nbytes` from `start` on. They end between elements: a request's length is a
+    multiple of every item's."""
+    stop = start + nbytes
+    yield from ((at, min(at + REQUEST_BYTES, stop)) for at in range(start, stop, REQUEST_BYTES))
