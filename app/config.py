@@ -4,6 +4,7 @@ import os
 import re
 import sys
 from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +19,8 @@ from pydantic_settings import (
 )
 
 from warpfold.contract.folders import Folders
+from warpfold.contract.places import places_in
+from warpfold.kernels.places.place import NOWHERE, Places
 
 _PREFIX = "WARPFOLD_"
 _SCHEMES = {
@@ -73,6 +76,11 @@ class Settings(BaseSettings):
     )
     data_roots: Annotated[tuple[Path, ...], NoDecode] = Field(
         (), description=f"The folders whose .npy files a `path` source may name, separated by {os.pathsep!r}."
+    )
+    places: Path | None = Field(
+        None,
+        description="The file (TOML, or JSON) that names the buckets and web servers that jobs may read, with their "
+        "credentials. If it is unset, there are none.",
     )
 
     max_connections: int = Field(
@@ -259,6 +267,14 @@ class Settings(BaseSettings):
             return tuple(Path(part).expanduser().resolve() for part in roots.split(os.pathsep) if part)
         return roots
 
+    @field_validator("places")
+    @classmethod
+    def _check_places(cls, path: Path | None) -> Path | None:
+        if path is None or path == Path():  # an empty variable
+            return None
+        places_in(path.expanduser())  # so that a start fails over it, and no job
+        return path.expanduser().resolve()
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -277,8 +293,14 @@ class Settings(BaseSettings):
         return self.database_url or (noted.read_text().strip() if noted.is_file() else "")
 
     def folders(self) -> Folders:
-        """The folders from which jobs may read files."""
-        return Folders(self.data_roots, self.datasets_dir().expanduser().resolve())
+        """The folders, and the places, from which jobs may read files."""
+        return Folders(self.data_roots, self.datasets_dir().expanduser().resolve(), self.listed_places)
+
+    @cached_property
+    def listed_places(self) -> Places:
+        """The places that the file of places lists, with their credentials. They are no setting, lest they be shown as
+        one."""
+        return NOWHERE if self.places is None else places_in(self.places)
 
     def datasets_dir(self) -> Path:
         """The folder of uploaded arrays."""

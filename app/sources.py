@@ -48,7 +48,8 @@ async def inspect(request: InspectRequest, user: User, context: Using) -> Inspec
 async def look(context: Context, user_id: int, request: InspectRequest) -> Inspection:
     """Look into the files of a request. Raises ApiError."""
     try:
-        request.source.check("source", context.settings.data_roots, context.settings.max_values)
+        settings = context.settings
+        request.source.check("source", settings.data_roots, settings.max_values, settings.listed_places)
         return await context.looks.look(user_id, request.source, request.timeout_s)
     except errors.InvalidInput as error:
         raise as_api_error(error) from None

@@ -3,13 +3,16 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from warpfold.kernels.places.place import NOWHERE, Places
+
 
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """Resolved folders: those of `path` sources, and that of uploaded arrays."""
+    """Resolved folders: those of `path` sources, and that of uploaded arrays; and the places beyond this machine."""
 
     roots: tuple[Path, ...]
     datasets: Path
+    places: Places = NOWHERE
 
 
 def dataset_file(datasets: Path, dataset_id: str) -> Path:

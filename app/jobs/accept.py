@@ -117,7 +117,7 @@ def check(spec: JobSpec, settings: Settings) -> None:
     if spec.webhook is not None and not settings.webhook_allow_private and names_private(spec.webhook.url.host or ""):
         raise InvalidInput("names a private address, which this server does not call", "webhook.url")
     for field, source in spec.sources():
-        source.check(field, settings.data_roots, settings.max_values)
+        source.check(field, settings.data_roots, settings.max_values, settings.listed_places)
 
 
 def check_lengths(spec: Mapping[str, Any], max_values: int) -> None:

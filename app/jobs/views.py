@@ -33,7 +33,9 @@ class ProgressView(BaseModel):
 
     done: int
     total: int = Field(description="What `done` counts up to; 0 until it is known.")
-    unit: str = Field(description='What is counted: "elements", "points" or "jobs"; empty until something is known.')
+    unit: str = Field(
+        description='What is counted: "elements", "bytes", "points" or "jobs"; empty until something is known.'
+    )
 
 
 class HoldView(BaseModel):

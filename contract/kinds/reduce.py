@@ -1,6 +1,7 @@
 """Reductions: what is to be reduced and how, and what came out."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
@@ -19,11 +20,16 @@ from warpfold.kernels.catalog import backends_for, strategies
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.operands import check, check_arity, check_counts, check_freedom
 from warpfold.kernels.ops import NanPolicy, op_named
+from warpfold.kernels.places.place import ObjectFacts
 from warpfold.kernels.strategy import AUTO
 
 MOST_OF_SMALL = 10_000
 """A job over no more elements than these, which are in its spec or generated, is small. Where a file has to be opened
 first, nobody knows how long that takes."""
+
+
+MOST_OBJECTS = 100
+"""A result names no more of the objects that it read than these."""
 
 
 class ReduceSpec(Task):
@@ -205,6 +211,7 @@ _EXAMPLE: JsonDict = {
     "dtype": "float32",
     "count": 3,
     "nulls": 0,
+    "input": None,
     "op": "sum",
     "strategy": "exact",
     "correctly_rounded": True,
@@ -235,6 +242,32 @@ _EXAMPLE: JsonDict = {
 }
 
 
+class ObjectView(Frozen):
+    """An object of a place, as it was read; of a Zarr hierarchy, which is many objects, the URL alone is known."""
+
+    url: str
+    size: int | None = Field(description="In bytes.")
+    etag: str | None = Field(description="The ETag of the object, as its server writes it.")
+    modified: str | None = Field(description="When the object was changed last, as its server writes it.")
+    bytes_read: int = Field(description="How many bytes of the object were read.")
+
+
+class InputView(Frozen):
+    """What a reduction read by URLs."""
+
+    count: int = Field(description="How many objects were read.")
+    bytes_read: int = Field(description="How many bytes of them all were read.")
+    objects: tuple[ObjectView, ...] = Field(description=f"The objects in order, the first {MOST_OBJECTS}.")
+
+    @classmethod
+    def of(cls, read: Sequence[ObjectFacts]) -> "InputView | None":
+        """None where nothing was read by URLs."""
+        if not read:
+            return None
+        shown = tuple(ObjectView(**asdict(facts)) for facts in read[:MOST_OBJECTS])
+        return cls(count=len(read), bytes_read=sum(facts.bytes_read for facts in read), objects=shown)
+
+
 class ReduceResult(Frozen):
     """The value of a reduction, how it was computed, and where."""
 
@@ -245,6 +278,9 @@ class ReduceResult(Frozen):
     dtype: str = Field(description='The dtype of the value; "integer" is an integer of any size.')
     count: int = Field(description="How many elements entered the value.")
     nulls: int = Field(0, description="How many nulls were left out. They are counted apart from NaNs.")
+    input: InputView | None = Field(
+        None, description="What was read of the places of this server's configuration; null where nothing was."
+    )
     op: str
     strategy: str = Field(description="The strategy that ran, which is never `auto`.")
     correctly_rounded: bool = Field(description="Whether the value is the true one, rounded once.")

@@ -11,7 +11,7 @@ from warpfold.kernels.sequential import Elements
 
 class ArrayFileSource(ArrayOptions, NamedFile):
     """An array in a file on the server, or a part of it: of a .npy file, an .npz archive, an HDF5 or a NetCDF-4 file,
-    or a Zarr hierarchy of version 2 or 3, which is a folder.
+    or a Zarr hierarchy of version 2 or 3, which is a folder; by a URL, in a place of the server's configuration.
 
     Elements are taken in C order. The first bytes of a file tell its format.
     """
@@ -29,4 +29,4 @@ class ArrayFileSource(ArrayOptions, NamedFile):
 
     def open(self, folders: Folders) -> Elements:
         open_in = partial(self.open_in, name=self.path)
-        return open_file(self.path, folders.roots, "source.path", open_in, self.open_folder_in)
+        return open_file(self.path, folders, "source.path", open_in, self.open_folder_in)

@@ -1,8 +1,9 @@
 """Many files on the server as one array."""
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, Self
 
@@ -11,11 +12,15 @@ from pydantic import Field, StringConstraints, model_validator
 
 from warpfold.contract.fields import Listed
 from warpfold.contract.folders import Folders
-from warpfold.contract.sources.options import AnyOptions, open_file
+from warpfold.contract.sources.options import AnyOptions, faults_of, open_file
 from warpfold.contract.sources.roots import PathName, check_name, matching
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.places.file import stamp_of
+from warpfold.kernels.places.place import NOWHERE, Places, is_url
+from warpfold.kernels.places.remote import IN_FLIGHT, Session
+from warpfold.kernels.places.tree import matching as matching_objects
 from warpfold.kernels.sequential import Elements, SequentialSource, Tally, in_order, likely_count
 from warpfold.kernels.source import ChainedSource, Link
 
@@ -61,21 +66,27 @@ class FilesSource(AnyOptions, SourceSpec):
                 return f"files {first}" + (f" and {len(rest):,} more" if rest else "")
         return None
 
-    def check(self, field: str, roots: tuple[Path, ...], most_values: int) -> None:
+    def check(self, field: str, roots: tuple[Path, ...], most_values: int, places: Places = NOWHERE) -> None:
         if self.glob is not None:
-            check_name(self.glob, f"{field}.glob", roots)
+            check_name(self.glob, f"{field}.glob", roots, places, pattern=True)
         for index, path in enumerate(self.paths):
-            check_name(path, f"{field}.paths.{index}", roots)
+            check_name(path, f"{field}.paths.{index}", roots, places)
 
-    def names(self, folders: Folders) -> Sequence[str]:
-        """The names of the files, in their order. Raises InvalidInput."""
+    def names(self, folders: Folders, session: Session | None = None) -> Sequence[str]:
+        """The names of the files, in their order. Raises InvalidInput and Unavailable."""
         if self.glob is None:
             return self.paths
-        check_name(self.glob, "source.glob", folders.roots)
-        return matching(self.glob, folders.roots, "source.glob", MOST_MATCHED)
+        field = "source.glob"
+        check_name(self.glob, field, folders.roots, folders.places, pattern=True)
+        if not is_url(self.glob):
+            return matching(self.glob, folders.roots, field, MOST_MATCHED)
+        target = folders.places.target(self.glob, field, pattern=True)
+        with faults_of(repr(self.glob), field):
+            return matching_objects(session or Session(folders.places), target, MOST_MATCHED)
 
     def open(self, folders: Folders) -> Elements:
-        files = [_File.of(name, self, folders.roots) for name in self.names(folders)]
+        reader = _Reader(self, folders, Session(folders.places))
+        files = reader.looked_at(self.names(folders, reader.session))
         first = files[0]
         for file in files:
             if file.dtype is not first.dtype:
@@ -92,43 +103,62 @@ class FilesSource(AnyOptions, SourceSpec):
 
 
 @dataclass(frozen=True, slots=True)
+class _Reader:
+    """How each of the files is opened."""
+
+    options: AnyOptions
+    folders: Folders
+    session: Session
+
+    def looked_at(self, names: Sequence[str]) -> "list[_File]":
+        """The files as they are now; several objects of places are asked for at a time. Raises InvalidInput."""
+        if not any(map(is_url, names)):
+            return [_File.of(name, self) for name in names]
+        with ThreadPoolExecutor(IN_FLIGHT, "look") as threads:
+            try:
+                return list(threads.map(_File.of, names, repeat(self)))
+            except BaseException:
+                threads.shutdown(cancel_futures=True)
+                raise
+
+    def look(self, name: str) -> tuple[Elements, tuple[Any, ...]]:
+        """The elements of a file, and what tells the file from another of its name. Raises InvalidInput."""
+        stamp: tuple[Any, ...] = ()
+
+        def open_in(file: BinaryIO) -> Elements:
+            nonlocal stamp
+            stamp = stamp_of(file)
+            return self.options.open_in(file, name)
+
+        open_folder_in = self.options.open_folder_in
+        return open_file(name, self.folders, "source.paths", open_in, open_folder_in, session=self.session), stamp
+
+
+@dataclass(frozen=True, slots=True)
 class _File:
     """One of the files, as it was when it was looked at first. It is opened again when it is read."""
 
     name: str
-    options: AnyOptions
-    roots: tuple[Path, ...]
+    reader: _Reader
     dtype: DType
     count: int | None
     likely: int
     by_position: bool
-    stamp: tuple[int, ...]
+    stamp: tuple[Any, ...]
 
     @classmethod
-    def of(cls, name: str, options: AnyOptions, roots: tuple[Path, ...]) -> Self:
+    def of(cls, name: str, reader: _Reader) -> Self:
         """Raises InvalidInput."""
-        source, stamp = _look(name, options, roots)
+        source, stamp = reader.look(name)
         by_position = not isinstance(source, SequentialSource)
-        return cls(name, options, roots, source.dtype, source.count, likely_count(source), by_position, stamp)
+        return cls(name, reader, source.dtype, source.count, likely_count(source), by_position, stamp)
 
     def opened(self) -> Any:
         """The elements, by position or in order as they were. Raises InvalidInput where the file is another now."""
-        source, stamp = _look(self.name, self.options, self.roots)
+        source, stamp = self.reader.look(self.name)
         if stamp != self.stamp:
             raise InvalidInput(f"{self.name!r} changed while the job ran", "source.paths")
         return source
-
-
-def _look(name: str, options: AnyOptions, roots: tuple[Path, ...]) -> tuple[Elements, tuple[int, ...]]:
-    stamp: tuple[int, ...] = ()
-
-    def open_in(file: BinaryIO) -> Elements:
-        nonlocal stamp
-        status = os.fstat(file.fileno())
-        stamp = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-        return options.open_in(file, name)
-
-    return open_file(name, roots, "source.paths", open_in, options.open_folder_in), stamp
 
 
 def _one_after_another(dtype: DType, files: Sequence[_File]) -> SequentialSource:
@@ -138,6 +168,8 @@ def _one_after_another(dtype: DType, files: Sequence[_File]) -> SequentialSource
         for file in files:
             source = file.opened()
             nulls = tally.nulls
+            if isinstance(source, SequentialSource):
+                tally.objects += source.tally.objects
             for piece in in_order(source, _PIECE):
                 if isinstance(source, SequentialSource):
                     tally.nulls = nulls + source.tally.nulls

@@ -17,7 +17,7 @@ from warpfold.contract.sources.path import PathSource
 from warpfold.contract.sources.table import TableSource
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.contents import Content, contents_of, contents_of_folder
-from warpfold.kernels.formats.folder import Folder
+from warpfold.kernels.formats.folder import Tree
 from warpfold.kernels.formats.signature import delimiter_of, format_of, is_text
 
 MOST_CONTENTS = 1000
@@ -114,7 +114,7 @@ def inspected(source: FileSources, folders: Folders) -> Inspection:
     look = partial(
         _in_file, called=first, files=len(names), delimiter=delimiter, text=text is not None or is_text(first)
     )
-    return open_file(first, folders.roots, field, look, partial(_in_folder, called=first, files=len(names)))
+    return open_file(first, folders, field, look, partial(_in_folder, called=first, files=len(names)))
 
 
 def _names(source: FileSources, folders: Folders) -> tuple[Sequence[str], str]:
@@ -133,7 +133,7 @@ def _in_file(file: BinaryIO, called: str, files: int, delimiter: str, *, text: b
     return _answer(called, files, contents_of(file, delimiter), named, nbytes, tabular=tabular)
 
 
-def _in_folder(folder: Folder, called: str, files: int) -> Inspection:
+def _in_folder(folder: Tree, called: str, files: int) -> Inspection:
     return _answer(called, files, contents_of_folder(folder), "Zarr", None, tabular=False)
 
 

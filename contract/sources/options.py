@@ -1,7 +1,7 @@
 """What a source of files takes of a file, in fields that several sources share, and how their faults are told."""
 
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pydantic import Field, StrictBool, StrictInt, StringConstraints, field_validator, model_validator
 
 from warpfold.contract.fields import DTypeName, said_as
+from warpfold.contract.folders import Folders
 from warpfold.contract.frozen import Frozen
 from warpfold.contract.sources.roots import PathName, check_name, locate, open_folder, open_regular, reason_of
 from warpfold.contract.sources.row_filter import MOST_CONDITIONS, RowFilter, conditions_in
@@ -20,11 +21,16 @@ from warpfold.contract.sources.source import SourceSpec
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.formats.arrays import open_array_file
 from warpfold.kernels.formats.conventions import Conventions
-from warpfold.kernels.formats.folder import Folder
+from warpfold.kernels.formats.folder import Tree
 from warpfold.kernels.formats.hyperslab import Range
 from warpfold.kernels.formats.signature import delimiter_of, format_of, is_text
 from warpfold.kernels.formats.tables import ColumnWanted, open_column
 from warpfold.kernels.formats.zarr_ import is_zarr, open_zarr
+from warpfold.kernels.places.file import as_file
+from warpfold.kernels.places.opening import open_object, own_faults
+from warpfold.kernels.places.place import NOWHERE, Places, is_url
+from warpfold.kernels.places.remote import RemoteObject, Session
+from warpfold.kernels.places.tree import RemoteTree
 from warpfold.kernels.sequential import Elements, SequentialSource
 
 T = TypeVar("T")
@@ -98,7 +104,7 @@ class ArrayOptions(FileOptions):
     def open_in(self, file: BinaryIO, name: str) -> Elements:
         return open_array_file(file, self.array, self._ranges(), self._conventions())
 
-    def open_folder_in(self, folder: Folder) -> Elements:
+    def open_folder_in(self, folder: Tree) -> Elements:
         """The elements in a folder, which is a Zarr hierarchy. Raises InvalidInput and Unavailable."""
         if not is_zarr(folder):
             raise InvalidInput("is a folder, and no Zarr hierarchy")
@@ -180,22 +186,32 @@ def _range(axis: AxisRange | int | None) -> Range:
 
 
 class NamedFile(SourceSpec):
-    """A source that is one file on the server."""
+    """A source that is one file on the server, or an object of a place."""
 
     path: PathName
 
-    def check(self, field: str, roots: tuple[Path, ...], most_values: int) -> None:
-        check_name(self.path, f"{field}.path", roots)
+    def check(self, field: str, roots: tuple[Path, ...], most_values: int, places: Places = NOWHERE) -> None:
+        check_name(self.path, f"{field}.path", roots, places)
 
 
 def open_file(
     name: str,
-    roots: Sequence[Path],
+    folders: Folders,
     field: str,
     open_in: Callable[[BinaryIO], T],
-    open_folder_in: Callable[[Folder], T] | None = None,
+    open_folder_in: Callable[[Tree], T] | None = None,
+    *,
+    session: Session | None = None,
 ) -> T:
-    """What `open_in` reads of the file `name` below a root, or `open_folder_in` of a folder; as `read_of` has it."""
+    """What `open_in` reads of the file `name`, a path below a root or a URL in a place, or `open_folder_in` of a
+    folder; as `read_of` has it. Objects that are opened by one `session` share its connections."""
+    if is_url(name):
+        target = folders.places.target(name, field)
+        with faults_of(repr(name), field):
+            session = session or Session(folders.places)
+            opened = open_object(target, session, folder=open_folder_in is not None)
+        return _of_place(opened, repr(name), field, open_in, open_folder_in)
+    roots = folders.roots
     begin = partial(open_regular, name, roots, field)
     if open_folder_in is None:
         return read_of(repr(name), field, begin, open_in)
@@ -231,6 +247,31 @@ def _named(source: T, called: str, field: str, still_open: ExitStack) -> T:
     sequential = replace(source, make=pieces)
     weakref.finalize(sequential, still_open.close)
     return sequential
+
+
+def _of_place(
+    opened: RemoteObject | RemoteTree,
+    called: str,
+    field: str,
+    open_in: Callable[[BinaryIO], T],
+    open_folder_in: Callable[[Tree], T] | None,
+) -> T:
+    with faults_of(called, field), own_faults(opened):
+        if isinstance(opened, RemoteObject):
+            source = open_in(as_file(opened))
+        else:
+            assert open_folder_in is not None, "only then it is looked for"
+            source = open_folder_in(opened)
+    if not isinstance(source, SequentialSource):
+        return source
+    make = source.make
+    source.tally.objects.append(opened)
+
+    def pieces() -> Iterator[NDArray[Any]]:
+        with faults_of(called, field), own_faults(opened):
+            yield from make()
+
+    return replace(source, make=pieces)
 
 
 @contextmanager

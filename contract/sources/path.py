@@ -3,21 +3,26 @@
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 from warpfold.contract.folders import Folders
+from warpfold.contract.sources.options import open_file
 from warpfold.contract.sources.roots import PathName, check_name, opened
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.formats.arrays import open_array_file
+from warpfold.kernels.formats.signature import Format, format_of
 from warpfold.kernels.npy import open_array, read_head
+from warpfold.kernels.places.place import NOWHERE, Places, is_url
+from warpfold.kernels.sequential import Elements
 from warpfold.kernels.source import ArraySource
 
 _FIELD = "source.path"
 
 
 class PathSource(SourceSpec):
-    """A .npy file on the server, in one of the server's data roots. The worker maps the file into memory and never
-    unpickles it."""
+    """A .npy file on the server, in one of the server's data roots, or by a URL in a place of its configuration. The
+    worker maps a file into memory, and never unpickles it."""
 
     type: Literal["path"]
     path: PathName
@@ -29,12 +34,20 @@ class PathSource(SourceSpec):
     def summary(stored: Mapping[str, Any]) -> str | None:
         return f"file {stored['path']}" if "path" in stored else None
 
-    def open(self, folders: Folders) -> ArraySource:
+    def open(self, folders: Folders) -> Elements:
+        if is_url(self.path):
+            return open_file(self.path, folders, _FIELD, _npy_in)
         return open_npy(self.path, folders.roots)
 
-    def check(self, field: str, roots: tuple[Path, ...], most_values: int) -> None:
+    def check(self, field: str, roots: tuple[Path, ...], most_values: int, places: Places = NOWHERE) -> None:
         """Judge the name alone: the worker, which may be on another machine, looks at the file itself."""
-        check_name(self.path, f"{field}.path", roots)
+        check_name(self.path, f"{field}.path", roots, places)
+
+
+def _npy_in(file: BinaryIO) -> Elements:
+    if format_of(file) is not Format.NPY:
+        raise InvalidInput("is not a whole .npy file: a source of type array or table reads other formats")
+    return open_array_file(file)
 
 
 def open_npy(name: str, roots: Sequence[Path]) -> ArraySource:

@@ -14,11 +14,15 @@ from pydantic import Field, StringConstraints
 
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.folder import Folder, open_within
+from warpfold.kernels.places.place import Places, is_url
 
 PathName = Annotated[
     str,
     StringConstraints(min_length=1, max_length=4096, pattern=r"^[^\x00]+$"),
-    Field(description="Path of the file on the server, in one of its data roots."),
+    Field(
+        description="Path of the file on the server, in one of its data roots; or a URL in one of the places of its "
+        "configuration: s3://, gs://, az:// or https://."
+    ),
 ]
 
 _NO_ROOTS = "this server offers no files: it was started without data roots"
@@ -31,9 +35,12 @@ def reason_of(error: OSError) -> str:
     return os.strerror(error.errno).lower() if error.errno else "the system gave no reason"
 
 
-def check_name(name: str, field: str, roots: Sequence[Path]) -> None:
+def check_name(name: str, field: str, roots: Sequence[Path], places: Places, *, pattern: bool = False) -> None:
     """Judge the name of a file alone: the worker, which may be on another machine, looks at the file itself. Raises
     InvalidInput naming `field`."""
+    if is_url(name):
+        places.target(name, field, pattern=pattern)
+        return
     if not roots:
         raise InvalidInput(_NO_ROOTS, field)
     path = PurePosixPath(name)

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from warpfold.contract.folders import Folders
 from warpfold.contract.frozen import Frozen
 from warpfold.kernels.dtypes import DType
+from warpfold.kernels.places.place import NOWHERE, Places
 from warpfold.kernels.sequential import Elements
 
 
@@ -53,7 +54,7 @@ class SourceSpec(Frozen, ABC):
         """The elements, to be called by a worker. Raises InvalidInput, whose field begins with "source", and
         Unavailable where a package is not installed that the source's format needs."""
 
-    def check(self, field: str, roots: tuple[Path, ...], most_values: int) -> None:
+    def check(self, field: str, roots: tuple[Path, ...], most_values: int, places: Places = NOWHERE) -> None:
         """Refuse what this server does not offer, or what is too long for a request. Raises InvalidInput, whose field
         begins with `field`."""
 

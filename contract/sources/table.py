@@ -10,7 +10,7 @@ from warpfold.kernels.sequential import Elements
 
 class TableSource(TableOptions, NamedFile):
     """A column of a table in a file on the server: of a Parquet file, an Arrow file or stream (Feather version 2), or a
-    CSV or TSV file, which may be compressed by gzip or zstd.
+    CSV or TSV file, which may be compressed by gzip or zstd; by a URL, in a place of the server's configuration.
 
     The named column and those of the filter are read, a part at a time, and never the whole table.
     """
@@ -28,4 +28,4 @@ class TableSource(TableOptions, NamedFile):
         return f"table {stored['path']}" + (f" {stored['column']}" if stored.get("column") else "") + filtered
 
     def open(self, folders: Folders) -> Elements:
-        return open_file(self.path, folders.roots, "source.path", lambda file: self.open_in(file, self.path))
+        return open_file(self.path, folders, "source.path", lambda file: self.open_in(file, self.path))

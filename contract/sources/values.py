@@ -21,6 +21,7 @@ from warpfold.contract.folders import Folders
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.kernels.dtypes import DTYPES, DType, dtype_named
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.places.place import NOWHERE, Places
 from warpfold.kernels.source import ArraySource
 from warpfold.kernels.values import array_of, dtype_for
 
@@ -107,7 +108,7 @@ class ValuesSource(SourceSpec):
     def open(self, folders: Folders) -> ArraySource:
         return ArraySource(array_of(self.values, self.known_dtype, "source.values"))
 
-    def check(self, field: str, roots: tuple[Path, ...], most_values: int) -> None:
+    def check(self, field: str, roots: tuple[Path, ...], most_values: int, places: Places = NOWHERE) -> None:
         if len(self.values) > most_values:
             raise InvalidInput(
                 f"{len(self.values)} values are more than the {most_values} that a request may carry; "

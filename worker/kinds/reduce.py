@@ -1,13 +1,14 @@
 """Reductions of one array, or of two, to one value."""
 
 import base64
+from collections.abc import Callable, Sequence
 
 from warpfold.contract.json_value import check_length, hex_of
-from warpfold.contract.kinds.reduce import ReduceResult, ReduceSpec
+from warpfold.contract.kinds.reduce import InputView, ReduceResult, ReduceSpec
 from warpfold.contract.timings import Timings
 from warpfold.kernels.bench import Flag
 from warpfold.kernels.ops import op_named
-from warpfold.kernels.sequential import SequentialSource, counted
+from warpfold.kernels.sequential import Elements, SequentialSource, counted
 from warpfold.worker.kinds.attempt import Attempt
 from warpfold.worker.messages import Success
 
@@ -27,9 +28,10 @@ def run(attempt: Attempt, spec: ReduceSpec) -> Success:
         nan_policy=spec.nan_policy,
         ddof=spec.ddof,
         other=other,
-        progress=lambda done, total: attempt.progress(done, total, "elements"),
+        progress=_progress(attempt, sources),
     )
     check_length(reduction.value)
+    decoded = [part for part in sources if isinstance(part, SequentialSource)]
     result = ReduceResult(
         value=reduction.value,
         hex=hex_of(reduction.value),
@@ -48,7 +50,8 @@ def run(attempt: Attempt, spec: ReduceSpec) -> Success:
             total_ms=attempt.elapsed_ms(),
         ),
         provenance=attempt.provenance,
-        nulls=sum(part.tally.nulls for part in sources if isinstance(part, SequentialSource)),
+        nulls=sum(part.tally.nulls for part in decoded),
+        input=InputView.of([remote.facts() for part in decoded for remote in part.tally.objects]),
         state=None if reduction.state is None else base64.b64encode(reduction.state).decode(),
     )
     point = attempt.point(
@@ -66,3 +69,16 @@ def run(attempt: Attempt, spec: ReduceSpec) -> Success:
         flags=[Flag.FIRST_RUN.value] if reduction.prepare_ms else [],
     )
     return Success(result.model_dump(mode="json"), (point,))
+
+
+def _progress(attempt: Attempt, sources: Sequence[Elements]) -> Callable[[int, int], None]:
+    """Reports elements; of what is read by URLs, the bytes that they take."""
+
+    def report(done: int, total: int) -> None:
+        if any(isinstance(part, SequentialSource) and part.tally.objects for part in sources):
+            itemsize = sources[0].dtype.itemsize
+            attempt.progress(done * itemsize, total * itemsize, "bytes")
+        else:
+            attempt.progress(done, total, "elements")
+
+    return report
