@@ -24,6 +24,7 @@ from warpfold.client.reductions import Options
 from warpfold.client.results import Filter, Results
 from warpfold.client.settings import find_target
 from warpfold.contract.jobs import JobSpec
+from warpfold.contract.webhook import Webhook
 from warpfold.kernels.exact import ExactState
 
 T = TypeVar("T")
@@ -92,10 +93,13 @@ class AsyncClient:
         name: str = "",
         tags: Mapping[str, str] = MappingProxyType({}),
         key: str | None = None,
+        webhook: Webhook | Mapping[str, Any] | None = None,
     ) -> "AsyncLiveBatch":
         """Hand in up to 10,000 jobs as one batch: all of them are accepted, or none. Refused names the spec that is
-        wrong (`specs[17].source.dtype`). `name` and `tags` are those of the batch."""
-        return AsyncLiveBatch.of(await self._do(batches.submit(specs, name=name, tags=tags, key=key)), self)
+        wrong (`specs[17].source.dtype`). `name`, `tags` and `webhook` are those of the batch."""
+        return AsyncLiveBatch.of(
+            await self._do(batches.submit(specs, name=name, tags=tags, key=key, webhook=webhook)), self
+        )
 
     async def sweep(
         self,
@@ -105,10 +109,13 @@ class AsyncClient:
         name: str = "",
         tags: Mapping[str, str] = MappingProxyType({}),
         key: str | None = None,
+        webhook: Webhook | Mapping[str, Any] | None = None,
     ) -> "AsyncLiveBatch":
         """Hand in a job for each combination of values, as one batch: `over` has the values of each field that differs
         ({"source.seed": [1, 2], "op": ["sum", "max"]}). The last field changes fastest."""
-        return AsyncLiveBatch.of(await self._do(batches.sweep(spec, over, name=name, tags=tags, key=key)), self)
+        return AsyncLiveBatch.of(
+            await self._do(batches.sweep(spec, over, name=name, tags=tags, key=key, webhook=webhook)), self
+        )
 
     async def batch(self, batch_id: str) -> "AsyncLiveBatch":
         """A batch as it is now."""

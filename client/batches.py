@@ -18,7 +18,7 @@ from warpfold.client.models import Answer, ReduceResult, Result
 from warpfold.client.reductions import Options
 from warpfold.contract.jobs import JobSpec
 from warpfold.contract.json_value import JsonValue
-from warpfold.contract.webhook import SHOW_SECRETS
+from warpfold.contract.webhook import SHOW_SECRETS, Webhook
 
 MOST_JOBS = 10_000
 """The most jobs of one batch."""
@@ -116,10 +116,15 @@ Progress = Callable[[Batch], None]
 
 
 def submit(
-    specs: Iterable[JobSpec | Mapping[str, Any]], *, name: str, tags: Mapping[str, str], key: str | None
+    specs: Iterable[JobSpec | Mapping[str, Any]],
+    *,
+    name: str,
+    tags: Mapping[str, str],
+    key: str | None,
+    webhook: Webhook | Mapping[str, Any] | None = None,
 ) -> Steps[Batch]:
     """Hand in jobs: all of them, or none."""
-    return _accepted({"specs": [_plain(spec) for spec in specs]}, name=name, tags=tags, key=key)
+    return _accepted({"specs": [_plain(spec) for spec in specs]}, name=name, tags=tags, key=key, webhook=webhook)
 
 
 def sweep(
@@ -129,15 +134,24 @@ def sweep(
     name: str,
     tags: Mapping[str, str],
     key: str | None,
+    webhook: Webhook | Mapping[str, Any] | None = None,
 ) -> Steps[Batch]:
     """Hand in a job for each combination of values."""
     body = {"sweep": {"spec": _plain(spec), "over": {field: list(values) for field, values in over.items()}}}
-    return _accepted(body, name=name, tags=tags, key=key)
+    return _accepted(body, name=name, tags=tags, key=key, webhook=webhook)
 
 
-def _accepted(body: Mapping[str, Any], *, name: str, tags: Mapping[str, str], key: str | None) -> Steps[Batch]:
-    named = {**body, **({"name": name} if name else {}), **({"tags": dict(tags)} if tags else {})}
-    return send(Call("POST", "/v1/batches", _batch, body=named, headers={"Idempotency-Key": key or str(uuid.uuid4())}))
+def _accepted(
+    body: Mapping[str, Any],
+    *,
+    name: str,
+    tags: Mapping[str, str],
+    key: str | None,
+    webhook: Webhook | Mapping[str, Any] | None,
+) -> Steps[Batch]:
+    options = {"name": name, "tags": dict(tags), "webhook": None if webhook is None else _plain(webhook)}
+    whole = {**body, **{option: value for option, value in options.items() if value}}
+    return send(Call("POST", "/v1/batches", _batch, body=whole, headers={"Idempotency-Key": key or str(uuid.uuid4())}))
 
 
 def get(batch_id: str) -> Steps[Batch]:
@@ -222,7 +236,7 @@ def reduced(batch: Batch) -> Steps[list[ReduceResult | JobFailed]]:
     return results
 
 
-def _plain(spec: JobSpec | Mapping[str, Any]) -> dict[str, Any]:
+def _plain(spec: BaseModel | Mapping[str, Any]) -> dict[str, Any]:
     return spec.model_dump(mode="json", context=SHOW_SECRETS) if isinstance(spec, BaseModel) else dict(spec)
 
 

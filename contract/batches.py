@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, WithJsonSc
 from warpfold.contract.fields import MAX_TAGS, MAX_TIMEOUT_S, Listed, Priority, TagName, TagValue
 from warpfold.contract.frozen import Frozen
 from warpfold.contract.jobs import KINDS, JobSpec
+from warpfold.contract.states import Status
+from warpfold.contract.webhook import Webhook
 from warpfold.kernels.errors import InvalidInput
 
 MAX_JOBS = 10_000
@@ -112,6 +114,12 @@ class BatchOptions(Frozen):
         description="Tags of every job, beside the tags in its spec. Where both have a name, the spec's value holds.",
     )
 
+    webhook: Webhook | None = Field(
+        None,
+        description="Where to tell of the batch's end, once: by a message with the counts of its jobs. The `webhook` "
+        "of a spec tells of that job alone.",
+    )
+
     def onto(self, spec: Mapping[str, Any]) -> dict[str, Any]:
         """`spec`, which is unchecked, with what holds for all jobs."""
         own = spec.get("tags", {})
@@ -120,6 +128,14 @@ class BatchOptions(Frozen):
         if self.tags and isinstance(own, dict):
             return {**defaults, **spec, "tags": {**self.tags, **own}}
         return {**defaults, **spec} if defaults else dict(spec)
+
+
+def status_of_ended(failed: int, cancelled: int, *, cancel_requested: bool) -> Status:
+    """The status of a batch all of whose jobs have ended: succeeded if all of them did, cancelled if that was asked for
+    or no job failed, and failed otherwise."""
+    if not failed and not cancelled:
+        return Status.SUCCEEDED
+    return Status.FAILED if failed and not cancel_requested else Status.CANCELLED
 
 
 def check_one(specs: object, sweep: object) -> None:

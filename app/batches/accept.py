@@ -32,7 +32,8 @@ from warpfold.app.jobs.transitions import wake_dispatcher
 from warpfold.app.quotas.quota import Limits, QuotaName, limits_of
 from warpfold.app.tables.batches import batches
 from warpfold.app.tables.jobs import idempotency_keys
-from warpfold.app.tables.webhooks import webhook_secrets, webhooks
+from warpfold.app.tables.webhooks import webhooks
+from warpfold.app.webhooks import repository as outbox
 from warpfold.contract.batches import BatchOptions
 from warpfold.contract.states import PRIORITIES
 
@@ -158,6 +159,7 @@ def submit(connection: Connection, new: NewBatch, key: Key | None, defaults: Lim
     tags.note_batch(connection, new.id)
     _use_datasets(connection, new.portions)
     _register(connection, owner_id, [webhook for portion in new.portions for webhook in portion.webhooks])
+    _register_own(connection, new)
     wake_dispatcher(connection)
     ids = ", ".join(portion.ids for portion in new.portions)
     return AcceptedBatch(repository.existing(connection, new.id), ids, new=True)
@@ -178,8 +180,23 @@ def _register(connection: Connection, owner_id: int, wanted: Sequence[WebhookOf]
     if not wanted:
         return
     unsigned = next((job for job in wanted if job.webhook.secret is None), None)
-    owners = select(webhook_secrets.c.user_id).where(webhook_secrets.c.user_id == owner_id)
-    if unsigned is not None and connection.execute(owners).one_or_none() is None:
-        raise Invalid.of(unsigned.field, "give one, or make one of your own with POST /v1/webhooks/secret")
-    rows = [{"job_id": UUID(job.job_id), "url": str(job.webhook.url), "secret": job.webhook.secret} for job in wanted]
+    if unsigned is not None and not outbox.has_secret(connection, owner_id):
+        raise _unsigned(unsigned.field)
+    rows = [
+        {"id": UUID(job.job_id), "job_id": UUID(job.job_id), "url": str(job.webhook.url), "secret": job.webhook.secret}
+        for job in wanted
+    ]
     connection.execute(insert(webhooks), rows)
+
+
+def _register_own(connection: Connection, new: NewBatch) -> None:
+    webhook = new.options.webhook
+    if webhook is None:
+        return
+    owner_id = new.origin.owner.id
+    if not outbox.register_batch(connection, new.id, owner_id, str(webhook.url), webhook.secret):
+        raise _unsigned("webhook.secret")
+
+
+def _unsigned(field: str) -> Invalid:
+    return Invalid.of(field, "give one, or make one of your own with POST /v1/webhooks/secret")

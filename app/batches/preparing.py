@@ -175,8 +175,11 @@ def _opened(body: bytes, settings: Settings) -> Opened:
         _check_fields(to_json({name: inner for name, inner in value.items() if name != "specs"}), "A batch")
     try:
         unchecked = _Unchecked.model_validate(value)
+        accept.check_receiver(unchecked.webhook, settings)
     except ValidationError as error:
         raise spec_problem(error) from None
+    except InvalidInput as error:
+        raise as_api_error(error) from None
     options = BatchOptions(**{name: getattr(unchecked, name) for name in BatchOptions.model_fields})
     if unchecked.sweep is not None:
         return Opened(options, unchecked.sweep.count, list(_swept(unchecked.sweep, settings.max_batch_bytes)))

@@ -23,11 +23,12 @@ from sqlalchemy import (
     true,
 )
 
-from warpfold.app.http.errors import NotFound
+from warpfold.app.http.errors import no_such_batch
 from warpfold.app.jobs.store import brief_spec, light_result
 from warpfold.app.tables.batches import batches
 from warpfold.app.tables.jobs import is_, jobs, still
 from warpfold.app.tables.users import users
+from warpfold.contract.batches import status_of_ended
 from warpfold.contract.states import Status
 
 
@@ -61,12 +62,10 @@ class Batch:
     @property
     def status(self) -> Status:
         """What its jobs come to: queued until the first has started or ended, running until the last has ended, and
-        then succeeded if all of them did, cancelled if that was asked for or no job failed, and failed otherwise."""
+        then what `status_of_ended` says."""
         if self.queued or self.running:
             return Status.RUNNING if self.done or self.running else Status.QUEUED
-        if not self.failed and not self.cancelled:
-            return Status.SUCCEEDED
-        return Status.FAILED if self.failed and not self.cancel_requested else Status.CANCELLED
+        return status_of_ended(self.failed, self.cancelled, cancel_requested=self.cancel_requested)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,11 +182,6 @@ _FAILED = (
     .limit(bindparam("limit", type_=Integer))
 )
 _RESULT = select(cast(jobs.c.result, Text)).where(jobs.c.id == bindparam("job_id", type_=Uuid))
-
-
-def no_such_batch() -> NotFound:
-    """The answer to a request about an unknown batch."""
-    return NotFound("There is no batch with this id, or it was removed when its time was over.")
 
 
 def get(connection: Connection, batch_id: UUID) -> Batch | None:

@@ -1,6 +1,7 @@
 """What changes a batch as a whole: it is cancelled, its counts are kept once all of its jobs have ended, and it goes
 after its last job."""
 
+from collections import Counter
 from datetime import timedelta
 from uuid import UUID
 
@@ -21,8 +22,10 @@ from sqlalchemy import (
 )
 
 from warpfold.app.jobs.transitions import Change, wake_dispatcher
+from warpfold.app.metrics import counters
 from warpfold.app.tables.batches import batches
 from warpfold.app.tables.jobs import NONE, jobs, still, still_waits
+from warpfold.contract.batches import status_of_ended
 from warpfold.contract.states import EventType, Status
 
 _THIS = bindparam("the_batch", type_=Uuid)
@@ -89,15 +92,26 @@ _SETTLE: TextClause = text("""
         from jobs where batch_id = listed.id
     ) as live
     where batches.id = listed.id and batches.settled_at is null
+    returning batches.failed, batches.cancelled, batches.cancel_requested_at is not null as cancel_requested
 """).bindparams(bindparam("listed", type_=ARRAY(Uuid)))
 
 
 def settle(connection: Connection, at_most: int) -> int:
-    """Keep the counts of up to `at_most` batches whose last job has ended, the oldest first; returns how many. What has
-    ended stays so: the counts never change again."""
+    """Keep the counts of up to `at_most` batches whose last job has ended, the oldest first, and count their ends;
+    returns how many. What has ended stays so: the counts never change again."""
     done = connection.execute(_DONE, {"at_most": at_most}).scalars().all()
     if done:
-        connection.execute(_SETTLE, {"listed": done})
+        ended = Counter(
+            status_of_ended(row.failed, row.cancelled, cancel_requested=row.cancel_requested)
+            for row in connection.execute(_SETTLE, {"listed": done})
+        )
+        counters.add(
+            connection,
+            {
+                (counters.Name.BATCHES_ENDED, counters.labelled(status=status.value)): float(number)
+                for status, number in ended.items()
+            },
+        )
     return len(done)
 
 

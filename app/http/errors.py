@@ -105,6 +105,11 @@ class NotFound(ApiError):
     title = "There is no such thing"
 
 
+def no_such_batch() -> NotFound:
+    """The answer to a request about an unknown batch."""
+    return NotFound("There is no batch with this id, or it was removed when its time was over.")
+
+
 def no_such_job() -> NotFound:
     """The answer to a request about an unknown job."""
     return NotFound("There is no job with this id, or it was removed when its time was over.")

@@ -114,10 +114,15 @@ def _job(spec: Spec, owner: Principal, request_id: str | None, traceparent: str 
 
 def check(spec: JobSpec, settings: Settings) -> None:
     """Check what depends on this server's settings. Raises InvalidInput that names the field."""
-    if spec.webhook is not None and not settings.webhook_allow_private and names_private(spec.webhook.url.host or ""):
-        raise InvalidInput("names a private address, which this server does not call", "webhook.url")
+    check_receiver(spec.webhook, settings)
     for field, source in spec.sources():
         source.check(field, settings.data_roots, settings.max_values, settings.listed_places)
+
+
+def check_receiver(webhook: Webhook | None, settings: Settings) -> None:
+    """Raise InvalidInput for a webhook that this server does not call."""
+    if webhook is not None and not settings.webhook_allow_private and names_private(webhook.url.host or ""):
+        raise InvalidInput("names a private address, which this server does not call", "webhook.url")
 
 
 def check_lengths(spec: Mapping[str, Any], max_values: int) -> None:

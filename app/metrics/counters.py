@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
 
-from sqlalchemy import Connection, delete, func, select
+from sqlalchemy import Connection, Double, cast, delete, func, literal, select, union_all
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from warpfold.app.logs import dropped_lines
+from warpfold.app.tables.batches import batches
 from warpfold.app.tables.jobs import jobs
 from warpfold.app.tables.measurements import measurements
 from warpfold.app.tables.service import counters, uncounted_jobs
@@ -24,6 +26,7 @@ from warpfold.app.tables.service import counters, uncounted_jobs
 class Name(StrEnum):
     """The names of counters, with their labels."""
 
+    BATCHES_ENDED = "batches_ended"  # status
     JOBS_ENDED = "jobs_ended"  # kind, status, reason
     JOB_WAIT = "job_wait"  # kind, bucket: jobs whose wait fell into it
     JOB_WAIT_SECONDS = "job_wait_seconds"  # kind
@@ -33,6 +36,10 @@ class Name(StrEnum):
     ATTEMPTS_LOST = "attempts_lost"  # cause
     LOG_LINES_DROPPED = "log_lines_dropped"  # role
 
+
+BATCHES_OPEN = "batches_open"
+"""Batches whose end is not counted yet. It is no counter, but is read beside them in one statement: together with those
+that ended it never shrinks."""
 
 Labels = tuple[tuple[str, str], ...]
 """The names and values of labels, in the order of the names."""
@@ -68,9 +75,15 @@ def add(connection: Connection, amounts: Mapping[tuple[Name, Labels], float]) ->
     )
 
 
+_OPEN = select(
+    literal(BATCHES_OPEN).label("name"), literal({}, JSONB).label("labels"), cast(func.count(), Double).label("value")
+).where(batches.c.settled_at.is_(None))
+_ALL = union_all(select(counters.c.name, counters.c.labels, counters.c.value), _OPEN)
+
+
 def read(connection: Connection) -> Sequence[Count]:
-    """All counters: a few for each kind of job and each GPU."""
-    return [Count(row.name, row.labels, row.value) for row in connection.execute(select(counters))]
+    """All counters: a few for each kind of job and each GPU; and `BATCHES_OPEN`."""
+    return [Count(row.name, row.labels, row.value) for row in connection.execute(_ALL)]
 
 
 BOUNDS_S = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3600.0)

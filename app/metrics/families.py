@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
-from warpfold.app.metrics.counters import BOUNDS_S, ROLES, Count, Name
+from warpfold.app.metrics.counters import BATCHES_OPEN, BOUNDS_S, ROLES, Count, Name
 from warpfold.app.metrics.devices import DeviceState, Reading
 from warpfold.app.metrics.monitoring import QueueState
-from warpfold.contract.states import Loss
+from warpfold.contract.states import Loss, Status
 
 
 def queue_families(queue: QueueState) -> Iterator[Metric]:
@@ -38,7 +38,7 @@ def queue_families(queue: QueueState) -> Iterator[Metric]:
         held.add_metric((quota,), count)
     yield held
     yield GaugeMetricFamily(
-        "warpfold_webhooks_due", "Messages of ended jobs that are not delivered", value=queue.webhooks_due
+        "warpfold_webhooks_due", "Messages of ended jobs and batches that are not delivered", value=queue.webhooks_due
     )
     yield GaugeMetricFamily("warpfold_dispatcher_leads", "1 if a dispatcher leads, 0 if none does", value=queue.led)
 
@@ -52,6 +52,7 @@ def ended_families(counts: Sequence[Count]) -> Iterator[Metric]:
     for count in by_name[Name.JOBS_ENDED]:
         ended.add_metric((count.labels["kind"], count.labels["status"], count.labels["reason"]), count.value)
     yield ended
+    yield from _of_batches(by_name[Name.BATCHES_ENDED], by_name[BATCHES_OPEN])
     lost = CounterMetricFamily("warpfold_attempts_lost", "Attempts whose worker was lost", labels=("cause",))
     causes = {count.labels["cause"]: count.value for count in by_name[Name.ATTEMPTS_LOST]}
     for cause in Loss:  # all of them from the beginning: an increase from nothing is none to Prometheus
@@ -82,6 +83,16 @@ def ended_families(counts: Sequence[Count]) -> Iterator[Metric]:
         by_name[Name.JOB_RUN],
         by_name[Name.JOB_RUN_SECONDS],
     )
+
+
+def _of_batches(counted: Sequence[Count], still_open: Sequence[Count]) -> Iterator[Metric]:
+    by_status = {count.labels["status"]: count.value for count in counted}
+    accepted = sum(by_status.values()) + sum(count.value for count in still_open)
+    yield CounterMetricFamily("warpfold_batches_accepted", "Batches that were accepted", value=accepted)
+    ended = CounterMetricFamily("warpfold_batches_ended", "Batches all of whose jobs have ended", labels=("status",))
+    for status in filter(lambda status: status.terminal, Status):
+        ended.add_metric((status.value,), by_status.get(status.value, 0.0))
+    yield ended
 
 
 def _durations(name: str, what: str, counts: Sequence[Count], sums: Sequence[Count]) -> HistogramMetricFamily:

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, and_, case, func, select
 
+from warpfold.app.tables.batches import batches
 from warpfold.app.tables.jobs import in_hand, in_lanes, is_, jobs, lives, waits, workers
 from warpfold.app.tables.service import lead
 from warpfold.app.tables.users import quota_holds, users
@@ -35,8 +36,8 @@ class WorkerCount:
 @dataclass(frozen=True, slots=True)
 class QueueState:
     """The service at a moment. `depth` counts waiting jobs by the name of their priority, `held` users by the quota
-    that their jobs wait for, `webhooks_due` messages of ended jobs that are not delivered, `led` whether a dispatcher
-    leads."""
+    that their jobs wait for, `webhooks_due` messages of ended jobs and batches that are not delivered, `led` whether a
+    dispatcher leads."""
 
     depth: Mapping[str, int]
     oldest_s: float
@@ -90,8 +91,9 @@ _HELD = (
 _WEBHOOKS_DUE = (
     select(func.count())
     .select_from(webhooks)
-    .join(jobs, jobs.c.id == webhooks.c.job_id)
-    .where(webhooks.c.due_at.is_not(None), jobs.c.finished_at.is_not(None))
+    .outerjoin(jobs, jobs.c.id == webhooks.c.job_id)
+    .outerjoin(batches, batches.c.id == webhooks.c.batch_id)
+    .where(webhooks.c.due_at.is_not(None), func.coalesce(jobs.c.finished_at, batches.c.settled_at).is_not(None))
 )
 
 _MOST_OWNERS = 200

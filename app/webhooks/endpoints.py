@@ -6,9 +6,10 @@ from uuid import UUID
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from warpfold.app.auth.access_tokens import Principal
 from warpfold.app.http.bearer import User
-from warpfold.app.http.context import Using
-from warpfold.app.http.errors import Forbidden, Invalid, NotFound, no_such_job
+from warpfold.app.http.context import Context, Using
+from warpfold.app.http.errors import Forbidden, Invalid, NotFound, no_such_batch, no_such_job
 from warpfold.app.http.openapi import answers
 from warpfold.app.webhooks import repository
 from warpfold.app.webhooks.message import message_id, new_secret
@@ -28,7 +29,7 @@ class AttemptView(BaseModel):
 
 
 class DeliveriesView(BaseModel):
-    """The webhook of a job and its deliveries."""
+    """The webhook of a job or a batch and its deliveries."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -57,15 +58,17 @@ class DeliveriesView(BaseModel):
         description="The id of the message, the same in every attempt: a receiver that has seen it needs no other."
     )
     url: str
-    state: State = Field(description="`waiting` for the job's end, `pending`, `delivered`, or `given_up`.")
+    state: State = Field(
+        description="`waiting` for the end of the job or the batch, `pending`, `delivered`, or `given_up`."
+    )
     next_attempt_at: datetime | None
     delivered_at: datetime | None
     attempts: list[AttemptView]
 
     @classmethod
-    def of(cls, job_id: UUID, deliveries: Deliveries) -> "DeliveriesView":
+    def of(cls, ended_id: UUID, deliveries: Deliveries) -> "DeliveriesView":
         return cls(
-            webhook_id=message_id(job_id),
+            webhook_id=message_id(ended_id),
             url=deliveries.url,
             state=deliveries.state,
             next_attempt_at=deliveries.next_attempt_at,
@@ -103,18 +106,41 @@ async def show_deliveries(job_id: UUID, user: User, context: Using) -> Deliverie
     owner = await context.database.read(repository.owner_of, job_id)
     if owner is None:
         raise no_such_job()
+    _check_owner(user, owner, "job")
+    return await _deliveries(context, job_id, "job")
+
+
+@router.get(
+    "/batches/{batch_id}/deliveries",
+    summary="Show the deliveries of a batch's webhook",
+    responses=answers(Forbidden, NotFound, Invalid),
+)
+async def show_deliveries_of_batch(batch_id: UUID, user: User, context: Using) -> DeliveriesView:
+    """Show the webhook of a batch and every attempt to deliver its message. Only its owner and admins may: an address
+    may be a secret."""
+    owner = await context.database.read(repository.owner_of_batch, batch_id)
+    if owner is None:
+        raise no_such_batch()
+    _check_owner(user, owner, "batch")
+    return await _deliveries(context, batch_id, "batch")
+
+
+def _check_owner(user: Principal, owner: tuple[int, str], what: str) -> None:
     owner_id, name = owner
     if owner_id != user.id and not user.is_admin:
-        raise Forbidden(f"The job belongs to {name}; only its owner and admins may see where it reports.")
-    deliveries = await context.database.read(repository.deliveries, job_id)
+        raise Forbidden(f"The {what} belongs to {name}; only its owner and admins may see where it reports.")
+
+
+async def _deliveries(context: Context, webhook_id: UUID, what: str) -> DeliveriesView:
+    deliveries = await context.database.read(repository.deliveries, webhook_id)
     if deliveries is None:
-        raise NotFound("The job was submitted without a webhook.")
-    return DeliveriesView.of(job_id, deliveries)
+        raise NotFound(f"The {what} was submitted without a webhook.")
+    return DeliveriesView.of(webhook_id, deliveries)
 
 
 @router.post("/webhooks/secret", status_code=201, summary="Make a signing secret", responses=answers(Forbidden))
 async def make_secret(user: User, context: Using, response: Response) -> NewSecret:
-    """Make a secret that signs your webhooks from now on, except those of jobs that bring a secret of their own. It
+    """Make a secret that signs your webhooks from now on, except those that bring a secret of their own. It
     replaces the secret before, and is in this answer and nowhere else."""
     secret = new_secret()
     await context.database.run(repository.put_secret, user.id, secret)

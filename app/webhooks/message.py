@@ -8,15 +8,15 @@ from uuid import UUID
 
 from standardwebhooks import Webhook
 
-from warpfold.app.webhooks.repository import Ended
+from warpfold.app.webhooks.repository import Ended, EndedBatch
 from warpfold.contract.webhook import SECRET_PREFIX
 
 _SECRET_BYTES = 32
 
 
-def message_id(job_id: UUID) -> str:
-    """The `webhook-id` of a job's end: one job, one message."""
-    return f"msg_{job_id.hex}"
+def message_id(ended_id: UUID) -> str:
+    """The `webhook-id` of the end of a job or a batch: each has one message."""
+    return f"msg_{ended_id.hex}"
 
 
 def new_secret() -> str:
@@ -24,9 +24,20 @@ def new_secret() -> str:
     return SECRET_PREFIX + base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()
 
 
-def body_of(job: Ended) -> str:
-    """The message: `type`, `timestamp` and `data`. It is thin: the result is where the job's id leads."""
-    data = {
+def body_of(ended: Ended | EndedBatch) -> str:
+    """The message: `type`, `timestamp` and `data`. It is thin: the result is where the id leads."""
+    what, data = ("batch", _batch(ended)) if isinstance(ended, EndedBatch) else ("job", _job(ended))
+    data |= {
+        "created_at": ended.created_at.isoformat(),
+        "started_at": None if ended.started_at is None else ended.started_at.isoformat(),
+        "finished_at": ended.finished_at.isoformat(),
+    }
+    message = {"type": f"{what}.{ended.status}", "timestamp": ended.finished_at.isoformat(), "data": data}
+    return json.dumps(message, ensure_ascii=False, separators=(",", ":"))
+
+
+def _job(job: Ended) -> dict[str, object]:
+    return {
         "id": str(job.id),
         "kind": job.kind,
         "status": job.status,
@@ -35,17 +46,26 @@ def body_of(job: Ended) -> str:
         "attempt": job.attempt,
         "reason": job.reason,
         "error": job.error,
-        "created_at": job.created_at.isoformat(),
-        "started_at": None if job.started_at is None else job.started_at.isoformat(),
-        "finished_at": job.finished_at.isoformat(),
     }
-    message = {"type": f"job.{job.status}", "timestamp": job.finished_at.isoformat(), "data": data}
-    return json.dumps(message, ensure_ascii=False, separators=(",", ":"))
 
 
-def signed_headers(secret: str, job_id: UUID, body: str, now: datetime) -> dict[str, str]:
+def _batch(batch: EndedBatch) -> dict[str, object]:
+    return {
+        "id": str(batch.id),
+        "name": batch.name,
+        "status": batch.status,
+        "owner": batch.owner,
+        "tags": dict(batch.tags),
+        "count": batch.count,
+        "succeeded": batch.succeeded,
+        "failed": batch.failed,
+        "cancelled": batch.cancelled,
+    }
+
+
+def signed_headers(secret: str, ended_id: UUID, body: str, now: datetime) -> dict[str, str]:
     """`webhook-id`, `webhook-timestamp` and `webhook-signature` of an attempt made `now` (UTC)."""
-    name = message_id(job_id)
+    name = message_id(ended_id)
     return {
         "webhook-id": name,
         "webhook-timestamp": str(int(now.timestamp())),

@@ -1,4 +1,4 @@
-"""SQL of webhooks: stored with a job, claimed by a sender, noted as delivered or to be tried again."""
+"""SQL of webhooks: stored with a job or a batch, claimed by a sender, noted as delivered or to be tried again."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,12 +6,14 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from uuid import UUID
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, Table, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from warpfold.app.tables.batches import batches
 from warpfold.app.tables.jobs import jobs
 from warpfold.app.tables.users import users
 from warpfold.app.tables.webhooks import webhook_attempts, webhook_secrets, webhooks
+from warpfold.contract.batches import status_of_ended
 
 _MOST_OF_AN_ERROR = 500
 
@@ -43,6 +45,28 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
+class EndedBatch:
+    """What a message says of a batch: this never changes once the counts of the batch are kept."""
+
+    id: UUID
+    name: str
+    owner: str
+    tags: Mapping[str, str]
+    count: int
+    succeeded: int
+    failed: int
+    cancelled: int
+    cancel_requested: bool
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime
+
+    @property
+    def status(self) -> str:
+        return status_of_ended(self.failed, self.cancelled, cancel_requested=self.cancel_requested).value
+
+
+@dataclass(frozen=True, slots=True)
 class Claimed:
     """One attempt, which the sender that claimed it makes, and nobody else."""
 
@@ -50,7 +74,7 @@ class Claimed:
     url: str
     secret: str
     owner_id: int
-    job: Ended
+    ended: Ended | EndedBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +90,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Deliveries:
-    """A job's webhook and every attempt to deliver it."""
+    """The webhook of a job or a batch and every attempt to deliver it."""
 
     url: str
     state: State
@@ -94,14 +118,50 @@ _ENDED = (
 )
 
 
+_ENDED_BATCH = (
+    select(
+        batches.c.id,
+        batches.c.name,
+        users.c.name.label("owner"),
+        batches.c.tags,
+        batches.c.count,
+        batches.c.succeeded,
+        batches.c.failed,
+        batches.c.cancelled,
+        batches.c.cancel_requested_at.is_not(None).label("cancel_requested"),
+        batches.c.created_at,
+        batches.c.started_at,
+        batches.c.finished_at,
+    )
+    .select_from(batches)
+    .join(users, users.c.id == batches.c.owner_id)
+)
+# Of a batch the end is told once its counts are kept: they are the message.
+_OF = webhooks.outerjoin(jobs, jobs.c.id == webhooks.c.job_id).outerjoin(batches, batches.c.id == webhooks.c.batch_id)
+_OWNER_ID = func.coalesce(jobs.c.owner_id, batches.c.owner_id)
+_ENDED_AT = func.coalesce(jobs.c.finished_at, batches.c.settled_at)
+
+
 def register(connection: Connection, job_id: UUID, owner_id: int, url: str, secret: str | None) -> bool:
     """Store a new job's webhook. False if it has no secret to sign with: neither one of its own nor its owner's."""
-    if secret is None:
-        owners = select(webhook_secrets.c.user_id).where(webhook_secrets.c.user_id == owner_id)
-        if connection.execute(owners).one_or_none() is None:
-            return False
-    connection.execute(insert(webhooks).values(job_id=job_id, url=url, secret=secret))
+    if secret is None and not has_secret(connection, owner_id):
+        return False
+    connection.execute(insert(webhooks).values(id=job_id, job_id=job_id, url=url, secret=secret))
     return True
+
+
+def register_batch(connection: Connection, batch_id: UUID, owner_id: int, url: str, secret: str | None) -> bool:
+    """The same for a new batch."""
+    if secret is None and not has_secret(connection, owner_id):
+        return False
+    connection.execute(insert(webhooks).values(id=batch_id, batch_id=batch_id, url=url, secret=secret))
+    return True
+
+
+def has_secret(connection: Connection, owner_id: int) -> bool:
+    """Whether a user has a secret that signs webhooks without one."""
+    owners = select(webhook_secrets.c.user_id).where(webhook_secrets.c.user_id == owner_id)
+    return connection.execute(owners).one_or_none() is not None
 
 
 def put_secret(connection: Connection, user_id: int, secret: str) -> None:
@@ -120,27 +180,38 @@ def claim(connection: Connection, not_of: Collection[int], lease_s: float) -> Cl
     The number of an attempt is given out once. Whoever claimed it has `lease_s` seconds before the next attempt is due.
     """
     due = (
-        select(webhooks.c.job_id)
-        .join(jobs, jobs.c.id == webhooks.c.job_id)
-        .where(webhooks.c.due_at <= func.now(), jobs.c.finished_at.is_not(None), jobs.c.owner_id.not_in(not_of))
+        select(webhooks.c.id, _OWNER_ID.label("owner_id"))
+        .select_from(_OF)
+        .where(webhooks.c.due_at <= func.now(), _ENDED_AT.is_not(None), _OWNER_ID.not_in(not_of))
         .order_by(webhooks.c.due_at)
         .limit(1)
         .with_for_update(of=webhooks, skip_locked=True)
-        .scalar_subquery()
+        .cte("due")
     )
     row = connection.execute(
         update(webhooks)
-        .where(webhooks.c.job_id == due, jobs.c.id == webhooks.c.job_id)
+        .where(webhooks.c.id == due.c.id)
         .values(attempts=webhooks.c.attempts + 1, due_at=func.now() + timedelta(seconds=lease_s))
-        .returning(webhooks.c.job_id, webhooks.c.attempts, webhooks.c.url, webhooks.c.secret, jobs.c.owner_id)
+        .returning(
+            webhooks.c.id,
+            webhooks.c.batch_id,
+            webhooks.c.attempts,
+            webhooks.c.url,
+            webhooks.c.secret,
+            due.c.owner_id,
+        )
     ).one_or_none()
     if row is None:
         return None
-    connection.execute(insert(webhook_attempts).values(job_id=row.job_id, number=row.attempts))
+    connection.execute(insert(webhook_attempts).values(webhook_id=row.id, number=row.attempts))
     owners = select(webhook_secrets.c.secret).where(webhook_secrets.c.user_id == row.owner_id)
     secret = row.secret or connection.execute(owners).scalar_one()
-    job = connection.execute(_ENDED.where(jobs.c.id == row.job_id)).mappings().one()
-    return Claimed(row.attempts, row.url, secret, row.owner_id, Ended(**job))
+    ended: Ended | EndedBatch
+    if row.batch_id is None:
+        ended = Ended(**connection.execute(_ENDED.where(jobs.c.id == row.id)).mappings().one())
+    else:
+        ended = EndedBatch(**connection.execute(_ENDED_BATCH.where(batches.c.id == row.id)).mappings().one())
+    return Claimed(row.attempts, row.url, secret, row.owner_id, ended)
 
 
 def delivered(connection: Connection, claimed: Claimed, status_code: int) -> None:
@@ -148,7 +219,7 @@ def delivered(connection: Connection, claimed: Claimed, status_code: int) -> Non
     _finish(connection, claimed, status_code, None)
     connection.execute(
         update(webhooks)
-        .where(webhooks.c.job_id == claimed.job.id, webhooks.c.delivered_at.is_(None))
+        .where(webhooks.c.id == claimed.ended.id, webhooks.c.delivered_at.is_(None))
         .values(delivered_at=func.now(), due_at=None)
     )
 
@@ -162,7 +233,7 @@ def failed(
     connection.execute(
         update(webhooks)
         .where(
-            webhooks.c.job_id == claimed.job.id,
+            webhooks.c.id == claimed.ended.id,
             webhooks.c.attempts == claimed.number,
             webhooks.c.delivered_at.is_(None),
         )
@@ -172,17 +243,26 @@ def failed(
 
 def owner_of(connection: Connection, job_id: UUID) -> tuple[int, str] | None:
     """The id and the name of a job's owner; None if there is no such job."""
-    owner = select(users.c.id, users.c.name).join(jobs, users.c.id == jobs.c.owner_id).where(jobs.c.id == job_id)
+    return _owner(connection, jobs, job_id)
+
+
+def owner_of_batch(connection: Connection, batch_id: UUID) -> tuple[int, str] | None:
+    """The same of a batch."""
+    return _owner(connection, batches, batch_id)
+
+
+def _owner(connection: Connection, of: Table, identity: UUID) -> tuple[int, str] | None:
+    owner = select(users.c.id, users.c.name).join(of, users.c.id == of.c.owner_id).where(of.c.id == identity)
     row = connection.execute(owner).one_or_none()
     return None if row is None else (row.id, row.name)
 
 
-def deliveries(connection: Connection, job_id: UUID) -> Deliveries | None:
-    """A job's webhook with its attempts, in order; None if it has none."""
+def deliveries(connection: Connection, webhook_id: UUID) -> Deliveries | None:
+    """The webhook of a job or a batch with its attempts, in order; None if it has none."""
     row = connection.execute(
-        select(webhooks.c.url, webhooks.c.due_at, webhooks.c.delivered_at, jobs.c.finished_at)
-        .join(jobs, jobs.c.id == webhooks.c.job_id)
-        .where(webhooks.c.job_id == job_id)
+        select(webhooks.c.url, webhooks.c.due_at, webhooks.c.delivered_at, _ENDED_AT.label("ended_at"))
+        .select_from(_OF)
+        .where(webhooks.c.id == webhook_id)
     ).one_or_none()
     if row is None:
         return None
@@ -191,7 +271,7 @@ def deliveries(connection: Connection, job_id: UUID) -> Deliveries | None:
     elif row.due_at is None:
         state = State.GIVEN_UP
     else:
-        state = State.WAITING if row.finished_at is None else State.PENDING
+        state = State.WAITING if row.ended_at is None else State.PENDING
     made = connection.execute(
         select(
             webhook_attempts.c.number,
@@ -200,7 +280,7 @@ def deliveries(connection: Connection, job_id: UUID) -> Deliveries | None:
             webhook_attempts.c.status_code,
             webhook_attempts.c.error,
         )
-        .where(webhook_attempts.c.job_id == job_id)
+        .where(webhook_attempts.c.webhook_id == webhook_id)
         .order_by(webhook_attempts.c.number)
     )
     next_at = row.due_at if state is State.PENDING else None
@@ -210,6 +290,6 @@ def deliveries(connection: Connection, job_id: UUID) -> Deliveries | None:
 def _finish(connection: Connection, claimed: Claimed, status_code: int | None, error: str | None) -> None:
     connection.execute(
         update(webhook_attempts)
-        .where(webhook_attempts.c.job_id == claimed.job.id, webhook_attempts.c.number == claimed.number)
+        .where(webhook_attempts.c.webhook_id == claimed.ended.id, webhook_attempts.c.number == claimed.number)
         .values(finished_at=func.now(), status_code=status_code, error=error)
     )

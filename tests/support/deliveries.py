@@ -2,12 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from uuid import UUID
+from uuid import UUID, uuid4
+
+from sqlalchemy import Connection, insert, update
 
 from tests.support.ledger import Ledger
 from tests.support.waiting import until
 from warpfold.app.config import Settings
 from warpfold.app.jobs import leases
+from warpfold.app.tables.batches import batches
+from warpfold.app.tables.jobs import jobs
 from warpfold.app.webhooks import repository
 from warpfold.app.webhooks.message import new_secret
 from warpfold.app.webhooks.repository import Deliveries, State
@@ -32,6 +36,20 @@ def hooked(ledger: Ledger, url: str, owner: str = "ada", secret: str | None = SE
     job_id = ledger.submit(owner=owner)
     assert ledger.database.run(repository.register, job_id, ledger.owner(owner), url, secret)
     return job_id
+
+
+def hooked_batch(ledger: Ledger, url: str, count: int) -> tuple[UUID, list[UUID]]:
+    """A batch that is to tell `url` of its end, and its jobs."""
+    batch_id, owner_id = uuid4(), ledger.owner("ada")
+    ids = [ledger.submit() for _ in range(count)]
+
+    def store(connection: Connection) -> None:
+        connection.execute(insert(batches).values(id=batch_id, owner_id=owner_id, name="three", count=count))
+        connection.execute(update(jobs).where(jobs.c.id.in_(ids)).values(batch_id=batch_id))
+        assert repository.register_batch(connection, batch_id, owner_id, url, SECRET)
+
+    ledger.database.run(store)
+    return batch_id, ids
 
 
 def end(ledger: Ledger, job_id: UUID, error: str | None = None) -> None:

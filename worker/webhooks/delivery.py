@@ -16,7 +16,7 @@ from structlog.typing import FilteringBoundLogger
 from warpfold.app.db import DATABASE_LOST, BlockingDatabase
 from warpfold.app.webhooks import repository
 from warpfold.app.webhooks.message import body_of, signed_headers
-from warpfold.app.webhooks.repository import Claimed
+from warpfold.app.webhooks.repository import Claimed, EndedBatch
 from warpfold.worker.webhooks.transport import AddressRefused, Transport, Unreachable
 
 log: FilteringBoundLogger = structlog.get_logger()
@@ -57,7 +57,8 @@ class Outbox:
 
 async def deliver(outbox: Outbox, transport: Transport, schedule: Sequence[float], claimed: Claimed) -> None:
     """Post the message. Note that it was delivered, or why it was not and when to try again."""
-    facts = {"job": str(claimed.job.id), "number": claimed.number}
+    what = "batch" if isinstance(claimed.ended, EndedBatch) else "job"
+    facts = {what: str(claimed.ended.id), "number": claimed.number}
     status: int | None = None
     again = pause_after(claimed.number, schedule)
     try:
@@ -84,11 +85,11 @@ async def deliver(outbox: Outbox, transport: Transport, schedule: Sequence[float
 
 
 async def _post(transport: Transport, claimed: Claimed) -> int:
-    body = body_of(claimed.job)
+    body = body_of(claimed.ended)
     headers = {
         "content-type": "application/json",
         "user-agent": f"warpfold/{version('warpfold')}",
-        **signed_headers(claimed.secret, claimed.job.id, body, datetime.now(UTC)),
+        **signed_headers(claimed.secret, claimed.ended.id, body, datetime.now(UTC)),
     }
     return await transport.post(claimed.owner_id, claimed.url, headers, body.encode())
 

@@ -4,7 +4,9 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.api import WORKER, Api
+from tests.support.batches import batch_of
 from tests.support.measurements import reduced
+from warpfold.app.batches import transitions as of_batches
 from warpfold.app.jobs import leases, transitions, workers
 from warpfold.app.jobs.workers import WorkerInfo
 from warpfold.app.metrics.counters import count_ended
@@ -109,6 +111,26 @@ def test_ended_jobs_and_their_times_are_counted_and_stay_when_the_jobs_are_remov
     assert value(samples, "warpfold_job_wait_seconds_bucket", kind="reduce", le="+Inf") == 3
     assert 0 < value(samples, "warpfold_job_wait_seconds_sum", kind="reduce") < 60
     assert value(samples, "warpfold_kernel_seconds_total", host="gpu1", device="H200", uuid="GPU-1") == 0.5
+
+
+def test_batches_are_counted_when_they_are_accepted_and_when_they_have_ended(own_api: Api) -> None:
+    http = own_api.client()
+    assert value(scrape(http), "warpfold_batches_accepted_total") == 0
+    done, cancelled, _ = (batch_of(own_api, 2) for _ in range(3))
+    for job in done["jobs"]:
+        own_api.finish(own_api.claim(job))
+    http.post(f"/v1/batches/{cancelled['id']}/cancel")
+    for _ in range(2):  # settling again counts nothing again
+        before = scrape(http)
+        own_api.database.run(of_batches.settle, 10)
+        after = scrape(http)
+        for samples in (before, after):
+            assert value(samples, "warpfold_batches_accepted_total") == 3
+        ended = {
+            status: value(after, "warpfold_batches_ended_total", status=status)
+            for status in ("succeeded", "failed", "cancelled")
+        }
+        assert ended == {"succeeded": 1, "failed": 0, "cancelled": 1}
 
 
 def test_lost_attempts_are_counted_by_their_cause(own_api: Api) -> None:

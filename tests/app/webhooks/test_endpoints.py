@@ -7,6 +7,8 @@ from sqlalchemy import text
 from standardwebhooks import Webhook as Verifier
 
 from tests.support.api import THREE_VALUES, Api
+from tests.support.batches import batch_of
+from warpfold.app.batches import transitions
 from warpfold.app.webhooks.message import new_secret
 from warpfold.contract.jobs import job_spec
 from warpfold.contract.webhook import SHOW_SECRETS
@@ -57,6 +59,55 @@ def test_deliveries_are_for_the_owner_and_admins(api: Api, http: httpx.Client) -
     assert http.get(path).json()["state"] == "pending"
     assert api.client("root").get(path).status_code == 200
     assert api.client("bob").get(path).status_code == 403
+
+
+def test_a_batch_has_a_webhook_of_its_own_beside_those_of_its_jobs(api: Api, http: httpx.Client) -> None:
+    body = {
+        "specs": [THREE_VALUES, {**THREE_VALUES, "webhook": {"url": URL, "secret": new_secret()}}],
+        "webhook": {"url": f"{URL}&batch=1", "secret": new_secret()},
+    }
+    made = http.post("/v1/batches", json=body)
+    assert made.status_code == 201, made.text
+    batch = made.json()
+    assert "secret-path" not in made.text + http.get(f"/v1/batches/{batch['id']}").text
+    path = f"/v1/batches/{batch['id']}/deliveries"
+    shown = http.get(path).json()
+    assert (shown["url"], shown["state"]) == (f"{URL}&batch=1", "waiting")
+    assert shown["webhook_id"] == f"msg_{UUID(batch['id']).hex}"
+    assert api.client("root").get(path).status_code == 200
+    assert api.client("bob").get(path).status_code == 403
+    assert [http.get(f"/v1/jobs/{job}/deliveries").status_code for job in batch["jobs"]] == [404, 200]
+    for job in batch["jobs"]:
+        api.finish(api.claim(job))
+    assert http.get(path).json()["state"] == "waiting"  # its counts are not kept yet
+    assert api.database.run(transitions.settle, 10) == 1
+    assert http.get(path).json()["state"] == "pending"
+
+
+def test_a_batch_without_a_webhook_or_that_is_not_there_has_no_deliveries(api: Api, http: httpx.Client) -> None:
+    batch = batch_of(api, 1)
+    for batch_id in (batch["id"], UUID(int=7)):
+        assert http.get(f"/v1/batches/{batch_id}/deliveries").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("webhook", "field"),
+    [
+        ({"url": "ftp://example.org/", "secret": new_secret()}, "webhook.url"),
+        ({"url": "http://127.0.0.1:8080/", "secret": new_secret()}, "webhook.url"),
+        ({"url": URL}, "webhook.secret"),
+        ({"url": URL, "secret": "hunter2-hunter2"}, "webhook.secret"),
+        ("https://example.org/", "webhook"),
+    ],
+)
+def test_a_batch_whose_webhook_cannot_be_is_refused_whole(
+    api: Api, http: httpx.Client, webhook: object, field: str
+) -> None:
+    refused = http.post("/v1/batches", json={"specs": [THREE_VALUES], "webhook": webhook})
+    assert refused.status_code == 422
+    assert [error["field"] for error in refused.json()["errors"]] == [field]
+    assert "hunter2" not in refused.text
+    assert http.get("/v1/batches").json()["items"] == []
 
 
 def test_a_job_without_a_webhook_has_no_deliveries(api: Api, http: httpx.Client) -> None:

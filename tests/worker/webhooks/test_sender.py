@@ -4,10 +4,11 @@ from datetime import timedelta
 import pytest
 from standardwebhooks import Webhook
 
-from tests.support.deliveries import SECRET, deliveries, end, hooked, sending, settled
+from tests.support.deliveries import SECRET, deliveries, end, hooked, hooked_batch, sending, settled
 from tests.support.ledger import Ledger
 from tests.support.receivers import Behaviour, answer, closed_port, drip, hang, receiver
 from tests.support.servers import Servers
+from warpfold.app.batches import transitions as batches
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import transitions, workers
@@ -187,3 +188,26 @@ def test_webhooks_go_with_their_jobs(ledger: Ledger, database: BlockingDatabase)
     end(ledger, job_id)
     assert database.run(transitions.remove_old, timedelta(seconds=-60)) == 1
     assert database.run(repository.deliveries, job_id) is None
+
+
+def test_the_end_of_a_batch_arrives_once_with_the_counts_of_its_jobs(ledger: Ledger, open_: Settings) -> None:
+    with receiver(answer(500), OK) as there, sending(open_):
+        batch_id, jobs = hooked_batch(ledger, there.url(), 3)
+        end(ledger, jobs[0])
+        end(ledger, jobs[1], "It took too long")
+        ledger.database.run(batches.settle, 10)
+        assert deliveries(ledger, batch_id).state is State.WAITING
+        end(ledger, jobs[2])
+        ledger.database.run(batches.settle, 10)
+        first, second = there.wait(2)
+        found = settled(ledger, batch_id)
+    assert [(attempt.number, attempt.status_code) for attempt in found.attempts] == [(1, 500), (2, 204)]
+    assert first.body == second.body
+    message = Webhook(SECRET).verify(second.body, second.headers)
+    assert message["type"] == "batch.failed"
+    data = message["data"]
+    assert (data["id"], data["name"], data["status"], data["count"]) == (str(batch_id), "three", "failed", 3)
+    assert (data["succeeded"], data["failed"], data["cancelled"]) == (2, 1, 0)
+    assert data["finished_at"] == message["timestamp"]
+    assert second.headers["webhook-id"] == message_id(batch_id)
+    assert len(there.received) == 2
