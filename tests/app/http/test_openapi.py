@@ -113,6 +113,7 @@ def test_every_route_of_the_contract_is_there(document: dict[str, Any]) -> None:
         "post /v1/batches",
         "get /v1/batches",
         "get /v1/batches/{batch_id}",
+        "get /v1/batches/{batch_id}/deliveries",
         "get /v1/batches/{batch_id}/events",
         "post /v1/batches/{batch_id}/cancel",
         "get /v1/batches/{batch_id}/results",
