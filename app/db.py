@@ -96,6 +96,8 @@ class Database:
             )
 
         self._working = pool("work")
+        # The same connections: a statement that waits for a lock keeps nobody who only reads from a connection.
+        self._stepping = self._working.execution_options(isolation_level="AUTOCOMMIT")
         # Without BEGIN, COMMIT and the ROLLBACK of a returned connection, a read is one round trip.
         at_once: dict[str, Any] = {"isolation_level": "AUTOCOMMIT", "pool_reset_on_return": None}
         self._reading = pool("reads", **at_once)
@@ -115,6 +117,12 @@ class Database:
     async def read(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work`, which only reads, without a transaction: each of its statements sees the latest commits."""
         return await self._look(self._reading, work, *args, **kwargs)
+
+    async def step(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run `work` with each of its statements a transaction of its own: one round trip each, not three. If the
+        connection turns out to be dead, `work` is run again, though its first statements may have happened: they must
+        change nothing the second time."""
+        return await self._look(self._stepping, work, *args, **kwargs)
 
     async def search(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Like `read`, for statements whose best plan depends on the values they look for."""

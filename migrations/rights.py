@@ -58,6 +58,9 @@ RIGHTS: Mapping[str, Rights] = MappingProxyType(
         "counters": Rights(api=WRITE, dispatcher=WRITE, worker=WRITE),
         "uncounted_jobs": Rights(api="insert", dispatcher=KEEP, worker="insert"),
         "turns": Rights(api=NOTHING, dispatcher=WRITE, worker=NOTHING),
+        "census_counts": Rights(api=READ, dispatcher=KEEP, worker=NOTHING),
+        "queue_marks": Rights(api=READ, dispatcher=KEEP, worker=NOTHING),
+        "queue_room": Rights(api=WRITE, dispatcher=NOTHING, worker=NOTHING),
         "lead": Rights(api=READ, dispatcher=WRITE, worker=NOTHING),
         "alembic_version": Rights(api=READ, dispatcher=READ, worker=READ),
     }

@@ -1,4 +1,4 @@
-"""Work that nobody waits for: old rows are removed, ended jobs are counted, and the priority of waiting jobs rises.
+"""Work that nobody waits for: old rows are removed, jobs are counted, and the priority of waiting jobs rises.
 
 It goes on in a thread of the dispatcher's process, with a connection of its own and in small portions, each followed by
 a pause as long as it took: however much there is to do, no hand-over waits for it.
@@ -15,7 +15,9 @@ from psycopg.errors import LockNotAvailable
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from structlog.typing import FilteringBoundLogger
 
+from warpfold.app import census
 from warpfold.app.batches import transitions as batches
+from warpfold.app.census import Span
 from warpfold.app.config import Settings
 from warpfold.app.datasets.store import Store
 from warpfold.app.datasets.sweep import tidy
@@ -29,6 +31,7 @@ log: FilteringBoundLogger = structlog.get_logger()
 _SOON_S = 2.0
 _RAISE_S = 10.0
 _HOUR_S = 3600.0
+_SHARE_OF_CENSUS = 0.02
 _COUNTED = 500  # jobs a transaction
 _RAISED = 500
 _REMOVED = 200
@@ -42,6 +45,7 @@ class _Duty:
 
     every_s: float
     work: Callable[[], bool]
+    share: float = 0.5  # the most of the time that it takes for itself
     next: float = 0.0
 
 
@@ -54,12 +58,14 @@ class Housekeeping:
         self._database = database
         self._older_than = timedelta(days=settings.retention_days)
         self._swept_to: tuple[str, int] | None = None
+        self._recorded: Span | None = None
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
         self._duties = (
             _Duty(_SOON_S, self._count),
             _Duty(_RAISE_S, self._raise),
             _Duty(_SOON_S, self._settle_batches),
+            _Duty(_SOON_S, self._take_census, share=_SHARE_OF_CENSUS),
             _Duty(_HOUR_S, self._remove_jobs),
             _Duty(_HOUR_S, self._remove_batches),
             _Duty(_HOUR_S, self._remove_keys),
@@ -85,7 +91,8 @@ class Housekeeping:
             if started >= duty.next and not self._stopping.is_set():
                 more = duty.work()
                 now = time.monotonic()
-                duty.next = now + (now - started if more else duty.every_s)
+                pause = (now - started) * (1 / duty.share - 1)
+                duty.next = now + (pause if more else max(pause, duty.every_s))
         return max(0.0, min(duty.next for duty in self._duties) - time.monotonic())
 
     def _run(self) -> None:
@@ -102,6 +109,10 @@ class Housekeeping:
 
     def _count(self) -> bool:
         return self._database.run(count_ended, _COUNTED) == _COUNTED
+
+    def _take_census(self) -> bool:
+        self._recorded = self._database.run(census.take, self._recorded)
+        return False
 
     def _raise(self) -> bool:
         return self._database.run(transitions.raise_waiting, self._settings.raise_priority_after_s, _RAISED) > 0

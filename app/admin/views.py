@@ -136,7 +136,7 @@ class UsageView(BaseModel):
     """How much of the quotas is used."""
 
     running: int = Field(description="Jobs that run or were handed to a slot.")
-    queued: int
+    queued: int = Field(description="Exact up to 1000; beyond, it is a few seconds old.")
     gpu_seconds_today: float = Field(description="GPU-seconds since midnight UTC.")
 
 

@@ -29,7 +29,8 @@ from warpfold.app.http.errors import Invalid, TooMany
 from warpfold.app.jobs import accept, tags
 from warpfold.app.jobs.accept import RETRY_AFTER_FULL_S, Key
 from warpfold.app.jobs.transitions import wake_dispatcher
-from warpfold.app.quotas.quota import Limits, QuotaName, limits_of
+from warpfold.app.quotas import room
+from warpfold.app.quotas.quota import Limits, QuotaName
 from warpfold.app.tables.batches import batches
 from warpfold.app.tables.jobs import idempotency_keys
 from warpfold.app.tables.webhooks import webhooks
@@ -119,32 +120,31 @@ def replayed(connection: Connection, owner_id: int, key: Key) -> AcceptedBatch |
     return AcceptedBatch(batch, repository.ids_of(connection, batch.id), new=False)
 
 
-def check_room(connection: Connection, owner_id: int, places: int, defaults: Limits) -> int:
-    """How many more jobs of the owner may wait as high in this hour. Raises TooMany if the owner's quota of queued jobs
-    leaves no room for `places` more."""
-    limits = limits_of(connection, owner_id, defaults)
-    assert limits.queued is not None, "the settings always say"
-    assert limits.high_per_hour is not None, "the settings always say"
-    used = accept.used(connection, owner_id)
-    if used.queued + places > limits.queued:
-        detail = f"The batch comes to {places} jobs, and {used.queued} of yours are in the queue; your quota allows "
+def take_room(connection: Connection, owner_id: int, places: int, defaults: Limits) -> None:
+    """Take `places` of the owner's quota of queued jobs. Raises TooMany if it leaves no room for so many."""
+    assert defaults.queued is not None, "the settings always say"
+    if room.take(connection, owner_id, places, defaults.queued):
+        return
+    left = room.count(connection, owner_id, defaults.queued)
+    if not room.take(connection, owner_id, places, defaults.queued):
+        detail = f"The batch comes to {places} jobs, and {left.used} of yours are in the queue; your quota allows "
         raise TooMany(
-            f"{detail}{limits.queued} together.",
+            f"{detail}{left.limit} together.",
             RETRY_AFTER_FULL_S,
-            extension={"quota": QuotaName.QUEUED.value, "limit": limits.queued},
+            extension={"quota": QuotaName.QUEUED.value, "limit": left.limit},
         )
-    return max(0, limits.high_per_hour - used.high)
 
 
 def submit(connection: Connection, new: NewBatch, key: Key | None, defaults: Limits) -> AcceptedBatch:
     """Store a batch, or find the one that was accepted with the same key. Raises Invalid that names the field, or
     TooMany that names the quota."""
     owner_id = new.origin.owner.id
-    accept.take_turn(connection, owner_id)
+    room.take_turn(connection, owner_id)
     earlier = None if key is None else replayed(connection, owner_id, key)
     if earlier is not None:
         return earlier
-    high_left = check_room(connection, owner_id, new.places, defaults)
+    take_room(connection, owner_id, new.places, defaults)
+    high_left = accept.high_left(connection, owner_id, defaults)
     row = {"id": new.id, "owner_id": owner_id, "name": new.options.name, "tags": new.options.tags}
     connection.execute(insert(batches).values(**row, count=new.count))
     if key is not None:

@@ -10,15 +10,12 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
     Connection,
-    Integer,
+    Row,
     Select,
     SmallInteger,
     String,
     Text,
-    and_,
     bindparam,
     case,
     cast,
@@ -36,16 +33,17 @@ from warpfold.app.datasets import repository as datasets
 from warpfold.app.db import QUEUE
 from warpfold.app.http.errors import Invalid, TooMany
 from warpfold.app.jobs import store, tags
+from warpfold.app.jobs.positions import place_of
 from warpfold.app.jobs.store import Job
+from warpfold.app.quotas import room
 from warpfold.app.quotas.quota import Limits, QuotaName, limits_of
-from warpfold.app.tables.jobs import NONE, events, idempotency_keys, in_hand, in_lanes, jobs, still, waits
-from warpfold.app.tables.users import quotas
+from warpfold.app.quotas.room import Room
+from warpfold.app.tables.jobs import NONE, events, idempotency_keys, jobs
 from warpfold.app.webhooks import repository as webhooks
 from warpfold.contract.jobs import JobSpec, brief_of
 from warpfold.contract.kinds.spec import Spec, Task
-from warpfold.contract.needs import ALL
 from warpfold.contract.sources import TAGGED_FIELDS
-from warpfold.contract.states import PRIORITIES, EventType, Status
+from warpfold.contract.states import PRIORITIES, EventType
 from warpfold.contract.webhook import Webhook
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.places.addresses import names_private
@@ -78,6 +76,17 @@ class Submission:
     children: tuple[Job, ...]
     datasets: Mapping[str, str]
     webhook: Webhook | None
+
+    @property
+    def places(self) -> int:
+        """How many jobs of it will wait in the queue."""
+        return len(self.children) or 1
+
+    @property
+    def at_once(self) -> bool:
+        """Whether one statement stores it whole."""
+        beside = self.children or self.datasets or self.webhook is not None or self.job.tags
+        return not beside and self.job.priority != _HIGH
 
     @classmethod
     def of(cls, spec: JobSpec, owner: Principal, request_id: str | None, traceparent: str | None) -> "Submission":
@@ -136,30 +145,58 @@ def check_lengths(spec: Mapping[str, Any], max_values: int) -> None:
 def submit(connection: Connection, submission: Submission, key: Key | None, limits: Limits) -> Submitted:
     """Store a submission, or find the job that was accepted with the same key. Raises Invalid that names the field, or
     TooMany where the owner's quota of queued jobs leaves no room."""
-    assert limits.queued is not None, "the settings always say"
-    assert limits.high_per_hour is not None, "the settings always say"
-    high = limits.high_per_hour
-    places = len(submission.children) or 1
-    job = accept(connection, submission.job, limits.queued, key, places=places, high_per_hour=high)
-    if job is not None:
-        if submission.datasets:
-            for missing in datasets.use(connection, submission.datasets.keys()):
-                raise Invalid.of(submission.datasets[missing], "there is no dataset with this id, or it was deleted")
-        for child in submission.children:
-            accept(connection, child, high_per_hour=high)
-        if job.tags or submission.children:
-            tags.note(connection, [job.id])
-        if submission.webhook is not None:
-            _register(connection, job, submission.webhook)
-        return Submitted(store.existing(connection, job.id) if submission.children else job, new=True)
-    owner_id = submission.job.owner_id
-    stored = None if key is None else _find_key(connection, owner_id, key.name)
+    new = submission.job
+    if new.priority == _HIGH:
+        room.take_turn(connection, new.owner_id)  # two that count the high jobs at once would see the same budget
+        submission = _ranked(connection, submission, limits)
+    job = _within_quota(connection, submission, key, limits)
+    if job is None:
+        earlier = _earlier(connection, new, key)
+        if earlier is not None:
+            return earlier
+        left = room.count(connection, new.owner_id, _queued(limits))
+        if left.room < submission.places:
+            raise _queue_full(left, len(submission.children))
+        job = _within_quota(connection, submission, key, limits)
+    if job is None:  # while the jobs were counted, another request came with the key
+        earlier = _earlier(connection, new, key)
+        assert earlier is not None, "there was room, and the key was new"
+        return earlier
+    if submission.datasets:
+        for missing in datasets.use(connection, submission.datasets.keys()):
+            raise Invalid.of(submission.datasets[missing], "there is no dataset with this id, or it was deleted")
+    for child in submission.children:
+        accept(connection, child)
+    if job.tags or submission.children:
+        tags.note(connection, [job.id])
+    if submission.webhook is not None:
+        _register(connection, job, submission.webhook)
+    return Submitted(store.existing(connection, job.id) if submission.children else job, new=True)
+
+
+def submit_at_once(connection: Connection, submission: Submission, key: Key | None, limits: Limits) -> Submitted | None:
+    """Store a submission that is `at_once` by one statement, which is a transaction of its own. None where that is not
+    to be: `submit` knows why, also where this was done before and its answer was lost."""
+    job = _within_quota(connection, submission, key, limits)
+    return None if job is None else Submitted(job, new=True)
+
+
+def _earlier(connection: Connection, new: Job, key: Key | None) -> Submitted | None:
+    """The job that came with the same key, or this very job, if the answer to its insertion was lost; None if there is
+    neither. Raises Invalid if another body came with the key."""
+    stored = None if key is None else _find_key(connection, new.owner_id, key.name)
     if stored is None:
-        raise _queue_full(connection, owner_id, limits, len(submission.children))
+        job = store.get(connection, new.id)
+        return None if job is None else Submitted(job, new=True)
     body_hash, job_id = stored
     if job_id is None or (key is not None and body_hash != key.body_hash):
         raise other_body()
-    return Submitted(store.existing(connection, job_id), new=False)
+    return Submitted(store.existing(connection, job_id), new=job_id == new.id)
+
+
+def _queued(limits: Limits) -> int:
+    assert limits.queued is not None, "the settings always say"
+    return limits.queued
 
 
 def other_body() -> Invalid:
@@ -172,59 +209,40 @@ def _register(connection: Connection, job: Job, webhook: Webhook) -> None:
         raise Invalid.of("webhook.secret", "give one, or make one of your own with POST /v1/webhooks/secret")
 
 
-def _queue_full(connection: Connection, owner_id: int, limits: Limits, children: int) -> TooMany:
-    in_force = limits_of(connection, owner_id, limits).queued
-    detail = f"{in_force} of your jobs are in the queue already; your quota allows no more."
+def _queue_full(left: Room, children: int) -> TooMany:
+    detail = f"{left.used} of your jobs are in the queue already; your quota of {left.limit} allows no more."
     if children:
-        detail = f"The job comes to {children} jobs; your quota of {in_force} in the queue leaves no room."
-    return TooMany(detail, RETRY_AFTER_FULL_S, extension={"quota": QuotaName.QUEUED.value, "limit": in_force})
+        detail = f"The job comes to {children} jobs; your quota of {left.limit} in the queue leaves no room."
+    return TooMany(detail, RETRY_AFTER_FULL_S, extension={"quota": QuotaName.QUEUED.value, "limit": left.limit})
 
 
-# Both counts go by an index that holds what waits or is in hand, and nothing of the owner's history.
-_WAITING_OF = select(func.count()).where(in_lanes(ALL), jobs.c.owner_id == bindparam("owner_id"))
-_AT_HAND_OF = select(func.count()).where(
-    in_hand(), still(Status.QUEUED), jobs.c.owner_id + literal_column("0") == bindparam("owner_id")
-)
-_HOUR = func.make_interval(0, 0, 0, 0, 1)
-_HIGH_RANK = literal_column(str(PRIORITIES["high"]), SmallInteger)
+_HIGH, _NORMAL = PRIORITIES["high"], PRIORITIES["normal"]
+_HIGH_RANK = literal_column(str(_HIGH), SmallInteger)
 _HIGH_OF_THE_HOUR = select(func.count()).where(
     jobs.c.owner_id == bindparam("owner_id"),
     jobs.c.priority == _HIGH_RANK,
     jobs.c.rank == _HIGH_RANK,
-    jobs.c.created_at > func.now() - _HOUR,
+    jobs.c.created_at > func.now() - func.make_interval(0, 0, 0, 0, 1),
     jobs.c.needs != NONE,
 )
 
 
-def _rank() -> ColumnElement[int]:
-    """The rank as which a new job waits: a high job beyond its owner's budget of the hour waits as a normal one. A
-    preset takes nothing of the budget: its children do."""
-    own_budget = select(quotas.c.high_per_hour).where(quotas.c.user_id == bindparam("owner_id")).scalar_subquery()
-    budget = func.coalesce(own_budget, bindparam("high_per_hour", type_=Integer))
-    asked = bindparam("priority", type_=SmallInteger)
-    full = _HIGH_OF_THE_HOUR.scalar_subquery() >= budget
-    beyond = and_(asked == _HIGH_RANK, bindparam("needs", type_=String) != NONE, full)
-    return case((beyond, literal_column(str(PRIORITIES["normal"]), SmallInteger)), else_=asked)
+def high_left(connection: Connection, owner_id: int, defaults: Limits) -> int:
+    """How many more jobs of an owner may wait as high in this hour, by a quota that is `defaults` unless they have one
+    of their own. It holds until the transaction ends if the owner's turn was taken before."""
+    most = limits_of(connection, owner_id, defaults).high_per_hour
+    assert most is not None, "the settings always say"
+    return max(0, most - int(connection.execute(_HIGH_OF_THE_HOUR, {"owner_id": owner_id}).scalar_one()))
 
 
-@dataclass(frozen=True, slots=True)
-class Used:
-    """What an owner has used of their quotas: jobs in the queue, and jobs of the hour that waited as high."""
-
-    queued: int
-    high: int
-
-
-_USED = select(
-    (_WAITING_OF.scalar_subquery() + _AT_HAND_OF.scalar_subquery()).label("queued"),
-    _HIGH_OF_THE_HOUR.scalar_subquery().label("high"),
-)
-
-
-def used(connection: Connection, owner_id: int) -> Used:
-    """What an owner has used, which nobody adds to before the transaction ends: the owner's submissions take turns."""
-    take_turn(connection, owner_id)
-    return Used(*connection.execute(_USED, {"owner_id": owner_id}).one())
+def _ranked(connection: Connection, submission: Submission, defaults: Limits) -> Submission:
+    """A submission of high priority whose jobs wait as high as far as the owner's budget of the hour goes, and else as
+    normal ones. A preset takes nothing of the budget: its children do."""
+    left = high_left(connection, submission.job.owner_id, defaults)
+    if submission.children:
+        children = (replace(job, rank=_HIGH if n < left else _NORMAL) for n, job in enumerate(submission.children))
+        return replace(submission, children=tuple(children))
+    return replace(submission, job=replace(submission.job, rank=_HIGH if left else _NORMAL))
 
 
 _STORED = (
@@ -242,100 +260,86 @@ _STORED = (
     "name",
     "request_id",
     "traceparent",
+    "rank",
 )
 """The columns of a new job that come from its submission; Postgres fills the others."""
 
 
-def _acceptance(*, keyed: bool) -> Select[Any]:
-    """One statement that stores a job with its first event and wakes the dispatcher, where the owner has room in the
-    queue and, if `keyed`, the key is new. Two requests with one key that arrive together meet in the unique index: the
-    second waits for the first's commit."""
+def _acceptance(*, checked: bool = True, keyed: bool = False) -> Select[Any]:
+    """One statement that stores a job with its first event and wakes the dispatcher: if it is `checked`, where the
+    owner has room in the queue, and if `keyed`, where the key is new. Two requests with one key that arrive together
+    meet in the unique index: the second waits for the first's commit. The same job is stored once."""
     new = [
         cast(bindparam(name, type_=Text), jobs.c[name].type)  # JSON text, as it is
         if name in ("spec", "spec_brief")
         else bindparam(name, type_=jobs.c[name].type)
         for name in _STORED
     ]
-    source = select(*new, _rank().label("rank"))
-    own_limit = select(quotas.c.queued).where(quotas.c.user_id == bindparam("owner_id")).scalar_subquery()
-    places = bindparam("places", type_=Integer)
-    room = _WAITING_OF.scalar_subquery() + _AT_HAND_OF.scalar_subquery() + places <= func.coalesce(
-        own_limit, bindparam("limit")
-    )
+    source = select(*new)
+    taken = room.taken(checked=checked)
     if keyed:
         key = [bindparam(name, type_=idempotency_keys.c[name].type) for name in ("owner_id", "key", "body_hash")]
         job_id = bindparam("id", type_=jobs.c.id.type)
         kept = (
             upsert(idempotency_keys)
-            .from_select(["owner_id", "key", "body_hash", "job_id"], select(*key, job_id).where(room))
+            .from_select(["owner_id", "key", "body_hash", "job_id"], select(*key, job_id).select_from(taken))
             .on_conflict_do_nothing()
             .returning(idempotency_keys.c.job_id)
             .cte("kept")
         )
         source = source.select_from(kept)
-    else:
-        source = source.where(room)
+    elif checked:
+        source = source.select_from(taken)
     accepted = (
-        insert(jobs)
-        .from_select([*_STORED, "rank"], source)
-        .returning(jobs.c.id, jobs.c.seq, jobs.c.created_at, jobs.c.rank)
+        upsert(jobs)
+        .from_select([*_STORED], source)
+        .on_conflict_do_nothing(index_elements=["id"])
+        .returning(jobs.c.id, jobs.c.seq, jobs.c.rank, jobs.c.created_at)
         .cte("accepted")
     )
     event = select(accepted.c.id, literal(1), literal(EventType.SUBMITTED.value), literal({}, events.c.data.type))
     submitted = insert(events).from_select(["job_id", "seq", "type", "data"], event).cte("submitted")
-    # The statement does not see its own insertion: all that it sees of the same rank is ahead.
-    position = select(1 + func.count()).where(waits(), jobs.c.rank >= select(accepted.c.rank).scalar_subquery())
+    position = case((bindparam("needs", type_=String) != NONE, place_of("accepted.rank", "accepted.seq")))
     return select(
         accepted.c.seq,
         accepted.c.created_at,
-        accepted.c.rank,
-        position.scalar_subquery().label("queue_position"),
+        position.label("queue_position"),
         func.pg_notify(QUEUE, ""),
-    ).add_cte(submitted)
+    ).add_cte(taken, submitted)
 
 
-_NO_LIMIT = (1 << 31) - 1
-_TURNS = 0x71_75_65_75 << 32  # advisory locks "queu", one an owner
-_TURN = select(func.pg_advisory_xact_lock(bindparam("turn", type_=BigInteger)))
-_ACCEPT = _acceptance(keyed=False)
+_ACCEPT = _acceptance(checked=False)
+_ACCEPT_CHECKED = _acceptance()
 _ACCEPT_KEYED = _acceptance(keyed=True)
 _KEY = select(idempotency_keys.c.body_hash, idempotency_keys.c.job_id).where(
     idempotency_keys.c.owner_id == bindparam("owner_id"), idempotency_keys.c.key == bindparam("key")
 )
 
 
-def take_turn(connection: Connection, owner_id: int) -> None:
-    """Wait until no other submission of the owner is under way, and keep others waiting until the transaction ends."""
-    connection.execute(_TURN, {"turn": _TURNS + owner_id})
+def accept(connection: Connection, new: Job) -> Job:
+    """Store one queued job, whatever room its owner has."""
+    return _accepted(new, connection.execute(_ACCEPT, _row_of(new)).one())
 
 
-def accept(
-    connection: Connection,
-    new: Job,
-    limit: int = _NO_LIMIT,
-    key: Key | None = None,
-    *,
-    places: int = 1,
-    high_per_hour: int = _NO_LIMIT,
-) -> Job | None:
-    """Store one queued job; None if its owner has fewer than `places` left in the queue by their quota (`limit` where
-    no quota was set for them), or has used the key before. A preset takes no place itself, but needs one for each
-    child. High jobs beyond the owner's quota of an hour (`high_per_hour` where none was set) wait as normal ones.
-
-    Submissions of one owner take turns until they commit: else several could each see the last place free.
-    """
-    take_turn(connection, new.owner_id)
-    row_of_new: dict[str, object] = {name: getattr(new, name) for name in _STORED}
-    row_of_new |= {"limit": limit, "places": places, "high_per_hour": high_per_hour}
+def _within_quota(connection: Connection, submission: Submission, key: Key | None, limits: Limits) -> Job | None:
+    """Store the job of a submission, without its children; None if no room is known to be left for it and them by the
+    owner's quota, or the key was used before. A preset takes no place itself: its children do."""
+    row = _row_of(submission.job) | {"limit": _queued(limits), "places": submission.places}
     if key is None:
-        row = connection.execute(_ACCEPT, row_of_new).one_or_none()
+        accepted = connection.execute(_ACCEPT_CHECKED, row).one_or_none()
     else:
-        keyed = row_of_new | {"key": key.name, "body_hash": key.body_hash}
-        row = connection.execute(_ACCEPT_KEYED, keyed).one_or_none()
-    if row is None:
-        return None
-    position = None if new.needs == NONE else row.queue_position
-    return replace(new, seq=row.seq, created_at=row.created_at, rank=row.rank, queue_position=position)
+        row |= {"key": key.name, "body_hash": key.body_hash}
+        accepted = connection.execute(_ACCEPT_KEYED, row).one_or_none()
+    return None if accepted is None else _accepted(submission.job, accepted)
+
+
+def _row_of(new: Job) -> dict[str, object]:
+    row: dict[str, object] = {name: getattr(new, name) for name in _STORED}
+    return row | {"takes": 0 if new.needs == NONE else 1}
+
+
+def _accepted(new: Job, row: Row[*tuple[Any, ...]]) -> Job:
+    return replace(new, seq=row.seq, created_at=row.created_at, queue_position=row.queue_position)
 
 
 def _find_key(connection: Connection, owner_id: int, key: str) -> tuple[bytes, UUID | None] | None:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from sqlalchemy import Connection, Uuid, and_, bindparam, func, or_, select
+from sqlalchemy import Connection, Uuid, and_, bindparam, func, select
 
+from warpfold.app.jobs.positions import ahead_of
 from warpfold.app.quotas.quota import Hold
-from warpfold.app.tables.jobs import is_, jobs, lives, waits, workers
+from warpfold.app.tables.jobs import is_, jobs, lives, workers
 from warpfold.contract.states import Status
 
 _LATEST = 500
@@ -49,17 +50,6 @@ _SLOTS = (
     .outerjoin(jobs, and_(jobs.c.slot == workers.c.id, is_(Status.RUNNING)))
     .where(lives(), workers.c.state.in_(("idle", "running")), ~workers.c.draining)
 )
-_mine = jobs.alias("mine")
-_AHEAD = (
-    select(jobs.c.kind, jobs.c.needs, func.count().label("number"))
-    .select_from(jobs)
-    .join(_mine, _mine.c.id == bindparam("job_id", type_=Uuid))
-    .where(
-        waits(),
-        or_(jobs.c.rank > _mine.c.rank, and_(jobs.c.rank == _mine.c.rank, jobs.c.seq < _mine.c.seq)),
-    )
-    .group_by(jobs.c.kind, jobs.c.needs)
-)
 _NEEDS = select(jobs.c.needs).where(jobs.c.id == bindparam("job_id", type_=Uuid))
 
 
@@ -93,13 +83,13 @@ def start_of(connection: Connection, job_id: UUID, hold: Hold | None) -> datetim
             if pace is None:
                 return None
             work_s += max(0.0, pace - float(slot.ran_s))
-    ahead = [row for row in connection.execute(_AHEAD, {"job_id": job_id}) if row.needs in (_ANY, *backends)]
-    for row in ahead:
-        pace = paces.of(row.kind, backends if row.needs == _ANY else [row.needs])
+    ahead = [each for each in ahead_of(connection, job_id) if each.needs in (_ANY, *backends)]
+    for jobs_ahead in ahead:
+        pace = paces.of(jobs_ahead.kind, backends if jobs_ahead.needs == _ANY else [jobs_ahead.needs])
         if pace is None:
             return None
-        work_s += row.number * pace
-    busy = sum(slot.kind is not None for slot in slots) + sum(row.number for row in ahead)
+        work_s += jobs_ahead.number * pace
+    busy = sum(slot.kind is not None for slot in slots) + sum(jobs_ahead.number for jobs_ahead in ahead)
     now: datetime = slots[0].now
     start = now if busy < len(slots) else now + timedelta(seconds=work_s / len(slots))
     return start if hold is None or hold.until is None else max(start, hold.until)

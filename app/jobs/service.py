@@ -48,7 +48,12 @@ async def submit(context: Context, user: Principal, spec: JobSpec, key: Key | No
     accept.check(spec, context.settings)
     with context.tracing.span("submit", kind=spec.kind) as span:
         submission = Submission.of(spec, user, current_request_id(), span.traceparent)
-        submitted = await context.database.run(accept.submit, submission, key, Limits.of(context.settings))
+        limits = Limits.of(context.settings)
+        submitted = None
+        if submission.at_once:
+            submitted = await context.database.step(accept.submit_at_once, submission, key, limits)
+        if submitted is None:
+            submitted = await context.database.run(accept.submit, submission, key, limits)
         span.note(job=str(submitted.job.id), new=submitted.new)
     if submitted.new:
         children = len(submission.children)

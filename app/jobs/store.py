@@ -10,10 +10,11 @@ from typing import Any
 from uuid import UUID
 from zlib import crc32
 
-from sqlalchemy import Connection, Select, Text, and_, bindparam, case, cast, func, or_, select, true
+from sqlalchemy import Connection, Select, Text, bindparam, case, cast, func, literal_column, select, true
 
 from warpfold.app.http.errors import no_such_job
 from warpfold.app.jobs import estimates, presets
+from warpfold.app.jobs.positions import place_of
 from warpfold.app.jobs.presets import Child, versions
 from warpfold.app.jobs.workers import Place, Waiting, fingerprint, places, waiting_for
 from warpfold.app.quotas.holds import HOLDING, holding
@@ -52,9 +53,9 @@ class Job:
     both on and reads neither.
 
     `rank` is the priority as which the job waits. `queue_position` is 1 for the queued job that is next by rank and age
-    (fair share may let another owner's job pass), None unless the job is queued and to be run. `children` are those of
-    a preset that is read alone, in their order. `small` and the last four fields are stored
-    with a new job and not read again.
+    (fair share may let another owner's job pass; beyond 1000 it is an estimate), None unless the job is queued and to
+    be run. `children` are those of a preset that is read alone, in their order. `small` and the last four fields are
+    stored with a new job and not read again.
     """
 
     id: UUID
@@ -209,25 +210,10 @@ COLUMNS = (
     jobs.c.dispatched_at,
     cast(jobs.c.result, Text).label("result"),
 )
-OWNED = jobs.join(users, users.c.id == jobs.c.owner_id)
+# From the job to its owner, and not the other way: an index in the order of the owners has the whole history.
+OWNED = jobs.join(users, users.c.id == jobs.c.owner_id + literal_column("0"))
 
-_ahead = jobs.alias("ahead")
-_POSITION = case(
-    (
-        waits(),
-        select(1 + func.count())
-        .select_from(_ahead)
-        .where(
-            waits(_ahead),
-            or_(
-                _ahead.c.rank > jobs.c.rank,
-                and_(_ahead.c.rank == jobs.c.rank, _ahead.c.seq < jobs.c.seq),
-            ),
-        )
-        .correlate(jobs)
-        .scalar_subquery(),
-    )
-).label("queue_position")
+_POSITION = case((waits(), place_of("jobs.rank", "jobs.seq"))).label("queue_position")
 _ONE = jobs.c.id == bindparam("job_id")
 
 _GET = (

@@ -141,7 +141,7 @@ class _Families(Collector):
 
 
 async def _state(database: Database) -> bytes:
-    queue = await database.search(queue_state)
+    queue = await database.read(queue_state)
     counts = await database.read(counters.read)
     devices = await database.read(device_states)
     registry = CollectorRegistry()

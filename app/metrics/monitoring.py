@@ -4,14 +4,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, and_, case, func, select
+from sqlalchemy import (
+    Connection,
+    SmallInteger,
+    String,
+    Text,
+    TextClause,
+    and_,
+    case,
+    cast,
+    column,
+    func,
+    literal,
+    literal_column,
+    select,
+    text,
+    union_all,
+)
 
+from warpfold.app import census
+from warpfold.app.census import BEGINNING, END, NEAR, PRIORITY, REASON, STATUS, few, waiting_between, waiting_by_owner
 from warpfold.app.tables.batches import batches
-from warpfold.app.tables.jobs import in_hand, in_lanes, is_, jobs, lives, waits, workers
+from warpfold.app.tables.jobs import NONE, in_hand, is_, jobs, lives, still, workers
 from warpfold.app.tables.service import lead
 from warpfold.app.tables.users import quota_holds, users
 from warpfold.app.tables.webhooks import webhooks
-from warpfold.contract.needs import ALL
 from warpfold.contract.states import PRIORITIES, Status
 
 
@@ -61,20 +78,36 @@ class Share:
 _ALIVE = lives()
 _READY = _ALIVE & workers.c.state.in_(("idle", "running")) & ~workers.c.draining
 
-_DEPTH = (
-    select(
-        jobs.c.priority,
-        func.count().label("count"),
-        func.extract("epoch", func.now() - func.min(jobs.c.created_at)).label("oldest"),
-    )
-    .where(waits())
-    .group_by(jobs.c.priority)
+
+_ACTIVE = [literal_column(f"'{status.value}'", String) for status in (Status.QUEUED, Status.RUNNING)]
+_active_presets = and_(jobs.c.needs == literal_column(f"'{NONE}'", String), jobs.c.status.in_(_ACTIVE))
+_waiting = (
+    text(waiting_between(BEGINNING, END, NEAR + 1, "priority"))
+    .columns(column("priority", SmallInteger))
+    .subquery("waiting")
 )
-# Two reads, both of an index: only failed jobs, which are few, have a reason.
-_BY_STATUS = (
-    select(jobs.c.status, func.count().label("count")).where(jobs.c.status != Status.FAILED).group_by(jobs.c.status)
+_presets = few(select(jobs.c.id).where(_active_presets, still(Status.QUEUED)), "presets")
+_failed = few(select(jobs.c.reason).where(is_(Status.FAILED)), "failed")
+_succeeded = few(select(jobs.c.seq).where(is_(Status.SUCCEEDED)), "succeeded")
+_cancelled = few(select(jobs.c.seq).where(is_(Status.CANCELLED)), "cancelled")
+# What is few, and one more than that of what is more. What runs is few by itself.
+_COUNTS = union_all(
+    select(literal(PRIORITY), cast(_waiting.c.priority, Text), func.count()).group_by(_waiting.c.priority),
+    select(literal(REASON), func.coalesce(_failed.c.reason, ""), func.count()).group_by(_failed.c.reason),
+    select(literal(STATUS), literal(Status.SUCCEEDED.value), func.count()).select_from(_succeeded),
+    select(literal(STATUS), literal(Status.CANCELLED.value), func.count()).select_from(_cancelled),
+    select(literal(STATUS), literal(Status.RUNNING.value), func.count()).select_from(jobs).where(is_(Status.RUNNING)),
+    select(literal(STATUS), literal(Status.QUEUED.value), func.count()).select_from(_presets),
 )
-_BY_REASON = select(jobs.c.reason, func.count().label("count")).where(is_(Status.FAILED)).group_by(jobs.c.reason)
+# The oldest of each rank is the first of the index of the queue.
+_OLDEST: TextClause = text("""
+    select extract(epoch from now() - min(first.created_at))
+    from unnest(array[2, 1, 0]::smallint[]) as ranks(rank) cross join lateral (
+        select created_at from jobs
+        where status = 'queued' and needs <> 'none' and jobs.rank >= ranks.rank and jobs.rank <= ranks.rank
+        order by jobs.rank desc, seq limit 1  -- only ix_jobs_queue has that order
+    ) as first
+""")
 _state = case(
     (~_ALIVE, "lost"),
     (workers.c.draining & (workers.c.state == "running"), "draining"),
@@ -97,13 +130,8 @@ _WEBHOOKS_DUE = (
 )
 
 _MOST_OWNERS = 200
-# What waits for a slot is counted by its index alone, which has owners and ages. What was handed over is few.
-_lanes = (
-    select(jobs.c.owner_id, func.count().label("queued"), func.min(jobs.c.seq).label("oldest"))
-    .where(in_lanes(ALL))
-    .group_by(jobs.c.owner_id)
-    .subquery("lanes")
-)
+_lanes = waiting_by_owner()
+# What was handed over is few.
 _jobs_in_hand = select(jobs.c.owner_id, jobs.c.status, jobs.c.seq).where(in_hand()).offset(0).subquery("jobs_in_hand")
 _handed = (
     select(
@@ -115,7 +143,7 @@ _handed = (
     .group_by(_jobs_in_hand.c.owner_id)
     .subquery("handed")
 )
-_queued = (func.coalesce(_lanes.c.queued, 0) + func.coalesce(_handed.c.queued, 0)).label("queued")
+_queued = (func.coalesce(_lanes.c.number, 0) + func.coalesce(_handed.c.queued, 0)).label("queued")
 _oldest = func.least(_lanes.c.oldest, _handed.c.oldest).label("oldest")
 _owner = func.coalesce(_lanes.c.owner_id, _handed.c.owner_id)
 _most = (
@@ -126,11 +154,16 @@ _most = (
     .limit(_MOST_OWNERS)
     .subquery("most")
 )
-_SHARES = (
-    select(_most.c.name, _most.c.queued, _most.c.running, jobs.c.created_at)
-    .outerjoin(jobs, jobs.c.seq == _most.c.oldest)
-    .order_by(_most.c.queued.desc(), _most.c.name)
+# From a number to itself, and in their order: only the index of the numbers has it.
+_since = (
+    select(jobs.c.created_at)
+    .where(jobs.c.seq >= _most.c.oldest, jobs.c.seq <= _most.c.oldest)
+    .order_by(jobs.c.seq)
+    .limit(1)
+    .correlate(_most)
+    .scalar_subquery()
 )
+_SHARES = select(_most.c.name, _most.c.queued, _most.c.running, _since).order_by(_most.c.queued.desc(), _most.c.name)
 
 _LASTS = func.make_interval(0, 0, 0, 0, 0, 0, lead.c.lasts_s)
 
@@ -150,15 +183,23 @@ def somebody_leads(connection: Connection) -> bool:
 
 
 def queue_state(connection: Connection) -> QueueState:
-    """Counts of jobs and workers; 0.1 s with a million jobs on record."""
-    waiting = connection.execute(_DEPTH).all()
-    names = {rank: name for name, rank in PRIORITIES.items()}
-    counts = [JobCount(row.status, None, row[1]) for row in connection.execute(_BY_STATUS)]
-    counts += [JobCount(Status.FAILED, row.reason, row[1]) for row in connection.execute(_BY_REASON)]
+    """Counts of jobs and workers. A number of jobs beyond a thousand is that of the latest census."""
+    counts: dict[tuple[str, str], int] = {(row[0], row[1]): row[2] for row in connection.execute(_COUNTS)}
+    cut = {topic for topic in (PRIORITY, REASON) if sum(n for (of, _), n in counts.items() if of == topic) > NEAR}
+    if cut or max(counts.values(), default=0) > NEAR:
+        for (topic, label), number in census.latest(connection).items():
+            # What was counted and is few is not as the census has it.
+            if topic in cut or (topic == STATUS and counts.get((topic, label), 0) > NEAR):
+                counts[topic, label] = max(number, counts.get((topic, label), 0))
+    depth = {name: counts.get((PRIORITY, str(rank)), 0) for name, rank in PRIORITIES.items()}
+    counts[STATUS, Status.QUEUED] = counts.get((STATUS, Status.QUEUED), 0) + sum(depth.values())
+    of_states = [JobCount(label, None, number) for (topic, label), number in counts.items() if topic == STATUS]
+    failed = [JobCount(Status.FAILED, label, number) for (topic, label), number in counts.items() if topic == REASON]
+    oldest = connection.execute(_OLDEST).scalar_one_or_none()
     return QueueState(
-        depth=dict.fromkeys(PRIORITIES, 0) | {names[row.priority]: row[1] for row in waiting},
-        oldest_s=max((float(row.oldest) for row in waiting), default=0.0),
-        jobs=counts,
+        depth=depth,
+        oldest_s=0.0 if oldest is None else float(oldest),
+        jobs=[count for count in (*of_states, *failed) if count.count],
         workers=[WorkerCount(*row) for row in connection.execute(_WORKERS)],
         held={row.quota: row[1] for row in connection.execute(_HELD)},
         webhooks_due=int(connection.execute(_WEBHOOKS_DUE).scalar_one()),

@@ -6,14 +6,14 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, and_, bindparam, func, literal, select, union_all
+from sqlalchemy import Connection, Row, Select, Subquery, and_, bindparam, func, literal, select, union_all
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from warpfold.app.census import waiting_by_owner
 from warpfold.app.config import Settings
 from warpfold.app.tables.jobs import in_hand as is_in_hand
-from warpfold.app.tables.jobs import in_lanes, is_, jobs, still, workers
+from warpfold.app.tables.jobs import is_, jobs, still, workers
 from warpfold.app.tables.users import quotas, users
-from warpfold.contract.needs import ALL
 from warpfold.contract.states import Status
 
 
@@ -57,7 +57,8 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a user has: jobs running (or handed to a slot), jobs in the queue, GPU-seconds since midnight UTC."""
+    """What a user has: jobs running (or handed to a slot), jobs in the queue (beyond a thousand, those of the latest
+    census), GPU-seconds since midnight UTC."""
 
     running: int
     queued: int
@@ -111,27 +112,36 @@ in_hand = (select(_in_hand.c.owner_id, func.count().label("count")).group_by(_in
 
 _OWN = (quotas.c.running, quotas.c.queued, quotas.c.gpu_seconds_per_day, quotas.c.high_per_hour)
 _LIMITS = select(*_OWN).where(quotas.c.user_id == bindparam("user_id"))
-# What waits for a slot is counted by its index alone, which has the owners; what was handed over and waits is few.
-_lanes = select(jobs.c.owner_id, func.count().label("count")).where(in_lanes(ALL)).group_by(jobs.c.owner_id)
+# What was handed over and waits is few.
 _handed = select(jobs.c.owner_id).where(is_in_hand(), still(Status.QUEUED)).offset(0).subquery("handed")
-_parts = union_all(_lanes, select(_handed.c.owner_id, literal(1))).subquery("parts")
-_queued = (select(_parts.c.owner_id, func.sum(_parts.c.count).label("count")).group_by(_parts.c.owner_id)).subquery(
-    "queued_by_owner"
-)
-_ALL: Select[Any] = (
-    select(
-        users.c.name,
-        *_OWN,
-        func.coalesce(in_hand.c.count, 0).label("running_now"),
-        func.coalesce(_queued.c.count, 0).label("queued_now"),
-        func.coalesce(gpu_seconds.c.seconds, 0).label("gpu_seconds_now"),
+
+
+def _usage(waiting: Subquery) -> Select[Any]:
+    """The limits and the usage of all users, by what waits of each."""
+    parts = union_all(select(waiting.c.owner_id, waiting.c.number), select(_handed.c.owner_id, literal(1)))
+    part = parts.subquery("parts")
+    queued = (
+        select(part.c.owner_id, func.sum(part.c.number).label("number")).group_by(part.c.owner_id).subquery("queued")
     )
-    .outerjoin(quotas, quotas.c.user_id == users.c.id)
-    .outerjoin(in_hand, in_hand.c.owner_id == users.c.id)
-    .outerjoin(_queued, _queued.c.owner_id == users.c.id)
-    .outerjoin(gpu_seconds, gpu_seconds.c.owner_id == users.c.id)
-    .order_by(users.c.name)
-)
+    return (
+        select(
+            users.c.name,
+            *_OWN,
+            func.coalesce(in_hand.c.count, 0).label("running_now"),
+            func.coalesce(queued.c.number, 0).label("queued_now"),
+            func.coalesce(gpu_seconds.c.seconds, 0).label("gpu_seconds_now"),
+        )
+        .outerjoin(quotas, quotas.c.user_id == users.c.id)
+        .outerjoin(in_hand, in_hand.c.owner_id == users.c.id)
+        .outerjoin(queued, queued.c.owner_id == users.c.id)
+        .outerjoin(gpu_seconds, gpu_seconds.c.owner_id == users.c.id)
+        .order_by(users.c.name)
+    )
+
+
+_named = select(users.c.id).where(users.c.name == bindparam("user")).scalar_subquery()
+_ALL = _usage(waiting_by_owner())
+_ONE = _usage(waiting_by_owner(_named)).where(users.c.name == bindparam("user"))
 
 
 def limits_of(connection: Connection, user_id: int, defaults: Limits) -> Limits:
@@ -147,7 +157,7 @@ def all_quotas(connection: Connection, defaults: Limits) -> Sequence[UserQuota]:
 
 def quota_of(connection: Connection, user: str, defaults: Limits) -> UserQuota | None:
     """One user's quotas; None if there is no such user."""
-    row = connection.execute(_ALL.where(users.c.name == user)).one_or_none()
+    row = connection.execute(_ONE, {"user": user}).one_or_none()
     return None if row is None else _quota(row, defaults)
 
 

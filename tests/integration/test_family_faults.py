@@ -51,7 +51,7 @@ def _accept(connection: Connection, owner: int) -> UUID:
     preset = uuid4()
     common: dict[str, Any] = {"owner": "ada", "owner_id": owner, "priority": 1, "timeout_s": 60.0}
     parent = Job.new(id=preset, kind="preset", needs=NONE, spec=json.dumps({"kind": "preset"}), **common)
-    accept.accept(connection, parent, places=JOBS)
+    accept.accept(connection, parent)
     for index in range(JOBS):
         described = json.dumps(spec(index))
         child = Job.new(

@@ -15,8 +15,9 @@ from tests.support.ledger import Ledger
 from tests.support.waiting import until
 from warpfold.app.auth.access_tokens import Role, create_token
 from warpfold.app.http.large_bodies import LARGE_BYTES
-from warpfold.app.jobs import accept, turns, workers
+from warpfold.app.jobs import turns, workers
 from warpfold.app.jobs.allotment import Depth
+from warpfold.app.quotas import room
 from warpfold.contract.batches import MAX_JOBS
 
 Quotas = Callable[..., None]
@@ -232,12 +233,12 @@ def test_a_batch_of_ten_thousand_is_one_request(api: Api) -> None:
 
 
 def test_a_batch_whose_connection_is_cut_is_accepted_once(api: Api, http: httpx.Client) -> None:
-    waiting = "select pid from pg_locks where locktype = 'advisory' and not granted"
+    waiting = "select pid from pg_locks where locktype = 'transactionid' and not granted"
     submitted(http, {"specs": specs(1)})
     with api.database._engine.connect() as looking, ThreadPoolExecutor(1) as pool:
         owner_id = looking.exec_driver_sql("select owner_id from batches").scalar_one()
         with api.database._engine.begin() as held:
-            accept.take_turn(held, owner_id)
+            room.take_turn(held, owner_id)
             answer = pool.submit(lambda: api.client().post("/v1/batches", json={"specs": specs(3)}))
             until(lambda: len(looking.exec_driver_sql(waiting).all()) == 1)
             cut = looking.exec_driver_sql(waiting).scalar_one()

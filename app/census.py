@@ -1,0 +1,247 @@
+"""The census: how many jobs wait and are on record, counted in the background, so that no answer counts them all.
+
+What is few is counted when somebody asks: up to `NEAR` jobs, by an index that ends there. What is more comes from the
+latest census, which the dispatcher's housekeeping takes every few seconds. A census reads the whole queue, so the
+pauses between two of them grow with the time that one takes (docs/decisions/0022).
+"""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Select,
+    SmallInteger,
+    Subquery,
+    Text,
+    TextClause,
+    bindparam,
+    cast,
+    func,
+    select,
+    text,
+    union_all,
+)
+
+from warpfold.app.tables.jobs import in_lanes, jobs
+from warpfold.app.tables.queue import census_counts
+from warpfold.contract.needs import ALL
+
+NEAR = 1000
+"""How many jobs are counted when somebody asks, and how many lie between two marks of the queue."""
+
+OWNER, PRIORITY, STATUS, REASON = "owner", "priority", "status", "reason"
+"""The topics of `census_counts`."""
+
+_LOCK = 0x63_65_6E_73_75_73  # advisory lock "census": of several dispatchers one takes it
+_SITUATION: TextClause = text(f"""
+    select pg_try_advisory_xact_lock({_LOCK}) as mine,
+           (select count(*) from (
+               select 1 from jobs where status = 'queued' and needs <> 'none' limit {NEAR + 1}) as few) as waiting,
+           (select count(*) from (
+               select 1 from jobs where finished_at is not null limit {NEAR + 1}) as few) as ended,
+           (select min(finished_at) from jobs where finished_at is not null) as first,
+           (select max(finished_at) from jobs where finished_at is not null) as last,
+           exists (select 1 from queue_marks) as marked,
+           exists (select 1 from census_counts where topic in ('{STATUS}', '{REASON}')) as recorded
+""")  # noqa: S608 - all of it stands here
+# In the order of the queue, as far as each thousandth job: how many of each kind, need and priority. The row of the
+# thousandth job itself has its rank and its number.
+_BLOCKS: TextClause = text(f"""
+    select (place - 1) / {NEAR} as block, kind, needs, priority, count(*) as number,
+           max(rank) filter (where place % {NEAR} = 0) as rank, max(seq) filter (where place % {NEAR} = 0) as seq
+    from (
+        select kind, needs, priority, rank, seq, row_number() over (order by rank desc, seq) as place
+        from jobs where status = 'queued' and needs <> 'none'
+    ) as numbered
+    group by block, kind, needs, priority
+    order by block
+""")  # noqa: S608 - all of it stands here
+_OWNERS = select(jobs.c.owner_id, func.count(), func.min(jobs.c.seq)).where(in_lanes(ALL)).group_by(jobs.c.owner_id)
+# One status after the other, each by the index of lists.
+_RECORD: TextClause = text(f"""
+    select '{STATUS}' as topic, status as label, count(*) as number from jobs where status = 'succeeded' group by status
+    union all
+    select '{STATUS}', status, count(*) from jobs where status = 'cancelled' group by status
+    union all
+    select '{REASON}', reason, count(*) from jobs where status = 'failed' group by reason
+""")  # noqa: S608 - all of it stands here
+_NO_MARKS: TextClause = text("delete from queue_marks")
+_MARK: TextClause = text("""
+    insert into queue_marks (place, rank, seq, ahead)
+    select place, rank, seq, cast(ahead as json)
+    from unnest(:places, :ranks, :seqs, :aheads) as mark(place, rank, seq, ahead)
+""").bindparams(
+    bindparam("places", type_=ARRAY(BigInteger)),
+    bindparam("ranks", type_=ARRAY(SmallInteger)),
+    bindparam("seqs", type_=ARRAY(BigInteger)),
+    bindparam("aheads", type_=ARRAY(Text)),
+)
+_FORGET: TextClause = text("delete from census_counts where topic = any(:topics)").bindparams(
+    bindparam("topics", type_=ARRAY(Text))
+)
+_COUNT: TextClause = text("""
+    insert into census_counts (topic, label, number, oldest)
+    select * from unnest(:topics, :labels, :numbers, :oldest)
+""").bindparams(
+    bindparam("topics", type_=ARRAY(Text)),
+    bindparam("labels", type_=ARRAY(Text)),
+    bindparam("numbers", type_=ARRAY(BigInteger)),
+    bindparam("oldest", type_=ARRAY(BigInteger)),
+)
+
+
+RANKS = "unnest(array[2, 1, 0]::smallint[]) as ranks(rank)"
+LAST_SEQ = "9223372036854775807"
+BEGINNING = ("2::smallint", "-1::bigint")
+END = ("0::smallint", LAST_SEQ)
+"""SQL of the ranks in the order of the queue, of the largest `seq`, and of places before the first and after the last
+job: the rank and the `seq` of each."""
+
+
+def waiting_between(after: tuple[str, str], before: tuple[str, str], most: int, columns: str = "rank, seq") -> str:
+    """SQL of the waiting jobs between two places, each given as SQL of its rank and `seq`, neither of them included; at
+    most so many. A rank from itself to itself, and the order of both columns: only `ix_jobs_queue` has that order."""
+    (rank_after, seq_after), (rank_before, seq_before) = after, before
+    return f"""
+        select each.* from {RANKS} cross join lateral (
+            select {columns} from jobs as waiting
+            where status = 'queued' and needs <> 'none' and waiting.rank >= ranks.rank and waiting.rank <= ranks.rank
+              and waiting.seq > case ranks.rank when {rank_after} then {seq_after} else -1 end
+              and waiting.seq < case ranks.rank when {rank_before} then {seq_before} else {LAST_SEQ} end
+            order by waiting.rank desc, waiting.seq limit {most}
+        ) as each
+        where ranks.rank between {rank_before} and {rank_after} limit {most}
+    """  # noqa: S608 - all of it stands here
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """When the first and the last of the jobs on record ended: while both stay, none has ended and none was removed."""
+
+    first: datetime | None
+    last: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Count:
+    """A row of `census_counts`."""
+
+    topic: str
+    label: str
+    number: int
+    oldest: int | None = None
+
+
+def take(connection: Connection, recorded: Span | None) -> Span | None:
+    """Take a census: of the queue, and of the jobs on record unless they are those of `recorded`, which the latest
+    census returned. Nothing is counted where nobody needs it, or where another dispatcher is at it."""
+    now = connection.execute(_SITUATION).one()
+    if not now.mine:
+        return recorded
+    if now.waiting > NEAR:
+        _take_of_queue(connection)
+    elif now.marked:
+        connection.execute(_NO_MARKS)
+        _store(connection, (OWNER, PRIORITY), ())
+    span = Span(now.first, now.last)
+    if now.ended > NEAR and span != recorded:
+        counts = [_Count(row.topic, row.label or "", row.number) for row in connection.execute(_RECORD)]
+        _store(connection, (STATUS, REASON), counts)
+    elif now.ended <= NEAR and now.recorded:
+        _store(connection, (STATUS, REASON), ())
+    return span
+
+
+def _take_of_queue(connection: Connection) -> None:
+    by_priority: Counter[int] = Counter()
+    ahead: Counter[str] = Counter()
+    marks: dict[int, tuple[int, int]] = {}
+    aheads: dict[int, str] = {}
+    for row in connection.execute(_BLOCKS):
+        by_priority[row.priority] += row.number
+        ahead[f"{row.kind} {row.needs}"] += row.number
+        if row.seq is not None:
+            marks[row.block] = row.rank, row.seq
+        aheads[row.block] = json.dumps(ahead)
+    connection.execute(_NO_MARKS)
+    connection.execute(
+        _MARK,
+        {
+            "places": [NEAR * (block + 1) for block in marks],
+            "ranks": [rank for rank, _ in marks.values()],
+            "seqs": [seq for _, seq in marks.values()],
+            "aheads": [aheads[block] for block in marks],
+        },
+    )
+    counts = [_Count(PRIORITY, str(priority), number) for priority, number in by_priority.items()]
+    counts += [_Count(OWNER, str(owner), number, oldest) for owner, number, oldest in connection.execute(_OWNERS)]
+    _store(connection, (OWNER, PRIORITY), counts)
+
+
+def _store(connection: Connection, topics: Sequence[str], counts: Sequence[_Count]) -> None:
+    connection.execute(_FORGET, {"topics": list(topics)})
+    if counts:
+        connection.execute(
+            _COUNT,
+            {
+                "topics": [count.topic for count in counts],
+                "labels": [count.label for count in counts],
+                "numbers": [count.number for count in counts],
+                "oldest": [count.oldest for count in counts],
+            },
+        )
+
+
+def latest(connection: Connection) -> Mapping[tuple[str, str], int]:
+    """What the latest census counted, by topic and label, but for the owners."""
+    rows = connection.execute(
+        select(census_counts.c.topic, census_counts.c.label, census_counts.c.number).where(
+            census_counts.c.topic != OWNER
+        )
+    )
+    return {(row.topic, row.label): row.number for row in rows}
+
+
+def few(statement: Select[Any], name: str) -> Subquery:
+    """The rows of a statement, and one more than `NEAR` of them at most."""
+    return statement.limit(NEAR + 1).subquery(name)
+
+
+def waiting_by_owner(owner: ColumnElement[int] | None = None) -> Subquery:
+    """How many jobs of each owner wait for a slot and were not handed over, and the `seq` of the oldest: `owner_id`,
+    `number`, `oldest`. Where more than `NEAR` wait, those of the census; with `owner`, where more of that owner's
+    do."""
+    chosen = select(jobs.c.owner_id, jobs.c.seq).where(in_lanes(ALL))
+    counted = select(
+        cast(census_counts.c.label, BigInteger).label("owner_id"),
+        census_counts.c.number,
+        census_counts.c.oldest,
+    ).where(census_counts.c.topic == OWNER)
+    if owner is not None:
+        chosen = chosen.where(jobs.c.owner_id == owner)
+        counted = counted.where(census_counts.c.label == cast(owner, Text))
+    near = chosen.limit(NEAR + 1).cte("near")
+    cut = select(func.count()).select_from(near).scalar_subquery() > NEAR
+    both = union_all(
+        select(near.c.owner_id, func.count().label("number"), func.min(near.c.seq).label("oldest")).group_by(
+            near.c.owner_id
+        ),
+        counted.where(cut),
+    ).subquery("both")
+    return (
+        select(
+            both.c.owner_id,
+            func.max(both.c.number).label("number"),
+            func.min(both.c.oldest).label("oldest"),
+        )
+        .group_by(both.c.owner_id)
+        .subquery("waiting_by_owner")
+    )
