@@ -147,8 +147,8 @@ class JobView(BaseModel):
         "of the hour, more after a long wait; null unless the job is queued."
     )
     queue_position: int | None = Field(
-        description="The job at 1 is next, by `waits_as` and age; null unless the job is queued. A place beyond 1000 is "
-        "an estimate, a few seconds old."
+        description="The job at 1 is next, by `waits_as` and age; null unless the job is queued. A place beyond 1000 "
+        "is an estimate, a few seconds old."
     )
     hold: HoldView | None = Field(
         description="The quota that keeps the job waiting though its turn may have come; null in lists."

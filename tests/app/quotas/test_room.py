@@ -79,7 +79,7 @@ def test_a_job_that_a_slot_gives_back_is_one_more_than_the_quota(ledger: Ledger)
         submit(ledger)
 
 
-def test_a_repetition_takes_no_room_that_a_count_would_not_find_again(ledger: Ledger, database: BlockingDatabase) -> None:
+def test_a_repetition_takes_no_room_that_a_count_does_not_find(ledger: Ledger, database: BlockingDatabase) -> None:
     key = Key("key", b"0" * 32)
     first = submit(ledger, key)
     assert submit(ledger, key) == first
