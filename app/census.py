@@ -123,7 +123,7 @@ def waiting_between(after: tuple[str, str], before: tuple[str, str], most: int, 
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class RecordSpan:
     """When the first and the last of the jobs on record ended: while both stay, none has ended and none was removed."""
 
     first: datetime | None
@@ -140,7 +140,7 @@ class _Count:
     oldest: int | None = None
 
 
-def take(connection: Connection, recorded: Span | None) -> Span | None:
+def take(connection: Connection, recorded: RecordSpan | None) -> RecordSpan | None:
     """Take a census: of the queue, and of the jobs on record unless they are those of `recorded`, which the latest
     census returned. Nothing is counted where nobody needs it, or where another dispatcher is at it."""
     now = connection.execute(_SITUATION).one()
@@ -151,7 +151,7 @@ def take(connection: Connection, recorded: Span | None) -> Span | None:
     elif now.marked:
         connection.execute(_NO_MARKS)
         _store(connection, (OWNER, PRIORITY), ())
-    span = Span(now.first, now.last)
+    span = RecordSpan(now.first, now.last)
     if now.ended > NEAR and span != recorded:
         counts = [_Count(row.topic, row.label or "", row.number) for row in connection.execute(_RECORD)]
         _store(connection, (STATUS, REASON), counts)

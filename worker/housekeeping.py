@@ -17,7 +17,7 @@ from structlog.typing import FilteringBoundLogger
 
 from warpfold.app import census
 from warpfold.app.batches import transitions as batches
-from warpfold.app.census import Span
+from warpfold.app.census import RecordSpan
 from warpfold.app.config import Settings
 from warpfold.app.datasets.store import Store
 from warpfold.app.datasets.sweep import tidy
@@ -58,7 +58,7 @@ class Housekeeping:
         self._database = database
         self._older_than = timedelta(days=settings.retention_days)
         self._swept_to: tuple[str, int] | None = None
-        self._recorded: Span | None = None
+        self._recorded: RecordSpan | None = None
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
         self._duties = (
