@@ -2,7 +2,7 @@
 
 What is few is counted when somebody asks: up to `NEAR` jobs, by an index that ends there. What is more comes from the
 latest census, which the dispatcher's housekeeping takes every few seconds. A census reads the whole queue, so the
-pauses between two of them grow with the time that one takes (docs/decisions/0022).
+pauses between two of them grow with the time that one takes (docs/decisions/0022-a-census-and-room).
 """
 
 import json

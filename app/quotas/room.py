@@ -2,7 +2,7 @@
 
 A submission takes from a number that is never more than the room: only jobs that leave the queue make room, and they
 are counted no sooner than the number is used up. So a submission costs the same however many jobs wait, and none goes
-beyond the quota (docs/decisions/0022).
+beyond the quota (docs/decisions/0022-a-census-and-room).
 """
 
 from dataclasses import dataclass
