@@ -1,6 +1,7 @@
 """The tables of the queue as a whole: what the latest census counted, and the room that each user has left.
 
-The api answers from them where counting the jobs themselves would cost more the more jobs wait (docs/decisions/0022-a-census-and-room).
+The api answers from them where counting the jobs themselves would cost more the more jobs wait
+(docs/decisions/0022-a-census-and-room).
 """
 
 from sqlalchemy import JSON, BigInteger, Column, ForeignKey, Index, SmallInteger, String, Table
