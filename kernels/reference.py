@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from warpfold.kernels.dtypes import DTYPES, DType, Kind
 from warpfold.kernels.operands import result_dtype
-from warpfold.kernels.ops import INTEGER, NanPolicy, Op, Terms, Value
+from warpfold.kernels.ops import INTEGER, Finish, NanPolicy, Op, Terms, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,11 +245,11 @@ def _sum_value(op: Op, dtype: DType, summed: SummedTerms) -> Value:
     value = special(summed)
     if value is not None:
         return value
-    if op.name == "norm2":
+    if op.finish is Finish.ROOT:
         return nearest_root(summed.finite, to)
     if summed.all_negative_zero:
         return -0.0
-    return nearest(summed.finite / summed.count if op.name == "mean" else summed.finite, to)
+    return nearest(summed.finite / summed.count if op.finish is Finish.MEAN else summed.finite, to)
 
 
 def _place(op: Op, elements: Sequence[tuple[int, Element]]) -> int:

@@ -22,7 +22,8 @@ def cases(name: str) -> list[dict[str, Any]]:
 
 def test_the_files_are_what_the_generator_writes() -> None:
     for name, text in documents().items():
-        assert Path(FOLDER / name).read_text(encoding="utf-8") == text, name
+        written = Path(FOLDER / name).read_text(encoding="utf-8")
+        assert written == text, f"{name}: `python tests/data/exact/make_vectors.py` writes the vectors anew"
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from warpfold.client import local
 from warpfold.kernels import cuda, reference
 from warpfold.kernels.catalog import strategies
 from warpfold.kernels.cpu.strategies import cpu_strategies
@@ -42,13 +43,16 @@ class TestAnOp:
         assert op.finish is Finish.ITSELF or op.adds, "only a total is divided or has its root taken"
         assert not op.adds or op.rounds, "a total of floats is rounded"
 
-    def test_has_a_definition(self, op: Op) -> None:
-        one = (DTYPES["int8"], [3])
+    def test_has_a_definition_that_the_exact_strategy_gives_the_value_of(self, op: Op) -> None:
+        array = np.array([3, 1, 2, 2], dtype=np.int8)
+        elements = (DTYPES["int8"], array.tolist())
         if op.sources == 2:
-            answer = reference.dot(op, one, one, NanPolicy.PROPAGATE)
+            answer = reference.dot(op, elements, elements, NanPolicy.PROPAGATE)
         else:
-            answer = reference.reduce(op, *one, NanPolicy.PROPAGATE)
+            answer = reference.reduce(op, *elements, NanPolicy.PROPAGATE)
         assert isinstance(answer, reference.Answer), lacking("definition in kernels/reference.py", op.name)
+        value = local.reduce(array, op.name, other=array if op.sources == 2 else None).value
+        assert answer.value == value, f"kernels/reference.py defines {op.name} otherwise than its row in kernels/ops.py"
 
     def test_is_computed_exactly_on_a_cpu(self, op: Op) -> None:
         assert op.fold in FOLDS or op.sources == 2, lacking(f"fold {op.fold!r} in kernels/cpu/folds", op.name)
