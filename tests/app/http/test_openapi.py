@@ -194,3 +194,22 @@ def test_ops_dtypes_and_strategies_are_offered_by_name(document: dict[str, Any])
 def test_no_schema_bears_the_name_of_a_module(api: Api) -> None:
     names = api.client().get("/openapi.json").json()["components"]["schemas"]
     assert [name for name in names if "__" in name] == []  # what two classes of one name get
+
+
+def descriptions(node: Any, place: str = "") -> Iterator[tuple[str, str]]:
+    """Every description below a node of the document, with its place."""
+    if isinstance(node, dict):
+        if isinstance(node.get("description"), str) and not place.endswith("/properties"):
+            yield place, node["description"]
+        for name, inner in node.items():
+            yield from descriptions(inner, f"{place}/{name}")
+    elif isinstance(node, list):
+        for index, inner in enumerate(node):
+            yield from descriptions(inner, f"{place}/{index}")
+
+
+def test_every_description_begins_as_a_sentence(document: dict[str, Any]) -> None:
+    """With a capital, a name in backticks, a sign of a formula, or a name of a product that is spelled small."""
+    texts = list(descriptions(document))
+    assert len(texts) > 500
+    assert [f"{place}: {text}" for place, text in texts if text[:1].islower()] == []
