@@ -22,12 +22,11 @@ from warpfold.app.jobs.workers import WorkerInfo
 from warpfold.app.tracing.tracing import start_tracing
 from warpfold.contract.backoff import Backoff
 from warpfold.worker.child_process import BrokenSlot
-from warpfold.worker.consumer import Consumer
 from warpfold.worker.endings import Place
 from warpfold.worker.gpu_lock import GpuTurn, SlotTaken, gpus_of, slot_lock
 from warpfold.worker.heartbeat import Heartbeat
 from warpfold.worker.messages import Opener, Prepare, Spare
-from warpfold.worker.queue import connect
+from warpfold.worker.queue import Consumer, connect
 from warpfold.worker.slot import Slot
 from warpfold.worker.stop import Stop, StopRequested
 from warpfold.worker.tasks import run_job

@@ -1,25 +1,43 @@
-"""Attempt queues, one a worker, by RQ. A message is `{job_id, attempt}` and nothing else, and may be lost any time."""
+"""Attempt queues, one for each worker, by RQ: the dispatcher sends attempts (`AttemptQueues`), a worker takes them
+(`Consumer`). A message is `{job_id, attempt}` and nothing else, and may be lost at any time.
 
+Of RQ, its reliable queue (BLMOVE through an intermediate list) and the registration that `rq info` shows are used. RQ's
+own work loop ends at the first error of Redis, keeps results and statuses that nobody reads, and writes six heartbeats
+a job, so a worker has a loop of its own.
+"""
+
+import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from uuid import UUID
 
-from redis import Redis
+import structlog
+from redis import Redis, RedisError
 from redis.backoff import NoBackoff
 from redis.retry import Retry
-from rq import Queue
+from rq import Queue, SimpleWorker
+from rq.exceptions import DequeueTimeout
 from rq.job import Job, JobStatus
 from rq.serializers import JSONSerializer
-from rq.utils import now
+from rq.utils import as_text, now
+from rq.worker.base import WorkerStatus
+from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.jobs.queue import HandOver
+from warpfold.worker.stop import Stop
+
+log: FilteringBoundLogger = structlog.get_logger()
 
 FUNCTION = "warpfold.worker.tasks.run_job"
 _DAY_S = 24 * 3600
+_LOOK_UP_EVERY_S = 2
+"""The wait for work ends so often, for a look at the child."""
+_BEAT_EVERY_S = 30.0
+_TTL_S = 90
 
 
 def connect(url: str, *, answer_within_s: float) -> Redis:
-    """A connection that reports every error at once: when to try again is decided by those who know why."""
+    """A connection that reports every error at once. Its callers decide when to try again."""
     return Redis.from_url(
         url,
         socket_timeout=answer_within_s,
@@ -81,7 +99,7 @@ class AttemptQueues:
             timeout=-1,  # the slot keeps the time
             result_ttl=0,
             failure_ttl=0,
-            ttl=_DAY_S,  # so that nothing stays behind for ever; a message that expired is sent again
+            ttl=_DAY_S,  # nothing stays behind for ever; a message that expired is sent again
             serializer=JSONSerializer,
         )
         job.enqueued_at = now()
@@ -113,3 +131,101 @@ class AttemptQueues:
                 pipeline.lrem(queue.intermediate_queue_key, 0, name)
                 pipeline.delete(Job.key_for(name))
             pipeline.execute()
+
+
+class Consumer(SimpleWorker):
+    """The worker's side of its queue: takes attempts and has them run, one at a time, without forking. `run` runs one
+    attempt, or a group of attempts that begins with it, and raises only if the first could not be claimed. It gets the
+    consumer itself, which is the `Behind` of a group."""
+
+    def __init__(self, worker: str, redis: Redis, run: Callable[[UUID, int, "Consumer"], None], stop: Stop) -> None:
+        self._run = run
+        self._stop = stop
+        self._next_beat = 0.0
+        super().__init__(
+            [queue_of(worker, redis)],
+            name=worker,
+            connection=redis,
+            serializer=JSONSerializer,
+            worker_ttl=_TTL_S,
+            log_job_description=False,
+        )
+
+    @property
+    def connection_timeout(self) -> int:
+        """Seconds that Redis may take to answer, the wait for work included."""
+        return _LOOK_UP_EVERY_S + 3
+
+    def enter(self) -> None:
+        """Register, and put back into the queue what an earlier process, or this one before an error, took out and did
+        not run."""
+        self.connection.delete(self.key)  # of an earlier process that was killed: the lock of the slot allows no other
+        self.register_birth()  # type: ignore[no-untyped-call]
+        self.set_state(WorkerStatus.IDLE)
+        queue = self.queues[0]
+        while self.connection.lmove(queue.intermediate_queue_key, queue.key, "RIGHT", "LEFT") is not None:
+            pass
+
+    def take(self) -> Job | None:
+        """Wait for the next attempt; None if none came for a while. Raises StopRequested."""
+        self._beat()
+        try:
+            with self._stop.interrupting():
+                dequeued = Queue.dequeue_any(
+                    self.queues, _LOOK_UP_EVERY_S, connection=self.connection, serializer=self.serializer
+                )
+        except DequeueTimeout:
+            # RQ leaves names here that it took out of the queue and found no message of.
+            self.connection.delete(self.queues[0].intermediate_queue_key)
+            return None
+        return None if dequeued is None else dequeued[0]
+
+    def execute_job(self, job: Job, queue: Queue) -> None:
+        """Run the attempt that `job` names, and remove it from Redis, whatever became of it.
+
+        Only the two values are read from it, never the function's name: what is in Redis cannot choose code.
+        """
+        try:
+            job_id, attempt = UUID(str(job.kwargs["job_id"])), int(job.kwargs["attempt"])
+        except Exception as error:
+            log.error("unreadable message", message=job.id, error=repr(error))
+        else:
+            self._run(job_id, attempt, self)
+        with self.connection.pipeline() as pipeline:
+            pipeline.lrem(queue.intermediate_queue_key, 1, job.id)
+            pipeline.delete(job.key)
+            pipeline.execute()
+
+    def waiting(self, at_most: int) -> Sequence[tuple[UUID, int]]:
+        """The attempts that are next in the queue, up to the first name that is none of an attempt. They stay there."""
+        attempts = []
+        for name in self.connection.lrange(self.queues[0].key, 0, at_most - 1):
+            try:
+                attempts.append(attempt_of(as_text(name)))
+            except ValueError:
+                break
+        return attempts
+
+    def forget(self, attempts: Collection[tuple[UUID, int]]) -> None:
+        """Remove attempts from the queue, and all that Redis knows of them."""
+        if not attempts:
+            return
+        key = self.queues[0].key
+        with self.connection.pipeline() as pipeline:
+            for job_id, attempt in attempts:
+                pipeline.lrem(key, 1, rq_id(job_id, attempt))
+            pipeline.delete(*(Job.key_for(rq_id(job_id, attempt)) for job_id, attempt in attempts))
+            pipeline.execute()
+
+    def leave(self) -> None:
+        """Unregister, if Redis answers."""
+        try:
+            self.register_death()  # type: ignore[no-untyped-call]
+        except RedisError as error:
+            log.warning("could not unregister from Redis", error=str(error))
+
+    def _beat(self) -> None:
+        now = time.monotonic()
+        if now >= self._next_beat:
+            self._next_beat = now + _BEAT_EVERY_S
+            self.heartbeat(_TTL_S)

@@ -18,10 +18,9 @@ from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs.queue import HandOver
 from warpfold.contract.states import Reason, Status
 from warpfold.worker import group
-from warpfold.worker.consumer import Consumer
 from warpfold.worker.endings import Place
 from warpfold.worker.gpu_lock import GpuTurn
-from warpfold.worker.queue import AttemptQueues
+from warpfold.worker.queue import AttemptQueues, Consumer
 from warpfold.worker.slot import Slot
 from warpfold.worker.stop import Stop
 from warpfold.worker.tasks import run_job

@@ -7,8 +7,7 @@ from rq import Queue, SimpleWorker
 from rq.serializers import JSONSerializer
 
 from warpfold.app.jobs.queue import HandOver
-from warpfold.worker.consumer import Consumer
-from warpfold.worker.queue import AttemptQueues, queue_of, rq_id
+from warpfold.worker.queue import AttemptQueues, Consumer, queue_of, rq_id
 from warpfold.worker.stop import Stop, StopRequested
 
 WORKER = "here:cpu"
