@@ -1,13 +1,17 @@
 """Help and completion, without a service."""
 
+import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer.main
 
+from tests.support import processes
 from tests.support.shell import Shell
+from warpfold.app.config import Settings
 from warpfold.client.cli import build
 from warpfold.client.cli.reducing import complete_op
 from warpfold.client.cli.server import COMMANDS as COMMANDS_OF_THE_SERVER
@@ -46,11 +50,28 @@ def test_an_unknown_command_is_a_matter_of_usage(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(COMMANDS_OF_THE_SERVER))
 def test_a_command_of_the_server_explains_itself_and_takes_no_other_words(tmp_path: Path, name: str) -> None:
-    shell = Shell(tmp_path)
-    told = shell.spawn(name, "--help")
-    assert told.code == 0
-    assert f"usage: warpfold {name}" in told.out.lower()
-    assert shell.spawn(name, "--no-such-option").code == 2
+    module, _ = COMMANDS_OF_THE_SERVER[name]
+    log = tmp_path / "log"
+    assert processes.start(Settings(), log, module, "--help").wait(60) == 0
+    assert f"usage: warpfold {name}" in log.read_text().lower()
+    assert processes.start(Settings(), log, module, "--no-such-option").wait(60) == 2
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS_OF_THE_SERVER))
+def test_a_command_of_the_server_takes_the_place_of_the_process_with_all_its_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    executed: list[list[str]] = []
+    monkeypatch.setattr(os, "execv", lambda program, words: executed.append([program, *words]))
+    Shell(tmp_path).run(name, "--help", "--no-such-option", "word")
+    module, _ = COMMANDS_OF_THE_SERVER[name]
+    assert executed == [
+        [sys.executable, sys.executable, "-P", "-m", module, "--help", "--no-such-option", "word"],
+    ]
+
+
+def test_the_exit_code_of_a_command_of_the_server_is_that_of_the_process(tmp_path: Path) -> None:
+    assert Shell(tmp_path).spawn("token", "--no-such-option").code == 2
 
 
 @pytest.mark.parametrize("columns", [40, 80, 140])

@@ -6,7 +6,6 @@ import socket
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -96,63 +95,62 @@ def _sum(serve: Serve) -> object:
         return client.reduction(client.submit(SUM)).value
 
 
-def test_jobs_and_results_are_found_again_after_a_stop_and_a_start(data_dir: Path) -> None:
+def test_after_a_stop_and_a_start_jobs_are_found_again_and_what_ran_runs_again(data_dir: Path) -> None:
+    source = {"type": "generate", "distribution": "normal", "n": 1 << 40, "dtype": "float32"}
     with serving(data_dir) as serve, serve.client() as client:
         assert stat.S_IMODE((data_dir / "token").stat().st_mode) == 0o600
-        job = client.wait(client.submit(SUM))
-        assert client.reduction(job).value == 1.0
+        ended = client.wait(client.submit(SUM))
+        assert client.reduction(ended).value == 1.0
+        endless = client.submit({"kind": "reduce", "source": source})
+        until(lambda: client.job(endless.id).status == "running")
         descendants = psutil.Process(serve.process.pid).children(recursive=True)
         assert serve.stop(signal.SIGINT) == 0
         processes.wait_for_ends(descendants)
     token = (data_dir / "token").read_text()
     with serving(data_dir) as serve, serve.client() as client:
         assert (data_dir / "token").read_text() == token
-        assert client.job(job.id) == job
+        assert client.job(ended.id) == ended
+        until(lambda: client.job(endless.id).status == "running")
+        assert client.job(endless.id).attempt == 2
+        client.cancel(endless.id)
+        assert client.wait(client.job(endless.id)).status == "cancelled"
         assert _sum(serve) == 1.0
 
 
-def test_a_running_job_goes_back_to_the_queue_and_ends_after_the_next_start(data_dir: Path) -> None:
-    source = {"type": "generate", "distribution": "normal", "n": 1 << 40, "dtype": "float32"}
-    with serving(data_dir) as serve, serve.client() as client:
-        job = client.submit({"kind": "reduce", "source": source})
-        while client.job(job.id).status != "running":
-            time.sleep(0.02)
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Serve]:
+    """A service for tests that leave a whole one behind."""
+    with folder() as root, serving(root / "warpfold") as serve:
+        yield serve
         assert serve.stop() == 0
-    with serving(data_dir) as serve, serve.client() as client:
-        while client.job(job.id).status != "running":
-            time.sleep(0.02)
-        assert client.job(job.id).attempt == 2
-        client.cancel(job.id)
-        assert client.wait(client.job(job.id)).status == "cancelled"
 
 
 @pytest.mark.parametrize("module", [("warpfold.app",), ("warpfold.worker.dispatcher",), ("warpfold.worker", "--slot")])
-def test_a_killed_process_is_restarted_and_the_log_says_so(data_dir: Path, module: tuple[str, ...]) -> None:
-    with serving(data_dir) as serve:
-        (victim,) = serve.named("-m", *module)
-        os.kill(victim.pid, signal.SIGKILL)
-        until(
-            lambda: (pids := [process.pid for process in serve.named("-m", *module)]) and victim.pid not in pids,
-            describe=lambda: "not restarted",
-        )
-        assert _sum(serve) == 1.0
-        log = (data_dir.parent / "serve.log").read_text()
-        assert "died" in log
-        assert "restarted" in log
+def test_a_killed_process_is_restarted_and_the_log_says_so(shared: Serve, module: tuple[str, ...]) -> None:
+    (victim,) = shared.named("-m", *module)
+    os.kill(victim.pid, signal.SIGKILL)
+
+    def following() -> list[int]:
+        return [process.pid for process in shared.named("-m", *module) if process.pid != victim.pid]
+
+    (pid,) = until(following, describe=lambda: "not restarted")
+    assert _sum(shared) == 1.0
+    lines = (shared.data_dir.parent / "serve.log").read_text().splitlines()
+    restarted = next(index for index, line in enumerate(lines) if "restarted" in line and str(pid) in line)
+    assert any("died" in line for line in lines[:restarted])
 
 
-def test_a_token_is_made_beside_a_running_service(data_dir: Path) -> None:
-    with serving(data_dir) as serve:
-        done = subprocess.run(
-            [sys.executable, "-m", "warpfold.client", "token", "create", "ada"],
-            env={**os.environ, "WARPFOLD_DATA_DIR": str(data_dir)},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert stat.S_IMODE((data_dir / "database_url").stat().st_mode) == 0o600
-        with Client(serve.url, done.stdout.strip()) as ada:
-            assert ada.wait(ada.submit(SUM)).owner == "ada"
+def test_a_token_is_made_beside_a_running_service(shared: Serve) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "warpfold.client", "token", "create", "ada"],
+        env={**os.environ, "WARPFOLD_DATA_DIR": str(shared.data_dir)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert stat.S_IMODE((shared.data_dir / "database_url").stat().st_mode) == 0o600
+    with Client(shared.url, done.stdout.strip()) as ada:
+        assert ada.wait(ada.submit(SUM)).owner == "ada"
 
 
 def test_a_port_in_use_is_named(data_dir: Path) -> None:
@@ -167,14 +165,13 @@ def test_a_port_in_use_is_named(data_dir: Path) -> None:
     assert f"127.0.0.1:{port} is in use" in done.stderr
 
 
-def test_a_second_serve_on_the_same_folder_is_refused(data_dir: Path) -> None:
-    with serving(data_dir):
-        done = subprocess.run(
-            _command("--port", str(_free_port()), "--data-dir", str(data_dir)),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+def test_a_second_serve_on_the_same_folder_is_refused(shared: Serve) -> None:
+    done = subprocess.run(
+        _command("--port", str(_free_port()), "--data-dir", str(shared.data_dir)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 1
     assert "another `warpfold serve` uses" in done.stderr
 
