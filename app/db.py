@@ -7,6 +7,7 @@ so that repositories are written once and never commit by themselves.
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -210,16 +211,26 @@ class BlockingDatabase:
         `work` may therefore be committed and run again: it must be guarded (by a lease token, say) so that the
         second time changes nothing.
         """
-        give_up = time.monotonic() + patience_s
-        backoff = Backoff()
-        while True:
-            try:
-                return self.run(work, *args, **kwargs)
-            except DATABASE_LOST:
-                pause = backoff.next()
-                if time.monotonic() + pause > give_up:
-                    raise
-            time.sleep(pause)
+        return _patiently(patience_s, partial(self.run, work, *args, **kwargs))
+
+    def step_patiently(
+        self, patience_s: float, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Like `run_patiently`, with each statement of `work` a transaction of its own."""
+        return _patiently(patience_s, partial(self.step, work, *args, **kwargs))
 
     def close(self) -> None:
         self._engine.dispose()
+
+
+def _patiently(patience_s: float, attempt: Callable[[], T]) -> T:
+    give_up = time.monotonic() + patience_s
+    backoff = Backoff()
+    while True:
+        try:
+            return attempt()
+        except DATABASE_LOST:
+            pause = backoff.next()
+            if time.monotonic() + pause > give_up:
+                raise
+        time.sleep(pause)

@@ -3,6 +3,7 @@
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Concatenate, ParamSpec, TypeVar
 from uuid import UUID
 
@@ -28,6 +29,8 @@ log: FilteringBoundLogger = structlog.get_logger()
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+_PATIENCE_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -92,9 +95,20 @@ def patiently(place: Place, work: Callable[Concatenate[Connection, P], T], *args
 
     While Postgres is away nobody else can take the job either, so that there is no reason to give up a result.
     """
+    return _until_taken(place, partial(place.database.run_patiently, _PATIENCE_S, work, *args, **kwargs))
+
+
+def patiently_in_steps(
+    place: Place, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """The same for work whose every statement is a transaction of its own."""
+    return _until_taken(place, partial(place.database.step_patiently, _PATIENCE_S, work, *args, **kwargs))
+
+
+def _until_taken(place: Place, attempt: Callable[[], T]) -> T:
     while True:
         try:
-            return place.database.run_patiently(0.5, work, *args, **kwargs)
+            return attempt()
         except DATABASE_LOST as error:
             if place.stop.requested:
                 raise

@@ -9,7 +9,7 @@ job that it was running is lost with it, and the others go on in the next child.
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import ParamSpec, Protocol, TypeVar
@@ -26,7 +26,7 @@ from warpfold.app.jobs.groups import ClaimedGroup, Failed, Succeeded
 from warpfold.app.jobs.leases import Lease
 from warpfold.worker.attempt_span import record_attempt
 from warpfold.worker.child_process import BrokenSlot
-from warpfold.worker.endings import Place, patiently, store
+from warpfold.worker.endings import Place, patiently, patiently_in_steps, store
 from warpfold.worker.messages import Failure, News, Progress, Pulse, Request, Success
 from warpfold.worker.slot import Died, Ending, Halt, Hung, Talk
 from warpfold.worker.stop import GaveUp, StopRequested
@@ -38,6 +38,8 @@ T = TypeVar("T")
 
 _AT_ONCE = 64
 """Most jobs that one transaction claims or ends."""
+_AT_FIRST = 16
+"""Most jobs that the first claim behind the first job takes: the child has nothing to do meanwhile."""
 _AHEAD = 32
 """Most requests that the child has at a time, including the one that it runs."""
 _STORE_AFTER_S = 0.02
@@ -122,6 +124,7 @@ class Group:
         self._progress: Progress | None = None
         self._answered = 0
         self._looked = False
+        self._claimed = False
         self._look_again = 0.0
         self._closed = False
 
@@ -151,13 +154,15 @@ class Group:
             self._take_in_claimed()
             self._claim_more()
             self._tell(talk)
+            self._look_behind_first()
             if not self._sent and not self._waiting and self._claiming is None:
                 return
             self._store_some()
             if not self._beat():
                 return
             if not self._sent:
-                time.sleep(_NAP_S / 4)  # a claim is under way
+                if self._claiming is not None:
+                    wait([self._claiming], timeout=_NAP_S)
                 continue
             if not self._hear(talk):
                 return
@@ -273,15 +278,16 @@ class Group:
         now = time.monotonic()
         if now - self._since > _TURN_S or self._place.stop.requested:
             self._closed = True
-        elif self._answered == 0:
-            self._look_behind_first()
-        elif now >= self._look_again and not (self._sent and now - self._sent[0].began > _LONG_S):
-            self._claiming = self._at_desk(self._claim)
+        elif self._answered and now >= self._look_again and not self._runs_long(now):
+            self._claiming = self._at_desk(self._claim, _AT_ONCE if self._claimed else _AT_FIRST)
+
+    def _runs_long(self, now: float) -> bool:
+        return bool(self._sent) and now - self._sent[0].began > _LONG_S
 
     def _look_behind_first(self) -> None:
         """Look whether anything waits behind the first job, while the child runs that. Most jobs come alone, and then
         the group is complete. Nothing is claimed yet, because the first job may turn out to be long."""
-        if self._looked or not self._sent:
+        if self._looked or self._closed or not self._sent:
             return
         self._looked = True
         try:
@@ -289,8 +295,8 @@ class Group:
         except RedisError:  # the consumer meets the same error at the next message
             self._closed = True
 
-    def _claim(self) -> ClaimedGroup:
-        attempts = self._behind.waiting(_AT_ONCE)
+    def _claim(self, at_most: int) -> ClaimedGroup:
+        attempts = self._behind.waiting(at_most)
         claimed = self._place.database.step(groups.claim, attempts, self._place.worker, self._place.settings.lease_s)
         try:
             self._behind.forget([each for each in attempts if each[0] not in claimed.waiting])
@@ -309,6 +315,7 @@ class Group:
             log.warning("nothing more claimed", error=str(error).strip())
             self._closed = True
             return
+        self._claimed = True
         self._waiting.extend(_Member(lease) for lease in claimed.leases)
         if not claimed.leases:
             self._look_again = time.monotonic() + _LOOK_AGAIN_S
@@ -344,7 +351,7 @@ class Group:
             else:
                 failed.append(Failed(each.lease, each.answer.reason, each.answer.error))
         try:
-            kept = patiently(self._place, groups.end, succeeded, failed)
+            kept = patiently_in_steps(self._place, groups.end, succeeded, failed)
         except DATABASE_LOST:
             raise
         except StatementError:  # Postgres refuses one of the ends: store each by itself

@@ -70,7 +70,8 @@ class Candidate:
 @dataclass(frozen=True, slots=True)
 class Board:
     """What decides who is next, at a moment: slots, the backends that live, jobs in hand by owner, how many jobs of an
-    owner may be in hand (those for whom that is set, and all others), and the users who get nothing on a GPU today."""
+    owner may be in hand (those for whom that is set, and all others), the users who get nothing on a GPU today, and
+    whether any job waits for a slot at all."""
 
     slots: Sequence[OpenSlot]
     live: Collection[str]
@@ -78,6 +79,7 @@ class Board:
     most_of: Mapping[int, int]
     most_of_others: int
     kept_from_gpus: Collection[int]
+    waiting: bool = True
 
     def may_have(self, owner_id: int, number: int) -> bool:
         """Whether an owner with so many jobs in hand may have one more."""

@@ -148,6 +148,13 @@ _outcomes = (
     .table_valued(column("id", Uuid), column("attempt", Integer), column("token", Uuid), column("outcome", JSON))
     .render_derived("asked", with_types=True)
 )
+# A column that a point leaves out has the same default there as here.
+_COLUMNS = ", ".join(f'"{each.name}"' for each in FIELDS)
+_MEASURED: TextClause = text(f"""
+    insert into measurements (job_id, {_COLUMNS})
+    select job_id, {_COLUMNS} from json_populate_recordset(null::measurements, cast(:points as json))
+    where job_id in (select id from changed)
+""")  # noqa: S608 (the names of our own columns)
 _succeeding = _held(_outcomes, _outcomes.c.outcome)
 _SUCCEED = Change(
     update(jobs)
@@ -162,18 +169,13 @@ _SUCCEED = Change(
     EventType.SUCCEEDED,
     frees_slot=True,
     of_group=True,
+    beside=_MEASURED,
 )
 _ENDED_BY = select(jobs.c.id).where(
     _AMONG,
     jobs.c.status == Status.SUCCEEDED.value,
     jobs.c.lease_token == func.any(bindparam("all_token", type_=ARRAY(Uuid))),
 )
-# A column that a point leaves out has the same default there as here.
-_COLUMNS = ", ".join(f'"{each.name}"' for each in FIELDS)
-_MEASURED: TextClause = text(f"""
-    insert into measurements (job_id, {_COLUMNS})
-    select job_id, {_COLUMNS} from json_populate_recordset(null::measurements, cast(:points as json))
-""")  # noqa: S608 (the names of our own columns)
 
 
 def claim(connection: Connection, asked: Sequence[tuple[UUID, int]], worker: str, lease_s: float) -> ClaimedGroup:
@@ -210,6 +212,7 @@ def renew(connection: Connection, group: Sequence[Lease], lease_s: float) -> Map
 
 def end(connection: Connection, succeeded: Sequence[Succeeded], failed: Sequence[Failed]) -> Collection[UUID]:
     """Store how these attempts ended; returns the ids of those whose leases were still held: only these outcomes count.
+    All successes are one statement, with their measurements, and each failure is one: each may be a transaction.
 
     As safe to repeat as `leases.succeed`.
     """
@@ -225,16 +228,16 @@ def end(connection: Connection, succeeded: Sequence[Succeeded], failed: Sequence
             }
             for each in succeeded
         ]
-        rows = _SUCCEED.run(connection, {"all_id": [lease.job_id for lease in group], "outcomes": json.dumps(outcomes)})
+        points = [{"job_id": str(each.lease.job_id), **vars(point)} for each in succeeded for point in each.points]
+        rows = _SUCCEED.run(
+            connection,
+            {
+                "all_id": [lease.job_id for lease in group],
+                "outcomes": json.dumps(outcomes),
+                "points": json.dumps(points),
+            },
+        )
         kept.update(row.id for row in rows)
-        points = [
-            {"job_id": str(each.lease.job_id), **vars(point)}
-            for each in succeeded
-            if each.lease.job_id in kept
-            for point in each.points
-        ]
-        if points:
-            connection.execute(_MEASURED, {"points": json.dumps(points)})
         if len(kept) < len(group):
             kept.update(connection.execute(_ENDED_BY, _named(group)).scalars())
     kept.update(each.lease.job_id for each in failed if leases.fail(connection, each.lease, each.reason, each.error))

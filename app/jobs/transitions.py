@@ -19,6 +19,7 @@ from sqlalchemy import (
     Row,
     SmallInteger,
     Text,
+    TextClause,
     Update,
     bindparam,
     case,
@@ -53,7 +54,8 @@ class Change:
     `of_many` changes thousands of rows at once: it notifies those who wait for a batch, and whoever waits for one job
     finds out within a second, by looking again. `of_group` changes a hundred rows at most, and notifies those who wait
     for one of the jobs by one notification. `data` makes the data of each job's event from the changed rows; without it
-    all events have the data that `run` is given.
+    all events have the data that `run` is given. `beside` is one more part of the statement, which may read the changed
+    rows as `changed`.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class Change:
         of_many: bool = False,
         of_group: bool = False,
         data: Callable[[CTE], ColumnElement[Any]] | None = None,
+        beside: TextClause | None = None,
     ) -> None:
         changed = (
             statement.values(version=jobs.c.version + 1)
@@ -94,6 +97,9 @@ class Change:
         if event in _ENDINGS:
             left = insert(uncounted_jobs).from_select(["job_id"], select(changed.c.id)).cte("left_to_count")
             self._statement = self._statement.add_cte(left)
+
+        if beside is not None:
+            self._statement = self._statement.add_cte(beside.columns().cte("beside"))
 
     def run(
         self,

@@ -10,7 +10,7 @@ What is read here, `app.jobs.allotment` assigns to slots.
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from sqlalchemy import (
@@ -24,6 +24,8 @@ from sqlalchemy import (
     TextClause,
     Uuid,
     bindparam,
+    cast,
+    exists,
     func,
     null,
     select,
@@ -34,11 +36,19 @@ from sqlalchemy import (
 from warpfold.app.jobs.allotment import ANY_NUMBER, Board, Candidate, Depth, OpenSlot, allot
 from warpfold.app.jobs.queue import HandOver, taken_by
 from warpfold.app.quotas.quota import QuotaName
-from warpfold.app.tables.jobs import OPEN, in_groups, in_hand, jobs, lives, workers
+from warpfold.app.tables.jobs import OPEN, in_groups, in_hand, in_lanes, jobs, lives, workers
 from warpfold.app.tables.users import quota_holds, quotas
+from warpfold.contract.needs import ALL
 
 _PLACES = 64
 """How many places are filled at a time at most."""
+
+
+_ASKED = "warpfold: who is next"
+"""How often a connection was asked who is next, in what SQLAlchemy keeps of the connection."""
+_ENOUGH_FOR_A_PLAN = 10
+"""psycopg prepares a statement that it has seen five times. The plan of who is next is made before anything waits: made
+first when thousands of jobs wait whom no statistics know yet, it would read them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +61,28 @@ class Handed:
     more: bool = False
 
 
-_WORKERS = select(workers.c.id, workers.c.backend, OPEN.label("open")).where(
-    lives(), workers.c.state != "stopped", ~workers.c.draining
-)
+_TEXT, _BOOL, _NUMBER = (cast(null(), kind) for kind in (String, Boolean, BigInteger))
+_WORKERS = select(
+    workers.c.id.label("worker"),
+    workers.c.backend,
+    OPEN.label("is_so"),
+    _NUMBER.label("owner_id"),
+    _NUMBER.label("number"),
+).where(lives(), workers.c.state != "stopped", ~workers.c.draining)
 # First these few, and then their owners: an index in the order of the owners has the whole history.
 _jobs_in_hand = (
     select(jobs.c.slot, jobs.c.owner_id, in_groups().label("small")).where(in_hand()).offset(0).subquery("jobs_in_hand")
 )
-_in_hand = select(_jobs_in_hand, func.count().label("number")).group_by(*_jobs_in_hand.c)
-_own_limits = select(null(), quotas.c.user_id, null(), quotas.c.running).where(quotas.c.running.is_not(None))
-_no_gpu = select(null(), quota_holds.c.user_id, null(), null()).where(
+_in_hand = select(_jobs_in_hand.c.slot, _TEXT, _jobs_in_hand.c.small, _jobs_in_hand.c.owner_id, func.count()).group_by(
+    *_jobs_in_hand.c
+)
+_own_limits = select(_TEXT, _TEXT, _BOOL, quotas.c.user_id, quotas.c.running).where(quotas.c.running.is_not(None))
+_no_gpu = select(_TEXT, _TEXT, _BOOL, quota_holds.c.user_id, _NUMBER).where(
     quota_holds.c.quota == QuotaName.GPU_SECONDS_PER_DAY.value, quota_holds.c.until > func.now()
 )
-_HELD = union_all(_in_hand, _own_limits, _no_gpu)
+_any_waits = select(_TEXT, _TEXT, exists().where(in_lanes(ALL)), _NUMBER, _NUMBER)
+# One statement, for this is asked at each end of a job. Which columns are null tells what a row is about.
+_LOOK = union_all(_WORKERS, _in_hand, _own_limits, _no_gpu, _any_waits)
 
 # Owners are found one after the other, for each rank from the one after the last that had a turn to the end (lap 0),
 # and from the beginning to that one (lap 1). A step is a probe of the index for each word of `needs`: it finds the next
@@ -153,22 +172,30 @@ def live_slots(connection: Connection) -> Sequence[OpenSlot]:
 
 def look(connection: Connection, max_running: int = ANY_NUMBER) -> Board:
     """Read how things stand. An owner for whom nothing else was set may have `max_running` jobs in hand."""
-    rows = connection.execute(_WORKERS).all()
+    places: list[OpenSlot] = []
+    live: set[str] = set()
     long: Counter[str] = Counter()
     small: Counter[str] = Counter()
     by_owner: Counter[int] = Counter()
     limits: dict[int, int] = {}
     no_gpu: set[int] = set()
-    for slot, owner_id, is_small, number in connection.execute(_HELD):
-        if slot is not None:
-            (small if is_small else long)[slot] += number
+    waiting = False
+    for worker, backend, is_so, owner_id, number in connection.execute(_LOOK):
+        if backend is not None:
+            live.add(backend)
+            if is_so:
+                places.append(OpenSlot(worker, backend))
+        elif worker is not None:
+            (small if is_so else long)[worker] += number
             by_owner[owner_id] += number
+        elif owner_id is None:
+            waiting = is_so
         elif number is not None:
             limits[owner_id] = number
         else:
             no_gpu.add(owner_id)
-    slots = [OpenSlot(row.id, row.backend, long[row.id], small[row.id]) for row in rows if row.open]
-    return Board(slots, {row.backend for row in rows}, by_owner, limits, max_running, no_gpu)
+    slots = [replace(slot, long=long[slot.worker], small=small[slot.worker]) for slot in places]
+    return Board(slots, live, by_owner, limits, max_running, no_gpu, waiting)
 
 
 def hand_over_some(
@@ -177,7 +204,7 @@ def hand_over_some(
     """Mark the jobs that are next as dispatched, up to 64 of them. Jobs in `locked` are not looked at."""
     now = look(connection, max_running)
     places = min(_PLACES, sum(slot.places(depth) for slot in now.slots))
-    if places == 0:
+    if places == 0 or (not now.waiting and connection.info.get(_ASKED, 0) >= _ENOUGH_FOR_A_PLAN):
         return Handed()
     backends = sorted({slot.backend for slot in now.slots if slot.places(depth)})
     # So that as many are found as there are places who have nothing in hand, if there are.
@@ -217,6 +244,7 @@ def hand_over_some(
 
 
 def _next(connection: Connection, now: Board, backend: str, asked: Mapping[str, object]) -> Sequence[Candidate]:
+    connection.info[_ASKED] = connection.info.get(_ASKED, 0) + 1
     named, only_named = now.named(backend)
     of_backend = {
         "backend": backend,

@@ -266,3 +266,23 @@ def test_a_job_that_a_worker_was_lost_with_runs_alone(consumer: Consumer, redis:
     assert histories(ledger, [*ids, blamed]) == [ENDED_ONCE, ENDED_ONCE, ["submitted"]]
     serve(consumer)
     assert ledger.history(blamed) == ENDED_ONCE
+
+
+def test_a_job_that_comes_alone_costs_one_look_at_the_queue_and_no_thread(
+    consumer: Consumer, redis: Redis, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[int] = []
+    look = consumer.waiting
+
+    def noted(at_most: int) -> Sequence[tuple[UUID, int]]:
+        looks.append(at_most)
+        return look(at_most)
+
+    monkeypatch.setattr(consumer, "waiting", noted)
+    monkeypatch.delattr(group, "ThreadPoolExecutor")
+    ids: list[UUID] = []
+    for number in range(5):
+        ids += send(redis, ledger, f"say {number}")
+        serve(consumer)
+    assert looks == [1] * 5
+    assert histories(ledger, ids) == [ENDED_ONCE] * 5

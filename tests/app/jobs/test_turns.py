@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
 import pytest
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, event, select
 
 from tests.support.ledger import Ledger
 from warpfold.app.config import Settings
@@ -154,3 +154,25 @@ def test_a_job_that_a_worker_was_lost_with_counts_as_a_long_one(ledger: Ledger) 
     for _ in range(5):
         ledger.set(ledger.submit(small=True), losses=1)
     assert len(ledger.database.step(choose, Depth(2, 100))) == 2
+
+
+def test_where_nothing_waits_the_end_of_a_job_costs_the_dispatcher_one_statement(ledger: Ledger) -> None:
+    ledger.worker("cpu")
+    ledger.worker("cuda:0")
+
+    def looks(connection: Connection) -> list[int]:
+        numbers = []
+        for _ in range(10):
+            before = len(statements)
+            assert choose(connection, Depth(2)) == []
+            numbers.append(len(statements) - before)
+        return numbers
+
+    statements: list[str] = []
+    event.listen(ledger.database._engine, "before_cursor_execute", lambda *said: statements.append(said[2]))
+    numbers = ledger.database.run(looks)
+    assert numbers[0] == 3, "the plans for two backends are made before anything waits"
+    assert numbers[-1] == 1
+    job_id = ledger.submit()
+    [handed] = ledger.database.step(choose, Depth(2))
+    assert handed.job_id == job_id
