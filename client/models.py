@@ -26,15 +26,26 @@ class Progress(Answer):
     unit: str
 
 
+class StageTime(Answer):
+    """How long a stage kept its threads busy, and how fast it was: GB/s, None of a stage that took no time."""
+
+    seconds: float
+    bytes: int
+    gb_per_s: float | None
+
+
 class Timings(Answer):
     """Milliseconds: waiting in the queue, compiling and loading kernels (0 where the slot had run them before), loading
-    or making the data, the reduction itself, and the job in all."""
+    or making the data, the reduction itself, and the job in all. `stages` (read, decode, copy, reduce) overlap; `bound`
+    is the longest of them, None where that cannot be told."""
 
     queued_ms: float
     prepare_ms: float = 0.0
     load_ms: float
     kernel_ms: float
     total_ms: float
+    stages: dict[str, StageTime] = {}
+    bound: str | None = None
 
 
 class ReduceResult(Answer):

@@ -107,6 +107,8 @@ def _added(row: Op, results: Sequence[ReduceResult], dtype: str) -> ReduceResult
             "queued_ms": max(timings.queued_ms for timings in spent),
             "load_ms": sum(timings.load_ms for timings in spent),
             "kernel_ms": sum(timings.kernel_ms for timings in spent),
+            "stages": {},
+            "bound": None,
             "total_ms": sum(timings.total_ms for timings in spent),
         }
     )

@@ -1,12 +1,32 @@
 """Where the time of a job went."""
 
+from collections.abc import Mapping
+from typing import Literal, Self
+
 from pydantic import Field
 
 from warpfold.contract.frozen import Frozen
 
+StageName = Literal["read", "decode", "copy", "reduce"]
+
+
+class StageTime(Frozen):
+    """How long a stage kept its threads busy, and how fast it was."""
+
+    seconds: float = Field(
+        description="The time of all threads that do the same, divided by their number. Stages overlap: their sum is "
+        "not the time of the job."
+    )
+    bytes: int = Field(description="The elements that passed, as they are in memory.")
+    gb_per_s: float | None = Field(description="Bytes a second, in 1e9; null for a stage that took no time.")
+
+    @classmethod
+    def of(cls, seconds: float, nbytes: int) -> Self:
+        return cls(seconds=seconds, bytes=nbytes, gb_per_s=nbytes / seconds / 1e9 if seconds > 0 else None)
+
 
 class Timings(Frozen):
-    """How long the parts of a job took, in milliseconds."""
+    """How long the parts of a job took, in milliseconds, and its stages."""
 
     queued_ms: float = Field(description="The time from acceptance to the start.")
     prepare_ms: float = Field(
@@ -17,6 +37,15 @@ class Timings(Frozen):
     load_ms: float = Field(description="The time of reading or generating the data and moving it to the device.")
     kernel_ms: float = Field(description="The time of the reduction itself; on a GPU it is device time, by events.")
     total_ms: float = Field(description="The time from the start to the result, in the worker.")
+    stages: Mapping[StageName, StageTime] = Field(
+        default_factory=dict,
+        description="The stages that the job had, as far as they can be told apart. `read`: reading elements that lie "
+        "in a file as they are in memory, or making generated ones. `decode`: reading and decoding by the library of a "
+        "file's format. `copy`: the way to the device. `reduce`: the reduction itself, on a GPU in device time.",
+    )
+    bound: StageName | None = Field(
+        None, description="The stage that took longest, and so bounds the whole; null where that cannot be told."
+    )
 
 
 class StudyTimings(Frozen):

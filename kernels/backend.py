@@ -35,6 +35,22 @@ class Device:
 
 
 @dataclass(frozen=True, slots=True)
+class Stages:
+    """How long each stage of a reduction kept its threads busy, in seconds: the time of all threads that do the same,
+    divided by their number, so that the longest stage is what bounds the whole. Stages overlap.
+
+    `read_s` is reading of elements as they lie in a file, or making them; `decode_s` reading and decoding by a library,
+    which does both; `copy_s` the way to the device. None is a stage that there was not, or that cannot be told from
+    another.
+    """
+
+    read_s: float | None = None
+    decode_s: float | None = None
+    copy_s: float | None = None
+    reduce_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Reduction:
     """One reduced value, how it was computed, and how long that took.
 
@@ -43,7 +59,7 @@ class Reduction:
     bytes of the exact accumulator (`kernels.exact`), and is None where the strategy had none. `load_ms` covers reading
     or generating and moving the data, `kernel_ms` the reduction itself (device time by events on a GPU). `prepare_ms`
     is in neither: it is the time to compile and load kernels that the backend had not run before, and 0 where it had
-    run them all.
+    run them all. `stages` is None where a backend tells no stages apart.
     """
 
     value: Value
@@ -56,6 +72,7 @@ class Reduction:
     kernel_ms: float
     state: bytes | None = None
     prepare_ms: float = 0.0
+    stages: Stages | None = None
 
 
 class Backend(Protocol):

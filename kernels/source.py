@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from warpfold.kernels.dtypes import DType, Kind, dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.generate import generate
+from warpfold.kernels.mapped import populate
 
 
 class Source(Protocol):
@@ -39,6 +40,12 @@ class Source(Protocol):
         ...
 
 
+def stamp_of(descriptor: int) -> tuple[int, int]:
+    """Size and time of modification of an open file: another stamp is another content."""
+    status = os.fstat(descriptor)
+    return status.st_size, status.st_mtime_ns
+
+
 class FileBytes:
     """The bytes of an open file from `offset` on. Reading them costs no page faults, as reading a memory map does, and
     finds out that the file was cut, where touching a map would end the process."""
@@ -46,7 +53,12 @@ class FileBytes:
     def __init__(self, descriptor: int, offset: int) -> None:
         self._descriptor = os.dup(descriptor)
         self._offset = offset
+        self._stamp = stamp_of(self._descriptor)
         weakref.finalize(self, os.close, self._descriptor)
+
+    def is_unchanged(self) -> bool:
+        """Whether the file is as it was when it was opened, as far as its size and its time of modification tell."""
+        return stamp_of(self._descriptor) == self._stamp
 
     def read_into(self, start: int, out: NDArray[np.uint8]) -> None:
         """Fill `out` with the bytes from `start` on. Raises InvalidInput where the file ends before."""
@@ -81,7 +93,10 @@ class ArraySource:
         # reshape of a C-contiguous map is a view: nothing is read before it is used. Of any other layout it would be a
         # copy of everything, where `flat` copies the piece.
         flat = self.array.reshape(-1) if self.array.flags.c_contiguous else self.array.flat
-        piece = np.asarray(flat[start:stop], dtype=self.dtype.numpy)
+        stored = flat[start:stop]
+        if self.file is not None and self.array.flags.c_contiguous:
+            populate(stored)
+        piece = np.asarray(stored, dtype=self.dtype.numpy)
         # A file's True may be any byte but 0, and kernels add up bytes.
         return piece.view(np.uint8) != 0 if self.dtype.kind is Kind.BOOL else piece
 
@@ -174,9 +189,16 @@ class ChainedSource:
             source = self._links[number].open()
         with self._lock:
             self._open[number] = source
-            while len(self._open) > self.MOST_OPEN:
-                self._open.popitem(last=False)
+            closed = [self._open.popitem(last=False) for _ in range(len(self._open) - self.MOST_OPEN)]
+        for at, before in closed:
+            if not unchanged(before):
+                raise InvalidInput(f"{self._links[at].name} changed while it was read")
         return source
+
+    def is_unchanged(self) -> bool:
+        """Whether the files that are open are as they were; of others that is known."""
+        with self._lock:
+            return all(map(unchanged, self._open.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,3 +208,13 @@ class Link:
     name: str
     count: int
     open: Callable[[], Source]
+
+
+def unchanged(source: object) -> bool:
+    """Whether the file that a source by position reads is as it was when it was opened; true of what is no file."""
+    match source:
+        case ArraySource(file=FileBytes() as file) | FileSource(file=file):
+            return file.is_unchanged()
+        case ChainedSource():
+            return source.is_unchanged()
+    return True

@@ -33,9 +33,7 @@ class ProgressView(BaseModel):
 
     done: int
     total: int = Field(description="What `done` counts up to; 0 until it is known.")
-    unit: str = Field(
-        description='What is counted: "elements", "bytes", "points" or "jobs"; empty until something is known.'
-    )
+    unit: str = Field(description='What is counted: "bytes", "points" or "jobs"; empty until something is known.')
 
 
 class HoldView(BaseModel):
@@ -106,7 +104,7 @@ class JobView(BaseModel):
                     "cancel_requested": False,
                     "reason": None,
                     "error": None,
-                    "progress": {"done": 2097152, "total": 10000000, "unit": "elements"},
+                    "progress": {"done": 16777216, "total": 80000000, "unit": "bytes"},
                     "waits_as": None,
                     "queue_position": None,
                     "hold": None,

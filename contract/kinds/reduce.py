@@ -226,7 +226,15 @@ _EXAMPLE: JsonDict = {
         "uuid": None,
         "versions": {"python": "3.11.7", "numpy": "2.4.6", "numba": "0.68.1"},
     },
-    "timings": {"queued_ms": 5.865, "prepare_ms": 0.0, "load_ms": 0.034, "kernel_ms": 0.137, "total_ms": 0.989},
+    "timings": {
+        "queued_ms": 5.865,
+        "prepare_ms": 0.0,
+        "load_ms": 0.034,
+        "kernel_ms": 0.137,
+        "total_ms": 0.989,
+        "stages": {"reduce": {"seconds": 0.000137, "bytes": 12, "gb_per_s": 0.0000876}},
+        "bound": "reduce",
+    },
     "provenance": {
         "warpfold": "0.1.0",
         "commit": None,

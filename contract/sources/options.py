@@ -32,6 +32,7 @@ from warpfold.kernels.places.place import NOWHERE, Places, is_url
 from warpfold.kernels.places.remote import RemoteObject, Session
 from warpfold.kernels.places.tree import RemoteTree
 from warpfold.kernels.sequential import Elements, SequentialSource
+from warpfold.kernels.source import stamp_of
 
 T = TypeVar("T")
 
@@ -228,21 +229,25 @@ def read_of(called: str, field: str, begin: Callable[[], BinaryIO], open_in: Cal
     """What `open_in` reads of the file that `begin` opens, and that is closed when it is not needed any more. Raises
     InvalidInput, whose message begins with `called`, and Unavailable; so does reading."""
     with faults_of(called, field), ExitStack() as unless_read:
-        source = open_in(unless_read.enter_context(begin()))
+        file = unless_read.enter_context(begin())
+        source = open_in(file)
         if not isinstance(source, SequentialSource):
             return source  # it has descriptors of its own
-        return _named(source, called, field, unless_read.pop_all())
+        return _named(source, called, field, unless_read.pop_all(), file)
 
 
-def _named(source: T, called: str, field: str, still_open: ExitStack) -> T:
-    """The same source, whose faults are told with the file's name, and which closes `still_open` in the end."""
+def _named(source: T, called: str, field: str, still_open: ExitStack, file: BinaryIO | None = None) -> T:
+    """The same source, whose faults are told with the file's name, and which closes `still_open` in the end. That
+    `file` changes while it is read is one of the faults."""
     if not isinstance(source, SequentialSource):
         return source
-    make = source.make
+    make, stamp = source.make, _stamp(file)
 
     def pieces() -> Iterator[NDArray[Any]]:
         with faults_of(called, field):
             yield from make()
+            if _stamp(file) != stamp:
+                raise InvalidInput("changed while it was read")
 
     sequential = replace(source, make=pieces)
     weakref.finalize(sequential, still_open.close)
@@ -272,6 +277,14 @@ def _of_place(
             yield from make()
 
     return replace(source, make=pieces)
+
+
+def _stamp(file: BinaryIO | None) -> tuple[int, int] | None:
+    """The stamp of a file of this machine."""
+    try:
+        return None if file is None else stamp_of(file.fileno())
+    except OSError:  # it has no descriptor
+        return None
 
 
 @contextmanager

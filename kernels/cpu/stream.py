@@ -10,7 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from numpy.typing import NDArray
 
-from warpfold.kernels.backend import Progress
+from warpfold.kernels.backend import Progress, Stages
 from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.folds.fold import Fold
 from warpfold.kernels.sequential import Elements, SequentialSource, likely_count, side_by_side
@@ -47,6 +47,11 @@ class Pieces(Protocol[P_co]):
         """How many elements there are; of what comes in order, how many there may be."""
         ...
 
+    @property
+    def reads(self) -> bool:
+        """Whether elements are read or made, and are not in memory."""
+        ...
+
     def threads(self) -> int:
         """How many threads are worth starting."""
         ...
@@ -66,6 +71,10 @@ class One:
     def likely(self) -> int:
         return self.source.count
 
+    @property
+    def reads(self) -> bool:
+        return _reads(self.source)
+
     def threads(self) -> int:
         return _threads(self.source.count, _size(self.source))
 
@@ -84,6 +93,10 @@ class Two:
     @property
     def likely(self) -> int:
         return self.first.count
+
+    @property
+    def reads(self) -> bool:
+        return _reads(self.first) or _reads(self.second)
 
     def threads(self) -> int:
         return _threads(self.first.count, _size(self.first, self.second))
@@ -106,6 +119,15 @@ class InOrder:
     @property
     def likely(self) -> int:
         return max(likely_count(source) for source in self.sources)
+
+    @property
+    def reads(self) -> bool:
+        return True
+
+    @property
+    def ahead_s(self) -> float:
+        """For how long threads of the sources decoded ahead, each at the same time."""
+        return sum(source.tally.ahead_s for source in self.sources if isinstance(source, SequentialSource))
 
     def threads(self) -> int:
         return usable_cores()
@@ -132,6 +154,10 @@ def _size(*sources: Source) -> int:
     return ARRAY_PIECE if all(isinstance(source, ArraySource) for source in sources) else MADE_PIECE
 
 
+def _reads(source: Source) -> bool:
+    return not isinstance(source, ArraySource) or source.file is not None
+
+
 def _threads(count: int, size: int) -> int:
     return min(usable_cores(), -(-count // size))
 
@@ -147,6 +173,7 @@ class Streamed(Generic[F]):
     fold: F
     load_ms: float
     kernel_ms: float
+    stages: Stages
 
 
 def stream(pieces: Pieces[P], make: Callable[[], F], progress: Progress | None = None) -> Streamed[F]:
@@ -175,7 +202,15 @@ def stream(pieces: Pieces[P], make: Callable[[], F], progress: Progress | None =
     wall_ms = (time.perf_counter() - began) * 1e3
     busy = shared.load_s + shared.kernel_s
     load_ms = wall_ms * shared.load_s / busy if busy else 0.0
-    return Streamed(whole, load_ms, wall_ms - load_ms)
+    return Streamed(whole, load_ms, wall_ms - load_ms, _stages(pieces, shared, max(1, threads)))
+
+
+def _stages(pieces: Pieces[Any], shared: "_Shared", threads: int) -> Stages:
+    """Pieces that are read at once are read by all threads; one piece after another is decoded by one."""
+    reduce_s = shared.kernel_s / threads
+    if isinstance(pieces, InOrder):
+        return Stages(decode_s=max(shared.asked_s, pieces.ahead_s), reduce_s=reduce_s)
+    return Stages(read_s=(shared.load_s - shared.asked_s) / threads if pieces.reads else None, reduce_s=reduce_s)
 
 
 @dataclass
@@ -191,6 +226,7 @@ class _Shared:
     asked: int = 0
     done: int = 0
     load_s: float = 0.0
+    asked_s: float = 0.0
     kernel_s: float = 0.0
 
     def next(self) -> Piece[Any] | None:
@@ -208,6 +244,7 @@ class _Shared:
             took_s = time.perf_counter() - began
         with self.lock:
             self.load_s += took_s
+            self.asked_s += took_s
         return piece
 
     def fail(self, start: int, error: Exception) -> None:

@@ -1,16 +1,18 @@
 """Columns of Parquet files, a row group at a time; several row groups are decoded at once where they are small."""
 
 import struct
+import time
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock
 from typing import Any, BinaryIO
 
 from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
 from warpfold.kernels.formats.tables import ColumnWanted, Reading, random_access
-from warpfold.kernels.sequential import SequentialSource
+from warpfold.kernels.sequential import SequentialSource, Tally
 
 MOST_FOOTER_BYTES = 1 << 27
 """The longest footer that is read: that of 100,000 column chunks takes some 20 MB."""
@@ -33,6 +35,15 @@ def open_parquet(file: BinaryIO, wanted: ColumnWanted) -> SequentialSource:
     groups = [group.id for group in chosen.row_groups]
     rows = sum(metadata.row_group(group).num_rows for group in groups)
 
+    tally, counting = Tally(), Lock()
+
+    def decoded(group: int, threads: int) -> Any:
+        began = time.perf_counter()
+        table = _decoded(opened, group, reading)
+        with counting:
+            tally.ahead_s += (time.perf_counter() - began) / threads
+        return table
+
     def opened() -> Any:
         return parquet.ParquetFile(random_access(file), metadata=metadata, pre_buffer=False)
 
@@ -47,20 +58,20 @@ def open_parquet(file: BinaryIO, wanted: ColumnWanted) -> SequentialSource:
                     while coming and len(waiting) < 2 * threads and ahead + sizes[coming[0]] <= _AHEAD_BYTES:
                         group = coming.popleft()
                         ahead += sizes[group]
-                        waiting.append((group, pool.submit(_decoded, opened, group, reading)))
+                        waiting.append((group, pool.submit(decoded, group, threads)))
                     if waiting:
-                        group, decoded = waiting.popleft()
-                        yield from decoded.result().to_batches()
+                        group, coming_table = waiting.popleft()
+                        yield from coming_table.result().to_batches()
                         ahead -= sizes[group]
                     else:
                         yield from opened().iter_batches(_BATCH_ROWS, [coming.popleft()], reading.columns)
             finally:
-                for _, decoded in waiting:
-                    decoded.cancel()
+                for _, coming_table in waiting:
+                    coming_table.cancel()
 
     nulls = [nulls_in(metadata.row_group(group), reading.column) for group in groups]
     known = reading.rows is None and None not in nulls
-    return reading.source(batches, rows - sum(null or 0 for null in nulls) if known else None, rows)
+    return reading.source(batches, rows - sum(null or 0 for null in nulls) if known else None, rows, tally)
 
 
 def _decoded(opened: Any, group: int, reading: Reading) -> Any:

@@ -94,10 +94,10 @@ class Reading:
         """Where the columns are in `schema`."""
         return [schema.get_field_index(column) for column in self.columns]
 
-    def source(self, batches: Any, count: int | None, likely: int) -> SequentialSource:
+    def source(self, batches: Any, count: int | None, likely: int, tally: Tally | None = None) -> SequentialSource:
         """The elements of what the function `batches` begins to read: record batches with the columns."""
         pyarrow = required("pyarrow", "tables")
-        tally = Tally()
+        tally = tally or Tally()
 
         def pieces() -> Iterator[NDArray[Any]]:
             with damaged("is damaged", pyarrow.ArrowException, OSError, ValueError):

@@ -3,13 +3,17 @@
 import hashlib
 import json
 import math
+import os
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
+import pyarrow
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
 from warpfold.contract.folders import Folders
@@ -158,13 +162,13 @@ def test_argmin_of_a_file_in_fortran_order_counts_in_c_order(kernels: Kernels, d
     assert result.value == 4
 
 
-def test_progress_is_told_in_elements(kernels: Kernels) -> None:
+def test_progress_is_told_in_bytes(kernels: Kernels) -> None:
     told: list[News] = []
     source = {"type": "generate", "distribution": "arange", "n": 50_000_000, "dtype": "float64"}
     kernels.run(request({"op": "sum", "source": source}), told.append)
     steps = [news for news in told if isinstance(news, Progress)]
     assert steps
-    assert {(step.total, step.unit) for step in steps} == {(50_000_000, "elements")}
+    assert {(step.total, step.unit) for step in steps} == {(400_000_000, "bytes")}
     assert [step.done for step in steps] == sorted(step.done for step in steps)
 
 
@@ -224,3 +228,51 @@ def test_the_digest_of_random_floats_is_that_of_their_canonical_json() -> None:
         stored = task_spec.validate_python({"kind": "reduce", "op": "sum", "source": source}).model_dump_json()
         canonical = json.dumps(json.loads(stored), sort_keys=True, separators=(",", ":"))
         assert _digest(stored) == hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def test_the_stages_of_a_job_are_told_with_the_one_that_bounds_it(kernels: Kernels, data_root: Path) -> None:
+    numbers = np.random.default_rng(3).standard_normal(300_000)
+    np.save(data_root / "x.npy", numbers)
+    pyarrow.parquet.write_table(pyarrow.table({"x": numbers}), data_root / "x.parquet", row_group_size=40_000)
+    pyarrow.csv.write_csv(pyarrow.table({"x": numbers[:1000]}), data_root / "x.csv")
+    np.savez_compressed(data_root / "x.npz", x=numbers)
+    generated = {"type": "generate", "distribution": "normal", "n": 300_000, "dtype": "float64"}
+    for source, stages in [
+        (values(1.0, 2.0), {"reduce"}),
+        (generated, {"read", "reduce"}),
+        ({"type": "path", "path": "x.npy"}, {"read", "reduce"}),
+        ({"type": "table", "path": "x.parquet"}, {"decode", "reduce"}),
+        ({"type": "table", "path": "x.csv"}, {"decode", "reduce"}),
+        ({"type": "array", "path": "x.npz"}, {"decode", "reduce"}),
+        ({"type": "files", "paths": ["x.npy", "x.npy"]}, {"read", "reduce"}),
+    ]:
+        for strategy in ("exact", "numpy"):
+            result = ReduceResult.model_validate(run(kernels, op="sum", strategy=strategy, source=source).result)
+            timings = result.timings
+            assert set(timings.stages) == stages, (source, strategy)
+            assert timings.bound == max(timings.stages, key=lambda name: timings.stages[name].seconds)
+            for stage in timings.stages.values():
+                assert stage.bytes == 8 * result.count
+                assert stage.seconds * 1e3 <= timings.total_ms, "stages overlap within the job"
+                assert stage.gb_per_s == pytest.approx(stage.bytes / stage.seconds / 1e9)
+
+
+@pytest.mark.parametrize("name", ["x.npy", "fortran.npy"])
+def test_a_file_that_changes_while_it_is_read_fails_its_job_and_not_the_process(
+    kernels: Kernels, data_root: Path, name: str
+) -> None:
+    numbers = np.ones((300, 1000))
+    spec = {"op": "sum", "source": {"type": "path", "path": name}}
+    for change in (lambda: os.truncate(data_root / name, 5000), lambda: os.utime(data_root / name, (1, 1))):
+        np.save(data_root / "x.npy", numbers)
+        np.save(data_root / "fortran.npy", np.asfortranarray(numbers))
+        changed: list[bool] = []
+
+        def tell(news: News, change: Callable[[], None] = change, changed: list[bool] = changed) -> None:
+            if isinstance(news, Progress) and not changed:  # at the latest when all was read, before the result
+                changed.append(True)
+                change()
+
+        with pytest.raises(InvalidInput, match=r"changed while it was read|became shorter"):
+            kernels.run(request(spec), tell)
+        assert changed

@@ -59,6 +59,7 @@ class ExactCpuStrategy(CpuStrategy):
             correctly_rounded=True,
             load_ms=streamed.load_ms,
             kernel_ms=streamed.kernel_ms,
+            stages=streamed.stages,
             state=None if state is None else state.to_bytes(),
         )
 

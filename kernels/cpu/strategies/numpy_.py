@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.backend import Progress, Reduction
+from warpfold.kernels.backend import Progress, Reduction, Stages
 from warpfold.kernels.cpu.folds.nans import is_nan, refuse_nan
 from warpfold.kernels.cpu.memory import require
 from warpfold.kernels.cpu.strategy import CpuStrategy
 from warpfold.kernels.dtypes import DTYPES, Kind
 from warpfold.kernels.operands import Operands, check_counts, check_freedom
 from warpfold.kernels.ops import Finish, NanPolicy, Op, Terms, Value, empty_value
-from warpfold.kernels.sequential import gathered
+from warpfold.kernels.sequential import SequentialSource, gathered
 from warpfold.kernels.source import ArraySource, Source
 from warpfold.kernels.strategy import claims
 
@@ -67,7 +67,16 @@ class NumpyStrategy(CpuStrategy):
             correctly_rounded=not op.rounds,  # integers wrap at 64 bits
             load_ms=(loaded - began) * 1e3,
             kernel_ms=(ended - loaded) * 1e3,
+            stages=_stages(operands, loaded - began, ended - loaded),
         )
+
+
+def _stages(operands: Operands, load_s: float, reduce_s: float) -> Stages:
+    sources = [source for source in (operands.source, operands.other) if source is not None]
+    if any(isinstance(source, SequentialSource) for source in sources):
+        return Stages(decode_s=load_s, reduce_s=reduce_s)
+    in_memory = all(isinstance(source, ArraySource) and source.file is None for source in sources)
+    return Stages(read_s=None if in_memory else load_s, reduce_s=reduce_s)
 
 
 def _bytes(source: Source, op: Op, nan_policy: NanPolicy) -> int:

@@ -25,7 +25,7 @@ from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.rounding import round_ratio
 from warpfold.kernels.formats import parquet, text
-from warpfold.kernels.sequential import Elements, SequentialSource, gathered
+from warpfold.kernels.sequential import Elements, SequentialSource, gathered, in_order
 from warpfold.kernels.source import ChainedSource
 
 TABLE: TypeAdapter[TableSource] = TypeAdapter(TableSource)
@@ -343,3 +343,15 @@ def test_what_is_no_table_is_refused(data_root: Path, content: bytes, said: str)
 def test_a_dtype_is_for_text_alone(data_root: Path) -> None:
     pq.write_table(pa.table({"x": [1]}), data_root / "x.parquet")
     assert "is no text" in refused(data_root, "x.parquet", "source.dtype", dtype="int8")
+
+
+@pytest.mark.parametrize("name", ["x.parquet", "x.csv", "x.csv.gz"])
+def test_a_table_that_changes_while_it_is_read_is_told(data_root: Path, name: str) -> None:
+    FORMATS[name](data_root / name, pa.table({"x": np.arange(3000)}), 500)
+    source = opened(data_root, name)
+    pieces = in_order(source, 100)
+    next(pieces)
+    os.utime(data_root / name, (1, 1))
+    with pytest.raises(InvalidInput, match=f"'{name}' changed while it was read") as caught:
+        list(pieces)
+    assert caught.value.field == "source.path"

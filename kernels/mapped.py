@@ -1,0 +1,89 @@
+"""Files in memory: their pages are brought in before they are read, and a file that is cut meanwhile ends nothing.
+
+Whoever touches a mapped page behind the end of its file gets SIGBUS, which ends a process. `populate` has the kernel
+bring pages in, which fails with an error instead; it is also the part of reading that takes time. What is cut between
+that and the reading is met by `survive_cuts`: its handler puts zeros in the place of what is gone. Whoever read the
+file asks afterwards whether it is still what it was (`kernels.source.unchanged`).
+"""
+
+import ctypes
+import errno
+import signal
+import sys
+from functools import cache
+from mmap import PAGESIZE
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpfold.kernels.errors import InvalidInput
+
+_MADV_POPULATE_READ = 22
+_SA_SIGINFO = 4
+
+
+def populate(array: NDArray[Any]) -> None:
+    """Bring the pages of a mapped, contiguous array into memory. Raises InvalidInput where its file ends before. Does
+    nothing where the system cannot."""
+    madvise = _madvise()
+    if madvise is None or not array.nbytes:
+        return
+    address: int = array.ctypes.data
+    begin = address & -PAGESIZE
+    if madvise(begin, address + array.nbytes - begin, _MADV_POPULATE_READ) and ctypes.get_errno() == errno.EFAULT:
+        raise InvalidInput("the file became shorter while it was read")
+
+
+@cache
+def _madvise() -> Any:
+    if sys.platform != "linux":
+        return None
+    madvise = ctypes.CDLL(None, use_errno=True).madvise
+    madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    return madvise
+
+
+class _Sigaction(ctypes.Structure):
+    _fields_ = (
+        ("handler", ctypes.c_void_p),
+        ("mask", ctypes.c_ulong * 16),
+        ("flags", ctypes.c_int),
+        ("restorer", ctypes.c_void_p),
+    )
+
+
+@cache
+def survive_cuts() -> None:
+    """Have this process read zeros where a mapped file has ended. For a process that is ours alone: it takes the place
+    of whatever handled SIGBUS. Other causes of that signal end the process as before. The first call compiles, which
+    takes tenths of a second."""
+    if sys.platform != "linux":
+        return
+    action = _Sigaction(handler=_handler().address, flags=_SA_SIGINFO)
+    ctypes.CDLL(None, use_errno=True).sigaction(int(signal.SIGBUS), ctypes.byref(action), None)
+
+
+@cache
+def _handler() -> Any:
+    """Machine code that runs in the thread which met the end of a file: it asks Python for nothing."""
+    import numba
+
+    compiler: Any = numba
+    carray, cfunc, types = compiler.carray, compiler.cfunc, compiler.types
+    mmap = types.ExternalFunction(
+        "mmap", types.uint64(types.uint64, types.uint64, types.int32, types.int32, types.int32, types.int64)
+    )
+    reset = types.ExternalFunction("signal", types.uint64(types.int32, types.uint64))
+    sigbus, page = int(signal.SIGBUS), PAGESIZE
+
+    @cfunc(types.void(types.int32, types.CPointer(types.int64), types.uint64), cache=True)
+    def handle(number, info, context):  # type: ignore[no-untyped-def]
+        facts = carray(info, 3)  # number and error; code; address
+        if facts[1] & 0xFFFFFFFF == 2:  # BUS_ADRERR: there is nothing at this address
+            # PROT_READ; MAP_PRIVATE, MAP_FIXED and MAP_ANONYMOUS
+            mmap(np.uint64(facts[2] & -page), np.uint64(page), 1, 0x32, -1, 0)
+        else:
+            reset(sigbus, np.uint64(0))  # the signal comes again, and ends the process
+
+    return handle
