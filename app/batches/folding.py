@@ -7,7 +7,7 @@ fits is a question to the indexes of lists, between the first and the last job o
 of a page is bounded, and a page may end early (`app.jobs.listing`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -61,10 +61,12 @@ _BROUGHT = select(batches.c.id, batches.c.first_seq).where(
 
 @dataclass(frozen=True, slots=True)
 class FoldedPage:
-    """A page of rows. `following` is what the next page comes before; None on the last page."""
+    """A page of rows. `following` is what the next page comes before; None on the last page. The first page knows how
+    many batches all pages have; on the others `batches` is None."""
 
     rows: Sequence[Job | Batch]
     following: int | None
+    batches: Tally | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ def page(connection: Connection, chosen: Filter, limit: int, before: int | None 
     """Up to `limit` rows, newest first, that come after `before`. `chosen.batch` is not looked at. A page with fewer
     rows is not always the last: see `following`."""
     numbers, looked_to = _alone(connection, chosen, limit + 1, before)
-    places, batches_looked_to = _batches(connection, chosen, limit + 1, before)
+    places, batches_looked_to = _batches(connection, chosen, max(limit, _MOST_COUNTED) + 1, before)
     # Where one of both was given up, the other must not go on: a later page would have to go back.
     ends = [end for end in (looked_to, batches_looked_to) if end is not None]
     end = max(ends, default=None)
@@ -105,15 +107,20 @@ def page(connection: Connection, chosen: Filter, limit: int, before: int | None 
     of_ids = {places[number]: number for number in shown if number in places}
     for batch in repository.listed(connection, list(of_ids)):
         rows[of_ids[batch.id]] = batch
-    return FoldedPage([rows[number] for number in shown if number in rows], following)
+    tally = _tally(places, batches_looked_to) if before is None else None
+    return FoldedPage([rows[number] for number in shown if number in rows], following, tally)
 
 
-def count(connection: Connection, chosen: Filter) -> FoldedTally:
-    """How many rows the filter leaves, as far as that is cheap."""
-    places, looked_to = _batches(connection, chosen, _MOST_COUNTED + 1, None)
-    exact = len(places) <= _MOST_COUNTED and looked_to is None
-    tally = Tally(min(len(places), _MOST_COUNTED), exact=exact)
+def count(connection: Connection, chosen: Filter, shown: FoldedPage | None = None) -> FoldedTally:
+    """How many rows the filter leaves, as far as that is cheap. A page of the same list that is `shown` may know it."""
+    tally = None if shown is None else shown.batches
+    if tally is None:
+        tally = _tally(*_batches(connection, chosen, _MOST_COUNTED + 1, None))
     return FoldedTally(listing.count(connection, replace(chosen, batch=False)), tally)
+
+
+def _tally(places: Mapping[int, UUID], looked_to: int | None) -> Tally:
+    return Tally(min(len(places), _MOST_COUNTED), exact=len(places) <= _MOST_COUNTED and looked_to is None)
 
 
 def _alone(connection: Connection, chosen: Filter, limit: int, before: int | None) -> tuple[Sequence[int], int | None]:

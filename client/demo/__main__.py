@@ -59,13 +59,26 @@ def run_case(client: Client, case: Case, show: Progress, line: TaskID) -> Outcom
     )
 
 
+def run_sweep(client: Client, case: Case, show: Progress, line: TaskID) -> Outcome:
+    """Submit a batch, wait for its end and judge the answers of all of its jobs."""
+    show.update(line, state="running")
+    batch = client.sweep(case.spec, case.over, name=case.title).wait(show_progress=False)
+    values = [outcome.value for outcome in batch.outcomes()]
+    assert isinstance(case.expected, Sequence)
+    right = sum(value == expected for value, expected in zip(values, case.expected, strict=True))
+    timing = ""
+    if batch.started_at is not None and batch.finished_at is not None:
+        timing = f"all: {(batch.finished_at - batch.started_at).total_seconds() * 1e3:.1f}"
+    return Outcome(case, right == len(values), f"{right} of {len(values)} right", timing=timing)
+
+
 def show_outcomes(outcomes: Sequence[Outcome]) -> None:
     """Print the outcomes as a table for people."""
     rows = (
         (
             outcome.case.title + (f"\n{outcome.case.remark}" if outcome.case.remark else ""),
             outcome.answer,
-            f"refused: {outcome.case.refused_field}" if outcome.case.refused_field else str(outcome.case.expected),
+            _expected(outcome.case),
             Text("right", style="green") if outcome.right else Text("WRONG", style="bold red"),
             outcome.where,
             outcome.timing,
@@ -73,6 +86,12 @@ def show_outcomes(outcomes: Sequence[Outcome]) -> None:
         for outcome in outcomes
     )
     table(("job", "answer", "expected", "verdict", "ran as", "kernel / total ms"), rows, fold="job")
+
+
+def _expected(case: Case) -> str:
+    if case.refused_field:
+        return f"refused: {case.refused_field}"
+    return f"{len(case.expected)} values" if isinstance(case.expected, Sequence) else str(case.expected)
 
 
 def main() -> int:
@@ -103,7 +122,8 @@ def main() -> int:
                     show.update(start, description=f"service at {service.url}", total=1, completed=1)
                     for case in chosen:
                         line = show.add_task(case.title, total=None, state="submitting")
-                        outcomes.append(run_case(client, case, show, line))
+                        run = run_sweep if case.over else run_case
+                        outcomes.append(run(client, case, show, line))
                         show.update(line, total=1, completed=1, state="right" if outcomes[-1].right else "WRONG")
         except (StartFailed, WarpfoldError) as error:
             out.print(Text(f"the demo broke off: {error}", style="bold red"), soft_wrap=True)

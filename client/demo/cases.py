@@ -1,8 +1,8 @@
 """What the demo submits, and how it knows the right answer without asking the service."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +12,18 @@ from numpy.typing import NDArray
 NORMALS_HEX = "-0x1.dcfb140000000p+9"
 """Correctly rounded sum of ten million float32 normals of seed 42; tests compute it with `math.fsum`."""
 
+_SMALL = range(1, 17)
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A job and the answer it must give: a value to the bit, or the field that the service must refuse."""
+    """A job and the answer it must give: a value to the bit, or the field that the service must refuse. With values to
+    sweep `over` it is a batch, and `expected` has the value of each job."""
 
     title: str
     spec: Mapping[str, Any]
-    expected: float | int | None = None
+    expected: float | int | Sequence[float] | None = None
+    over: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     refused_field: str | None = None
     remark: str = ""
 
@@ -64,6 +68,13 @@ def cases(folder: Path) -> list[Case]:
         ),
         Case(
             "its largest element's index", _reduce({"type": "path", "path": str(path)}, "argmax"), int(samples.argmax())
+        ),
+        Case(
+            "a sweep: 1e8 + k − 1e8, float32",
+            _reduce({"type": "values", "dtype": "float32"}),
+            expected=[value for k in _SMALL for value in (float(k), 1e8)],
+            over={"source.values": [[1e8, k, -1e8] for k in _SMALL], "op": ["sum", "max"]},
+            remark=f"a batch of {2 * len(_SMALL)} jobs by one request",
         ),
         Case(
             "an op that does not exist",

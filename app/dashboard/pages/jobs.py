@@ -242,7 +242,7 @@ def _each(connection: Connection, chosen: Filter, before: int | None) -> Found:
 
 def _folded(connection: Connection, chosen: Filter, before: int | None) -> Found:
     listed = folding.page(connection, chosen, _PAGE, before)
-    count = folding.count(connection, chosen)
+    count = folding.count(connection, chosen, listed)
     return Found(listed.rows, listed.following, count.jobs, count.batches)
 
 

@@ -23,3 +23,10 @@ def test_the_published_sum_of_ten_million_normals_is_the_correctly_rounded_one()
 def test_every_case_says_what_is_right_or_which_field_is_refused(tmp_path: Path) -> None:
     for case in cases(tmp_path):
         assert (case.expected is None) != (case.refused_field is None)
+
+
+def test_a_sweep_says_what_each_of_its_jobs_must_give(tmp_path: Path) -> None:
+    [sweep] = [case for case in cases(tmp_path) if case.over]
+    arrays, ops = sweep.over["source.values"], sweep.over["op"]
+    exactly = {"sum": math.fsum, "max": max}
+    assert sweep.expected == [exactly[op](np.array(array, np.float32).tolist()) for array in arrays for op in ops]
