@@ -7,7 +7,19 @@ from starlette.responses import Response
 
 from warpfold.app.config import Settings
 from warpfold.app.dashboard.assets import VEGA, VegaBundle, assets, url_of
-from warpfold.app.dashboard.pages import account, admin, batches, compare, job, jobs, new_job, now, presets, results
+from warpfold.app.dashboard.pages import (
+    account,
+    admin,
+    batches,
+    compare,
+    job,
+    jobs,
+    new_batch,
+    new_job,
+    now,
+    presets,
+    results,
+)
 from warpfold.app.dashboard.routes import error_page
 from warpfold.app.dashboard.shared import PollCache, Shared, Sharing
 from warpfold.app.dashboard.visitors import to_sign_in
@@ -20,8 +32,8 @@ def install(app: FastAPI, settings: Settings) -> None:
     because the dashboard replaces two of them for browsers that ask for a page."""
     app.state.dashboard = Shared(PollCache(), VegaBundle(settings.data_dir / "cache"))
     app.include_router(_assets)
-    # `/jobs/new` comes before `/jobs/{id}`, which would take it for an id.
-    for module in (account, now, jobs, new_job, job, batches, compare, results, presets, admin):
+    # `/jobs/new` comes before `/jobs/{id}`, which would take it for an id; and so with batches.
+    for module in (account, now, jobs, new_job, job, new_batch, batches, compare, results, presets, admin):
         app.include_router(module.router)
     others, problems = app.exception_handlers[HTTPException], app.exception_handlers[ApiError]
 

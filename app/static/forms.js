@@ -64,6 +64,13 @@
   });
   addEventListener("pageshow", () => sentAt.clear());
 
+  // --- a file is read into the field that it fills, where it can be looked at before it is sent
+
+  document.addEventListener("change", async ({ target }) => {
+    if (target.dataset?.fills && target.files.length)
+      document.getElementById(target.dataset.fills).value = await target.files[0].text();
+  });
+
   // --- filters: what is empty restricts nothing, and stays out of the address
 
   document.addEventListener("formdata", ({ target, formData }) => {

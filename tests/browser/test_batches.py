@@ -1,7 +1,9 @@
 """A batch is one row of the list of jobs, which opens to a page of its own."""
 
+import json
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Dialog, Page, expect
@@ -122,3 +124,22 @@ def expect_filters(page: Page) -> None:
     for label, value in (("Owner", "ann"), ("Text", "sixty"), ("Since", "1h"), ("until", "2100-01-01")):
         expect(page.get_by_label(label, exact=True)).to_have_value(value)
     expect(page.get_by_label("Tag", exact=True).first).to_have_value("paged:sixty")
+
+
+def test_a_file_of_specs_is_looked_at_and_submitted(visit: Visiting, tmp_path: Path) -> None:
+    page = visit().page
+    file = tmp_path / "specs.jsonl"
+    file.write_text("\n".join(json.dumps(spec) for spec in (SUM, {**SUM, "op": "max"}, {**SUM, "op": "sun"})))
+    page.goto("/jobs/new")
+    page.get_by_role("link", name="many at once").click()
+    page.get_by_label("name").fill("from a file")
+    page.get_by_label("or a file of JSON lines").set_input_files(file)
+    expect(page.get_by_label("specs", exact=True)).to_have_value(re.compile("sun"))
+    page.get_by_role("button", name="Submit").click()
+    expect(page.get_by_role("alert")).to_contain_text("line 3: op: ")
+    specs = page.get_by_label("specs", exact=True)
+    specs.fill(specs.input_value().replace("sun", "min"))
+    page.get_by_role("button", name="Submit").click()
+    expect(page).to_have_url(re.compile(r"/batches/[0-9a-f-]{36}$"))
+    expect(page.get_by_role("heading", name="from a file")).to_be_visible()
+    expect(page.locator(".state-line .status")).to_have_text("succeeded")

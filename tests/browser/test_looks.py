@@ -19,6 +19,7 @@ PATHS: Mapping[str, str] = {
     "benchmark": "/jobs/{benchmark}",
     "batch": "/batches/{batch}",
     "new job": "/jobs/new",
+    "new batch": "/batches/new",
     "new benchmark": "/jobs/new?kind=benchmark",
     "compare": "/compare?job={reduction}&job={benchmark}",
     "results": "/results",

@@ -76,7 +76,7 @@ async def fields(
 ) -> Response:
     """The fields again, after a choice that changes which there are; what was typed stays. After a look into the file
     that a group of fields names, they offer what is in it."""
-    body = await _small_body(request)
+    body = await small_body(request)
     if body is not None:
         typed = typed_in(body)
     else:
@@ -122,14 +122,14 @@ async def submit(request: Request, visitor: Contributor, context: Using) -> Resp
 async def _sent(request: Request, context: Context, visitor: Principal) -> SentForm:
     """The submission that a request carries."""
     address, most = _address(request), context.settings.max_values
-    body = await _small_body(request)
+    body = await small_body(request)
     if body is not None:
         return read_submission(body, address, most)
     async with context.large_bodies.place(visitor.id):
         return await context.large_bodies.apart(read_submission, await request.body(), address, most)
 
 
-async def _small_body(request: Request) -> bytes | None:
+async def small_body(request: Request) -> bytes | None:
     """The body of a form; None, and nothing is read yet, if it is large or its size is not known."""
     media_type = request.headers.get("content-type", _FORM).partition(";")[0].strip().lower()
     if media_type != _FORM:
