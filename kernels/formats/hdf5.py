@@ -28,6 +28,9 @@ from warpfold.kernels.source import ArraySource
 BLOCK_BYTES = 1 << 25
 """What is decoded at a time."""
 
+MOST_CHUNK_BYTES = 1 << 28
+"""The largest chunk that is decoded."""
+
 _CHUNK_CACHE_BYTES = 1 << 26
 _MOST_LISTED = 1000
 _MOST_LINKS = 16
@@ -47,6 +50,7 @@ def open_hdf5(file: BinaryIO, name: str | None, ranges: tuple[Range, ...], conve
             missing = conventions.missing(path, dataset.attrs, head.dtype)
             at = _offset(dataset, head.dtype)
             chunk = dataset.chunks or tuple(1 for _ in head.shape)
+            _check_chunk(dataset, path, prod(chunk) * head.dtype.itemsize)
     if at is not None and not missing:
         return _as_stored(file, head, at, selected)
     tally = Tally()
@@ -126,6 +130,15 @@ def _head(dataset: Any, path: str) -> Head:
     except InvalidInput as error:
         raise InvalidInput(f"holds {path!r}, which is no array of numbers: {error}", "array") from None
     return Head(tuple(int(length) for length in shape), False, dtype, 0)
+
+
+def _check_chunk(dataset: Any, path: str, nbytes: int) -> None:
+    """Raise InvalidInput where the library would hold more of a chunk at a time than is decoded here. A chunk that
+    nothing was done to is read in part."""
+    if nbytes > MOST_CHUNK_BYTES and dataset.id.get_create_plist().get_nfilters():
+        raise InvalidInput(
+            f"holds {path!r} in chunks of {nbytes:,} bytes, and at most {MOST_CHUNK_BYTES:,} are decoded at a time"
+        )
 
 
 def _offset(dataset: Any, dtype: "np.dtype[Any]") -> int | None:

@@ -122,7 +122,7 @@ def _packed(archive: zipfile.ZipFile, info: zipfile.ZipInfo, head: Head, selecte
         with damaged("is damaged", zipfile.BadZipFile, zlib.error, EOFError, OSError), archive.open(info) as packed:
             read_head(packed)  # type: ignore[arg-type]
             if not by_rows:
-                flat = _read(packed, head.data_bytes).view(head.dtype)
+                flat = read_whole(packed, head.data_bytes).view(head.dtype)
                 order = "F" if head.fortran_order else "C"
                 parts = iter([flat.reshape(head.shape, order=order)[selected]])  # type: ignore[call-overload]
             elif whole:
@@ -130,7 +130,9 @@ def _packed(archive: zipfile.ZipFile, info: zipfile.ZipInfo, head: Head, selecte
             else:
                 parts = _rows(packed, head, selected, row)
             for part in parts:
-                yield ArraySource(part).read(0, part.size)
+                whole_part = ArraySource(part)
+                for at in range(0, part.size, _BLOCK_BYTES):  # in another order each element is copied
+                    yield whole_part.read(at, min(at + _BLOCK_BYTES, part.size))
             while packed.read(_BLOCK_BYTES):  # to its end, where its checksum is
                 pass
 
@@ -140,7 +142,7 @@ def _packed(archive: zipfile.ZipFile, info: zipfile.ZipInfo, head: Head, selecte
 def _flat(packed: Any, head: Head) -> Iterator[NDArray[Any]]:
     left, most = head.data_bytes, max(1, _BLOCK_BYTES // head.dtype.itemsize) * head.dtype.itemsize
     while left:
-        part = _read(packed, min(left, most))
+        part = read_whole(packed, min(left, most))
         left -= part.size
         yield part.view(head.dtype)
 
@@ -150,17 +152,18 @@ def _rows(packed: Any, head: Head, selected: tuple[slice, ...], row: int) -> Ite
     step = max(1, _BLOCK_BYTES // max(1, row))
     for start in range(0, head.shape[0], step):
         stop = min(start + step, head.shape[0])
-        part = _read(packed, (stop - start) * row).view(head.dtype).reshape(stop - start, *head.shape[1:])
+        part = read_whole(packed, (stop - start) * row).view(head.dtype).reshape(stop - start, *head.shape[1:])
         first = selected[0].start + max(0, -(-(start - selected[0].start) // selected[0].step)) * selected[0].step
         yield part[(slice(min(first, stop) - start, max(0, selected[0].stop - start), selected[0].step), *selected[1:])]
         at += stop - start
 
 
-def _read(packed: Any, nbytes: int) -> NDArray[np.uint8]:
+def read_whole(packed: Any, nbytes: int) -> NDArray[np.uint8]:
+    """The next `nbytes` of a member, read a part at a time. Raises InvalidInput where it ends before."""
     out = np.empty(nbytes, np.uint8)
     view, filled = out.data, 0
     while filled < nbytes:
-        got = packed.readinto(view[filled:])
+        got = packed.readinto(view[filled : filled + _BLOCK_BYTES])
         if not got:
             raise InvalidInput(f"is truncated: {nbytes - filled:,} bytes of data are missing")
         filled += got

@@ -21,6 +21,8 @@ _AHEAD_BYTES = 1 << 27
 """What row groups that are decoded ahead take together; a larger one is decoded batch after batch."""
 
 _BATCH_ROWS = 1 << 17
+_BUFFER_BYTES = 1 << 22
+"""What is read at a time of a large row group: without it, all of a column in it would be in memory."""
 
 
 def open_parquet(file: BinaryIO, wanted: ColumnWanted) -> SequentialSource:
@@ -44,8 +46,8 @@ def open_parquet(file: BinaryIO, wanted: ColumnWanted) -> SequentialSource:
             tally.ahead_s += (time.perf_counter() - began) / threads
         return table
 
-    def opened() -> Any:
-        return parquet.ParquetFile(random_access(file), metadata=metadata, pre_buffer=False)
+    def opened(buffer_bytes: int = 0) -> Any:
+        return parquet.ParquetFile(random_access(file), metadata=metadata, pre_buffer=False, buffer_size=buffer_bytes)
 
     def batches() -> Iterator[Any]:
         sizes = {group: _bytes(metadata.row_group(group), reading.columns) for group in groups}
@@ -64,7 +66,7 @@ def open_parquet(file: BinaryIO, wanted: ColumnWanted) -> SequentialSource:
                         yield from coming_table.result().to_batches()
                         ahead -= sizes[group]
                     else:
-                        yield from opened().iter_batches(_BATCH_ROWS, [coming.popleft()], reading.columns)
+                        yield from opened(_BUFFER_BYTES).iter_batches(_BATCH_ROWS, [coming.popleft()], reading.columns)
             finally:
                 for _, coming_table in waiting:
                     coming_table.cancel()

@@ -67,8 +67,10 @@ def open_zarr(folder: Tree, name: str | None, ranges: tuple[Range, ...], convent
 
     def pieces() -> Iterator[NDArray[Any]]:
         with damaged(f"holds {path!r} that cannot be decoded", Exception):
+            at_once = max(1, MOST_CHUNK_BYTES // (prod(chunk) * dtype.itemsize))
             for block in blocks(selected, chunk, BLOCK_BYTES // dtype.itemsize):
-                part = array[block]
+                with zarr.config.set({"async.concurrency": min(zarr.config.get("async.concurrency"), at_once)}):
+                    part = array[block]
                 yield missing.left_out(ArraySource(part).read(0, part.size), tally)
 
     size = prod(lengths(selected))

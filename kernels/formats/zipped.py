@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.folder import Tree
-from warpfold.kernels.formats.npz import archive_in
+from warpfold.kernels.formats.npz import archive_in, read_whole
 from warpfold.kernels.formats.zarr_ import is_zarr
 
 
@@ -47,7 +47,7 @@ class ZippedTree(Tree):
             raise InvalidInput(f"holds {name!r} with {length:,} bytes, and at most {most:,} are read at a time")
         with self._archive.open(info) as member:
             member.seek(begin)
-            return member.read(length)
+            return read_whole(member, length).tobytes()
 
     def folders(self, name: str = "") -> Iterator[str]:
         yield from sorted(self._folders.get(name.strip("/"), ()))

@@ -20,7 +20,7 @@ from warpfold.contract.folders import Folders
 from warpfold.contract.sources.array import ArrayFileSource
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.errors import InvalidInput, Unavailable
-from warpfold.kernels.formats import npz, zarr_
+from warpfold.kernels.formats import hdf5, npz, zarr_
 from warpfold.kernels.sequential import Elements, SequentialSource, gathered
 from warpfold.kernels.source import ArraySource
 
@@ -385,3 +385,28 @@ def test_members_of_a_zip_archive_are_held_to_the_limits_of_files(
     assert "at most 10 are read at a time" in refused(data_root, "x.zip")
     (data_root / "x.zip").write_bytes((data_root / "x.zip").read_bytes()[:-30])
     assert "is no whole zip archive" in refused(data_root, "x.zip")
+
+
+def test_a_compressed_member_is_read_a_part_at_a_time_however_long_it_is(
+    data_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(npz, "MOST_DIRECTORY_BYTES", 1 << 16)
+    monkeypatch.setattr(npz, "_BLOCK_BYTES", 1 << 15)
+    array = np.random.default_rng(8).standard_normal((100, 300))
+    np.savez_compressed(data_root / "x.npz", a=np.asfortranarray(array))
+    assert elements(data_root, "x.npz").tobytes() == array.tobytes()
+    zarr.create_array(data_root / "z", data=array, chunks=(100, 300), compressors=None)
+    for compression in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        _zipped(data_root / "z", data_root / "z.zip", compression=compression)
+        assert elements(data_root, "z.zip").tobytes() == array.tobytes()
+
+
+def test_a_chunk_of_hdf5_that_is_too_large_to_decode_is_refused(
+    data_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hdf5, "MOST_CHUNK_BYTES", 1000)
+    with h5py.File(data_root / "x.h5", "w") as file:
+        file.create_dataset("packed", data=np.zeros(200), chunks=(200,), compression="gzip")
+        file.create_dataset("plain", data=np.arange(200.0), chunks=(200,))
+    assert "in chunks of 1,600 bytes, and at most 1,000" in refused(data_root, "x.h5", array="packed")
+    assert elements(data_root, "x.h5", array="plain").sum() == 19900

@@ -355,3 +355,19 @@ def test_a_table_that_changes_while_it_is_read_is_told(data_root: Path, name: st
     with pytest.raises(InvalidInput, match=f"'{name}' changed while it was read") as caught:
         list(pieces)
     assert caught.value.field == "source.path"
+
+
+def test_a_row_group_larger_than_memory_allows_is_read_a_part_at_a_time(
+    data_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet, "_AHEAD_BYTES", 1 << 20)
+    monkeypatch.setattr(parquet, "_BUFFER_BYTES", 1 << 16)
+    table = pa.table({"x": np.random.default_rng(9).standard_normal(1 << 21)})  # 16 MiB
+    pq.write_table(table, data_root / "x.parquet", row_group_size=1 << 21, compression="none", use_dictionary=False)
+    want = int(table.num_rows)
+    del table
+    before, most, count = pa.total_allocated_bytes(), 0, 0
+    for piece in in_order(opened(data_root, "x.parquet"), 1 << 17):
+        most, count = max(most, pa.total_allocated_bytes() - before), count + piece.size
+    assert count == want
+    assert most < 8 << 20
