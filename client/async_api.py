@@ -176,8 +176,9 @@ class AsyncClient:
         """Reduce an array to one value, by default its correctly rounded sum, and wait for it.
 
         `data` is anything that holds numbers: a NumPy, CuPy, PyTorch or JAX array on any device, a column or a frame of
-        pandas, Polars or Arrow, a list; or a Path to a file
-        of any format that the service reads. Up to 10,000 elements go along with the request, more
+        pandas, Polars or Arrow, a list; a Path to a file of
+        any format that the service reads, or a URL as a string, which the service reads where its configuration allows
+        (a pattern such as "s3://bucket/run-*.npy" is one array). Up to 10,000 elements go along with the request, more
         are uploaded (once, however often they are reduced). No integer is rounded: columns that no dtype holds together
         are reduced apart and added exactly. `dtype` converts the elements first; `other` is the second array of `dot`.
         A progress bar shows where standard error is a terminal. Raises JobFailed, and TypeError for no numbers, and

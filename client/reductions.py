@@ -1,6 +1,7 @@
 """Conversations about arrays: a small one goes along with the job, a large one is uploaded first."""
 
 import base64
+import glob
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ from warpfold.kernels.dtypes import DTYPES, dtype_of
 from warpfold.kernels.exact import ORIGIN, ExactState, value_of
 from warpfold.kernels.formats.signature import delimiter_of
 from warpfold.kernels.ops import Op, op_named
+from warpfold.kernels.places.place import is_url
 from warpfold.kernels.strategy import AUTO, EXACT
 
 MOST_VALUES = 10_000
@@ -29,7 +31,7 @@ MOST_VALUES = 10_000
 
 class Options(TypedDict, total=False):
     """What a reduction may be told besides its op; the service's defaults hold for the rest (`POST /v1/jobs`). Those
-    from `array` on say what is read of a file that is given as a Path (docs/sources.md)."""
+    from `array` on say what is read of a file that is given as a Path or a URL (docs/sources.md)."""
 
     strategy: str
     backend: BackendName
@@ -66,7 +68,7 @@ def reduce(
     Columns that no dtype holds together are reduced apart, where `op` has an exact state; their states are added, and
     the sum is rounded once.
     """
-    parts = [] if isinstance(data, Path) or other is not None else parts_of(data, dtype)
+    parts = [] if is_file(data) or other is not None else parts_of(data, dtype)
     if len(parts) < 2:
         whole = parts[0].array if parts else data
         job = yield from submit(whole, op, other=other, dtype=None if parts else dtype, rehash=rehash, options=options)
@@ -135,7 +137,7 @@ def submit(
     key: str | None = None,
 ) -> Steps[Job]:
     """Hand in the reduction of an array, or of two. Raises TypeError for columns that no dtype holds together."""
-    if other is not None and not isinstance(data, Path) and not isinstance(other, Path):
+    if other is not None and not is_file(data) and not is_file(other):
         data, other = alike(data, other, dtype)
         dtype = None
     made = yield from spec(data, op, other=other, dtype=dtype, options=options, rehash=rehash)
@@ -152,14 +154,22 @@ def spec(
     made: dict[str, Any] = {"kind": "reduce", "op": op}
     for field, array in {"source": data, "other": other}.items():
         if field == "source" or array is not None:
-            if of_files and not isinstance(array, Path):
+            if of_files and not is_file(array):
                 raise TypeError(f"{', '.join(sorted(of_files))} say what is read of a file, and {field} is none")
             made[field] = (yield from source(array, dtype, rehash=rehash)) | of_files
     return made | chosen
 
 
+def is_file(data: object) -> bool:
+    """Whether data is a file: one of this machine, as a Path, or a URL that the service reads."""
+    return isinstance(data, Path) or (isinstance(data, str) and is_url(data))
+
+
 def source(data: object, dtype: str | None = None, *, rehash: bool = False) -> Steps[dict[str, Any]]:
-    """The `source` of a spec for an array or, given as a Path, for a file; uploaded unless it is small."""
+    """The `source` of a spec for an array or, given as a Path, for a file, uploaded unless it is small; or for what a
+    URL names, which the service reads itself."""
+    if isinstance(data, str) and is_url(data):
+        return {"type": "files", "glob": data} if glob.has_magic(data) else {"type": "files", "paths": [data]}
     if isinstance(data, Path):
         kept = yield from uploads.upload(uploads.content_of(data, dtype, rehash=rehash), data.name[-128:])
         tabs = {"text": "tsv"} if delimiter_of(data.name) == "\t" else {}

@@ -17,6 +17,7 @@ from warpfold.client.inspections import FileColumn
 from warpfold.contract.sources.inspection import ContentView
 from warpfold.kernels.formats.contents import contents_of, contents_of_folder
 from warpfold.kernels.formats.signature import delimiter_of
+from warpfold.kernels.places.place import is_url
 
 _DATASET = re.compile(r"[0-9a-f]{64}")
 _EXAMPLES = """Examples:
@@ -25,7 +26,9 @@ warpfold inspect sales.parquet
 
 warpfold inspect --server run-7/ocean.nc
 
-warpfold inspect --server 'run-*/ocean.nc'"""
+warpfold inspect --server 'run-*/ocean.nc'
+
+warpfold inspect s3://sales/2026/june.parquet"""
 
 
 def register(app: typer.Typer) -> None:
@@ -39,7 +42,9 @@ def inspect(
     *,
     on_server: Annotated[
         bool,
-        typer.Option("--server", help="FILE is the server's: a path, a pattern, or the id of an upload."),
+        typer.Option(
+            "--server", help="FILE is the server's, as a URL always is: a path, a pattern, or the id of an upload."
+        ),
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -47,7 +52,7 @@ def inspect(
 
     Nothing is uploaded. Of several files that a pattern matches, the first is shown.
     """
-    if on_server:
+    if on_server or is_url(file):
         with service(context) as client:
             inspection = client.inspect(_source(file))
         if as_json:

@@ -26,6 +26,7 @@ from warpfold.contract.json_value import check_length, hex_of
 from warpfold.kernels.errors import KernelError
 from warpfold.kernels.npy import read_head
 from warpfold.kernels.ops import OPS, Op
+from warpfold.kernels.places.place import is_url
 from warpfold.kernels.sequential import Elements, SequentialSource
 from warpfold.kernels.source import ArraySource
 
@@ -45,6 +46,8 @@ warpfold reduce ocean.nc --array temp --select '[0, {"stop": 10}]' --op max
 
 warpfold reduce 'runs/*.npy' --op max
 
+warpfold reduce 's3://bucket/run-*.zarr' --array temp
+
 warpfold reduce samples.npy --local"""
 
 
@@ -63,12 +66,13 @@ def reduce(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE...", help="A file of yours, several, or 'runs/*.npy'; - is a .npy file from standard input."
+            metavar="FILE...",
+            help="A file of yours, several, or 'runs/*.npy'; a URL; - is a .npy file from standard input.",
         ),
     ],
     *,
     op: Annotated[str, typer.Option(help="`warpfold ops` lists them.", autocompletion=complete_op)] = "sum",
-    other: Annotated[Path | None, typer.Option(help="The second array of dot.")] = None,
+    other: Annotated[str | None, typer.Option(help="The second array of dot.")] = None,
     strategy: Annotated[str | None, typer.Option(help="`warpfold strategies` lists them.")] = None,
     backend: Annotated[str | None, typer.Option(help="cpu, cuda or auto.")] = None,
     nan_policy: Annotated[str | None, typer.Option(help="propagate, omit or raise.")] = None,
@@ -86,7 +90,8 @@ def reduce(
     """Reduce a file to one value: by default its correctly rounded sum.
 
     A .npy or .npz file, HDF5, NetCDF-4, Parquet, Arrow, Feather, CSV or TSV; `warpfold inspect` shows what is in it. A
-    large file is uploaded, once however often it is reduced. The value goes to standard output, how it was computed
+    large file is uploaded, once however often it is reduced; what a URL names (s3://, gs://, az://, https://) the
+    service reads itself, and a pattern of URLs is one array. The value goes to standard output, how it was computed
     to standard error. Several files, or a pattern, are reduced each by itself, in batches: a line has a value and the
     name of its file.
     """
@@ -97,18 +102,19 @@ def reduce(
     )
     if locally and backend not in (None, "auto", "cpu"):
         raise typer.BadParameter("--local computes on the CPU", param_hint="--backend")
-    if len(files) > 1 or _is_pattern(files[0]):
+    if any(map(is_url, (*files, other or ""))) and (len(files) > 1 or locally):
+        raise typer.BadParameter("a URL is reduced by the service, and by itself", param_hint="FILE")
+    if len(files) > 1 or (_is_pattern(files[0]) and not is_url(files[0])):
         if other is not None or locally or timeout is not None:
             raise typer.BadParameter("--other, --local and --timeout are for one file", param_hint="FILE")
         if backend is not None:
             chosen["backend"] = backend
         _reduce_each(context, _matching(files), op, chosen, of_file, rehash=rehash, as_json=as_json)
         return
-    file = Path(files[0])
-    if str(file) == str(other) == DASH:
+    if files[0] == other == DASH:
         raise typer.BadParameter("standard input is one array, not two", param_hint="--other")
     with ExitStack() as opened:
-        first = opened.enter_context(_read(file, "FILE", of_file))
+        first = opened.enter_context(_read(files[0], "FILE", of_file))
         second = None if other is None else opened.enter_context(_read(other, "--other", of_file))
         if locally:
             with_it = None if second is None else second.elements("--other", OPS.get(op))
@@ -157,11 +163,11 @@ def _reduce_each(
 ) -> None:
     def contents() -> Iterator[object]:
         for path in paths:
-            with _read(path, "FILE", of_file) as read, read.sent("FILE") as whole:
+            with _read(str(path), "FILE", of_file) as read, read.sent("FILE") as whole:
                 yield whole
 
     for path in paths:  # what is wrong with a file is said before any of them is sent
-        with _read(path, "FILE", of_file):
+        with _read(str(path), "FILE", of_file):
             pass
     failed = 0
     with service(context) as client:
@@ -195,8 +201,28 @@ class _Read:
         yield self.array if self.array.size <= MOST_VALUES else self.path
 
 
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """What a URL names, which the service reads itself."""
+
+    url: str
+
+    def elements(self, parameter: str, op: Op | None) -> Elements:
+        """Raises BadParameter."""
+        raise typer.BadParameter("is a URL, which the service reads", param_hint=parameter)
+
+    @contextmanager
+    def sent(self, parameter: str) -> Iterator[object]:
+        """The URL, as the client takes it."""
+        yield self.url
+
+
 @contextmanager
-def _read(path: Path, parameter: str, of_file: Mapping[str, Any]) -> Iterator[_Read | Opened]:
+def _read(name: str, parameter: str, of_file: Mapping[str, Any]) -> Iterator[_Read | Opened | _Named]:
+    if is_url(name):
+        yield _Named(name)
+        return
+    path = Path(name)
     if path.is_dir():
         yield Opened(path, of_file)
         return

@@ -19,7 +19,7 @@ _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _PORTS = {"https": 443, "http": 80}
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
 _SAFE = "/%:@!$&'()*+,;=~-._"
-_WILD = re.compile(r"[*?\[]")
+_WILD = re.compile(r"[*\[]")
 NOT_OURS = "a URL with credentials is refused: they belong into the server's configuration, and never into a request"
 
 
@@ -96,7 +96,7 @@ class Places:
         """The object that `url` names, or with `pattern` the objects. Raises InvalidInput naming `field` where the URL
         is none, carries credentials, or names no place of this server; the message repeats nothing that may be a
         secret."""
-        scheme, authority, path = split(url, field, pattern=pattern)
+        scheme, authority, path = split(url, field)
         if not self.listed:
             raise InvalidInput("this server reads no URLs: its administrator has named no places", field)
         if pattern and scheme in WEB and _WILD.search(path):
@@ -127,7 +127,7 @@ class Places:
         return Target(max(fitting, key=lambda place: len(place.url)), url, path)
 
 
-def split(url: str, field: str | None, *, pattern: bool = False) -> tuple[str, str, str]:
+def split(url: str, field: str | None) -> tuple[str, str, str]:
     """Scheme, bucket or host with its port, and key of a URL, as places have them. Raises InvalidInput naming
     `field`."""
     match = _URL.match(url)
@@ -139,7 +139,7 @@ def split(url: str, field: str | None, *, pattern: bool = False) -> tuple[str, s
     authority, _, path = url[match.end() :].partition("/")
     if "@" in authority or "%" in authority:
         raise InvalidInput(NOT_OURS, field)
-    if "#" in url or "?" in authority or ("?" in path and not (pattern and scheme in STORES)):
+    if "#" in url or "?" in url:  # of a pattern, too: nobody could tell a query from it
         raise InvalidInput(f"a URL has no query and no fragment; {NOT_OURS}", field)
     if _leads_elsewhere(unquote(path) if scheme in WEB else path):
         raise InvalidInput("'.' and '..' are not allowed in a URL, nor are two slashes within its path", field)

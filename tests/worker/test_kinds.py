@@ -1,5 +1,6 @@
 """Benchmarks and puzzles as the child of a slot runs them, on the CPU."""
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
+from tests.support.places.web import folders_of, web_server
 from warpfold.contract.folders import Folders
 from warpfold.contract.kinds.benchmark import BenchmarkResult
 from warpfold.contract.kinds.cluster import ClusterResult
@@ -133,3 +135,26 @@ def test_nulls_of_a_file_are_left_out_and_counted_but_not_by_an_op_of_places(dat
     for op in ({"op": "argmin"}, {"op": "dot", "other": source}):
         with pytest.raises(InvalidInput, match="a null in 't', at index 1"):
             reducing.run(asked(kind="reduce", source=source, **op), lambda news: None)
+
+
+def test_what_is_read_by_urls_is_named_in_the_result_and_its_progress_is_bytes() -> None:
+    numbers = np.arange(300_000.0)
+    buffer = io.BytesIO()
+    np.save(buffer, numbers)
+    told: list[Any] = []
+    with web_server() as web:
+        web.files["a.npy"] = buffer.getvalue()
+        reducing = Kernels("cpu", "here:cpu", folders_of(web.place()))
+        source = {"type": "files", "paths": [web.url("a.npy")] * 2}
+        success = reducing.run(asked(kind="reduce", op="sum", source=source), told.append)
+        result = ReduceResult.model_validate(success.result)
+        assert result.value == 2 * numbers.sum()
+        assert result.input is not None
+        assert (result.input.count, result.input.bytes_read) == (2, 2 * len(web.files["a.npy"]))
+        assert [(read.url, read.size) for read in result.input.objects] == [(web.url("a.npy"), buffer.tell())] * 2
+        assert all(read.etag and read.modified for read in result.input.objects)
+    steps = [news for news in told if isinstance(news, Progress)]
+    assert {step.unit for step in steps} == {"bytes"}
+    assert (steps[-1].done, steps[-1].total) == (2 * numbers.nbytes, 2 * numbers.nbytes)
+    small = reducing.run(asked(kind="reduce", source={"type": "values", "values": [1]}), told.append)
+    assert small.result["input"] is None

@@ -158,7 +158,8 @@ def test_cut_connections_change_no_bit(name: str, web: WebServer) -> None:
 def test_an_object_that_changes_while_it_is_read_fails_with_that_sentence(
     name: str, web: WebServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for bound, size in {"PAGE_BYTES": 1 << 14, "MOST_BYTES": 1 << 16, "_RUN_PAGES": 1}.items():  # little is read ahead
+    page = 1 << (18 if name == "t.csv" else 14)
+    for bound, size in {"PAGE_BYTES": page, "MOST_BYTES": 4 * page, "_RUN_PAGES": 1}.items():  # little is read ahead
         monkeypatch.setattr(f"warpfold.kernels.places.file.{bound}", size)
     web.files[name] = content({**ARRAYS, **TABLES}[name]) + b"1.5,2,3.5\n" * (500_000 if name == "t.csv" else 0)
     source = {"type": "table", "column": "x"} if name in TABLES else {"type": "array"}
@@ -228,7 +229,7 @@ class TestAnObjectStore:
         for key, number in {"runs/1/a.npy": 1, "runs/2/a.npy": 2, "runs/2/b.npy": 3, "runs/x.npy": 4}.items():
             s3.put("globs", key, content(lambda buffer, number=number: np.save(buffer, NUMBERS[number, 0])))  # type: ignore[misc]
         folders = folders_of(s3.place("s3://globs/runs/"))
-        found = opened(folders, type="files", glob="s3://globs/runs/?/a.npy")
+        found = opened(folders, type="files", glob="s3://globs/runs/[0-9]/a.npy")
         assert isinstance(found, SequentialSource)
         assert gathered(found).read(0, 140).tobytes() == NUMBERS[1:3, 0].tobytes()
         assert [read.facts().url for read in found.tally.objects] == [f"s3://globs/runs/{n}/a.npy" for n in (1, 2)]

@@ -108,7 +108,8 @@ def test_what_leads_elsewhere_is_refused(url: str) -> None:
 
 
 def test_a_pattern_names_objects_of_buckets_alone() -> None:
-    assert PLACES.target("s3://sales/run-?/*.npy", "", pattern=True).key == "run-?/*.npy"
+    assert PLACES.target("s3://sales/run-[ab]/*.npy", "", pattern=True).key == "run-[ab]/*.npy"
+    assert "credentials" in refused("s3://sales/x?X-Amz-Signature=hush*", pattern=True)
     assert "does not list its files" in refused("https://data.example.org/pub/*.npy", pattern=True)
 
 

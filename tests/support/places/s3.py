@@ -43,6 +43,11 @@ class S3Server:
         httpx.put(f"{self.endpoint}/{bucket}/{key}", content=content, headers=_SIGNED).raise_for_status()
         return f"s3://{bucket}/{key}"
 
+    def facts(self, bucket: str, key: str) -> tuple[str, int]:
+        """The ETag and the size of an object."""
+        answer = httpx.head(f"{self.endpoint}/{bucket}/{key}", headers=_SIGNED).raise_for_status()
+        return answer.headers["ETag"], int(answer.headers["Content-Length"])
+
     def place(self, url: str, **facts: str) -> Place:
         secrets = {"access_key_id": ACCESS, "secret_access_key": SECRET, **facts}
         return Place(url, endpoint=self.endpoint, region=REGION, private=True, secrets=secrets)

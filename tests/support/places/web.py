@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -84,6 +85,7 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
+@lru_cache(64)
 def etag_of(content: bytes) -> str:
     return f'"{zlib.adler32(content):x}"'
 

@@ -1,0 +1,171 @@
+"""Measures how fast an object reaches the reduction: `python -m benchmarks.places`.
+
+A web server with ranges, in a process of its own on this machine, serves one file from the page cache. It is read in
+turns by bare sockets that throw the bytes away (what the server gives: ranges of the same length, as many at a time),
+by the sum of a CPU slot, and by the same sum of the file itself. A figure is GB/s of the file in the best of several
+runs; a ratio is to the bare sockets in the same run. `--out` writes the figures with their provenance as JSON.
+"""
+
+import argparse
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.provenance import of_host
+from warpfold.contract.folders import Folders
+from warpfold.contract.sources.path import PathSource
+from warpfold.kernels.backend import Backend
+from warpfold.kernels.cpu.backend import CpuBackend
+from warpfold.kernels.places.place import Place, Places
+from warpfold.kernels.places.remote import IN_FLIGHT, REQUEST_BYTES
+
+ROUNDS = 5
+_NAME = "numbers.npy"
+SOCKETS, BY_URL, FROM_FILE = "the server's own ranged reads", "warpfold, by URL", "warpfold, the same file"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The GB/s of one way to read the file; `ratio` is to the bare sockets."""
+
+    way: str
+    bytes: int
+    gb_per_s: float
+    ratio: float
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bytes", type=int, default=1 << 30, help="size of the file")
+    parser.add_argument("--folder", type=Path, help="where to write the file; a temporary folder by default")
+    parser.add_argument("--out", type=Path, help="also write the figures here, as JSON")
+    parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.serve:
+        _serve(arguments.serve)
+        return
+    load, cpu = os.getloadavg()[0], CpuBackend()
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder, _server(Path(folder)) as port:
+        np.save(Path(folder) / _NAME, np.random.default_rng(1).normal(size=arguments.bytes // 8))
+        rows = measure(Path(folder), port, cpu)
+    _show(rows)
+    if arguments.out:
+        made = {**of_host(cpu.device, load), "rows": [asdict(row) for row in rows]}
+        arguments.out.write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
+
+
+def measure(folder: Path, port: int, cpu: Backend) -> list[Row]:
+    """Measure every way to read the file in `folder`, in turns. Raises ValueError where the sums differ."""
+    size = (folder / _NAME).stat().st_size
+    best: dict[str, float] = {}
+    values: dict[str, object] = {}
+    ways = _ways(folder, port, cpu, size)
+    for _ in range(ROUNDS):
+        for name, way in ways.items():
+            began = time.perf_counter()
+            values[name] = way()
+            best[name] = min(best.get(name, float("inf")), time.perf_counter() - began)
+    if values[BY_URL] != values[FROM_FILE]:
+        raise ValueError(f"the sums differ: {values[BY_URL]} by URL, {values[FROM_FILE]} of the file")
+    return [Row(name, size, size / taken / 1e9, best[SOCKETS] / taken) for name, taken in best.items()]
+
+
+def _ways(folder: Path, port: int, cpu: Backend, size: int) -> Mapping[str, Callable[[], object]]:
+    root = f"http://127.0.0.1:{port}/"
+    places = Folders((folder.resolve(),), folder, Places((Place(root, private=True),)))
+    by_url, of_file = (PathSource(type="path", path=path) for path in (root + _NAME, _NAME))
+    return {
+        SOCKETS: lambda: _thrown_away(port, size),
+        BY_URL: lambda: cpu.reduce(by_url.open(places), "sum").value,
+        FROM_FILE: lambda: cpu.reduce(of_file.open(places), "sum").value,
+    }
+
+
+def _thrown_away(port: int, size: int) -> None:
+    """Read the whole file in ranges, several at a time, and keep nothing."""
+    own = threading.local()
+
+    def read(start: int) -> None:
+        if not hasattr(own, "connection"):
+            own.connection, own.buffer = socket.create_connection(("127.0.0.1", port)), bytearray(REQUEST_BYTES + 4096)
+        stop = min(start + REQUEST_BYTES, size)
+        asked = f"GET /{_NAME} HTTP/1.1\r\nHost: here\r\nRange: bytes={start}-{stop - 1}\r\n\r\n"
+        own.connection.sendall(asked.encode())
+        view, filled, head = memoryview(own.buffer), 0, -1
+        while head < 0 or filled - head < stop - start:
+            filled += own.connection.recv_into(view[filled:])
+            if head < 0:
+                head = bytes(view[: min(filled, 4096)]).find(b"\r\n\r\n")
+                head += 4 if head >= 0 else 0
+
+    with ThreadPoolExecutor(IN_FLIGHT) as threads:
+        list(threads.map(read, range(0, size, REQUEST_BYTES)))
+
+
+@contextmanager
+def _server(folder: Path) -> Iterator[int]:
+    command = [sys.executable, "-m", "benchmarks.places", "--serve", str(folder)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        yield int(process.stdout.readline())
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+def _serve(folder: Path) -> None:
+    """Serve the files of `folder` in ranges, and print the port."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        wbufsize = 0
+
+        def do_GET(self) -> None:
+            with (folder / self.path.strip("/")).open("rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                start, last = map(int, self.headers["Range"].removeprefix("bytes=").split("-"))
+                stop = min(last + 1, size)
+                self.send_response(206)
+                self.send_header("Content-Range", f"bytes {start}-{stop - 1}/{size}")
+                self.send_header("Content-Length", str(stop - start))
+                self.send_header("ETag", f'"{size:x}"')
+                self.end_headers()
+                while start < stop:
+                    start += os.sendfile(self.connection.fileno(), file.fileno(), start, stop - start)
+
+        def log_message(self, format: str, *arguments: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    print(server.server_port, flush=True)
+    server.serve_forever()
+
+
+def _show(rows: list[Row]) -> None:
+    table = Table(
+        "way", "GB/s", "ratio", title=f"{rows[0].bytes:,} bytes, {IN_FLIGHT} ranges of {REQUEST_BYTES:,} bytes"
+    )
+    for row in rows:
+        table.add_row(row.way, f"{row.gb_per_s:.2f}", f"{row.ratio:.2f}")
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
