@@ -46,7 +46,7 @@ _STORE_AFTER_S = 0.02
 """A result waits at most this long for other results, which are stored with it."""
 _LONG_S = 0.02
 """A job that has run for this time is not small after all: nothing more is claimed to wait behind it."""
-_NAP_S = 0.003
+_NAP_S = 0.0015
 """The pause between two looks at a child that has several requests: the parent need not wake up for each answer."""
 _LOOK_AGAIN_S = 0.005
 """The pause between two looks at an empty queue, while the group still has work."""

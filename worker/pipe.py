@@ -9,11 +9,14 @@ import select
 import socket
 import struct
 import threading
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
 _HEAD = struct.Struct("!Q")  # how many bytes of pickle follow
-_PIECE = 1 << 20
+_PIECE = 1 << 18
+_AHEAD_BYTES = 1 << 20
+"""What the parent wants the kernel to hold for the child: requests of 32 small jobs. The kernel may allow less."""
 
 
 class PipeClosed(Exception):
@@ -31,8 +34,9 @@ class ParentEnd:
 
     def __init__(self, end: socket.socket) -> None:
         end.setblocking(False)
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _AHEAD_BYTES)
         self._end = end
-        self._unsent = memoryview(b"")
+        self._unsent: deque[memoryview] = deque()  # each of one message, or of what is left of it
         self._came = bytearray()
 
     def fileno(self) -> int:
@@ -42,16 +46,20 @@ class ParentEnd:
         """Send as much of `message` as the pipe takes; `flush` sends the rest. Raises OSError when the child is
         gone."""
         data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-        self._unsent = memoryview(bytes(self._unsent) + _HEAD.pack(len(data)) + data)
+        self._unsent.append(memoryview(_HEAD.pack(len(data)) + data))
         self.flush()
 
     def flush(self) -> None:
         """Send as much of the rest as the pipe takes. Raises OSError when the child is gone."""
         while self._unsent:
             try:
-                self._unsent = self._unsent[self._end.send(self._unsent[:_PIECE]) :]
+                sent = self._end.send(self._unsent[0][:_PIECE])
             except BlockingIOError:
                 return
+            if sent < len(self._unsent[0]):
+                self._unsent[0] = self._unsent[0][sent:]
+            else:
+                self._unsent.popleft()
 
     def receive(self) -> Any | None:
         """The next message, or None if it has not arrived whole. Raises PipeClosed."""
@@ -109,8 +117,7 @@ class ChildEnd:
         """Send all of `message`. Raises OSError when the parent is gone."""
         data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
         with self._sending:
-            self._end.sendall(_HEAD.pack(len(data)))
-            self._end.sendall(data)
+            self._end.sendall(_HEAD.pack(len(data)) + data)  # in one piece, or the parent wakes up for each
 
     def receive(self) -> Any:
         """The next message. Raises PipeClosed when the parent is gone."""
