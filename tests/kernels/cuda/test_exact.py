@@ -25,10 +25,10 @@ FLOATS = tuple(SHAPES)
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+def library() -> ctypes.CDLL:
     if on_host.COMPILER is None or sys.platform != "linux":
         pytest.skip("needs g++ to build the device code for the host")
-    return on_host.build_exact(tmp_path_factory.mktemp("exact"))
+    return on_host.build_exact()
 
 
 def operands(kind: SumKind, data: str, dtype: DType, size: int, start: int = 0) -> tuple[NDArray[Any], ...]:

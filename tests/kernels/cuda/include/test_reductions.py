@@ -33,8 +33,8 @@ FLOATS = [name for name, row in DTYPES.items() if row.is_float]
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    return on_host.build(tmp_path_factory.mktemp("on_host"))
+def library() -> ctypes.CDLL:
+    return on_host.build()
 
 
 def reduced(library: ctypes.CDLL, name: str, array: NDArray[Any], *, omit_nan: bool) -> list[PartialResult]:

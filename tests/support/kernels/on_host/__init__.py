@@ -1,8 +1,10 @@
 """The device code of one thread or one warp, built by the host's C++ compiler: its arithmetic tested without a GPU."""
 
 import ctypes
+import hashlib
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,9 @@ _PTX = (
     ('asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(x.bits))', "wide = float_of_float16(x.bits)"),
     ('asm("cvt.rn.f16.f64 %0, %1;" : "=h"(out.bits) : "d"(x))', "out.bits = float16_of_double(x)"),
 )
+# No contraction, as on the device; fma where it is asked for.
+_OPTIONS = ("-std=c++20", "-O1", "-ffp-contract=off", "-w", "-shared", "-fPIC")
+
 # Of a source the code before its first kernel, or the first line that needs other threads.
 _CUT = {
     "sources/generate.cu": "template <class T, int METHOD>\n__global__",
@@ -32,29 +37,44 @@ _CUT = {
 }
 
 
-def build(folder: Path) -> ctypes.CDLL:
-    """Reductions and generators, built in `folder`."""
-    library = _compile("arithmetic", folder)
+def build() -> ctypes.CDLL:
+    """Reductions and generators."""
+    library = _compiled("arithmetic")
     library.reduce_by_name.restype = ctypes.c_bool
     library.generate_by_name.restype = ctypes.c_bool
     return library
 
 
-def build_exact(folder: Path) -> ctypes.CDLL:
-    """The exact accumulator, built in `folder`."""
-    library = _compile("exact", folder)
+def build_exact() -> ctypes.CDLL:
+    """The exact accumulator."""
+    library = _compiled("exact")
     library.exact_by_name.restype = ctypes.c_bool
     return library
 
 
-def _compile(name: str, folder: Path) -> ctypes.CDLL:
-    _translate(folder)
-    assert COMPILER is not None
-    library = folder / f"{name}.so"
-    # No contraction, as on the device; fma where it is asked for.
-    options = ["-std=c++20", "-O1", "-ffp-contract=off", "-w", "-shared", "-fPIC", f"-I{folder}", f"-I{HERE}"]
-    subprocess.run([COMPILER, *options, str(HERE / f"{name}.cpp"), "-o", str(library)], check=True)
+def _compiled(name: str) -> ctypes.CDLL:
+    """The library of `name`.cpp. It is compiled once for all tests that find the same sources and the same compiler."""
+    with tempfile.TemporaryDirectory(prefix="warpfold-tests-") as made:
+        folder = Path(made)
+        _translate(folder)
+        library = Path(tempfile.gettempdir()) / f"warpfold-tests-{name}-{_digest(folder)}.so"
+        if not library.exists():
+            assert COMPILER is not None
+            options = [*_OPTIONS, f"-I{folder}", f"-I{HERE}"]
+            new = folder / library.name
+            subprocess.run([COMPILER, *options, str(HERE / f"{name}.cpp"), "-o", str(new)], check=True)
+            new.rename(library)  # whole, or not there
     return ctypes.CDLL(str(library))
+
+
+def _digest(folder: Path) -> str:
+    """What the compiler reads, and which compiler it is."""
+    assert COMPILER is not None
+    version = subprocess.run([COMPILER, "--version"], check=True, capture_output=True).stdout
+    digest = hashlib.sha256(version + " ".join(_OPTIONS).encode())
+    for source in sorted(path for place in (folder, HERE) for path in place.iterdir() if path.is_file()):
+        digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
+    return digest.hexdigest()[:24]
 
 
 def _translate(folder: Path) -> None:
