@@ -1,7 +1,7 @@
 """Where the time of a job went."""
 
 from collections.abc import Mapping
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field
 
@@ -53,3 +53,16 @@ class StudyTimings(Frozen):
 
     queued_ms: float = Field(description="The time from acceptance to the start.")
     total_ms: float = Field(description="The time from the start to the result, in the worker.")
+
+
+_LEAST_BYTES = 1 << 20
+
+
+def bound_in_words(timings: Mapping[str, Any]) -> str:
+    """The stage that bounds a job, by the JSON of its `timings`: "bound by decode, 1.23 GB/s". Empty where that is not
+    known, and of less than a MiB, whose speed says nothing."""
+    stages, bound = timings.get("stages"), timings.get("bound")
+    stage = stages.get(bound) if isinstance(stages, Mapping) else None
+    if not isinstance(stage, Mapping) or stage.get("bytes", 0) < _LEAST_BYTES or not stage.get("gb_per_s"):
+        return ""
+    return f"bound by {bound}, {stage['gb_per_s']:.3g} GB/s"

@@ -23,6 +23,7 @@ from warpfold.client.jobs import reduction_of
 from warpfold.client.models import ReduceResult
 from warpfold.client.reductions import MOST_VALUES
 from warpfold.contract.json_value import check_length, hex_of
+from warpfold.contract.timings import bound_in_words
 from warpfold.kernels.errors import KernelError
 from warpfold.kernels.npy import read_head
 from warpfold.kernels.ops import OPS, Op
@@ -256,11 +257,12 @@ def _print(result: ReduceResult) -> None:
     typer.echo(repr(result.value))
     rounded = "correctly rounded" if result.correctly_rounded else "not correctly rounded"
     where = result.device.get("name", result.backend)
-    prepare_ms = result.timings.prepare_ms
+    prepare_ms, bound = result.timings.prepare_ms, bound_in_words(result.timings.model_dump())
     output.say(
         f"{result.op} of {result.count:,} elements as {result.dtype}, {result.strategy}, {rounded}; {where}, "
         f"{result.timings.kernel_ms:.3f} ms"
         + (f" after {prepare_ms:.0f} ms for a first run's kernels" if prepare_ms >= 1 else "")
+        + (f", {bound}" if bound else "")
         + (f"; {result.hex}" if result.hex else "")
         + _left(result.nulls)
     )

@@ -25,6 +25,7 @@ from warpfold.app.json_view import JsonView, json_view_of
 from warpfold.app.results.repository import MeasurementFilter
 from warpfold.app.results.repository import page as page_of_measurements
 from warpfold.contract.jobs import result_of
+from warpfold.contract.timings import bound_in_words
 
 _MOST_POINTS = 500
 _NARROWEST = 0.4
@@ -53,6 +54,7 @@ class ResultSummary:
     hexadecimal: str | None
     correctly_rounded: bool | None
     timeline: Sequence[Segment]
+    bound: str
     main: JsonView
     others: list[JsonView]
 
@@ -131,6 +133,7 @@ def _summary(result: dict[str, Any]) -> ResultSummary:
         hexadecimal=result.get("hex"),
         correctly_rounded=result.get("correctly_rounded"),
         timeline=timeline_of(result.get("timings") or {}),
+        bound=bound_in_words(result.get("timings") or {}),
         main=json_view_of("Result", rest),
         others=[table for table in others if table.title != "Timings"],
     )
