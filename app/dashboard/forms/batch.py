@@ -40,7 +40,8 @@ class SentBatch:
 def read_batch(form: bytes) -> SentBatch:
     """The batch in the body of a form. Raises BadRequest for a form of too many fields."""
     texts = typed_in(form)
-    name, tags, specs, nonce = (texts.get(field, [""])[0].strip() for field in ("name", "tags", "specs", "nonce"))
+    name, tags, nonce = (texts.get(field, [""])[0].strip() for field in ("name", "tags", "nonce"))
+    specs = texts.get("specs", [""])[0].rstrip()
     problems: list[FieldProblem] = []
     numbered: Sequence[tuple[int, str]] = ()
     if _is_sweep(specs):
@@ -58,7 +59,7 @@ def read_batch(form: bytes) -> SentBatch:
 def _is_sweep(text: str) -> bool:
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(value, dict) and "over" in value
 
@@ -66,7 +67,7 @@ def _is_sweep(text: str) -> bool:
 def _lines(text: str, problems: list[FieldProblem]) -> Sequence[tuple[int, str]]:
     """The lines that are not empty, each with its number, up to the first that is no JSON."""
     specs: list[tuple[int, str]] = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):  # a string of JSON may have other ends of lines in it
         if not line.strip():
             continue
         if len(specs) == MAX_JOBS:
@@ -74,8 +75,9 @@ def _lines(text: str, problems: list[FieldProblem]) -> Sequence[tuple[int, str]]
             break
         try:
             json.loads(line)
-        except ValueError as error:
-            problems.append(FieldProblem(field=f"line {number}", message=f"is not JSON: {error}"))
+        except (ValueError, RecursionError) as error:
+            where = f"{error.msg} at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else error
+            problems.append(FieldProblem(field=f"line {number}", message=f"is not JSON that can be read: {where}"))
             break
         specs.append((number, line))
     return specs

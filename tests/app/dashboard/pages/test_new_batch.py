@@ -41,7 +41,8 @@ def test_the_example_in_the_form_can_be_sent_as_it_stands(ann: Window, api: Api)
 
 
 def test_lines_are_specs_and_their_numbers_stay_what_they_are(ann: Window, api: Api) -> None:
-    line = '{"kind": "reduce", "source": {"type": "values", "values": [-0.0], "dtype": "float64"}}'
+    source = '{"type": "values", "values": [-0.0], "dtype": "float64"}'
+    line = f'{{"kind": "reduce", "tags": {{"a": "\u2028"}}, "source": {source}}}'
     batch = batch_of(sent(ann, f"{line}\n\n{json.dumps(THREE_VALUES)}\n"), api)
     assert batch["count"] == 2
     jobs = api.client().get("/v1/jobs", params={"batch": batch["id"]}).text
@@ -60,7 +61,9 @@ def test_what_is_wrong_is_named_by_its_line_and_nothing_is_kept(ann: Window, api
     wrong = json.dumps({**THREE_VALUES, "op": "sun"})
     for text, said in (
         (f"{good}\n\n{wrong}", "<li>line 3: op: "),
-        (f"{good}\n{{not json", "<li>line 2: is not JSON: "),
+        (f"{good}\n{{not json", "<li>line 2: is not JSON that can be read: "),
+        (f"\n{good}\n{'[' * 20_000}", "<li>line 3: is not JSON that can be read: "),
+        (f'{{"n": {"9" * 5000}}}', "<li>line 1: is not JSON that can be read: "),
         ("", "<li>specs: write a spec a line, or a sweep"),
         (json.dumps({**SWEEP, "over": {"op": ["sun"]}}), "<li>sweep.over.op[0]: "),
     ):
