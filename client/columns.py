@@ -46,7 +46,7 @@ def _of_pandas(column: Any) -> object:
     if kind in "iub" and column.isna().any():
         raise _nulls(dtype)
     if str(dtype) == "category" or str(dtype).startswith("dictionary"):
-        raise TypeError("categories are no numbers; reduce what they stand for, by `.astype` of their dtype")
+        raise TypeError("categories are no numbers; convert them to the dtype of their values by `.astype`")
     array = column.to_numpy()
     if kind == "f" and array.dtype.kind == "O":  # pandas 2, of a null
         array = column.to_numpy(dtype=np.float64, na_value=np.nan)

@@ -105,8 +105,8 @@ class Call(Generic[T]):
         except (ValueError, KeyError, TypeError) as error:
             kind = response.headers.get("Content-Type", "something")
             raise Unreachable(
-                f"{response.url} answers with {kind} that this client cannot read: is it the address of a Warpfold, "
-                "and the client as new as that?"
+                f"{response.url} answers with {kind} that this client cannot read: is it the address of Warpfold, and "
+                "is the client as new as the service?"
             ) from error
 
 

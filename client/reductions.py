@@ -155,7 +155,7 @@ def spec(
     for field, array in {"source": data, "other": other}.items():
         if field == "source" or array is not None:
             if of_files and not is_file(array):
-                raise TypeError(f"{', '.join(sorted(of_files))} say what is read of a file, and {field} is none")
+                raise TypeError(f"{', '.join(sorted(of_files))} are options of a file, and {field} is no file")
             made[field] = (yield from source(array, dtype, rehash=rehash)) | of_files
     return made | chosen
 

@@ -95,7 +95,7 @@ class Intake:
         if self._head is None and self._format is None and (whole or self._written >= enough):
             self.begin(os.pread(self._descriptor, min(FIRST_BYTES, self._written), 0))
         if self._raw is not None and is_npy(os.pread(self._descriptor, _MAGIC, self._added)):
-            raise Invalid.of("dtype", "is of bare elements, and the body is a .npy file with its own: leave it out")
+            raise Invalid.of("dtype", "is for bare elements, and a .npy file has a dtype of its own: leave it out")
         if (self._head is not None or self._format is not None) and self._written > self._promised():
             what = "head of the .npy file" if self._format is None else "Content-Length"
             raise Invalid.of("", f"there are more bytes than the {what} promises")

@@ -127,7 +127,7 @@ class RoomCheck:
         self._unchecked = 0
         room = self._store.free_bytes() - self._store.arriving(0).unwritten - self._keep_free
         if room < 0:
-            raise _not_taken(NoRoom, "The service's disk is too full for this array, or for any; delete some, or wait.")
+            raise _not_taken(NoRoom, "The service's disk has no room for this array; delete some datasets, or wait.")
 
 
 def _not_taken(kind: type[ApiError], detail: str) -> ApiError:

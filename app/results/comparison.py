@@ -78,7 +78,7 @@ async def compare(context: Context, baseline: str, candidate: str, *, across: bo
     places = sorted(_places([*theirs, *ours]), key=str)
     if len(places) > 1 and not across:
         named = " and ".join(f"{device} (driver {driver or 'none'}, {uuid})" for device, uuid, driver in places)
-        raise Invalid.of("across", f"the points come from {named}; to compare them all the same, say across=true")
+        raise Invalid.of("across", f"the points come from {named}; to compare them in spite of that, send across=true")
     both_named = ":" in baseline and ":" in candidate
     return _matched(theirs, ours, across_strategies=both_named)
 

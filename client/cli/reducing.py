@@ -107,7 +107,7 @@ def reduce(
         raise typer.BadParameter("a URL is reduced by the service, and by itself", param_hint="FILE")
     if len(files) > 1 or (_is_pattern(files[0]) and not is_url(files[0])):
         if other is not None or locally or timeout is not None:
-            raise typer.BadParameter("--other, --local and --timeout are for one file", param_hint="FILE")
+            raise typer.BadParameter("--other, --local and --timeout take a single file", param_hint="FILE")
         if backend is not None:
             chosen["backend"] = backend
         _reduce_each(context, _matching(files), op, chosen, of_file, rehash=rehash, as_json=as_json)

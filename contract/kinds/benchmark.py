@@ -36,7 +36,7 @@ MAX_VALUES = 1000
 
 def _measured(strategy: str) -> str:
     if strategy == AUTO:
-        raise InvalidInput("name the strategies to be measured; 'auto' is none")
+        raise InvalidInput("name the strategies to measure; 'auto' is not a strategy")
     return strategy
 
 
@@ -133,7 +133,7 @@ class BenchmarkSpec(Task):
     def _measurable(self) -> Self:
         axes = self.axes()  # checks their lengths and their product
         if self.distribution is None and self.parameters:
-            raise InvalidInput("parameters are of a distribution, and none is named", "parameters")
+            raise InvalidInput("parameters belong to a distribution, and none is named", "parameters")
         for dtype in axes.dtypes:
             self.data().source(dtype, max(axes.sizes))
         self.rule()

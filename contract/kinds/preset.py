@@ -104,9 +104,9 @@ class PresetSpec(Spec):
         for index, child in enumerate(self.children or ()):
             place = f"children.{index}.spec"
             if child.spec.webhook is not None:
-                raise InvalidInput("a preset tells of its own end; give `webhook` there", f"{place}.webhook")
+                raise InvalidInput("only the whole preset sends a message; give `webhook` there", f"{place}.webhook")
             if child.spec.parts():
-                raise InvalidInput("a child has no children: name its `backend`", f"{place}.devices")
+                raise InvalidInput("a job of a preset runs on one device: name its `backend`", f"{place}.devices")
         expansion = self.expand()
         if not expansion.children:
             raise InvalidInput(f"no job of {self.preset} can run on {self.backend}", "backend")

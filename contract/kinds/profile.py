@@ -65,7 +65,7 @@ class ProfileSpec(Task):
     @model_validator(mode="after")
     def _profilable(self) -> Self:
         if AUTO in self.strategies:
-            raise InvalidInput("name the strategies to be profiled; 'auto' is none", "strategies")
+            raise InvalidInput("name the strategies to profile; 'auto' is not a strategy", "strategies")
         on_gpus = {row.name for row in strategies() if row.backend == "cuda"}
         for name in self.strategies:
             if name not in on_gpus:

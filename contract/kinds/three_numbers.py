@@ -47,7 +47,7 @@ class ThreeNumbersSpec(Task):
         except InvalidInput as error:
             raise InvalidInput(str(error), name) from None
         if not math.isfinite(number):
-            raise InvalidInput("the three numbers are finite", name)
+            raise InvalidInput("the three numbers must be finite", name)
         return number
 
     def needs(self) -> str:

@@ -96,4 +96,4 @@ class PeerStrategy(CudaStrategy):
     needs_whole = True
 
     def planned(self, op: Op, dtype: DType, arch: str) -> tuple[PlannedKernel, ...]:
-        raise Unavailable(f"the kernels of {self.name} are not ours: they choose them as they run")
+        raise Unavailable(f"{self.name} is a peer, which chooses its kernels as it runs")

@@ -65,7 +65,7 @@ def test_partial_products_are_bounded_whatever_their_order() -> None:
 
 
 def test_a_product_of_too_many_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"up to 4,194,304 factors, and these are 4,194,305"):
+    with pytest.raises(InvalidInput, match=r"up to 4,194,304 factors, and there are 4,194,305"):
         truth("prod", np.ones(exactly.MAX_FACTORS + 1, dtype=np.float32), None, DTYPES["float32"])
 
 
