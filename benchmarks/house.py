@@ -4,9 +4,9 @@ A test mirrors a module where it stands at the module's path: `tests/app/results
 `app/results/views.py`. A test of a whole package has the package's name (`tests/kernels/test_exact.py`), and a test of
 a CUDA header that of the header (`tests/kernels/cuda/include/test_reductions.py`). Some folders of tests have no module
 to mirror, because they test what several modules do together, or what is no module of ours: the service with its
-processes (`integration`, `drills`), numbers by every way in (`client/numbers`), the questions that every row of a
-registry answers (`registries`), pages in a browser, GPUs, documents, deployment, and these scripts. Their files are
-counted apart.
+processes (`integration`, `drills`), numbers and files by every way in (`client/every_way`), the questions that every
+row of a registry answers (`registries`), the plans of SQL statements over many rows (`plans`), pages in a browser,
+GPUs, documents, deployment, and these scripts. Their files are counted apart.
 
 The graph of imports is read from the syntax of the sources, so that a checkout is counted without being run; a name
 that a package hands on counts as imported from the module that it is defined in. `--walk` also measures which of our
@@ -34,12 +34,13 @@ LARGE = 400
 APART = (
     "benchmarks",
     "browser",
-    "client/numbers",
+    "client/every_way",
     "deploy",
     "docs",
     "drills",
     "gpu",
     "integration",
+    "plans",
     "registries",
 )
 """The folders of tests that mirror no module."""

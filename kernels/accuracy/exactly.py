@@ -126,9 +126,7 @@ def _fraction(state: ExactState) -> Fraction:
 
 def _product(x: NDArray[Any], dtype: DType) -> Truth:
     if x.size > MAX_FACTORS:
-        raise InvalidInput(
-            f"an exact product takes up to {MAX_FACTORS:,} factors, and there are {x.size:,}", "sizes"
-        )
+        raise InvalidInput(f"an exact product takes up to {MAX_FACTORS:,} factors, and there are {x.size:,}", "sizes")
     wide = x.astype(np.float64)
     if not wide.all():
         return Truth(x.size, dtype, Fraction(0), Fraction(0), Fraction(0), 0.0, 0.0)

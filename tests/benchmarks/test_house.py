@@ -26,7 +26,7 @@ SOURCES = {
     "tests/app/test_user.py": "",
     "tests/app/test_nothing.py": "from tests.support import things\n",
     "tests/app/test_room.py": "",
-    "tests/client/numbers/test_every_way.py": "",
+    "tests/client/every_way/test_numbers.py": "",
     "kernels/include/header.cuh": "",
     "tests/kernels/include/test_header.py": "",
     "tests/drills/test_everything.py": "",
@@ -93,6 +93,11 @@ def test_no_test_is_imported_and_what_tests_share_stands_in_support() -> None:
         and path.name not in ("__init__.py", "conftest.py")
     ]
     assert apart == []
+
+
+def test_every_test_mirrors_what_it_tests_or_stands_in_a_folder_that_mirrors_nothing() -> None:
+    lost = House(ROOT).figures().tests_that_mirror_nothing
+    assert lost == [], "docs/development.md says where a test stands"
 
 
 def test_few_small_modules_have_a_single_importer() -> None:
