@@ -156,7 +156,8 @@ def submit(connection: Connection, new: NewBatch, key: Key | None, defaults: Lim
         connection.execute(_STORE, {**same, "rows": portion.rows, "high_left": high_left})
         high_left = max(0, high_left - portion.high)
     connection.execute(_PLACE, {"batch_id": new.id})
-    tags.note_batch(connection, new.id)
+    if any(portion.tagged for portion in new.portions):
+        tags.note_batch(connection, new.id)
     _use_datasets(connection, new.portions)
     _register(connection, owner_id, [webhook for portion in new.portions for webhook in portion.webhooks])
     _register_own(connection, new)

@@ -7,6 +7,7 @@ body, and the api never holds more of a batch than the text of its rows.
 import gc
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -136,7 +137,8 @@ class Portion:
 
     `rows` is a JSON list of objects with the columns of the jobs and of their children, in their order, and `ids` the
     JSON of the ids of the jobs with commas between. `places` is how many will wait in the queue, and `high` how many of
-    them ask for the priority `high`. `datasets` are the uploaded arrays that they need, by the field that names each.
+    them ask for the priority `high`. `tagged` tells whether any of them has a tag or a name to be found by. `datasets`
+    are the uploaded arrays that they need, by the field that names each.
     """
 
     rows: str = ""
@@ -144,6 +146,7 @@ class Portion:
     places: int = 0
     high: int = 0
     stored: int = 0
+    tagged: bool = False
     datasets: dict[str, str] = field(default_factory=dict)
     webhooks: list[WebhookOf] = field(default_factory=list)
 
@@ -157,16 +160,19 @@ class Origin:
     traceparent: str | None
 
 
-def opened(body: bytes, settings: Settings) -> Opened:
-    """The request in `body`, cut into pieces. Raises ApiError."""
-    gc.disable()  # what is made here stays: to look for garbage meanwhile takes several times as long as the work
+@contextmanager
+def _no_garbage() -> Iterator[None]:
+    """What is made within stays, or goes by itself: to look for garbage meanwhile would take longer than the work."""
+    gc.disable()
     try:
-        return _opened(body, settings)
+        yield
     finally:
         gc.enable()
 
 
-def _opened(body: bytes, settings: Settings) -> Opened:
+@_no_garbage()
+def opened(body: bytes, settings: Settings) -> Opened:
+    """The request in `body`, cut into pieces. Raises ApiError."""
     try:
         value = from_json(body, allow_inf_nan=False)
     except ValueError as error:
@@ -217,6 +223,7 @@ def _swept(sweep: Sweep, most_bytes: int) -> Iterator[SweptSpecs]:
         yield SweptSpecs(sweep, first, min(first + step, sweep.count))
 
 
+@_no_garbage()
 def prepared(piece: Piece, options: BatchOptions, origin: Origin, settings: Settings) -> Portion:
     """Check the specs of a piece and make rows of them. Raises Invalid, or another ApiError, for the first spec that is
     wrong."""
@@ -234,6 +241,7 @@ def prepared(piece: Piece, options: BatchOptions, origin: Origin, settings: Sett
         rows.extend(_row(child, None) for child in submission.children)
         if len(rows) > MAX_JOBS:
             raise too_many_jobs()
+        portion.tagged = portion.tagged or bool(submission.job.tags or submission.children)
         for job in submission.children or (submission.job,):
             portion.places += 1
             portion.high += job.priority == _HIGH and job.needs != NONE
@@ -266,12 +274,12 @@ def _submission(spec: Any, options: BatchOptions, origin: Origin, settings: Sett
 
 
 def _row(job: Job, number: int | None) -> str:
-    row: dict[str, object] = {"id": str(job.id), "batch_index": number, **{name: getattr(job, name) for name in _ROW}}
+    row: dict[str, object] = {"id": job.id, "batch_index": number, **{name: getattr(job, name) for name in _ROW}}
     if job.parent_id is not None:
-        row |= {"parent_id": str(job.parent_id), "name": job.name}
+        row |= {"parent_id": job.parent_id, "name": job.name}
     # The specs are JSON already, and must stay as they are: −0.0 and integers of any size.
     brief = "" if job.spec_brief is None else f', "spec_brief": {job.spec_brief}'
-    return f'{json.dumps(row)[:-1]}, "spec": {job.spec}{brief}}}'
+    return f'{to_json(row)[:-1].decode()}, "spec": {job.spec}{brief}}}'
 
 
 def _short(value: Any) -> str:

@@ -137,7 +137,7 @@ class ReduceSpec(Task):
         """The backends that can run it, so far as that is known without looking at files. Raises InvalidInput where
         there are none."""
         op = op_named(self.op)
-        known = [source.known_dtype for _, source in self.sources() if source.known_dtype is not None]
+        known = [dtype for _, source in self.sources() if (dtype := source.known_dtype) is not None]
         if known:
             return backends_for(op, known[0], self.strategy, known[-1] if op.sources == 2 else None)
         able = (row for row in strategies() if self.strategy in (AUTO, row.name))

@@ -1,6 +1,7 @@
 """Elements that are made where they are reduced."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -12,6 +13,13 @@ from warpfold.contract.wording import compact_count
 from warpfold.kernels.dtypes import DType, dtype_named
 from warpfold.kernels.generate import plan
 from warpfold.kernels.source import GeneratedSource
+
+
+@lru_cache(1024)
+def _check(distribution: str, n: int, dtype: str, parameters: tuple[tuple[str, float], ...]) -> None:
+    """Raise InvalidInput that names the field where no such elements can be made, whatever the seed is. The sources of
+    a sweep are checked once."""
+    plan(GeneratedSource(distribution, n, 0, dtype_named(dtype), dict(parameters)))
 
 
 class GenerateSource(SourceSpec):
@@ -32,7 +40,7 @@ class GenerateSource(SourceSpec):
 
     @model_validator(mode="after")
     def _makeable(self) -> Self:
-        plan(self.generated())
+        _check(self.distribution, self.n, self.dtype, tuple(self.parameters.items()))
         return self
 
     @property
