@@ -5,8 +5,9 @@ from pathlib import Path
 from redis import Redis
 
 from tests.support.fleet import Fleet
-from tests.support.gated_service import running, until_running
+from tests.support.gated_service import away, running, until_running
 from tests.support.ledger import Ledger, succeeded_events
+from tests.support.servers import Servers, kill
 from tests.support.waiting import until
 from tests.support.workers.gated import Gates
 from warpfold.app.config import Settings
@@ -102,3 +103,17 @@ def test_groups_outlast_kills_of_every_process_and_a_flush(settings: Settings, l
                 case _:
                     assert attempts == [1] * JOBS, "nobody else's loss costs an attempt"
         assert service.deaths == {"worker": 1, "dispatcher": 1}
+
+
+def test_a_group_outlasts_a_kill_of_postgres(fragile_settings: Settings, servers: Servers, log: Path) -> None:
+    """Some jobs of the group have ended, one is in the child, some are claimed, and some wait."""
+    gates = Gates(log.parent / "gates")
+    held = fragile_settings.model_copy(update={"prefetch_small": HELD})
+    with running(held, log, gates) as (service, ledger):
+        sweep = Sweep(ledger, gates, 1000)
+        sweep.until_in_the_middle()
+        away(servers.postgres, kill)
+        gates.open(sweep.gate)
+        sweep.all_ended_once()
+        assert sweep.column("attempt")[:HIT] == [1] * HIT, "what had ended stays so"
+        assert service.deaths == {}

@@ -10,10 +10,11 @@ from redis import Redis
 
 from tests.support.clock import HandClock
 from tests.support.ledger import Ledger
+from tests.support.queue import fill
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases, queue
-from warpfold.app.jobs.allotment import Depth
+from warpfold.app.jobs.allotment import SMALL, Depth
 from warpfold.app.jobs.leases import Lease
 from warpfold.app.tables.jobs import jobs
 from warpfold.contract.states import Reason, Status
@@ -196,6 +197,22 @@ def test_what_redis_forgot_is_sent_again(
     look_for(dispatcher, clock, 3)
     dispatcher.deliver()
     assert AttemptQueues(redis).waiting(cpu) == {rq_id(job_id, 1)}
+
+
+def test_of_a_long_queue_no_more_than_a_slot_holds_is_sent_again(
+    ledger: Ledger, dispatcher: Dispatcher, redis: Redis, clock: HandClock
+) -> None:
+    cpu = ledger.worker("cpu", lease_s=600.0)
+    ledger.database.run(fill, ledger.owner("ada"), 2000, small=True)
+    dispatcher.deliver()
+    sent = AttemptQueues(redis).waiting(cpu)
+    assert len(sent) == SMALL
+    for _ in range(2):
+        redis.flushall()
+        look_for(dispatcher, clock, 3)
+        dispatcher.deliver()
+        assert AttemptQueues(redis).waiting(cpu) == sent
+        assert redis.dbsize() <= len(sent) + 10, "a message for each job that the slot holds, and a few keys of queues"
 
 
 @pytest.mark.parametrize("seconds", [600, -600])
