@@ -35,7 +35,10 @@ from warpfold.app.tables.queue import census_counts
 from warpfold.contract.needs import ALL
 
 NEAR = 1000
-"""How many jobs are counted when somebody asks, and how many lie between two marks of the queue."""
+"""How many jobs are counted when somebody asks."""
+
+_STEP = 250
+"""How many jobs lie between two marks of the queue."""
 
 OWNER, PRIORITY, STATUS, REASON = "owner", "priority", "status", "reason"
 """The topics of `census_counts`."""
@@ -52,11 +55,11 @@ _SITUATION: TextClause = text(f"""
            exists (select 1 from queue_marks) as marked,
            exists (select 1 from census_counts where topic in ('{STATUS}', '{REASON}')) as recorded
 """)  # noqa: S608 - all of it stands here
-# In the order of the queue, as far as each thousandth job: how many of each kind, need and priority. The row of the
-# thousandth job itself has its rank and its number.
+# In the order of the queue, from mark to mark: how many jobs of each kind, need and priority. One row of each block has
+# the rank and the `seq` of the job that is marked.
 _BLOCKS: TextClause = text(f"""
-    select (place - 1) / {NEAR} as block, kind, needs, priority, count(*) as number,
-           max(rank) filter (where place % {NEAR} = 0) as rank, max(seq) filter (where place % {NEAR} = 0) as seq
+    select (place - 1) / {_STEP} as block, kind, needs, priority, count(*) as number,
+           max(rank) filter (where place % {_STEP} = 0) as rank, max(seq) filter (where place % {_STEP} = 0) as seq
     from (
         select kind, needs, priority, rank, seq, row_number() over (order by rank desc, seq) as place
         from jobs where status = 'queued' and needs <> 'none'
@@ -175,7 +178,7 @@ def _take_of_queue(connection: Connection) -> None:
     connection.execute(
         _MARK,
         {
-            "places": [NEAR * (block + 1) for block in marks],
+            "places": [_STEP * (block + 1) for block in marks],
             "ranks": [rank for rank, _ in marks.values()],
             "seqs": [seq for _, seq in marks.values()],
             "aheads": [aheads[block] for block in marks],

@@ -17,7 +17,7 @@ census_counts = Table(
     Column("oldest", BigInteger),  # of an owner: the `seq` of the job that has waited longest
 )
 
-# Every thousandth job of the queue.
+# Every 250th job of the queue.
 queue_marks = Table(
     "queue_marks",
     metadata,
