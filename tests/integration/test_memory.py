@@ -1,0 +1,71 @@
+"""What a job over a large file takes of the host's memory, in a process of its own."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+_SCRIPT = """
+import json, sys, threading, time
+from pathlib import Path
+from uuid import uuid4
+from warpfold.contract.folders import Folders
+from warpfold.worker.execute import Kernels
+from warpfold.worker.messages import Request
+
+def taken():  # pages that are the process's own: those of a mapped file are the system's, and go when it needs room
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("RssAnon")).split()[1]) << 10
+
+root = Path(sys.argv[1])
+kernels = Kernels("cpu", "here:cpu", Folders((root,), root))
+kernels.run(Request(uuid4(), 1, sys.argv[2], 0.0), lambda news: None)  # imports what reads the format
+before, most, ended = taken(), 0, threading.Event()
+
+def watch():
+    global most
+    while not ended.is_set():
+        most = max(most, taken() - before)
+        time.sleep(0.001)
+
+watcher = threading.Thread(target=watch)
+watcher.start()
+result = kernels.run(Request(uuid4(), 1, sys.argv[3], 0.0), lambda news: None).result
+ended.set()
+watcher.join()
+print(json.dumps({"count": result["count"], "value": result["value"], "bytes": most}))
+"""
+_ELEMENTS = 1 << 25  # 256 MiB
+_MOST_BYTES = 160 << 20
+
+
+def _reduced(root: Path, small: dict[str, str], large: dict[str, str]) -> dict[str, float]:
+    specs = [json.dumps({"kind": "reduce", "op": "max", "source": source}) for source in (small, large)]
+    ended = subprocess.run(
+        [sys.executable, "-c", _SCRIPT, str(root), *specs], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    told: dict[str, float] = json.loads(ended.stdout)
+    return told
+
+
+def test_a_row_group_of_a_quarter_of_a_gigabyte_is_not_held_in_memory(data_root: Path) -> None:
+    for name, count in (("small", 10), ("large", _ELEMENTS)):
+        table = pa.table({"x": np.zeros(count)})
+        path = data_root / f"{name}.parquet"
+        pq.write_table(table, path, row_group_size=count, compression="none", use_dictionary=False)
+    told = _reduced(data_root, *({"type": "table", "path": f"{name}.parquet"} for name in ("small", "large")))
+    assert (told["count"], told["value"]) == (_ELEMENTS, 0.0)
+    assert told["bytes"] < _MOST_BYTES
+
+
+def test_a_sparse_file_of_half_a_gigabyte_is_not_held_in_memory(data_root: Path) -> None:
+    np.save(data_root / "small.npy", np.zeros(10))
+    np.lib.format.open_memmap(data_root / "large.npy", "w+", np.float64, (2 * _ELEMENTS,)).flush()
+    told = _reduced(data_root, {"type": "path", "path": "small.npy"}, {"type": "path", "path": "large.npy"})
+    assert (told["count"], told["value"]) == (2 * _ELEMENTS, 0.0)
+    assert told["bytes"] < _MOST_BYTES
