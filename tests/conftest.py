@@ -129,7 +129,7 @@ def ledger(database: BlockingDatabase) -> Ledger:
 @pytest.fixture
 def redis(settings: Settings) -> Iterator[Redis]:
     """A client of the Redis of `settings`."""
-    with connect(settings.redis_url, answer_within_s=5.0) as client:
+    with connect(settings.redis_url, answer_within_s=60.0) as client:
         yield client
 
 

@@ -147,7 +147,7 @@ def test_redis_can_neither_be_wiped_nor_managed_with_it(guarded: str) -> None:
 
 
 def test_queues_work_with_it_and_the_doctor_finds_it_well(guarded: str, secrets: Path) -> None:
-    with connect(guarded, answer_within_s=5.0) as client:
+    with connect(guarded, answer_within_s=60.0) as client:
         mail = AttemptQueues(client)
         one = HandOver(uuid4(), 1, "here:cpu")
         mail.send([one])
