@@ -155,7 +155,7 @@ def _of_few(connection: Connection, chosen: Filter) -> dict[int, UUID] | None:
     if search is None:
         return {}
     in_batches = replace(search, conditions=(*search.conditions, jobs.c.batch_id.is_not(None)))
-    fitting, looked_to = listing.look(connection, in_batches, _FEW + 1, None)
+    fitting, looked_to = listing.look(connection, in_batches, _FEW + 1, None, (2 * _FEW,))
     if len(fitting) > _FEW or looked_to is not None:
         return None
     rows = connection.execute(_BROUGHT, {"fitting": fitting}) if fitting else ()

@@ -325,16 +325,18 @@ def range_of(connection: Connection, chosen: Filter) -> tuple[int, int]:
     return low, high
 
 
-def look(connection: Connection, search: Search, limit: int, before_seq: int | None) -> tuple[list[int], int | None]:
+def look(
+    connection: Connection, search: Search, limit: int, before_seq: int | None, chunks: Sequence[int] | None = None
+) -> tuple[list[int], int | None]:
     """The `seq` of up to `limit` jobs, newest first; and where the search was given up, that down to which it has
-    looked."""
+    looked. `chunks` says how many jobs each step looks at, if not as many as those of a page."""
     before = search.high if before_seq is None else min(before_seq, search.high)
     source = rarest(connection, search, before)
     conditions = search.beside(source)
     if not conditions and limit <= source.at_once(limit):
         return list(connection.execute(source.newest(limit, search.low, before)).scalars()), None
     found: list[int] = []
-    for chunk in _CHUNKS:
+    for chunk in chunks or _CHUNKS:
         most = source.at_once(max(chunk, limit))
         candidate = source.newest(most, search.low, before).cte("candidate")
         looked = select(func.min(candidate.c.seq).label("lowest"), func.count().label("looked_at")).subquery("looked")
