@@ -117,14 +117,15 @@ def test_a_url_that_may_not_be_read_is_refused_when_it_is_submitted(world: World
 def test_what_fails_says_why_and_no_secret_is_anywhere(world: World) -> None:
     body = b"<Error><Code>%s</Code><Message>" + SECRET.encode() + b"</Message></Error>"
     failing = {
-        "s3://bucket/none.npy": ([], "invalid_input", "is not there"),
-        "s3://broken/a.npy": ([status(403, body % b"AccessDenied")], "invalid_input", "may not be read"),
-        "s3://broken/b.npy": ([status(400, body % b"ExpiredToken")], "unavailable", "have expired"),
-        world.web.url("none.npy"): ([], "invalid_input", "is not there"),
+        "s3://bucket/none.npy": ("invalid_input", "is not there"),
+        "s3://broken/a.npy": ("invalid_input", "may not be read"),
+        "s3://broken/b.npy": ("unavailable", "have expired"),
+        world.web.url("none.npy"): ("invalid_input", "is not there"),
     }
+    world.web.always["broken/a.npy"] = status(403, body % b"AccessDenied")
+    world.web.always["broken/b.npy"] = status(400, body % b"ExpiredToken")
     with world.service.client() as client:
-        for url, (behaviours, reason, why) in failing.items():
-            world.web.behaviours[:] = behaviours
+        for url, (reason, why) in failing.items():
             with pytest.raises(JobFailed, match=why) as caught:
                 client.reduce(url)
             assert caught.value.reason == reason
@@ -157,7 +158,7 @@ def client_headers(world: World) -> dict[str, str]:
 
 def test_a_job_that_waits_for_a_silent_server_is_cancelled_and_times_out(world: World) -> None:
     with world.service.client() as client:
-        world.web.behaviours[:] = [hang] * 2
+        world.web.always |= {"0.npy": hang, "1.npy": hang}
         world.web.asked.clear()
         waiting = client.submit_reduce(world.web.url("0.npy"))
         until(lambda: bool(world.web.asked), 60.0)
@@ -166,4 +167,5 @@ def test_a_job_that_waits_for_a_silent_server_is_cancelled_and_times_out(world: 
         late = client.submit_reduce(world.web.url("1.npy"), timeout_s=1)
         ended = late.wait()
         assert (ended.status, ended.reason) == ("failed", "timeout")
+        world.web.always.clear()
         assert client.reduce(world.web.url("0.npy"), "max").value == NUMBERS[:25_000].max()

@@ -25,11 +25,13 @@ HURRIED = Patience(retries=3, first_s=0.001, most_s=0.002, timeouts=Timeouts(con
 
 @dataclass
 class WebServer:
-    """Its files by path, what was asked, and how the next requests are answered: one after another, then as usual."""
+    """Its files by path, what was asked, and how the next requests are answered: one after another, then as usual; or
+    `always`, by path, however often a job asks again."""
 
     port: int
     files: dict[str, bytes] = field(default_factory=dict)
     behaviours: list[Behaviour] = field(default_factory=list)
+    always: dict[str, Behaviour] = field(default_factory=dict)
     asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     etags: bool = True
     over: threading.Event = field(default_factory=threading.Event)
@@ -61,8 +63,9 @@ class Handler(BaseHTTPRequestHandler):
         served = self.server_
         with served.lock:
             served.asked.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
-            behave = served.behaviours.pop(0) if served.behaviours else as_usual
-        content = served.files.get(self.path.partition("?")[0].lstrip("/"))
+            name = self.path.partition("?")[0].lstrip("/")
+            behave = served.always.get(name) or (served.behaviours.pop(0) if served.behaviours else as_usual)
+        content = served.files.get(name)
         with suppress(OSError):
             if content is None and behave is as_usual:
                 status(404)(self, b"")
