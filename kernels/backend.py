@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from warpfold.kernels.grouping import Grouping
 from warpfold.kernels.ops import NanPolicy, Value
 from warpfold.kernels.sequential import Elements
 
@@ -75,6 +76,28 @@ class Reduction:
     stages: Stages | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class GroupedReduction:
+    """The values of a reduction, in C order of `shape`; None where the op has no value for the elements of one.
+
+    `counts` says how many elements entered each. `kernel` names the compiled loops that the shape chose. The other
+    fields are those of `Reduction`.
+    """
+
+    values: tuple[Value | None, ...]
+    shape: tuple[int, ...]
+    dtype: str
+    counts: tuple[int, ...]
+    op: str
+    strategy: str
+    kernel: str
+    correctly_rounded: bool
+    load_ms: float
+    kernel_ms: float
+    prepare_ms: float = 0.0
+    stages: Stages | None = None
+
+
 class Backend(Protocol):
     """A device ready to reduce. Opening one may take seconds (driver, context, compiled kernels); using it does not."""
 
@@ -101,3 +124,25 @@ class Backend(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class GroupsBackend(Protocol):
+    """A backend that reduces along axes and by segments, too: so far the CPU's."""
+
+    def reduce_groups(
+        self,
+        source: Elements,
+        shape: tuple[int, ...],
+        grouping: Grouping,
+        op: str,
+        *,
+        strategy: str = "auto",
+        nan_policy: NanPolicy = NanPolicy.PROPAGATE,
+        progress: Progress | None = None,
+        ddof: int = 0,
+        other: Elements | None = None,
+    ) -> GroupedReduction:
+        """Reduce the elements of `source`, an array of `shape` in C order, to the values of `grouping`; the other
+        arguments are those of `Backend.reduce`. Raises a KernelError."""
+        ...

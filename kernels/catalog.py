@@ -50,5 +50,22 @@ def resolve(op: Op, dtype: DType, strategy: str, backend: str, other: DType | No
     return EXACT if EXACT in able else able[0]
 
 
+def resolve_grouped(op: Op, dtype: DType | None, strategy: str) -> str:
+    """The strategy by which `op` is reduced to many values, along axes or by segments: the exact one, or NumPy's for
+    products of floats, which round. A dtype of None is not known yet. Raises InvalidInput where `strategy` is another.
+    """
+    multiplies = op.rounds and not op.adds
+    able: tuple[str, ...] = (EXACT,) if not multiplies or (dtype is not None and not dtype.is_float) else ("numpy",)
+    if multiplies and dtype is None:
+        able = (EXACT, "numpy")
+    if strategy not in (AUTO, *able):
+        raise InvalidInput(
+            f"strategy {strategy!r} does not compute {op.name} along an axis or by segments; known: "
+            f"{', '.join((AUTO, *able))}",
+            "strategy",
+        )
+    return able[0]
+
+
 def _named(op: Op, dtype: DType, other: DType | None) -> str:
     return f"{op.name} of {dtype.name}" + (f" with {other.name}" if other is not None else "")

@@ -65,7 +65,7 @@ def open_array(file: BinaryIO, head: Head, selected: tuple[slice, ...] = ()) -> 
     They are mapped into memory, and can be read piece by piece too. `file` may be closed afterwards.
     """
     if head.data_bytes == 0:
-        return ArraySource(np.empty(0, head.dtype))
+        return ArraySource(np.empty(head.shape, head.dtype)[selected])
     order: Literal["F", "C"] = "F" if head.fortran_order else "C"
     whole = np.asarray(np.memmap(file, head.dtype, mode="r", offset=head.offset, shape=head.shape, order=order))
     array = whole[selected]
@@ -243,11 +243,11 @@ def is_npy(first: bytes | bytearray) -> bool:
     return first.startswith(npy.MAGIC_PREFIX)
 
 
-def head_of(dtype: DType, count: int) -> bytes:
-    """The head of a one-dimensional array of `count` elements in little-endian order, as NumPy writes it; of bfloat16,
-    whose name NumPy does not write, with the name."""
+def head_of(dtype: DType, count: int, shape: tuple[int, ...] | None = None) -> bytes:
+    """The head of an array of `count` elements in little-endian order, of one dimension or in C order of `shape`, as
+    NumPy writes it; of bfloat16, whose name NumPy does not write, with the name."""
     native = dtype.numpy.newbyteorder("<")
     descr = native.str if native.kind != "V" else dtype.name
     buffer = io.BytesIO()
-    npy.write_array_header_1_0(buffer, {"descr": descr, "fortran_order": False, "shape": (count,)})
+    npy.write_array_header_1_0(buffer, {"descr": descr, "fortran_order": False, "shape": shape or (count,)})
     return buffer.getvalue()

@@ -44,7 +44,7 @@ class SequentialSource:
 
     `make` begins to read; it gives arrays of shape (n,) with any n, native byte order, whose True is the byte 1.
     `count` is None where only reading tells how many elements there are; `likely` says how many there may be, for the
-    progress alone.
+    progress alone, and `shape` how they are arranged, None where they are one after another.
     """
 
     dtype: DType
@@ -52,6 +52,7 @@ class SequentialSource:
     count: int | None = None
     likely: int = 0
     tally: Tally = field(default_factory=Tally)
+    shape: tuple[int, ...] | None = None
 
 
 Elements = Source | SequentialSource
@@ -88,6 +89,15 @@ def in_order(source: Elements, size: int) -> Iterator[NDArray[Any]]:
         raise InvalidInput(f"{source.count:,} elements were promised, and {source.tally.elements:,} came")
     if held:
         yield held[0] if len(held) == 1 else np.concatenate(held)
+
+
+def shape_of(source: Elements) -> tuple[int, ...] | None:
+    """The shape of the array that the elements are, in C order; None where only reading tells how many there are."""
+    if isinstance(source, ArraySource):
+        return source.array.shape
+    if isinstance(source, SequentialSource) and source.shape is not None:
+        return source.shape
+    return None if source.count is None else (source.count,)
 
 
 def counted(source: Elements) -> int:

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from warpfold.kernels.backend import Backend
+from warpfold.kernels.backend import Backend, GroupsBackend
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.generate import DISTRIBUTIONS
+from warpfold.kernels.grouping import AlongAxes
 from warpfold.kernels.ops import OPS
 from warpfold.kernels.source import ArraySource, GeneratedSource, Source
 from warpfold.kernels.strategy import EXACT
@@ -28,6 +29,8 @@ def compile_all(backend: Backend) -> int:
     for op, source, other in _reductions():
         try:
             backend.reduce(source, op, strategy=EXACT, other=other)
+            if isinstance(backend, GroupsBackend) and isinstance(source, ArraySource):
+                backend.reduce_groups(source, (1,), AlongAxes((0,)), op, strategy=EXACT, other=other)
             done += 1
         except InvalidInput:  # no exact strategy, or parameters without which there is no such array
             continue

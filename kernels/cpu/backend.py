@@ -8,18 +8,20 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from warpfold.kernels.backend import Device, Progress, Reduction
-from warpfold.kernels.catalog import resolve
+from warpfold.kernels.backend import Device, GroupedReduction, Progress, Reduction
+from warpfold.kernels.catalog import resolve, resolve_grouped
 from warpfold.kernels.cores import usable_cores
+from warpfold.kernels.cpu.grouped.reducing import Grouped, compile_for, multiply_groups, reduce_groups
 from warpfold.kernels.cpu.memory import cache_bytes
 from warpfold.kernels.cpu.strategies import cpu_strategies
 from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.grouping import Grouping
 from warpfold.kernels.operands import Operands, operands
 from warpfold.kernels.ops import NanPolicy, Op, op_named
 from warpfold.kernels.preparation import Preparation
 from warpfold.kernels.sequential import Elements, SequentialSource
 from warpfold.kernels.source import ArraySource, GeneratedSource, Source
-from warpfold.kernels.strategy import AUTO
+from warpfold.kernels.strategy import AUTO, EXACT
 
 
 class CpuBackend:
@@ -62,6 +64,37 @@ class CpuBackend:
         before_ms = self._preparation.total_ms
         self._prepare(chosen, row, taken)
         reduction = cpu_strategies()[chosen].reduce(taken, row, nan_policy, progress)
+        return replace(reduction, prepare_ms=self._preparation.total_ms - before_ms)
+
+    def reduce_groups(
+        self,
+        source: Elements,
+        shape: tuple[int, ...],
+        grouping: Grouping,
+        op: str,
+        *,
+        strategy: str = AUTO,
+        nan_policy: NanPolicy = NanPolicy.PROPAGATE,
+        progress: Progress | None = None,
+        ddof: int = 0,
+        other: Elements | None = None,
+    ) -> GroupedReduction:
+        """Reduce the elements of `source`, an array of `shape` in C order, to the values of `grouping`.
+
+        Raises as `reduce`, and InvalidInput naming "axis" or "segments.offsets.…".
+        """
+        row = op_named(op)
+        asked = Grouped(operands(row, source, other, ddof), shape, grouping)
+        chosen = resolve_grouped(row, source.dtype, strategy)
+        if chosen != EXACT:
+            return multiply_groups(asked, row, nan_policy, progress)
+        before_ms = self._preparation.total_ms
+        key = ("groups", row.name, *(dtype.name for dtype in asked.dtypes))
+        if key not in self._preparation.ready:
+            with self._preparation:
+                compile_for(asked, row)
+            self._preparation.ready.add(key)
+        reduction = reduce_groups(asked, row, nan_policy, progress)
         return replace(reduction, prepare_ms=self._preparation.total_ms - before_ms)
 
     def _prepare(self, strategy: str, op: Op, taken: Operands) -> None:

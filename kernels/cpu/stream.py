@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.backend import Progress, Stages
 from warpfold.kernels.cores import usable_cores
-from warpfold.kernels.cpu.folds.fold import Fold
 from warpfold.kernels.sequential import Elements, SequentialSource, likely_count, side_by_side
 from warpfold.kernels.source import ArraySource, Source
 
@@ -27,7 +26,17 @@ REPORT_S = 0.02
 
 P = TypeVar("P")
 P_co = TypeVar("P_co", covariant=True)
-F = TypeVar("F", bound=Fold[Any])
+
+
+class Folding(Protocol):
+    """What a stream asks of a fold, to one value or to many."""
+
+    def add(self, start: int, part: Any, /) -> None: ...
+
+    def merge(self, other: Any, /) -> None: ...
+
+
+F = TypeVar("F", bound=Folding)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +61,12 @@ class Pieces(Protocol[P_co]):
         """Whether elements are read or made, and are not in memory."""
         ...
 
+    @property
+    def ahead_s(self) -> float | None:
+        """For how long threads of the sources decoded ahead, each at the same time; None where pieces are read by
+        position."""
+        ...
+
     def threads(self) -> int:
         """How many threads are worth starting."""
         ...
@@ -73,7 +88,11 @@ class One:
 
     @property
     def reads(self) -> bool:
-        return _reads(self.source)
+        return reads(self.source)
+
+    @property
+    def ahead_s(self) -> None:
+        return None
 
     def threads(self) -> int:
         return _threads(self.source.count, _size(self.source))
@@ -96,7 +115,11 @@ class Two:
 
     @property
     def reads(self) -> bool:
-        return _reads(self.first) or _reads(self.second)
+        return reads(self.first) or reads(self.second)
+
+    @property
+    def ahead_s(self) -> None:
+        return None
 
     def threads(self) -> int:
         return _threads(self.first.count, _size(self.first, self.second))
@@ -126,8 +149,7 @@ class InOrder:
 
     @property
     def ahead_s(self) -> float:
-        """For how long threads of the sources decoded ahead, each at the same time."""
-        return sum(source.tally.ahead_s for source in self.sources if isinstance(source, SequentialSource))
+        return decoded_ahead_s(self.sources)
 
     def threads(self) -> int:
         return usable_cores()
@@ -149,13 +171,19 @@ def pieces_of(*sources: Elements) -> Pieces[Any]:
     return One(by_position[0]) if len(by_position) == 1 else Two(*by_position)
 
 
+def decoded_ahead_s(sources: Sequence[Elements]) -> float:
+    """For how long threads of the sources decoded ahead."""
+    return sum(source.tally.ahead_s for source in sources if isinstance(source, SequentialSource))
+
+
+def reads(source: Elements) -> bool:
+    """Whether elements are read or made, and are not in memory."""
+    return not isinstance(source, ArraySource) or source.file is not None
+
+
 def _size(*sources: Source) -> int:
     """Elements a piece."""
     return ARRAY_PIECE if all(isinstance(source, ArraySource) for source in sources) else MADE_PIECE
-
-
-def _reads(source: Source) -> bool:
-    return not isinstance(source, ArraySource) or source.file is not None
 
 
 def _threads(count: int, size: int) -> int:
@@ -208,7 +236,7 @@ def stream(pieces: Pieces[P], make: Callable[[], F], progress: Progress | None =
 def _stages(pieces: Pieces[Any], shared: "_Shared", threads: int) -> Stages:
     """Pieces that are read at once are read by all threads; one piece after another is decoded by one."""
     reduce_s = shared.kernel_s / threads
-    if isinstance(pieces, InOrder):
+    if pieces.ahead_s is not None:
         return Stages(decode_s=max(shared.asked_s, pieces.ahead_s), reduce_s=reduce_s)
     return Stages(read_s=(shared.load_s - shared.asked_s) / threads if pieces.reads else None, reduce_s=reduce_s)
 
@@ -269,7 +297,7 @@ def _run(shared: _Shared, folds: list[F], progress: Progress | None) -> None:
         job.result()
 
 
-def _work(shared: _Shared, fold: Fold[Any], progress: Progress | None) -> None:
+def _work(shared: _Shared, fold: Folding, progress: Progress | None) -> None:
     """Fold pieces until there are no more; the lowest pieces are taken first."""
     while (piece := shared.next()) is not None:
         began = time.perf_counter()

@@ -62,8 +62,10 @@ def open_hdf5(file: BinaryIO, name: str | None, ranges: tuple[Range, ...], conve
                 part = decoded[block]
                 yield missing.left_out(ArraySource(part).read(0, part.size), tally)
 
-    size = prod(lengths(selected))
-    return SequentialSource(dtype_of(head.dtype), pieces, None if missing else size, size, tally)
+    shape = lengths(selected)
+    size = prod(shape)
+    count = None if missing and not missing.refused else size
+    return SequentialSource(dtype_of(head.dtype), pieces, count, size, tally, None if count is None else shape)
 
 
 @contextmanager

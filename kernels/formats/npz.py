@@ -136,7 +136,7 @@ def _packed(archive: zipfile.ZipFile, info: zipfile.ZipInfo, head: Head, selecte
             while packed.read(_BLOCK_BYTES):  # to its end, where its checksum is
                 pass
 
-    return SequentialSource(dtype, pieces, prod(shape))
+    return SequentialSource(dtype, pieces, prod(shape), shape=shape)
 
 
 def _flat(packed: Any, head: Head) -> Iterator[NDArray[Any]]:

@@ -73,8 +73,10 @@ def open_zarr(folder: Tree, name: str | None, ranges: tuple[Range, ...], convent
                     part = array[block]
                 yield missing.left_out(ArraySource(part).read(0, part.size), tally)
 
-    size = prod(lengths(selected))
-    return SequentialSource(dtype, pieces, None if missing else size, size, tally)
+    taken = lengths(selected)
+    size = prod(taken)
+    count = None if missing and not missing.refused else size
+    return SequentialSource(dtype, pieces, count, size, tally, None if count is None else taken)
 
 
 def is_zarr(folder: Tree) -> bool:

@@ -33,7 +33,8 @@ def array_at(file: BinaryIO, head: Head, selected: tuple[slice, ...] = ()) -> El
         return open_array(file, head, selected)
     remote = file.remote
     whole = selected or tuple(slice(0, length, 1) for length in head.shape)
-    count = prod(lengths(whole))
+    shape = lengths(whole)
+    count = prod(shape)
     if head.fortran_order and len(head.shape) > 1 and head.data_bytes > MOST_REORDERED_BYTES:
         raise InvalidInput(
             f"holds its elements in Fortran order, and its {head.data_bytes:,} bytes are too many to bring them in "
@@ -51,7 +52,7 @@ def array_at(file: BinaryIO, head: Head, selected: tuple[slice, ...] = ()) -> El
         for part in parts:
             yield ArraySource(part).read(0, part.size)
 
-    return SequentialSource(dtype_of(head.dtype), pieces, count, count)
+    return SequentialSource(dtype_of(head.dtype), pieces, count, count, shape=shape)
 
 
 def _parts(remote: RemoteObject, head: Head, selected: tuple[slice, ...]) -> Iterator[NDArray[Any]]:

@@ -1,0 +1,91 @@
+"""What every fold to many values can do, and what it is given: the elements of a part, and what they belong to."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpfold.kernels.cpu.folds.nans import is_nan
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.grouping import Columns, Index, Rows
+from warpfold.kernels.ops import Value
+
+Arrays = tuple[NDArray[Any], ...]
+"""The elements of one source, or of two side by side: arrays of shape (n,), contiguous, native byte order."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedPart:
+    """Elements, and what they belong to."""
+
+    arrays: Arrays
+    groups: Sequence[Rows | Columns]
+
+    def rows(self) -> Iterator[tuple[Rows, Arrays]]:
+        """All elements as rows; columns are turned."""
+        for group in self.groups:
+            if isinstance(group, Rows):
+                yield group, self.arrays
+            else:
+                yield group.as_rows(), tuple(group.turned(array) for array in self.arrays)
+
+
+class GroupFold(Protocol):
+    """A reduction to many values under way. One serves one thread; the order of parts and merges does not change the
+    values."""
+
+    def add(self, start: int, part: GroupedPart) -> None:
+        """Take in elements from number `start` on, in the order of reading."""
+        ...
+
+    def merge(self, other: Self) -> None:
+        """Take in all that `other`, a fold of the same reduction, took in."""
+        ...
+
+    def values(self, counts: Index) -> list[Value | None]:
+        """The values, where `counts` elements entered each, shape (values,); None where the op has none."""
+        ...
+
+
+def present(found: Sequence[Value], counts: Index) -> list[Value | None]:
+    """The values that were found, None where no elements entered one."""
+    if counts.all():
+        return list(found)
+    return [value if count else None for value, count in zip(found, counts.tolist(), strict=True)]
+
+
+class Omitted:
+    """NaNs that are left out: how many of each value, and what stands in their place."""
+
+    def __init__(self, outputs: int, dtypes: Sequence[DType]) -> None:
+        self.counts: Index = np.zeros(outputs, np.int64)
+        self._dtypes = dtypes
+
+    def replaced(self, part: GroupedPart, neutral: Sequence[float]) -> tuple[GroupedPart, bool]:
+        """The part with the number `neutral` of each array in place of what is left out: an element that is NaN, or
+        both of a pair in which one is; and whether there are any."""
+        missing = is_nan(part.arrays[0], self._dtypes[0])
+        for array, dtype in zip(part.arrays[1:], self._dtypes[1:], strict=True):
+            missing |= is_nan(array, dtype)
+        if not missing.any():
+            return part, False
+        for group in part.groups:
+            self._count(group, missing)
+        arrays = []
+        for array, number in zip(part.arrays, neutral, strict=True):
+            kept = array.copy()
+            kept[missing] = number
+            arrays.append(kept)
+        return GroupedPart(tuple(arrays), part.groups), True
+
+    def _count(self, group: Rows | Columns, missing: NDArray[np.bool_]) -> None:
+        if isinstance(group, Rows):
+            at = np.flatnonzero(missing[group.bounds[0] : group.bounds[-1]]) + group.bounds[0]
+            rows = np.searchsorted(group.bounds, at, "right") - 1
+            np.add.at(self.counts, group.outputs[rows], 1)
+            return
+        at = np.flatnonzero(missing[group.start : group.start + group.size])
+        block, place = np.divmod(at, group.rows * group.width)
+        np.add.at(self.counts, group.outputs[block] + place % group.width, 1)

@@ -1,0 +1,299 @@
+"""Reduces to many values: the elements are read once, part by part on all cores, and folded to what they belong to."""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from math import nan, prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpfold.kernels.backend import GroupedReduction, Progress, Stages
+from warpfold.kernels.cores import usable_cores
+from warpfold.kernels.cpu.folds.nans import is_nan
+from warpfold.kernels.cpu.grouped.fold import Arrays, GroupedPart, Omitted
+from warpfold.kernels.cpu.grouped.selecting import Extremes, Nonzeros, Products
+from warpfold.kernels.cpu.grouped.sums import FloatSums, IntegerSums
+from warpfold.kernels.cpu.memory import require
+from warpfold.kernels.cpu.stream import ARRAY_PIECE, MADE_PIECE, Piece, decoded_ahead_s, reads, stream
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.grouping import AlongAxes, AxisWalk, Columns, Grouping, Rows, Walk, walk_of
+from warpfold.kernels.operands import Operands, check_counts
+from warpfold.kernels.ops import NanPolicy, Op, Terms, Value, empty_value
+from warpfold.kernels.sequential import SequentialSource, gathered, side_by_side
+from warpfold.kernels.source import ArraySource
+from warpfold.kernels.strategy import EXACT
+
+NUMPY = "numpy"
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """Operands that are reduced to many values: `source` is read as an array of `shape`, and so is the other one."""
+
+    operands: Operands
+    shape: tuple[int, ...]
+    grouping: Grouping
+
+    @property
+    def dtypes(self) -> tuple[DType, ...]:
+        first, second = self.operands.source.dtype, self.operands.other_dtype
+        return (first,) if second is None else (first, second)
+
+
+def reduce_groups(asked: Grouped, op: Op, nan_policy: NanPolicy, progress: Progress | None) -> GroupedReduction:
+    """Reduce exactly. Floats are not multiplied so; `multiply_groups` does that.
+
+    Raises InvalidInput naming "axis", "segments.offsets.…" or "source", and for a NaN where the policy is RAISE;
+    OutOfMemory where the states of all values do not fit.
+    """
+    result_shape = asked.grouping.result_shape(asked.shape)
+    outputs = prod(result_shape)
+    sources, turned = _as_read(asked, op)
+    walk = walk_of(asked.grouping, asked.shape, reversed_axes=turned)
+    dtypes = asked.dtypes
+    counts = asked.grouping.counts(asked.shape)
+    pieces = _Pieces(sources, walk)
+    if op.adds and dtypes[0].is_float:
+        states = (2 if op.terms is Terms.MOMENTS else 1) * pieces.threads() * outputs
+        require(states * _STATE_BYTES, f"the exact states of {outputs:,} values")
+    rounded = np.zeros(outputs)
+    make = partial(_Taking, asked, op, nan_policy, outputs, rounded, turned=turned)
+    streamed = stream(pieces, make, progress)
+    began = time.perf_counter()
+    counts = counts - streamed.fold.omitted_counts()
+    values = streamed.fold.values(counts)
+    if op.empty is not None and not counts.all():
+        empty = empty_value(op, dtypes[0])
+        values = [value if count else empty for value, count in zip(values, counts, strict=True)]
+    if turned:
+        order = np.arange(outputs).reshape(result_shape[::-1]).transpose().reshape(-1)  # axes were read in reverse
+        values, counts = [values[number] for number in order], counts[order]
+    finished_s = time.perf_counter() - began
+    return GroupedReduction(
+        values=tuple(values),
+        shape=result_shape,
+        dtype=asked.operands.result_dtype(op),
+        counts=tuple(counts.tolist()),
+        op=op.name,
+        strategy=EXACT,
+        kernel=_kernel(walk, op, dtypes),
+        correctly_rounded=True,
+        load_ms=streamed.load_ms,
+        kernel_ms=streamed.kernel_ms + finished_s * 1e3,
+        stages=replace(streamed.stages, reduce_s=(streamed.stages.reduce_s or 0.0) + finished_s),
+    )
+
+
+_STATE_BYTES = 136 * 8
+_TALL = 1 << 10
+_LARGEST_PIECE = 1 << 24
+
+
+def _kernel(walk: Walk, op: Op, dtypes: Sequence[DType]) -> str:
+    if not isinstance(walk, AxisWalk):
+        return "segments"
+    if walk.in_rows:
+        return "rows" if walk.run <= ARRAY_PIECE else "long_rows"
+    plain = op.terms in (Terms.VALUES, Terms.MOMENTS) and dtypes[0].is_float
+    return "columns" if plain and walk.tall_block else "turned_columns"
+
+
+def _as_read(asked: Grouped, op: Op) -> tuple[tuple[Any, ...], bool]:
+    """The sources as they are best read, and whether that is by axes in reverse: in Fortran order as they lie."""
+    taken = asked.operands
+    count = prod(asked.shape)
+    sources = [taken.source] if taken.other is None else list(taken.both)
+    sources = [gathered(source) if source.count is None else source for source in sources]
+    if len(sources) == 2 and sources[0].count is not None and sources[1].count is not None:
+        check_counts(op, sources[0].count, sources[1].count)
+    if sources[0].count != count:
+        raise InvalidInput(f"{sources[0].count:,} elements have no shape {asked.shape}", "source")
+    if isinstance(asked.grouping, AlongAxes) and all(_fortran(source, asked.shape) for source in sources):
+        arrays = [source for source in sources if isinstance(source, ArraySource)]
+        return tuple(ArraySource(source.array.T, source.file) for source in arrays), True
+    return tuple(sources), False
+
+
+def _fortran(source: object, shape: Sequence[int]) -> bool:
+    if not isinstance(source, ArraySource) or source.array.shape != tuple(shape):
+        return False
+    return bool(source.array.flags.f_contiguous) and not source.array.flags.c_contiguous
+
+
+@dataclass(frozen=True, slots=True)
+class _Pieces:
+    """One source or two, read along a walk."""
+
+    sources: tuple[Any, ...]
+    walk: Walk
+
+    @property
+    def likely(self) -> int:
+        return self.walk.count
+
+    @property
+    def reads(self) -> bool:
+        return any(map(reads, self.sources))
+
+    @property
+    def ahead_s(self) -> float | None:
+        return decoded_ahead_s(self.sources) if self._in_order() else None
+
+    def _size(self) -> int:
+        if not all(isinstance(source, ArraySource) for source in self.sources):
+            return MADE_PIECE
+        if isinstance(self.walk, AxisWalk) and not self.walk.in_rows:  # so that a column's limbs are met seldom
+            return max(ARRAY_PIECE, min(self.walk.run * _TALL, _LARGEST_PIECE))
+        return ARRAY_PIECE
+
+    def _in_order(self) -> bool:
+        return any(isinstance(source, SequentialSource) for source in self.sources)
+
+    def threads(self) -> int:
+        if self._in_order():
+            return usable_cores()
+        return min(usable_cores(), -(-self.walk.count // self._size()))
+
+    def begin(self) -> Iterator[Piece[GroupedPart]]:
+        if self._in_order():
+            start = 0
+            for arrays in side_by_side(self.sources, self.walk.even(self._size())):
+                stop = start + arrays[0].size
+                yield Piece(start, stop, partial(self._part, start, stop, arrays))
+                start = stop
+            return
+        for start, stop in self.walk.cuts(self._size()):
+            yield Piece(start, stop, partial(self._read, start, stop))
+
+    def _read(self, start: int, stop: int) -> GroupedPart:
+        return self._part(start, stop, tuple(source.read(start, stop) for source in self.sources))
+
+    def _part(self, start: int, stop: int, arrays: Arrays) -> GroupedPart:
+        return GroupedPart(tuple(np.ascontiguousarray(array) for array in arrays), self.walk.parts(start, stop))
+
+
+class _Taking:
+    """A fold that deals with NaNs before they are folded."""
+
+    def __init__(
+        self, asked: Grouped, op: Op, nan_policy: NanPolicy, outputs: int, rounded: NDArray[np.float64], *, turned: bool
+    ) -> None:
+        self._asked = asked
+        self._turned = turned
+        dtypes = asked.dtypes
+        floats = dtypes[0].is_float
+        self._refuse = floats and nan_policy is NanPolicy.RAISE
+        self._omitted = Omitted(outputs, dtypes) if floats and nan_policy is NanPolicy.OMIT else None
+        self._neutral = (nan,) if op.extreme else (-0.0, 0.0) if op.adds else (0.0,)
+        self._fold = _fold(asked, op, nan_policy, outputs, rounded)
+
+    def add(self, start: int, part: GroupedPart) -> None:
+        replaced = False
+        if self._refuse:
+            self._check(start, part)
+        if self._omitted is not None:
+            part, replaced = self._omitted.replaced(part, self._neutral[: len(part.arrays)])
+        if isinstance(self._fold, FloatSums):
+            self._fold.add(start, part, replaced=replaced)
+        else:
+            self._fold.add(start, part)
+
+    def _check(self, start: int, part: GroupedPart) -> None:
+        for array, dtype, what in zip(part.arrays, self._asked.dtypes, ("element", "other element"), strict=False):
+            nans = is_nan(array, dtype)
+            if nans.any():
+                at = start + int(nans.argmax())
+                if self._turned:
+                    shape = self._asked.shape
+                    at = int(np.ravel_multi_index(np.unravel_index(at, shape[::-1])[::-1], shape))
+                raise InvalidInput(f"{what} {at} is NaN, and nan_policy is raise", "nan_policy")
+
+    def merge(self, other: "_Taking") -> None:
+        self._fold.merge(other._fold)
+        if self._omitted is not None and other._omitted is not None:
+            self._omitted.counts += other._omitted.counts
+
+    def omitted_counts(self) -> Any:
+        return 0 if self._omitted is None else self._omitted.counts
+
+    def values(self, counts: NDArray[np.int64]) -> list[Value | None]:
+        values: list[Value | None] = self._fold.values(counts)
+        return values
+
+
+def _fold(asked: Grouped, op: Op, nan_policy: NanPolicy, outputs: int, rounded: NDArray[np.float64]) -> Any:
+    """An empty fold of `op`."""
+    dtypes = asked.dtypes
+    if op.adds and dtypes[0].is_float:
+        return FloatSums(op, dtypes, asked.operands.ddof, rounded)
+    if op.adds:
+        return IntegerSums(op, dtypes, asked.operands.ddof, outputs)
+    if op.extreme is not None:
+        return Extremes(op, dtypes, outputs, nan_policy)
+    if op.fold == "nonzero":
+        return Nonzeros(op, dtypes, outputs)
+    assert not dtypes[0].is_float, "products of floats round"
+    return Products(op, dtypes, outputs, nan_policy)
+
+
+def multiply_groups(asked: Grouped, op: Op, nan_policy: NanPolicy, progress: Progress | None) -> GroupedReduction:
+    """Multiply floats as NumPy does, rounding at every step, with the whole array in memory. Raises as
+    `reduce_groups`."""
+    began = time.perf_counter()
+    source, dtype = gathered(asked.operands.source), asked.operands.source.dtype
+    require(2 * source.count * dtype.itemsize, f"strategy {NUMPY} on {source.count:,} elements")
+    result_shape = asked.grouping.result_shape(asked.shape)
+    array = np.ascontiguousarray(source.read(0, source.count))
+    loaded = time.perf_counter()
+    missing = is_nan(array, dtype)
+    if nan_policy is NanPolicy.RAISE and missing.any():
+        raise InvalidInput(f"element {int(missing.argmax())} is NaN, and nan_policy is raise", "nan_policy")
+    if nan_policy is not NanPolicy.OMIT:
+        missing[:] = False
+    factors = np.where(missing, np.ones(1, dtype.numpy), array)
+    with np.errstate(all="ignore"):
+        if isinstance(asked.grouping, AlongAxes):
+            axes = asked.grouping.reduced(len(asked.shape))
+            products = np.multiply.reduce(factors.reshape(asked.shape), axis=axes)
+            left_out = missing.reshape(asked.shape).sum(axis=axes)
+        else:
+            bounds = asked.grouping.bounds(source.count).tolist()
+            parts = [slice(*pair) for pair in pairwise(bounds)]
+            products = np.array([np.multiply.reduce(factors[part]) for part in parts], dtype.numpy)
+            left_out = np.array([missing[part].sum() for part in parts], np.int64)
+    ended = time.perf_counter()
+    if progress is not None:
+        progress(source.count, source.count)
+    counts = asked.grouping.counts(asked.shape) - np.asarray(left_out, np.int64).reshape(-1)
+    return GroupedReduction(
+        values=tuple(np.asarray(products).astype(np.float64).reshape(-1).tolist()),
+        shape=result_shape,
+        dtype=asked.operands.result_dtype(op),
+        counts=tuple(counts.tolist()),
+        op=op.name,
+        strategy=NUMPY,
+        kernel=NUMPY,
+        correctly_rounded=False,
+        load_ms=(loaded - began) * 1e3,
+        kernel_ms=(ended - loaded) * 1e3,
+        stages=Stages(read_s=loaded - began, reduce_s=ended - loaded),
+    )
+
+
+def compile_for(asked: Grouped, op: Op) -> None:
+    """Have everything compiled or loaded that reductions like this one call: an element is reduced in every way."""
+    ones = [np.ones(2, np.int8).astype(dtype.numpy) for dtype in asked.dtypes]
+    zeros, edges = np.zeros(1, np.int64), np.array([0, 1], np.int64)
+    ways: list[Rows | Columns] = [Rows(edges, zeros, zeros, 1, whole) for whole in (True, False)]
+    ways.append(Columns(0, 1, 1, zeros, zeros, 1, False))
+    for way in ways:
+        folds = [_fold(asked, op, NanPolicy.PROPAGATE, 1, np.zeros(1)) for _ in range(2)]
+        for fold in folds:
+            fold.add(0, GroupedPart(tuple(np.ascontiguousarray(array) for array in ones), [way]))
+        folds[0].merge(folds[1])
+        folds[0].values(np.array([2], np.int64))

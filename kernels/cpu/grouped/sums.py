@@ -1,0 +1,301 @@
+"""Sums and means, norms, variances and dot products to many values: exact states of all of them, each rounded once.
+
+A row that has all elements of its value is rounded where it is added, and needs no state.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpfold.kernels.cpu.accumulator import LAYOUTS, readable, units_of
+from warpfold.kernels.cpu.folds.nans import widened
+from warpfold.kernels.cpu.grouped.fold import Arrays, GroupedPart, present
+from warpfold.kernels.dtypes import DTYPES, DType, Kind, common_float
+from warpfold.kernels.exact import ORIGIN, ExactState, Flags, deviation, value_of, variance
+from warpfold.kernels.grouping import Columns, Index, Rows
+from warpfold.kernels.operands import result_dtype
+from warpfold.kernels.ops import INTEGER, Finish, Op, Terms, Value
+
+_MOST_CALLS = 1 << 16
+"""Blocks of columns that are added before their limbs are resolved: far fewer than the limbs allow."""
+
+_DIGIT = (1 << 32) - 1
+
+
+class FloatSums:
+    """Limbs for each value, and for its squares where the op needs both. `dtypes` are those of one source, or of two
+    whose products are added; `rounded` (float64, shape (values,)) is shared by the folds of all threads."""
+
+    def __init__(self, op: Op, dtypes: Sequence[DType], ddof: int, rounded: NDArray[np.float64]) -> None:
+        self._op = op
+        self._ddof = ddof
+        self._result = result_dtype(op, *dtypes)
+        self._rounded = rounded
+        both = op.terms is Terms.MOMENTS
+        kinds = (Terms.VALUES, Terms.PRODUCTS) if both else (op.terms,)
+        made = [LimbSums(terms, dtypes, rounded.size, magnitudes=op.magnitudes) for terms in kinds]
+        self._limbs = tuple(made)
+        self._at_once = not both and op.sources == 1 and op.finish in (Finish.ITSELF, Finish.MEAN)
+        self._form = _form(DTYPES[self._result])
+
+    def add(self, start: int, part: GroupedPart, *, replaced: bool = False) -> None:
+        """Take in a part; with `replaced` some of its elements do not count."""
+        for group in part.groups:
+            if isinstance(group, Columns) and group.outputs.size == 1 and self._op.sources == 1:
+                for limbs in self._limbs:
+                    if not limbs.add_columns(group, part.arrays[0]):
+                        limbs.add_rows(group.as_rows(), (group.turned(part.arrays[0]),))
+                continue
+            rows, arrays = next(GroupedPart(part.arrays, (group,)).rows())
+            if rows.whole and self._at_once and not replaced:
+                mean = self._op.finish is Finish.MEAN
+                self._rounded[rows.outputs] = self._limbs[0].rounded_rows(rows, arrays[0], self._form, mean=mean)
+            else:
+                for limbs in self._limbs:
+                    limbs.add_rows(rows, arrays)
+
+    def merge(self, other: "FloatSums") -> None:
+        for mine, theirs in zip(self._limbs, other._limbs, strict=True):
+            mine.merge(theirs)
+
+    def values(self, counts: Index) -> list[Value | None]:
+        if self._at_once and counts.size:
+            limbs = self._limbs[0]
+            if limbs.touched and int(counts.max()) <= limbs.most_count:
+                divisors = counts if self._op.finish is Finish.MEAN else np.minimum(counts, 1)
+                limbs.round(np.where(limbs.used, divisors, 0), self._form, self._rounded)
+            elif limbs.touched:
+                for at in np.flatnonzero(limbs.used & (counts > 0)):
+                    self._rounded[at] = value_of(self._op, limbs.state(int(at), int(counts[at])), self._result)
+            return present(self._rounded.tolist(), counts)
+        return [self._value(at, int(count)) for at, count in enumerate(counts)]
+
+    def _value(self, at: int, count: int) -> Value | None:
+        if not count or (self._op.ddof and count <= self._ddof):
+            return None
+        states = [limbs.state(at, count) for limbs in self._limbs]
+        if len(states) == 1:
+            return value_of(self._op, states[0], self._result)
+        finish = variance if self._op.finish is Finish.VARIANCE else deviation
+        return finish(states[0], states[1], self._ddof, DTYPES[self._result])
+
+
+def _form(dtype: DType) -> tuple[int, int, int]:
+    return dtype.precision, dtype.min_exponent, dtype.max_exponent
+
+
+class LimbSums:
+    """An exact sum for each value, and the compiled additions that serve its dtypes."""
+
+    def __init__(self, terms: Terms, dtypes: Sequence[DType], outputs: int, *, magnitudes: bool) -> None:
+        from warpfold.kernels.cpu.windows import columns, levels, nearest, rows
+
+        self.terms = terms
+        self.most_count = nearest.MOST_DIVISOR
+        self._rows, self._columns, self._nearest = rows, columns, nearest
+        self._dtypes = dtypes
+        self._unsigned = magnitudes or (terms is Terms.PRODUCTS and len(dtypes) == 1)
+        self._squares = terms is Terms.PRODUCTS
+        self._double = common_float(dtypes[0], dtypes[-1]) is DTYPES["float64"]
+        self._shape = outputs, levels.LIMBS
+        self._limbs = np.zeros((0, levels.LIMBS), np.int64)  # until something is added
+        self._flags = np.zeros(outputs, np.int64)
+        self.used = np.zeros(outputs, np.bool_)
+        self.touched = False
+        self._calls = 0
+        origin, adjusted = ORIGIN[terms], ORIGIN[terms]
+        if self._double:
+            self._bits = np.dtype(np.int64)
+            tiles = [np.empty(levels.TILE64, dtype) for dtype in (np.float64, np.float64, np.int64)]
+            fields = tuple(np.zeros(1 << 12, dtype) for dtype in (np.uint64, np.int16))
+            self._space: tuple[Any, ...] = (*tiles, fields)
+            self._read: Any = 0x7FFFFFFFFFFFFFFF if magnitudes else -1
+        else:
+            layouts = tuple(LAYOUTS[dtype].read(magnitudes=magnitudes) for dtype in dtypes)
+            scales = [LAYOUTS[dtype].scale for dtype in dtypes]
+            adjusted -= sum(scales) if len(dtypes) == 2 else scales[0] * (2 if self._squares else 1)
+            self._bits = np.dtype(f"int{8 * dtypes[0].itemsize}")
+            self._space = (np.empty(levels.TILE32), np.empty(levels.TILE32, self._bits))
+            self._read = layouts if len(dtypes) == 2 else layouts[0]
+        self._origins = origin, adjusted
+
+    def _words(self, array: NDArray[Any], which: int = 0) -> NDArray[Any]:
+        if self._double and len(self._dtypes) == 2:
+            with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
+                array = widened(array, self._dtypes[which]).astype(np.float64, copy=False)
+        return readable(array, np.dtype(f"int{8 * array.itemsize}"))
+
+    def rounded_rows(
+        self, rows: Rows, flat: NDArray[Any], form: tuple[int, int, int], *, mean: bool
+    ) -> NDArray[np.float64]:
+        """The sums or means of whole rows, rounded; 0 of no elements."""
+        values = np.zeros(rows.outputs.size)
+        space = (np.zeros(self._shape[1], np.int64), *self._space)
+        call = self._rows.sum_rows64 if self._double else self._rows.sum_rows32
+        call(
+            self._words(flat), rows.bounds, self._read, self._squares, self._unsigned, mean, self._origins, form,
+            space, values,
+        )  # fmt: skip
+        return values
+
+    def add_rows(self, rows: Rows, arrays: Arrays) -> None:
+        """Add the elements of rows, or the products of pairs."""
+        self._use(rows.outputs)
+        words = [self._words(array, which) for which, array in enumerate(arrays)]
+        common = (self._origins[1], self._limbs, self._flags)
+        if len(words) == 2 and self._double:
+            rest, other, spare, _ = self._space
+            self._rows.add_row_products64(
+                *words, rows.bounds, rows.outputs, *common, rest, other, spare, np.empty_like(spare)
+            )
+        elif len(words) == 2:
+            spares = [np.empty(self._space[0].size, word.dtype) for word in words]
+            self._rows.add_row_products32(
+                *words, rows.bounds, rows.outputs, self._read, *common, self._space[0], *spares
+            )
+        else:
+            call = self._rows.add_rows64 if self._double else self._rows.add_rows32
+            call(words[0], rows.bounds, rows.outputs, self._read, self._squares, *common, *self._space)
+
+    def add_columns(self, group: Columns, flat: NDArray[Any]) -> bool:
+        """Add the columns of one block without turning them, if that can be done: of values and magnitudes."""
+        if self._squares:
+            return False
+        first = int(group.outputs[0])
+        self._use(slice(first, first + group.width))
+        words = self._words(flat[group.start : group.start + group.size])
+        width = self._columns.BLOCK_WIDTH
+        space = (
+            *(np.empty(width, self._bits) for _ in range(2)),
+            np.empty(width, np.int64),
+            *(np.empty(width) for _ in range(2)),
+            np.empty(width, np.int64),
+            *(np.empty(width, np.uint64) for _ in range(2)),
+        )
+        column = np.empty(self._columns.BLOCK_ROWS, self._bits)
+        call = self._columns.add_columns64 if self._double else self._columns.add_columns32
+        call(
+            words, group.rows, group.width, first, self._read, self._origins[1], self._limbs, self._flags, space,
+            column, *self._space,
+        )  # fmt: skip
+        self._calls += -(-group.rows // self._columns.BLOCK_ROWS)
+        if self._calls > _MOST_CALLS:
+            self._resolve()
+        return True
+
+    def _use(self, outputs: Index | NDArray[np.bool_] | slice) -> None:
+        self.used[outputs] = True
+        if not self.touched:
+            self.touched = True
+            self._limbs = np.zeros(self._shape, np.int64)
+
+    def _resolve(self) -> None:
+        self._nearest.resolve_sums(self._limbs, self.used)
+        self._calls = 0
+
+    def merge(self, other: "LimbSums") -> None:
+        if not other.touched:
+            return
+        both = other.used
+        self._use(both)
+        self._resolve()
+        other._resolve()
+        self._limbs[both] += other._limbs[both]
+        self._flags |= other._flags
+        self._resolve()
+
+    def _told(self) -> Index:
+        """The flags of the sums. Squares and magnitudes are neither −0 nor −∞."""
+        if not self._unsigned:
+            return self._flags
+        infinite = (self._flags & int(Flags.POS_INF | Flags.NEG_INF)) != 0
+        told: Index = (
+            (self._flags & int(Flags.NAN)) | np.where(infinite, int(Flags.POS_INF), 0) | int(Flags.NOT_NEGATIVE_ZERO)
+        )
+        return told
+
+    def round(self, divisors: Index, form: tuple[int, int, int], values: NDArray[np.float64]) -> None:
+        """values[i] = sum i ÷ divisors[i], rounded once, wherever the divisor is not 0. Spoils the sums."""
+        self._resolve()
+        self._nearest.round_sums(self._limbs, self._origins[0], self._told(), divisors, form, values)
+
+    def state(self, at: int, count: int) -> ExactState:
+        """The state of a value of `count` ≥ 1 elements."""
+        if self._calls:
+            self._resolve()
+        return ExactState(self.terms, units_of(self._limbs[at]), count, Flags(int(self._told()[at])))
+
+
+class IntegerSums:
+    """Digits for each value, and for its squares where the op needs both."""
+
+    def __init__(self, op: Op, dtypes: Sequence[DType], ddof: int, outputs: int) -> None:
+        from warpfold.kernels.cpu import integer_rows
+
+        self._op = op
+        self._dtypes = dtypes
+        self._ddof = ddof
+        self._integer_rows = integer_rows
+        self._signed = tuple(dtype.kind is Kind.INT for dtype in dtypes)
+        values = integer_rows.MAGNITUDES if op.magnitudes else integer_rows.VALUES
+        self._what = {
+            Terms.VALUES: (values,),
+            Terms.PRODUCTS: (integer_rows.SQUARES,),
+            Terms.MOMENTS: (values, integer_rows.SQUARES),
+        }[op.terms]
+        self._sums = tuple(np.zeros((outputs, integer_rows.DIGITS), np.int64) for _ in self._what)
+
+    def add(self, start: int, part: GroupedPart) -> None:
+        for rows, arrays in part.rows():
+            if len(arrays) == 2:
+                x, y = (_patterns(array) for array in arrays)
+                self._integer_rows.add_integer_products(x, y, rows.bounds, rows.outputs, *self._signed, self._sums[0])
+                continue
+            dtype = self._dtypes[0]
+            flat = readable(arrays[0], np.dtype(np.uint8) if dtype.kind is Kind.BOOL else dtype.numpy)
+            for what, sums in zip(self._what, self._sums, strict=True):
+                self._integer_rows.add_integer_rows(flat, rows.bounds, rows.outputs, what, self._signed[0], sums)
+
+    def merge(self, other: "IntegerSums") -> None:
+        for mine, theirs in zip(self._sums, other._sums, strict=True):
+            mine[:] += theirs
+            for place in range(mine.shape[1] - 1):
+                mine[:, place + 1] += mine[:, place] >> 32
+                mine[:, place] &= _DIGIT
+
+    def values(self, counts: Index) -> list[Value | None]:
+        totals = [_totals(sums) for sums in self._sums]
+        if self._op.result_dtype(self._dtypes[0]) == INTEGER:
+            return present(totals[0], counts)
+        return [self._value([part[at] for part in totals], int(count)) for at, count in enumerate(counts)]
+
+    def _value(self, totals: Sequence[int], count: int) -> Value | None:
+        if not count or (self._op.ddof and count <= self._ddof):
+            return None
+        kinds = (Terms.VALUES, Terms.PRODUCTS) if len(totals) == 2 else (self._op.terms,)
+        states = [
+            ExactState(terms, total << -ORIGIN[terms], count, Flags.NOT_NEGATIVE_ZERO)
+            for terms, total in zip(kinds, totals, strict=True)
+        ]
+        result = self._op.result_dtype(self._dtypes[0])
+        if len(states) == 1:
+            return value_of(self._op, states[0], result)
+        finish = variance if self._op.finish is Finish.VARIANCE else deviation
+        return finish(states[0], states[1], self._ddof, DTYPES[result])
+
+
+def _totals(sums: NDArray[np.int64]) -> list[int]:
+    """The integers whose digits of 32 bits are the rows of `sums`; the last digit has the sign."""
+    low = sums[:, 0] + (sums[:, 1] << 32)
+    signs = np.where(low < 0, _DIGIT, 0)
+    if (sums[:, 2:-1] == signs[:, None]).all() and (sums[:, -1] == low >> 63).all():
+        small: list[int] = low.tolist()
+        return small
+    return [sum(digit << 32 * place for place, digit in enumerate(row)) for row in sums.tolist()]
+
+
+def _patterns(array: NDArray[Any]) -> NDArray[Any]:
+    wide = array if array.dtype == np.uint64 else array.astype(np.int64, copy=False)
+    return readable(wide, np.dtype(np.int64))

@@ -1,0 +1,217 @@
+"""Exact sums of the rows of an array, compiled: neighbouring elements of one value each.
+
+A row whose exponents fit into two levels (`levels`), as nearly all do, is summed in two integers and rounded at once;
+any other row is summed in limbs. Both are exact, so that they give the same bits.
+"""
+
+# ruff: noqa: PLR0917 - compiled calls are positional
+
+from typing import Any
+
+import numpy as np
+
+from warpfold.kernels.cpu.windows.float32 import _one32, _two32, add_float32, add_float32_products
+from warpfold.kernels.cpu.windows.float64 import _INFINITY64, _two64, add_float64, add_float64_products
+from warpfold.kernels.cpu.windows.levels import (
+    HELD,
+    NAN,
+    NEG_INF,
+    NOT_NEGATIVE_ZERO,
+    POS_INF,
+    STEP,
+    TILE32,
+    TILE64,
+    anchor_at,
+    bounds,
+    clamped_exponent,
+    counted,
+    infinity_of,
+)
+from warpfold.kernels.cpu.windows.nearest import rounded_levels, rounded_limbs
+from warpfold.kernels.jit import jit
+
+
+@jit
+def unsigned_flags(flags: Any) -> Any:
+    """The flags of squares or magnitudes, which are neither −0 nor −∞, of at least one element."""
+    infinite = POS_INF if flags & (POS_INF | NEG_INF) else 0
+    return (flags & NAN) | infinite | NOT_NEGATIVE_ZERO
+
+
+@jit
+def sum_rows32(
+    flat: Any,
+    edges: Any,
+    layout: Any,
+    squares: Any,
+    unsigned: Any,
+    mean: Any,
+    origins: Any,
+    form: Any,
+    space: Any,
+    values: Any,
+) -> None:
+    """values[r] = Σ of the elements of `flat` from edges[r] to edges[r + 1], or of their squares, or the mean, rounded
+    to `form` (`nearest`); the value of no elements is left as it is.
+
+    `origins` are that of the limbs and what `add_float32` takes for it; `space` is limbs and what it takes besides.
+    """
+    limbs, rest, spare = space
+    origin, adjusted = origins
+    shift, keep, fraction = layout
+    times = 2 if squares else 1
+    for r in range(edges.size - 1):
+        row = flat[edges[r] : edges[r + 1]]
+        if row.size == 0:
+            continue
+        count = row.size if mean else np.int64(1)
+        if row.size <= TILE32:
+            most, least = bounds(row)
+            if most == 0:
+                values[r] = 0.0 if unsigned or 0 in row else -0.0
+                continue
+            top = times * (clamped_exponent(most >> fraction) - 126)
+            unit = times * (clamped_exponent((least + 1) >> fraction) - 127 - fraction)
+            if most < infinity_of(row, fraction) and top - unit <= HELD + STEP:
+                place = unit - adjusted + origin
+                if top - unit <= HELD:
+                    anchor = anchor_at(unit)
+                    first = counted(_one32(row, shift, keep, squares, anchor), row.size, anchor)
+                    values[r] = rounded_levels(first, 0, np.int64(0), place, count, form)
+                else:
+                    anchor, second = anchor_at(top - HELD), anchor_at(unit)
+                    patterns, others = _two32(row, shift, keep, squares, anchor, second)
+                    upper, lower = counted(patterns, row.size, anchor), counted(others, row.size, second)
+                    values[r] = rounded_levels(upper, top - HELD - unit, lower, place, count, form)
+                continue
+        limbs[:] = 0
+        flags = add_float32(row, layout, squares, adjusted, limbs, rest, spare)
+        flags = unsigned_flags(flags) if unsigned else flags
+        values[r] = rounded_limbs(limbs, origin, flags, count, form)
+
+
+@jit
+def sum_rows64(
+    flat: Any,
+    edges: Any,
+    keep: Any,
+    squares: Any,
+    unsigned: Any,
+    mean: Any,
+    origins: Any,
+    form: Any,
+    space: Any,
+    values: Any,
+) -> None:
+    """As `sum_rows32`, of float64 elements (int64) masked by `keep`; `space` is limbs and what `add_float64` takes."""
+    limbs, rest, other, spare, fields = space
+    origin, adjusted = origins
+    for r in range(edges.size - 1):
+        row = flat[edges[r] : edges[r + 1]]
+        if row.size == 0:
+            continue
+        count = row.size if mean else np.int64(1)
+        if row.size <= TILE64 and not squares:
+            most, least = bounds(row)
+            if most == 0:
+                values[r] = 0.0 if unsigned or 0 in row else -0.0
+                continue
+            top = clamped_exponent(most >> 52) - 1022
+            unit = clamped_exponent((least + 1) >> 52) - 1075
+            if most < _INFINITY64 and top <= 1000 and top - unit <= HELD + STEP:
+                first = max(top - HELD, unit)
+                anchor, second = anchor_at(first), anchor_at(unit)
+                patterns, others = _two64(row, keep, anchor, second)
+                upper, lower = counted(patterns, row.size, anchor), counted(others, row.size, second)
+                values[r] = rounded_levels(upper, first - unit, lower, unit - adjusted + origin, count, form)
+                continue
+        limbs[:] = 0
+        flags = add_float64(row, keep, squares, adjusted, limbs, rest, other, spare, fields)
+        flags = unsigned_flags(flags) if unsigned else flags
+        values[r] = rounded_limbs(limbs, origin, flags, count, form)
+
+
+@jit
+def add_rows32(
+    flat: Any,
+    edges: Any,
+    outputs: Any,
+    layout: Any,
+    squares: Any,
+    adjusted: Any,
+    limbs: Any,
+    flags: Any,
+    rest: Any,
+    spare: Any,
+) -> None:
+    """limbs[outputs[r]] += Σ of the elements of `flat` from edges[r] to edges[r + 1], as `add_float32` adds them;
+    `limbs` has the shape (values, LIMBS), `flags` (values,)."""
+    for r in range(outputs.size):
+        row = flat[edges[r] : edges[r + 1]]
+        o = outputs[r]
+        flags[o] |= add_float32(row, layout, squares, adjusted, limbs[o], rest, spare)
+
+
+@jit
+def add_rows64(
+    flat: Any,
+    edges: Any,
+    outputs: Any,
+    keep: Any,
+    squares: Any,
+    adjusted: Any,
+    limbs: Any,
+    flags: Any,
+    rest: Any,
+    other: Any,
+    spare: Any,
+    fields: Any,
+) -> None:
+    """As `add_rows32`, as `add_float64` adds elements."""
+    for r in range(outputs.size):
+        row = flat[edges[r] : edges[r + 1]]
+        o = outputs[r]
+        flags[o] |= add_float64(row, keep, squares, adjusted, limbs[o], rest, other, spare, fields)
+
+
+@jit
+def add_row_products32(
+    x: Any,
+    y: Any,
+    edges: Any,
+    outputs: Any,
+    layouts: Any,
+    adjusted: Any,
+    limbs: Any,
+    flags: Any,
+    rest: Any,
+    spare_x: Any,
+    spare_y: Any,
+) -> None:
+    """As `add_rows32`, of the products x[i] · y[i], as `add_float32_products` adds them."""
+    layout_x, layout_y = layouts
+    for r in range(outputs.size):
+        o = outputs[r]
+        left, right = x[edges[r] : edges[r + 1]], y[edges[r] : edges[r + 1]]
+        flags[o] |= add_float32_products(left, right, layout_x, layout_y, adjusted, limbs[o], rest, spare_x, spare_y)
+
+
+@jit
+def add_row_products64(
+    x: Any,
+    y: Any,
+    edges: Any,
+    outputs: Any,
+    adjusted: Any,
+    limbs: Any,
+    flags: Any,
+    rest: Any,
+    other: Any,
+    spare: Any,
+    spare_y: Any,
+) -> None:
+    """As `add_row_products32`, of float64 elements, as `add_float64_products` adds them."""
+    for r in range(outputs.size):
+        o = outputs[r]
+        left, right = x[edges[r] : edges[r + 1]], y[edges[r] : edges[r + 1]]
+        flags[o] |= add_float64_products(left, right, adjusted, limbs[o], rest, other, spare, spare_y)
