@@ -11,7 +11,7 @@ from warpfold.contract.kinds.accuracy import AccuracyResult, AccuracySpec
 from warpfold.contract.kinds.benchmark import BenchmarkResult, BenchmarkSpec
 from warpfold.contract.kinds.cluster import ClusterResult, ClusterSpec
 from warpfold.contract.kinds.profile import ProfileResult, ProfileSpec
-from warpfold.contract.kinds.reduce import ReduceResult, ReduceSpec
+from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceResult, ReduceSpec
 from warpfold.contract.kinds.scaling import ScalingResult, ScalingSpec
 from warpfold.contract.kinds.three_numbers import ThreeNumbersResult, ThreeNumbersSpec
 from warpfold.contract.sources.values import AS_STORED
@@ -24,7 +24,7 @@ TaskSpec = Annotated[
 ]
 """The specs of these kinds."""
 
-FirstResult = ReduceResult | BenchmarkResult | ClusterResult | ScalingResult | ProfileResult
+FirstResult = ReduceResult | ReduceArrayResult | BenchmarkResult | ClusterResult | ScalingResult | ProfileResult
 LaterResult = AccuracyResult | ThreeNumbersResult
 """The results of these kinds: the API's document lists that of presets between the first and the later ones."""
 

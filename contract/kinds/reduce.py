@@ -1,14 +1,15 @@
 """Reductions: what is to be reduced and how, and what came out."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, StrictBool, model_validator
 from pydantic.config import JsonDict
 
 from warpfold.contract.fields import MAX_ELEMENTS, BackendName, JobOptions, OpName, StrategyName
 from warpfold.contract.frozen import Frozen
+from warpfold.contract.groupings import AxisField, SegmentsSpec, check_results, grouping_of, words_of
+from warpfold.contract.inputs import InputView
 from warpfold.contract.json_value import JsonValue
 from warpfold.contract.kinds.spec import Task, moved_from
 from warpfold.contract.needs import ANY
@@ -16,11 +17,11 @@ from warpfold.contract.provenance import DeviceView, Provenance
 from warpfold.contract.sources import TAGGED_FIELDS, Source, summary_of_source
 from warpfold.contract.sources.values import BriefValues
 from warpfold.contract.timings import Timings
-from warpfold.kernels.catalog import backends_for, strategies
+from warpfold.kernels.catalog import backends_for, resolve_grouped, strategies
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.grouping import AlongAxes, Grouping
 from warpfold.kernels.operands import check, check_arity, check_counts, check_freedom
 from warpfold.kernels.ops import NanPolicy, op_named
-from warpfold.kernels.places.place import ObjectFacts
 from warpfold.kernels.strategy import AUTO
 
 MOST_OF_SMALL = 10_000
@@ -28,12 +29,8 @@ MOST_OF_SMALL = 10_000
 first, nobody knows how long that takes."""
 
 
-MOST_OBJECTS = 100
-"""A result names no more of the objects that it read than these."""
-
-
 class ReduceSpec(Task):
-    """Reduce one array, or for `dot` two, to one value."""
+    """Reduce one array, or for `dot` two, to one value; or along axes or by segments to an array of values."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -65,6 +62,18 @@ class ReduceSpec(Task):
                     "ddof": 1,
                     "source": {"type": "generate", "distribution": "normal", "n": 1000000, "seed": 42},
                 },
+                {
+                    "kind": "reduce",
+                    "op": "sum",
+                    "axis": 0,
+                    "source": {"type": "values", "values": [1e16, 1.0, 1.0, 2.0, -1e16, 4.0], "shape": [3, 2]},
+                },
+                {
+                    "kind": "reduce",
+                    "op": "mean",
+                    "segments": {"offsets": [0, 2, 2, 5]},
+                    "source": {"type": "values", "values": [1.0, 2.0, 3.0, 4.0, 5.0]},
+                },
             ]
         }
     )
@@ -93,6 +102,23 @@ class ReduceSpec(Task):
         strict=True,
         description="The lost degrees of freedom: `var` and `std` divide by n − ddof.",
     )
+    axis: AxisField = Field(
+        None,
+        exclude_if=lambda axis: axis is None,
+        description="The axis along which elements are reduced, or several; a negative one counts from the last. The "
+        "result is an array with the other axes. CPU slots alone run such jobs so far.",
+    )
+    keepdims: StrictBool = Field(
+        False,
+        exclude_if=lambda kept: not kept,
+        description="Whether the reduced axes stay in the result's shape, with length 1.",
+    )
+    segments: SegmentsSpec | None = Field(
+        None,
+        exclude_if=lambda segments: segments is None,
+        description="Segments of the elements, each of which is reduced to a value. CPU slots alone run such jobs so "
+        "far.",
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -107,9 +133,26 @@ class ReduceSpec(Task):
         others = None if self.other is None else self.other.known_count
         if count is not None and others is not None:
             check_counts(op, count, others)
-        if count:
+        grouping = self.grouping()
+        if grouping is not None:
+            self._be_grouped(grouping)
+        elif count:
             check_freedom(op, count, self.ddof)
         return self
+
+    def grouping(self) -> Grouping | None:
+        """Which elements make which value; None where all of them make one."""
+        return grouping_of(self.axis, self.keepdims, self.segments)
+
+    def _be_grouped(self, grouping: Grouping) -> None:
+        """What a reduction to many values needs; of files the worker checks it, which knows their shapes."""
+        shape = self.source.known_shape
+        if shape is not None:
+            check_results(grouping, shape)
+        other = None if self.other is None else self.other.known_shape
+        if shape is not None and other is not None and isinstance(grouping, AlongAxes) and shape != other:
+            raise InvalidInput(f"{self.op} needs two sources of one shape, not {shape} and {other}", "other")
+        resolve_grouped(op_named(self.op), self.source.known_dtype, self.strategy)
 
     def _be_alike(self) -> None:
         """Integers that were written without a dtype are float64 beside an array of floats."""
@@ -124,6 +167,11 @@ class ReduceSpec(Task):
     @model_validator(mode="after")
     def _claimed(self) -> Self:
         able = self.backends()
+        if self.backend not in ("auto", *able) and self.grouping() is not None:
+            field = "segments" if self.axis is None else "axis"
+            raise InvalidInput(
+                f"a reduction with {field} runs on CPU slots only so far; give the backend cpu or auto", "backend"
+            )
         if self.backend not in ("auto", *able):
             dtype = self.source.known_dtype
             raise InvalidInput(
@@ -137,6 +185,8 @@ class ReduceSpec(Task):
         """The backends that can run it, so far as that is known without looking at files. Raises InvalidInput where
         there are none."""
         op = op_named(self.op)
+        if self.grouping() is not None:
+            return ("cpu",)
         known = [dtype for _, source in self.sources() if (dtype := source.known_dtype) is not None]
         if known:
             return backends_for(op, known[0], self.strategy, known[-1] if op.sources == 2 else None)
@@ -183,12 +233,15 @@ class ReduceSpec(Task):
         return (
             f"{stored.get('op')} of {summary_of_source(stored.get('source'))}",
             summary_of_source(other) if other else "",
+            words_of(stored),
         )
 
     def description(self) -> str:
         arrays = " with ".join(source.identity() for _, source in self.sources())
         freedom = f", ddof {self.ddof}" if op_named(self.op).ddof else ""
         nan = "" if self.nan_policy == NanPolicy.PROPAGATE else f", NaN: {self.nan_policy.value}"
+        groups = words_of(self.model_dump(mode="json", include={"axis", "segments"}))
+        freedom += f", {groups}" if groups else ""
         return f"{self.op} of {arrays}{freedom}; strategy {self.strategy}, backend {self.backend}{nan}"
 
 
@@ -203,6 +256,9 @@ class BriefReduceSpec(JobOptions):
     source: Source | BriefValues
     other: Source | BriefValues | None
     ddof: int
+    axis: AxisField = Field(None, exclude_if=lambda axis: axis is None)
+    keepdims: bool = Field(False, exclude_if=lambda kept: not kept)
+    segments: SegmentsSpec | None = Field(None, exclude_if=lambda segments: segments is None)
 
 
 _EXAMPLE: JsonDict = {
@@ -250,32 +306,6 @@ _EXAMPLE: JsonDict = {
 }
 
 
-class ObjectView(Frozen):
-    """An object of a place, as it was read; of a Zarr hierarchy, which is many objects, the URL alone is known."""
-
-    url: str
-    size: int | None = Field(description="In bytes.")
-    etag: str | None = Field(description="The ETag of the object, as its server writes it.")
-    modified: str | None = Field(description="When the object was changed last, as its server writes it.")
-    bytes_read: int = Field(description="How many bytes of the object were read.")
-
-
-class InputView(Frozen):
-    """What a reduction read by URLs."""
-
-    count: int = Field(description="How many objects were read.")
-    bytes_read: int = Field(description="How many bytes of them all were read.")
-    objects: tuple[ObjectView, ...] = Field(description=f"The objects in order, the first {MOST_OBJECTS}.")
-
-    @classmethod
-    def of(cls, read: Sequence[ObjectFacts]) -> "InputView | None":
-        """None where nothing was read by URLs."""
-        if not read:
-            return None
-        shown = tuple(ObjectView(**asdict(facts)) for facts in read[:MOST_OBJECTS])
-        return cls(count=len(read), bytes_read=sum(facts.bytes_read for facts in read), objects=shown)
-
-
 class ReduceResult(Frozen):
     """The value of a reduction, how it was computed, and where."""
 
@@ -299,3 +329,53 @@ class ReduceResult(Frozen):
     state: str | None = Field(
         description="The canonical bytes of the exact accumulator in base64, for /v1/states/merge."
     )
+
+
+_ARRAY_EXAMPLE: JsonDict = {
+    "shape": [2],
+    "values": [2.0, 7.0],
+    "hex": ["0x1.0000000000000p+1", "0x1.c000000000000p+2"],
+    "dtype": "float64",
+    "count": 6,
+    "counts": [3, 3],
+    "nulls": 0,
+    "input": None,
+    "op": "sum",
+    "strategy": "exact",
+    "kernel": "turned_columns",
+    **{name: _EXAMPLE[name] for name in ("correctly_rounded", "backend", "device", "timings", "provenance")},
+}
+
+
+class ReduceArrayResult(Frozen):
+    """The values of a reduction along axes or by segments, how they were computed, and where."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_ARRAY_EXAMPLE]})
+
+    shape: tuple[int, ...] = Field(description="The lengths of the result's axes. By segments it has one axis.")
+    values: tuple[JsonValue | None, ...] = Field(
+        description="The values in C order of `shape`. Null stands where the op has no value for the elements of one, "
+        "such as the largest of none."
+    )
+    hex: tuple[str | None, ...] | None = Field(
+        description="The values as Python's float.hex prints them; null for integers and bools."
+    )
+    dtype: str = Field(description='The dtype of the values; "integer" is an integer of any size.')
+    count: int = Field(description="How many elements entered all values together.")
+    counts: tuple[int, ...] = Field(description="How many elements entered each value.")
+    nulls: int = Field(0, description="Nulls that were left out: none, for a null is an error here.")
+    input: InputView | None = Field(
+        None, description="What was read of the places of this server's configuration; null where nothing was."
+    )
+    op: str
+    strategy: str = Field(description="The strategy that ran, which is never `auto`.")
+    kernel: str = Field(
+        description="The compiled loops that the shape chose: `rows` and `long_rows` for neighbouring elements of one "
+        "value, `columns` for neighbouring values, `turned_columns` for columns that are copied into rows first, "
+        "`segments`, or `numpy`."
+    )
+    correctly_rounded: bool = Field(description="Whether every value is the true one, rounded once.")
+    backend: Literal["cpu", "cuda"]
+    device: DeviceView
+    timings: Timings
+    provenance: Provenance

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from warpfold.contract.fields import MAX_ELEMENTS, DistributionName, DTypeName, Parameter
 from warpfold.contract.folders import Folders
+from warpfold.contract.groupings import ShapeField, check_shape, shape_in_words
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.contract.wording import compact_count
 from warpfold.kernels.dtypes import DType, dtype_named
@@ -37,10 +38,12 @@ class GenerateSource(SourceSpec):
         max_length=16,
         description="The parameters of the distribution; `/v1/ops` lists them with their defaults.",
     )
+    shape: ShapeField = None
 
     @model_validator(mode="after")
     def _makeable(self) -> Self:
         _check(self.distribution, self.n, self.dtype, tuple(self.parameters.items()))
+        check_shape(self.shape, self.n)
         return self
 
     @property
@@ -52,6 +55,10 @@ class GenerateSource(SourceSpec):
         return self.n
 
     @property
+    def known_shape(self) -> tuple[int, ...]:
+        return self.shape or (self.n,)
+
+    @property
     def generator_seed(self) -> int:
         return self.seed
 
@@ -60,8 +67,9 @@ class GenerateSource(SourceSpec):
         return GeneratedSource(self.distribution, self.n, self.seed, self.known_dtype, self.parameters)
 
     def identity(self) -> str:
-        shape = ", ".join(f"{name}={value!r}" for name, value in sorted(self.parameters.items()))
-        return f"{self.n:,} {self.distribution}({shape}) elements as {self.dtype}, seed {self.seed}"
+        parameters = ", ".join(f"{name}={value!r}" for name, value in sorted(self.parameters.items()))
+        of_shape = shape_in_words(self.shape)
+        return f"{self.n:,} {self.distribution}({parameters}) elements as {self.dtype}{of_shape}, seed {self.seed}"
 
     @staticmethod
     def summary(stored: Mapping[str, Any]) -> str | None:

@@ -31,6 +31,11 @@ class SourceSpec(Frozen, ABC):
         return None
 
     @property
+    def known_shape(self) -> tuple[int, ...] | None:
+        """The shape of the array that the elements are; None of a file."""
+        return None
+
+    @property
     def dataset_id(self) -> str | None:
         """The uploaded array that must be there until the job has ended; None if no such array is read."""
         return None

@@ -18,6 +18,7 @@ from pydantic.config import JsonDict
 
 from warpfold.contract.fields import DTypeName, Listed, Number
 from warpfold.contract.folders import Folders
+from warpfold.contract.groupings import ShapeField, check_shape, shape_in_words
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.kernels.dtypes import DTYPES, DType, dtype_named
 from warpfold.kernels.errors import InvalidInput
@@ -75,6 +76,7 @@ class ValuesSource(SourceSpec):
         " false alone; float64 where an element is written as a float (1.0, 1e3), and, in `dot`, "
         "beside an array of floats.",
     )
+    shape: ShapeField = None
 
     @model_validator(mode="after")
     def _representable(self, info: ValidationInfo) -> Self:
@@ -83,6 +85,7 @@ class ValuesSource(SourceSpec):
             object.__setattr__(self, "dtype", inferred.name)  # frozen for everybody else
         if info.context is not AS_STORED:  # a stored array is made once, when it is opened
             array_of(self.values, dtype_named(self.dtype), "source.values")
+        check_shape(self.shape, len(self.values))
         return self
 
     @property
@@ -93,8 +96,12 @@ class ValuesSource(SourceSpec):
     def known_count(self) -> int:
         return len(self.values)
 
+    @property
+    def known_shape(self) -> tuple[int, ...]:
+        return self.shape or (len(self.values),)
+
     def identity(self) -> str:
-        return f"{len(self.values):,} given values as {self.dtype}"
+        return f"{len(self.values):,} given values as {self.dtype}{shape_in_words(self.shape)}"
 
     @staticmethod
     def summary(stored: Mapping[str, Any]) -> str | None:

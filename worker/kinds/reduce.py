@@ -1,32 +1,36 @@
 """Reductions of one array, or of two, to one value."""
 
 import base64
+from collections.abc import Sequence
 
+from warpfold.contract.inputs import InputView
 from warpfold.contract.json_value import check_length, hex_of
-from warpfold.contract.kinds.reduce import InputView, ReduceResult, ReduceSpec
-from warpfold.contract.timings import StageName, StageTime, Timings
-from warpfold.kernels.backend import Reduction, Stages
+from warpfold.contract.kinds.reduce import ReduceResult, ReduceSpec
 from warpfold.kernels.bench import Flag
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.mapped import survive_cuts
 from warpfold.kernels.ops import op_named
-from warpfold.kernels.sequential import SequentialSource, counted
+from warpfold.kernels.sequential import Elements, SequentialSource, counted
 from warpfold.kernels.source import ArraySource, unchanged
+from warpfold.worker.grouped import run_grouped
 from warpfold.worker.kinds.attempt import Attempt
 from warpfold.worker.messages import Success
+from warpfold.worker.stages import timings_of
 
 
 def run(attempt: Attempt, spec: ReduceSpec) -> Success:
     """Reduce the elements of `spec`, which are opened here. Raises a KernelError."""
-    op = op_named(spec.op)
-    sources = [
-        (named.refusing_nulls() if op.places or op.sources > 1 else named).open(attempt.folders)
-        for _, named in spec.sources()
-    ]
+    op, grouping = op_named(spec.op), spec.grouping()
+    in_place = op.places or op.sources > 1 or grouping is not None
+    sources = [(named.refusing_nulls() if in_place else named).open(attempt.folders) for _, named in spec.sources()]
     source, other = sources[0], sources[1] if len(sources) > 1 else None
     width = sum(part.dtype.itemsize for part in sources)
     if any(isinstance(part, ArraySource) and part.file is not None for part in sources):
         survive_cuts()
+    if grouping is not None:
+        success = run_grouped(attempt, spec, grouping, source, other)
+        _check_unchanged(spec, sources)
+        return success
     reduction = attempt.backend.reduce(
         source,
         spec.op,
@@ -36,9 +40,7 @@ def run(attempt: Attempt, spec: ReduceSpec) -> Success:
         other=other,
         progress=lambda done, total: attempt.progress(done * width, total * width, "bytes"),
     )
-    for named, part in zip((named for _, named in spec.sources()), sources, strict=True):
-        if not unchanged(part):
-            raise InvalidInput(f"{named.identity()} changed while it was read", "source")
+    _check_unchanged(spec, sources)
     nbytes = sum(counted(part) * part.dtype.itemsize for part in sources)
     check_length(reduction.value)
     decoded = [part for part in sources if isinstance(part, SequentialSource)]
@@ -52,7 +54,7 @@ def run(attempt: Attempt, spec: ReduceSpec) -> Success:
         correctly_rounded=reduction.correctly_rounded,
         backend=attempt.device.backend,
         device=attempt.device,
-        timings=_timings(attempt, reduction, nbytes),
+        timings=timings_of(attempt, reduction, nbytes),
         provenance=attempt.provenance,
         nulls=sum(part.tally.nulls for part in decoded),
         input=InputView.of([remote.facts() for part in decoded for remote in part.tally.objects]),
@@ -75,26 +77,8 @@ def run(attempt: Attempt, spec: ReduceSpec) -> Success:
     return Success(result.model_dump(mode="json"), (point,))
 
 
-def _timings(attempt: Attempt, reduction: Reduction, nbytes: int) -> Timings:
-    """Where the time went. A backend that tells no stages apart has told the time of the reduction, which is the bound
-    only where it took longer than all else."""
-    stages = reduction.stages or Stages(reduce_s=reduction.kernel_ms / 1e3)
-    by_name: dict[StageName, float | None] = {
-        "read": stages.read_s,
-        "decode": stages.decode_s,
-        "copy": stages.copy_s,
-        "reduce": stages.reduce_s,
-    }
-    taken = {name: seconds for name, seconds in by_name.items() if seconds is not None}
-    bound = max(taken, key=lambda name: taken[name], default=None)
-    if reduction.stages is None and reduction.kernel_ms <= reduction.load_ms:
-        bound = None
-    return Timings(
-        queued_ms=attempt.queued_ms,
-        prepare_ms=reduction.prepare_ms,
-        load_ms=reduction.load_ms,
-        kernel_ms=reduction.kernel_ms,
-        total_ms=attempt.elapsed_ms(),
-        stages={name: StageTime.of(seconds, nbytes) for name, seconds in taken.items()},
-        bound=bound,
-    )
+def _check_unchanged(spec: ReduceSpec, sources: Sequence[Elements]) -> None:
+    """Raise InvalidInput where a file changed while it was read."""
+    for (_, named), part in zip(spec.sources(), sources, strict=True):
+        if not unchanged(part):
+            raise InvalidInput(f"{named.identity()} changed while it was read", "source")

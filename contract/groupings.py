@@ -1,0 +1,113 @@
+"""Reductions to many values: which elements make which value, and how a source gets a shape."""
+
+from math import prod
+from typing import Annotated, Any, Self
+
+from pydantic import Field, StrictInt, model_validator
+
+from warpfold.contract.fields import MAX_ELEMENTS, Listed, said_as
+from warpfold.contract.frozen import Frozen
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.grouping import AlongAxes, Grouping, Segments
+
+MOST_RESULTS = 10_000
+"""Values that stand in a result."""
+
+MOST_AXES = 64
+
+Axis = Annotated[StrictInt, Field(ge=-MOST_AXES, lt=MOST_AXES)]
+AxisField = Annotated[
+    Axis | Annotated[tuple[Axis, ...], Field(min_length=1, max_length=MOST_AXES)] | None,
+    said_as("Should be the number of an axis, or a list of at least one"),
+]
+Offset = Annotated[StrictInt, Field(ge=0, le=MAX_ELEMENTS)]
+Length = Annotated[StrictInt, Field(ge=0, le=MAX_ELEMENTS)]
+ShapeField = Annotated[
+    tuple[Length, ...] | None,
+    Field(
+        min_length=1,
+        max_length=MOST_AXES,
+        exclude_if=lambda shape: shape is None,
+        description="The lengths of the axes of the array that the elements are, in C order; if it is left out, the "
+        "array has one axis.",
+    ),
+]
+
+
+class SegmentsSpec(Frozen):
+    """Segments of the elements, which are taken in C order. Each segment has a value. Give `offsets` or a `length`."""
+
+    offsets: Listed[Offset] | None = Field(
+        None,
+        min_length=2,
+        max_length=MOST_RESULTS + 1,
+        description="Segment i has the elements offsets[i] to offsets[i + 1] − 1, as in compressed sparse rows: for n "
+        "segments give n + 1 offsets, none less than the one before it. Equal offsets make an empty segment.",
+    )
+    length: int | None = Field(
+        None,
+        ge=1,
+        le=MAX_ELEMENTS,
+        strict=True,
+        description="Every segment has so many elements; the last one has those that are left.",
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if (self.offsets is None) == (self.length is None):
+            raise InvalidInput("segments need offsets or a length, and not both", "segments")
+        self.grouping().check(None)
+        return self
+
+    def grouping(self) -> Segments:
+        """The segments as kernels take them."""
+        return Segments(self.offsets, self.length)
+
+
+def check_shape(shape: tuple[int, ...] | None, count: int) -> None:
+    """Raise InvalidInput naming "source.shape" unless an array of `shape` has `count` elements."""
+    if shape is not None and prod(shape) != count:
+        raise InvalidInput(f"an array of this shape has {prod(shape):,} elements, not {count:,}", "source.shape")
+
+
+def shape_in_words(shape: tuple[int, ...] | None) -> str:
+    """The shape in words that follow the elements; empty where there is none."""
+    return "" if shape is None else f" of shape {' × '.join(map(str, shape))}"
+
+
+def grouping_of(axis: int | tuple[int, ...] | None, keepdims: bool, segments: SegmentsSpec | None) -> Grouping | None:
+    """Which elements make which value; None where all of them make one. Raises InvalidInput where these fields do not
+    go together."""
+    if axis is not None and segments is not None:
+        raise InvalidInput("segments and an axis do not go together", "segments")
+    if keepdims and axis is None:
+        raise InvalidInput("keepdims needs an axis", "keepdims")
+    if segments is not None:
+        return segments.grouping()
+    return None if axis is None else AlongAxes((axis,) if isinstance(axis, int) else axis, keepdims)
+
+
+def check_results(grouping: Grouping, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of the values for an array of `shape`. Raises InvalidInput naming the field that is at fault: an axis
+    that is not there, an offset outside of the array, or more values than a result holds."""
+    found = grouping.result_shape(shape)
+    if prod(found) > MOST_RESULTS:
+        raise InvalidInput(
+            f"the result would have {prod(found):,} values, and a result holds at most {MOST_RESULTS:,}",
+            "axis" if isinstance(grouping, AlongAxes) else "segments",
+        )
+    return found
+
+
+def words_of(stored: Any) -> str:
+    """The fields of a stored spec that say which elements make which value, in words."""
+    match stored:
+        case {"axis": int(axis)}:
+            return f"axis {axis}"
+        case {"axis": [*axes]}:
+            return f"axes {', '.join(map(str, axes))}"
+        case {"segments": {"length": int(length)}}:
+            return f"segments of {length:,}"
+        case {"segments": {"offsets": [*offsets]}}:
+            return f"{len(offsets) - 1:,} segments"
+    return ""

@@ -1,0 +1,94 @@
+"""Specs of reductions along axes and by segments: what they come to, and what is refused with which field."""
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from warpfold.app.http.error_handlers import spec_problem
+from warpfold.contract.jobs import job_spec, result_of, summary_of
+from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceSpec
+from warpfold.kernels.grouping import AlongAxes, Segments
+
+MATRIX = {"type": "values", "values": [1, 2, 3, 4, 5, 6], "shape": [2, 3]}
+MANY = {"type": "generate", "distribution": "normal", "n": 20_002}
+
+
+def spec(**fields: Any) -> ReduceSpec:
+    made = job_spec.validate_python({"kind": "reduce", "source": MATRIX, **fields})
+    assert isinstance(made, ReduceSpec)
+    return made
+
+
+def test_an_axis_several_and_segments_become_groupings() -> None:
+    assert spec(axis=-1).grouping() == AlongAxes((-1,))
+    assert spec(axis=[0, 1], keepdims=True).grouping() == AlongAxes((0, 1), keepdims=True)
+    assert spec(segments={"length": 4}).grouping() == Segments(None, 4)
+    assert spec(segments={"offsets": [0, 0, 6]}).grouping() == Segments((0, 0, 6))
+    assert spec().grouping() is None
+
+
+@pytest.mark.parametrize("fields", [{"axis": 0}, {"segments": {"length": 2}}])
+def test_auto_sends_such_a_job_to_a_cpu_slot(fields: dict[str, Any]) -> None:
+    assert (spec(**fields).needs(), spec().needs()) == ("cpu", "any")
+    assert spec(**fields, backend="cpu").needs() == "cpu"
+
+
+def test_a_spec_without_an_axis_is_stored_as_before() -> None:
+    stored = json.loads(spec(source={"type": "values", "values": [1, 2]}).model_dump_json())
+    assert not {"axis", "keepdims", "segments"} & stored.keys()
+    assert "shape" not in stored["source"]
+    assert spec(axis=[0]).axis == (0,)
+    assert job_spec.validate_json(spec(axis=[0], keepdims=True).model_dump_json()) == spec(axis=[0], keepdims=True)
+
+
+def test_a_line_names_the_axis() -> None:
+    for fields, words in (
+        ({"axis": -1}, "axis -1"),
+        ({"axis": [0, 1]}, "axes 0, 1"),
+        ({"segments": {"length": 4}}, "segments of 4"),
+        ({"segments": {"offsets": [0, 2, 6]}}, "2 segments"),
+    ):
+        made = spec(**fields)
+        assert summary_of("reduce", json.loads(made.model_dump_json())).endswith(f" · {words}")
+        assert words in made.description()
+    assert "of shape 2 × 3" in spec(axis=0).description()
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "words"),
+    [
+        ({"axis": 2}, "axis", "there is no axis 2: the array has 2 axes"),
+        ({"axis": [0, -2]}, "axis.1", "named twice"),
+        ({"axis": []}, "axis", "the number of an axis"),
+        ({"axis": 0.5}, "axis", "the number of an axis"),
+        ({"axis": 0, "backend": "cuda"}, "backend", "a reduction with axis runs on CPU slots only so far"),
+        ({"segments": {"length": 2}, "backend": "cuda"}, "backend", "with segments runs on CPU slots only so far"),
+        ({"axis": 0, "strategy": "numpy"}, "strategy", "known: auto, exact"),
+        ({"axis": 0, "segments": {"length": 2}}, "segments", "do not go together"),
+        ({"keepdims": True}, "keepdims", "keepdims needs an axis"),
+        ({"segments": {}}, "segments", "offsets or a length"),
+        ({"segments": {"length": 0}}, "segments.length", "greater than or equal to 1"),
+        ({"segments": {"offsets": [0, 3, 2]}}, "segments.offsets.2", "2 is less than the offset 3 before it"),
+        ({"segments": {"offsets": [0, 7]}}, "segments.offsets.1", "7 is beyond the 6 elements"),
+        ({"segments": {"offsets": [-1, 2]}}, "segments.offsets.0", "greater than or equal to 0"),
+        ({"source": {**MATRIX, "shape": [7]}}, "source.shape", "has 7 elements, not 6"),
+        ({"axis": 1, "source": {**MANY, "shape": [10_001, 2]}}, "axis", "10,001 values"),
+        ({"segments": {"length": 2}, "source": MANY}, "segments", "a result holds at most 10,000"),
+        ({"axis": 0, "op": "dot", "other": {**MATRIX, "shape": [3, 2]}}, "other", "two sources of one shape"),
+    ],
+)
+def test_what_is_wrong_is_refused_with_its_field(fields: dict[str, Any], field: str, words: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        spec(**fields)
+    problem = spec_problem(refused.value).errors[0]
+    assert problem.field == field
+    assert words in problem.message
+
+
+def test_the_documented_array_is_a_result() -> None:
+    example = ReduceArrayResult.model_json_schema()["examples"][0]
+    result = result_of(json.dumps(example))
+    assert isinstance(result, ReduceArrayResult)
+    assert result.model_dump(mode="json") == example

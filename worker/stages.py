@@ -1,0 +1,30 @@
+"""Where the time of a reduction went, as its result tells it: to one value, and to many."""
+
+from warpfold.contract.timings import StageName, StageTime, Timings
+from warpfold.kernels.backend import GroupedReduction, Reduction, Stages
+from warpfold.worker.kinds.attempt import Attempt
+
+
+def timings_of(attempt: Attempt, reduction: Reduction | GroupedReduction, nbytes: int) -> Timings:
+    """Where the time went. A backend that tells no stages apart has told the time of the reduction, which is the bound
+    only where it took longer than all else."""
+    stages = reduction.stages or Stages(reduce_s=reduction.kernel_ms / 1e3)
+    by_name: dict[StageName, float | None] = {
+        "read": stages.read_s,
+        "decode": stages.decode_s,
+        "copy": stages.copy_s,
+        "reduce": stages.reduce_s,
+    }
+    taken = {name: seconds for name, seconds in by_name.items() if seconds is not None}
+    bound = max(taken, key=lambda name: taken[name], default=None)
+    if reduction.stages is None and reduction.kernel_ms <= reduction.load_ms:
+        bound = None
+    return Timings(
+        queued_ms=attempt.queued_ms,
+        prepare_ms=reduction.prepare_ms,
+        load_ms=reduction.load_ms,
+        kernel_ms=reduction.kernel_ms,
+        total_ms=attempt.elapsed_ms(),
+        stages={name: StageTime.of(seconds, nbytes) for name, seconds in taken.items()},
+        bound=bound,
+    )
