@@ -10,6 +10,7 @@ from uuid import UUID
 from fastapi import APIRouter, Header, Query, Request
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 from sse_starlette import EventSourceResponse
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from warpfold.app.http.bearer import User, still_allowed
@@ -35,6 +36,7 @@ from warpfold.app.jobs.events import ITEM_SCHEMA, KEEP_ALIVE_S, stream
 from warpfold.app.jobs.listing import Filter
 from warpfold.app.jobs.store import Job, Stamp
 from warpfold.app.jobs.tags import words_of
+from warpfold.app.jobs.value_rows import CSV, csv_of_result
 from warpfold.app.jobs.views import JobPage, JobView, job_json, page_json
 from warpfold.contract.fields import in_words, said_as
 from warpfold.contract.jobs import KINDS, JobResult, JobSpec, Kind
@@ -320,12 +322,23 @@ async def cancel(job_id: UUID, user: User, context: Using) -> Response:
     "/{job_id}/result",
     response_model=JobResult,
     summary="Show the result of a job",
-    responses=answers(NotFound, Conflict, Invalid),
+    responses={200: {"content": {CSV: {"schema": {"type": "string"}}}}, **answers(NotFound, Conflict, Invalid)},
 )
-async def result(job_id: UUID, user: User, context: Using) -> Response:
+async def result(
+    job_id: UUID,
+    user: User,
+    context: Using,
+    format: Annotated[
+        Literal["json", "csv"],
+        Query(description="Format of the answer. `csv` is for reductions: a row for each value, with its index."),
+    ] = "json",
+) -> Response:
     """Show the result of a job. Before the job's end, and for a job that has no result, the answer is a 409 problem
     with `job_status`, `job_reason` and `job_error`."""
-    return Response(await service.result(context, job_id), media_type=_JSON)
+    stored = await service.result(context, job_id)
+    if format == "csv":
+        return Response(await run_in_threadpool(csv_of_result, stored), media_type=CSV)
+    return Response(stored, media_type=_JSON)
 
 
 async def gone(request: Request) -> bool:

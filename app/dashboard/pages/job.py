@@ -25,6 +25,7 @@ from warpfold.app.json_view import JsonView, json_view_of
 from warpfold.app.results.repository import MeasurementFilter
 from warpfold.app.results.repository import page as page_of_measurements
 from warpfold.contract.jobs import result_of
+from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceResult
 from warpfold.contract.timings import bound_in_words
 
 _MOST_POINTS = 500
@@ -87,19 +88,22 @@ async def live(
 
 @router.get("/jobs/{job_id}/measured")
 async def measured(job_id: UUID, request: Request, visitor: Visitor, context: Using) -> Response:
-    """Show the charts and tables of a job that succeeded. A reduction has none: the page itself shows its result."""
+    """Show the charts and tables of a job that succeeded. A reduction to one value has none: the page itself shows its
+    result."""
     job = await service.get(context, job_id)
-    if job.result is None or job.kind == "reduce":
+    result = None if job.result is None else await run_in_threadpool(result_of, job.result)
+    if result is None or isinstance(result, ReduceResult):
         return Response()
     chosen = MeasurementFilter(job_id=job_id)
     points = list(reversed(await context.database.search(page_of_measurements, chosen, _MOST_POINTS, None)))
     benchmark = job.kind == "benchmark"
-    figures, tables = await run_in_threadpool(shown_of_result, result_of(job.result), points)
+    figures, tables = await run_in_threadpool(shown_of_result, result, points)
     return part(
         "measured",
         job_id=job_id,
         figures=figures,
         exports=bool(points),
+        values=isinstance(result, ReduceArrayResult),
         points=rows_of(points) if benchmark else [],
         more=len(points) == _MOST_POINTS,
         tables=() if benchmark else tables,  # the points are the table of a benchmark

@@ -15,7 +15,7 @@ from warpfold.contract.kinds.benchmark import BenchmarkResult
 from warpfold.contract.kinds.cluster import ClusterResult
 from warpfold.contract.kinds.preset import PresetResult
 from warpfold.contract.kinds.profile import ProfileResult
-from warpfold.contract.kinds.reduce import ReduceResult
+from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceResult
 from warpfold.contract.kinds.scaling import ScalingResult
 from warpfold.contract.kinds.three_numbers import ThreeNumbersResult
 from warpfold.contract.measurement import Measurement
@@ -34,6 +34,7 @@ class Presentation:
 PRESENTATIONS: Mapping[type, Presentation] = MappingProxyType(
     {
         ReduceResult: Presentation(tables_only.reduction, None),
+        ReduceArrayResult: Presentation(tables_only.array, None),
         BenchmarkResult: Presentation(benchmark.tables, benchmark.charts, of_points=True),
         ClusterResult: Presentation(tables_only.cluster, None),
         AccuracyResult: Presentation(accuracy.tables, accuracy.charts),

@@ -1,10 +1,12 @@
 """Results that are shown as tables and have no charts: reductions, puzzles of clusters, kernel profiles, and sums
 of three numbers."""
 
+from itertools import islice, product
+
 from warpfold.app.reports.report import Table
 from warpfold.contract.kinds.cluster import ClusterResult
 from warpfold.contract.kinds.profile import KernelProfile, ProfilePoint, ProfileResult
-from warpfold.contract.kinds.reduce import ReduceResult
+from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceResult
 from warpfold.contract.kinds.three_numbers import ThreeNumbersResult
 from warpfold.contract.wording import ABSENT, exactly, figure, milliseconds, percent, yes_or_no
 
@@ -23,6 +25,29 @@ def reduction(result: ReduceResult) -> tuple[Table, ...]:
     )
     columns = ("op", "strategy", "backend", "n", "value", "hex", "correctly rounded", "ms")
     return (Table(title="Result", columns=columns, rows=(row,)),)
+
+
+_MOST_SHOWN = 1000
+
+
+def array(result: ReduceArrayResult) -> tuple[Table, ...]:
+    """A row for each value, with its index."""
+    shown = list(islice(product(*map(range, result.shape)), _MOST_SHOWN))
+    hexes = result.hex or ("",) * len(result.values)
+    rows = tuple(
+        (", ".join(map(str, index)), ABSENT if value is None else exactly(value), hexadecimal or "", f"{count:,}")
+        for index, value, hexadecimal, count in zip(shown, result.values, hexes, result.counts, strict=False)
+    )
+    shape = " × ".join(map(str, result.shape)) or "one value"
+    more = f"The first {len(rows):,} of {len(result.values):,} values." if len(rows) < len(result.values) else None
+    return (
+        Table(
+            title=f"{result.op} by {result.kernel} ({result.strategy}), {result.dtype}, {shape}",
+            columns=("index", "value", "hex", "elements"),
+            rows=rows,
+            note=more,
+        ),
+    )
 
 
 def cluster(result: ClusterResult) -> tuple[Table, ...]:

@@ -1,6 +1,9 @@
 import pytest
 
+from tests.support.api import Api
+from tests.support.window import Window
 from warpfold.app.dashboard.pages.job import timeline_of
+from warpfold.contract.kinds.reduce import ReduceArrayResult
 
 
 def test_the_parts_of_a_bar_fill_it_and_are_as_wide_as_they_took() -> None:
@@ -22,3 +25,14 @@ def test_a_short_part_can_still_be_seen_and_no_timings_are_no_bar() -> None:
     assert parts[-1].start + parts[-1].width == pytest.approx(100)
     assert timeline_of({}) == []
     assert timeline_of({"total_ms": "nonsense"}) == []
+
+
+def test_an_array_of_values_is_a_table_with_links_to_all_of_them(ann: Window, api: Api) -> None:
+    job = api.submit()
+    example = ReduceArrayResult.model_json_schema()["examples"][0]
+    api.finish(api.claim(job), {**example, "values": [2.5, None], "hex": ["0x1.4p+1", None]})
+    table = ann.get(f"/jobs/{job}/measured").text
+    for part in ("sum by turned_columns (exact), float64, 2", "0x1.4p+1", f"/v1/jobs/{job}/result?format=csv"):
+        assert part in table
+    assert "turned_columns" in ann.get(f"/jobs/{job}").text
+    assert "0x1.4p+1" in ann.get(f"/v1/reports/{job}", headers={"Accept": "text/markdown"}).text

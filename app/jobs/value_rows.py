@@ -1,0 +1,31 @@
+"""The values of a reduction as CSV: a row for each value, with its index on every axis."""
+
+import csv
+import io
+from itertools import product
+
+from warpfold.app.http.errors import Invalid
+from warpfold.contract.jobs import result_of
+from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceResult
+
+CSV = "text/csv"
+
+
+def csv_of_result(stored: str) -> str:
+    """The stored result of a reduction as CSV with the columns axis_0, axis_1, … of the result, value, hex and count. A
+    value that is not there is an empty cell. Raises Invalid for another kind of result."""
+    result = result_of(stored)
+    text = io.StringIO()
+    writer = csv.writer(text)
+    if isinstance(result, ReduceArrayResult):
+        writer.writerow([*(f"axis_{axis}" for axis in range(len(result.shape))), "value", "hex", "count"])
+        hexes = result.hex or (None,) * len(result.values)
+        indices = product(*map(range, result.shape))
+        for index, value, hexadecimal, count in zip(indices, result.values, hexes, result.counts, strict=True):
+            writer.writerow([*index, value, hexadecimal, count])
+    elif isinstance(result, ReduceResult):
+        writer.writerow(["value", "hex", "count"])
+        writer.writerow([result.value, result.hex, result.count])
+    else:
+        raise Invalid.of("format", "only the result of a reduction is a table of values")
+    return text.getvalue()

@@ -1,0 +1,46 @@
+"""The values of a reduction as CSV and in the dashboard's table."""
+
+import csv
+import io
+
+import httpx
+import pytest
+
+from tests.support.api import RESULT, THREE_VALUES, Api
+from warpfold.contract.kinds.reduce import ReduceArrayResult
+
+ARRAY = {
+    **ReduceArrayResult.model_json_schema()["examples"][0],
+    "shape": [2, 2],
+    "values": [1.5, None, "inf", -0.0],
+    "hex": ["0x1.8000000000000p+0", None, "inf", "-0x0.0p+0"],
+    "counts": [1, 0, 3, 2],
+}
+
+
+@pytest.fixture
+def job_id(http: httpx.Client, api: Api) -> str:
+    job_id: str = http.post("/v1/jobs", json=THREE_VALUES).json()["id"]
+    api.finish(api.claim(job_id), ARRAY)
+    return job_id
+
+
+def test_a_row_has_a_value_and_its_index(http: httpx.Client, job_id: str) -> None:
+    answer = http.get(f"/v1/jobs/{job_id}/result", params={"format": "csv"})
+    assert answer.headers["Content-Type"].startswith("text/csv")
+    assert list(csv.reader(io.StringIO(answer.text))) == [
+        ["axis_0", "axis_1", "value", "hex", "count"],
+        ["0", "0", "1.5", "0x1.8000000000000p+0", "1"],
+        ["0", "1", "", "", "0"],
+        ["1", "0", "inf", "inf", "3"],
+        ["1", "1", "-0.0", "-0x0.0p+0", "2"],
+    ]
+    assert http.get(f"/v1/jobs/{job_id}/result").json()["values"] == [1.5, None, "inf", -0.0]
+
+
+def test_one_value_is_one_row(http: httpx.Client, api: Api) -> None:
+    job_id = http.post("/v1/jobs", json=THREE_VALUES).json()["id"]
+    api.finish(api.claim(job_id), RESULT)
+    text = http.get(f"/v1/jobs/{job_id}/result", params={"format": "csv"}).text
+    assert text.splitlines() == ["value,hex,count", "1.0,0x1.0000000000000p+0,3"]
+    assert http.get(f"/v1/jobs/{job_id}/result", params={"format": "xml"}).status_code == 422
