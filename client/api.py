@@ -5,21 +5,23 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType, TracebackType
-from typing import Any, Literal, Self, TypeVar, Unpack
+from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
 import httpx
+from numpy.typing import NDArray
 from pydantic import PrivateAttr
 
 from warpfold.client import batches, catalogue, datasets, inspections, jobs, reductions, results, uploads
 from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
 from warpfold.client.errors import JobFailed, WarpfoldError
 from warpfold.client.exchange import PAST_PROXIES, TIMEOUTS, Call, Interrupted, Steps
+from warpfold.client.groups import Axis, Segments, fields_of
 from warpfold.client.jobs import Follow, JobFilter
 from warpfold.client.live_batches import LiveBatch
 from warpfold.client.models import Dataset, Job, JobCount, Merged, ReduceResult, Result, User
 from warpfold.client.patience import Patience
 from warpfold.client.progress import bar
-from warpfold.client.reductions import Options
+from warpfold.client.reductions import GroupOptions, Options, ReduceOptions
 from warpfold.client.results import Filter, Results
 from warpfold.client.settings import find_target
 from warpfold.contract.jobs import JobSpec
@@ -165,31 +167,47 @@ class Client:
 
     # --- arrays
 
+    @overload
+    def reduce(self, data: object, op: str = "sum", **options: Unpack[ReduceOptions]) -> ReduceResult: ...
+
+    @overload
+    def reduce(
+        self, data: object, op: str = "sum", *, axis: Axis, keepdims: bool = False, **options: Unpack[ReduceOptions]
+    ) -> NDArray[Any]: ...
+
+    @overload
+    def reduce(
+        self, data: object, op: str = "sum", *, segments: Segments, **options: Unpack[ReduceOptions]
+    ) -> NDArray[Any]: ...
+
     def reduce(
         self,
         data: object,
         op: str = "sum",
         *,
+        axis: Axis | None = None,
+        keepdims: bool = False,
+        segments: Segments | None = None,
         other: object = None,
         dtype: str | None = None,
         rehash: bool = False,
         show_progress: bool | None = None,
         **options: Unpack[Options],
-    ) -> ReduceResult:
-        """Reduce an array to one value, by default its correctly rounded sum, and wait for it.
+    ) -> ReduceResult | NDArray[Any]:
+        """Reduce an array, by default to its correctly rounded sum, and wait for it.
 
         `data` is anything that holds numbers: a NumPy, CuPy, PyTorch or JAX array on any device, a column or a frame of
-        pandas, Polars or Arrow, a list; a Path to a file of
-        any format that the service reads, or a URL as a string, which the service reads where its configuration allows
-        (a pattern such as "s3://bucket/run-*.npy" is one array). Up to 10,000 elements go along with the request, more
-        are uploaded (once, however often they are reduced). No integer is rounded: columns that no dtype holds together
-        are reduced apart and added exactly. `dtype` converts the elements first; `other` is the second array of `dot`.
-        A progress bar shows where standard error is a terminal. Raises JobFailed, and TypeError for no numbers, and
-        for elements that no dtype, or not the one that is asked for, holds.
+        pandas, Polars or Arrow, a list; a Path to a file of any format that the service reads; or a URL, which the
+        service reads if it may ("s3://bucket/run-*.npy" is one array). Up to 10,000 elements go along with the request,
+        more are uploaded once. No integer is rounded: columns that no dtype holds together are reduced apart and added
+        exactly. `dtype` converts the elements first; `other` is the second array of `dot`. With `axis`, one or several,
+        or `segments`, their length or offsets, the values come as a NumPy array. A progress bar shows where standard
+        error is a terminal. Raises JobFailed, and TypeError for no numbers or a dtype that does not hold them.
         """
+        fields = fields_of(axis, keepdims, segments)
         with bar(show_progress) as follow:
-            return self._do(
-                reductions.reduce(data, op, other=other, dtype=dtype, options=options, rehash=rehash, follow=follow)
+            return self._do(  # type: ignore[no-any-return]
+                reductions.reduce_any(data, op, fields, other, dtype, options=options, rehash=rehash, follow=follow)
             )
 
     def submit_reduce(
@@ -200,11 +218,10 @@ class Client:
         other: object = None,
         dtype: str | None = None,
         rehash: bool = False,
-        **options: Unpack[Options],
+        **options: Unpack[GroupOptions],
     ) -> "LiveJob":
-        """Like `reduce`, without waiting. Raises TypeError for columns that no dtype holds together: they are several
-        jobs."""
-        return self._live(reductions.submit(data, op, other=other, dtype=dtype, rehash=rehash, options=options))
+        """Like `reduce`, without waiting. Raises TypeError for columns that no dtype holds together."""
+        return self._live(reductions.submit_any(data, op, other=other, dtype=dtype, rehash=rehash, options=options))
 
     def merge(self, states: Iterable[ExactState | bytes | str], op: str = "sum", dtype: str = "float64") -> Merged:
         """Add exact states, of results or of `ExactState.of(array)`, and round once: what one reduction of all their

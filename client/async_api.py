@@ -6,21 +6,23 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType, TracebackType
-from typing import Any, Generic, Literal, Self, TypeVar, Unpack
+from typing import Any, Generic, Literal, Self, TypeVar, Unpack, overload
 
 import httpx
+from numpy.typing import NDArray
 from pydantic import PrivateAttr
 
 from warpfold.client import batches, catalogue, datasets, inspections, jobs, reductions, results, uploads
 from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
 from warpfold.client.errors import JobFailed, WarpfoldError
 from warpfold.client.exchange import PAST_PROXIES, TIMEOUTS, Call, Content, Interrupted, Steps
+from warpfold.client.groups import Axis, Segments, fields_of
 from warpfold.client.jobs import Follow, JobFilter
 from warpfold.client.live_batches import AsyncLiveBatch
 from warpfold.client.models import Dataset, Job, JobCount, Merged, ReduceResult, Result, User
 from warpfold.client.patience import Patience
 from warpfold.client.progress import bar
-from warpfold.client.reductions import Options
+from warpfold.client.reductions import GroupOptions, Options, ReduceOptions
 from warpfold.client.results import Filter, Results
 from warpfold.client.settings import find_target
 from warpfold.contract.jobs import JobSpec
@@ -134,12 +136,8 @@ class AsyncClient:
         rehash: bool = False,
         **options: Unpack[Options],
     ) -> AsyncIterator[ReduceResult | JobFailed]:
-        """Reduce each of any number of arrays, or of files given as Paths; the results come in the same order.
-
-        The arrays go in batches of 256, of which two are in hand at a time: an iterator is read no further ahead than
-        that, and at most one array of more than 10,000 elements is held. A reduction that fails raises JobFailed, or
-        with failures="yield" the JobFailed stands in place of its result. Who stops early cancels what is in hand.
-        """
+        """As `Client.map`: the results of any number of arrays, in their order. Who stops early cancels what is in
+        hand."""
         left, in_hand = iter(arrays), deque[batches.Batch]()
         try:
             while True:
@@ -162,31 +160,39 @@ class AsyncClient:
 
     # --- arrays
 
+    @overload
+    async def reduce(self, data: object, op: str = "sum", **options: Unpack[ReduceOptions]) -> ReduceResult: ...
+
+    @overload
+    async def reduce(
+        self, data: object, op: str = "sum", *, axis: Axis, keepdims: bool = False, **options: Unpack[ReduceOptions]
+    ) -> NDArray[Any]: ...
+
+    @overload
+    async def reduce(
+        self, data: object, op: str = "sum", *, segments: Segments, **options: Unpack[ReduceOptions]
+    ) -> NDArray[Any]: ...
+
     async def reduce(
         self,
         data: object,
         op: str = "sum",
         *,
+        axis: Axis | None = None,
+        keepdims: bool = False,
+        segments: Segments | None = None,
         other: object = None,
         dtype: str | None = None,
         rehash: bool = False,
         show_progress: bool | None = None,
         **options: Unpack[Options],
-    ) -> ReduceResult:
-        """Reduce an array to one value, by default its correctly rounded sum, and wait for it.
-
-        `data` is anything that holds numbers: a NumPy, CuPy, PyTorch or JAX array on any device, a column or a frame of
-        pandas, Polars or Arrow, a list; a Path to a file of
-        any format that the service reads, or a URL as a string, which the service reads where its configuration allows
-        (a pattern such as "s3://bucket/run-*.npy" is one array). Up to 10,000 elements go along with the request, more
-        are uploaded (once, however often they are reduced). No integer is rounded: columns that no dtype holds together
-        are reduced apart and added exactly. `dtype` converts the elements first; `other` is the second array of `dot`.
-        A progress bar shows where standard error is a terminal. Raises JobFailed, and TypeError for no numbers, and
-        for elements that no dtype, or not the one that is asked for, holds.
-        """
+    ) -> ReduceResult | NDArray[Any]:
+        """As `Client.reduce`: an array to its correctly rounded sum or another value or, with `axis` or `segments`, to
+        a NumPy array of values."""
+        fields = fields_of(axis, keepdims, segments)
         with bar(show_progress) as follow:
             return await self._do(
-                reductions.reduce(data, op, other=other, dtype=dtype, options=options, rehash=rehash, follow=follow)
+                reductions.reduce_any(data, op, fields, other, dtype, options=options, rehash=rehash, follow=follow)
             )
 
     async def submit_reduce(
@@ -197,11 +203,12 @@ class AsyncClient:
         other: object = None,
         dtype: str | None = None,
         rehash: bool = False,
-        **options: Unpack[Options],
+        **options: Unpack[GroupOptions],
     ) -> "AsyncLiveJob":
-        """Like `reduce`, without waiting. Raises TypeError for columns that no dtype holds together: they are several
-        jobs."""
-        return await self._live(reductions.submit(data, op, other=other, dtype=dtype, rehash=rehash, options=options))
+        """Like `reduce`, without waiting. Raises TypeError for columns that no dtype holds together."""
+        return await self._live(
+            reductions.submit_any(data, op, other=other, dtype=dtype, rehash=rehash, options=options)
+        )
 
     async def merge(
         self, states: Iterable[ExactState | bytes | str], op: str = "sum", dtype: str = "float64"
@@ -211,12 +218,7 @@ class AsyncClient:
         return await self._do(reductions.merge(states, op, dtype))
 
     async def upload(self, data: object, name: str = "", *, dtype: str | None = None, rehash: bool = False) -> Dataset:
-        """Have the service keep an array, or as a Path a file, for `dataset` sources.
-
-        A file that was sent before is recognised by its path, size, inode and times without being read; `rehash` reads
-        it. What was cut goes on where it stood, in another process too. Raises WarpfoldError where a file changes while
-        it is sent.
-        """
+        """As `Client.upload`: have the service keep an array or a file, for `dataset` sources."""
         return await self._do(uploads.upload(uploads.content_of(data, dtype, rehash=rehash), name))
 
     async def inspect(self, source: str | Mapping[str, Any], *, timeout_s: float = 10.0) -> inspections.Inspection:

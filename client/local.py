@@ -7,14 +7,15 @@ from numpy.typing import NDArray
 
 from warpfold.client.arrays import alike, as_numpy
 from warpfold.client.packages import installed
-from warpfold.kernels.backend import Reduction
+from warpfold.kernels.backend import GroupedReduction, GroupsBackend, Reduction
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.exact import ORIGIN, ExactState, value_of
 from warpfold.kernels.extras import install
+from warpfold.kernels.grouping import AlongAxes, Grouping
 from warpfold.kernels.open import open_backend
 from warpfold.kernels.operands import Operands, operands
 from warpfold.kernels.ops import NanPolicy, Op, empty_value, op_named
-from warpfold.kernels.sequential import Elements, gathered
+from warpfold.kernels.sequential import Elements, gathered, shape_of
 from warpfold.kernels.source import ArraySource
 from warpfold.kernels.strategy import AUTO, EXACT
 
@@ -61,6 +62,32 @@ def reduce_elements(
     whole = [gathered(part) for part in (first, second) if part is not None]
     array, *rest = (part.read(0, part.count) for part in whole)
     return _portable(row, taken, array, rest[0] if rest else None)
+
+
+def reduce_groups(
+    first: Elements,
+    op: str,
+    grouping: Grouping,
+    *,
+    other: Elements | None = None,
+    strategy: str = "auto",
+    nan_policy: str = "propagate",
+    ddof: int = 0,
+) -> GroupedReduction:
+    """Reduce along axes or by segments. Raises InvalidInput, and Unavailable without the server's packages."""
+    policy = _policy(nan_policy)
+    if not installed("numba"):
+        raise Unavailable(f"reductions along axes and by segments need the server's packages here: {install('server')}")
+    backend = open_backend("cpu")
+    assert isinstance(backend, GroupsBackend), "a CPU reduces to many values"
+    sources = [source if shape_of(source) else gathered(source) for source in (first, other) if source is not None]
+    shapes = [shape_of(source) or () for source in sources]
+    if isinstance(grouping, AlongAxes) and len(set(shapes)) > 1:
+        raise InvalidInput(f"{op} needs two sources of one shape, not {shapes[0]} and {shapes[1]}", "other")
+    second = sources[1] if len(sources) > 1 else None
+    return backend.reduce_groups(
+        sources[0], shapes[0], grouping, op, strategy=strategy, nan_policy=policy, ddof=ddof, other=second
+    )
 
 
 def _portable(row: Op, taken: Operands, array: NDArray[Any], other: NDArray[Any] | None) -> Reduction:

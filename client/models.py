@@ -6,9 +6,11 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Annotated, Any, Self
 
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Discriminator, Tag
 
 from warpfold.client import html
+from warpfold.client.groups import array_from
 from warpfold.contract.json_value import JsonValue
 
 
@@ -80,6 +82,51 @@ class ReduceResult(Answer):
                 ("strategy", f"{self.strategy}, {rounded}"),
                 ("device", self.device.get("name")),
                 ("prepare", f"{self.timings.prepare_ms:.3f} ms" if self.timings.prepare_ms else None),
+                ("kernel", f"{self.timings.kernel_ms:.3f} ms"),
+            ],
+        )
+
+
+class ReduceArrayResult(Answer):
+    """The values of a reduction along axes or by segments, in C order of `shape`; None where there is no value.
+    `counts` says how many elements entered each, and `kernel` which compiled loops the shape chose."""
+
+    shape: tuple[int, ...]
+    values: tuple[JsonValue | None, ...]
+    hex: tuple[str | None, ...] | None
+    dtype: str
+    count: int
+    counts: tuple[int, ...]
+    op: str
+    strategy: str
+    kernel: str
+    correctly_rounded: bool
+    backend: str
+    device: dict[str, Any]
+    timings: Timings
+    provenance: dict[str, Any] = {}
+    nulls: int = 0
+
+    def to_numpy(self) -> NDArray[Any]:
+        """The values as an array of `shape` and `dtype`; integers of any size as int64 or uint64 if that holds them,
+        else as Python integers. Where a value is missing, the array is masked."""
+        return array_from(self.values, self.shape, self.dtype)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        array = self.to_numpy()
+        return array if dtype is None else array.astype(dtype)
+
+    def __repr__(self) -> str:
+        return f"<ReduceArrayResult {self.op} of {self.count:,} elements as {self.dtype}, shape {self.shape}>"
+
+    def _repr_html_(self) -> str:
+        return html.facts(
+            f"{self.op} of {self.count:,} elements",
+            [
+                ("shape", " × ".join(map(str, self.shape)) or "one value"),
+                ("dtype", self.dtype),
+                ("strategy", f"{self.strategy}, {self.kernel}"),
+                ("device", self.device.get("name")),
                 ("kernel", f"{self.timings.kernel_ms:.3f} ms"),
             ],
         )
@@ -180,6 +227,7 @@ _NEEDED: Mapping[str, frozenset[str]] = MappingProxyType(
         result.__name__: frozenset(name for name, field in result.model_fields.items() if field.is_required())
         for result in (
             ReduceResult,
+            ReduceArrayResult,
             BenchmarkResult,
             ClusterResult,
             ScalingResult,
@@ -193,6 +241,7 @@ _NEEDED: Mapping[str, frozenset[str]] = MappingProxyType(
 
 Result = Annotated[
     Annotated[ReduceResult, Tag("ReduceResult")]
+    | Annotated[ReduceArrayResult, Tag("ReduceArrayResult")]
     | Annotated[BenchmarkResult, Tag("BenchmarkResult")]
     | Annotated[ClusterResult, Tag("ClusterResult")]
     | Annotated[ScalingResult, Tag("ScalingResult")]

@@ -5,6 +5,7 @@ import glob
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypedDict
 
 import numpy as np
@@ -13,8 +14,9 @@ from numpy.typing import NDArray
 from warpfold.client import jobs, uploads
 from warpfold.client.arrays import Part, alike, as_numpy, parts_of
 from warpfold.client.exchange import Call, Steps, send
+from warpfold.client.groups import Axis, Segments, fields_of
 from warpfold.client.jobs import Follow
-from warpfold.client.models import Job, Merged, ReduceResult
+from warpfold.client.models import Job, Merged, ReduceArrayResult, ReduceResult
 from warpfold.client.uploads import ArrayContent
 from warpfold.contract.fields import BackendName, Priority
 from warpfold.contract.json_value import hex_of
@@ -49,6 +51,23 @@ class Options(TypedDict, total=False):
     null_policy: str
 
 
+class ReduceOptions(Options, total=False):
+    """The same with the other arguments of `reduce`."""
+
+    other: object
+    dtype: str | None
+    rehash: bool
+    show_progress: bool | None
+
+
+class GroupOptions(Options, total=False):
+    """The same with what makes an array of the result."""
+
+    axis: Axis | None
+    keepdims: bool
+    segments: Segments | None
+
+
 OF_FILES = frozenset({"array", "select", "stored", "column", "filter", "text", "null_policy"})
 """Those of the options that are a file's."""
 
@@ -63,7 +82,7 @@ def reduce(
     follow: Follow | None,
     rehash: bool = False,
 ) -> Steps[ReduceResult]:
-    """Hand in the reduction of an array, or of two, and wait for it.
+    """Hand in the reduction of an array, or of two, to one value, and wait for it.
 
     Columns that no dtype holds together are reduced apart, where `op` has an exact state; their states are added, and
     the sum is rounded once.
@@ -82,6 +101,41 @@ def reduce(
         results.append(jobs.reduction_of((yield from jobs.wait(job, None, follow))))
     real = any(dtype_of(part.array.dtype).is_float for part in parts)
     return _added(row, results, row.result_dtype(DTYPES["float64" if real else "int64"]))
+
+
+def reduce_any(
+    data: object,
+    op: str,
+    fields: Mapping[str, Any],
+    other: object,
+    dtype: str | None,
+    *,
+    options: Options,
+    follow: Follow | None,
+    rehash: bool,
+) -> Steps[Any]:
+    """Hand in a reduction and wait for it: for its value, or where `fields` name an axis or segments for an array."""
+    if fields:
+        return reduce_groups(data, op, fields, other=other, dtype=dtype, options=options, follow=follow, rehash=rehash)
+    return reduce(data, op, other=other, dtype=dtype, options=options, follow=follow, rehash=rehash)
+
+
+def reduce_groups(
+    data: object,
+    op: str,
+    fields: Mapping[str, Any],
+    *,
+    other: object,
+    dtype: str | None,
+    options: Options,
+    follow: Follow | None,
+    rehash: bool = False,
+) -> Steps[NDArray[Any]]:
+    """Hand in a reduction along axes or by segments, which `fields` of the spec name, and wait for its values."""
+    job = yield from submit(data, op, other=other, dtype=dtype, rehash=rehash, options=options, fields=fields)
+    result = jobs.result_of((yield from jobs.wait(job, None, follow)))
+    assert isinstance(result, ReduceArrayResult), "the service answers a reduction along axes with an array"
+    return result.to_numpy()
 
 
 def _addable(op: str, parts: Sequence[Part], options: Options) -> Op:
@@ -135,17 +189,35 @@ def submit(
     options: Options,
     rehash: bool = False,
     key: str | None = None,
+    fields: Mapping[str, Any] = MappingProxyType({}),
 ) -> Steps[Job]:
-    """Hand in the reduction of an array, or of two. Raises TypeError for columns that no dtype holds together."""
+    """Hand in the reduction of an array, or of two; `fields` of the spec name the axis or the segments, if there are
+    any. Raises TypeError for columns that no dtype holds together."""
     if other is not None and not is_file(data) and not is_file(other):
         data, other = alike(data, other, dtype)
         dtype = None
-    made = yield from spec(data, op, other=other, dtype=dtype, options=options, rehash=rehash)
+    made = yield from spec(data, op, other=other, dtype=dtype, options=options, rehash=rehash, fields=fields)
     return (yield from jobs.submit(made, key))
 
 
+def submit_any(
+    data: object, op: str, *, other: object, dtype: str | None, options: GroupOptions, rehash: bool = False
+) -> Steps[Job]:
+    """Hand in a reduction to one value or to many. Raises TypeError as `submit`."""
+    rest: Any = dict(options)
+    fields = fields_of(rest.pop("axis", None), rest.pop("keepdims", False), rest.pop("segments", None))
+    return submit(data, op, other=other, dtype=dtype, rehash=rehash, options=rest, fields=fields)
+
+
 def spec(
-    data: object, op: str, *, options: Options, other: object = None, dtype: str | None = None, rehash: bool = False
+    data: object,
+    op: str,
+    *,
+    options: Options,
+    other: object = None,
+    dtype: str | None = None,
+    rehash: bool = False,
+    fields: Mapping[str, Any] = MappingProxyType({}),
 ) -> Steps[dict[str, Any]]:
     """The spec of a reduction, whose arrays are uploaded unless they are small. Raises TypeError where an option is a
     file's, and `data` or `other` is none."""
@@ -156,8 +228,9 @@ def spec(
         if field == "source" or array is not None:
             if of_files and not is_file(array):
                 raise TypeError(f"{', '.join(sorted(of_files))} are options of a file, and {field} is no file")
-            made[field] = (yield from source(array, dtype, rehash=rehash)) | of_files
-    return made | chosen
+            shaped = "axis" in fields
+            made[field] = (yield from source(array, dtype, rehash=rehash, shaped=shaped)) | of_files
+    return made | chosen | dict(fields)
 
 
 def is_file(data: object) -> bool:
@@ -165,10 +238,14 @@ def is_file(data: object) -> bool:
     return isinstance(data, Path) or (isinstance(data, str) and is_url(data))
 
 
-def source(data: object, dtype: str | None = None, *, rehash: bool = False) -> Steps[dict[str, Any]]:
+def source(
+    data: object, dtype: str | None = None, *, rehash: bool = False, shaped: bool = False
+) -> Steps[dict[str, Any]]:
     """The `source` of a spec for an array or, given as a Path, for a file, uploaded unless it is small; or for what a
-    URL names, which the service reads itself."""
+    URL names, which the service reads itself. With `shaped` an array keeps its shape."""
     if isinstance(data, str) and is_url(data):
+        if shaped and not glob.has_magic(data):
+            return {"type": "array", "path": data}
         return {"type": "files", "glob": data} if glob.has_magic(data) else {"type": "files", "paths": [data]}
     if isinstance(data, Path):
         kept = yield from uploads.upload(uploads.content_of(data, dtype, rehash=rehash), data.name[-128:])
@@ -176,9 +253,10 @@ def source(data: object, dtype: str | None = None, *, rehash: bool = False) -> S
         return {"type": "dataset", "id": kept.id, **tabs}
     array = as_numpy(data, dtype)
     if array.size > MOST_VALUES:
-        kept = yield from uploads.upload(ArrayContent(array), "")
+        kept = yield from uploads.upload(ArrayContent(array, shaped and array.ndim > 1), "")
         return {"type": "dataset", "id": kept.id}
-    return {"type": "values", "values": _values(array), "dtype": dtype_of(array.dtype).name}
+    shape = {"shape": list(array.shape)} if shaped and array.ndim > 1 else {}
+    return {"type": "values", "values": _values(array), "dtype": dtype_of(array.dtype).name, **shape}
 
 
 def _values(array: NDArray[Any]) -> list[Any]:

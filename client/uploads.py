@@ -50,9 +50,11 @@ class Sendable(Content, Protocol):
 
 @dataclass(frozen=True)
 class ArrayContent:
-    """An array as the .npy file of one dimension that it would be saved as, its elements in C order."""
+    """An array as the .npy file that it would be saved as, its elements in C order: of one dimension or, if `shaped`,
+    of its own. Most reductions do not ask for a shape, and the same elements are then sent once."""
 
     array: NDArray[Any]
+    shaped: bool = False
 
     @cached_property
     def _elements(self) -> memoryview:
@@ -61,7 +63,7 @@ class ArrayContent:
 
     @cached_property
     def _head(self) -> bytes:
-        return head_of(dtype_of(self.array.dtype), self.array.size)
+        return head_of(dtype_of(self.array.dtype), self.array.size, self.array.shape if self.shaped else None)
 
     @property
     def length(self) -> int:

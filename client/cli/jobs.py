@@ -23,7 +23,7 @@ from warpfold.client.cli.session import (
 )
 from warpfold.client.errors import Refused, WaitedTooLong
 from warpfold.client.jobs import Status
-from warpfold.client.models import Child, Job, ReduceResult
+from warpfold.client.models import Child, Job, ReduceArrayResult, ReduceResult
 from warpfold.client.progress import state_of
 from warpfold.contract.moments import moment
 
@@ -133,7 +133,9 @@ def _elements(source: dict[Any, Any]) -> str:
 
 
 def value(job: Job) -> str | None:
-    """The value of a reduction."""
+    """The value of a reduction, or the shape of its values."""
+    if isinstance(job.result, ReduceArrayResult):
+        return f"array of {' × '.join(map(str, job.result.shape)) or 'one value'}"
     return repr(job.result.value) if isinstance(job.result, ReduceResult) else None
 
 

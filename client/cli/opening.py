@@ -59,10 +59,11 @@ class Opened:
     path: Path
     options: Mapping[str, Any]
 
-    def elements(self, parameter: str, op: Op | None) -> Elements:
-        """Its elements, for `op`. Raises BadParameter; faults that show later are told with the path."""
+    def elements(self, parameter: str, op: Op | None, *, in_place: bool = False) -> Elements:
+        """Its elements, for `op`; with `in_place` a null is an error. Raises BadParameter; faults that show later are
+        told with the path."""
         wanted = AnyOptions.model_validate(self.options)
-        if op is not None and (op.places or op.sources > 1):
+        if in_place or (op is not None and (op.places or op.sources > 1)):
             wanted = wanted.refusing_nulls()
         with faults("", parameter):
             if self.path.is_dir():

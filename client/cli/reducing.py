@@ -15,12 +15,13 @@ from warpfold.client import local
 from warpfold.client.cli import output
 from warpfold.client.cli.exits import Exit
 from warpfold.client.cli.files import DASH, Rehash, seekable
+from warpfold.client.cli.groups import fields_from, print_array, reduce_groups_locally
 from warpfold.client.cli.opening import Opened, is_plain, options_of
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import Timeout, check_ended_well, fail, service, wait_for
 from warpfold.client.errors import JobFailed
-from warpfold.client.jobs import reduction_of
-from warpfold.client.models import ReduceResult
+from warpfold.client.jobs import result_of
+from warpfold.client.models import ReduceArrayResult, ReduceResult, Result
 from warpfold.client.reductions import MOST_VALUES
 from warpfold.contract.json_value import check_length, hex_of
 from warpfold.contract.timings import bound_in_words
@@ -44,6 +45,8 @@ cat samples.npy | warpfold reduce -
 warpfold reduce sales.parquet --column price --filter '{"op": "==", "column": "region", "value": "EU"}'
 
 warpfold reduce ocean.nc --array temp --select '[0, {"stop": 10}]' --op max
+
+warpfold reduce matrix.npy --axis 0 --op mean
 
 warpfold reduce 'runs/*.npy' --op max
 
@@ -78,6 +81,11 @@ def reduce(
     backend: Annotated[str | None, typer.Option(help="cpu, cuda or auto.")] = None,
     nan_policy: Annotated[str | None, typer.Option(help="propagate, omit or raise.")] = None,
     ddof: Annotated[int | None, typer.Option(min=0, help="var and std divide by n − ddof.")] = None,
+    axis: Annotated[str | None, typer.Option(metavar="N", help="Reduce along this axis, or several: 0,2.")] = None,
+    keepdims: Annotated[bool, typer.Option("--keepdims", help="Keep reduced axes, with length 1.")] = False,
+    segments: Annotated[
+        str | None, typer.Option(metavar="N", help="Reduce segments of this length, or between offsets: 0,3,9.")
+    ] = None,
     locally: Annotated[bool, typer.Option("--local", help="Compute on this machine, without a service.")] = False,
     rehash: Rehash = False,
     column: Annotated[str | None, typer.Option(help="The column of a table.")] = None,
@@ -88,7 +96,7 @@ def reduce(
     timeout: Timeout = None,
     as_json: Json = False,
 ) -> None:
-    """Reduce a file to one value: by default its correctly rounded sum.
+    """Reduce a file, by default to its correctly rounded sum; with --axis or --segments to an array.
 
     A .npy or .npz file, HDF5, NetCDF-4, Parquet, Arrow, Feather, CSV or TSV; `warpfold inspect` shows what is in it. A
     large file is uploaded, once however often it is reduced; what a URL names (s3://, gs://, az://, https://) the
@@ -105,7 +113,10 @@ def reduce(
         raise typer.BadParameter("--local computes on the CPU", param_hint="--backend")
     if any(map(is_url, (*files, other or ""))) and (len(files) > 1 or locally):
         raise typer.BadParameter("a URL is reduced by the service, and by itself", param_hint="FILE")
+    fields = fields_from(axis, segments, keepdims=keepdims)
     if len(files) > 1 or (_is_pattern(files[0]) and not is_url(files[0])):
+        if fields:
+            raise typer.BadParameter("--axis and --segments take a single file", param_hint="FILE")
         if other is not None or locally or timeout is not None:
             raise typer.BadParameter("--other, --local and --timeout take a single file", param_hint="FILE")
         if backend is not None:
@@ -119,19 +130,25 @@ def reduce(
         second = None if other is None else opened.enter_context(_read(other, "--other", of_file))
         if locally:
             with_it = None if second is None else second.elements("--other", OPS.get(op))
-            _reduce_locally(first.elements("FILE", OPS.get(op)), op, with_it, chosen, as_json=as_json)
+            elements = first.elements("FILE", OPS.get(op), in_place=bool(fields))
+            if fields:
+                reduce_groups_locally(elements, op, with_it, chosen, fields, as_json=as_json)
+            else:
+                _reduce_locally(elements, op, with_it, chosen, as_json=as_json)
             return
         if backend is not None:
             chosen["backend"] = backend
         with service(context) as client:
             sent = None if second is None else opened.enter_context(second.sent("--other"))
             whole = opened.enter_context(first.sent("FILE"))
-            ended = wait_for(client.submit_reduce(whole, op, other=sent, rehash=rehash, **chosen, **of_file), timeout)
+            ended = wait_for(
+                client.submit_reduce(whole, op, other=sent, rehash=rehash, **chosen, **of_file, **fields), timeout
+            )
             if as_json:
                 output.document(ended)
                 check_ended_well(ended)
                 return
-            _print(reduction_of(ended))
+            _print(result_of(ended))
 
 
 def _is_pattern(name: str) -> bool:
@@ -192,7 +209,7 @@ class _Read:
     array: NDArray[Any]
     path: Path
 
-    def elements(self, parameter: str, op: Op | None) -> Elements:
+    def elements(self, parameter: str, op: Op | None, *, in_place: bool = False) -> Elements:
         """Its elements."""
         return ArraySource(self.array)
 
@@ -208,7 +225,7 @@ class _Named:
 
     url: str
 
-    def elements(self, parameter: str, op: Op | None) -> Elements:
+    def elements(self, parameter: str, op: Op | None, *, in_place: bool = False) -> Elements:
         """Raises BadParameter."""
         raise typer.BadParameter("is a URL, which the service reads", param_hint=parameter)
 
@@ -253,7 +270,11 @@ def _opened(path: Path, called: str, parameter: str) -> NDArray[Any]:
         raise typer.BadParameter(f"{called} {error}", param_hint=parameter) from None
 
 
-def _print(result: ReduceResult) -> None:
+def _print(result: Result) -> None:
+    if isinstance(result, ReduceArrayResult):
+        print_array(result)
+        return
+    assert isinstance(result, ReduceResult), "the job is a reduction"
     typer.echo(repr(result.value))
     rounded = "correctly rounded" if result.correctly_rounded else "not correctly rounded"
     where = result.device.get("name", result.backend)

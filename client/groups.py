@@ -1,0 +1,64 @@
+"""Reductions along axes and by segments, as Python asks for them and as NumPy has them."""
+
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.grouping import AlongAxes, Grouping
+from warpfold.kernels.grouping import Segments as _Segments
+from warpfold.kernels.ops import INTEGER, Value
+
+Axis = int | Sequence[int]
+Segments = int | Sequence[int] | Mapping[str, Any]
+"""The length of all segments, the offsets of each, or the object of a spec."""
+
+
+def fields_of(axis: Axis | None, keepdims: bool, segments: Segments | None) -> dict[str, Any]:
+    """The fields of a spec that say which elements make which value; none if all of them make one. Raises TypeError
+    for what is no axis and no offset."""
+    fields: dict[str, Any] = {}
+    if axis is not None:
+        fields["axis"] = [operator.index(one) for one in axis] if isinstance(axis, Sequence) else operator.index(axis)
+    if keepdims:
+        fields["keepdims"] = True
+    if isinstance(segments, Mapping):
+        fields["segments"] = dict(segments)
+    elif segments is not None:
+        whole = hasattr(segments, "__index__") and not np.ndim(segments)
+        offsets = {"length": operator.index(segments)} if whole else {"offsets": list(map(operator.index, segments))}  # type: ignore[arg-type]
+        fields["segments"] = offsets
+    return fields
+
+
+def grouping_of(fields: Mapping[str, Any]) -> Grouping | None:
+    """The same for a reduction on this machine."""
+    if "segments" in fields:
+        segments = fields["segments"]
+        offsets = segments.get("offsets")
+        return _Segments(None if offsets is None else tuple(offsets), segments.get("length"))
+    if "axis" not in fields:
+        return None
+    axis = fields["axis"]
+    return AlongAxes((axis,) if isinstance(axis, int) else tuple(axis), bool(fields.get("keepdims")))
+
+
+def array_from(values: Sequence[Value | None], shape: Sequence[int], dtype: str) -> NDArray[Any]:
+    """Values in C order of `shape` as an array of `dtype`, which "integer" stands for int64, uint64 or, where neither
+    holds them, Python integers. Where a value is None, the array is masked."""
+    missing = [value is None for value in values]
+    present = [0 if value is None else value for value in values]
+    if dtype == INTEGER:
+        held = [row for row in (DTYPES["int64"], DTYPES["uint64"]) if _holds(row.bounds, present)]
+        array = np.array(present, held[0].numpy if held else object)
+    else:
+        array = np.array(present, np.float64 if DTYPES[dtype].is_float else None).astype(DTYPES[dtype].numpy)
+    array = array.reshape(shape)
+    return np.ma.masked_array(array, np.reshape(missing, shape)) if any(missing) else array
+
+
+def _holds(bounds: tuple[int, int], values: Sequence[Value]) -> bool:
+    return all(bounds[0] <= value <= bounds[1] for value in values)
