@@ -45,7 +45,7 @@ def test_without_a_gpu_registers_and_memory_are_those_of_the_chosen_architecture
 def test_what_is_not_ours_not_claimed_or_too_new_is_skipped_with_the_reason(cpu: Kernels) -> None:
     result = profiled(cpu, [], strategies=["cub", "single_pass", "cluster"], ops=["sum", "var"], arch="sm_75")
     reasons = {(point.strategy, point.op): point.reason for point in result.points}
-    assert "not ours" in str(reasons["cub", "sum"])
+    assert "is a peer" in str(reasons["cub", "sum"])
     assert "does not compute var" in str(reasons["single_pass", "var"])
     assert "needs sm_90 or newer, not sm_75" in str(reasons["cluster", "sum"])
     assert reasons["single_pass", "sum"] is None

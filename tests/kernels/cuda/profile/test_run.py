@@ -36,7 +36,7 @@ def test_sums_of_integers_are_kernels_of_the_fast_strategy() -> None:
 def test_what_there_is_not_says_why() -> None:
     with pytest.raises(InvalidInput, match="does not compute"):
         compiled_kernels("two_pass", OPS["dot"], DTYPES["float32"], "sm_90")
-    with pytest.raises(Unavailable, match="not ours"):
+    with pytest.raises(Unavailable, match="is a peer"):
         compiled_kernels("cupy", OPS["sum"], DTYPES["float32"], "sm_90")
     with pytest.raises(Unavailable, match="needs sm_90"):
         compiled_kernels("cluster", OPS["sum"], DTYPES["float32"], "sm_80")
