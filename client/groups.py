@@ -55,7 +55,8 @@ def array_from(values: Sequence[Value | None], shape: Sequence[int], dtype: str)
         held = [row for row in (DTYPES["int64"], DTYPES["uint64"]) if _holds(row.bounds, present)]
         array = np.array(present, held[0].numpy if held else object)
     else:
-        array = np.array(present, np.float64 if DTYPES[dtype].is_float else None).astype(DTYPES[dtype].numpy)
+        row = DTYPES[dtype]  # an integer is never an array of float64 on its way, which would round it
+        array = np.array(present, np.float64 if row.is_float else row.numpy).astype(row.numpy)
     array = array.reshape(shape)
     return np.ma.masked_array(array, np.reshape(missing, shape)) if any(missing) else array
 

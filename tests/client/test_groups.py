@@ -84,6 +84,8 @@ def test_values_have_the_dtype_that_holds_them() -> None:
     assert array_from([2**63], (1,), "integer").dtype == np.uint64
     assert array_from([-1, 2], (2,), "integer").dtype == np.int64
     assert array_from([2**64, -1], (2,), "integer").tolist() == [2**64, -1]
+    large = [2**64 - 1, 2**63 - 3, 1]  # the largest of uint64 columns, of which float64 has only the last
+    assert array_from(large, (3,), "uint64").tolist() == large
     assert array_from([1.5, None], (2,), "bfloat16").dtype == ml_dtypes.bfloat16
     assert array_from([True, False], (1, 2), "bool").dtype == np.bool_
     assert array_from([], (0, 3), "float32").shape == (0, 3)

@@ -165,7 +165,7 @@ def test_a_disk_that_is_full_is_said(settings: Settings, monkeypatch: pytest.Mon
         monkeypatch.setattr(Store, "free_bytes", lambda self: 0)
         refused = api.client().post("/v1/datasets", content=npy(1))
     assert refused.status_code == 507
-    assert "too full" in refused.json()["detail"]
+    assert "has no room" in refused.json()["detail"]
 
 
 def test_a_head_that_promises_more_than_is_ever_taken_is_refused_at_once(settings: Settings) -> None:
