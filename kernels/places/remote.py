@@ -34,7 +34,7 @@ _PROGRESS = 1 << 16
 _PIECE = 1 << 20  # what is read at a time, and is not lost where the connection is
 _AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
+_RANGE = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19})")
 _CODE = re.compile(rb"<Code>([A-Za-z]{1,64})</Code>")
 _CHANGED = "changed while it was read"
 

@@ -23,7 +23,7 @@ def _write(folder: Path) -> None:
 def root(service: Service) -> Path:
     """The data root of the service, with two files in a folder."""
     [root] = service.settings.data_roots
-    (root / "looks").mkdir()
+    (root / "looks").mkdir(exist_ok=True)  # a process may come back to this module
     _write(root / "looks")
     return root
 

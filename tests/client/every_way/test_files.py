@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import shutil
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,6 +34,7 @@ def root(service: Service) -> Path:
     """The data root of the service, with a file of each format."""
     [root] = service.settings.data_roots
     folder = root / "sources"
+    shutil.rmtree(folder, ignore_errors=True)  # a process may come back to this module, and make its files again
     folder.mkdir()
     pq.write_table(TABLE, folder / "sales.parquet", row_group_size=2)
     pyarrow.feather.write_feather(TABLE, folder / "sales.arrow")
