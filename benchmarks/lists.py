@@ -178,7 +178,7 @@ class Bench:
 
 
 def note_tags(url: str) -> None:
-    """Note the tags of what was filled in."""
+    """Note the tags of the jobs that were filled in."""
     database = BlockingDatabase(url, application="bench")
     seq = 0
     with psycopg.connect(url, autocommit=True) as connection:

@@ -225,7 +225,7 @@ def window(arrays: Iterator[object], op: str, options: Options, *, rehash: bool)
 
 
 def reduced(batch: Batch) -> Steps[list[ReduceResult | JobFailed]]:
-    """What a window came to, in its order: each a result, or why there is none."""
+    """The outcome of each job of a batch, in the order of the specs: its result, or the error that it ended with."""
     yield from wait(batch)
     results: list[ReduceResult | JobFailed] = []
     for outcome in (yield from outcomes(batch.id)):

@@ -10,8 +10,8 @@ _LOOK_S = 60.0
 
 
 class FileColumn(Answer):
-    """An array or a column in a file: its type as the format calls it and as a job has it (`reduced_as`, None of what
-    no job reduces); what only reading the whole file would tell is None."""
+    """An array or a column in a file. `dtype` is its type in the format's own name, and `reduced_as` the dtype that a
+    job gives it, None where no job can reduce it. A fact that only reading the whole file would tell is None."""
 
     name: str
     dtype: str

@@ -1,4 +1,4 @@
-"""Which files this user has sent: their digests and uploads that were cut, so that none is read or sent for nothing.
+"""Which files this user has sent: their digests, and uploads that were cut, so that no file is read or sent twice.
 
 A file is the same as long as its path, size, inode, and times of modification and change (in nanoseconds) are. A file
 system counts time in steps, up to two seconds long, and a change within a step leaves the times as they were: so a file

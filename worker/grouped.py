@@ -7,14 +7,13 @@ from warpfold.contract.inputs import InputView
 from warpfold.contract.json_value import check_length, hex_of
 from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceSpec
 from warpfold.kernels.backend import GroupsBackend
-from warpfold.kernels.bench import Flag
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.grouping import AlongAxes, Grouping
 from warpfold.kernels.sequential import Elements, SequentialSource, gathered, shape_of
 from warpfold.worker.kinds.attempt import Attempt
 from warpfold.worker.messages import Success
-from warpfold.worker.stages import timings_of
+from warpfold.worker.stages import point_of, timings_of
 
 
 def run_grouped(
@@ -67,19 +66,7 @@ def run_grouped(
         timings=timings_of(attempt, reduction, nbytes),
         provenance=attempt.provenance,
     )
-    point = attempt.point(
-        op=reduction.op,
-        dtype=source.dtype.name,
-        strategy=reduction.strategy,
-        n=prod(shape),
-        bytes=nbytes,
-        samples=1,
-        load_ms=reduction.load_ms,
-        kernel_ms=reduction.kernel_ms,
-        correctly_rounded=reduction.correctly_rounded,
-        prepare_ms=reduction.prepare_ms,
-        flags=[Flag.FIRST_RUN.value] if reduction.prepare_ms else [],
-    )
+    point = point_of(attempt, reduction, nbytes, dtype=source.dtype.name, n=prod(shape))
     return Success(result.model_dump(mode="json"), (point,))
 
 

@@ -1,7 +1,11 @@
-"""Where the time of a reduction went, as its result tells it: to one value, and to many."""
+"""Where the time of a reduction went, to one value or to many, in its result and in its measurement."""
 
+from typing import Any
+
+from warpfold.contract.measurement import Measurement
 from warpfold.contract.timings import StageName, StageTime, Timings
 from warpfold.kernels.backend import GroupedReduction, Reduction, Stages
+from warpfold.kernels.bench import Flag
 from warpfold.worker.kinds.attempt import Attempt
 
 
@@ -27,4 +31,20 @@ def timings_of(attempt: Attempt, reduction: Reduction | GroupedReduction, nbytes
         total_ms=attempt.elapsed_ms(),
         stages={name: StageTime.of(seconds, nbytes) for name, seconds in taken.items()},
         bound=bound,
+    )
+
+
+def point_of(attempt: Attempt, reduction: Reduction | GroupedReduction, nbytes: int, **figures: Any) -> Measurement:
+    """The measurement of a reduction that read `nbytes`. `figures` are the fields that its backend does not tell."""
+    return attempt.point(
+        op=reduction.op,
+        strategy=reduction.strategy,
+        bytes=nbytes,
+        samples=1,
+        load_ms=reduction.load_ms,
+        kernel_ms=reduction.kernel_ms,
+        correctly_rounded=reduction.correctly_rounded,
+        prepare_ms=reduction.prepare_ms,
+        flags=[Flag.FIRST_RUN.value] if reduction.prepare_ms else [],
+        **figures,
     )

@@ -175,8 +175,8 @@ class _Lanes:
         self.cut = False
 
     def following(self, in_hand: Mapping[int, int], gone: Collection[UUID]) -> Candidate | None:
-        """The candidate that is next, not one of `gone`. None if there is none, or the next is one that was not read:
-        then `cut` is True."""
+        """The next candidate that is not in `gone`. None where no candidate is left, and where the next job was not
+        read; then `cut` is True."""
         while self._heap:
             rank, number, turn, owner = self._heap[0]
             lane = self._lanes[-rank, owner]

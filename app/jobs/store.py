@@ -235,7 +235,7 @@ def get(connection: Connection, job_id: UUID) -> Job | None:
 
 
 def ended(connection: Connection, job_id: UUID) -> Job | None:
-    """Read one job, whole, if it has ended; None if it has not, or if there is none."""
+    """Read one job, whole, if it has ended; None where the job has not ended and where no job has this id."""
     return _whole(connection, _ENDED, job_id)
 
 

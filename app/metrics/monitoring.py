@@ -90,7 +90,7 @@ _presets = few(select(jobs.c.id).where(_active_presets, still(Status.QUEUED)), "
 _failed = few(select(jobs.c.reason).where(is_(Status.FAILED)), "failed")
 _succeeded = few(select(jobs.c.seq).where(is_(Status.SUCCEEDED)), "succeeded")
 _cancelled = few(select(jobs.c.seq).where(is_(Status.CANCELLED)), "cancelled")
-# What is few, and one more than that of what is more. What runs is few by itself.
+# Rows of each kind are counted up to `few`, which stops at one more. Running jobs are few, because slots are.
 _COUNTS = union_all(
     select(literal(PRIORITY), cast(_waiting.c.priority, Text), func.count()).group_by(_waiting.c.priority),
     select(literal(REASON), func.coalesce(_failed.c.reason, ""), func.count()).group_by(_failed.c.reason),

@@ -22,9 +22,9 @@ from warpfold.kernels.npy import read_head
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """An array or a column. `reduced_as` is the name of the dtype of its elements, None of what is not reduced. What is
-    None otherwise is what only reading all of the file would tell, or what its format has not: `chunks` is the shape of
-    a chunk (of a Parquet file the rows of its largest row group), and `nbytes` what it takes in the file."""
+    """An array or a column. `reduced_as` is the dtype that a job gives its elements, None where no job can reduce it.
+    `chunks` is the shape of a chunk (in a Parquet file, the rows of the largest row group), and `nbytes` its size in
+    the file. A fact is None where the format does not have it, or only reading the whole file would tell it."""
 
     name: str
     dtype: str

@@ -107,7 +107,7 @@ class Places:
         """The object to which a web server's answer leads, and its URL with the query that the server gave it. Raises
         InvalidInput where that is no place of this server."""
         if len(url) > 2 * MOST_LETTERS or not url.isascii() or not url.isprintable():
-            raise InvalidInput("its server redirects to what is no URL", field)
+            raise InvalidInput("its server redirects to an address that is not a URL", field)
         whole, _, query = url.partition("#")[0].partition("?")
         try:
             scheme, authority, path = split(whole, field)

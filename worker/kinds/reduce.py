@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from warpfold.contract.inputs import InputView
 from warpfold.contract.json_value import check_length, hex_of
 from warpfold.contract.kinds.reduce import ReduceResult, ReduceSpec
-from warpfold.kernels.bench import Flag
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.mapped import survive_cuts
 from warpfold.kernels.ops import op_named
@@ -15,7 +14,7 @@ from warpfold.kernels.source import ArraySource, unchanged
 from warpfold.worker.grouped import run_grouped
 from warpfold.worker.kinds.attempt import Attempt
 from warpfold.worker.messages import Success
-from warpfold.worker.stages import timings_of
+from warpfold.worker.stages import point_of, timings_of
 
 
 def run(attempt: Attempt, spec: ReduceSpec) -> Success:
@@ -60,20 +59,7 @@ def run(attempt: Attempt, spec: ReduceSpec) -> Success:
         input=InputView.of([remote.facts() for part in decoded for remote in part.tally.objects]),
         state=None if reduction.state is None else base64.b64encode(reduction.state).decode(),
     )
-    point = attempt.point(
-        op=reduction.op,
-        dtype=source.dtype.name,
-        strategy=reduction.strategy,
-        n=counted(source),
-        bytes=nbytes,
-        samples=1,
-        load_ms=reduction.load_ms,
-        kernel_ms=reduction.kernel_ms,
-        correctly_rounded=reduction.correctly_rounded,
-        value=repr(reduction.value),
-        prepare_ms=reduction.prepare_ms,
-        flags=[Flag.FIRST_RUN.value] if reduction.prepare_ms else [],
-    )
+    point = point_of(attempt, reduction, nbytes, dtype=source.dtype.name, n=counted(source), value=repr(reduction.value))
     return Success(result.model_dump(mode="json"), (point,))
 
 
