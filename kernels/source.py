@@ -211,7 +211,7 @@ class Link:
 
 
 def unchanged(source: object) -> bool:
-    """Whether the file that a source by position reads is as it was when it was opened; true of a source without a file."""
+    """Whether the file that a source reads by position is as it was when it was opened; true where it has no file."""
     match source:
         case ArraySource(file=FileBytes() as file) | FileSource(file=file):
             return file.is_unchanged()

@@ -59,7 +59,9 @@ def run(attempt: Attempt, spec: ReduceSpec) -> Success:
         input=InputView.of([remote.facts() for part in decoded for remote in part.tally.objects]),
         state=None if reduction.state is None else base64.b64encode(reduction.state).decode(),
     )
-    point = point_of(attempt, reduction, nbytes, dtype=source.dtype.name, n=counted(source), value=repr(reduction.value))
+    point = point_of(
+        attempt, reduction, nbytes, dtype=source.dtype.name, n=counted(source), value=repr(reduction.value)
+    )
     return Success(result.model_dump(mode="json"), (point,))
 
 
