@@ -1,52 +1,27 @@
 """Arrays in files of every format, in part and whole; files that are damaged or mean harm."""
 
-import base64
 import gc
-import json
 import os
-import struct
 import zipfile
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
-from warpfold.contract.folders import Folders
-from warpfold.contract.sources.array import ArrayFileSource
+from tests.support.array_files import ARRAY, SELECTED, elements, opened, refused, zipped
 from warpfold.kernels.cpu.backend import CpuBackend
-from warpfold.kernels.errors import InvalidInput, Unavailable
-from warpfold.kernels.formats import hdf5, npz, zarr_
-from warpfold.kernels.sequential import Elements, SequentialSource, gathered
+from warpfold.kernels.errors import Unavailable
+from warpfold.kernels.formats import hdf5, npz
+from warpfold.kernels.sequential import SequentialSource
 from warpfold.kernels.source import ArraySource
 
 h5py = pytest.importorskip("h5py")
 zarr = pytest.importorskip("zarr")
-ARRAY: TypeAdapter[ArrayFileSource] = TypeAdapter(ArrayFileSource)
-
-
-def opened(root: Path, path: str, **options: Any) -> Elements:
-    asked = ARRAY.validate_python({"type": "array", "path": path, **options})
-    return ARRAY.validate_json(asked.model_dump_json()).open(Folders((root,), root))
-
-
-def elements(root: Path, path: str, **options: Any) -> NDArray[Any]:
-    source = gathered(opened(root, path, **options))
-    return source.read(0, source.count)
-
-
-def refused(root: Path, path: str, field: str = "source.path", **options: Any) -> str:
-    with pytest.raises(InvalidInput) as caught:
-        elements(root, path, **options)
-    assert caught.value.field == field
-    message = str(caught.value)
-    assert message.startswith(repr(path))
-    assert "\n" not in message
-    return message
 
 
 def _numpy(save: Callable[[Any, NDArray[Any]], None]) -> Callable[[Path, NDArray[Any]], None]:
@@ -76,14 +51,6 @@ WRITERS: dict[str, Callable[[Path, NDArray[Any]], None]] = {
     "hdf5_chunked": _hdf5(chunks=(2, 3, 2)),
     "hdf5_compressed": _hdf5(chunks=(3, 2, 5), compression="gzip", shuffle=True),
 }
-SELECTED: list[tuple[list[Any], tuple[Any, ...]]] = [
-    ([], ()),
-    ([2], (slice(2, 3),)),
-    ([{"start": 1, "stop": 6, "step": 2}], (slice(1, 6, 2),)),
-    ([None, {"stop": -1}, {"start": -3}], (slice(None), slice(0, -1), slice(-3, None))),
-    ([{"start": 3, "stop": 3}], (slice(3, 3),)),
-    ([-1, -2, {"step": 3}], (slice(-1, None), slice(-2, -1), slice(None, None, 3))),
-]
 
 
 @pytest.mark.parametrize("writer", WRITERS)
@@ -164,76 +131,6 @@ def test_no_dataset_leads_to_another_file_of_the_server(data_root: Path) -> None
     assert "not followed" in refused(data_root, "x.h5", "source.array", array="link")
     for name in ("outside", "virtual"):
         assert "in other files" in refused(data_root, "x.h5", "source.array", array=name)
-
-
-def _zarr(**how: Any) -> Callable[[Path, NDArray[Any]], None]:
-    def write(path: Path, array: NDArray[Any]) -> None:
-        stored = zarr.create_array(str(path), shape=array.shape, dtype=array.dtype, overwrite=True, **how)
-        stored[...] = array
-
-    return write
-
-
-ZARRS = {
-    "version 2": _zarr(zarr_format=2, chunks=(3, 2, 4)),
-    "version 2, in Fortran order": _zarr(zarr_format=2, chunks=(7, 4, 5), order="F"),
-    "version 3": _zarr(zarr_format=3, chunks=(2, 2, 2)),
-    "version 3, sharded": _zarr(zarr_format=3, chunks=(2, 2, 2), shards=(4, 4, 4)),
-    "version 3, uncompressed": _zarr(zarr_format=3, chunks=(3, 3, 3), compressors=None),
-}
-
-
-@pytest.mark.parametrize("how", ZARRS)
-@pytest.mark.parametrize("dtype", ["<f8", "<f4", ">i8", "|b1"])
-def test_a_zarr_array_gives_the_elements_that_numpy_selects(data_root: Path, how: str, dtype: str) -> None:
-    array = (np.random.default_rng(3).standard_normal((7, 4, 5)) * 100).astype(dtype)
-    ZARRS[how](data_root / "x.zarr", array)
-    for select, slices in SELECTED:
-        assert elements(data_root, "x.zarr", select=select).tolist() == array[slices].ravel().tolist()
-
-
-@pytest.mark.parametrize("version", [2, 3])
-def test_a_zarr_hierarchy_has_arrays_by_their_paths_and_nulls(data_root: Path, version: Literal[2, 3]) -> None:
-    group = zarr.open_group(str(data_root / "x.zarr"), mode="w", zarr_format=version)
-    temp = group.create_array("run/temp", shape=(4,), dtype="f8", chunks=(2,))
-    temp[...] = [1.0, -999.0, 3.0, 5.0]
-    fill = -999.0 if version == 2 else base64.b64encode(struct.pack("<d", -999.0)).decode()
-    temp.attrs["_FillValue"] = fill
-    group.create_array("other", shape=(6,), dtype="i4", chunks=(2,), fill_value=7)[:2] = 1
-    source = opened(data_root, "x.zarr", array="run/temp")
-    result = CpuBackend().reduce(source, "sum")
-    assert isinstance(source, SequentialSource)
-    assert (result.value, result.count, source.tally.nulls) == (9.0, 3, 1)
-    assert elements(data_root, "x.zarr", array="other").tolist() == [1, 1, 7, 7, 7, 7]
-    assert "'other', 'run/temp'" in refused(data_root, "x.zarr", "source.array")
-    assert "did you mean 'run/temp'" in refused(data_root, "x.zarr", "source.array", array="run/tem")
-    temp.attrs["_FillValue"] = "none"
-    assert "_FillValue 'none'" in refused(data_root, "x.zarr", "source.stored", array="run/temp")
-
-
-def test_no_chunk_of_zarr_leads_elsewhere_or_runs_anything(data_root: Path) -> None:
-    _zarr(zarr_format=2, chunks=(2,), compressors=None)(data_root / "x.zarr", np.arange(4.0))
-    secret = data_root.parent / "secret"
-    secret.write_bytes(bytes(16))
-    chunk = data_root / "x.zarr" / "1"
-    chunk.unlink()
-    chunk.symlink_to(secret)
-    refused(data_root, "x.zarr")
-    chunk.unlink()
-    os.mkfifo(chunk)
-    assert "no regular file" in refused(data_root, "x.zarr")
-    chunk.unlink()
-    metadata = json.loads((data_root / "x.zarr" / ".zarray").read_text())
-    for changed, said in (
-        ({"filters": [{"id": "pickle"}]}, "encoded by 'pickle'"),
-        ({"chunks": [1 << 40], "shape": [1 << 41]}, "at most 268,435,456 are decoded at a time"),
-        ({"dtype": "|O", "filters": None}, "is no Zarr hierarchy that can be read"),
-        ({"shape": "many"}, "is no Zarr hierarchy that can be read"),
-    ):
-        (data_root / "x.zarr" / ".zarray").write_text(json.dumps({**metadata, **changed}))
-        assert said in refused(data_root, "x.zarr")
-    (data_root / "x.zarr" / ".zarray").unlink()
-    assert "is a folder, and no Zarr hierarchy" in refused(data_root, "x.zarr")
 
 
 def test_values_that_stand_for_none_are_nulls_and_packed_ones_are_refused(data_root: Path) -> None:
@@ -351,42 +248,6 @@ def test_files_are_closed_with_their_sources(data_root: Path) -> None:
     assert len(list(Path("/proc/self/fd").iterdir())) <= before
 
 
-def _zipped(folder: Path, file: Path, top: str = "", compression: int = zipfile.ZIP_STORED) -> None:
-    with zipfile.ZipFile(file, "w", compression) as archive:
-        for path in sorted(folder.rglob("*")):
-            archive.write(path, f"{top}{path.relative_to(folder)}")
-
-
-@pytest.mark.parametrize("top", ["", "ocean.zarr/"])
-@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
-def test_a_zarr_hierarchy_in_a_zip_archive_is_read_as_its_folder_is(
-    data_root: Path, top: str, compression: int
-) -> None:
-    array = np.random.default_rng(6).standard_normal((30, 40))
-    for version in (2, 3):
-        group = zarr.open_group(data_root / f"v{version}", mode="w", zarr_format=version)
-        group.create_array("run/temp", data=array, chunks=(7, 11))
-        group.create_array("run/salt", data=array, chunks=(8, 8), **({"shards": (16, 16)} if version == 3 else {}))
-        _zipped(data_root / f"v{version}", data_root / "x.zip", top, compression)
-        for name in ("run/temp", "run/salt"):
-            got = elements(data_root, "x.zip", array=name, select=[{"start": 3}])
-            assert got.tobytes() == array[3:].tobytes()
-        assert "did you mean 'run/salt' or" in refused(data_root, "x.zip", "source.array", array="run/sat")
-
-
-def test_members_of_a_zip_archive_are_held_to_the_limits_of_files(
-    data_root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    zarr.create_array(data_root / "a", data=np.zeros(100_000), chunks=(100_000,), compressors=None)
-    _zipped(data_root / "a", data_root / "x.zip", compression=zipfile.ZIP_DEFLATED)
-    monkeypatch.setattr(zarr_, "MOST_CHUNK_BYTES", 100_000)
-    assert "are decoded at a time" in refused(data_root, "x.zip")
-    monkeypatch.setattr(zarr_, "_MOST_METADATA_BYTES", 10)
-    assert "at most 10 are read at a time" in refused(data_root, "x.zip")
-    (data_root / "x.zip").write_bytes((data_root / "x.zip").read_bytes()[:-30])
-    assert "is no whole zip archive" in refused(data_root, "x.zip")
-
-
 def test_a_compressed_member_is_read_a_part_at_a_time_however_long_it_is(
     data_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -397,7 +258,7 @@ def test_a_compressed_member_is_read_a_part_at_a_time_however_long_it_is(
     assert elements(data_root, "x.npz").tobytes() == array.tobytes()
     zarr.create_array(data_root / "z", data=array, chunks=(100, 300), compressors=None)
     for compression in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        _zipped(data_root / "z", data_root / "z.zip", compression=compression)
+        zipped(data_root / "z", data_root / "z.zip", compression=compression)
         assert elements(data_root, "z.zip").tobytes() == array.tobytes()
 
 
