@@ -286,14 +286,17 @@ class Slot:
         a part of a message came. Meanwhile, what the child has not read of a request yet is sent on."""
         sentinel, stop = child.sentinel, self._stop.fileno()
         readable = child.pipe.wait(seconds, sentinel, stop)
-        try:
+        with suppress(OSError):  # a dead child takes no more, but what it sent before still counts
             child.pipe.flush()
-            if child.pipe.fileno() in readable:  # first, because the last message of a dead child still counts
+        pipe_ready, ended = child.pipe.fileno() in readable, sentinel in readable
+        if pipe_ready or ended:  # the pipe first, for the last message of a dead child still counts
+            try:
                 message: News | Pulse | Success | Failure | None = child.pipe.receive()
-                return Halt.STOPPING if message is None and stop in readable else message
-        except (PipeClosed, OSError):
-            return Died(child.exit_code())
-        if sentinel in readable:
+            except PipeClosed:
+                return Died(child.exit_code())
+            if message is not None:
+                return message
+        if ended and not pipe_ready:
             return Died(child.exit_code())
         return Halt.STOPPING if stop in readable else None
 

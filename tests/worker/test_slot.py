@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from tests.support import processes
+from tests.support.waiting import until
 from tests.support.workers.actor import actor, open_and_exit, open_slowly, open_without_gpu
 from warpfold.contract.states import Reason
 from warpfold.worker.child_process import BrokenSlot
@@ -59,6 +60,20 @@ def test_one_warm_child_runs_job_after_job(slot: Slot) -> None:
     assert isinstance(second, Success)
     assert first.result == {"pid": slot.pid, "said": "one"}
     assert second.result == {"pid": slot.pid, "said": "two"}
+
+
+def test_what_a_child_answered_before_it_died_counts_although_more_was_to_be_sent(slot: Slot) -> None:
+    assert slot.pid is not None
+    child = psutil.Process(slot.pid)
+    with slot.talk() as talk:
+        talk.send(asked("say a"))
+        talk.send(asked("exit 3"))
+        until(lambda: child.status() == psutil.STATUS_ZOMBIE)
+        talk.send(asked("say b"))
+        answered, died = talk.hear(60.0), talk.hear(60.0)
+    assert isinstance(answered, Success)
+    assert answered.result["said"] == "a"
+    assert died == Died(3)
 
 
 def test_a_request_of_many_megabytes_passes(slot: Slot) -> None:
