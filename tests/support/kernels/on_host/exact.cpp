@@ -1,6 +1,7 @@
 // The exact accumulator of one warp behind a C function.
 #include "cuda.h"
 #include "fibers.h"
+#include <vector>
 // then the device code
 #include "exact.inc"
 
