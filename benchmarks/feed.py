@@ -65,7 +65,7 @@ def main() -> None:
     rows = []
     for dtype in arguments.dtypes:
         for nbytes in arguments.bytes:
-            with _file(arguments.folder, dtype, nbytes) as path:
+            with written(arguments.folder, dtype, nbytes) as path:
                 rows += measure(path, dtype, nbytes, cpu, gpu)
     _show(rows)
     if arguments.out:
@@ -117,7 +117,7 @@ def _across(path: Path, source: ArraySource, gpu: Backend) -> Mapping[str, Way]:
 
     array = source.array
     ways: dict[str, Way] = {
-        BUS: _bus(array.nbytes),
+        BUS: bus(array.nbytes),
         OURS_CUDA: lambda: gpu.reduce(source, "sum"),
         _CUPY: lambda: float(cupy.asarray(array).sum()),
         _BY_HAND: _by_hand(array),
@@ -134,7 +134,8 @@ def _read(array: Any) -> object:
         return max(pool.map(lambda at: int(flat[at : at + PIECE].max()), range(0, flat.size, PIECE)))
 
 
-def _bus(nbytes: int) -> Way:
+def bus(nbytes: int) -> Way:
+    """Copy so many bytes from pinned memory to the GPU."""
     import cupy
 
     size = min(nbytes, 1 << 28)
@@ -195,7 +196,8 @@ def _by_kvikio(path: Path, array: Any) -> Way:
 
 
 @contextmanager
-def _file(folder: Path | None, dtype: str, nbytes: int) -> Iterator[Path]:
+def written(folder: Path | None, dtype: str, nbytes: int) -> Iterator[Path]:
+    """A `.npy` file of random numbers in the page cache, gone afterwards."""
     with tempfile.TemporaryDirectory(dir=folder) as inside:
         path = Path(inside) / f"{dtype}.npy"
         block = np.random.default_rng(1).random(1 << 22).astype(dtype)

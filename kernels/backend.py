@@ -41,8 +41,8 @@ class Stages:
     divided by their number, so that the longest stage is what bounds the whole. Stages overlap.
 
     `read_s` is reading of elements as they lie in a file, or making them; `decode_s` reading and decoding by a library,
-    which does both; `copy_s` the way to the device. None is a stage that there was not, or that cannot be told from
-    another.
+    which does both; `copy_s` the way to the device, by way of pinned memory. What a GPU does is in its own time. None
+    is a stage that there was not, or that cannot be told from another.
     """
 
     read_s: float | None = None

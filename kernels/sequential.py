@@ -105,6 +105,11 @@ def counted(source: Elements) -> int:
     return source.tally.elements if isinstance(source, SequentialSource) else source.count
 
 
+def decoded_ahead_s(sources: Sequence[Elements]) -> float:
+    """For how long threads of the sources decoded ahead."""
+    return sum(source.tally.ahead_s for source in sources if isinstance(source, SequentialSource))
+
+
 def side_by_side(sources: Sequence[Elements], size: int) -> Iterator[tuple[NDArray[Any], ...]]:
     """The elements of every source in order, in arrays of one length a step. Raises InvalidInput naming "other" where
     one source ends before another."""

@@ -218,3 +218,8 @@ def unchanged(source: object) -> bool:
         case ChainedSource():
             return source.is_unchanged()
     return True
+
+
+def in_memory(source: object) -> bool:
+    """Whether the elements of a source are in memory: they are neither read from a file nor made."""
+    return isinstance(source, ArraySource) and source.file is None

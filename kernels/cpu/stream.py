@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.backend import Progress, Stages
 from warpfold.kernels.cores import usable_cores
-from warpfold.kernels.sequential import Elements, SequentialSource, likely_count, side_by_side
-from warpfold.kernels.source import ArraySource, Source
+from warpfold.kernels.sequential import Elements, SequentialSource, decoded_ahead_s, likely_count, side_by_side
+from warpfold.kernels.source import ArraySource, Source, in_memory
 
 ARRAY_PIECE = 1 << 20
 """Elements at a time of an array in memory: its pieces are views, so only the calls cost time."""
@@ -171,14 +171,9 @@ def pieces_of(*sources: Elements) -> Pieces[Any]:
     return One(by_position[0]) if len(by_position) == 1 else Two(*by_position)
 
 
-def decoded_ahead_s(sources: Sequence[Elements]) -> float:
-    """For how long threads of the sources decoded ahead."""
-    return sum(source.tally.ahead_s for source in sources if isinstance(source, SequentialSource))
-
-
 def reads(source: Elements) -> bool:
     """Whether elements are read or made, and are not in memory."""
-    return not isinstance(source, ArraySource) or source.file is not None
+    return not in_memory(source)
 
 
 def _size(*sources: Source) -> int:

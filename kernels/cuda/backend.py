@@ -15,13 +15,14 @@ from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.stopwatch import Stopwatch
 from warpfold.kernels.cuda.staging.nans import NanCounter
+from warpfold.kernels.cuda.staging.parts import RingShape
 from warpfold.kernels.cuda.staging.stager import Stager, piece_size
 from warpfold.kernels.cuda.strategies.registry import cuda_strategies
 from warpfold.kernels.cuda.strategies.strategy import CudaStrategy, Reducer
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.operands import Operands, operands
 from warpfold.kernels.ops import NanPolicy, Op, empty_value, op_named
-from warpfold.kernels.sequential import Elements, gathered
+from warpfold.kernels.sequential import Elements
 from warpfold.kernels.source import ArraySource
 
 
@@ -42,14 +43,15 @@ class _Reducing:
 class CudaBackend:
     """The GPU that CUDA numbers `index`, ready to reduce; see `kernels.backend.Backend`.
 
-    Compiled kernels are kept in the folder `cache` (by default `kernels.cuda.compile.default_cache()`). Opening runs
-    the sums of float32 and float64 once, so that the first job does not pay for loading them; other reductions pay for
-    that in their first run, as `prepare_ms`. Raises Unavailable where there is no such GPU, no driver or no CuPy.
+    Compiled kernels are kept in the folder `cache` (by default `kernels.cuda.compile.default_cache()`). `ring` is for
+    benchmarks, which compare shapes of the ring through which files come to the GPU. Opening runs the sums of float32
+    and float64 once, so that the first job does not pay for loading them; other reductions pay for that in their first
+    run, as `prepare_ms`. Raises Unavailable where there is no such GPU, no driver or no CuPy.
     """
 
-    def __init__(self, index: int = 0, cache: Path | None = None) -> None:
+    def __init__(self, index: int = 0, cache: Path | None = None, ring: RingShape | None = None) -> None:
         self._gpu = Gpu(index, cache)
-        self._stager = Stager(self._gpu)
+        self._stager = Stager(self._gpu, ring)
         self._device = describe(self._gpu)
         for name in ("float32", "float64"):
             self.reduce(ArraySource(np.ones(1, dtype=DTYPES[name].numpy)), "sum")
@@ -102,6 +104,7 @@ class CudaBackend:
             if count == 0:
                 return self._empty(row, taken, chosen)
             kernel_ms = stopwatch.total_ms()
+            stages = self._stager.stages(kernel_ms / 1e3)
             nans, reducer, prepare_ms = run.nans, run.reducer, preparation.total_ms - before_ms
             total_ms = (time.perf_counter() - began) * 1e3
             if nan_policy is NanPolicy.RAISE:
@@ -123,6 +126,7 @@ class CudaBackend:
             kernel_ms=kernel_ms,
             state=None if finished.state is None else finished.state.to_bytes(),
             prepare_ms=prepare_ms,
+            stages=stages,
         )
 
     def _start(self, op: Op, taken: Operands, strategy: CudaStrategy, policy: NanPolicy) -> "_Reducing":
@@ -146,9 +150,9 @@ class CudaBackend:
         """The elements on the GPU, a CuPy array of each source at a time, with the index of the first element."""
         if whole:
             (source,) = sources
-            by_position = gathered(source)
-            if by_position.count:
-                yield (self._stager.whole(by_position, progress),), 0
+            array = self._stager.whole(source, progress)
+            if array.size:
+                yield (array,), 0
         else:
             yield from self._stager.pieces(*sources, progress=progress)
 

@@ -4,6 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 from tests.support.servers import folder
@@ -13,13 +16,19 @@ from warpfold.worker.gpu_lock import gpu_count
 
 
 @pytest.fixture(scope="module")
-def service() -> Iterator[Service]:
-    if gpu_count() == 0:
-        pytest.skip("no GPU on this machine")
+def data() -> Iterator[Path]:
+    """The folder whose files jobs may name."""
     with folder() as root:
         (root / "data").mkdir()
-        with running_service(Path(root), "--slots", "cuda:0,cpu") as running:
-            yield running
+        yield root / "data"
+
+
+@pytest.fixture(scope="module")
+def service(data: Path) -> Iterator[Service]:
+    if gpu_count() == 0:
+        pytest.skip("no GPU on this machine")
+    with running_service(data.parent, "--slots", "cuda:0,cpu") as running:
+        yield running
 
 
 @pytest.fixture
@@ -49,6 +58,26 @@ def test_what_only_selects_is_the_same_on_both(client: Client, op: str) -> None:
     spec = {"kind": "reduce", "op": op, "source": _generated("float32", "uniform")}
     values = {client.reduction(client.submit({**spec, "backend": on})).value for on in ("cuda", "cpu")}
     assert len(values) == 1
+
+
+def test_a_file_on_a_gpu_slot_is_told_with_the_stage_that_bounds_it(client: Client, data: Path) -> None:
+    np.save(data / "x.npy", np.random.default_rng(1).standard_normal(8_000_000).astype(np.float32))
+    pyarrow.parquet.write_table(pyarrow.table({"x": np.arange(100_000.0)}), data / "x.parquet")
+    sources: list[tuple[dict[str, Any], set[str]]] = [
+        ({"type": "path", "path": "x.npy"}, {"read", "copy", "reduce"}),
+        ({"type": "files", "paths": ["x.npy", "x.npy"]}, {"read", "copy", "reduce"}),
+        ({"type": "table", "path": "x.parquet"}, {"decode", "copy", "reduce"}),
+        ({"type": "values", "values": [1.0, 2.0]}, {"copy", "reduce"}),
+        (_generated("float32"), {"read", "reduce"}),
+    ]
+    for source, stages in sources:
+        result = client.reduction(client.submit({"kind": "reduce", "op": "sum", "backend": "cuda", "source": source}))
+        timings = result.timings
+        assert set(timings.stages) == stages, source
+        assert timings.bound == max(timings.stages, key=lambda name: timings.stages[name].seconds)
+        for stage in timings.stages.values():
+            assert stage.bytes == result.count * (8 if source["type"] in ("table", "values") else 4)
+            assert stage.seconds * 1e3 <= timings.total_ms, "stages overlap within the job"
 
 
 def test_an_idle_gpu_is_preferred(client: Client) -> None:

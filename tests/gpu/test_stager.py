@@ -1,30 +1,46 @@
 """Sources on their way to the GPU: pieces, parts, threads, files that change."""
 
 import math
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from warpfold.kernels.backend import Stages
 from warpfold.kernels.cuda.backend import CudaBackend
-from warpfold.kernels.cuda.staging import buffers, stager
+from warpfold.kernels.cuda.staging import parts, stager
+from warpfold.kernels.cuda.staging.parts import RingShape
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.npy import open_array, read_head
-from warpfold.kernels.sequential import SequentialSource
+from warpfold.kernels.sequential import Elements, SequentialSource
 from warpfold.kernels.source import ArraySource, GeneratedSource
 
 PIECE, PART = 1 << 14, 1 << 10
 
 
 @pytest.fixture(autouse=True)
-def _short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def _short_pieces(backend: CudaBackend, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Pieces of 16 KiB, read in parts of 1 KiB: threads, rings and ends of pieces within small arrays."""
-    monkeypatch.setattr(stager, "COPIED_BYTES", PIECE)
-    monkeypatch.setattr(buffers, "PART_BYTES", PART)
-    monkeypatch.setattr(stager, "PART_BYTES", PART)
+    with staged(backend, monkeypatch, RingShape(part_bytes=PART)):
+        yield
+
+
+@contextmanager
+def staged(backend: CudaBackend, monkeypatch: pytest.MonkeyPatch, shape: RingShape) -> Iterator[None]:
+    """The backend brings sources to the GPU by short pieces, through a ring of this shape."""
+    short = stager.Stager(backend.gpu, shape)
+    with monkeypatch.context() as patched:
+        patched.setattr(stager, "COPIED_BYTES", PIECE)
+        patched.setattr(backend, "_stager", short)
+        yield
+    with backend.gpu.active():
+        backend.gpu.stream.synchronize()
+        short.close()
 
 
 def opened(path: Path) -> ArraySource:
@@ -158,3 +174,99 @@ def test_a_source_in_order_without_elements_or_with_an_error_leaves_the_gpu_in_o
     with pytest.raises(InvalidInput, match="is damaged"):
         backend.reduce(SequentialSource(DTYPES["float32"], broken), "sum")
     assert backend.reduce(ArraySource(np.ones(3 * PIECE, np.float32)), "sum").value == 3 * PIECE
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        RingShape(part_bytes=PART, parts=3, most_threads=5, first_bytes=PART // 4),
+        RingShape(part_bytes=PART, parts=4, most_threads=3, waves=4),
+        RingShape(part_bytes=PART, first_bytes=PART // 8, waves=2),
+    ],
+)
+def test_a_ring_of_any_shape_brings_the_same_elements(
+    backend: CudaBackend, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, shape: RingShape
+) -> None:
+    monkeypatch.setattr(parts, "_LEAST_BYTES", 1 << 6)
+    with staged(backend, monkeypatch, shape):
+        for count in (1, PART // 8 + 1, PIECE // 8, 5 * PIECE // 8 + 3):
+            array = np.random.default_rng(count).standard_normal(count)
+            np.save(tmp_path / "x.npy", array)
+            # The order of elements matters to an index and to pairs, and not to a sum.
+            assert backend.reduce(opened(tmp_path / "x.npy"), "argmax").value == int(np.argmax(array))
+            file, memory = opened(tmp_path / "x.npy"), ArraySource(array)
+            got, want = (backend.reduce(first, "dot", other=memory).state for first in (file, memory))
+            assert got == want
+
+
+def stages_of(backend: CudaBackend, source: Elements, **options: str) -> Stages:
+    stages = backend.reduce(source, "sum", **options).stages  # type: ignore[arg-type]
+    assert stages is not None
+    return stages
+
+
+def told(stages: Stages) -> set[str]:
+    """The stages whose time is told."""
+    by_name = {"read": stages.read_s, "decode": stages.decode_s, "copy": stages.copy_s, "reduce": stages.reduce_s}
+    assert all(seconds is None or seconds > 0 for seconds in by_name.values())
+    return {name for name, seconds in by_name.items() if seconds is not None}
+
+
+@pytest.mark.parametrize("strategy", ["exact", "cupy"])
+def test_the_stages_of_every_kind_of_source_are_told(backend: CudaBackend, tmp_path: Path, strategy: str) -> None:
+    array = np.random.default_rng(8).standard_normal(9 * PIECE // 8 + 1)
+    np.save(tmp_path / "x.npy", array)
+    decoded = SequentialSource(DTYPES["float64"], lambda: iter(np.split(array, [5, 3000])))
+    sources: list[tuple[Elements, set[str]]] = [
+        (opened(tmp_path / "x.npy"), {"read", "copy", "reduce"}),
+        (ArraySource(array), {"copy", "reduce"}),
+        (ArraySource(array[:3]), {"copy", "reduce"}),
+        (GeneratedSource("normal", array.size, 3, DTYPES["float64"]), {"read", "reduce"}),
+        (decoded, {"decode", "copy", "reduce"}),
+    ]
+    for source, stages in sources:
+        assert told(stages_of(backend, source, strategy=strategy)) == stages, source
+
+
+def test_the_time_of_a_copy_is_that_of_its_own_reduction(backend: CudaBackend) -> None:
+    """A reduction after a longer one counts no copies of that, also where that ended early."""
+
+    class Stop(Exception):
+        pass
+
+    def stop(done: int, total: int) -> None:
+        if done >= 8 * PIECE:
+            raise Stop
+
+    long, short = (ArraySource(np.ones(count, np.float32)) for count in (400 * PIECE // 4, 3))
+    alone = min(stages_of(backend, short).copy_s or math.inf for _ in range(5))
+    whole = stages_of(backend, long).copy_s
+    assert whole is not None
+    assert whole > 5 * alone, "6,400 parts take longer than one"
+    best = math.inf
+    for _ in range(5):
+        with pytest.raises(Stop):
+            backend.reduce(long, "sum", progress=stop)
+        best = min(best, stages_of(backend, short).copy_s or math.inf)
+    assert best < whole / 5
+
+
+def test_a_slow_file_bounds_a_reduction_by_reading(backend: CudaBackend) -> None:
+    class SlowFile:
+        """Elements of a file, of which a thread takes five milliseconds to read a part."""
+
+        dtype, count = DTYPES["float32"], 10 * PIECE // 4
+
+        def read(self, start: int, stop: int) -> NDArray[np.float32]:
+            time.sleep(5e-3)
+            return np.ones(stop - start, np.float32)
+
+        def read_into(self, start: int, out: NDArray[np.uint8]) -> None:
+            out[:] = self.read(start, start + out.size // 4).view(np.uint8)
+
+    stages = stages_of(backend, SlowFile())
+    assert stages.read_s is not None
+    assert stages.copy_s is not None
+    parts_read = 10 * PIECE // PART
+    assert stages.read_s >= parts_read * 5e-3 / RingShape().most_threads
+    assert stages.read_s > stages.copy_s

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numba.core import event
 
+from warpfold.kernels.backend import Stages
 from warpfold.kernels.cpu import integers
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cuda import backend as cuda_backend
@@ -185,6 +186,9 @@ class ScriptedStager:
             self.gpu.kernel("generator")
             self.gpu.clock.now += HOUR / 2
             yield (np.ones(5, dtype=np.float32),) * len(sources), first
+
+    def stages(self, reduce_s: float) -> Stages:
+        return Stages(reduce_s=reduce_s)
 
 
 @dataclass

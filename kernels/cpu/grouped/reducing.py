@@ -18,13 +18,13 @@ from warpfold.kernels.cpu.grouped.fold import Arrays, GroupedPart, Omitted
 from warpfold.kernels.cpu.grouped.selecting import Extremes, Nonzeros, Products
 from warpfold.kernels.cpu.grouped.sums import FloatSums, IntegerSums
 from warpfold.kernels.cpu.memory import require
-from warpfold.kernels.cpu.stream import ARRAY_PIECE, MADE_PIECE, Piece, decoded_ahead_s, reads, stream
+from warpfold.kernels.cpu.stream import ARRAY_PIECE, MADE_PIECE, Piece, reads, stream
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.grouping import AlongAxes, AxisWalk, Columns, Grouping, Rows, Walk, walk_of
 from warpfold.kernels.operands import Operands, check_counts
 from warpfold.kernels.ops import NanPolicy, Op, Terms, Value, empty_value
-from warpfold.kernels.sequential import SequentialSource, gathered, side_by_side
+from warpfold.kernels.sequential import SequentialSource, decoded_ahead_s, gathered, side_by_side
 from warpfold.kernels.source import ArraySource
 from warpfold.kernels.strategy import EXACT
 

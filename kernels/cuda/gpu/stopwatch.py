@@ -16,8 +16,8 @@ class Stopwatch:
     def __enter__(self) -> None:
         import cupy
 
-        if len(self._spans) == _KEPT:  # long done but for the last few: no more events however many parts there are
-            self._sum_up()
+        if len(self._spans) == _KEPT:  # no more events however many parts there are; the first half is long done
+            self._sum_up(_KEPT // 2)
         span = (cupy.cuda.Event(), cupy.cuda.Event())
         self._spans.append(span)
         span[0].record(self._stream)
@@ -27,13 +27,15 @@ class Stopwatch:
 
     def total_ms(self) -> float:
         """The sum of all spans; waits for the last."""
-        self._sum_up()
+        self._sum_up(len(self._spans))
         return self._summed_ms
 
-    def _sum_up(self) -> None:
+    def _sum_up(self, count: int) -> None:
+        """Add the first `count` spans to the sum, and forget them."""
+        if not count:
+            return
         import cupy
 
-        if self._spans:
-            self._spans[-1][1].synchronize()
-            self._summed_ms += sum(cupy.cuda.get_elapsed_time(start, stop) for start, stop in self._spans)
-            self._spans.clear()
+        self._spans[count - 1][1].synchronize()
+        self._summed_ms += sum(cupy.cuda.get_elapsed_time(start, stop) for start, stop in self._spans[:count])
+        del self._spans[:count]

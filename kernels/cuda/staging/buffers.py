@@ -1,38 +1,20 @@
 """Buffers through which elements reach the GPU: a ring of pinned parts on the host, and pieces in the GPU's memory."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cuda.elements import carrier
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.staging.parts import Part, RingShape, bytes_of, parts_of
+from warpfold.kernels.cuda.staging.stage_times import StageTimes
 from warpfold.kernels.dtypes import DType
-from warpfold.kernels.source import Source
-
-PART_BYTES = 1 << 23
-"""What one thread reads at a time. Handing a part over takes up to 0.1 ms, and reading 8 MiB takes 1 ms."""
-
-RING_PARTS = 16
-"""Pinned parts: 128 MiB of them stay in the last-level cache, from which the GPU fetches faster than from memory."""
-
-MOST_THREADS = 12
-"""Readers. One reads 7 GB/s of a file in the page cache, and the bus carries 55; an H200 with 16 cores gets 48 to 50
-with 10 or 12 readers, parts of 8 MiB and 16 of them, and less with smaller or larger ones."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Elements of a source that one thread reads: `size` of them from `start` on."""
-
-    source: Source
-    start: int
-    size: int
+from warpfold.kernels.source import Source, in_memory
 
 
 class PinnedRing:
@@ -42,23 +24,30 @@ class PinnedRing:
     happens between the pieces of an array.
     """
 
-    def __init__(self, gpu: Gpu) -> None:
+    def __init__(self, gpu: Gpu, shape: RingShape) -> None:
         self._gpu = gpu
+        self._shape = shape
         self._threads: ThreadPoolExecutor | None = None
         self._readers: ThreadPoolExecutor | None = None  # those of the sources at hand: none for a short one
         self._slots: deque[_Slot] = deque()
         self._coming: Iterator[Part] = iter(())
+        self._times = StageTimes(gpu.stream)
+        self._room = 0
 
-    def begin(self, parts: Iterable[Part], total_bytes: int) -> None:
-        """Start to read `parts`, which `send` will ask for in this order; they have `total_bytes` in all."""
+    def begin(self, sources: Sequence[Source], piece: int, times: StageTimes) -> None:
+        """Start to read `sources`, which `send` will ask for in pieces of `piece` elements, and of each piece source
+        after source. What is read and copied is counted in `times`."""
         self._abandon()
-        self._coming = iter(parts)
-        if total_bytes > PART_BYTES and self._threads is None:
-            # Some cores are left to the thread that drives the GPU and to the driver's own.
-            threads = max(1, min(MOST_THREADS, usable_cores() * 3 // 4))
+        self._times, total_bytes = times, bytes_of(sources)
+        self._coming = parts_of(sources, piece, self._shape)
+        largest = self._shape.largest(total_bytes)
+        parts, threads = min(self._shape.parts, -(-total_bytes // largest)), self._shape.threads()
+        if total_bytes > largest and self._threads is None:
             self._threads = ThreadPoolExecutor(threads, "staging", initializer=self._use_gpu)
-        self._readers = self._threads if total_bytes > PART_BYTES else None
-        while len(self._slots) < min(RING_PARTS, -(-total_bytes // PART_BYTES)):
+        self._readers = self._threads if total_bytes > largest else None
+        times.threads = max(times.threads, min(threads, parts))
+        self._room = min(total_bytes, largest)
+        while len(self._slots) < parts:
             self._slots.append(_Slot())
         for slot in self._slots:
             self._read(slot)
@@ -72,7 +61,7 @@ class PinnedRing:
         while sent < array.nbytes:
             slot = self._slots[0]
             slot.wait_for_thread()
-            with cuda_errors("copying to the GPU"):
+            with cuda_errors("copying to the GPU"), slot.copying(self._gpu.stream, self._times):
                 cupy.cuda.runtime.memcpyAsync(
                     array.data.ptr + sent,
                     slot.address,
@@ -80,7 +69,6 @@ class PinnedRing:
                     cupy.cuda.runtime.memcpyHostToDevice,
                     self._gpu.stream.ptr,
                 )
-            slot.mark(self._gpu.stream)
             sent += slot.nbytes
             self._read(slot)
             self._slots.rotate(-1)
@@ -88,7 +76,12 @@ class PinnedRing:
     def _read(self, slot: "_Slot") -> None:
         part = next(self._coming, None)
         if part is not None:
-            slot.read(part, self._readers)
+            slot.read(part, self._room, self._readers, self._times)
+
+    def count_copies(self) -> None:
+        """Count the times of the last copies of each part, which must have ended."""
+        for slot in self._slots:
+            slot.count_copy()
 
     def _use_gpu(self) -> None:
         import cupy
@@ -109,49 +102,68 @@ class PinnedRing:
 
 
 class _Slot:
-    """A pinned part, the thread that reads into it, and the event after which the GPU has copied it."""
+    """A pinned part, the thread that reads into it, and the events between which the GPU copies it."""
 
     def __init__(self) -> None:
         self.reading: Future[None] | None = None
         self.nbytes = 0
         self._pinned: Any = None
+        self._begun: Any = None
         self._copied: Any = None
+        self._copying: StageTimes | None = None  # where the time of a copy goes that is not counted yet
 
     @property
     def address(self) -> int:
         address: int = self._pinned.ctypes.data
         return address
 
-    def read(self, part: Part, threads: ThreadPoolExecutor | None) -> None:
+    def read(self, part: Part, room: int, threads: ThreadPoolExecutor | None, times: StageTimes) -> None:
+        """Read `part` into the pinned memory, of which there are `room` bytes or as many as the part has."""
         self.nbytes = part.size * part.source.dtype.itemsize
         if self._pinned is None or self._pinned.size < self.nbytes:
             self._wait_for_gpu()
-            self._pinned = _pinned(self.nbytes)
+            self._pinned = _pinned(max(room, self.nbytes))
         if threads is None:
             self.reading = None
-            self._fill(part)
+            self._fill(part, times)
         else:
-            self.reading = threads.submit(self._fill, part)
+            self.reading = threads.submit(self._fill, part, times)
 
-    def _fill(self, part: Part) -> None:
+    def _fill(self, part: Part, times: StageTimes) -> None:
         self._wait_for_gpu()
-        part.source.read_into(part.start, self._pinned[: self.nbytes])
+        with times.reading(in_memory=in_memory(part.source)):
+            part.source.read_into(part.start, self._pinned[: self.nbytes])
 
     def _wait_for_gpu(self) -> None:
         if self._copied is not None:
             with cuda_errors("the piece before"):
                 self._copied.synchronize()
+        self.count_copy()
+
+    def count_copy(self) -> None:
+        """Count the time of the last copy, which has ended, if it is not counted yet."""
+        import cupy
+
+        times, self._copying = self._copying, None
+        if times is not None:
+            with cuda_errors("the time of a copy"):
+                times.copied(cupy.cuda.get_elapsed_time(self._begun, self._copied) / 1e3)
 
     def wait_for_thread(self) -> None:
         if self.reading is not None:
             self.reading.result()
 
-    def mark(self, stream: Any) -> None:
+    @contextmanager
+    def copying(self, stream: Any, times: StageTimes) -> Iterator[None]:
+        """The copy that is put on `stream` within is that of this part."""
         import cupy
 
         if self._copied is None:
-            self._copied = cupy.cuda.Event(block=True, disable_timing=True)
+            self._begun, self._copied = cupy.cuda.Event(), cupy.cuda.Event(block=True)
+        self._begun.record(stream)
+        yield
         self._copied.record(stream)
+        self._copying = times
 
 
 class DeviceBuffer:

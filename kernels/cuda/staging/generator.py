@@ -8,7 +8,7 @@ import numpy as np
 
 from warpfold.kernels.cuda.compile import Unit
 from warpfold.kernels.cuda.elements import element
-from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.gpu.launch import Gpu, Kernel
 from warpfold.kernels.cuda.gpu.launch_shape import GRID_STRIDE
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.generate import Formula, Plan
@@ -24,10 +24,15 @@ def generator_unit(dtype: DType) -> Unit:
     return Unit(SOURCE, tuple(_kernel(dtype, formula) for formula in formulas))
 
 
+def load(gpu: Gpu, plan: Plan) -> Kernel:
+    """The kernel that `fill` calls, compiled and loaded."""
+    return gpu.kernel(generator_unit(plan.dtype), _kernel(plan.dtype, plan.formula))
+
+
 def fill(gpu: Gpu, plan: Plan, array: Any, start: int) -> None:
     """Fill `array`, a CuPy array of one dimension, with elements `start` … `start + array.size` − 1, on `gpu`'s
     stream."""
-    kernel = gpu.kernel(generator_unit(plan.dtype), _kernel(plan.dtype, plan.formula))
+    kernel = load(gpu, plan)
     blocks, threads = GRID_STRIDE.grid(array.size, array.itemsize, gpu.multiprocessors)
     words = (np.uint64(number % (1 << 64)) for number in (plan.low, plan.span, plan.period, plan.third))
     reals = (np.float64(number) for number in (plan.a, plan.b, plan.c))

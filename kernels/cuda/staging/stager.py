@@ -6,18 +6,30 @@ of pinned parts; while one piece is copied and reduced, the parts of the next ar
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-from warpfold.kernels.backend import Progress
+from warpfold.kernels.backend import Progress, Stages
 from warpfold.kernels.cuda.elements import carrier
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
-from warpfold.kernels.cuda.staging.buffers import PART_BYTES, DeviceBuffer, Part, PinnedRing
-from warpfold.kernels.cuda.staging.generator import fill
+from warpfold.kernels.cuda.staging.buffers import DeviceBuffer, PinnedRing
+from warpfold.kernels.cuda.staging.generator import fill, load
+from warpfold.kernels.cuda.staging.parts import RingShape
+from warpfold.kernels.cuda.staging.stage_times import StageTimes
 from warpfold.kernels.errors import OutOfMemory
 from warpfold.kernels.generate import plan
-from warpfold.kernels.sequential import Elements, SequentialSource, ahead, likely_count, side_by_side
+from warpfold.kernels.sequential import (
+    Elements,
+    SequentialSource,
+    ahead,
+    decoded_ahead_s,
+    gathered,
+    likely_count,
+    side_by_side,
+)
 from warpfold.kernels.source import ArraySource, GeneratedSource, Source
+
+T = TypeVar("T")
 
 COPIED_BYTES = 1 << 26
 """A piece that crosses the bus: 64 MiB take 1 to 5 ms, far more than starting a copy does."""
@@ -27,11 +39,13 @@ MADE_BYTES = 1 << 29
 
 
 class Stager:
-    """Pieces of sources on `gpu`, in buffers that are kept for the next source."""
+    """Pieces of sources on `gpu`, in buffers that are kept for the next source. It brings the sources of one reduction
+    at a time."""
 
-    def __init__(self, gpu: Gpu) -> None:
+    def __init__(self, gpu: Gpu, shape: RingShape | None = None) -> None:
         self._gpu = gpu
-        self._ring = PinnedRing(gpu)
+        self._ring = PinnedRing(gpu, shape or RingShape())
+        self._times = StageTimes(gpu.stream)
         self._buffers, self._others = (DeviceBuffer(), DeviceBuffer()), (DeviceBuffer(), DeviceBuffer())
 
     def pieces(self, *sources: Elements, progress: Progress | None = None) -> Iterator[tuple[tuple[Any, ...], int]]:
@@ -41,6 +55,7 @@ class Stager:
         Work on a piece must be put on the GPU's stream before the next one is asked for; its memory is used again.
         `progress` is called before each piece and at the end, when everything is done.
         """
+        self._times = StageTimes(self._gpu.stream)
         by_position = tuple(source for source in sources if not isinstance(source, SequentialSource))
         if len(by_position) == len(sources):
             yield from self._by_position(by_position, progress)
@@ -53,7 +68,7 @@ class Stager:
         """The pieces of sources of which one at least comes in order: a thread decodes a piece while the one before is
         copied and reduced."""
         size, likely, first, before = min(map(piece_size, sources)), max(map(likely_count, sources)), 0, 0
-        with ahead(side_by_side(sources, size)) as decoded:
+        with ahead(self._decoded(side_by_side(sources, size))) as decoded:
             for number, parts in enumerate(decoded):
                 buffers = [pair[number % 2] for pair in (self._buffers, self._others)[: len(sources)]]
                 for buffer in buffers:
@@ -63,15 +78,25 @@ class Stager:
                 arrays = []
                 for part, source, buffer in zip(parts, sources, buffers, strict=True):
                     arrays.append(buffer.array(part.size, source.dtype))
-                    self._ring.begin(_parts([ArraySource(part)], part.size), part.nbytes)
+                    self._ring.begin([ArraySource(part)], part.size, self._times)
                     self._ring.send(arrays[-1])
                 yield tuple(arrays), first
                 for buffer in buffers:
                     buffer.mark(self._gpu.stream)
                 before, first = first, first + parts[0].size
+        self._times.ahead_s = decoded_ahead_s(sources)
         self._gpu.stream.synchronize()
         if progress is not None:
             progress(first, first)
+
+    def _decoded(self, items: Iterator[T]) -> Iterator[T]:
+        """The same items; the time of asking for each is that of decoding."""
+        while True:
+            with self._times.decoding():
+                item = next(items, None)
+            if item is None:
+                return
+            yield item
 
     def _by_position(
         self, sources: Sequence[Source], progress: Progress | None
@@ -95,10 +120,17 @@ class Stager:
         if progress is not None:
             progress(count, count)
 
-    def whole(self, source: Source, progress: Progress | None) -> Any:
-        """All of `source` in one CuPy array of one dimension. Raises OutOfMemory if it does not fit."""
+    def whole(self, elements: Elements, progress: Progress | None) -> Any:
+        """All `elements` in one CuPy array of one dimension. Raises OutOfMemory if they do not fit."""
         import cupy
 
+        self._times = StageTimes(self._gpu.stream)
+        if isinstance(elements, SequentialSource):
+            with self._times.decoding():
+                source = gathered(elements)
+            self._times.ahead_s = decoded_ahead_s((elements,))
+        else:
+            source = elements
         needed = source.count * source.dtype.itemsize
         with cuda_errors("memory of the device"):
             free = cupy.cuda.runtime.memGetInfo()[0] + cupy.get_default_memory_pool().free_bytes()
@@ -122,14 +154,22 @@ class Stager:
 
     def _read_ahead(self, sources: Sequence[Source], size: int) -> None:
         """Start to read what crosses the bus, in the order in which `_bring` will ask for it."""
-        copied = [source for source in sources if not isinstance(source, GeneratedSource)]
-        self._ring.begin(_parts(copied, size), sum(source.count * source.dtype.itemsize for source in copied))
+        self._ring.begin([source for source in sources if not isinstance(source, GeneratedSource)], size, self._times)
 
     def _bring(self, source: Source, start: int, array: Any) -> None:
         if isinstance(source, GeneratedSource):
-            fill(self._gpu, plan(source), array, start)
+            made = plan(source)
+            load(self._gpu, made)  # which is no time of making
+            with self._times.making:
+                fill(self._gpu, made, array, start)
         else:
             self._ring.send(array)
+
+    def stages(self, reduce_s: float) -> Stages:
+        """How long each stage of the last sources was busy. Their copies must have ended; `reduce_s` is the time of
+        their reduction."""
+        self._ring.count_copies()
+        return self._times.stages(reduce_s)
 
     def close(self) -> None:
         """Give the buffers back, and end the threads."""
@@ -140,12 +180,3 @@ class Stager:
 def piece_size(source: Elements) -> int:
     """Elements a piece of `source`; the last may have fewer."""
     return (MADE_BYTES if isinstance(source, GeneratedSource) else COPIED_BYTES) // source.dtype.itemsize
-
-
-def _parts(sources: Sequence[Source], size: int) -> Iterator[Part]:
-    """Piece after piece of `size` elements, and of each piece source after source, cut for threads."""
-    for start in range(0, max((source.count for source in sources), default=0), size):
-        for source in sources:
-            stop, step = min(start + size, source.count), PART_BYTES // source.dtype.itemsize
-            for first in range(start, stop, step):
-                yield Part(source, first, min(step, stop - first))

@@ -1,0 +1,128 @@
+"""Compares shapes of the ring through which files reach a GPU: `python -m benchmarks.ring`.
+
+A `.npy` file in the page cache is summed by backends with rings of different shapes, in turns. A figure is GB/s of the
+file in the best of several runs; a ratio is to one copy from pinned memory in the same run. The stages are those of the
+best run. The first shape is the one that the service has; `--shape` adds one, such as
+`--shape part_bytes=4194304,parts=32,waves=2`. `--out` writes the figures with their provenance as JSON.
+"""
+
+import argparse
+import json
+import os
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.feed import bus, written
+from benchmarks.provenance import of_host
+from warpfold.kernels.backend import Stages
+from warpfold.kernels.cpu.backend import CpuBackend
+from warpfold.kernels.cuda.backend import CudaBackend
+from warpfold.kernels.cuda.staging.parts import RingShape
+from warpfold.kernels.npy import open_array, read_head
+
+ROUNDS = 7
+SIZES = (200_000_000, 2 << 30, 8 << 30)
+MIB = 1 << 20
+SHAPES = (
+    RingShape(),
+    RingShape(first_bytes=MIB),
+    RingShape(waves=2),
+    RingShape(waves=4),
+    RingShape(waves=8),
+    RingShape(waves=4, first_bytes=MIB // 2),
+    RingShape(part_bytes=4 * MIB, parts=32),
+    RingShape(part_bytes=4 * MIB, parts=24, first_bytes=MIB // 2),
+    RingShape(parts=20),
+    RingShape(most_threads=14),
+    RingShape(most_threads=10),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The best run of one shape on one file; `ratio` is to the bus."""
+
+    shape: RingShape
+    bytes: int
+    gb_per_s: float
+    ratio: float
+    stages: Stages
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bytes", type=int, nargs="+", default=list(SIZES), help="sizes of the files")
+    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--shape", type=_shape, action="append", default=[], help="another shape, as name=value,…")
+    parser.add_argument("--only", action="store_true", help="only the shape of the service and those of --shape")
+    parser.add_argument("--folder", type=Path, help="where to write the files; a temporary folder by default")
+    parser.add_argument("--out", type=Path, help="also write the figures here, as JSON")
+    arguments = parser.parse_args()
+    load = os.getloadavg()[0]
+    shapes = [*(SHAPES[:1] if arguments.only else SHAPES), *arguments.shape]
+    backends = {shape: CudaBackend(0, ring=shape) for shape in dict.fromkeys(shapes)}
+    rows = []
+    for nbytes in arguments.bytes:
+        with written(arguments.folder, arguments.dtype, nbytes) as path:
+            rows += measure(path, nbytes, backends)
+    _show(rows)
+    if arguments.out:
+        gpu = backends[shapes[0]].device
+        devices = {"gpu": {"name": gpu.name, **dict(gpu.versions)}}
+        made = {**of_host(CpuBackend().device, load), **devices, "rows": [asdict(row) for row in rows]}
+        arguments.out.write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
+
+
+def measure(path: Path, nbytes: int, backends: dict[RingShape, CudaBackend]) -> list[Row]:
+    """Measure all shapes on one file, in turns. Raises ValueError where two of them give different sums."""
+    with path.open("rb") as file:
+        source = open_array(file, read_head(file))
+    copy, bus_s = bus(nbytes), float("inf")
+    best: dict[RingShape, tuple[float, Stages]] = {}
+    states = set()
+    for number in range(ROUNDS):
+        began = time.perf_counter()
+        copy()
+        bus_s = min(bus_s, time.perf_counter() - began)
+        for shape, backend in backends.items():
+            began = time.perf_counter()
+            reduction = backend.reduce(source, "sum")
+            taken = time.perf_counter() - began
+            states.add(reduction.state)
+            # The first run makes the pinned memory and starts the threads.
+            if number and reduction.stages is not None and (shape not in best or taken < best[shape][0]):
+                best[shape] = taken, reduction.stages
+    if len(states) > 1:
+        raise ValueError(f"the shapes gave {len(states)} different sums")
+    return [Row(shape, nbytes, nbytes / taken / 1e9, bus_s / taken, stages) for shape, (taken, stages) in best.items()]
+
+
+def _shape(text: str) -> RingShape:
+    fields = dict(part.split("=", 1) for part in text.split(","))
+    return replace(RingShape(), **{name: int(value) for name, value in fields.items()})
+
+
+def _words(shape: RingShape) -> str:
+    """The fields in which a shape differs from that of the service."""
+    usual = asdict(RingShape())
+    return ", ".join(f"{name} {value:,}" for name, value in asdict(shape).items() if value != usual[name]) or "as it is"
+
+
+def _show(rows: list[Row]) -> None:
+    table = Table(
+        "shape", "GiB", "GB/s", "of the bus", "read ms", "copy ms", "reduce ms", title="From a file to its sum"
+    )
+    for row in rows:
+        stages = (row.stages.read_s, row.stages.copy_s, row.stages.reduce_s)
+        milliseconds = ("–" if seconds is None else f"{seconds * 1e3:.2f}" for seconds in stages)
+        gib = f"{row.bytes / (1 << 30):.2f}"
+        table.add_row(_words(row.shape), gib, f"{row.gb_per_s:.1f}", f"{row.ratio:.2f}", *milliseconds)
+    Console(width=130).print(table)
+
+
+if __name__ == "__main__":
+    main()
