@@ -8,9 +8,8 @@ from multiprocessing.connection import wait
 
 import psutil
 
-from warpfold.worker.child import child_main
+from warpfold.worker.child import ParentEnd, PipeClosed, child_main, pipe
 from warpfold.worker.messages import Broken, Open, Opener, Prepared, Ready, Spare
-from warpfold.worker.pipe import ParentEnd, PipeClosed, pipe
 from warpfold.worker.stop import GaveUp, Stop, StopRequested
 
 _LOOK_EVERY_S = 0.1

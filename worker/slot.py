@@ -11,6 +11,7 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from warpfold.contract.backoff import Backoff
+from warpfold.worker.child import PipeClosed
 from warpfold.worker.child_process import BrokenSlot, Child
 from warpfold.worker.messages import (
     Begun,
@@ -25,7 +26,6 @@ from warpfold.worker.messages import (
     Success,
     Timed,
 )
-from warpfold.worker.pipe import PipeClosed
 from warpfold.worker.stop import Stop
 
 log: FilteringBoundLogger = structlog.get_logger()

@@ -1,4 +1,4 @@
-"""Real pipes, with a reader or a writer that does its part late or never."""
+"""The pipe between parent and child: real pipes, with a reader or a writer that does its part late or never."""
 
 import pickle
 import threading
@@ -8,7 +8,7 @@ from socket import socket
 
 import pytest
 
-from warpfold.worker.pipe import ChildEnd, ParentEnd, PipeClosed, pipe
+from warpfold.worker.child import ChildEnd, ParentEnd, PipeClosed, pipe
 
 LARGE = "x" * 20_000_000
 
