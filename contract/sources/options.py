@@ -27,10 +27,9 @@ from warpfold.kernels.formats.signature import delimiter_of, format_of, is_text
 from warpfold.kernels.formats.tables import ColumnWanted, open_column
 from warpfold.kernels.formats.zarr_ import is_zarr, open_zarr
 from warpfold.kernels.places.file import as_file
-from warpfold.kernels.places.opening import open_object, own_faults
 from warpfold.kernels.places.place import NOWHERE, Places, is_url
 from warpfold.kernels.places.remote import RemoteObject, Session
-from warpfold.kernels.places.tree import RemoteTree
+from warpfold.kernels.places.tree import RemoteTree, open_object, own_faults
 from warpfold.kernels.sequential import Elements, SequentialSource
 from warpfold.kernels.source import stamp_of
 

@@ -1,8 +1,10 @@
-"""Folders of object stores and of web servers: what lies in them by name, and which objects a pattern matches."""
+"""Folders of object stores and of web servers: the objects in them by name, the objects that a pattern matches, and the
+object or the folder that a URL names."""
 
 import re
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from threading import Lock
 
@@ -168,3 +170,34 @@ def _check_server(session: Session, target: Target) -> None:
         ).close()
     except FAULTS:
         return  # what lists tells it, after tries of its own
+
+
+def open_object(target: Target, session: Session, *, folder: bool = False) -> RemoteObject | RemoteTree:
+    """The object of a URL; or with `folder`, where there is none, the folder of a Zarr hierarchy. Raises InvalidInput
+    and Unavailable."""
+    try:
+        if target.key and not target.key.endswith("/"):
+            return RemoteObject(session, target)
+        if not folder:
+            raise InvalidInput("is a folder, and no object")
+    except NotThere:
+        if not folder or not _has_metadata(session, target):
+            raise
+    return RemoteTree(session, target)
+
+
+def _has_metadata(session: Session, target: Target) -> bool:
+    tree = RemoteTree(session, target)
+    return any(tree.size(name) is not None for name in ZARR)
+
+
+@contextmanager
+def own_faults(opened: RemoteObject | RemoteTree) -> Iterator[None]:
+    """Raise the fault of `opened` in place of the error of the library that read it: the fault says why the object
+    could not be read."""
+    try:
+        yield
+    except Exception:
+        if opened.fault is not None:
+            raise opened.fault from None
+        raise
