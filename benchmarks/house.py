@@ -45,6 +45,9 @@ APART = (
 )
 """The folders of tests that mirror no module."""
 _ENTRIES = ("__init__", "__main__")
+_NEW = re.compile(r"^\| ([^|`]+) \| (.+) \|$", re.MULTILINE)
+_FILE = re.compile(r"`([\w/]*(?:\w\.(?:py|cuh)|/))`")
+_CLASS = re.compile(r"`([A-Z]\w+)`")
 _PLACE = re.compile(rf"`((?:{'|'.join(FOLDERS)})/[^`\s]*\.\w+)`")
 
 
@@ -73,6 +76,8 @@ class Figures:
     tests_that_mirror_nothing: Sequence[str]
     tests_imported_by_others: Sequence[str]
     walk_by_the_architecture: Sequence[str]
+    carriers_by_the_architecture: Sequence[str]
+    places_of_a_new: Mapping[str, int]
     walk_measured: Mapping[str, Sequence[str]] | None = None
 
 
@@ -198,11 +203,27 @@ class House:
 
     def walk_by_the_architecture(self) -> list[str]:
         """The files that the page on the architecture names on a job's walk."""
+        return sorted(set(_PLACE.findall(self._walk)))
+
+    def carriers_by_the_architecture(self) -> list[str]:
+        """The classes that the page names on a job's walk: each carries the job, or its result, for a part of it."""
+        return list(dict.fromkeys(_CLASS.findall(self._walk)))
+
+    def places_of_a_new(self) -> dict[str, int]:
+        """How many files a new kind, op and so on touches, by the table of docs/development.md, which names a new file
+        by its folder."""
+        page = self.root / "docs" / "development.md"
+        text = page.read_text(encoding="utf-8") if page.exists() else ""
+        _, _, table_of_changes = text.partition("\n## Where a change goes\n")
+        rows = _NEW.findall(table_of_changes.split("\n## ")[0])
+        return {name: len(set(_FILE.findall(place))) for name, place in rows if name != "a new …"}
+
+    @cached_property
+    def _walk(self) -> str:
         page = self.root / "docs" / "architecture.md"
-        if not page.exists():
-            return []
-        text = page.read_text(encoding="utf-8").split("\n## The walk of a job\n")[1].split("\n## ")[0]
-        return sorted(set(_PLACE.findall(text)))
+        text = page.read_text(encoding="utf-8") if page.exists() else ""
+        _, _, walk = text.partition("\n## The walk of a job\n")
+        return walk.split("\n## ")[0]
 
     def figures(self, walk: Mapping[str, Sequence[str]] | None = None) -> Figures:
         """All figures."""
@@ -222,6 +243,8 @@ class House:
             tests_that_mirror_nothing=[str(test) for test in tests if self.mirrored(test) is None],
             tests_imported_by_others=self.tests_imported(),
             walk_by_the_architecture=self.walk_by_the_architecture(),
+            carriers_by_the_architecture=self.carriers_by_the_architecture(),
+            places_of_a_new=self.places_of_a_new(),
             walk_measured=walk,
         )
 
@@ -243,6 +266,10 @@ def table(figures: Figures) -> str:
         *(f"    {test} mirrors none" for test in figures.tests_that_mirror_nothing),
         f"files of tests in folders that mirror no module: {figures.tests_of_behaviour}",
         f"files on the walk of a job by docs/architecture.md: {len(figures.walk_by_the_architecture)}",
+        f"classes that carry it there: {len(figures.carriers_by_the_architecture)}",
+        f"    {', '.join(figures.carriers_by_the_architecture)}",
+        "files that a new one touches, by docs/development.md:",
+        *(f"    {name}: {count}" for name, count in figures.places_of_a_new.items()),
     ]
     if figures.walk_measured is not None:
         walk = dict(figures.walk_measured)

@@ -11,6 +11,17 @@ from benchmarks.house import ROOT, House
 
 MOST_SMALL_MODULES = 10
 """How many modules of less than 70 lines may have exactly one importer."""
+MOST_FILES_ON_THE_WALK = 25
+"""How many files of ours one reduction passes by the page on the architecture."""
+MOST_PLACES = {
+    "kind of job": 4,
+    "op": 4,
+    "strategy on a GPU": 2,
+    "source of elements": 3,
+    "dtype": 4,
+    "measured column": 1,
+}
+"""How many files a new one may touch: of a strategy, its file and its rows in `resources.csv`."""
 SOURCES = {
     "app/__init__.py": "",
     "app/main.py": "from warpfold.app.room import thing, other\n"
@@ -30,7 +41,7 @@ SOURCES = {
     "kernels/include/header.cuh": "",
     "tests/kernels/include/test_header.py": "",
     "tests/drills/test_everything.py": "",
-    "docs/architecture.md": "# A\n\n## The walk of a job\n\n`app/main.py`, `app/room/things.py`.\n\n## More\n",
+    "docs/architecture.md": "\n## The walk of a job\n`app/main.py` `app/room/things.py` `Thing` `Thing`\n## `More`\n",
 }
 
 
@@ -59,6 +70,7 @@ def test_long_modules_and_repeated_classes_are_named(house: House) -> None:
     assert figures.over_400_lines == ["app.long: 401"]
     assert figures.repeated_class_names == ["Twice: app.loner, app.room.things"]
     assert figures.walk_by_the_architecture == ["app/main.py", "app/room/things.py"]
+    assert figures.carriers_by_the_architecture == ["Thing"]
 
 
 def test_a_test_mirrors_the_module_of_its_path(house: House) -> None:
@@ -103,3 +115,12 @@ def test_every_test_mirrors_what_it_tests_or_stands_in_a_folder_that_mirrors_not
 def test_few_small_modules_have_a_single_importer() -> None:
     single = House(ROOT).single_importer()
     assert len(single) <= MOST_SMALL_MODULES, f"merge one of these into what uses it: {', '.join(single)}"
+
+
+def test_the_walk_of_a_job_is_short() -> None:
+    assert len(House(ROOT).walk_by_the_architecture()) <= MOST_FILES_ON_THE_WALK
+
+
+def test_a_new_row_of_a_registry_touches_few_files() -> None:
+    places = House(ROOT).places_of_a_new()
+    assert {name: places[name] for name in MOST_PLACES if not 1 <= places[name] <= MOST_PLACES[name]} == {}

@@ -6,6 +6,8 @@ A file that was moved is named with where its name is found now: the page is the
 import re
 from pathlib import Path
 
+from benchmarks.house import House
+
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "architecture.md"
 FOLDERS = ("app", "client", "contract", "kernels", "migrations", "worker")
@@ -42,6 +44,14 @@ def test_a_file_that_moved_is_named_with_its_new_place() -> None:
         "kernels/gone/dispatcher.py is not there; of its name: worker/dispatcher.py"
     ]
     assert missing("`app/never_was.py`") == ["app/never_was.py is not there; of its name: none"]
+
+
+def test_every_class_that_carries_a_job_exists() -> None:
+    house = House(ROOT)
+    defined = "\n".join(path.read_text(encoding="utf-8") for path in house.modules.values())
+    carriers = house.carriers_by_the_architecture()
+    assert len(carriers) >= 8
+    assert [name for name in carriers if not re.search(rf"^class {name}\b", defined, re.MULTILINE)] == []
 
 
 def test_the_walks_pass_the_folders_that_a_job_and_a_kernel_pass() -> None:

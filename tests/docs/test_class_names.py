@@ -7,16 +7,11 @@ import ast
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("app", "client", "contract", "kernels", "worker")
-STILL_TWICE: Mapping[str, frozenset[str]] = MappingProxyType(
-    {"app": frozenset(("Part",)), "worker": frozenset(("Verdict",))}
-)
-"""Names that still mean two things. Nobody adds one; whoever gives one of them a name of its own takes it off."""
 
 
 def classes_of(folder: Path) -> Mapping[str, list[str]]:
@@ -37,8 +32,7 @@ def repeated(folder: Path) -> dict[str, list[str]]:
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_a_class_name_occurs_once_in_a_folder(folder: str) -> None:
     assert len(classes_of(ROOT / folder)) > 10
-    allowed = STILL_TWICE.get(folder, frozenset())
-    assert {name: places for name, places in repeated(ROOT / folder).items() if name not in allowed} == {}
+    assert repeated(ROOT / folder) == {}
 
 
 def test_a_name_in_two_files_is_found(tmp_path: Path) -> None:
