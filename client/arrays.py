@@ -46,7 +46,7 @@ def as_numpy(data: object, dtype: str | None = None) -> Array:
     arrays of CuPy, PyTorch, JAX and others on any device (`__array_interface__`, `__dlpack__`). Without `dtype`
     elements keep theirs; columns of several have the one that holds all of their elements, and a list is read as
     `kernels.values.dtype_for` says. With `dtype` a float, Decimal or Fraction is rounded to it once. Raises TypeError
-    for what is no array of numbers, and where a dtype does not hold an element that is no float.
+    for what is not an array of numbers, and where a dtype does not hold an element that is no float.
     """
     parts = parts_of(data, dtype)
     if len(parts) > 1:
@@ -92,7 +92,7 @@ def _together(parts: Sequence[Part]) -> list[Part]:
     """Columns of equal lengths beside each other, row after row: in one array where a dtype holds them all, else in one
     for each of their dtypes."""
     if len({part.array.shape for part in parts}) > 1:
-        raise TypeError("columns of different shapes are no array; reduce them apart")
+        raise TypeError("columns of different shapes do not make one array; reduce each by itself")
     dtype = common_dtype([part.array for part in parts])
     if dtype is not None:
         if len(parts) == 1:
@@ -116,7 +116,7 @@ def _found(data: object, to: DType | None) -> Array:
     if isinstance(array, list):
         return _of_list(array, to)
     if isinstance(array, np.ma.MaskedArray):  # NumPy would reduce what the mask hides
-        raise TypeError("a masked array is reduced as its `.compressed()` elements, or `.filled(value)`: say which")
+        raise TypeError("a masked array is ambiguous: pass its `.compressed()` elements or its `.filled(value)`")
     array = np.atleast_1d(array)
     if array.dtype.kind == "O":
         made = _of_list(array.reshape(-1).tolist(), to)
@@ -138,7 +138,7 @@ def _of_list(data: Sequence[object], to: DType | None) -> Array:
     flat, nested = data, False
     while flat and isinstance(flat[0], list | tuple):
         if not all(isinstance(element, list | tuple) for element in flat):
-            raise TypeError("a list of lists and numbers is no array")
+            raise TypeError("a list of lists and numbers is not an array")
         flat, nested = list(chain.from_iterable(flat)), True  # type: ignore[arg-type]
     kinds = set(map(type, flat))
     whole, real, ratio = (_all_of(kinds, group) for group in (_INTEGERS, _FLOATS, _RATIOS))
@@ -173,7 +173,7 @@ def _shape(data: Any) -> tuple[int, ...]:
     while level and isinstance(level[0], list | tuple):
         lengths = {len(element) for element in level}
         if len(lengths) > 1:
-            raise TypeError("lists of different lengths are no array")
+            raise TypeError("lists of different lengths do not make an array")
         shape.append(lengths.pop())
         level = list(chain.from_iterable(level))
     return tuple(shape)
@@ -222,7 +222,7 @@ def _of_arrays(items: Sequence[object], kinds: Iterable[type], to: DType | None)
         raise TypeError(f"elements of type {other.__name__} cannot be reduced")
     parts = [_found(item, to) for item in items]
     if len({part.shape for part in parts}) > 1:
-        raise TypeError("arrays of different shapes are no array")
+        raise TypeError("arrays of different shapes do not make one array")
     dtype = common_dtype(parts)
     if dtype is None:
         raise TypeError("no dtype holds the arrays of this list together; reduce them apart, or convert them first")
@@ -251,7 +251,7 @@ def _offered(data: Any) -> Any:
     if hasattr(data, "__dlpack__"):
         # `device="cpu"` has the producer copy what is elsewhere.
         return np.from_dlpack(data, device="cpu")
-    raise TypeError(f"a {type(data).__name__} is no array: it offers none of the array protocols")
+    raise TypeError(f"a {type(data).__name__} is not an array: it has none of the array protocols")
 
 
 def _of_torch(torch: Any, data: Any) -> Array:

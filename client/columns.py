@@ -53,7 +53,7 @@ def _of_pandas(column: Any) -> object:
     if array.dtype.kind == "O":
         return list(array)
     if array.dtype.kind != kind:
-        raise TypeError(f"{dtype} cannot be reduced: NumPy takes it for {array.dtype}")
+        raise TypeError(f"{dtype} cannot be reduced: NumPy treats it as {array.dtype}")
     return array
 
 
@@ -85,4 +85,4 @@ def _of_arrow(column: Any) -> object:
 
 def _nulls(dtype: object) -> TypeError:
     name = str(dtype).lower()
-    return TypeError(f"{name} with nulls is reduced without them, or with a value for them: say which")
+    return TypeError(f"{name} has nulls: drop them, or fill them with a value first")

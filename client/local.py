@@ -33,7 +33,7 @@ def reduce(
 
     With the server's packages every op and every CPU strategy is there, at the speed of a CPU slot; with the base
     installation the exact strategy of sums and products, in NumPy, much slower and with the same bits. Raises
-    InvalidInput, TypeError for what is no array of numbers, and Unavailable for what only the server's packages
+    InvalidInput, TypeError for what is not an array of numbers, and Unavailable for what only the server's packages
     compute.
     """
     array, with_it = (as_numpy(data), None) if other is None else alike(data, other)

@@ -227,7 +227,7 @@ def spec(
     for field, array in {"source": data, "other": other}.items():
         if field == "source" or array is not None:
             if of_files and not is_file(array):
-                raise TypeError(f"{', '.join(sorted(of_files))} are options of a file, and {field} is no file")
+                raise TypeError(f"{', '.join(sorted(of_files))} are options of a file, and {field} is not a file")
             shaped = "axis" in fields
             made[field] = (yield from source(array, dtype, rehash=rehash, shaped=shaped)) | of_files
     return made | chosen | dict(fields)

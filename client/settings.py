@@ -168,9 +168,9 @@ def _address(url: str) -> str:
     try:
         parsed = httpx.URL(tidy)
     except httpx.InvalidURL as error:
-        raise NotConfigured(f"{tidy!r} is no address: {error}") from None
+        raise NotConfigured(f"{tidy!r} is not an address: {error}") from None
     if parsed.scheme not in ("http", "https") or not parsed.host:
-        raise NotConfigured(f"{tidy!r} is no address: one begins with http:// or https://, and a host's name follows")
+        raise NotConfigured(f"{tidy!r} is not an address, which begins with http:// or https:// and the name of a host")
     return tidy
 
 
@@ -178,7 +178,7 @@ def _checked(token: str | None) -> str | None:
     """The token without the line's end that a file has; a header can hold nothing but visible ASCII."""
     token = token and token.strip()
     if token and not (token.isascii() and token.isprintable()):
-        raise NotConfigured("the token has characters that no token has: copy it again")
+        raise NotConfigured("the token has characters that are not allowed in a token: copy it again")
     return token
 
 

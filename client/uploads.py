@@ -147,11 +147,11 @@ class _Rest:
 
 
 def content_of(data: object, dtype: str | None, *, rehash: bool = False) -> Sendable:
-    """What is uploaded of an array, or of a file given as its Path. Raises TypeError for what is no array."""
+    """What is uploaded of an array, or of a file given as its Path. Raises TypeError for what is not an array."""
     if not isinstance(data, Path):
         return ArrayContent(as_numpy(data, dtype))
     if dtype is not None:
-        raise TypeError(f"{data} is sent as it is: for another dtype load it and hand over the array")
+        raise TypeError(f"the file {data} is sent as it is; for another dtype, load the file and pass the array")
     return FileContent(data, rehash)
 
 

@@ -63,7 +63,7 @@ class Sweep(Frozen):
         parts = path.split(".")
         for depth, part in enumerate(parts):
             if not isinstance(value, dict):
-                raise InvalidInput(f"{'.'.join(parts[:depth])} of the spec is no object", f"sweep.over.{path}")
+                raise InvalidInput(f"{'.'.join(parts[:depth])} of the spec is not an object", f"sweep.over.{path}")
             value = value.get(part, {})
 
     @property
@@ -116,8 +116,8 @@ class BatchOptions(Frozen):
 
     webhook: Webhook | None = Field(
         None,
-        description="Where to tell of the batch's end, once: by a message with the counts of its jobs. The `webhook` "
-        "of a spec tells of that job alone.",
+        description="A receiver that gets one message, with the counts of the jobs, when the batch has ended. "
+        "The `webhook` of a spec reports the end of that job only.",
     )
 
     def onto(self, spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class SegmentsSpec(Frozen):
         ge=1,
         le=MAX_ELEMENTS,
         strict=True,
-        description="Every segment has so many elements; the last one has those that are left.",
+        description="The number of elements of a segment; the last segment has the elements that are left.",
     )
 
     @model_validator(mode="after")
@@ -79,7 +79,7 @@ def grouping_of(axis: int | tuple[int, ...] | None, keepdims: bool, segments: Se
     """Which elements make which value; None where all of them make one. Raises InvalidInput where these fields do not
     go together."""
     if axis is not None and segments is not None:
-        raise InvalidInput("segments and an axis do not go together", "segments")
+        raise InvalidInput("segments and an axis cannot be combined", "segments")
     if keepdims and axis is None:
         raise InvalidInput("keepdims needs an axis", "keepdims")
     if segments is not None:

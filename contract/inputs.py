@@ -16,7 +16,7 @@ class ObjectView(Frozen):
     """An object of a place, as it was read; of a Zarr hierarchy, which is many objects, the URL alone is known."""
 
     url: str
-    size: int | None = Field(description="In bytes.")
+    size: int | None = Field(description="The size of the object in bytes.")
     etag: str | None = Field(description="The ETag of the object, as its server writes it.")
     modified: str | None = Field(description="When the object was changed last, as its server writes it.")
     bytes_read: int = Field(description="How many bytes of the object were read.")

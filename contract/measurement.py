@@ -61,9 +61,11 @@ class PointSpeed(BaseModel):
 
     gb_per_s: float | None = Field(description="`bytes` ÷ `kernel_ms`, in 10⁹ bytes per second. Null without a time.")
     percent_of_ceiling: float | None = Field(
-        description="The share of ceiling_gbps, which is the read speed that was measured on the device."
+        description="`gb_per_s` as a share of `ceiling_gbps`, the read speed that was measured on the device."
     )
-    percent_of_peak: float | None = Field(description="The share of peak_gbps, which is memory clock × bus width.")
+    percent_of_peak: float | None = Field(
+        description="`gb_per_s` as a share of the peak, which is memory clock × bus width."
+    )
 
 
 class PointDetails(BaseModel):
@@ -81,7 +83,9 @@ class PointDetails(BaseModel):
     low_ms: Annotated[
         float | None, Stored(), Field(description="The lower end of the 97.5 % confidence interval of the median.")
     ] = None
-    high_ms: Annotated[float | None, Stored(), Field(description="The upper end of that interval.")] = None
+    high_ms: Annotated[
+        float | None, Stored(), Field(description="The upper end of the 97.5 % confidence interval of the median.")
+    ] = None
     host_ms: Annotated[
         float | None,
         Stored(),

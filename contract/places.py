@@ -92,7 +92,7 @@ class PlaceEntry(Frozen):
         if scheme in WEB and (self.ambient or self.endpoint or self.region or (written and not complete)):
             raise InvalidInput("a web server has a bearer_token, or a username and a password, or none of them")
         if scheme == "az" and not self.account:
-            raise InvalidInput("az needs its account")
+            raise InvalidInput("a place of az:// needs an `account`")
         return self
 
     def place(self, folder: Path) -> Place:
@@ -136,4 +136,4 @@ def places_in(path: Path) -> Places:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, json.JSONDecodeError) as error:
         kind = "JSON" if path.suffix == ".json" else "TOML"
         line = getattr(error, "lineno", None)
-        raise ValueError(f"the file of places is no {kind}" + (f", at line {line}" if line else "")) from None
+        raise ValueError(f"the file of places is not {kind}" + (f", at line {line}" if line else "")) from None

@@ -14,10 +14,10 @@ class StageTime(Frozen):
     """How long a stage kept its threads busy, and how fast it was."""
 
     seconds: float = Field(
-        description="The time of all threads that do the same, divided by their number. Stages overlap: their sum is "
-        "not the time of the job."
+        description="The time of all threads of the stage, divided by their number. Stages overlap: their sum "
+        "is not the time of the job."
     )
-    bytes: int = Field(description="The elements that passed, as they are in memory.")
+    bytes: int = Field(description="The bytes of the elements that passed the stage, as they are in memory.")
     gb_per_s: float | None = Field(description="Bytes a second, in 1e9; null for a stage that took no time.")
 
     @classmethod

@@ -17,7 +17,7 @@ _LONGEST_LABEL, _LONGEST_NAME = 63, 253  # RFC 1035
 
 def _plain(url: HttpUrl) -> HttpUrl:
     if url.username or url.password:
-        raise ValueError("must not carry a user or a password: the signature says who sends")
+        raise ValueError("must not carry a user or a password: the signature identifies the sender")
     if url.fragment:
         raise ValueError("must not have a fragment: it would never be sent")
     _check_host((url.host or "").removesuffix("."))

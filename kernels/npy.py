@@ -76,7 +76,7 @@ def open_array(file: BinaryIO, head: Head, selected: tuple[slice, ...] = ()) -> 
 def read_head(file: BinaryIO) -> Head:
     """The head at the start of `file`, which is left behind it. At most MOST_HEAD_BYTES and 12 bytes are read.
 
-    Raises InvalidInput for what is no array of numbers that can be reduced; its message continues a sentence that
+    Raises InvalidInput for what is not an array of numbers that can be reduced; its message continues a sentence that
     begins with the file's name.
     """
     text = _text(file)
@@ -229,7 +229,7 @@ def _check(shape: tuple[int, ...], dtype: "np.dtype[Any]") -> None:
     try:
         dtype_of(dtype)
     except InvalidInput as error:
-        raise InvalidInput(f"holds no numbers of ours: {error}") from None
+        raise InvalidInput(f"holds elements that cannot be reduced: {error}") from None
     if not shape:
         raise InvalidInput("holds a single value (0 dimensions), not an array")
     try:

@@ -86,7 +86,7 @@ def in_order(source: Elements, size: int) -> Iterator[NDArray[Any]]:
                 yield held[0] if len(held) == 1 else np.concatenate(held)
                 held, length = [], 0
     if source.count is not None and source.tally.elements != source.count:
-        raise InvalidInput(f"{source.count:,} elements were promised, and {source.tally.elements:,} came")
+        raise InvalidInput(f"{source.count:,} elements were announced, but {source.tally.elements:,} were read")
     if held:
         yield held[0] if len(held) == 1 else np.concatenate(held)
 

@@ -83,13 +83,13 @@ async def make_token(body: TokenRequest, admin: Admin, context: Using, response:
     "/tokens/{token_id}", status_code=204, summary="Revoke a token", responses=answers(Forbidden, NotFound, Invalid)
 )
 async def revoke_token(token_id: Annotated[int, Path(ge=1, le=2**63 - 1)], admin: Admin, context: Using) -> None:
-    """Make a token useless, at once. Only admins may."""
+    """Revoke a token: from now on it is refused. Only admins may."""
     await service.revoke_token(context, token_id)
 
 
 @router.get("/quotas", summary="List quotas", responses=answers())
 async def show_quotas(user: User, context: Using) -> Quotas:
-    """Show quotas and how much of them is used: everybody's to admins, their own to others."""
+    """Show quotas and how much of them is used. Admins see those of all users, others see their own."""
     return Quotas(items=[QuotaView.of(quota) for quota in await service.quotas_for(context, user)])
 
 
@@ -154,7 +154,7 @@ async def rotate_own_token(user: Themselves, request: Request, context: Using, r
 async def revoke_own_token(
     token_id: Annotated[int, Path(ge=1, le=2**63 - 1)], user: Themselves, context: Using
 ) -> None:
-    """Make a token of yours useless, at once."""
+    """Revoke a token of yours: from now on it is refused."""
     if not await context.database.run(access_tokens.revoke_token, token_id, of_user=user.id):
         raise NotFound(f"There is no token {token_id} of yours in force.")
 

@@ -30,7 +30,7 @@ async def issue_token(context: Context, user: str, role: Role | None, label: str
 
 
 async def revoke_token(context: Context, token_id: int) -> None:
-    """Make a token useless, at once. Raises NotFound."""
+    """Revoke a token: from now on it is refused. Raises NotFound."""
     if not await context.database.run(access_tokens.revoke_token, token_id):
         raise NotFound(f"There is no token {token_id} in force.")
 

@@ -100,7 +100,7 @@ class NewToken(TokenView):
 
 
 class LimitsView(Strict):
-    """Limits of one user; null: none, or not set for this user."""
+    """The limits of one user. Null means no limit, or a limit that was not set for this user."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"running": 2, "queued": 100, "gpu_seconds_per_day": 3600}]}
@@ -136,7 +136,7 @@ class UsageView(BaseModel):
     """How much of the quotas is used."""
 
     running: int = Field(description="Jobs that run or were handed to a slot.")
-    queued: int = Field(description="Exact up to 1000; beyond, it is a few seconds old.")
+    queued: int = Field(description="The jobs in the queue: exact up to 1000; a larger number is a few seconds old.")
     gpu_seconds_today: float = Field(description="GPU-seconds since midnight UTC.")
 
 

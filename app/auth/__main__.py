@@ -91,7 +91,7 @@ def rotate() -> None:
 
 @cli.command()
 def revoke(token_id: Annotated[int, typer.Argument(metavar="ID", help="From the list.")]) -> None:
-    """Make a token useless, at once."""
+    """Revoke a token: from now on it is refused."""
     with _database() as database:
         if not database.run(revoke_token, token_id):
             _fail(f"there is no token {token_id} in force")

@@ -79,7 +79,7 @@ class Intake:
         self._look(whole=True)
         promised = self._promised()
         if self._written < promised:
-            raise Invalid.of("", f"the upload is truncated: {promised} bytes are promised, {self._written} came")
+            raise Invalid.of("", f"the upload is truncated: {promised} bytes were announced, {self._written} arrived")
         if self._format is not None:
             return Contents(self._digest.hexdigest(), self._format, (), self._written)
         assert self._head is not None
@@ -107,7 +107,7 @@ class Intake:
         if rest:
             raise Invalid.of(
                 "dtype",
-                f"{self._declared} bytes are no whole number of {dtype.name} elements of {dtype.itemsize} bytes",
+                f"{self._declared} bytes are not a whole number of {dtype.name} elements of {dtype.itemsize} bytes",
             )
         head = head_of(dtype, count)
         self._head = Head((count,), False, dtype.numpy.newbyteorder("<"), len(head))
@@ -139,7 +139,7 @@ class Intake:
         if known is None and not self._text:
             return None
         if known is None and not _is_text(first):
-            raise Invalid.of("", "the body is no table of text: its first bytes are not UTF-8, or hold a zero byte")
+            raise Invalid.of("", "the body is not a table of text: its first bytes are not UTF-8, or hold a zero byte")
         named = TEXT if known is None else known.value
         if self._declared is None:
             raise Invalid.of("Content-Length", f"is needed of a file of the format {named}")

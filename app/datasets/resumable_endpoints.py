@@ -34,7 +34,9 @@ _TRUTH = {"?0": False, "?1": True}
 
 Id = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$", description="The id of the upload.")]
 Count = Annotated[int, Header(ge=0, le=1 << 62)]
-Complete = Annotated[str, Header(pattern=r"^\?[01]$", description="`?1` with the last of the bytes, else `?0`.")]
+Complete = Annotated[
+    str, Header(pattern=r"^\?[01]$", description="`?1` if the upload ends with these bytes, else `?0`.")
+]
 
 
 class UploadView(BaseModel):
@@ -59,7 +61,7 @@ class UploadView(BaseModel):
     name: str = Field(description="A name for people; empty if none was given.")
     dtype: str | None = Field(description="The dtype of bare elements; null for a .npy file.")
     length: int = Field(description="How many bytes are to be sent.")
-    offset: int = Field(description="How many bytes have come: the next request goes on from here.")
+    offset: int = Field(description="How many bytes were received: the next request goes on from here.")
     expires_at: datetime = Field(description="When the upload is removed if nothing is added to it.")
 
     @classmethod
@@ -107,7 +109,7 @@ async def create(
     name: Annotated[Name, Query(description=NAME_HELP)] = "",
 ) -> Response:
     """Begin an upload whose bytes come in later requests: `PATCH` its path. Its whole length counts towards your quota
-    from now on, until the upload ends, or nothing was added to it for a while."""
+    from now on, until the upload ends, or expires because nothing is added to it."""
     if _TRUTH[upload_complete]:
         raise Invalid.of("Upload-Complete", "is ?0 here: send the bytes to the path that the answer names")
     facts = Facts(name=name, dtype=dtype, length=upload_length, lives_s=context.settings.upload_hours * 3600)
@@ -128,8 +130,8 @@ async def mine(user: User, context: Using) -> UploadList:
     responses=answers(NotFound, Invalid),
 )
 async def show(upload_id: Id, user: User, context: Using) -> Response:
-    """Show how much of an upload has come; `HEAD` answers the same by headers alone. An upload that was finished is not
-    found."""
+    """Show how many bytes of an upload were received; `HEAD` answers the same in headers only. An upload that was
+    finished is not found."""
     return _answer(await resumable.show(context, user, upload_id), 200)
 
 
@@ -157,12 +159,12 @@ async def append(
     request: Request,
     user: User,
     context: Using,
-    upload_offset: Annotated[Count, Header(description="How many bytes had come before these.")],
+    upload_offset: Annotated[Count, Header(description="How many bytes were received before these.")],
     upload_complete: Complete,
 ) -> Response:
-    """Add bytes to an upload, and with `Upload-Complete: ?1` make an array of it. If the connection is cut, all that
-    came stays: ask by `HEAD` how much that is, and go on from there. An offset that does not fit is a 409 that names
-    the right one. A later request takes over from one that still waits for its bytes."""
+    """Add bytes to an upload, and with `Upload-Complete: ?1` make an array of it. If the connection is cut, the
+    received bytes stay: ask by `HEAD` how many there are, and go on from there. An offset that does not fit is a 409
+    that names the right one. A later request takes over from one that still waits for its bytes."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() not in MEDIA_TYPES:
         raise UnsupportedMedia(f"The body must be {' or '.join(MEDIA_TYPES)}.")
     async with body_of(request) as body:
@@ -176,7 +178,7 @@ async def append(
 
 @router.delete("/{upload_id}", status_code=204, summary="Give up an upload", responses=answers(NotFound, Invalid))
 async def delete(upload_id: Id, user: User, context: Using) -> Response:
-    """Give up an unfinished upload, and what has come of it."""
+    """Give up an unfinished upload; the bytes that were received are removed."""
     await resumable.delete(context, user, upload_id)
     return Response(status_code=204)
 

@@ -171,8 +171,10 @@ class JobView(BaseModel):
 class CountView(BaseModel):
     """How many jobs a list has."""
 
-    number: int = Field(description="Counted up to 1000, and only as far as is cheap.", examples=[37])
-    exact: bool = Field(description="Whether there are no more; false says that there are at least so many.")
+    number: int = Field(
+        description="The number of jobs, counted up to 1000, and only as far as that is cheap.", examples=[37]
+    )
+    exact: bool = Field(description="Whether there are no more jobs than `number`; false means at least so many.")
 
 
 class JobPage(BaseModel):
@@ -189,7 +191,7 @@ class EventView(BaseModel):
     type: EventType
     at: datetime
     data: dict[str, Any] = Field(
-        description="What the type of event adds: the worker and the attempt, the reason, and so on."
+        description="The data of this type of event: the worker and the attempt, the reason, and so on."
     )
 
 

@@ -15,7 +15,8 @@ class Reading(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     utilisation_percent: float | None = Field(
-        None, description="The part of the time that a kernel ran, or of all logical CPUs that were busy."
+        None,
+        description="The share of the time in which a kernel ran, or the share of all logical CPUs that were busy.",
     )
     memory_used_bytes: int | None = None
     memory_total_bytes: int | None = None

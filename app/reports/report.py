@@ -58,7 +58,7 @@ class Compared(_Frozen):
     measured: str | None
     machine: str | None = Field(description="Machine of the measurement; null if it is not known.")
     verdict: Verdict
-    why: str | None = Field(description="What the difference means; null if there is nothing to say.")
+    why: str | None = Field(description="What the difference means; null without a difference to explain.")
 
 
 class Finding(_Frozen):

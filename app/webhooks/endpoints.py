@@ -17,7 +17,7 @@ from warpfold.app.webhooks.repository import Deliveries, State
 
 
 class AttemptView(BaseModel):
-    """One attempt to deliver."""
+    """One attempt to deliver a message."""
 
     number: int
     started_at: datetime
@@ -55,7 +55,8 @@ class DeliveriesView(BaseModel):
     )
 
     webhook_id: str = Field(
-        description="The id of the message, the same in every attempt: a receiver that has seen it needs no other."
+        description="The id of the message, the same in every attempt: a receiver that has seen it may ignore "
+        "the message."
     )
     url: str
     state: State = Field(

@@ -144,7 +144,7 @@ def read_specs(file: str, complete: Callable[[dict[str, Any]], dict[str, Any]]) 
             try:
                 spec = json.loads(text)
             except ValueError as error:
-                raise _wrong(file, number, f"is no JSON: {error}") from None
+                raise _wrong(file, number, f"is not JSON: {error}") from None
             if not isinstance(spec, dict):
                 raise _wrong(file, number, "holds no spec: that is an object with a `kind`")
             specs.append((number, complete(spec)))

@@ -35,7 +35,7 @@ def options_of(texts: Mapping[str, str | None]) -> dict[str, Any]:
         try:
             options[name] = json.loads(text) if name in ("filter", "select") else text
         except ValueError as error:
-            raise typer.BadParameter(f"is no JSON: {error}", param_hint=f"--{name}") from None
+            raise typer.BadParameter(f"is not JSON: {error}", param_hint=f"--{name}") from None
     try:
         AnyOptions.model_validate(options)
     except ValidationError as error:
@@ -79,7 +79,7 @@ class Opened:
             return
         with faults(str(self.path), parameter):
             if not is_zarr(folder_at(self.path)):
-                raise InvalidInput("is a folder, and no Zarr hierarchy")
+                raise InvalidInput("is a folder, but not a Zarr hierarchy")
         with TemporaryDirectory(prefix="warpfold-") as folder:
             packed = Path(folder) / f"{self.path.resolve().name}.zip"
             with zipfile.ZipFile(packed, "w") as archive:

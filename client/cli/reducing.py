@@ -112,7 +112,7 @@ def reduce(
     if locally and backend not in (None, "auto", "cpu"):
         raise typer.BadParameter("--local computes on the CPU", param_hint="--backend")
     if any(map(is_url, (*files, other or ""))) and (len(files) > 1 or locally):
-        raise typer.BadParameter("a URL is reduced by the service, and by itself", param_hint="FILE")
+        raise typer.BadParameter("the service reduces a URL, and one URL at a time", param_hint="FILE")
     fields = fields_from(axis, segments, keepdims=keepdims)
     if len(files) > 1 or (_is_pattern(files[0]) and not is_url(files[0])):
         if fields:
@@ -160,7 +160,7 @@ def _matching(names: list[str]) -> list[Path]:
     paths: list[Path] = []
     for name in names:
         if name == DASH:
-            raise typer.BadParameter("standard input is reduced by itself", param_hint="FILE")
+            raise typer.BadParameter("standard input cannot be combined with files", param_hint="FILE")
         # Unlike Path.glob, it takes a pattern with a root.
         matching = sorted(glob.glob(name, recursive=True)) if _is_pattern(name) else [name]  # noqa: PTH207
         if not matching:

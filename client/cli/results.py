@@ -81,7 +81,7 @@ def results(
     if how is Format.TABLE and to is not None:
         raise typer.BadParameter("a file is json, csv or parquet: say which with --format", param_hint="--output")
     if how is Format.PARQUET and to is None and sys.stdout.isatty():
-        raise typer.BadParameter("Parquet is no text: name a file with --output", param_hint="--format")
+        raise typer.BadParameter("Parquet is not text: name a file with --output", param_hint="--format")
     wanted: dict[str, Any] = {
         "kind": kind,
         "op": op,

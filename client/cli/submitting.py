@@ -239,7 +239,7 @@ def _complete(spec: dict[str, Any], tags: list[str] | None, assign: list[str] | 
         for parent in parents:
             inner = inner.setdefault(parent, {})
             if not isinstance(inner, dict):
-                raise typer.BadParameter(f"{parent!r} is no object", param_hint="--set")
+                raise typer.BadParameter(f"{parent!r} is not an object", param_hint="--set")
         try:
             inner[last] = _loaded(text)
         except yaml.YAMLError as error:

@@ -133,7 +133,7 @@ class BenchmarkSpec(Task):
     def _measurable(self) -> Self:
         axes = self.axes()  # checks their lengths and their product
         if self.distribution is None and self.parameters:
-            raise InvalidInput("parameters belong to a distribution, and none is named", "parameters")
+            raise InvalidInput("parameters need a distribution, and the spec names none", "parameters")
         for dtype in axes.dtypes:
             self.data().source(dtype, max(axes.sizes))
         self.rule()

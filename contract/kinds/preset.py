@@ -96,7 +96,7 @@ class PresetSpec(Spec):
         strict=True,
         gt=0,
         le=MAX_TIMEOUT_S,
-        description="The time-out of each of the jobs that has a longer time-out.",
+        description="The time-out of every job that has a longer time-out itself.",
     )
 
     @model_validator(mode="after")

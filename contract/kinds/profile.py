@@ -95,12 +95,10 @@ class KernelCounters(Frozen):
     """The counters of Nsight Compute (`ncu`) in one run of a kernel."""
 
     duration_us: float | None = Field(description="Duration of the kernel, in microseconds.")
-    dram_percent: float | None = Field(description="The share of the memory's peak throughput.")
-    warp_efficiency_percent: float | None = Field(
-        description="The share of the 32 threads that are active in a warp instruction."
-    )
+    dram_percent: float | None = Field(description="The memory throughput, as a share of its peak.")
+    warp_efficiency_percent: float | None = Field(description="Active threads of a warp instruction, as a share of 32.")
     achieved_occupancy_percent: float | None = Field(
-        description="The share of active warps of the most that a multiprocessor can have."
+        description="Active warps, as a share of the most that a multiprocessor can hold."
     )
 
 
@@ -108,19 +106,19 @@ class KernelProfile(Frozen):
     """A kernel as it is launched. Fields that cannot be known without the GPU are null."""
 
     name: str
-    registers: int = Field(description="The registers of a thread.")
-    static_shared: int = Field(description="The bytes of a block.")
-    dynamic_shared: int | None = Field(description="The bytes of a block.")
-    stack: int = Field(description="The bytes of a thread.")
-    spill_stores: int = Field(description="The bytes of a thread.")
-    spill_loads: int = Field(description="The bytes of a thread.")
+    registers: int = Field(description="How many registers a thread uses.")
+    static_shared: int = Field(description="The static shared memory of a block, in bytes.")
+    dynamic_shared: int | None = Field(description="The static shared memory of a block, in bytes.")
+    stack: int = Field(description="The stack of a thread, in bytes.")
+    spill_stores: int = Field(description="The stack of a thread, in bytes.")
+    spill_loads: int = Field(description="The stack of a thread, in bytes.")
     threads: int | None = Field(description="The threads of a block.")
     blocks: int | None = Field(description="The blocks of the launch.")
     blocks_per_multiprocessor: int | None = Field(
         description="How many blocks are resident at a time, by the occupancy API."
     )
     occupancy_percent: float | None = Field(
-        description="The share of resident warps of the most that a multiprocessor holds."
+        description="Resident warps, as a share of the most that a multiprocessor can hold."
     )
     waves: float | None = Field(
         description="Number of waves: `blocks` ÷ (`blocks_per_multiprocessor` × multiprocessors). Null without a GPU."

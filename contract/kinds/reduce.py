@@ -314,10 +314,10 @@ class ReduceResult(Frozen):
     value: JsonValue
     hex: str | None = Field(description="The value as Python's float.hex prints it; null for integers and bools.")
     dtype: str = Field(description='The dtype of the value; "integer" is an integer of any size.')
-    count: int = Field(description="How many elements entered the value.")
+    count: int = Field(description="How many elements the value was computed from.")
     nulls: int = Field(0, description="How many nulls were left out. They are counted apart from NaNs.")
     input: InputView | None = Field(
-        None, description="What was read of the places of this server's configuration; null where nothing was."
+        None, description="What was read from places of this server's configuration; null if nothing was."
     )
     op: str
     strategy: str = Field(description="The strategy that ran, which is never `auto`.")
@@ -354,18 +354,18 @@ class ReduceArrayResult(Frozen):
 
     shape: tuple[int, ...] = Field(description="The lengths of the result's axes. By segments it has one axis.")
     values: tuple[JsonValue | None, ...] = Field(
-        description="The values in C order of `shape`. Null stands where the op has no value for the elements of one, "
-        "such as the largest of none."
+        description="The values in C order of `shape`. A null stands where the op has no value, such as the "
+        "maximum of no elements."
     )
     hex: tuple[str | None, ...] | None = Field(
         description="The values as Python's float.hex prints them; null for integers and bools."
     )
     dtype: str = Field(description='The dtype of the values; "integer" is an integer of any size.')
-    count: int = Field(description="How many elements entered all values together.")
-    counts: tuple[int, ...] = Field(description="How many elements entered each value.")
+    count: int = Field(description="How many elements all values together were computed from.")
+    counts: tuple[int, ...] = Field(description="How many elements each value was computed from.")
     nulls: int = Field(0, description="Nulls that were left out: none, for a null is an error here.")
     input: InputView | None = Field(
-        None, description="What was read of the places of this server's configuration; null where nothing was."
+        None, description="What was read from places of this server's configuration; null if nothing was."
     )
     op: str
     strategy: str = Field(description="The strategy that ran, which is never `auto`.")

@@ -166,8 +166,10 @@ class ScalingPoint(Frozen):
 
     scaling: Scaling
     method: Method
-    mode: Mode | None = Field(description="Null for one rank, which is the baseline and communicates with nobody.")
-    algorithm: Algorithm | None = Field(description="Null for one rank.")
+    mode: Mode | None = Field(
+        description="Who drives the ranks; null for one rank, which is the baseline and communicates with nobody."
+    )
+    algorithm: Algorithm | None = Field(description="The algorithm of the all-reduce; null for one rank.")
     ranks: int = Field(description="How many GPUs took part, or on a CPU how many processes or threads.")
     n: int = Field(description="The number of elements of all ranks together.")
     outcome: Outcome
@@ -188,7 +190,7 @@ class ScalingPoint(Frozen):
         description="`baseline_ms` ÷ `total_ms`. In weak scaling it is `ranks` × `baseline_ms` ÷ `total_ms`."
     )
     efficiency: float | None = Field(description="`speedup` ÷ `ranks`.")
-    speedup_low: float | None = Field(description="The lower end of the 95 % interval that the samples give.")
+    speedup_low: float | None = Field(description="The lower end of the 95 % confidence interval of `speedup`.")
     speedup_high: float | None = Field(description="Upper end of the 95 % confidence interval of `speedup`.")
     gb_per_s: float | None = Field(description="Bytes of the array ÷ `total_ms`, in 10⁹ bytes per second.")
     value: JsonValue | None = Field(description="Sum of the array.")

@@ -65,12 +65,12 @@ class OrderView(Frozen):
     """One way to add three numbers. It says which two numbers are added first."""
 
     expression: str = Field(description='The order of the additions, such as "(a + b) + c".')
-    inner: JsonValue = Field(description="The value of the brackets.")
+    inner: JsonValue = Field(description="The value of the sum in brackets.")
     inner_hex: str
     value: JsonValue
     hex: str
     absolute_error: JsonValue
-    relative_error: JsonValue = Field(description="It is inf for a true value of 0.")
+    relative_error: JsonValue = Field(description="The relative error of the sum; inf for a true value of 0.")
 
 
 class ThreeNumbersResult(Frozen):

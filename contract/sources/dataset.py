@@ -20,8 +20,8 @@ _TEXT = ".csv"
 
 
 class DatasetSource(AnyOptions, SourceSpec):
-    """An array or a table that a user uploaded to `/v1/datasets`, with the options of its format. A file of no other
-    format is a table of text, whose columns are apart by commas unless `text` says otherwise."""
+    """An array or a table that a user uploaded to `/v1/datasets`, with the options of its format. A file of any other
+    format is read as a table of text, whose columns are separated by commas unless `text` says otherwise."""
 
     type: Literal["dataset"]
     id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] = Field(

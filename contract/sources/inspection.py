@@ -33,19 +33,22 @@ class ContentView(Frozen):
     """An array or a column in a file."""
 
     name: str = Field(
-        description="What a source names it by; empty for the only array of a .npy file, or of a Zarr array."
+        description="The name by which a source refers to it; empty for the only array of a .npy file, or of a "
+        "Zarr array."
     )
-    dtype: str = Field(description="Its type, as its format calls it.")
-    reduced_as: str | None = Field(description="The dtype of its elements in a job; null for what no job reduces.")
+    dtype: str = Field(description="The type, as the format of the file calls it.")
+    reduced_as: str | None = Field(description="The dtype of the elements in a job; null where no job can reduce them.")
     shape: tuple[int, ...] | None = Field(
-        description="Its length along each axis; null where only reading all of the file would tell."
+        description="The length along each axis; null where only reading the whole file would tell."
     )
-    nulls: int | None = Field(description="How many nulls it has; null where the file's metadata do not say.")
+    nulls: int | None = Field(description="The number of nulls; null where the file's metadata do not tell.")
     chunks: tuple[int, ...] | None = Field(
-        description="The shape of its chunks, of a Parquet file the rows of the largest row group; null where there "
-        "are none."
+        description="The shape of the chunks, or the rows of the largest row group of a Parquet file; null "
+        "without chunks."
     )
-    bytes: int | None = Field(description="What it takes in the file, compressed or not; null where that is not known.")
+    bytes: int | None = Field(
+        description="The bytes that it takes in the file, compressed or not; null where that is not known."
+    )
 
     @classmethod
     def of(cls, content: Content) -> "ContentView":
@@ -95,7 +98,7 @@ class Inspection(Frozen):
     format: str = Field(description="The format of that file: .npy, .npz, HDF5, Zarr, Parquet, Arrow, text, …")
     bytes: int | None = Field(description="The size of that file; null for a folder.")
     holds: Literal["arrays", "columns"] = Field(description="Whether `contents` are arrays or columns of one table.")
-    rows: int | None = Field(description="The rows of the table; null where only reading all of it would tell.")
+    rows: int | None = Field(description="The rows of the table; null where only reading the whole table would tell.")
     contents: tuple[ContentView, ...] = Field(description=f"The first {MOST_CONTENTS:,} arrays or columns.")
     left_out: int = Field(description="How many more arrays or columns there are.")
 
@@ -128,7 +131,7 @@ def _in_file(file: BinaryIO, called: str, files: int, delimiter: str, *, text: b
     kind = format_of(file)
     tabular = text if kind is None else kind.tabular
     if kind is None and not text:
-        raise InvalidInput("is none of the formats that are read; of a table of text, `text` says csv or tsv")
+        raise InvalidInput("is in none of the formats that can be read; for a table of text, `text` says csv or tsv")
     named, nbytes = "text" if kind is None else kind.value, file.seek(0, os.SEEK_END)
     return _answer(called, files, contents_of(file, delimiter), named, nbytes, tabular=tabular)
 

@@ -107,7 +107,7 @@ class ArrayOptions(FileOptions):
     def open_folder_in(self, folder: Tree) -> Elements:
         """The elements in a folder, which is a Zarr hierarchy. Raises InvalidInput and Unavailable."""
         if not is_zarr(folder):
-            raise InvalidInput("is a folder, and no Zarr hierarchy")
+            raise InvalidInput("is a folder, but not a Zarr hierarchy")
         return open_zarr(folder, self.array, self._ranges(), self._conventions())
 
     def _ranges(self) -> tuple[Range, ...]:
@@ -128,13 +128,14 @@ class TableOptions(FileOptions):
     )
     dtype: DTypeName | None = Field(
         None,
-        description="For CSV and TSV alone: the dtype by which the column is read. If it is left out, the first 4 MiB "
-        "tell it. An integer that the dtype does not hold is an error; a decimal fraction is rounded once to a float.",
+        description="For CSV and TSV only: the dtype as which the column is read. If it is left out, the first "
+        "4 MiB decide. An integer that the dtype does not hold is an error; a decimal fraction is rounded once "
+        "to a float.",
     )
     text: Literal["csv", "tsv"] | None = Field(
         None,
-        description="For text alone: what stands between columns, a comma or a tab. If it is left out, the file's name "
-        "tells it: .tsv and .tab have tabs.",
+        description="For text only: the separator of the columns, a comma or a tab. If it is left out, the "
+        "file's name decides: .tsv and .tab have tabs.",
     )
 
     @field_validator("filter")
@@ -161,7 +162,7 @@ class AnyOptions(TableOptions, ArrayOptions):
     def _of_one_kind(self) -> Self:
         arrays, tables = self._given(ArrayOptions), self._given(TableOptions)
         if arrays and tables:
-            raise InvalidInput(f"{arrays[0]} is for arrays, and {tables[0]} for tables", f"source.{tables[0]}")
+            raise InvalidInput(f"{arrays[0]} is for arrays, {tables[0]} is for tables", f"source.{tables[0]}")
         return self
 
     def open_in(self, file: BinaryIO, name: str) -> Elements:

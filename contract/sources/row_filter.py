@@ -21,7 +21,7 @@ Compare = Annotated[
 
 
 class ComparisonFilter(Frozen):
-    """Rows whose value in a column compares so with `value`, which the column's type must hold exactly."""
+    """Rows whose value in a column compares with `value` as `op` says. The column's type must hold `value` exactly."""
 
     op: Literal["==", "!=", "<", "<=", ">", ">="]
     column: ColumnName
@@ -63,7 +63,7 @@ class JunctionFilter(Frozen):
 
 
 class NegationFilter(Frozen):
-    """Rows for which a condition does not hold. For a null, no comparison holds, and no opposite of one."""
+    """Rows for which a condition does not hold. For a null, neither a comparison nor its opposite holds."""
 
     op: Literal["not"]
     of: "RowFilter"

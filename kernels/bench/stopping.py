@@ -35,7 +35,7 @@ class Rule:
         if self.min_samples < 2:
             raise InvalidInput("a standard error needs at least 2 samples", "min_samples")
         if self.max_samples < self.min_samples:
-            raise InvalidInput("the most samples are fewer than the least", "max_samples")
+            raise InvalidInput("max_samples is less than min_samples", "max_samples")
         if not 0 < self.time_limit_s < math.inf:
             raise InvalidInput("the time limit is a number of seconds above 0", "time_limit_s")
 

@@ -76,7 +76,7 @@ def products(left: NDArray[Any], right: NDArray[Any]) -> Fields:
 
 def _check_unmasked(*arrays: NDArray[Any]) -> None:
     if any(isinstance(array, np.ma.MaskedArray) for array in arrays):  # what the mask hides would be added
-        raise InvalidInput("a masked array is added as its `.compressed()` elements, or `.filled(value)`: say which")
+        raise InvalidInput("a masked array is ambiguous: pass its `.compressed()` elements or its `.filled(value)`")
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,10 +51,10 @@ class ExactState:
         if not 0 <= self.count <= MAX_COUNT:
             raise StateError("count", f"{self.count} is not in 0 … 2**64 − 1")
         if abs(self.units) > self.count * LARGEST[self.terms]:
-            raise StateError("limbs", f"no {self.count} finite terms have so large a sum")
+            raise StateError("limbs", f"{self.count} finite terms cannot have so large a sum")
         flags = int(self.flags)  # integers, because operations on flags take a microsecond each
         if flags & ~15 or (flags and not self.count):
-            raise StateError("flags", f"{flags} cannot be of {self.count} terms")
+            raise StateError("flags", f"{self.count} terms cannot have {flags}")
         if not flags & _NOT_NEGATIVE_ZERO and (self.units or flags):
             raise StateError("flags", "terms that are all −0 have no other sum and no other flag")
 

@@ -36,7 +36,7 @@ def open_array_file(
         case Format.NETCDF3:
             raise InvalidInput("is a NetCDF-3 file, which is not read: `nccopy -k nc4` makes a NetCDF-4 file of it")
         case table:
-            raise InvalidInput(f"is a table ({table.value}), of which a column is reduced, by a source of type table")
+            raise InvalidInput(f"is a table ({table.value}): a source of type table reduces a column of it")
     if name is not None:
         raise InvalidInput("is a .npy file, whose only array has no name", "array")
     head = read_head(file)

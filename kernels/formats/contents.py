@@ -95,7 +95,7 @@ def contents_of(file: BinaryIO, delimiter: str) -> list[Content]:
 def contents_of_folder(folder: Tree) -> list[Content]:
     """The arrays of a Zarr hierarchy. Raises InvalidInput and Unavailable."""
     if not zarr_.is_zarr(folder):
-        raise InvalidInput("is a folder, and no Zarr hierarchy")
+        raise InvalidInput("is a folder, but not a Zarr hierarchy")
     with damaged("cannot be looked into", Exception):
         return [Content.array(*facts) for facts in zarr_.arrays_in(folder)]
 

@@ -68,7 +68,7 @@ class Folder(Tree):
             return None
         if not stat.S_ISREG(os.fstat(file).st_mode):
             os.close(file)
-            raise InvalidInput(f"holds {name!r}, which is no regular file")
+            raise InvalidInput(f"holds {name!r}, which is not a regular file")
         with os.fdopen(file, "rb") as stream:
             size = os.fstat(stream.fileno()).st_size
             begin = max(0, size + start) if start < 0 else start

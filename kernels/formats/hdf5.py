@@ -72,7 +72,7 @@ def open_hdf5(file: BinaryIO, name: str | None, ranges: tuple[Range, ...], conve
 def opened(file: BinaryIO) -> Iterator[Any]:
     """The tree of groups and datasets in `file`."""
     h5py = required("h5py", "arrays")
-    with damaged("is no whole HDF5 file", Exception):
+    with damaged("is not a whole HDF5 file", Exception):
         # By its descriptor: a path could lead to another file by now.
         of_file = again(file) if is_remote(file) else f"/dev/fd/{file.fileno()}"
         tree = h5py.File(of_file, "r", rdcc_nbytes=_CHUNK_CACHE_BYTES, locking=None if is_remote(file) else False)
@@ -130,7 +130,7 @@ def _head(dataset: Any, path: str) -> Head:
     try:
         dtype_of(dtype)
     except InvalidInput as error:
-        raise InvalidInput(f"holds {path!r}, which is no array of numbers: {error}", "array") from None
+        raise InvalidInput(f"holds {path!r}, which is not an array of numbers: {error}", "array") from None
     return Head(tuple(int(length) for length in shape), False, dtype, 0)
 
 

@@ -53,7 +53,7 @@ def open_npz(file: BinaryIO, member: str | None, ranges: tuple[Range, ...]) -> E
 
     Raises InvalidInput naming "array" where there is no such member, or where several are there and none is named.
     """
-    with damaged("is no whole .npz archive", *_FAULTS):
+    with damaged("is not a whole .npz archive", *_FAULTS):
         archive = archive_in(file)
         name = chosen_name(member, members(archive), "an array")
         info = archive.getinfo(name + _SUFFIX)
@@ -68,14 +68,14 @@ def open_npz(file: BinaryIO, member: str | None, ranges: tuple[Range, ...]) -> E
 
 def archive_in(file: BinaryIO) -> zipfile.ZipFile:
     """The archive in `file`, which stays open. Raises InvalidInput where its directory is damaged or too long."""
-    with damaged("is no whole zip archive", *_FAULTS):
+    with damaged("is not a whole zip archive", *_FAULTS):
         return zipfile.ZipFile(_Bounded(file))  # type: ignore[call-overload, unused-ignore]
 
 
 def heads(file: BinaryIO) -> Iterator[tuple[str, Head | None, int]]:
     """The arrays of an archive with their heads (None of one that is not of numbers), and the bytes that they take in
     it. Raises InvalidInput."""
-    with damaged("is no whole .npz archive", *_FAULTS):
+    with damaged("is not a whole .npz archive", *_FAULTS):
         archive = archive_in(file)
         for name in members(archive):
             info = archive.getinfo(name + _SUFFIX)
@@ -96,7 +96,7 @@ def _stored(file: BinaryIO, info: zipfile.ZipInfo, ranges: tuple[Range, ...]) ->
     file.seek(info.header_offset)
     local = file.read(_LOCAL.size)
     if len(local) < _LOCAL.size or not local.startswith(b"PK\x03\x04"):
-        raise InvalidInput("is no whole .npz archive: a member is not where its directory says")
+        raise InvalidInput("is not a whole .npz archive: a member is not where its directory says")
     _, name, extra = _LOCAL.unpack(local)
     begin = info.header_offset + _LOCAL.size + name + extra
     file.seek(begin)

@@ -87,10 +87,10 @@ def check_footer(file: BinaryIO) -> None:
     file.seek(max(0, size - 8))
     end = file.read(8)
     if len(end) < 8 or end[4:] not in (b"PAR1", b"PARE"):
-        raise InvalidInput("is no whole Parquet file: it does not end as one")
+        raise InvalidInput("is not a whole Parquet file: it does not end as one")
     (length,) = struct.unpack("<I", end[:4])
     if length > min(size, MOST_FOOTER_BYTES):
-        raise InvalidInput(f"is no whole Parquet file: its footer claims {length:,} bytes")
+        raise InvalidInput(f"is not a whole Parquet file: its footer claims {length:,} bytes")
 
 
 def _bytes(group: Any, columns: tuple[str, ...]) -> int:

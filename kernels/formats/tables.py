@@ -51,7 +51,7 @@ def open_column(file: BinaryIO, wanted: ColumnWanted) -> Elements:
 
         return open_text(file, kind, wanted)
     if wanted.dtype is not None:
-        raise InvalidInput("is no text, so that it has a dtype of its own for every column", "dtype")
+        raise InvalidInput("is not text: its columns have dtypes already, so leave `dtype` out", "dtype")
     with damaged("cannot be read as a table", *errors):
         if kind is Format.PARQUET:
             from warpfold.kernels.formats.parquet import open_parquet
@@ -64,7 +64,7 @@ def open_column(file: BinaryIO, wanted: ColumnWanted) -> Elements:
     if kind is Format.FEATHER1:
         raise InvalidInput("is a Feather file of version 1, which is not read: write it as version 2")
     assert kind is not None
-    raise InvalidInput(f"is no table but {kind.value}, of which a source of type array reads an array")
+    raise InvalidInput(f"is not a table but {kind.value}: a source of type array reads an array of it")
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ def open_text(file: BinaryIO, packed: Format | None, wanted: ColumnWanted) -> Se
     """The elements of a column of text whose first line names the columns. Raises InvalidInput."""
     pyarrow = required("pyarrow", "tables")
     if wanted.delimiter is None:
-        raise InvalidInput("is none of the formats that are read")
+        raise InvalidInput("is in none of the formats that can be read")
     with damaged("cannot be read as a table of text", pyarrow.ArrowException, OSError, ValueError):
         text = _Text(file, packed, wanted.delimiter)
         inferred = text.opened({}).schema
@@ -72,7 +72,7 @@ def _type_of(name: str, inferred: Any, chosen: str | None) -> Any:
             raise InvalidInput(f"is text, which is not read as {chosen}: float32 holds all values of {chosen}", "dtype")
         return pyarrow.type_for_alias(chosen)
     if pyarrow.types.is_null(inferred):
-        raise InvalidInput(f"holds only nulls in the first block of column {name!r}; `dtype` names its dtype", "dtype")
+        raise InvalidInput(f"holds only nulls in the first block of column {name!r}; give its `dtype`", "dtype")
     return inferred
 
 

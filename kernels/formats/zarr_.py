@@ -44,7 +44,7 @@ def open_zarr(folder: Tree, name: str | None, ranges: tuple[Range, ...], convent
     Raises InvalidInput naming "array", "select" or "stored", and Unavailable where zarr is not installed.
     """
     zarr = required("zarr", "arrays")
-    with damaged("is no Zarr hierarchy that can be read", Exception):
+    with damaged("is not a Zarr hierarchy that can be read", Exception):
         path = chosen_name(None if name is None else name.strip("/"), _arrays(folder, name), "an array")
         _check_codecs(folder, path)
         array = zarr.open_array(_store_type()(folder), path=path, mode="r")
@@ -53,7 +53,7 @@ def open_zarr(folder: Tree, name: str | None, ranges: tuple[Range, ...], convent
         try:
             dtype = dtype_of(array.dtype)
         except InvalidInput as error:
-            raise InvalidInput(f"holds {path!r}, which is no array of numbers: {error}", "array") from None
+            raise InvalidInput(f"holds {path!r}, which is not an array of numbers: {error}", "array") from None
         if not shape:
             raise InvalidInput(f"holds {path!r}, a single value and no array", "array")
         if prod(chunk) * dtype.itemsize > MOST_CHUNK_BYTES:

@@ -38,7 +38,7 @@ class ZippedTree(Tree):
         if info.flag_bits & 1:
             raise InvalidInput(f"holds {name!r} encrypted")
         if stat.S_ISLNK(info.external_attr >> 16):
-            raise InvalidInput(f"holds {name!r}, which is no regular file")
+            raise InvalidInput(f"holds {name!r}, which is not a regular file")
         size = info.file_size
         begin = max(0, size + start) if start < 0 else start
         length = max(0, min(size, size if stop is None else stop) - begin)
@@ -55,7 +55,7 @@ class ZippedTree(Tree):
 
 def zipped_zarr(file: BinaryIO) -> ZippedTree | None:
     """The Zarr hierarchy that an archive holds, at its top or in its only folder; None if it holds none. Raises
-    InvalidInput where `file` is no whole archive."""
+    InvalidInput where `file` is not a whole archive."""
     archive = archive_in(file)
     tree = ZippedTree(archive, "")
     if not is_zarr(tree) and len(tops := list(tree.folders())) == 1:

@@ -113,7 +113,7 @@ class RemoteFile(io.RawIOBase):
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.remote.size}[whence]
         if base + offset < 0:
-            raise ValueError("a file has no bytes before its first")
+            raise ValueError("a position in a file is not negative")
         self._at = base + offset
         return self._at
 

@@ -115,7 +115,9 @@ class Places:
                 raise InvalidInput("no web server", field)
             target = self._below(scheme, authority, path, field)
         except InvalidInput:
-            raise InvalidInput("its server redirects to where this server does not read", field) from None
+            raise InvalidInput(
+                "its server redirects to an address outside of the places of this server", field
+            ) from None
         return target, f"{target.url}?{query}" if query else target.url
 
     def _below(self, scheme: str, authority: str, path: str, field: str | None) -> Target:
@@ -123,7 +125,7 @@ class Places:
         fitting = [place for place in self.listed if url.startswith(place.url)]
         if not fitting:
             named = f"{scheme}://{authority}"
-            raise InvalidInput(f"{named[:200]!r} is no place that this server reads from", field)
+            raise InvalidInput(f"{named[:200]!r} is outside of the places that this server may read", field)
         return Target(max(fitting, key=lambda place: len(place.url)), url, path)
 
 
@@ -132,7 +134,7 @@ def split(url: str, field: str | None) -> tuple[str, str, str]:
     `field`."""
     match = _URL.match(url)
     if match is None or len(url) > MOST_LETTERS or "\\" in url or not url.isprintable():
-        raise InvalidInput(f"is no URL of at most {MOST_LETTERS:,} letters", field)
+        raise InvalidInput(f"is not a URL of at most {MOST_LETTERS:,} letters", field)
     scheme = match[1].lower()
     if scheme not in SCHEMES:
         raise InvalidInput(f"a URL begins with {', '.join(f'{name}://' for name in SCHEMES)}", field)

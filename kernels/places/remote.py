@@ -89,7 +89,7 @@ class Session:
     def pause(self, seconds: float) -> None:
         """Raises Unavailable where the session is closed meanwhile."""
         if self._closed.wait(seconds) if seconds else self._closed.is_set():
-            raise Unavailable("the reading was given up")
+            raise Unavailable("the reading was stopped")
 
     def close(self) -> None:
         _close(self._closed, self._threads, self.connections)
@@ -189,7 +189,7 @@ class RemoteObject:
                 failed += 1
                 why = str(fault) if isinstance(fault, _TryAgain) else _words(fault)
                 if failed > self._session.patience.retries:
-                    self._fail(Unavailable(f"its server does not give it, after {failed} tries: {why}"))
+                    self._fail(Unavailable(f"its server did not send it, after {failed} tries: {why}"))
                 after_s = fault.after_s if isinstance(fault, _TryAgain) else 0.0
                 self._session.pause(self._session.patience.pause_s(failed, after_s))
                 first = first and self.size < 0  # the rest of the first range is read as any other

@@ -171,7 +171,7 @@ def connected(host: str, port: int, within_s: float, *, private: bool) -> socket
     try:
         infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except UnicodeError:
-        raise OSError("no name of a host") from None
+        raise OSError("the name of its host is not valid") from None
     allowed = [info for info in infos if private or is_public(str(info[4][0]))]
     if infos and not allowed:
         raise InvalidInput("lies at a private address, which this server's configuration does not allow for it")

@@ -116,7 +116,7 @@ def matching(session: Session, pattern: Target, most: int) -> list[str]:
     names: set[str] = set()
     for number, key in enumerate(keys_below(session.signer(pattern.place), "/".join(parts[:literal]))):
         if number >= MOST_LISTED:
-            raise InvalidInput(f"stands for a folder of more than {MOST_LISTED:,} objects")
+            raise InvalidInput(f"names a folder of more than {MOST_LISTED:,} objects")
         folder, _, last = key.rpartition("/")
         name = folder if folder and last in ZARR else key
         if matches(parts, name.split("/")):
@@ -179,7 +179,7 @@ def open_object(target: Target, session: Session, *, folder: bool = False) -> Re
         if target.key and not target.key.endswith("/"):
             return RemoteObject(session, target)
         if not folder:
-            raise InvalidInput("is a folder, and no object")
+            raise InvalidInput("is a folder, not an object")
     except NotThere:
         if not folder or not _has_metadata(session, target):
             raise

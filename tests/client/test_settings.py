@@ -96,14 +96,14 @@ def test_a_damaged_file_is_named(nowhere: Surroundings) -> None:
 
 @pytest.mark.parametrize("url", ["localhost:8080", "ftp://there", "http://", "http://there:80x", "http://[::1"])
 def test_what_is_no_address_is_said_at_once(nowhere: Surroundings, url: str) -> None:
-    with pytest.raises(NotConfigured, match="is no address"):
+    with pytest.raises(NotConfigured, match="is not an address"):
         find_target(url, "wf_x", nowhere)
-    with pytest.raises(NotConfigured, match="is no address"):
+    with pytest.raises(NotConfigured, match="is not an address"):
         find_target(where=with_variables(nowhere, WARPFOLD_URL=url))
 
 
 def test_a_token_may_come_with_its_line_and_must_fit_into_a_header(nowhere: Surroundings) -> None:
     assert find_target("http://there", "wf_x\n", nowhere).token == "wf_x"
     for token in ("wf_ü", "wf_x\nwf_y"):
-        with pytest.raises(NotConfigured, match="characters that no token has"):
+        with pytest.raises(NotConfigured, match="characters that are not allowed in a token"):
             find_target("http://there", token, nowhere)

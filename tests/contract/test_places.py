@@ -60,7 +60,7 @@ def test_a_web_server_gets_a_header(tmp_path: Path) -> None:
         ({**S3, "anonymous": True}, "or else anonymous"),
         ({"url": "s3://sales", "access_key_id": "hush"}, "a bucket needs"),
         ({"url": "gs://sales", "account_key": "hush"}, "account_key is not for gs"),
-        ({"url": "az://sales", "anonymous": True}, "needs its account"),
+        ({"url": "az://sales", "anonymous": True}, "needs an `account`"),
         ({"url": "https://h/", "username": "hush"}, "a username and a password"),
         ({"url": "https://ada:hush@h/"}, "credentials"),
         ({"url": "https://h/?sig=hush"}, "no query"),
@@ -76,9 +76,9 @@ def test_what_is_wrong_is_told_without_its_value(tmp_path: Path, entry: dict[str
 def test_a_file_that_is_none_is_told(tmp_path: Path) -> None:
     assert "cannot be read" in refused(tmp_path / "none.toml")
     (tmp_path / "a.toml").write_text('secret_access_key = "hush')
-    assert "is no TOML" in refused(tmp_path / "a.toml")
+    assert "is not TOML" in refused(tmp_path / "a.toml")
     (tmp_path / "a.json").write_text('{"hush"')
-    assert "is no JSON" in refused(tmp_path / "a.json")
+    assert "is not JSON" in refused(tmp_path / "a.json")
     (tmp_path / "long.toml").write_text("#" * (1 << 21))
     assert "more than" in refused(tmp_path / "long.toml")
 

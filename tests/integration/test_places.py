@@ -102,7 +102,7 @@ def test_a_url_is_looked_into_before(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("url", "why"),
     [
-        ("s3://other/x.npy", "is no place that this server reads from"),
+        ("s3://other/x.npy", "is outside of the places that this server may read"),
         ("https://ada:hush@example.org/x.npy", "credentials"),
         ("s3://bucket/x.npy?X-Amz-Signature=hush", "credentials"),
     ],

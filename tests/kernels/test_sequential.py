@@ -71,7 +71,7 @@ def test_nothing_at_all_is_an_array_too() -> None:
 
 
 def test_a_promise_of_a_length_is_held_to() -> None:
-    with pytest.raises(InvalidInput, match="4 elements were promised, and 3 came"):
+    with pytest.raises(InvalidInput, match="4 elements were announced, but 3 were read"):
         list(in_order(coming(np.arange(3), count=4), 10))
 
 

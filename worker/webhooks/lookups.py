@@ -92,5 +92,5 @@ def _looked_up(host: str, port: int) -> Sequence[str] | OSError:
     except OSError as error:
         return error
     except UnicodeError:
-        return OSError(f"{host[:100]} is no name of a host")
+        return OSError(f"{host[:100]} is not the name of a host")
     return [str(address[0]) for *_, address in addresses]

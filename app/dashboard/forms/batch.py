@@ -65,7 +65,7 @@ def _is_sweep(text: str) -> bool:
 
 
 def _lines(text: str, problems: list[FieldProblem]) -> Sequence[tuple[int, str]]:
-    """The lines that are not empty, each with its number, up to the first that is no JSON."""
+    """The lines that are not empty, each with its number, up to the first that is not JSON."""
     specs: list[tuple[int, str]] = []
     for number, line in enumerate(text.split("\n"), 1):  # a string of JSON may have other ends of lines in it
         if not line.strip():

@@ -112,7 +112,7 @@ def _as_read(asked: Grouped, op: Op) -> tuple[tuple[Any, ...], bool]:
     if len(sources) == 2 and sources[0].count is not None and sources[1].count is not None:
         check_counts(op, sources[0].count, sources[1].count)
     if sources[0].count != count:
-        raise InvalidInput(f"{sources[0].count:,} elements have no shape {asked.shape}", "source")
+        raise InvalidInput(f"{sources[0].count:,} elements do not fit the shape {asked.shape}", "source")
     if isinstance(asked.grouping, AlongAxes) and all(_fortran(source, asked.shape) for source in sources):
         arrays = [source for source in sources if isinstance(source, ArraySource)]
         return tuple(ArraySource(source.array.T, source.file) for source in arrays), True

@@ -43,9 +43,9 @@ def find_toolkit() -> Toolkit:
     is newer. Raises Unavailable saying what is missing. Looked up once a process."""
     nvcc = _nvcc()
     if nvcc is None:
-        raise Unavailable("CUB and Thrust are built with nvcc, and there is none on this machine")
+        raise Unavailable("CUB and Thrust are built with nvcc, which this machine does not have")
     if shutil.which("g++") is None and shutil.which("c++") is None:
-        raise Unavailable("CUB and Thrust are built with nvcc, which needs a C++ compiler, and there is none")
+        raise Unavailable("CUB and Thrust are built with nvcc, which needs a C++ compiler; this machine has none")
     copies = [copy for copy in map(_read, _includes(nvcc)) if copy is not None]
     if not copies:
         raise Unavailable(f"there are no CCCL headers (CUB, Thrust) beside {nvcc.name}; install cuda-cccl")

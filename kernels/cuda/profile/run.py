@@ -93,7 +93,7 @@ def _arrays(dtype: DType, n: int, count: int) -> Iterator[Any]:
 
     free = int(cupy.cuda.runtime.memGetInfo()[0]) + int(cupy.get_default_memory_pool().free_bytes())
     if count * n * dtype.itemsize > free:
-        raise OutOfMemory(f"{count * n:,} elements of {dtype.name} have no room in the {free:,} bytes that are free")
+        raise OutOfMemory(f"{count * n:,} elements of {dtype.name} do not fit in the {free:,} bytes that are free")
     for _ in range(count):
         yield cupy.empty(n, dtype=carrier(dtype))
 

@@ -23,7 +23,7 @@ class Gang:
     def __init__(self) -> None:
         self.gpus = visible_devices()
         if not self.gpus:
-            raise Unavailable("CUDA shows no GPU, so there is no gang of them")
+            raise Unavailable("CUDA shows no GPU, so this machine has no gang slot")
         names = dict.fromkeys(gpu.name for gpu in self.gpus)
         release = driver_release()
         self.device = Device(
@@ -95,4 +95,4 @@ def devices_of(backend: Backend) -> Sequence[Device]:
             return backend.gpus
         case CudaBackend():
             return (backend.device,)
-    raise Unavailable(f"{backend.device.name} is no GPU")
+    raise Unavailable(f"{backend.device.name} is not a GPU")

@@ -96,4 +96,4 @@ class PeerStrategy(CudaStrategy):
     needs_whole = True
 
     def planned(self, op: Op, dtype: DType, arch: str) -> tuple[PlannedKernel, ...]:
-        raise Unavailable(f"{self.name} is a peer, which chooses its kernels as it runs")
+        raise Unavailable(f"{self.name} is a peer, which chooses its kernels only when it runs")

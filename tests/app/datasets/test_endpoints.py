@@ -126,7 +126,7 @@ def test_a_stream_without_a_length_is_taken(http: httpx.Client) -> None:
         (npy(np.array([1j])), {}, 422, "dtype complex128 cannot be reduced"),
         (npy(np.array(["text"])), {}, 422, "cannot be reduced"),
         (npy(np.float64(1)), {}, 422, "a single value"),
-        (b"1234567", {"dtype": "float32"}, 422, "7 bytes are no whole number of float32 elements of 4 bytes"),
+        (b"1234567", {"dtype": "float32"}, 422, "7 bytes are not a whole number of float32 elements of 4 bytes"),
         (FILE, {"dtype": "float31"}, 422, "unknown dtype 'float31'"),
         (FILE, {"name": "x" * 129}, 422, "name"),
         (bytes(LIMIT + 1), {}, 413, f"at most {LIMIT} bytes"),
@@ -144,7 +144,7 @@ def test_what_cannot_be_kept_is_refused_and_leaves_nothing(
 @pytest.mark.parametrize(
     ("content", "params", "status", "said"),
     [
-        (FILE[:-1], {}, 422, f"{len(FILE)} bytes are promised, {len(FILE) - 1} came"),
+        (FILE[:-1], {}, 422, f"{len(FILE)} bytes were announced, {len(FILE) - 1} arrived"),
         (FILE + b"more", {}, 422, "more bytes than the head"),
         (npy(np.zeros(2 * LIMIT, np.uint8)), {}, 413, f"at most {LIMIT} bytes"),
         (b"12345678", {"dtype": "float32"}, 422, "Content-Length"),

@@ -83,7 +83,7 @@ def test_text_is_kept_where_its_sender_calls_it_a_table_and_it_is_no_other_bytes
             kept = intake.finish()
         assert (kept.dtype, kept.shape, kept.bytes) == ("text", (), len(body))
     for other in (b"x\0,y\n", b"\xff\xfe1,2\n"):
-        with (tmp_path / "a").open("w+b") as file, pytest.raises(Invalid, match="is no table of text"):
+        with (tmp_path / "a").open("w+b") as file, pytest.raises(Invalid, match="is not a table of text"):
             Intake(file, None, len(other), text=True).begin(other)
 
 

@@ -33,7 +33,7 @@ def test_a_wrong_token_is_not_kept(service: Service, shell: Shell) -> None:
     assert "A valid token is needed" in done.err
     assert not (shell.folder / "warpfold" / "login.json").exists()
     assert bare.run("login", "gpu.example.org").transcript == (
-        "warpfold: 'gpu.example.org' is no address: one begins with http:// or https://, and a host's name follows\n"
+        "warpfold: 'gpu.example.org' is not an address, which begins with http:// or https:// and the name of a host\n"
         "[exit code 3]\n"
     )
 

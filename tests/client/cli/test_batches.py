@@ -43,7 +43,7 @@ def test_options_hold_for_every_line_and_a_wait_prints_every_value(shell: Shell)
 def test_what_is_wrong_names_its_line(shell: Shell) -> None:
     file = shell.folder / "specs.jsonl"
     for line, code, said in (
-        ("{", 2, "specs.jsonl, line 3, is no JSON"),
+        ("{", 2, "specs.jsonl, line 3, is not JSON"),
         ("[1]", 2, "specs.jsonl, line 3, holds no spec"),
         (spec(1, op="total"), 4, "  specs.jsonl:3: op: unknown op"),
     ):

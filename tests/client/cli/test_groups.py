@@ -35,7 +35,7 @@ def test_a_job_with_an_axis_is_shown_with_its_shape(shell: Shell) -> None:
     ("words", "message"),
     [
         (("--axis", "x"), "needs whole numbers"),
-        (("--axis", "0", "--segments", "2"), "does not go together with --axis"),
+        (("--axis", "0", "--segments", "2"), "cannot be combined with --axis"),
         (("--keepdims",), "needs --axis"),
         (("--axis", "1", "--local"), "there is no axis 1: the array has 1 axis"),
     ],

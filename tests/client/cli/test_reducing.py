@@ -85,7 +85,7 @@ def test_a_column_is_reduced_here_and_by_the_service(shell: Shell) -> None:
     refused = shell.run("reduce", "sales.parquet", "--op", "argmin", "--column", "price", "--local")
     assert (refused.code, "holds a null in 'price'" in _joined(refused.err)) == (2, True)
     refused = shell.run("reduce", "sales.parquet", "--filter", "{")
-    assert (refused.code, "is no JSON" in _joined(refused.err)) == (2, True)
+    assert (refused.code, "is not JSON" in _joined(refused.err)) == (2, True)
 
 
 def test_a_zarr_hierarchy_and_an_hdf5_file_are_shown_and_reduced(shell: Shell) -> None:
@@ -102,7 +102,7 @@ def test_a_zarr_hierarchy_and_an_hdf5_file_are_shown_and_reduced(shell: Shell) -
     assert shell.run("reduce", "x.zarr", "--array", "run/temp").out == "10\n"
     (shell.folder / "empty").mkdir()
     refused = shell.run("reduce", "empty")
-    assert (refused.code, "is a folder, and no Zarr hierarchy" in _joined(refused.err)) == (2, True)
+    assert (refused.code, "is a folder, but not a Zarr hierarchy" in _joined(refused.err)) == (2, True)
 
 
 def _joined(panel: str) -> str:

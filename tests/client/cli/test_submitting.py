@@ -74,7 +74,7 @@ def test_options_and_files_become_a_spec(shell: Shell, words: tuple[str, ...], s
         (("--values", "1", "--path", "x.npy"), "--values and --path name different elements"),
         (("--set", "op"), "is not FIELD=VALUE"),
         (("--set", "op=["), "op=["),
-        (("--set", "kind.x=1"), "is no object"),
+        (("--set", "kind.x=1"), "is not an object"),
     ],
 )
 def test_what_is_no_spec_is_said(shell: Shell, words: tuple[str, ...], said: str) -> None:

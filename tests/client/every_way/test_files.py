@@ -109,9 +109,9 @@ def test_many_files_are_reduced_as_one_array(http: httpx.Client, root: Path) -> 
     [
         ({"type": "table", "path": "sources/sales.parquet", "column": "prize"}, "no column 'prize'; did you mean"),
         ({"type": "array", "path": "sources/ocean.npz", "array": "sal"}, "holds no array 'sal'; did you mean 'salt'"),
-        ({"type": "table", "path": "sources/cut.parquet"}, "is no whole Parquet file"),
+        ({"type": "table", "path": "sources/cut.parquet"}, "is not a whole Parquet file"),
         ({"type": "array", "path": "sources/cut.npy"}, "is truncated: its header promises"),
-        ({"type": "array", "path": "sources/cut.h5"}, "is no whole HDF5 file"),
+        ({"type": "array", "path": "sources/cut.h5"}, "is not a whole HDF5 file"),
         ({"type": "table", "path": "sources/pipe"}, "is not a regular file"),
         ({"type": "path", "path": "sources/pipe"}, "is not a regular file"),
         ({"type": "array", "path": "sources/c.npy"}, "lies outside of this server's data roots"),

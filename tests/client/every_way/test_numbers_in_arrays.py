@@ -174,7 +174,7 @@ def test_a_null_beside_integers_is_refused_by_name_and_beside_floats_is_a_nan(co
         if all(array.dtype.kind == "f" for array in columns.values()):
             assert np.isnan(local.reduce(frame).value)
         else:
-            with pytest.raises(TypeError, match=r"column 'c\d': .* with nulls"):
+            with pytest.raises(TypeError, match=r"column 'c\d': .* has nulls"):
                 parts_of(frame)
 
 

@@ -212,8 +212,8 @@ def test_paths_are_held_to_the_data_roots(data_root: Path, path: str) -> None:
         (b"PAR1" + bytes(99), "is a table (Parquet)"),
         (b"", "is not a whole .npy file"),
         (b"a,b\n1,2\n", "is not a whole .npy file"),
-        (b"PK\x03\x04" + bytes(99), "is no whole zip archive"),
-        (b"\x89HDF\r\n\x1a\n" + bytes(99), "is no whole HDF5 file"),
+        (b"PK\x03\x04" + bytes(99), "is not a whole zip archive"),
+        (b"\x89HDF\r\n\x1a\n" + bytes(99), "is not a whole HDF5 file"),
     ],
 )
 def test_what_is_no_array_is_refused(data_root: Path, content: bytes, said: str) -> None:

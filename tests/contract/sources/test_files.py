@@ -163,5 +163,5 @@ def test_tables_of_a_folder_are_one_column(data_root: Path) -> None:
 
 
 def test_options_of_arrays_and_of_tables_are_not_mixed() -> None:
-    with pytest.raises(ValidationError, match="array is for arrays, and column for tables"):
+    with pytest.raises(ValidationError, match="array is for arrays, column is for tables"):
         FILES.validate_python({"type": "files", "glob": "*", "array": "a", "column": "x"})

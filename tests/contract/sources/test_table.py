@@ -328,10 +328,10 @@ def test_paths_are_held_to_the_data_roots(data_root: Path, path: str) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"\x89HDF\r\n\x1a\n" + bytes(99), "is no table but HDF5"),
+        (b"\x89HDF\r\n\x1a\n" + bytes(99), "is not a table but HDF5"),
         (b"FEA1" + bytes(99), "is a Feather file of version 1"),
         (b"", "cannot be read as a table of text"),
-        (b"PAR1", "is no whole Parquet file"),
+        (b"PAR1", "is not a whole Parquet file"),
         (b"ARROW1\0\0" + bytes(99), "cannot be read as a table"),
     ],
 )
@@ -342,7 +342,7 @@ def test_what_is_no_table_is_refused(data_root: Path, content: bytes, said: str)
 
 def test_a_dtype_is_for_text_alone(data_root: Path) -> None:
     pq.write_table(pa.table({"x": [1]}), data_root / "x.parquet")
-    assert "is no text" in refused(data_root, "x.parquet", "source.dtype", dtype="int8")
+    assert "is not text" in refused(data_root, "x.parquet", "source.dtype", dtype="int8")
 
 
 @pytest.mark.parametrize("name", ["x.parquet", "x.csv", "x.csv.gz"])

@@ -76,19 +76,19 @@ def test_no_chunk_of_zarr_leads_elsewhere_or_runs_anything(data_root: Path) -> N
     refused(data_root, "x.zarr")
     chunk.unlink()
     os.mkfifo(chunk)
-    assert "no regular file" in refused(data_root, "x.zarr")
+    assert "not a regular file" in refused(data_root, "x.zarr")
     chunk.unlink()
     metadata = json.loads((data_root / "x.zarr" / ".zarray").read_text())
     for changed, said in (
         ({"filters": [{"id": "pickle"}]}, "encoded by 'pickle'"),
         ({"chunks": [1 << 40], "shape": [1 << 41]}, "at most 268,435,456 are decoded at a time"),
-        ({"dtype": "|O", "filters": None}, "is no Zarr hierarchy that can be read"),
-        ({"shape": "many"}, "is no Zarr hierarchy that can be read"),
+        ({"dtype": "|O", "filters": None}, "is not a Zarr hierarchy that can be read"),
+        ({"shape": "many"}, "is not a Zarr hierarchy that can be read"),
     ):
         (data_root / "x.zarr" / ".zarray").write_text(json.dumps({**metadata, **changed}))
         assert said in refused(data_root, "x.zarr")
     (data_root / "x.zarr" / ".zarray").unlink()
-    assert "is a folder, and no Zarr hierarchy" in refused(data_root, "x.zarr")
+    assert "is a folder, but not a Zarr hierarchy" in refused(data_root, "x.zarr")
 
 
 @pytest.mark.parametrize("top", ["", "ocean.zarr/"])
@@ -118,4 +118,4 @@ def test_members_of_a_zip_archive_are_held_to_the_limits_of_files(
     monkeypatch.setattr(zarr_, "_MOST_METADATA_BYTES", 10)
     assert "at most 10 are read at a time" in refused(data_root, "x.zip")
     (data_root / "x.zip").write_bytes((data_root / "x.zip").read_bytes()[:-30])
-    assert "is no whole zip archive" in refused(data_root, "x.zip")
+    assert "is not a whole zip archive" in refused(data_root, "x.zip")

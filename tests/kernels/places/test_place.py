@@ -62,7 +62,7 @@ def test_the_innermost_place_gives_the_credentials() -> None:
     ],
 )
 def test_what_the_configuration_does_not_list_is_refused(url: str) -> None:
-    assert "is no place that this server reads from" in refused(url)
+    assert "is outside of the places that this server may read" in refused(url)
 
 
 @pytest.mark.parametrize(
