@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 
 from tests.support.servers import folder
-from tests.support.visits import Dashboard, Visit
+from tests.support.visits import BENCHMARK, Dashboard, Visit
 from warpfold.client.demo.service import running_service
 
 _NAMES = ("chromium", "google-chrome", "chromium-browser", "google-chrome-stable")
@@ -23,6 +23,11 @@ _FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # One renderer for the one site there is: to start one takes as long as a test.
+    "--disable-features=SpareRendererForSitePerProcess",
+    "--disable-site-isolation-trials",
+    "--process-per-site",
+    "--renderer-process-limit=1",
 )
 
 
@@ -51,18 +56,35 @@ def dashboard() -> Iterator[Dashboard]:
             yield Dashboard.of(service, Path(root) / "warpfold")
 
 
+@pytest.fixture(scope="package")
+def benchmark(dashboard: Dashboard) -> str:
+    """The id of a benchmark that has ended, for all tests that only look at it."""
+    return dashboard.ended(BENCHMARK)
+
+
+# One for all tests, with a page that keeps its renderer alive: a new context, and the first page of a site, start
+# processes anew, which takes longer than most tests.
+@pytest.fixture(scope="package")
+def context(browser: Browser, dashboard: Dashboard) -> Iterator[BrowserContext]:
+    made = browser.new_context(base_url=dashboard.url, locale="en-GB")
+    made.set_default_timeout(60_000)
+    made.new_page().goto("/sign-in")
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def visit(browser: Browser, dashboard: Dashboard) -> Iterator[Callable[..., Visit]]:
-    """Opens the dashboard as a user. What the browser complains of, violations of the page's policy among
-    it, fails the test."""
+def visit(context: BrowserContext, dashboard: Dashboard) -> Iterator[Callable[..., Visit]]:
+    """Opens a page of the dashboard as a user, the same for all visits of a test. What the browser complains of,
+    violations of the page's policy among it, fails the test."""
     visits: list[Visit] = []
 
     def begin(user: str | None = "ann", *, width: int = 1280, scheme: str = "light") -> Visit:
-        visits.append(Visit.begin(browser, dashboard, user, width, scheme))
+        visits.append(Visit.begin(context, dashboard, user, width, scheme))
         return visits[-1]
 
     yield begin
     complaints = [complaint for one in visits for complaint in one.complaints]
-    for one in visits:
-        one.page.context.close()
+    for page in context.pages[1:]:
+        page.close()
     assert not complaints

@@ -4,7 +4,7 @@ from collections.abc import Callable
 import psutil
 from playwright.sync_api import expect
 
-from tests.support.visits import BENCHMARK, SUM, Dashboard, Visit
+from tests.support.visits import SUM, Dashboard, Visit
 from warpfold.app.db import BlockingDatabase
 
 Visiting = Callable[..., Visit]
@@ -30,11 +30,10 @@ def test_an_open_page_recovers_by_itself_when_the_api_comes_back(visit: Visiting
     one.complaints[:] = [complaint for complaint in one.complaints if "Error Code 503" not in complaint]
 
 
-def test_what_is_asked_for_once_is_asked_for_again_when_it_did_not_come(visit: Visiting, dashboard: Dashboard) -> None:
+def test_what_is_asked_for_once_is_asked_for_again_when_it_did_not_come(visit: Visiting, benchmark: str) -> None:
     page = visit().page
-    job = dashboard.ended(BENCHMARK)
     page.route("**/measured", lambda route: route.abort(), times=1)
-    page.goto(f"/jobs/{job}")
+    page.goto(f"/jobs/{benchmark}")
     expect(page.get_by_text("Reconnecting…")).to_be_visible()
     expect(page.get_by_role("group", name="Measured points")).to_contain_text("numpy")
     expect(page.get_by_text("Reconnecting…")).to_be_hidden()
@@ -80,7 +79,7 @@ def test_a_form_of_another_site_is_refused(visit: Visiting, dashboard: Dashboard
     with page.expect_response(re.compile("/sign-out")) as answer:
         page.get_by_role("button").click()
     assert answer.value.status == 403
-    page.goto(dashboard.url)
+    page.goto("/")
     expect(page.get_by_role("button", name="Sign out")).to_be_visible()
 
 

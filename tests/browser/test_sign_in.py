@@ -18,8 +18,12 @@ def test_a_token_opens_the_page_that_was_asked_for(visit: Visiting, dashboard: D
     expect(page.get_by_role("heading", name="Jobs")).to_be_visible()
 
 
-def test_the_cookie_is_out_of_the_reach_of_scripts_and_other_sites(visit: Visiting) -> None:
-    page = visit().page
+def test_the_cookie_is_out_of_the_reach_of_scripts_and_other_sites(visit: Visiting, dashboard: Dashboard) -> None:
+    one = visit(None)
+    page = one.page
+    page.goto("/sign-in")
+    one.sign_in(dashboard.tokens["ann"])
+    expect(page.get_by_role("button", name="Sign out")).to_be_visible()
     [cookie] = [one for one in page.context.cookies() if one.get("name") == "warpfold_session"]
     assert cookie.get("httpOnly") is True
     assert cookie.get("sameSite") == "Strict"
@@ -39,6 +43,7 @@ def test_a_wrong_token_is_told_beside_the_field(visit: Visiting) -> None:
 
 def test_signing_out_ends_the_session_for_every_window(visit: Visiting, dashboard: Dashboard) -> None:
     page = visit().page
+    page.goto("/")
     other = page.context.new_page()
     other.goto("/results")
     page.get_by_role("button", name="Sign out").click()
