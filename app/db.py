@@ -27,8 +27,10 @@ DATABASE_LOST = (OperationalError, InterfaceError, PoolTimeout)
 """What `run` and `read` raise while Postgres cannot be reached or does not answer in time."""
 
 # Channels of notifications. A payload is only a hint to look; nothing depends on its arrival.
-QUEUE = "warpfold_queue"  # something to dispatch, or room in a slot; no payload
+QUEUE = "warpfold_queue"  # something to dispatch, or room in a slot; no payload, or FREED
+FREED = "freed"  # there is room in a slot, and nothing waits for it
 JOB = "warpfold_job"  # payload: ids of jobs whose rows changed, or of their batches, with commas between
+ENDED = "warpfold_ended"  # payload: ids of jobs that ended, with commas between; of them there is no other news
 ACCESS = "warpfold_access"  # a token was revoked, or a role changed; no payload
 
 NOTICES_LOSS: Mapping[str, Any] = MappingProxyType(

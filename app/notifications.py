@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 import psycopg
 import structlog
 
-from warpfold.app.db import ACCESS, JOB, NOTICES_LOSS, conninfo
+from warpfold.app.db import ACCESS, ENDED, JOB, NOTICES_LOSS, conninfo
 from warpfold.app.fairness.turns import give_up_turn
 from warpfold.contract.backoff import Backoff
 
@@ -21,9 +21,10 @@ log = structlog.get_logger("notifications")
 
 
 class Watch:
-    """A request that waits for changes of one job."""
+    """A request that waits for changes of one job, or `for_end` alone."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, for_end: bool) -> None:
+        self.for_end = for_end
         self._changed = asyncio.Event()
 
     def tell(self) -> None:
@@ -58,10 +59,11 @@ class Notifications:
                 await self._task
 
     @contextmanager
-    def watch(self, job_id: object) -> Iterator[Watch]:
-        """Hear of changes of a job from now on: watch first, then look, then wait."""
+    def watch(self, job_id: object, *, for_end: bool = False) -> Iterator[Watch]:
+        """Hear of changes of a job from now on, or `for_end` of its end alone: watch first, then look, then wait. Who
+        watches a job before it is accepted need not look first."""
         key = str(job_id)
-        watch = Watch()
+        watch = Watch(for_end=for_end)
         self._watches.setdefault(key, set()).add(watch)
         try:
             yield watch
@@ -82,8 +84,8 @@ class Notifications:
                     application_name="warpfold api notifications",
                     **NOTICES_LOSS,
                 ) as connection:
-                    await connection.execute(f"listen {JOB}")
-                    await connection.execute(f"listen {ACCESS}")
+                    for channel in (JOB, ENDED, ACCESS):
+                        await connection.execute(f"listen {channel}")
                     backoff.reset()
                     self._tell_all()  # of what was missed before
                     async for notification in connection.notifies():
@@ -98,7 +100,8 @@ class Notifications:
             self._tell_all()  # who is held may no longer be allowed to
         for job_id in payload.split(","):
             for watch in self._watches.get(job_id, ()):
-                watch.tell()
+                if channel == ENDED or not watch.for_end:
+                    watch.tell()
 
     def _tell_all(self) -> None:
         self._on_access()

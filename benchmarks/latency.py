@@ -2,7 +2,7 @@
 
 Jobs of 1,000 values are submitted one after another, each with `Prefer: wait`. The ends of the stages are read
 afterwards from what every service keeps: the times in the job's row, which Postgres takes when each transaction begins,
-and the times of the log lines of the api, the dispatcher and the worker. One clock gives all of these times.
+and the times of the log lines of the api and the worker. One clock gives all of these times.
 
 The stages follow each other without a gap, so they explain the whole. The acceptance and the end wait for the disk,
 because clients see both. How long the disk takes is measured afterwards and printed below the stages.
@@ -30,10 +30,8 @@ _SPARE_STANDS_BY_S = 6.0
 """How long a spare child takes to stand by, at most."""
 STAGES = (
     "request → accept begins: HTTP, token, spec",
-    "accept: statement and commit",
-    "commit → hand-over begins: notification, choice",
-    "hand-over: statement, message in Redis",
-    "message → claim begins",
+    "accept and hand over: statement and commit",
+    "commit → claim begins: notification",
     "claim, child, result (without computing)",
     "computing in the child",
     "store the result: statement and commit",
@@ -48,8 +46,6 @@ class Times:
     sent: float
     accepting: float
     accepted: float
-    handing_over: float
-    handed_over: float
     claiming: float
     storing: float
     stored: float
@@ -58,7 +54,7 @@ class Times:
 
     def stages_ms(self) -> Sequence[float]:
         """How long each of `STAGES` took."""
-        marks = (self.sent, self.accepting, self.accepted, self.handing_over, self.handed_over, self.claiming)
+        marks = (self.sent, self.accepting, self.accepted, self.claiming)
         ends = [(later - earlier) * 1e3 for earlier, later in itertools.pairwise(marks)]
         computing = self.computing_s * 1e3
         claimed = (self.storing - self.claiming) * 1e3 - computing
@@ -107,31 +103,21 @@ def disk_ms(folder: Path, times: int = 100) -> float:
 def measured(times: int) -> tuple[list[Times], float]:
     """The times of `times` jobs on a service of their own, which other jobs have warmed up, and `disk_ms` of its
     folder."""
-    import psycopg
-
-    from warpfold.worker.embedded import EmbeddedPostgres
-
     with environment(WARPFOLD_COMPILE_AHEAD="false"), measured_service() as (service, data_dir):
         host, port = service.url.removeprefix("http://").split(":")
         message = request("POST", "/v1/jobs", service.token, body(), Prefer="wait=10")
         asyncio.run(_submitted(host, int(port), message, 30))
         time.sleep(_SPARE_STANDS_BY_S)
         answers = asyncio.run(_submitted(host, int(port), message, times))
-        with psycopg.connect(EmbeddedPostgres(data_dir / "postgres").url) as connection:
-            rows = connection.execute("select id::text, dispatched_at from jobs where dispatched_at is not null")
-            handing_over = {job_id: at.timestamp() for job_id, at in rows}
         synced_ms = disk_ms(data_dir)
         logs = data_dir / "logs"
         accepted = _noted(logs / "api.log", "submitted")
-        handed_over = _noted(logs / "dispatcher.log", "handed over")
         stored = _noted(logs / "worker-cpu.log", "succeeded")
     jobs = [
         Times(
             sent,
             _seconds(job["created_at"]),
             accepted[job["id"]],
-            handing_over[job["id"]],
-            handed_over[job["id"]],
             _seconds(job["started_at"]),
             _seconds(job["finished_at"]),
             stored[job["id"]],

@@ -22,6 +22,7 @@ from warpfold.app.jobs.workers import WorkerInfo
 from warpfold.app.tracing.tracing import start_tracing
 from warpfold.contract.backoff import Backoff
 from warpfold.worker.child_process import BrokenSlot
+from warpfold.worker.direct import DirectMessages
 from warpfold.worker.endings import Place
 from warpfold.worker.gpu_lock import GpuTurn, SlotTaken, gpus_of, slot_lock
 from warpfold.worker.heartbeat import Heartbeat
@@ -178,10 +179,11 @@ def _work(place: Place, heartbeat: Heartbeat, ahead: CompileAhead) -> None:
     run = partial(run_job, place)
     heartbeat.ready(place.slot.ready())
     ahead.start()
+    direct = DirectMessages(place.settings.database_url, place.worker)
     redis = connect(place.settings.redis_url, answer_within_s=5.0)
     while not place.stop.requested:
         try:
-            consumer = Consumer(place.worker, redis, run, place.stop)
+            consumer = Consumer(place.worker, redis, run, place.stop, direct)
             consumer.enter()
             if pause.failing:
                 log.info("back at work")
@@ -189,6 +191,8 @@ def _work(place: Place, heartbeat: Heartbeat, ahead: CompileAhead) -> None:
             try:
                 _consume(place, heartbeat, consumer, ahead)
             finally:
+                direct.close()
+                consumer.close()
                 if place.stop.requested:
                     consumer.leave()
         except (RedisError, *DATABASE_LOST) as error:
@@ -198,13 +202,12 @@ def _work(place: Place, heartbeat: Heartbeat, ahead: CompileAhead) -> None:
 
 
 def _consume(place: Place, heartbeat: Heartbeat, consumer: Consumer, ahead: CompileAhead) -> None:
-    queue = consumer.queues[0]
     while not place.stop.requested:
         heartbeat.ready(place.slot.ready())
-        job = consumer.take()
-        if job is not None:
+        taken = consumer.take()
+        if taken is not None:
             heartbeat.ready(place.slot.ready())  # again, because the child may have died during the wait
             with ahead.paused():
-                consumer.execute_job(job, queue)
+                consumer.execute(taken)
         # Only now: the job that follows the loss of a child has the processor to itself.
         place.slot.keep_spare()

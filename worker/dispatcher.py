@@ -20,7 +20,7 @@ from structlog.typing import FilteringBoundLogger
 
 from warpfold.app import logs
 from warpfold.app.config import Settings, load_settings
-from warpfold.app.db import DATABASE_LOST, BlockingDatabase
+from warpfold.app.db import DATABASE_LOST, FREED, BlockingDatabase
 from warpfold.app.jobs import presets, queue, turns
 from warpfold.app.jobs.allotment import ANY_NUMBER, Depth, OpenSlot
 from warpfold.app.jobs.queue import HandOver
@@ -40,6 +40,8 @@ from warpfold.worker.webhooks.sender import Sender
 log: FilteringBoundLogger = structlog.get_logger()
 
 _HOLDS_EVERY_S = 2.0
+_LEISURE_S = 0.02
+"""The pause after the end of a job while none waits: those who answer the job's client have the processor first."""
 _IDLE = 8
 """How many times as long the rounds of an idle service take: where nothing waits or runs, time brings nothing about."""
 
@@ -122,7 +124,10 @@ class Dispatcher:
                 session.renew()
                 self.settle()
                 self._news()
-            heard = session.wait(next_round - time.monotonic(), self._stop)
+            news = session.wait(next_round - time.monotonic(), self._stop)
+            if news == {FREED}:
+                session.wait(_LEISURE_S, self._stop)
+            heard = bool(news)
             if heard:
                 next_round = min(next_round, time.monotonic() + self._settings.dispatch_interval_s)
 

@@ -109,17 +109,17 @@ class Leadership:
             raise LeadLost
         self._renew_at = renewed_from + self._lasts_s / 5
 
-    def wait(self, seconds: float, stop: Stop) -> bool:
+    def wait(self, seconds: float, stop: Stop) -> frozenset[str]:
         """Sleep until something is notified, the time is over, the lead must be renewed, or a stop is requested.
-        Returns whether something was notified."""
-        if self._heard():
-            return True
+        Returns the payloads of what was notified."""
+        if heard := self._heard():
+            return heard
         seconds = min(seconds, self._renew_at - self._clock())
         readable, _, _ = select([self._connection.fileno(), stop.fileno()], [], [], max(0.0, seconds))
-        return self._connection.fileno() in readable and self._heard()
+        return self._heard() if self._connection.fileno() in readable else frozenset()
 
-    def _heard(self) -> bool:
-        return bool(list(self._connection.notifies(timeout=0)))
+    def _heard(self) -> frozenset[str]:
+        return frozenset(news.payload for news in self._connection.notifies(timeout=0))
 
     def close(self) -> None:
         """Give the lead back, if this dispatcher holds it."""

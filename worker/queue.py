@@ -9,14 +9,16 @@ a job, so a worker has a loop of its own.
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
+from select import select
 from uuid import UUID
 
 import structlog
 from redis import Redis, RedisError
+from redis import TimeoutError as RedisTimeout
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 from rq import Queue, SimpleWorker
-from rq.exceptions import DequeueTimeout
+from rq.exceptions import NoSuchJobError
 from rq.job import Job, JobStatus
 from rq.serializers import JSONSerializer
 from rq.utils import as_text, now
@@ -24,14 +26,19 @@ from rq.worker.base import WorkerStatus
 from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.jobs.queue import HandOver
-from warpfold.worker.stop import Stop
+from warpfold.worker.direct import Attempt, DirectMessages
+from warpfold.worker.group import Behind, NothingBehind
+from warpfold.worker.stop import Stop, StopRequested
 
 log: FilteringBoundLogger = structlog.get_logger()
 
 FUNCTION = "warpfold.worker.tasks.run_job"
 _DAY_S = 24 * 3600
-_LOOK_UP_EVERY_S = 2
+_LOOK_UP_EVERY_S = 2.0
 """The wait for work ends so often, for a look at the child."""
+_ASK_FOR_S = 10
+"""How long Redis is asked to wait for a message, at a time."""
+_ANSWERS_WITHIN_S = 5.0
 _BEAT_EVERY_S = 30.0
 _TTL_S = 90
 
@@ -136,11 +143,20 @@ class AttemptQueues:
 class Consumer(SimpleWorker):
     """The worker's side of its queue: takes attempts and has them run, one at a time, without forking. `run` runs one
     attempt, or a group of attempts that begins with it, and raises only if the first could not be claimed. It gets the
-    consumer itself, which is the `Behind` of a group."""
+    consumer itself as the `Behind` of a group, and of an attempt that was handed over directly an empty queue."""
 
-    def __init__(self, worker: str, redis: Redis, run: Callable[[UUID, int, "Consumer"], None], stop: Stop) -> None:
+    def __init__(
+        self,
+        worker: str,
+        redis: Redis,
+        run: Callable[[UUID, int, Behind], None],
+        stop: Stop,
+        direct: DirectMessages | None = None,
+    ) -> None:
         self._run = run
         self._stop = stop
+        self._direct = direct
+        self._asking: _Asking | None = None
         self._next_beat = 0.0
         super().__init__(
             [queue_of(worker, redis)],
@@ -151,11 +167,6 @@ class Consumer(SimpleWorker):
             log_job_description=False,
         )
 
-    @property
-    def connection_timeout(self) -> int:
-        """Seconds that Redis may take to answer, the wait for work included."""
-        return _LOOK_UP_EVERY_S + 3
-
     def enter(self) -> None:
         """Register, and put back into the queue what an earlier process, or this one before an error, took out and did
         not run."""
@@ -165,20 +176,47 @@ class Consumer(SimpleWorker):
         queue = self.queues[0]
         while self.connection.lmove(queue.intermediate_queue_key, queue.key, "RIGHT", "LEFT") is not None:
             pass
+        self._asking = _Asking(self.connection, queue)
 
-    def take(self) -> Job | None:
-        """Wait for the next attempt; None if none came for a while. Raises StopRequested."""
+    def take(self) -> Job | Attempt | None:
+        """Wait for the next attempt: a message of RQ, or one that was handed over directly; None if none came for a
+        while. Raises StopRequested."""
         self._beat()
-        try:
-            with self._stop.interrupting():
-                dequeued = Queue.dequeue_any(
-                    self.queues, _LOOK_UP_EVERY_S, connection=self.connection, serializer=self.serializer
-                )
-        except DequeueTimeout:
-            # RQ leaves names here that it took out of the queue and found no message of.
-            self.connection.delete(self.queues[0].intermediate_queue_key)
-            return None
-        return None if dequeued is None else dequeued[0]
+        assert self._asking is not None, "enter() comes first"
+        if self._stop.requested:
+            raise StopRequested
+        waited_for = [self._asking.begin(), self._stop.fileno()]
+        if self._direct is not None:
+            self._direct.listen()
+            if (attempt := self._direct.take()) is not None:
+                return attempt
+            if (notices := self._direct.fileno()) is not None:
+                waited_for.append(notices)
+        readable, _, _ = select(waited_for, [], [], _LOOK_UP_EVERY_S)
+        if self._stop.requested:
+            raise StopRequested
+        if self._direct is not None and (attempt := self._direct.take()) is not None:
+            return attempt
+        return self._message(self._asking.answer(is_here=waited_for[0] in readable))
+
+    def _message(self, name: str | None) -> Job | None:
+        """The message of this name or, where it is lost, of the first after it that has one."""
+        queue = self.queues[0]
+        while name is not None:
+            try:
+                return Job.fetch(name, self.connection, self.serializer)
+            except NoSuchJobError:
+                self.connection.lrem(queue.intermediate_queue_key, 1, name)
+            following = self.connection.lmove(queue.key, queue.intermediate_queue_key, "LEFT", "RIGHT")
+            name = None if following is None else str(as_text(following))
+        return None
+
+    def execute(self, taken: Job | Attempt) -> None:
+        """Run what was taken."""
+        if isinstance(taken, Job):
+            self.execute_job(taken, self.queues[0])
+        else:
+            self._run(*taken, NothingBehind())  # nothing waited when it was handed over
 
     def execute_job(self, job: Job, queue: Queue) -> None:
         """Run the attempt that `job` names, and remove it from Redis, whatever became of it.
@@ -217,8 +255,14 @@ class Consumer(SimpleWorker):
             pipeline.delete(*(Job.key_for(rq_id(job_id, attempt)) for job_id, attempt in attempts))
             pipeline.execute()
 
+    def close(self) -> None:
+        """Take nothing more."""
+        if self._asking is not None:
+            self._asking.close()
+
     def leave(self) -> None:
         """Unregister, if Redis answers."""
+        self.close()
         try:
             self.register_death()  # type: ignore[no-untyped-call]
         except RedisError as error:
@@ -229,3 +273,36 @@ class Consumer(SimpleWorker):
         if now >= self._next_beat:
             self._next_beat = now + _BEAT_EVERY_S
             self.heartbeat(_TTL_S)
+
+
+class _Asking:
+    """A blocking command that asks Redis for the next name in the queue, on a connection of its own. It goes on while
+    its worker waits for something else, too, and while it runs a job that came another way."""
+
+    def __init__(self, redis: Redis, queue: Queue) -> None:
+        pool = redis.connection_pool
+        self._connection = pool.connection_class(**pool.connection_kwargs)
+        # As RQ takes a message: whatever becomes of this process, its name stays in the one list or the other.
+        self._command = ("BLMOVE", queue.key, queue.intermediate_queue_key, "LEFT", "RIGHT", _ASK_FOR_S)
+        self._until = 0.0
+
+    def begin(self) -> int:
+        """Ask, unless Redis has not answered yet; returns the file number of the connection."""
+        if not self._until:
+            self._connection.send_command(*self._command)
+            self._until = time.monotonic() + _ASK_FOR_S + _ANSWERS_WITHIN_S
+        number: int = self._connection._get_socket().fileno()
+        return number
+
+    def answer(self, *, is_here: bool) -> str | None:
+        """The name that Redis answered with; None if it found none in its time, or has not answered yet."""
+        if not is_here:
+            if time.monotonic() > self._until:
+                raise RedisTimeout("Redis does not answer")
+            return None
+        self._until = 0.0
+        name = self._connection.read_response()
+        return None if name is None else str(as_text(name))
+
+    def close(self) -> None:
+        self._connection.disconnect()

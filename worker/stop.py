@@ -1,10 +1,8 @@
-"""Turns SIGTERM, SIGINT and SIGHUP into a flag, into something to wait on, and into the end of a blocking call."""
+"""Turns SIGTERM, SIGINT and SIGHUP into a flag, and into something to wait on."""
 
 import os
 import select
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import FrameType
 
 
@@ -26,7 +24,6 @@ class Stop:
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
         self._requested = False
-        self._interrupt = False
 
     @property
     def requested(self) -> bool:
@@ -43,7 +40,7 @@ class Stop:
                 signal.signal(number, self._on_signal)
 
     def request(self) -> None:
-        """Ask to stop, as a signal does, but without interrupting anything."""
+        """Ask to stop, as a signal does."""
         if not self._requested:
             self._requested = True
             os.write(self._writer, b"!")
@@ -53,23 +50,9 @@ class Stop:
         select.select([self._reader], [], [], max(0.0, seconds))
         return self._requested
 
-    @contextmanager
-    def interrupting(self) -> Iterator[None]:
-        """Let a signal end the blocking call inside, in the main thread, by raising StopRequested."""
-        try:
-            self._interrupt = True
-            if self._requested:
-                raise StopRequested
-            yield
-        finally:
-            self._interrupt = False
-
     def close(self) -> None:
         os.close(self._reader)
         os.close(self._writer)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self.request()
-        if self._interrupt:
-            self._interrupt = False  # once: the way out must not be interrupted too
-            raise StopRequested

@@ -24,6 +24,7 @@ from sqlalchemy import (
     literal,
     literal_column,
     select,
+    true,
 )
 from sqlalchemy.dialects.postgresql import insert as upsert
 
@@ -32,7 +33,7 @@ from warpfold.app.config import Settings
 from warpfold.app.datasets import repository as datasets
 from warpfold.app.db import QUEUE
 from warpfold.app.http.errors import Invalid, TooMany
-from warpfold.app.jobs import store, tags
+from warpfold.app.jobs import direct, store, tags
 from warpfold.app.jobs.positions import place_of
 from warpfold.app.jobs.store import Job
 from warpfold.app.quotas import room
@@ -61,10 +62,12 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """A job, and whether this submission made it or an earlier submission with the same key."""
+    """A job, and whether this submission made it or an earlier submission with the same key; `slot` is the worker that
+    it was handed to with its acceptance."""
 
     job: Job
     new: bool
+    slot: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +92,18 @@ class Submission:
         return not beside and self.job.priority != _HIGH
 
     @classmethod
-    def of(cls, spec: JobSpec, owner: Principal, request_id: str | None, traceparent: str | None) -> "Submission":
-        """The submission that `spec` asks for. A job of a preset or of a benchmark on several devices takes the tags
-        and the priority of its parent. `request_id` goes to the logs of all who handle the jobs, `traceparent` to
-        their spans; either may be missing."""
-        job = _job(spec, owner, request_id, traceparent)
+    def of(
+        cls,
+        spec: JobSpec,
+        owner: Principal,
+        request_id: str | None,
+        traceparent: str | None,
+        job_id: UUID | None = None,
+    ) -> "Submission":
+        """The submission that `spec` asks for, with `job_id` as the id of its job if that is given. A job of a preset
+        or of a benchmark on several devices takes the tags and the priority of its parent. `request_id` goes to the
+        logs of all who handle the jobs, `traceparent` to their spans; either may be missing."""
+        job = _job(spec, owner, request_id, traceparent, job_id)
         children = []
         for name, part in spec.parts():
             update = {"tags": {**part.tags, **spec.tags}, "priority": spec.priority, "webhook": None}
@@ -103,9 +113,11 @@ class Submission:
         return cls(job, tuple(children), used, spec.webhook)
 
 
-def _job(spec: Spec, owner: Principal, request_id: str | None, traceparent: str | None) -> Job:
+def _job(
+    spec: Spec, owner: Principal, request_id: str | None, traceparent: str | None, job_id: UUID | None = None
+) -> Job:
     return Job.new(
-        id=uuid4(),
+        id=job_id or uuid4(),
         owner=owner.name,
         owner_id=owner.id,
         kind=spec.kind,
@@ -149,16 +161,16 @@ def submit(connection: Connection, submission: Submission, key: Key | None, limi
     if new.priority == _HIGH:
         room.take_turn(connection, new.owner_id)  # two that count the high jobs at once would see the same budget
         submission = _ranked(connection, submission, limits)
-    job = _within_quota(connection, submission, key, limits)
-    if job is None:
+    submitted = submit_at_once(connection, submission, key, limits)
+    if submitted is None:
         earlier = _earlier(connection, new, key)
         if earlier is not None:
             return earlier
         left = room.count(connection, new.owner_id, _queued(limits))
         if left.room < submission.places:
             raise _queue_full(left, len(submission.children))
-        job = _within_quota(connection, submission, key, limits)
-    if job is None:  # while the jobs were counted, another request came with the key
+        submitted = submit_at_once(connection, submission, key, limits)
+    if submitted is None:  # while the jobs were counted, another request came with the key
         earlier = _earlier(connection, new, key)
         assert earlier is not None, "there was room, and the key was new"
         return earlier
@@ -167,18 +179,26 @@ def submit(connection: Connection, submission: Submission, key: Key | None, limi
             raise Invalid.of(submission.datasets[missing], "there is no dataset with this id, or it was deleted")
     for child in submission.children:
         accept(connection, child)
-    if job.tags or submission.children:
-        tags.note(connection, [job.id])
+    if submitted.job.tags or submission.children:
+        tags.note(connection, [new.id])
     if submission.webhook is not None:
-        _register(connection, job, submission.webhook)
-    return Submitted(store.existing(connection, job.id) if submission.children else job, new=True)
+        _register(connection, submitted.job, submission.webhook)
+    return replace(submitted, job=store.existing(connection, new.id)) if submission.children else submitted
 
 
 def submit_at_once(connection: Connection, submission: Submission, key: Key | None, limits: Limits) -> Submitted | None:
-    """Store a submission that is `at_once` by one statement, which is a transaction of its own. None where that is not
-    to be: `submit` knows why, also where this was done before and its answer was lost."""
-    job = _within_quota(connection, submission, key, limits)
-    return None if job is None else Submitted(job, new=True)
+    """Store the job of a submission by one statement, which may be a transaction of its own where the submission is
+    `at_once`. None if no room is known to be left for it by the owner's quota, or the key was used before, or this was
+    done before and its answer was lost: `submit` knows why. A preset takes no place itself: its children do."""
+    new = submission.job
+    row = _row_of(new) | {"limit": _queued(limits), "places": submission.places}
+    row |= {"directly": new.small and limits.running is None}
+    if key is None:
+        accepted = connection.execute(_ACCEPT_CHECKED, row).one_or_none()
+    else:
+        row |= {"key": key.name, "body_hash": key.body_hash}
+        accepted = connection.execute(_ACCEPT_KEYED, row).one_or_none()
+    return None if accepted is None else Submitted(_accepted(new, accepted), new=True, slot=accepted.slot)
 
 
 def _earlier(connection: Connection, new: Job, key: Key | None) -> Submitted | None:
@@ -267,8 +287,9 @@ _STORED = (
 
 def _acceptance(*, checked: bool = True, keyed: bool = False) -> Select[Any]:
     """One statement that stores a job with its first event and wakes the dispatcher: if it is `checked`, where the
-    owner has room in the queue, and if `keyed`, where the key is new. Two requests with one key that arrive together
-    meet in the unique index: the second waits for the first's commit. The same job is stored once."""
+    owner has room in the queue, and if `keyed`, where the key is new. It hands a checked job over if an idle slot may
+    have it at once, and wakes the worker of that slot in place of the dispatcher. Two requests with one key that arrive
+    together meet in the unique index: the second waits for the first's commit. The same job is stored once."""
     new = [
         cast(bindparam(name, type_=Text), jobs.c[name].type)  # JSON text, as it is
         if name in ("spec", "spec_brief")
@@ -277,6 +298,8 @@ def _acceptance(*, checked: bool = True, keyed: bool = False) -> Select[Any]:
     ]
     source = select(*new)
     taken = room.taken(checked=checked)
+    idle = direct.idle_slot()
+    handed = (idle.c.slot, case((idle.c.slot.is_not(None), func.now())))
     if keyed:
         key = [bindparam(name, type_=idempotency_keys.c[name].type) for name in ("owner_id", "key", "body_hash")]
         job_id = bindparam("id", type_=jobs.c.id.type)
@@ -287,14 +310,14 @@ def _acceptance(*, checked: bool = True, keyed: bool = False) -> Select[Any]:
             .returning(idempotency_keys.c.job_id)
             .cte("kept")
         )
-        source = source.select_from(kept)
+        source = source.add_columns(*handed).select_from(kept.outerjoin(idle, true()))
     elif checked:
-        source = source.select_from(taken)
+        source = source.add_columns(*handed).select_from(taken.outerjoin(idle, true()))
     accepted = (
         upsert(jobs)
-        .from_select([*_STORED], source)
+        .from_select([*_STORED, "slot", "dispatched_at"] if checked else [*_STORED], source)
         .on_conflict_do_nothing(index_elements=["id"])
-        .returning(jobs.c.id, jobs.c.seq, jobs.c.rank, jobs.c.created_at)
+        .returning(jobs.c.id, jobs.c.seq, jobs.c.rank, jobs.c.created_at, jobs.c.slot)
         .cte("accepted")
     )
     event = select(accepted.c.id, literal(1), literal(EventType.SUBMITTED.value), literal({}, events.c.data.type))
@@ -303,8 +326,9 @@ def _acceptance(*, checked: bool = True, keyed: bool = False) -> Select[Any]:
     return select(
         accepted.c.seq,
         accepted.c.created_at,
+        accepted.c.slot,
         position.label("queue_position"),
-        func.pg_notify(QUEUE, ""),
+        case((accepted.c.slot.is_(None), func.pg_notify(QUEUE, "")), else_=direct.tell(accepted.c.slot, accepted.c.id)),
     ).add_cte(taken, submitted)
 
 
@@ -319,18 +343,6 @@ _KEY = select(idempotency_keys.c.body_hash, idempotency_keys.c.job_id).where(
 def accept(connection: Connection, new: Job) -> Job:
     """Store one queued job, whatever room its owner has."""
     return _accepted(new, connection.execute(_ACCEPT, _row_of(new)).one())
-
-
-def _within_quota(connection: Connection, submission: Submission, key: Key | None, limits: Limits) -> Job | None:
-    """Store the job of a submission, without its children; None if no room is known to be left for it and them by the
-    owner's quota, or the key was used before. A preset takes no place itself: its children do."""
-    row = _row_of(submission.job) | {"limit": _queued(limits), "places": submission.places}
-    if key is None:
-        accepted = connection.execute(_ACCEPT_CHECKED, row).one_or_none()
-    else:
-        row |= {"key": key.name, "body_hash": key.body_hash}
-        accepted = connection.execute(_ACCEPT_KEYED, row).one_or_none()
-    return None if accepted is None else _accepted(submission.job, accepted)
 
 
 def _row_of(new: Job) -> dict[str, object]:

@@ -117,11 +117,12 @@ async def create(
     key = None
     if idempotency_key is not None:
         key = Key(idempotency_key, hashlib.sha256(await request.body()).digest())
-    submitted = await service.submit(context, user, spec, key)
-    job = submitted.job
     wait = seconds_to_wait(prefer)
-    if wait is not None and not job.status.terminal:
-        job = await service.ended(context, job.id, wait, partial(gone, request))
+    if wait is None:
+        submitted = await service.submit(context, user, spec, key)
+    else:
+        submitted = await service.submit_and_wait(context, user, spec, key, seconds=wait, gone=partial(gone, request))
+    job = submitted.job
     headers = {"Location": f"/v1/jobs/{job.id}", "Retry-After": "1", **applied(wait)}
     return Response(job_json(job), 202 if submitted.new else 200, headers, _JSON)
 

@@ -2,8 +2,8 @@
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from uuid import UUID
+from dataclasses import dataclass, replace
+from uuid import UUID, uuid4
 
 import structlog
 from sqlalchemy import Connection
@@ -17,6 +17,7 @@ from warpfold.app.jobs import accept, presets, store, transitions
 from warpfold.app.jobs.accept import Key, Submission, Submitted
 from warpfold.app.jobs.store import Job, Stamp
 from warpfold.app.jobs.workers import Waiting, places, waiting_for
+from warpfold.app.notifications import Watch
 from warpfold.app.quotas.quota import Limits
 from warpfold.contract.jobs import JobSpec
 from warpfold.contract.kinds.spec import Task
@@ -43,11 +44,14 @@ async def unable(context: Context, spec: JobSpec) -> tuple[Unable, ...]:
     return tuple(Unable(name, why) for name, why in reasons if why is not None)
 
 
-async def submit(context: Context, user: Principal, spec: JobSpec, key: Key | None) -> Submitted:
-    """Accept a job, or find the one that was accepted with the same key. Touches nothing but Postgres."""
+async def submit(
+    context: Context, user: Principal, spec: JobSpec, key: Key | None, job_id: UUID | None = None
+) -> Submitted:
+    """Accept a job, as `job_id` if it is given, or find the one that was accepted with the same key. Touches nothing
+    but Postgres."""
     accept.check(spec, context.settings)
     with context.tracing.span("submit", kind=spec.kind) as span:
-        submission = Submission.of(spec, user, current_request_id(), span.traceparent)
+        submission = Submission.of(spec, user, current_request_id(), span.traceparent, job_id)
         limits = Limits.of(context.settings)
         submitted = None
         if submission.at_once:
@@ -57,7 +61,10 @@ async def submit(context: Context, user: Principal, spec: JobSpec, key: Key | No
         span.note(job=str(submitted.job.id), new=submitted.new)
     if submitted.new:
         children = len(submission.children)
-        log.info("submitted", job=str(submitted.job.id), kind=spec.kind, owner=user.name, children=children)
+        job = submitted.job
+        log.info("submitted", job=str(job.id), kind=spec.kind, owner=user.name, children=children)
+        if submitted.slot is not None:
+            log.info("handed over", job=str(job.id), attempt=job.attempt, worker=submitted.slot)
     return submitted
 
 
@@ -96,19 +103,44 @@ async def hold(
             await watch.wait(left)
 
 
-async def ended(context: Context, job_id: UUID, seconds: float, gone: Callable[[], Awaitable[bool]]) -> Job:
-    """Wait until a job has ended, the time is over, or the client is `gone`; returns the job as it is then. Whoever
-    waits for the end alone costs less than one who waits for a change. Raises NotFound."""
+async def submit_and_wait(
+    context: Context,
+    user: Principal,
+    spec: JobSpec,
+    key: Key | None,
+    *,
+    seconds: float,
+    gone: Callable[[], Awaitable[bool]],
+) -> Submitted:
+    """Accept a job, or find the one that was accepted with the same key, and wait until it has ended, the time is over,
+    or the client is `gone`; returns the job as it is then.
+
+    A job that is new is watched before it is accepted, so that nothing is read before its end.
+    """
     until = time.monotonic() + seconds
-    with context.notifications.watch(job_id) as watch:
-        while True:
-            job = await context.database.read(store.ended, job_id)
-            if job is not None:
-                return job
-            left = until - time.monotonic()
-            if left <= 0 or await gone():
-                return await get(context, job_id)
-            await watch.wait(left)
+    job_id = uuid4()
+    with context.notifications.watch(job_id, for_end=True) as watch:
+        submitted = await submit(context, user, spec, key, job_id)
+        if submitted.job.id == job_id:
+            return replace(submitted, job=await _ended(context, submitted.job, until, watch, gone))
+    if submitted.job.status.terminal:
+        return submitted
+    with context.notifications.watch(submitted.job.id, for_end=True) as watch:
+        watch.tell()  # it may have ended before it was watched
+        return replace(submitted, job=await _ended(context, submitted.job, until, watch, gone))
+
+
+async def _ended(
+    context: Context, accepted: Job, until: float, watch: Watch, gone: Callable[[], Awaitable[bool]]
+) -> Job:
+    while (left := until - time.monotonic()) > 0:
+        await watch.wait(left)
+        job = await context.database.read(store.ended, accepted)
+        if job is not None:
+            return job
+        if await gone():
+            break
+    return await get(context, accepted.id)
 
 
 async def cancel(context: Context, user: Principal, job_id: UUID) -> Job:

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 from zlib import crc32
 
-from sqlalchemy import Connection, Select, Text, bindparam, case, cast, func, literal_column, select, true
+from sqlalchemy import Connection, Text, bindparam, case, cast, func, literal_column, select, true
 
 from warpfold.app.http.errors import no_such_job
 from warpfold.app.jobs import estimates, presets
@@ -221,7 +221,23 @@ _GET = (
     .select_from(OWNED.outerjoin(holding, true()))
     .where(_ONE)
 )
-_ENDED = _GET.where(jobs.c.finished_at.is_not(None))
+_OUTCOME = (
+    jobs.c.version,
+    jobs.c.status,
+    jobs.c.attempt,
+    jobs.c.worker,
+    jobs.c.cancel_requested_at,
+    jobs.c.reason,
+    jobs.c.error,
+    jobs.c.progress_done,
+    jobs.c.progress_total,
+    jobs.c.progress_unit,
+    jobs.c.started_at,
+    jobs.c.finished_at,
+    cast(jobs.c.result, Text).label("result"),
+)
+"""The columns that change between the acceptance of a job and its end, and that an answer shows."""
+_ENDED = select(*_OUTCOME).where(_ONE, jobs.c.finished_at.is_not(None))
 _STAMP = (
     select(jobs.c.version, jobs.c.status, _POSITION, versions, holding.c.quota, presets.waiting)
     .select_from(jobs.outerjoin(holding, true()))
@@ -229,18 +245,20 @@ _STAMP = (
 )
 
 
+def ended(connection: Connection, accepted: Job) -> Job | None:
+    """A job that was read or `accepted` before, as it ended; None where it has not ended, and where retention has
+    removed it. Of its row only what has changed since is read."""
+    row = connection.execute(_ENDED, {"job_id": accepted.id}).mappings().one_or_none()
+    if row is None:
+        return None
+    columns = {**row, "status": Status(row["status"]), "queue_position": None, "waiting": None, "slots": ""}
+    job = replace(accepted, hold=None, estimated_start_at=None, **columns)
+    return replace(job, children=presets.children(connection, job.id)) if job.needs == NONE else job
+
+
 def get(connection: Connection, job_id: UUID) -> Job | None:
     """Read one job, whole; None if there is none."""
-    return _whole(connection, _GET, job_id)
-
-
-def ended(connection: Connection, job_id: UUID) -> Job | None:
-    """Read one job, whole, if it has ended; None where the job has not ended and where no job has this id."""
-    return _whole(connection, _ENDED, job_id)
-
-
-def _whole(connection: Connection, statement: Select[Any], job_id: UUID) -> Job | None:
-    row = connection.execute(statement, {"job_id": job_id}).mappings().one_or_none()
+    row = connection.execute(_GET, {"job_id": job_id}).mappings().one_or_none()
     if row is None:
         return None
     job = job_of(row)

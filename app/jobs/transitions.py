@@ -25,6 +25,7 @@ from sqlalchemy import (
     case,
     cast,
     delete,
+    exists,
     func,
     insert,
     literal,
@@ -34,10 +35,11 @@ from sqlalchemy import (
     update,
 )
 
-from warpfold.app.db import JOB, QUEUE
+from warpfold.app.db import ENDED, FREED, JOB, QUEUE
 from warpfold.app.jobs import tags
-from warpfold.app.tables.jobs import NONE, events, idempotency_keys, is_, jobs, still_waits, waits
+from warpfold.app.tables.jobs import NONE, events, idempotency_keys, in_lanes, is_, jobs, still_waits, waits
 from warpfold.app.tables.service import uncounted_jobs
+from warpfold.contract.needs import ALL
 from warpfold.contract.states import PRIORITIES, EventType, Status
 
 _ENDINGS = frozenset({EventType.SUCCEEDED, EventType.FAILED, EventType.CANCELLED})
@@ -50,12 +52,12 @@ class Change:
     its batch. An end is left to be counted (`app.metrics.counters`).
 
     Built once and run often: with bound parameters (named unlike columns), SQLAlchemy finds its compiled form at once.
-    `also` are columns to return beside id, version, attempt and status; `frees_slot` wakes the dispatcher too.
-    `of_many` changes thousands of rows at once: it notifies those who wait for a batch, and whoever waits for one job
-    finds out within a second, by looking again. `of_group` changes a hundred rows at most, and notifies those who wait
-    for one of the jobs by one notification. `data` makes the data of each job's event from the changed rows; without it
-    all events have the data that `run` is given. `beside` is one more part of the statement, which may read the changed
-    rows as `changed`.
+    `also` are columns to return beside id, version, attempt and status; `frees_slot` wakes the dispatcher too, and
+    tells it whether any job waits. `of_many` changes thousands of rows at once: it notifies those who wait for a batch,
+    and whoever waits for one job finds out within a second, by looking again. `of_group` changes a hundred rows at
+    most, and notifies those who wait for one of the jobs by one notification. `data` makes the data of each job's event
+    from the changed rows; without it all events have the data that `run` is given. `beside` is one more part of the
+    statement, which may read the changed rows as `changed`.
     """
 
     def __init__(
@@ -86,13 +88,14 @@ class Change:
         # Of the equal notifications of a transaction Postgres sends one: a batch is told once.
         of_batch = case((changed.c.batch_id.is_not(None), func.pg_notify(JOB, cast(changed.c.batch_id, Text))))
         notified: list[ColumnElement[Any]] = [of_batch]
+        news = ENDED if event in _ENDINGS else JOB
         if of_group:
             ids = func.string_agg(cast(changed.c.id, Text), literal_column("','", Text))
-            notified.append(select(func.pg_notify(JOB, ids)).select_from(changed).scalar_subquery())
+            notified.append(select(func.pg_notify(news, ids)).select_from(changed).scalar_subquery())
         elif not of_many:
-            notified.append(func.pg_notify(JOB, cast(changed.c.id, Text)))
+            notified.append(func.pg_notify(news, cast(changed.c.id, Text)))
         if frees_slot:
-            notified.append(func.pg_notify(QUEUE, ""))
+            notified.append(func.pg_notify(QUEUE, case((exists().where(in_lanes(ALL)), ""), else_=FREED)))
         self._statement = select(changed, *notified).add_cte(recorded)
         if event in _ENDINGS:
             left = insert(uncounted_jobs).from_select(["job_id"], select(changed.c.id)).cte("left_to_count")

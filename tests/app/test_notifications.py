@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from tests.support.servers import Servers, restart
-from warpfold.app.db import ACCESS, JOB
+from warpfold.app.db import ACCESS, ENDED, JOB
 from warpfold.app.notifications import Notifications
 
 
@@ -65,6 +65,21 @@ def test_news_between_two_waits_is_not_lost(database_url: str) -> None:
                 return time.monotonic() - started
 
     assert asyncio.run(run()) < 20
+
+
+@pytest.mark.usefixtures("without_timer")
+def test_who_waits_for_the_end_of_a_job_hears_of_nothing_before(database_url: str) -> None:
+    async def run() -> None:
+        async with listening(database_url, asyncio.Queue()) as notifications:
+            with notifications.watch("a", for_end=True) as for_end, notifications.watch("a") as for_all:
+                notify(database_url, JOB, "a")
+                await for_all.wait(30)
+                assert not for_end._changed.is_set()
+                notify(database_url, ENDED, "b,a")
+                await for_end.wait(30)
+                await for_all.wait(30)
+
+    asyncio.run(run())
 
 
 def test_nothing_is_kept_of_who_waited(database_url: str) -> None:

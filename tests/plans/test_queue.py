@@ -95,6 +95,7 @@ def _works(lease: Lease, waiting: Sequence[UUID]) -> Works:
     first, last = waiting[0], waiting[-1]
     return {
         "submit": lambda connection: _submitted(connection, limits),
+        "submit a small job": lambda connection: _submitted(connection, limits, small=True),
         "submit with a key": lambda connection: _submitted(connection, limits, Key("key", b"hash")),
         "take room for a batch": lambda connection: room.take(connection, 1, 500, 10**7),
         "show the first that waits": lambda connection: store.get(connection, first),
@@ -136,15 +137,26 @@ def _works(lease: Lease, waiting: Sequence[UUID]) -> Works:
     }
 
 
-def _submitted(connection: Connection, limits: Limits, key: Key | None = None) -> None:
-    """Submit a job by the statement that does it at once, and see that it did."""
-    submission = Submission(_job(), (), {}, None)
+def _submitted(connection: Connection, limits: Limits, key: Key | None = None, *, small: bool = False) -> None:
+    """Submit a job by the statement that does it at once, and see that it did. For a small job, that statement looks
+    whether any waits."""
+    submission = Submission(_job(small=small), (), {}, None)
     assert submission.at_once
     assert accept.submit_at_once(connection, submission, key, limits) is not None
 
 
-def _job() -> Job:
-    return Job.new(id=uuid4(), owner="", owner_id=1, kind="reduce", priority=1, needs="any", timeout_s=60.0, spec="{}")
+def _job(*, small: bool = False) -> Job:
+    return Job.new(
+        id=uuid4(),
+        owner="",
+        owner_id=1,
+        kind="reduce",
+        priority=1,
+        needs="any",
+        timeout_s=60.0,
+        spec="{}",
+        small=small,
+    )
 
 
 def _waiting_jobs(url: str) -> Sequence[UUID]:

@@ -11,9 +11,11 @@ from sqlalchemy import Connection, Text, cast, func, insert, select, update
 from tests.support.waiting import until
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import accept, leases, store, transitions, workers
+from warpfold.app.jobs.accept import Submission
 from warpfold.app.jobs.events import events_after
 from warpfold.app.jobs.store import Job
 from warpfold.app.jobs.workers import WorkerInfo
+from warpfold.app.quotas.quota import Limits
 from warpfold.app.tables.jobs import events, jobs
 from warpfold.app.tables.measurements import measurements
 from warpfold.app.tables.users import users
@@ -36,10 +38,24 @@ class Ledger:
         timeout_s: float = 60.0,
         small: bool = False,
     ) -> UUID:
-        """Accept a job as the api does; without `spec` one that the children of tests understand."""
-        job_id = uuid4()
-        new = Job.new(
-            id=job_id,
+        """Accept a job, for the dispatcher to hand over; without `spec` one that the children of tests understand."""
+        new = self._new(
+            spec=spec or {"do": do}, owner=owner, priority=priority, needs=needs, timeout_s=timeout_s, small=small
+        )
+        self.database.run(accept.accept, new)
+        return new.id
+
+    def submit_small(self, do: str = "say hello", *, owner: str = "ada") -> UUID:
+        """Accept a small job as the api does: it goes to an idle slot with its acceptance, if it may."""
+        new = self._new(spec={"do": do}, owner=owner, priority="normal", needs="any", timeout_s=60.0, small=True)
+        self.database.run(accept.submit, Submission(new, (), {}, None), None, Limits(queued=1000, high_per_hour=0))
+        return new.id
+
+    def _new(
+        self, *, spec: Mapping[str, Any], owner: str, priority: str, needs: str, timeout_s: float, small: bool
+    ) -> Job:
+        return Job.new(
+            id=uuid4(),
             owner=owner,
             owner_id=self.owner(owner),
             kind="reduce",
@@ -47,10 +63,8 @@ class Ledger:
             needs=needs,
             timeout_s=timeout_s,
             small=small,
-            spec=json.dumps(spec or {"do": do}),
+            spec=json.dumps(spec),
         )
-        self.database.run(accept.accept, new)
-        return job_id
 
     def owner(self, name: str) -> int:
         if name not in self._owners:

@@ -2,6 +2,7 @@ import contextlib
 import socket
 import threading
 import time
+from contextlib import closing
 from uuid import UUID
 
 import pytest
@@ -15,6 +16,7 @@ from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases, queue
 from warpfold.app.jobs.allotment import SMALL, Depth
+from warpfold.worker.direct import DirectMessages
 from warpfold.worker.dispatcher import Dispatcher, choose
 from warpfold.worker.queue import AttemptQueues, connect, rq_id
 from warpfold.worker.stop import Stop
@@ -204,6 +206,22 @@ def test_a_step_of_the_servers_clock_does_not_change_when_it_is_sent_again(
     dispatcher.deliver()
     assert AttemptQueues(redis).waiting(cpu) == frozenset(), "too early to call it lost"
     look_for(dispatcher, clock, 2)
+    dispatcher.deliver()
+    assert AttemptQueues(redis).waiting(cpu) == {rq_id(job_id, 1)}
+
+
+def test_a_job_that_was_handed_over_directly_and_not_claimed_is_sent_again(
+    ledger: Ledger, database_url: str, dispatcher: Dispatcher, redis: Redis, clock: HandClock
+) -> None:
+    """Its worker was gone by the time of the notification, or it was stopped."""
+    cpu = ledger.worker("cpu")
+    with closing(DirectMessages(database_url, cpu)) as direct:
+        direct.listen()
+        job_id = ledger.submit_small()
+    assert ledger.column(job_id, "slot") == cpu
+    dispatcher.deliver()
+    assert AttemptQueues(redis).waiting(cpu) == frozenset()
+    look_for(dispatcher, clock, 3)
     dispatcher.deliver()
     assert AttemptQueues(redis).waiting(cpu) == {rq_id(job_id, 1)}
 

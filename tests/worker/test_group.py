@@ -45,10 +45,11 @@ def place(settings: Settings, database: BlockingDatabase, stop: Stop, tmp_path: 
 
 
 @pytest.fixture
-def consumer(place: Place, redis: Redis, stop: Stop) -> Consumer:
+def consumer(place: Place, redis: Redis, stop: Stop) -> Iterator[Consumer]:
     consumer = Consumer(WORKER, redis, partial(run_job, place), stop)
     consumer.enter()
-    return consumer
+    yield consumer
+    consumer.close()
 
 
 @pytest.fixture
@@ -78,9 +79,9 @@ def send(redis: Redis, ledger: Ledger, *does: str, small: bool = True, timeout_s
 def serve(consumer: Consumer, times: int = 1) -> None:
     """Take a message and run it, with what runs in its group."""
     for _ in range(times):
-        job = consumer.take()
-        assert job is not None
-        consumer.execute_job(job, consumer.queues[0])
+        taken = consumer.take()
+        assert taken is not None
+        consumer.execute(taken)
 
 
 def histories(ledger: Ledger, ids: Collection[UUID]) -> list[list[str]]:

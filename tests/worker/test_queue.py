@@ -1,12 +1,18 @@
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from uuid import UUID, uuid4
 
+import psycopg
 import pytest
-from redis import Redis
+from redis import Redis, RedisError
 from rq import Queue, SimpleWorker
 from rq.serializers import JSONSerializer
 
+from warpfold.app.db import conninfo
 from warpfold.app.jobs.queue import HandOver
+from warpfold.worker import queue
+from warpfold.worker.direct import DirectMessages
+from warpfold.worker.group import Behind, NothingBehind
 from warpfold.worker.queue import AttemptQueues, Consumer, queue_of, rq_id
 from warpfold.worker.stop import Stop, StopRequested
 
@@ -21,10 +27,11 @@ def took() -> Took:
 
 
 @pytest.fixture
-def consumer(redis: Redis, stop: Stop, took: Took) -> Consumer:
+def consumer(redis: Redis, stop: Stop, took: Took) -> Iterator[Consumer]:
     consumer = Consumer(WORKER, redis, lambda job_id, attempt, behind: took.append((job_id, attempt)), stop)
     consumer.enter()
-    return consumer
+    yield consumer
+    consumer.close()
 
 
 @pytest.fixture
@@ -39,9 +46,9 @@ def send(redis: Redis) -> Callable[[int], UUID]:
 
 def work_off(consumer: Consumer, count: int) -> None:
     for _ in range(count):
-        job = consumer.take()
-        assert job is not None
-        consumer.execute_job(job, consumer.queues[0])
+        taken = consumer.take()
+        assert taken is not None
+        consumer.execute(taken)
 
 
 def test_attempts_are_run_in_the_order_they_were_sent(
@@ -83,8 +90,9 @@ def test_what_was_taken_and_not_run_is_run_after_a_restart(
     first, second = send(1), send(1)
     consumer.take()  # and here it is killed
     following = Consumer(WORKER, redis, lambda job_id, attempt, behind: took.append((job_id, attempt)), stop)
-    following.enter()
-    work_off(following, 2)
+    with closing(following):
+        following.enter()
+        work_off(following, 2)
     assert took == [(first, 1), (second, 1)]
 
 
@@ -111,8 +119,43 @@ def test_an_expired_message_is_passed_over(
     assert took == [(fresh, 1)]
 
 
+@pytest.fixture
+def short_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue, "_LOOK_UP_EVERY_S", 0.02)
+
+
+@pytest.mark.usefixtures("short_looks")
 def test_a_wait_without_work_ends_after_a_while(consumer: Consumer) -> None:
     assert consumer.take() is None
+
+
+@pytest.mark.usefixtures("short_looks")
+def test_a_job_that_was_handed_over_directly_is_run_while_redis_is_asked(
+    redis: Redis, stop: Stop, took: Took, send: Callable[[int], UUID], database_url: str
+) -> None:
+    def run(job_id: UUID, attempt: int, behind: Behind) -> None:
+        took.append((job_id, attempt))
+        assert isinstance(behind, NothingBehind) == (job_id == directly)
+
+    directly = uuid4()
+    direct = DirectMessages(database_url, WORKER)
+    with closing(direct), closing(Consumer(WORKER, redis, run, stop, direct)) as consumer:
+        consumer.enter()
+        assert consumer.take() is None  # Redis goes on waiting
+        with psycopg.connect(conninfo(database_url), autocommit=True) as other:
+            other.execute("select pg_notify('warpfold_slot_' || md5(%s), %s)", (WORKER, f"{directly} 1"))
+        work_off(consumer, 1)
+        by_redis = send(1)
+        work_off(consumer, 1)
+    assert took == [(directly, 1), (by_redis, 1)]
+
+
+@pytest.mark.usefixtures("short_looks")
+def test_a_redis_that_goes_away_while_it_is_asked_is_an_error(consumer: Consumer, redis: Redis) -> None:
+    assert consumer.take() is None
+    redis.client_kill_filter(skipme=True)
+    with pytest.raises(RedisError):
+        consumer.take()
 
 
 def test_a_request_to_stop_comes_before_the_next_attempt(
