@@ -77,9 +77,9 @@ def measure(folder: Path, port: int, cpu: Backend) -> list[Row]:
     values: dict[str, object] = {}
     ways = _ways(folder, port, cpu, size)
     for _ in range(ROUNDS):
-        for name, way in ways.items():
+        for name, read_file in ways.items():
             began = time.perf_counter()
-            values[name] = way()
+            values[name] = read_file()
             best[name] = min(best.get(name, float("inf")), time.perf_counter() - began)
     if values[BY_URL] != values[FROM_FILE]:
         raise ValueError(f"the sums differ: {values[BY_URL]} by URL, {values[FROM_FILE]} of the file")

@@ -22,7 +22,9 @@ def fields_of(axis: Axis | None, keepdims: bool, segments: Segments | None) -> d
     for what is no axis and no offset."""
     fields: dict[str, Any] = {}
     if axis is not None:
-        fields["axis"] = [operator.index(one) for one in axis] if isinstance(axis, Sequence) else operator.index(axis)
+        fields["axis"] = (
+            [operator.index(number) for number in axis] if isinstance(axis, Sequence) else operator.index(axis)
+        )
     if keepdims:
         fields["keepdims"] = True
     if isinstance(segments, Mapping):

@@ -82,12 +82,14 @@ class PlaceEntry(Frozen):
         scheme = self.url.partition("://")[0]
         written = {name for name in _SECRETS if getattr(self, name) or getattr(self, f"{name}_file")}
         ways = _NEEDED.get(scheme, _OF_WEB)
-        known = {name for way in ways for name in way} | ({"session_token"} if scheme == "s3" else set())
+        known = {name for needed_names in ways for name in needed_names} | (
+            {"session_token"} if scheme == "s3" else set()
+        )
         if written - known:
             raise InvalidInput(f"{sorted(written - known)[0]} is not for {scheme}")
-        complete = any(set(way) <= written for way in ways)
+        complete = any(set(needed_names) <= written for needed_names in ways)
         if scheme in STORES and complete + self.anonymous + self.ambient != 1:
-            needed = " or ".join(" and ".join(way) for way in ways)
+            needed = " or ".join(" and ".join(needed_names) for needed_names in ways)
             raise InvalidInput(f"a bucket needs {needed}, or else anonymous = true, or ambient = true")
         if scheme in WEB and (self.ambient or self.endpoint or self.region or (written and not complete)):
             raise InvalidInput("a web server has a bearer_token, or a username and a password, or none of them")

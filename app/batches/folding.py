@@ -140,11 +140,11 @@ def _batches(
         return {}, None
     before = high if before is None else min(before, high)
     of_few = _of_few(connection, chosen)
-    found = {} if of_few is None else {place: batch for place, batch in of_few.items() if place < before}
+    by_place = {} if of_few is None else {place: batch for place, batch in of_few.items() if place < before}
     if of_few is not None and not chosen.text:
-        return {place: found[place] for place in sorted(found, reverse=True)[:limit]}, None
+        return {place: by_place[place] for place in sorted(by_place, reverse=True)[:limit]}, None
     named, looked_to = _newest_that_fit(connection, chosen, limit, before, names_only=of_few is not None)
-    return found | named, looked_to
+    return by_place | named, looked_to
 
 
 def _of_few(connection: Connection, chosen: Filter) -> dict[int, UUID] | None:
@@ -172,23 +172,23 @@ def _newest_that_fit(
         return {}, None
     asked = [true() if fits is None else fits for fits in (questions.fits, questions.fits_rest)]
     step = select(newest, asked[0].label("fits"), asked[1].label("fits_rest")).order_by(newest.c.first_seq.desc())
-    found: dict[int, UUID] = {}
+    by_place: dict[int, UUID] = {}
     for chunk in _CHUNKS:
         most = max(16, min(max(chunk, limit), _MOST_PROBES // questions.probes))
         rows = connection.execute(step, {"before": before, "most": most}).all()
         for row in rows:
             if chosen.since is not None and row.created_at < chosen.since - _TURNED:
-                return found, None
+                return by_place, None
             if not _in_time(row.created_at, chosen):
                 continue
             if row.fits or (row.fits_rest and _has_words(row.name, questions.words)):
-                found[row.first_seq] = row.id
-            if len(found) == limit:
-                return found, None
+                by_place[row.first_seq] = row.id
+            if len(by_place) == limit:
+                return by_place, None
         if len(rows) < most:
-            return found, None
+            return by_place, None
         before = rows[-1].first_seq
-    return found, before
+    return by_place, before
 
 
 def _newest(chosen: Filter) -> Subquery:

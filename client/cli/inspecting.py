@@ -67,13 +67,13 @@ def inspect(
     path = Path(file)
     with ExitStack() as unless_read, faults(file, "FILE"):
         if path.is_dir():
-            there = contents_of_folder(folder_at(path))
+            inside = contents_of_folder(folder_at(path))
         else:
             readable = unless_read.enter_context(seekable(path, "FILE"))
-            there = contents_of(unless_read.enter_context(readable.open("rb")), delimiter_of(path.name))
-    contents = [ContentView.of(one) for one in there]
+            inside = contents_of(unless_read.enter_context(readable.open("rb")), delimiter_of(path.name))
+    contents = [ContentView.of(content) for content in inside]
     if as_json:
-        output.document([one.model_dump(mode="json") for one in contents])
+        output.document([content.model_dump(mode="json") for content in contents])
     else:
         _show(contents)
 
@@ -88,7 +88,10 @@ def _source(name: str) -> dict[str, Any]:
 
 def _show(contents: Sequence[ContentView | FileColumn]) -> None:
     names = ("name", "dtype", "shape", "nulls", "chunks", "bytes")
-    rows = ([one.name, one.dtype, *map(_text, (one.shape, one.nulls, one.chunks, one.bytes))] for one in contents)
+    rows = (
+        [content.name, content.dtype, *map(_text, (content.shape, content.nulls, content.chunks, content.bytes))]
+        for content in contents
+    )
     output.table(names, rows, fold="name")
 
 

@@ -105,8 +105,8 @@ def folders_in(signer: Signer, folder: str) -> list[str]:
     """The names of the folders in a folder of a bucket. Raises InvalidInput and Unavailable."""
     obstore = required("obstore", "places")
     with _told("its objects cannot be listed"):
-        found = obstore.list_with_delimiter(signer.store(), folder or None)
-    return sorted(str(prefix).rstrip("/").rpartition("/")[2] for prefix in found["common_prefixes"])
+        listing = obstore.list_with_delimiter(signer.store(), folder or None)
+    return sorted(str(prefix).rstrip("/").rpartition("/")[2] for prefix in listing["common_prefixes"])
 
 
 class _told:  # noqa: N801 (it reads as a sentence)

@@ -37,9 +37,11 @@ def offering(form: Form, group: str, inspection: Inspection, typed: Typed) -> Fo
     """The form whose field for a column, or for an array, offers those that a job reduces."""
     name = f"{group}.{'column' if inspection.holds == 'columns' else 'array'}"
     texts = typed.get(name) or [""]
-    named = [one for one in inspection.contents if one.reduced_as is not None and one.name]
-    options = [one.name for one in named]
-    labels = [f"{one.name} ({', '.join(_facts(one.reduced_as, one.shape, one.nulls))})" for one in named]
+    named = [content for content in inspection.contents if content.reduced_as is not None and content.name]
+    options = [content.name for content in named]
+    labels = [
+        f"{content.name} ({', '.join(_facts(content.reduced_as, content.shape, content.nulls))})" for content in named
+    ]
     if texts[0] and texts[0] not in options:
         options.append(texts[0])
         labels.append(f"{texts[0]} (not there)")

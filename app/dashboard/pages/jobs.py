@@ -182,8 +182,8 @@ router = pages()
 @router.get("/jobs")
 async def show(request: Request, visitor: Visitor, context: Using, shared: Sharing, asked: Asking) -> Response:
     """The whole page."""
-    found = await _found(context, shared, asked)
-    model = _model(asked, found, visitor)
+    listed = await _found(context, shared, asked)
+    model = _model(asked, listed, visitor)
     return page(request, "jobs", user=visitor, statuses=list(Status), kinds=KINDS, how=HOW, **model)
 
 
@@ -198,13 +198,13 @@ async def live(
     if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
     """The list alone, for polls."""
-    found = await _found(context, shared, asked)
-    tag = _etag(asked, found, visitor)
+    listed = await _found(context, shared, asked)
+    tag = _etag(asked, listed, visitor)
     if if_none_match is not None and matches(if_none_match, tag):
         return unchanged(tag)
 
     async def rendered() -> Rendered:
-        return part("jobs_list", **_model(asked, found, visitor))
+        return part("jobs_list", **_model(asked, listed, visitor))
 
     # The tag names all that the part shows, so that windows with the same one share it.
     return (await shared.polls.get(("jobs part", tag), rendered)).response(request)
@@ -226,10 +226,10 @@ async def _found(context: Context, shared: Shared, asked: Asked) -> Found:
 
     async def read() -> Found:
         give_up = time.monotonic() + _SEARCHED_S
-        found = await context.database.search(look, chosen, before)
-        while not found.rows and found.following is not None and time.monotonic() < give_up:
-            found = await context.database.search(look, chosen, found.following)
-        return found
+        listed = await context.database.search(look, chosen, before)
+        while not listed.rows and listed.following is not None and time.monotonic() < give_up:
+            listed = await context.database.search(look, chosen, listed.following)
+        return listed
 
     # By what was asked: a time ago is another moment whenever it is looked at.
     return await shared.polls.get(("jobs", asked), read)
@@ -246,22 +246,22 @@ def _folded(connection: Connection, chosen: Filter, before: int | None) -> Found
     return Found(listed.rows, listed.following, count.jobs, count.batches)
 
 
-def _etag(asked: Asked, found: Found, visitor: Principal) -> str:
+def _etag(asked: Asked, listed: Found, visitor: Principal) -> str:
     return etag(
-        asked, visitor, [stamp_of(row) for row in found.rows], found.following is None, found.jobs, found.batches
+        asked, visitor, [stamp_of(row) for row in listed.rows], listed.following is None, listed.jobs, listed.batches
     )
 
 
-def _model(asked: Asked, found: Found, visitor: Principal) -> dict[str, Any]:
+def _model(asked: Asked, listed: Found, visitor: Principal) -> dict[str, Any]:
     query = asked.query(asked.cursor)
-    following = found.following
+    following = listed.following
     return {
         "asked": asked,
         "filtered": bool(asked.query()),
-        "rows": [row_of(row, visitor) for row in found.rows],
-        "count": found.jobs,
-        "batches": found.batches,
-        "etag": _etag(asked, found, visitor),
+        "rows": [row_of(row, visitor) for row in listed.rows],
+        "count": listed.jobs,
+        "batches": listed.batches,
+        "etag": _etag(asked, listed, visitor),
         "live": "/live/jobs" + (f"?{query}" if query else ""),
         "back": "/jobs" + (f"?{query}" if query else ""),
         "older": None if following is None else asked.query(cursor_of(_LISTING, following)),

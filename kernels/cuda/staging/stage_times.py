@@ -69,5 +69,5 @@ def _shared(seconds: float | None, threads: int) -> float | None:
     return None if seconds is None else seconds / threads
 
 
-def _longer(one: float | None, other: float | None) -> float | None:
-    return max((seconds for seconds in (one, other) if seconds is not None), default=None)
+def _longer(first: float | None, second: float | None) -> float | None:
+    return max((seconds for seconds in (first, second) if seconds is not None), default=None)
