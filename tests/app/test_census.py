@@ -28,9 +28,9 @@ def rows(connection: Connection) -> int:
 
 
 def queued(database: BlockingDatabase, user: str) -> int:
-    one = database.run(quota.quota_of, user, _NONE)
-    assert one is not None
-    return one.usage.queued
+    standing = database.run(quota.quota_of, user, _NONE)
+    assert standing is not None
+    return standing.usage.queued
 
 
 def test_few_jobs_are_counted_when_somebody_asks(ledger: Ledger, database: BlockingDatabase) -> None:

@@ -35,9 +35,9 @@ def test_nonsense_is_refused_at_the_start(
     monkeypatch.setenv(f"WARPFOLD_{name}", value)
     with pytest.raises(SystemExit) as end:
         load_settings()
-    said = capsys.readouterr().err
-    assert (end.value.code, said.count("\n")) == (2, 1)
-    assert said.startswith(f"warpfold: WARPFOLD_{name}: ")
+    printed = capsys.readouterr().err
+    assert (end.value.code, printed.count("\n")) == (2, 1)
+    assert printed.startswith(f"warpfold: WARPFOLD_{name}: ")
 
 
 def test_a_secret_may_be_in_a_file_and_a_variable_goes_before_it(
@@ -75,10 +75,10 @@ def test_a_variable_that_is_no_setting_is_told_of(
 ) -> None:
     monkeypatch.setenv(variable, "7")
     load_settings()
-    said = capsys.readouterr().err
-    assert f"warpfold: warning: {variable} is no setting, and has no effect" in said
-    assert ("meant?" in said) == (meant is not None)
-    assert meant is None or f"is {meant} meant?" in said
+    printed = capsys.readouterr().err
+    assert f"warpfold: warning: {variable} is no setting, and has no effect" in printed
+    assert ("meant?" in printed) == (meant is not None)
+    assert meant is None or f"is {meant} meant?" in printed
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,8 @@ def test_any_scheme_of_postgres_is_taken() -> None:
 
 
 def test_a_socket_in_a_folder_with_a_space_is_found_by_libpq_too() -> None:
-    said = conninfo("postgresql://us%20er:p%2Bw%20d@/x?host=/home/ada/my%20clone/postgres&sslmode=disable")
-    assert conninfo_to_dict(said) == {
+    words = conninfo("postgresql://us%20er:p%2Bw%20d@/x?host=/home/ada/my%20clone/postgres&sslmode=disable")
+    assert conninfo_to_dict(words) == {
         **{"user": "us er", "password": "p+w d", "dbname": "x"},
         **{"host": "/home/ada/my clone/postgres", "sslmode": "disable"},
     }
@@ -116,19 +116,19 @@ def test_a_patient_unit_outlasts_a_restart(servers: Servers) -> None:
 
 
 def test_a_connection_that_the_network_cuts_off_is_noticed_within_half_a_minute(database_url: str) -> None:
-    def told(connection: Connection) -> dict[str, str]:
+    def parameters_of(connection: Connection) -> dict[str, str]:
         parameters: dict[str, str] = connection.connection.driver_connection.info.get_parameters()  # type: ignore[union-attr]
         return parameters
 
     async def of_the_api() -> dict[str, str]:
         database = Database(database_url, application="test")
         try:
-            return await database.run(told)
+            return await database.run(parameters_of)
         finally:
             await database.close()
 
     blocking = BlockingDatabase(database_url, application="test")
-    for parameters in (asyncio.run(of_the_api()), blocking.run(told)):
+    for parameters in (asyncio.run(of_the_api()), blocking.run(parameters_of)):
         silent_s = int(parameters["keepalives_idle"]) + (
             int(parameters["keepalives_interval"]) * int(parameters["keepalives_count"])
         )

@@ -24,8 +24,8 @@ def checks(api: Api) -> dict[str, object]:
     response = httpx.get(f"{api.url}/readyz")
     assert response.status_code == 503
     assert response.headers["Content-Type"] == "application/problem+json"
-    found: dict[str, object] = response.json()["checks"]
-    return found
+    checks: dict[str, object] = response.json()["checks"]
+    return checks
 
 
 def report(api: Api, state: str, lease_s: float = 60.0) -> None:

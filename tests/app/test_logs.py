@@ -33,10 +33,10 @@ def lines() -> list[dict[str, Any]]:
 
 
 def test_every_line_is_json_that_tells_the_process_and_the_request() -> None:
-    found = lines()
-    assert [one["event"] for one in found] == ["ours", "theirs too", "told", "from a thread", "with a traceback"]
-    assert all((one["role"], one["slot"]) == ("test", "cpu") for one in found)
-    assert [one.get("request_id") for one in found] == ["r1", "r1", "r1", None, None]
-    assert list(found[0])[:4] == ["timestamp", "level", "role", "event"]
-    assert (found[0]["job"], found[1]["logger"], found[1]["level"]) == ("j1", "some.library", "warning")
-    assert "ZeroDivisionError: division by zero" in found[4]["exception"]
+    logged = lines()
+    assert [line["event"] for line in logged] == ["ours", "theirs too", "told", "from a thread", "with a traceback"]
+    assert all((line["role"], line["slot"]) == ("test", "cpu") for line in logged)
+    assert [line.get("request_id") for line in logged] == ["r1", "r1", "r1", None, None]
+    assert list(logged[0])[:4] == ["timestamp", "level", "role", "event"]
+    assert (logged[0]["job"], logged[1]["logger"], logged[1]["level"]) == ("j1", "some.library", "warning")
+    assert "ZeroDivisionError: division by zero" in logged[4]["exception"]

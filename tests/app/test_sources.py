@@ -63,14 +63,15 @@ def asked(http: httpx.Client, source: dict[str, Any], **more: Any) -> httpx.Resp
 def looked(http: httpx.Client, source: dict[str, Any]) -> dict[str, Any]:
     answer = asked(http, source)
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    body: dict[str, Any] = answer.json()
+    return body
 
 
-def contents(found: dict[str, Any]) -> list[tuple[Any, ...]]:
+def contents(inspection: dict[str, Any]) -> list[tuple[Any, ...]]:
     """Name, dtype in a job, shape, nulls and chunks of each."""
     return [
-        tuple(one[name] for name in ("name", "reduced_as", "shape", "nulls", "chunks")) for one in found["contents"]
+        tuple(content[name] for name in ("name", "reduced_as", "shape", "nulls", "chunks"))
+        for content in inspection["contents"]
     ]
 
 
@@ -81,21 +82,21 @@ def fault(answer: httpx.Response) -> tuple[str, str]:
 
 
 def test_the_columns_of_a_table_are_named_with_what_its_metadata_know(http: httpx.Client, root: Path) -> None:
-    found = looked(http, {"type": "table", "path": "sales.parquet", "column": "no matter"})
-    assert (found["file"], found["files"], found["format"], found["holds"]) == (
+    inspection = looked(http, {"type": "table", "path": "sales.parquet", "column": "no matter"})
+    assert (inspection["file"], inspection["files"], inspection["format"], inspection["holds"]) == (
         "sales.parquet",
         1,
         "Parquet",
         "columns",
     )
-    assert (found["rows"], found["left_out"]) == (3, 0)
-    assert found["bytes"] == (root / "sales.parquet").stat().st_size
-    assert contents(found) == [
+    assert (inspection["rows"], inspection["left_out"]) == (3, 0)
+    assert inspection["bytes"] == (root / "sales.parquet").stat().st_size
+    assert contents(inspection) == [
         ("region", None, [3], 1, [2]),
         ("price", "int64", [3], 2, [2]),
         ("t", "float64", [3], 0, [2]),
     ]
-    assert all(0 < one["bytes"] < found["bytes"] for one in found["contents"])
+    assert all(0 < content["bytes"] < inspection["bytes"] for content in inspection["contents"])
     arrow = looked(http, {"type": "table", "path": "sales.arrow"})
     assert (arrow["format"], arrow["rows"], contents(arrow)[1]) == ("Arrow", 3, ("price", "int64", [3], None, None))
     text = looked(http, {"type": "table", "path": "sales.tsv"})
@@ -116,8 +117,8 @@ def test_the_arrays_of_a_file_or_a_folder_are_named_with_their_shapes(http: http
 
 
 def test_of_many_files_the_first_is_looked_into_and_all_are_counted(http: httpx.Client) -> None:
-    found = looked(http, {"type": "files", "glob": "*.npy"})
-    assert (found["file"], found["files"]) == ("a.npy", 2)
+    inspection = looked(http, {"type": "files", "glob": "*.npy"})
+    assert (inspection["file"], inspection["files"]) == ("a.npy", 2)
     assert looked(http, {"type": "files", "paths": ["b.npy", "a.npy"]})["contents"][0]["reduced_as"] == "float64"
 
 
@@ -126,13 +127,13 @@ def test_an_upload_is_looked_into_by_its_id(http: httpx.Client, root: Path) -> N
     assert looked(http, {"type": "dataset", "id": kept})["rows"] == 3
     text = http.post("/v1/datasets", params={"name": "x.tsv"}, content=b"a\tb\n1\t2\n").json()["id"]
     columns = looked(http, {"type": "dataset", "id": text, "text": "tsv"})["contents"]
-    assert [one["name"] for one in columns] == ["a", "b"]
+    assert [column["name"] for column in columns] == ["a", "b"]
     field, message = fault(asked(http, {"type": "dataset", "id": "0" * 64}))
     assert (field, "is not there" in message) == ("source.id", True)
 
 
 @pytest.mark.parametrize(
-    ("source", "field", "said"),
+    ("source", "field", "words"),
     [
         ({"type": "table", "path": "no.parquet"}, "source.path", "'no.parquet' cannot be read: no such file"),
         ({"type": "table", "path": "../x"}, "source.path", "'..' is not allowed"),
@@ -147,13 +148,13 @@ def test_an_upload_is_looked_into_by_its_id(http: httpx.Client, root: Path) -> N
     ],
 )
 def test_what_is_wrong_is_named_by_its_field(
-    http: httpx.Client, root: Path, source: dict[str, Any], field: str, said: str
+    http: httpx.Client, root: Path, source: dict[str, Any], field: str, words: str
 ) -> None:
     for name in ("sales.parquet", "ocean.h5"):
         whole = (root / name).read_bytes()
         (root / f"cut.{name.rpartition('.')[2]}").write_bytes(whole[:-9])
     at, message = fault(asked(http, source))
-    assert said in message, message
+    assert words in message, message
     assert at.startswith(field)
 
 

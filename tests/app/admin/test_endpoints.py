@@ -23,7 +23,7 @@ def test_a_token_is_made_shown_once_used_and_revoked(own_api: Api, root: httpx.C
     assert with_token(own_api, token).get("/v1/users/me").json()["role"] == "viewer"
     listed = root.get("/v1/tokens")
     assert token not in listed.text
-    [info] = [one for one in listed.json()["items"] if one["user"] == "ada"]
+    [info] = [token for token in listed.json()["items"] if token["user"] == "ada"]
     assert (info["id"], info["label"], info["hint"]) == (made.json()["id"], "hall", token[:9])
     assert root.delete(f"/v1/tokens/{info['id']}").status_code == 204
     until_refused(lambda: with_token(own_api, token).get("/v1/users/me"))
@@ -104,9 +104,9 @@ def test_quotas_are_set_for_a_user_and_otherwise_follow_the_settings(own_api: Ap
 
 
 def test_users_see_their_own_quotas_only(own_api: Api, root: httpx.Client) -> None:
-    assert [one["user"] for one in own_api.client("ann").get("/v1/quotas").json()["items"]] == ["ann"]
+    assert [quota["user"] for quota in own_api.client("ann").get("/v1/quotas").json()["items"]] == ["ann"]
     assert own_api.client("ann").get("/v1/quotas/ann").status_code == 200
-    assert [one["user"] for one in root.get("/v1/quotas").json()["items"]] == ["ann", "bob", "root"]
+    assert [quota["user"] for quota in root.get("/v1/quotas").json()["items"]] == ["ann", "bob", "root"]
 
 
 def state(http: httpx.Client) -> str:

@@ -75,9 +75,9 @@ def test_a_session_ends_when_its_token_expires(own_api: Api) -> None:
 def test_an_admin_makes_a_token_that_expires(api: Api) -> None:
     root = api.client("root")
     made = root.post("/v1/tokens", json={"user": "dee", "expires_in_days": 2}).json()
-    [found] = [one for one in api.database.run(list_tokens) if one.id == made["id"]]
-    assert found.expires_at is not None
-    assert timedelta(days=2) - timedelta(minutes=1) < found.expires_at - found.created_at <= timedelta(days=2)
+    [token] = [token for token in api.database.run(list_tokens) if token.id == made["id"]]
+    assert token.expires_at is not None
+    assert timedelta(days=2) - timedelta(minutes=1) < token.expires_at - token.created_at <= timedelta(days=2)
     refused = root.post("/v1/tokens", json={"user": "dee", "expires_in_days": 0})
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "expires_in_days")
 
@@ -85,7 +85,7 @@ def test_an_admin_makes_a_token_that_expires(api: Api) -> None:
 def test_own_tokens_are_revoked_and_others_are_not(own_api: Api) -> None:
     token = own_api.database.run(create_token, "cyd")
     http = as_bearer(own_api, token)
-    [other] = [one for one in own_api.database.run(list_tokens) if one.user == "ann"]
+    [other] = [token for token in own_api.database.run(list_tokens) if token.user == "ann"]
     [own] = http.get("/v1/users/me/tokens").json()["items"]
     assert http.delete(f"/v1/users/me/tokens/{other.id}").status_code == 404
     assert own_api.client("ann").get("/v1/ops").status_code == 200
@@ -101,7 +101,7 @@ def test_signing_in_again_ends_the_session_that_the_browser_had(own_api: Api) ->
         answer = client.post("/sign-in", data=browser, headers={"Sec-Fetch-Site": "same-origin"})
         assert answer.status_code == 303
     second = answer.cookies[SESSION_COOKIE]
-    assert [with_session(own_api, one) for one in (first, second, other)] == [401, 200, 200]
+    assert [with_session(own_api, cookie) for cookie in (first, second, other)] == [401, 200, 200]
 
 
 def test_signing_out_everywhere_ends_all_sessions_of_the_user_alone(own_api: Api) -> None:
@@ -111,7 +111,7 @@ def test_signing_out_everywhere_ends_all_sessions_of_the_user_alone(own_api: Api
     with httpx.Client(base_url=own_api.url, cookies={SESSION_COOKIE: mine[0]}) as client:
         form = {"everywhere": "true"}
         assert client.post("/sign-out", data=form, headers={"Sec-Fetch-Site": "same-origin"}).status_code == 303
-    assert [with_session(own_api, one) for one in (*mine, bobs)] == [401, 401, 200]
+    assert [with_session(own_api, cookie) for cookie in (*mine, bobs)] == [401, 401, 200]
 
 
 @pytest.mark.usefixtures("remembered", "without_timer")
@@ -130,13 +130,13 @@ def test_a_stream_ends_with_its_token(own_api: Api) -> None:
 @pytest.mark.usefixtures("remembered")
 def test_a_held_request_ends_with_its_token(own_api: Api) -> None:
     token = own_api.database.run(create_token, "cyd")
-    [found] = [one for one in own_api.database.run(list_tokens) if one.user == "cyd"]
+    [revoked] = [token for token in own_api.database.run(list_tokens) if token.user == "cyd"]
     job = own_api.submit()
     http = as_bearer(own_api, token)
 
     def revoking() -> None:
         own_api.until_watched(job)
-        own_api.database.run(revoke_token, found.id)
+        own_api.database.run(revoke_token, revoked.id)
 
     thread = threading.Thread(target=revoking)
     thread.start()

@@ -43,8 +43,8 @@ def test_an_unknown_token_names_nobody(database: BlockingDatabase) -> None:
 
 
 def test_a_user_may_have_several_tokens_and_is_created_once(database: BlockingDatabase) -> None:
-    found = {database.run(principal_of, hash_of(database.run(create_token, "ann"))) for _ in range(3)}
-    assert len(found) == 1
+    principals = {database.run(principal_of, hash_of(database.run(create_token, "ann"))) for _ in range(3)}
+    assert len(principals) == 1
 
 
 def test_a_new_user_is_no_admin_unless_told(database: BlockingDatabase) -> None:

@@ -55,7 +55,7 @@ def test_a_closed_session_is_refused_at_once_though_it_was_remembered(api: Api) 
 def test_a_session_ends_with_its_token(own_api: Api) -> None:
     secret = opened(own_api)
     assert asking(own_api, secret).status_code == 200
-    [token] = [one for one in own_api.database.run(list_tokens) if one.user == "ann"]
+    [token] = [token for token in own_api.database.run(list_tokens) if token.user == "ann"]
     own_api.database.run(revoke_token, token.id)
     until_refused(lambda: asking(own_api, secret))
 

@@ -70,10 +70,10 @@ def test_the_list_is_the_users_own_newest_first_and_is_cut_by_cursor(api: Api, h
     ids = [batch_of(api, 1)["id"] for _ in range(3)]
     batch_of(api, 1, "bob")
     page = http.get("/v1/batches", params={"limit": 2}).json()
-    assert [one["id"] for one in page["items"]] == [ids[2], ids[1]]
+    assert [batch["id"] for batch in page["items"]] == [ids[2], ids[1]]
     rest = http.get("/v1/batches", params={"limit": 2, "cursor": page["next_cursor"]}).json()
-    assert ([one["id"] for one in rest["items"]], rest["next_cursor"]) == ([ids[0]], None)
-    assert [one["owner"] for one in http.get("/v1/batches", params={"owner": "bob"}).json()["items"]] == ["bob"]
+    assert ([batch["id"] for batch in rest["items"]], rest["next_cursor"]) == ([ids[0]], None)
+    assert [batch["owner"] for batch in http.get("/v1/batches", params={"owner": "bob"}).json()["items"]] == ["bob"]
     assert http.get("/v1/batches", params={"owner": "nobody"}).json()["items"] == []
     assert http.get("/v1/batches", params={"cursor": "x"}).status_code == 422
     assert http.get("/v1/batches", params={"status": "queued"}).status_code == 422
@@ -135,7 +135,7 @@ def test_one_stream_tells_of_all_jobs_and_ends_with_the_last(api: Api) -> None:
     assert (rest[-1].event, rest[-1].id) == ("succeeded", 3)
     assert rest[-1].data["progress"]["succeeded"] == 2
     assert rest[-1].data["at"] == shown(api.client(), batch)["finished_at"]
-    assert {one.event for one in rest[:-1]} == {"progress"}
+    assert {event.event for event in rest[:-1]} == {"progress"}
 
 
 def test_many_changes_are_few_events(api: Api) -> None:

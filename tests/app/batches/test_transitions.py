@@ -47,7 +47,7 @@ def test_those_who_follow_the_batch_are_told_once(api: Api, http: httpx.Client) 
         listening.execute(f"listen {JOB}")
         http.post(f"/v1/batches/{batch['id']}/cancel")
         listening.execute(f"notify {JOB}, 'the end'")
-        heard = [one.payload for one in listening.notifies(timeout=60, stop_after=2)]
+        heard = [notice.payload for notice in listening.notifies(timeout=60, stop_after=2)]
     assert heard == [batch["id"], "the end"]
 
 

@@ -59,7 +59,7 @@ def test_a_picture_is_one_element_with_a_text_for_those_who_cannot_see_it(chart:
 
 def test_ids_of_two_pictures_never_meet(chart: Chart) -> None:
     ids = {element.get("id") for element in ElementTree.fromstring(svg(chart)).iter()} - {None}  # noqa: S314
-    assert all(str(one).startswith("throughput-") for one in ids)
+    assert all(str(name).startswith("throughput-") for name in ids)
 
 
 def test_the_themes_differ_in_colour_only(chart: Chart) -> None:

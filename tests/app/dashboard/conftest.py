@@ -16,8 +16,8 @@ def window(api: Api) -> Iterator[Callable[[str | None], Window]]:
         return opened[-1] if user is None else opened[-1].sign_in(user)
 
     yield begin
-    for one in opened:
-        one.close()
+    for browser in opened:
+        browser.close()
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ def test_the_bundle_is_made_once_for_all_who_ask_and_found_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def ask(bundle: VegaBundle) -> list[bytes]:
-        return [one.content for one in await asyncio.gather(*(bundle.asset() for _ in range(3)))]
+        return [asset.content for asset in await asyncio.gather(*(bundle.asset() for _ in range(3)))]
 
     first = asyncio.run(ask(VegaBundle(tmp_path / "cache")))
     assert len(set(first)) == 1

@@ -72,8 +72,8 @@ def test_a_spec_survives_the_form(spec: Mapping[str, Any]) -> None:
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=8))
 def test_values_survive_the_form_to_the_last_bit(values: list[float]) -> None:
     spec = {"kind": "reduce", "source": {"type": "values", "values": values, "dtype": "float64"}}
-    [found] = [json.loads(job_spec.dump_json(read_back(spec)))["source"]["values"]]  # type: ignore[arg-type]
-    assert [float(one).hex() for one in found] == [value.hex() for value in values]
+    [elements] = [json.loads(job_spec.dump_json(read_back(spec)))["source"]["values"]]  # type: ignore[arg-type]
+    assert [float(element).hex() for element in elements] == [value.hex() for value in values]
 
 
 @pytest.mark.parametrize(
@@ -164,8 +164,8 @@ def test_a_bad_value_marks_its_field_and_everything_stays(ann: Window, api: Api)
     ],
 )
 def test_each_fault_is_shown_at_its_field(ann: Window, typed: dict[str, str], field: str) -> None:
-    given = {"kind": "reduce", "op": "sum", "source.distribution": "lognormal", **typed}
-    answer = ann.post("/jobs/new", data=given)
+    fields = {"kind": "reduce", "op": "sum", "source.distribution": "lognormal", **typed}
+    answer = ann.post("/jobs/new", data=fields)
     assert answer.status_code == 422
     assert f'id="f-{field.replace(".", "-")}-error"' in answer.text
 

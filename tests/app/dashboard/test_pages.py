@@ -36,10 +36,10 @@ def test_a_viewer_sees_all_pages_but_those_that_change_something(window: Windows
 
 @pytest.mark.parametrize("user", ["ann", "vera"])
 def test_only_admins_administer(window: Windows, user: str) -> None:
-    one = window(user)
-    assert one.get("/admin").status_code == 403
+    browser = window(user)
+    assert browser.get("/admin").status_code == 403
     for path in ("tokens", "tokens/1/revoke", "users/ann", "workers/gpu1:cpu/drain", "workers/gpu1:cpu/resume"):
-        assert one.post(f"/admin/{path}", data={"user": "eve", "role": "admin"}).status_code == 403
+        assert browser.post(f"/admin/{path}", data={"user": "eve", "role": "admin"}).status_code == 403
 
 
 def test_a_viewer_submits_and_cancels_nothing(window: Windows, api: Api) -> None:
@@ -176,8 +176,8 @@ def test_no_page_weighs_more_than_150_kb_and_none_with_charts_more_than_1_mb(ann
 
     def weights(path: str) -> dict[str, int]:
         text = ann.get(path).text
-        found = {part.partition('"')[0] for part in text.split('="') if part.startswith("/assets/")}
-        return {address: weight(address) for address in (path, *found)}
+        assets = {part.partition('"')[0] for part in text.split('="') if part.startswith("/assets/")}
+        return {address: weight(address) for address in (path, *assets)}
 
     for path in PAGES:
         with_charts = weights(path)

@@ -81,9 +81,9 @@ def test_what_was_read_is_forgotten_after_a_second(monkeypatch: pytest.MonkeyPat
 
     async def story() -> list[int]:
         nonlocal now
-        found = [await ask(1), await ask(2)]
+        answers = [await ask(1), await ask(2)]
         now += KEPT_S + 0.001
-        return [*found, await ask(3)]
+        return [*answers, await ask(3)]
 
     assert asyncio.run(story()) == [1, 1, 3]
 

@@ -116,7 +116,7 @@ def test_a_stream_without_a_length_is_taken(http: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "params", "status", "said"),
+    ("content", "params", "status", "message"),
     [
         (b"", {}, 422, "the body is empty"),
         (b"1,2,3\n", {}, 422, "not a whole .npy file"),
@@ -133,16 +133,16 @@ def test_a_stream_without_a_length_is_taken(http: httpx.Client) -> None:
     ],
 )
 def test_what_cannot_be_kept_is_refused_and_leaves_nothing(
-    *, http: httpx.Client, folder: Path, content: bytes, params: dict[str, str], status: int, said: str
+    *, http: httpx.Client, folder: Path, content: bytes, params: dict[str, str], status: int, message: str
 ) -> None:
     answer = http.post("/v1/datasets", content=content, params=params)
     assert answer.status_code == status
-    assert said in answer.json()["detail"]
+    assert message in answer.json()["detail"]
     assert files(folder) == []
 
 
 @pytest.mark.parametrize(
-    ("content", "params", "status", "said"),
+    ("content", "params", "status", "message"),
     [
         (FILE[:-1], {}, 422, f"{len(FILE)} bytes were announced, {len(FILE) - 1} arrived"),
         (FILE + b"more", {}, 422, "more bytes than the head"),
@@ -151,11 +151,11 @@ def test_what_cannot_be_kept_is_refused_and_leaves_nothing(
     ],
 )
 def test_a_stream_is_judged_as_it_comes(
-    *, http: httpx.Client, folder: Path, content: bytes, params: dict[str, str], status: int, said: str
+    *, http: httpx.Client, folder: Path, content: bytes, params: dict[str, str], status: int, message: str
 ) -> None:
     answer = http.post("/v1/datasets", content=iter([content[:1000], content[1000:]]), params=params)
     assert answer.status_code == status
-    assert said in answer.json()["detail"]
+    assert message in answer.json()["detail"]
     assert files(folder) == []
 
 
@@ -220,9 +220,9 @@ def test_pages_are_newest_first_and_cut_by_key(uploads: Api, folder: Path) -> No
     cursor: str | None = None
     while True:
         start = {"cursor": cursor} if cursor else {}
-        found = ann.get("/v1/datasets", params={"owner": "ann", "limit": "2", **start}).json()
-        seen += [one["id"] for one in found["items"]]
-        if (cursor := found["next_cursor"]) is None:
+        page = ann.get("/v1/datasets", params={"owner": "ann", "limit": "2", **start}).json()
+        seen += [item["id"] for item in page["items"]]
+        if (cursor := page["next_cursor"]) is None:
             break
     assert seen == ids[::-1]
 
@@ -235,9 +235,9 @@ def test_uploading_needs_a_token(uploads: Api, folder: Path) -> None:
 def test_a_job_may_name_only_a_dataset_that_is_there(uploads: Api, http: httpx.Client) -> None:
     kept = http.post("/v1/datasets", content=FILE).json()
     spec = {"kind": "reduce", "op": "dot"}
-    there, gone = ({"type": "dataset", "id": one} for one in (kept["id"], "0" * 64))
-    assert http.post("/v1/jobs", json={**spec, "source": there, "other": there}).status_code == 202
-    refused = http.post("/v1/jobs", json={**spec, "source": there, "other": gone})
+    present, gone = ({"type": "dataset", "id": dataset_id} for dataset_id in (kept["id"], "0" * 64))
+    assert http.post("/v1/jobs", json={**spec, "source": present, "other": present}).status_code == 202
+    refused = http.post("/v1/jobs", json={**spec, "source": present, "other": gone})
     assert refused.status_code == 422
     assert refused.json()["errors"] == [
         {"field": "other.id", "message": "there is no dataset with this id, or it was deleted"}

@@ -60,8 +60,11 @@ def test_a_file_of_another_format_is_kept_as_it_is_and_not_parsed(tmp_path: Path
 
 def test_a_file_of_another_format_comes_whole_and_says_its_length(tmp_path: Path) -> None:
     body = b"PAR1" + bytes(20_000)
-    for length, said in ((len(body) + 1, "the upload is truncated"), (len(body) - 1, "more bytes than the Content-")):
-        with (tmp_path / "a").open("w+b") as file, pytest.raises(Invalid, match=said):
+    for length, message in (
+        (len(body) + 1, "the upload is truncated"),
+        (len(body) - 1, "more bytes than the Content-"),
+    ):
+        with (tmp_path / "a").open("w+b") as file, pytest.raises(Invalid, match=message):
             _whole(Intake(file, None, length), body)
     with (tmp_path / "a").open("w+b") as file, pytest.raises(Invalid) as caught:
         Intake(file, None, None).begin(body)

@@ -149,7 +149,7 @@ def test_a_later_request_takes_over_from_one_that_waits(uploads: Api, http: http
 
 
 def test_what_can_never_become_an_array_is_removed(uploads: Api, http: httpx.Client) -> None:
-    for length, body, said in (
+    for length, body, message in (
         (10, b"1234567890", "not a whole .npy file"),
         (len(SMALL) + 1, SMALL + b"x", "promises"),
         (len(SMALL) - 1, SMALL, "more bytes than"),
@@ -158,7 +158,7 @@ def test_what_can_never_become_an_array_is_removed(uploads: Api, http: httpx.Cli
         path = begun(http, length)
         refused = append(http, path, 0, body, complete=True)
         assert refused.status_code == 422
-        assert said in refused.json()["detail"]
+        assert message in refused.json()["detail"]
         assert http.get(path).status_code == 404
     assert files(uploads) == []
     path = begun(http, len(SMALL))
@@ -172,11 +172,11 @@ def test_requests_that_do_not_fit_are_refused_and_change_nothing(http: httpx.Cli
     assert http.patch(path, content=b"x", headers=plain).status_code == 415
     assert append(http, path, 99, b"x").status_code == 409
     for left_out in ("Upload-Offset", "Upload-Complete"):
-        given = {name: value for name, value in headers(100, False).items() if name != left_out}
-        assert http.patch(path, content=b"x", headers=given).json()["errors"][0]["field"] == left_out.lower()
+        sent = {name: value for name, value in headers(100, False).items() if name != left_out}
+        assert http.patch(path, content=b"x", headers=sent).json()["errors"][0]["field"] == left_out.lower()
     assert http.post(PREFIX).json()["errors"][0]["field"] == "upload-length"
-    told = http.post(PREFIX, headers={"Upload-Length": "5", "Upload-Complete": "?1"})
-    assert told.json()["errors"][0]["field"] == "Upload-Complete"
+    answer = http.post(PREFIX, headers={"Upload-Length": "5", "Upload-Complete": "?1"})
+    assert answer.json()["errors"][0]["field"] == "Upload-Complete"
     assert offset(http, path) == 100
 
 

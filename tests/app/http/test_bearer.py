@@ -10,8 +10,8 @@ OPEN = {"/healthz", "/readyz"}
 def routes(api: Api) -> list[tuple[str, str]]:
     document = api.client().get("/openapi.json").json()
     nobody = "00000000-0000-4000-8000-000000000000"
-    found = [(method, path) for path, methods in document["paths"].items() for method in methods]
-    return [(method, path.replace("{job_id}", nobody)) for method, path in found]
+    routes = [(method, path) for path, methods in document["paths"].items() for method in methods]
+    return [(method, path.replace("{job_id}", nobody)) for method, path in routes]
 
 
 def test_no_route_but_health_answers_without_a_token(api: Api) -> None:
@@ -42,7 +42,7 @@ def test_the_scheme_is_read_without_regard_to_case(api: Api) -> None:
 def test_a_revoked_token_is_refused_at_once_though_it_was_remembered(own_api: Api) -> None:
     http = own_api.client()
     assert http.get("/v1/jobs").status_code == 200
-    [token] = [one for one in own_api.database.run(list_tokens) if one.user == "ann"]
+    [token] = [token for token in own_api.database.run(list_tokens) if token.user == "ann"]
     own_api.database.run(revoke_token, token.id)
     until_refused(lambda: http.get("/v1/jobs"))
     assert own_api.client("bob").get("/v1/jobs").status_code == 200

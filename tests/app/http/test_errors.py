@@ -12,12 +12,12 @@ NOBODY = "00000000-0000-4000-8000-000000000000"
 
 def problem(response: httpx.Response) -> Problem:
     assert response.headers["Content-Type"] == "application/problem+json"
-    said = Problem.model_validate_json(response.content)
-    assert said.status == response.status_code
-    assert said.type.startswith("urn:warpfold:")
-    assert said.title
-    assert said.detail
-    return said
+    refusal = Problem.model_validate_json(response.content)
+    assert refusal.status == response.status_code
+    assert refusal.type.startswith("urn:warpfold:")
+    assert refusal.title
+    assert refusal.detail
+    return refusal
 
 
 def test_an_unknown_path_is_a_404_problem(refusing: httpx.Client) -> None:
@@ -37,8 +37,8 @@ def test_an_unknown_job_cannot_be_cancelled_or_reported(refusing: httpx.Client) 
 
 
 def test_an_id_that_is_none_is_a_422_problem_that_names_it(refusing: httpx.Client) -> None:
-    said = problem(refusing.get("/v1/jobs/first"))
-    assert (said.status, said.errors[0].field) == (422, "job_id")
+    refusal = problem(refusing.get("/v1/jobs/first"))
+    assert (refusal.status, refusal.errors[0].field) == (422, "job_id")
 
 
 @pytest.mark.parametrize(
@@ -77,12 +77,12 @@ def test_a_wrong_method_is_a_405_problem_with_all_that_are_allowed(
     ],
 )
 def test_a_bad_query_is_a_422_problem_that_names_the_parameter(refusing: httpx.Client, query: str, field: str) -> None:
-    said = problem(refusing.get(f"/v1/jobs?{query}"))
-    assert (said.status, [error.field for error in said.errors]) == (422, [field])
+    refusal = problem(refusing.get(f"/v1/jobs?{query}"))
+    assert (refusal.status, [error.field for error in refusal.errors]) == (422, [field])
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "words"),
     [
         ("/v1/results?strategi=exact", "known: kind, op, dtype, strategy,"),
         ("/v1/workers?slot=cpu", "known: none"),
@@ -90,11 +90,11 @@ def test_a_bad_query_is_a_422_problem_that_names_the_parameter(refusing: httpx.C
     ],
 )
 def test_a_parameter_that_the_path_does_not_have_is_refused_with_those_it_has(
-    refusing: httpx.Client, path: str, told: str
+    refusing: httpx.Client, path: str, words: str
 ) -> None:
-    said = problem(refusing.get(path))
-    assert said.status == 422
-    assert told in said.detail
+    refusal = problem(refusing.get(path))
+    assert refusal.status == 422
+    assert words in refusal.detail
 
 
 def test_who_has_no_token_is_not_told_of_parameters(api: Api) -> None:

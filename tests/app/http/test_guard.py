@@ -24,7 +24,7 @@ def strict(settings: Settings) -> Iterator[Api]:
 def test_a_user_who_asks_too_often_is_told_when_to_come_back(strict: Api) -> None:
     http = strict.client()
     answers = [http.get("/v1/ops") for _ in range(8)]
-    assert {one.status_code for one in answers[:5]} == {200}
+    assert {answer.status_code for answer in answers[:5]} == {200}
     refused = answers[-1]
     assert refused.status_code == 429
     assert 1 <= int(refused.headers["Retry-After"]) <= 10

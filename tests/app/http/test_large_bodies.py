@@ -91,7 +91,7 @@ def test_while_a_large_body_is_checked_others_are_served(api: Api, monkeypatch: 
         assert bob.get("/v1/ops").status_code == 200
         assert clients[0].get("/v1/ops").status_code == 200
         go_on.set()
-        assert {one.result().status_code for one in sent} == {202}
+        assert {request.result().status_code for request in sent} == {202}
 
 
 def test_a_helper_that_dies_is_replaced(http: httpx.Client) -> None:

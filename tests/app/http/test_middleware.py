@@ -19,9 +19,9 @@ def test_an_id_of_the_caller_comes_back(refusing: httpx.Client) -> None:
     assert answer.headers["X-Request-ID"] == "build-7.step:3"
 
 
-@pytest.mark.parametrize("given", ["", "a" * 65, "two words", 'quote"', "new%0Aline", "\xe9"])
-def test_any_other_is_replaced(refusing: httpx.Client, given: str) -> None:
-    answer = refusing.get("/healthz", headers={b"X-Request-ID": given.encode("latin-1")})
+@pytest.mark.parametrize("request_id", ["", "a" * 65, "two words", 'quote"', "new%0Aline", "\xe9"])
+def test_any_other_is_replaced(refusing: httpx.Client, request_id: str) -> None:
+    answer = refusing.get("/healthz", headers={b"X-Request-ID": request_id.encode("latin-1")})
     assert MADE.fullmatch(answer.headers["X-Request-ID"])
 
 

@@ -98,8 +98,8 @@ def test_schemathesis_finds_no_server_error_and_no_answer_beside_the_document(ow
 
 @pytest.fixture
 def document(refusing: httpx.Client) -> dict[str, Any]:
-    found: dict[str, Any] = refusing.get("/openapi.json").json()
-    return found
+    loaded: dict[str, Any] = refusing.get("/openapi.json").json()
+    return loaded
 
 
 def operations(document: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:

@@ -16,20 +16,22 @@ def faults(response: httpx.Response) -> list[tuple[str, str]]:
     return [(error["field"], error["message"]) for error in response.json()["errors"]]
 
 
-@pytest.mark.parametrize("given", ["application/json", "Application/JSON; charset=utf-8", "application/vnd.x+json"])
-def test_json_is_taken_under_each_of_its_names(http: httpx.Client, given: str) -> None:
-    sent = http.post("/v1/jobs", content=json.dumps(THREE_VALUES), headers={"Content-Type": given})
+@pytest.mark.parametrize(
+    "media_type", ["application/json", "Application/JSON; charset=utf-8", "application/vnd.x+json"]
+)
+def test_json_is_taken_under_each_of_its_names(http: httpx.Client, media_type: str) -> None:
+    sent = http.post("/v1/jobs", content=json.dumps(THREE_VALUES), headers={"Content-Type": media_type})
     assert sent.status_code == 202
 
 
-@pytest.mark.parametrize("given", ["text/plain", "text/x+json", "+json", "application/x-www-form-urlencoded"])
-def test_anything_else_is_415(refusing: httpx.Client, given: str) -> None:
-    sent = refusing.post("/v1/jobs", content=json.dumps(THREE_VALUES), headers={"Content-Type": given})
+@pytest.mark.parametrize("media_type", ["text/plain", "text/x+json", "+json", "application/x-www-form-urlencoded"])
+def test_anything_else_is_415(refusing: httpx.Client, media_type: str) -> None:
+    sent = refusing.post("/v1/jobs", content=json.dumps(THREE_VALUES), headers={"Content-Type": media_type})
     assert sent.status_code == 415
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "fault"),
     [
         ([], ("", "Input should be an object")),
         ({}, ("kind", "Field required")),
@@ -57,9 +59,9 @@ def test_anything_else_is_415(refusing: httpx.Client, given: str) -> None:
     ],
 )
 def test_a_fault_is_told_once_in_the_words_of_json_and_quotes_nothing_long(
-    refusing: httpx.Client, spec: object, told: tuple[str, str]
+    refusing: httpx.Client, spec: object, fault: tuple[str, str]
 ) -> None:
-    assert faults(refusing.post("/v1/jobs", json=spec)) == [told]
+    assert faults(refusing.post("/v1/jobs", json=spec)) == [fault]
 
 
 LISTS: list[tuple[dict[str, Any], str]] = [
@@ -77,8 +79,8 @@ def test_of_very_many_faults_in_a_list_only_the_first_is_looked_for(
     refusing: httpx.Client, spec: dict[str, Any], field: str
 ) -> None:
     # Two hundred thousand errors, each an object in Python, would hold up everybody for seconds.
-    found = faults(refusing.post("/v1/jobs", json={**spec, field: [None] * A_LOT}))
-    assert [name for name, _ in found if name.startswith(field)] == [f"{field}.0"]
+    refused = faults(refusing.post("/v1/jobs", json={**spec, field: [None] * A_LOT}))
+    assert [name for name, _ in refused if name.startswith(field)] == [f"{field}.0"]
 
 
 def test_of_very_many_states_too(refusing: httpx.Client) -> None:
@@ -93,7 +95,7 @@ def test_very_many_fields_are_not_read(refusing: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "field", "given"),
+    ("kind", "field", "value"),
     [
         ("benchmark", "time_limit_s", "1"),
         ("benchmark", "target_rse", True),
@@ -101,8 +103,8 @@ def test_very_many_fields_are_not_read(refusing: httpx.Client) -> None:
         ("profile", "counters", 0),
     ],
 )
-def test_a_number_is_a_number_and_a_flag_a_flag(refusing: httpx.Client, kind: str, field: str, given: object) -> None:
-    spec = {"kind": kind, "sizes": [1], field: given}
+def test_a_number_is_a_number_and_a_flag_a_flag(refusing: httpx.Client, kind: str, field: str, value: object) -> None:
+    spec = {"kind": kind, "sizes": [1], field: value}
     if kind != "scaling":
         spec["strategies"] = ["exact"]
     assert [name for name, _ in faults(refusing.post("/v1/jobs", json=spec))] == [field]

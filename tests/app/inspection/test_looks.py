@@ -29,9 +29,9 @@ def test_an_object_of_an_allowed_place_is_looked_into_and_no_other() -> None:
             return asyncio.run(looks.look(1, source, 30.0))
 
         try:
-            found = look(web.url("sales.parquet"))
-            assert (found.format, found.rows, found.contents[0].nulls) == ("Parquet", 2, 1)
-            assert found.bytes == len(table.getvalue())
+            inspection = look(web.url("sales.parquet"))
+            assert (inspection.format, inspection.rows, inspection.contents[0].nulls) == ("Parquet", 2, 1)
+            assert inspection.bytes == len(table.getvalue())
             with pytest.raises(InvalidInput, match="outside of the places that this server may read") as caught:
                 look("https://elsewhere.example/sales.parquet")
             assert caught.value.field == "source.path"

@@ -32,8 +32,8 @@ def finished(api: Api) -> str:
 def test_an_ended_job_gives_its_whole_history_and_the_stream_ends(api: Api) -> None:
     with stream(api, finished(api)) as sent:
         history = list(sent)
-    assert [one.event for one in history] == ["submitted", "started", "succeeded"]
-    assert [one.id for one in history] == [1, 2, 4]
+    assert [event.event for event in history] == ["submitted", "started", "succeeded"]
+    assert [event.id for event in history] == [1, 2, 4]
     assert history[1].data["data"] == {"worker": "gpu1:cpu", "attempt": 1}
 
 
@@ -47,7 +47,7 @@ def test_a_history_of_any_length_is_given_whole(api: Api) -> None:
         connection.exec_driver_sql("update jobs set version = 1500")
     api.finish(api.claim(job_id))
     with stream(api, job_id) as sent:
-        assert [one.id for one in sent] == list(range(1, 1503))
+        assert [event.id for event in sent] == list(range(1, 1503))
 
 
 @pytest.mark.usefixtures("without_timer")
@@ -77,16 +77,16 @@ def test_numbers_grow_and_progress_has_one_too(api: Api) -> None:
         rest.append(next(sent))
         api.finish(lease)
         rest += list(sent)
-    numbers = [first.id, *(one.id for one in rest)]
+    numbers = [first.id, *(event.id for event in rest)]
     assert numbers == [1, 2, 3, 4]
 
 
 def test_a_reconnection_gets_what_came_after_the_last_event_it_saw(api: Api) -> None:
     job_id = finished(api)
     with stream(api, job_id, last=1) as sent:
-        assert [one.event for one in sent] == ["started", "succeeded"]
+        assert [event.event for event in sent] == ["started", "succeeded"]
     with stream(api, job_id, last=3) as sent:
-        assert [one.event for one in sent] == ["succeeded"]
+        assert [event.event for event in sent] == ["succeeded"]
 
 
 def test_a_reconnection_after_the_end_is_told_to_stop(api: Api, http: httpx.Client) -> None:
@@ -107,7 +107,7 @@ def test_a_requeued_job_goes_on_in_the_same_stream(api: Api) -> None:
         lease = api.claim(job_id)
         api.database.run(leases.put_back, lease, "the worker is stopping")
         api.finish(api.claim(job_id, attempt=2))
-        assert [one.event for one in sent] == ["submitted", "started", "requeued", "started", "succeeded"]
+        assert [event.event for event in sent] == ["submitted", "started", "requeued", "started", "succeeded"]
 
 
 def test_a_cancel_request_is_an_event(api: Api, http: httpx.Client) -> None:
@@ -118,7 +118,7 @@ def test_a_cancel_request_is_an_event(api: Api, http: httpx.Client) -> None:
         http.post(f"/v1/jobs/{job_id}/cancel")
         assert next(sent).event == "cancel_requested"
         api.database.run(leases.cancelled, lease)
-        assert [one.event for one in sent] == ["cancelled"]
+        assert [event.event for event in sent] == ["cancelled"]
 
 
 def test_a_quiet_stream_is_kept_alive_by_comments(settings: object, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,7 +136,7 @@ def test_twenty_streams_of_one_job_all_end_with_it(api: Api) -> None:
 
     def follow() -> None:
         with stream(api, job_id) as sent:
-            last.append([one.event for one in sent][-1])
+            last.append([event.event for event in sent][-1])
 
     threads = [threading.Thread(target=follow) for _ in range(20)]
     for thread in threads:

@@ -85,12 +85,12 @@ def test_a_renewal_tells_each_job_s_worker_of_its_own_job(
     before = [ledger.column(job_id, "lease_expires_at") for job_id in small]
     ledger.cancel(small[1])
     ledger.lose(small[2])
-    found = database.step(groups.renew, group, 120.0)
-    assert [found[job_id].held for job_id in small] == [True, True, False, True, True]
-    assert [found[job_id].cancel_requested for job_id in small] == [False, True, False, False, False]
+    renewals = database.step(groups.renew, group, 120.0)
+    assert [renewals[job_id].held for job_id in small] == [True, True, False, True, True]
+    assert [renewals[job_id].cancel_requested for job_id in small] == [False, True, False, False, False]
     after = [ledger.column(job_id, "lease_expires_at") for job_id in small]
     assert [new is not None and new > old for old, new in zip(before, after, strict=True)] == [
-        found[job_id].held for job_id in small
+        renewals[job_id].held for job_id in small
     ]
 
 

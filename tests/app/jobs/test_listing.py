@@ -47,7 +47,7 @@ def test_several_states_kinds_and_owners_are_each_one_of_them(api: Api, http: ht
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "wanted"),
     [
         ("sweep", [1, 0]),
         ("Swe", [1, 0]),
@@ -62,11 +62,11 @@ def test_several_states_kinds_and_owners_are_each_one_of_them(api: Api, http: ht
     ],
 )
 def test_text_finds_words_of_tags_by_their_beginnings(
-    api: Api, http: httpx.Client, text: str, found: list[int]
+    api: Api, http: httpx.Client, text: str, wanted: list[int]
 ) -> None:
     of = [{"run": "lr-sweep-7"}, {"run": "LR Sweep", "rate": "0.1"}, {"note": "Größe: 100%_"}]
-    jobs = [api.submit(tags=one) for one in of]
-    assert ids(http.get("/v1/jobs", params={"text": text})) == [jobs[index] for index in found]
+    jobs = [api.submit(tags=tags) for tags in of]
+    assert ids(http.get("/v1/jobs", params={"text": text})) == [jobs[index] for index in wanted]
 
 
 def test_text_finds_the_jobs_of_a_preset_by_their_names(api: Api, http: httpx.Client) -> None:
@@ -74,9 +74,9 @@ def test_text_finds_the_jobs_of_a_preset_by_their_names(api: Api, http: httpx.Cl
     preset = http.post("/v1/jobs", json={"kind": "preset", "preset": "p34-reduction"}).json()
     [child, *_] = preset["children"]
     word = child["name"].split()[0].split("_")[0].split("-")[0]
-    found = ids(http.get("/v1/jobs", params={"text": word}))
-    assert child["id"] in found
-    assert preset["id"] not in found
+    listed = ids(http.get("/v1/jobs", params={"text": word}))
+    assert child["id"] in listed
+    assert preset["id"] not in listed
 
 
 def test_jobs_are_found_by_the_time_of_their_acceptance(api: Api, http: httpx.Client) -> None:
@@ -112,12 +112,12 @@ def test_a_time_holds_for_a_job_whose_number_came_before_its_turn(own_api: Api) 
             moved = now + timedelta(seconds=seconds)
             connection.execute("update jobs set created_at = %s where id = %s", (moved, job))
 
-    def found(since: datetime | None = None, until: datetime | None = None) -> list[UUID]:
+    def listed_between(since: datetime | None = None, until: datetime | None = None) -> list[UUID]:
         return [job.id for job in own_api.database.run(listing.page, Filter(since=since, until=until), 10).jobs]
 
-    assert found(since=now + timedelta(seconds=10)) == [last, early]
-    assert found(until=now + timedelta(seconds=10)) == [late]
-    assert found(since=now, until=now + timedelta(seconds=30)) == [late, early]
+    assert listed_between(since=now + timedelta(seconds=10)) == [last, early]
+    assert listed_between(until=now + timedelta(seconds=10)) == [late]
+    assert listed_between(since=now, until=now + timedelta(seconds=30)) == [late, early]
 
 
 def test_a_list_is_counted_when_that_is_asked_for(api: Api, http: httpx.Client) -> None:
@@ -244,18 +244,18 @@ def _count(connection: Connection, chosen: Filter) -> None:
 def test_pages_of_a_search_that_finds_little_still_come_to_its_end(many: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listing, "_CHUNKS", (50, 200, 400))
     with closing(BlockingDatabase(many, application="test")) as database:
-        found, empty = [], 0
+        listed, empty = [], 0
         rare = Filter(tags=(("all", "some words"), ("parity", "1")), text="wor", statuses=tuple(Status), until=_later())
         for chosen in (Filter(tags=(("parity", "0"),), kinds=("reduce",)), rare):
             page = database.run(listing.page, chosen, 100)
             while page.following is not None:
                 empty += not page.jobs
-                found += [job.seq for job in page.jobs]
+                listed += [job.seq for job in page.jobs]
                 page = database.run(listing.page, chosen, 100, page.following)
-            found += [job.seq for job in page.jobs]
+            listed += [job.seq for job in page.jobs]
         assert empty > 1
-        assert found == sorted(set(found), reverse=True)
-        assert len(found) == ROWS // 2
+        assert listed == sorted(set(listed), reverse=True)
+        assert len(listed) == ROWS // 2
 
 
 def test_a_count_that_would_look_at_too_much_says_at_least(many: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -320,7 +320,7 @@ def test_filters_by_status_kind_and_owner(api: Api, http: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "found"),
+    ("query", "wanted"),
     [
         ("tag=course", [1, 0]),
         ("tag=course:p05", [0]),
@@ -331,10 +331,10 @@ def test_filters_by_status_kind_and_owner(api: Api, http: httpx.Client) -> None:
         ("tag=nothing", []),
     ],
 )
-def test_filters_by_tags(api: Api, http: httpx.Client, query: str, found: list[int]) -> None:
+def test_filters_by_tags(api: Api, http: httpx.Client, query: str, wanted: list[int]) -> None:
     tags = [{"course": "p05"}, {"course": "p06", "run": "a:b"}, {"empty": ""}]
-    jobs = [api.submit(tags=one) for one in tags]
-    assert ids(http.get(f"/v1/jobs?{query}")) == [jobs[index] for index in found]
+    jobs = [api.submit(tags=tags_of_job) for tags_of_job in tags]
+    assert ids(http.get(f"/v1/jobs?{query}")) == [jobs[index] for index in wanted]
 
 
 def test_many_values_are_listed_in_brief_and_shown_whole(api: Api, http: httpx.Client) -> None:

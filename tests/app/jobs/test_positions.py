@@ -33,8 +33,8 @@ def test_a_place_is_exact_behind_the_marks_of_a_census_too(ledger: Ledger, datab
     looked_at = [1, 2, 999, 1000, 1001, 1002, 1003, 1004, 2000, 2001, 2002, 2003, 2500, 3000, 3001, LONG - 1, LONG]
     some = [ids[place - 1] for place in looked_at]
     assert places(database, some) == looked_at
-    found = database.run(positions_of, some)
-    assert [found[job_id] for job_id in some] == looked_at
+    positions = database.run(positions_of, some)
+    assert [positions[job_id] for job_id in some] == looked_at
 
 
 def test_what_came_after_the_census_is_counted_from_its_last_mark(ledger: Ledger, database: BlockingDatabase) -> None:

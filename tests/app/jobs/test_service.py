@@ -139,10 +139,10 @@ def test_a_lost_notification_costs_a_second_and_no_more(api: Api, http: httpx.Cl
 
 def test_many_wait_for_one_job_and_all_are_told(api: Api) -> None:
     job_id = api.submit()
-    found: list[str] = []
+    statuses: list[str] = []
 
     def look() -> None:
-        found.append(api.client().get(f"/v1/jobs/{job_id}", headers=wait(40)).json()["status"])
+        statuses.append(api.client().get(f"/v1/jobs/{job_id}", headers=wait(40)).json()["status"])
 
     threads = [threading.Thread(target=look) for _ in range(20)]
     for thread in threads:
@@ -151,7 +151,7 @@ def test_many_wait_for_one_job_and_all_are_told(api: Api) -> None:
     api.claim(job_id)
     for thread in threads:
         thread.join()
-    assert found == ["running"] * 20
+    assert statuses == ["running"] * 20
 
 
 @pytest.mark.parametrize("prefer", ["respond-async", "wait", "wait=soon", "wait=-1", "wait=1.5"])

@@ -15,12 +15,12 @@ CPU, GPU, ALL = (
     Place(f"gpu1:{slot}", backend, False, False)
     for slot, backend in (("cpu", "cpu"), ("cuda:0", "cuda"), ("gang", "gang"))
 )
-DRAINED = {one: replace(one, draining=True) for one in (CPU, GPU, ALL)}
-STARTING = {one: replace(one, starting=True) for one in (CPU, GPU, ALL)}
+DRAINED = {place: replace(place, draining=True) for place in (CPU, GPU, ALL)}
+STARTING = {place: replace(place, starting=True) for place in (CPU, GPU, ALL)}
 
 
 @pytest.mark.parametrize(
-    ("needs", "found", "reason"),
+    ("needs", "places", "reason"),
     [
         ("cpu", [CPU], None),
         ("cpu", [GPU, ALL], Obstacle.NO_SLOT),
@@ -41,9 +41,9 @@ STARTING = {one: replace(one, starting=True) for one in (CPU, GPU, ALL)}
     ],
 )
 def test_slots_that_take_nothing_are_told_by_what_ails_them(
-    needs: str, found: list[Place], reason: Obstacle | None
+    needs: str, places: list[Place], reason: Obstacle | None
 ) -> None:
-    waiting = waiting_for(needs, found)
+    waiting = waiting_for(needs, places)
     assert (waiting and waiting.reason) == reason
 
 
@@ -57,7 +57,7 @@ def test_the_sentence_names_the_slots_or_how_to_start_one() -> None:
 
 def test_another_state_of_any_slot_is_another_fingerprint() -> None:
     states = [[CPU], [DRAINED[CPU]], [STARTING[CPU]], [GPU], [CPU, GPU], []]
-    assert len({fingerprint(one) for one in states}) == len(states)
+    assert len({fingerprint(state) for state in states}) == len(states)
 
 
 def report(api: Api, state: str = "idle") -> None:
@@ -77,8 +77,8 @@ def test_a_job_says_what_is_the_matter_with_its_slots_and_its_tag_changes(api: A
     assert missing["reason"] == "no_slot"
     assert http.get(f"/v1/jobs/{job}", headers={"If-None-Match": first}).status_code == 304
     report(api)
-    there, second = look(http, job)
-    assert there is None
+    shown, second = look(http, job)
+    assert shown is None
     api.database.run(workers.drain, WORKER.id)
     drained, third = look(http, job)
     assert drained is not None
@@ -93,7 +93,7 @@ def test_a_job_says_what_is_the_matter_with_its_slots_and_its_tag_changes(api: A
 def test_lists_say_it_of_each_job(api: Api, http: httpx.Client) -> None:
     report(api)
     served, unserved = api.submit(backend="cpu"), api.submit(backend="cuda")
-    listed = {one["id"]: one["waiting"] for one in http.get("/v1/jobs").json()["items"]}
+    listed = {item["id"]: item["waiting"] for item in http.get("/v1/jobs").json()["items"]}
     assert listed[served] is None
     assert listed[unserved]["reason"] == "no_slot"
 

@@ -11,7 +11,7 @@ from warpfold.app.metrics.counters import BOUNDS_S, Name, bound_of, count_ended,
 
 
 def ended(database: BlockingDatabase) -> float:
-    return sum(one.value for one in database.run(read) if one.name == Name.JOBS_ENDED)
+    return sum(counter.value for counter in database.run(read) if counter.name == Name.JOBS_ENDED)
 
 
 def _break_off(connection: Connection) -> None:

@@ -137,7 +137,7 @@ def test_lost_attempts_are_counted_by_their_cause(own_api: Api) -> None:
     own_api.submit()
     lease = own_api.claim(own_api.submit())
     running = own_api.database.run(leases.running_attempts)
-    assert [one.token for one in running] == [lease.token]
+    assert [lease.token for lease in running] == [lease.token]
     own_api.database.run(leases.take_back_silent, running, 3)
     samples = scrape(own_api.client())
     assert value(samples, "warpfold_attempts_lost_total", cause="lease_expired") == 1

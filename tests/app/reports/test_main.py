@@ -41,8 +41,8 @@ def test_a_saved_report_becomes_markdown_with_its_pictures(api: Api, http: httpx
     saved = tmp_path / "speed.json"
     saved.write_bytes(http.get(f"/v1/reports/{finished_benchmark(api, http)}").content)
     command = [sys.executable, "-m", "warpfold.app.reports", str(saved), "--out", str(tmp_path / "pages")]
-    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    assert said.strip() == str(tmp_path / "pages" / "speed.md")
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert printed.strip() == str(tmp_path / "pages" / "speed.md")
     page = (tmp_path / "pages" / "speed.md").read_text()
     pictures = sorted((tmp_path / "pages" / "figures").iterdir())
     assert [picture.suffix for picture in pictures] == [".svg", ".svg"]

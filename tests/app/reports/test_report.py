@@ -65,8 +65,8 @@ def test_what_is_not_known_is_said_to_be_not_known(api: Api, http: httpx.Client)
 def test_a_failed_job_has_a_report_with_the_reason_and_no_result(api: Api, http: httpx.Client) -> None:
     job_id = api.submit()
     api.database.run(leases.fail, api.claim(job_id), Reason.TIMEOUT, "It took too long.")
-    said = report(http, job_id)
-    assert (said.reason, said.error, said.comparison, said.result) == ("timeout", "It took too long.", None, None)
+    shown = report(http, job_id)
+    assert (shown.reason, shown.error, shown.comparison, shown.result) == ("timeout", "It took too long.", None, None)
     page = http.get(f"/v1/reports/{job_id}", headers={"Accept": "text/html"}).text
     assert "It took too long." in page
 

@@ -27,8 +27,8 @@ def finished(result: JobResult | None, points: Sequence[Measurement] = (), **fac
 
 
 def row(outcome: StudyOutcome, case: str, quantity: str) -> Compared:
-    (found,) = (one for one in outcome.compared if (one.case, one.quantity) == (case, quantity))
-    return found
+    (row,) = (row for row in outcome.compared if (row.case, row.quantity) == (case, quantity))
+    return row
 
 
 def benchmark(**times: dict[int, float]) -> Study:
@@ -85,7 +85,7 @@ def test_what_was_left_out_says_why() -> None:
 
 def test_a_failed_job_is_the_reason_for_each_of_its_rows() -> None:
     outcome = throughput(Study({"gpu": finished(None, status=Status.FAILED, error="No GPU.")}, {}))
-    assert {one.verdict for one in outcome.compared} == {Verdict.MISSING}
+    assert {row.verdict for row in outcome.compared} == {Verdict.MISSING}
     assert row(outcome, "n = 1,000", "custom time").why == "gpu failed: No GPU."
 
 

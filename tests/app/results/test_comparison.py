@@ -10,24 +10,24 @@ from tests.support.measurements import POINT, replace, timed
 def compared(http: httpx.Client, baseline: str, candidate: str, **query: Any) -> dict[str, Any]:
     answer = http.get("/v1/results/compare", params={"baseline": baseline, "candidate": candidate, **query})
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    body: dict[str, Any] = answer.json()
+    return body
 
 
 def test_two_jobs_are_compared_case_by_case(api: Api, http: httpx.Client) -> None:
     small, large = replace(POINT, n=1000, **timed(0.006)), replace(POINT, **timed(0.232))
     before = api.store(small, large)
     after = api.store(replace(small, **timed(0.003)), replace(large, **timed(0.232)))
-    found = compared(http, before, after)
-    assert [one["case"]["n"] for one in found["items"]] == [1000, 1 << 28]
-    faster, same = (one["speedup"] for one in found["items"])
+    comparison = compared(http, before, after)
+    assert [item["case"]["n"] for item in comparison["items"]] == [1000, 1 << 28]
+    faster, same = (item["speedup"] for item in comparison["items"])
     assert faster["value"] == pytest.approx(2.0, rel=1e-12)
     assert faster["low"] == pytest.approx(2 * 0.999 / 1.001, rel=1e-12)
     assert faster["high"] == pytest.approx(2 * 1.001 / 0.999, rel=1e-12)
     assert (faster["differs"], same["differs"]) == (True, False)
-    assert found["speedup"] == pytest.approx(2**0.5, rel=1e-12)
-    assert found["speedup_differs"]
-    assert found["left_out"] == []
+    assert comparison["speedup"] == pytest.approx(2**0.5, rel=1e-12)
+    assert comparison["speedup_differs"]
+    assert comparison["left_out"] == []
 
 
 @pytest.mark.parametrize(
@@ -44,15 +44,15 @@ def test_a_mean_differs_where_a_case_does_and_none_the_other_way(
     api: Api, http: httpx.Client, factors: tuple[float, float], spread: float, differs: bool
 ) -> None:
     points = [replace(POINT, n=n, **timed(1.0, spread)) for n in (1, 2)]
-    after = [replace(one, **timed(factor, spread)) for one, factor in zip(points, factors, strict=True)]
-    found = compared(http, api.store(*points), api.store(*after))
-    assert found["speedup_differs"] is differs
+    after = [replace(point, **timed(factor, spread)) for point, factor in zip(points, factors, strict=True)]
+    comparison = compared(http, api.store(*points), api.store(*after))
+    assert comparison["speedup_differs"] is differs
 
 
 def test_two_strategies_of_one_job_are_compared(api: Api, http: httpx.Client) -> None:
     job = api.store(replace(POINT, strategy="cub", **timed(0.25)), replace(POINT, **timed(0.2)))
-    found = compared(http, f"{job}:cub", f"{job}:single_pass")
-    (item,) = found["items"]
+    comparison = compared(http, f"{job}:cub", f"{job}:single_pass")
+    (item,) = comparison["items"]
     assert (item["baseline"]["strategy"], item["candidate"]["strategy"]) == ("cub", "single_pass")
     assert item["speedup"]["value"] == pytest.approx(1.25, rel=1e-12)
 
@@ -61,13 +61,13 @@ def test_two_strategies_of_one_job_are_compared(api: Api, http: httpx.Client) ->
 def test_other_devices_and_drivers_are_compared_only_if_asked(
     api: Api, http: httpx.Client, change: dict[str, Any]
 ) -> None:
-    here, there = api.store(POINT), api.store(replace(POINT, **change))
-    answer = http.get("/v1/results/compare", params={"baseline": here, "candidate": there})
+    here, elsewhere = api.store(POINT), api.store(replace(POINT, **change))
+    answer = http.get("/v1/results/compare", params={"baseline": here, "candidate": elsewhere})
     assert answer.status_code == 422
     (error,) = answer.json()["errors"]
     assert error["field"] == "across"
     assert "NVIDIA H200" in error["message"]
-    assert len(compared(http, here, there, across=True)["items"]) == 1
+    assert len(compared(http, here, elsewhere, across=True)["items"]) == 1
 
 
 def test_what_cannot_be_compared_is_left_out_with_the_reason(api: Api, http: httpx.Client) -> None:
@@ -79,11 +79,11 @@ def test_what_cannot_be_compared_is_left_out_with_the_reason(api: Api, http: htt
         replace(cases[2], low_ms=None, high_ms=None),
         replace(POINT, n=5),
     )
-    found = compared(http, before, after)
-    (item,) = found["items"]
+    comparison = compared(http, before, after)
+    (item,) = comparison["items"]
     assert item["case"]["n"] == 3
     assert (item["speedup"]["low"], item["speedup"]["differs"]) == (None, False)
-    assert {one["case"]["n"]: one["why"] for one in found["left_out"]} == {
+    assert {point["case"]["n"]: point["why"] for point in comparison["left_out"]} == {
         1: "the time of single_pass is suspect: faster than physics allows",
         2: "single_pass was failed: wrong value",
         4: "the candidate has no such case",
@@ -92,8 +92,8 @@ def test_what_cannot_be_compared_is_left_out_with_the_reason(api: Api, http: htt
 
 
 def test_nothing_to_compare_has_no_speedup(api: Api, http: httpx.Client) -> None:
-    found = compared(http, api.store(replace(POINT, n=1)), api.store(replace(POINT, n=2)))
-    assert (found["items"], found["speedup"], found["speedup_differs"]) == ([], None, False)
+    comparison = compared(http, api.store(replace(POINT, n=1)), api.store(replace(POINT, n=2)))
+    assert (comparison["items"], comparison["speedup"], comparison["speedup_differs"]) == ([], None, False)
 
 
 def test_a_job_without_points_is_404(api: Api, http: httpx.Client) -> None:
@@ -114,8 +114,8 @@ def test_a_side_that_is_no_job_is_422(refusing: httpx.Client, side: str) -> None
 def regressions(http: httpx.Client, query: str = "") -> list[dict[str, Any]]:
     answer = http.get(f"/v1/results/regressions?{query}")
     assert answer.status_code == 200, answer.text
-    found: list[dict[str, Any]] = answer.json()["items"]
-    return found
+    items: list[dict[str, Any]] = answer.json()["items"]
+    return items
 
 
 def history(api: Api, *times: float, **change: Any) -> None:
@@ -125,18 +125,18 @@ def history(api: Api, *times: float, **change: Any) -> None:
 
 def test_a_case_that_got_slower_is_a_regression(api: Api, http: httpx.Client) -> None:
     history(api, 0.231, 0.232, 0.233, 0.264)
-    (found,) = regressions(http)
-    assert found["slowdown"]["value"] == pytest.approx(0.264 / 0.232, rel=1e-12)
-    assert found["earlier"] == 3
-    assert found["baseline"]["kernel_ms"] == 0.232
-    assert found["latest"]["kernel_ms"] == 0.264
+    (regression,) = regressions(http)
+    assert regression["slowdown"]["value"] == pytest.approx(0.264 / 0.232, rel=1e-12)
+    assert regression["earlier"] == 3
+    assert regression["baseline"]["kernel_ms"] == 0.232
+    assert regression["latest"]["kernel_ms"] == 0.264
 
 
 def test_the_worst_comes_first(api: Api, http: httpx.Client) -> None:
     history(api, 0.2, 0.3)
     history(api, 0.2, 0.5, n=1000)
-    assert [found["case"]["n"] for found in regressions(http)] == [1000, 1 << 28]
-    assert [found["case"]["n"] for found in regressions(http, "worst=2")] == [1000]
+    assert [regression["case"]["n"] for regression in regressions(http)] == [1000, 1 << 28]
+    assert [regression["case"]["n"] for regression in regressions(http, "worst=2")] == [1000]
 
 
 def test_one_outlier_among_the_earlier_ones_hides_nothing(api: Api, http: httpx.Client) -> None:
@@ -175,8 +175,8 @@ def test_suspect_skipped_and_failed_points_are_no_history(api: Api, http: httpx.
     history(api, 0.3, outcome="failed", reason="crashed")
     assert regressions(http) == []
     history(api, 0.3)
-    (found,) = regressions(http)
-    assert found["earlier"] == 1
+    (regression,) = regressions(http)
+    assert regression["earlier"] == 1
 
 
 def test_only_the_latest_ten_before_count(api: Api, http: httpx.Client) -> None:

@@ -38,7 +38,7 @@ def test_no_time_is_no_speed(api: Api, http: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "found"),
+    ("query", "wanted"),
     [
         ("op=sum", [3, 2, 1, 0]),
         ("op=mean", []),
@@ -54,7 +54,7 @@ def test_no_time_is_no_speed(api: Api, http: httpx.Client) -> None:
         ("format=json&limit=1", [3]),
     ],
 )
-def test_filters(api: Api, http: httpx.Client, query: str, found: list[int]) -> None:
+def test_filters(api: Api, http: httpx.Client, query: str, wanted: list[int]) -> None:
     points = [
         POINT,
         replace(POINT, dtype="float64"),
@@ -64,7 +64,7 @@ def test_filters(api: Api, http: httpx.Client, query: str, found: list[int]) -> 
     job_id = api.store(*points)
     everything = [item["id"] for item in http.get("/v1/results").json()["items"]][::-1]
     items = http.get(f"/v1/results?{query.format(job=job_id)}").json()["items"]
-    assert [everything.index(item["id"]) for item in items] == found
+    assert [everything.index(item["id"]) for item in items] == wanted
 
 
 def test_pages_meet_without_gap_or_overlap(api: Api, http: httpx.Client) -> None:

@@ -94,7 +94,7 @@ def test_the_next_page_is_linked_with_all_filters(api: Api, http: httpx.Client, 
 
 
 @pytest.mark.parametrize(
-    ("query", "found"),
+    ("query", "wanted"),
     [
         ("outcome=skipped", ["torch"]),
         ("outcome=measured", ["single_pass"]),
@@ -105,7 +105,7 @@ def test_the_next_page_is_linked_with_all_filters(api: Api, http: httpx.Client, 
         ("driver=1", []),
     ],
 )
-def test_benchmark_filters(api: Api, http: httpx.Client, query: str, found: list[str]) -> None:
+def test_benchmark_filters(api: Api, http: httpx.Client, query: str, wanted: list[str]) -> None:
     api.store(POINT, SKIPPED)
     items = http.get(f"/v1/results?{query}").json()["items"]
-    assert [item["strategy"] for item in items] == found
+    assert [item["strategy"] for item in items] == wanted

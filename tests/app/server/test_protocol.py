@@ -28,13 +28,13 @@ def hasty(settings: Settings) -> Iterator[Api]:
         yield running
 
 
-def problem(found: Answer | None) -> Problem:
-    assert found is not None
-    assert found.headers["content-type"] == "application/problem+json"
-    assert found.headers["connection"] == "close"
-    said = Problem.model_validate_json(found.body)
-    assert said.status == found.status
-    return said
+def problem(received: Answer | None) -> Problem:
+    assert received is not None
+    assert received.headers["content-type"] == "application/problem+json"
+    assert received.headers["connection"] == "close"
+    refusal = Problem.model_validate_json(received.body)
+    assert refusal.status == received.status
+    return refusal
 
 
 @pytest.mark.parametrize(
@@ -56,10 +56,10 @@ def test_a_head_without_end_is_refused_before_it_is_kept(api: Api, begin: bytes,
     with connected(api.url) as link:
         link.sendall(begin)
         sent(link, again * 50, A_LOT)
-        found = answer(link)
-        assert found is not None
+        received = answer(link)
+        assert received is not None
         # An answer that was under way already ends first.
-        assert found.status in (431, 401, 405)
+        assert received.status in (431, 401, 405)
         assert hung_up(link)
 
 
@@ -75,9 +75,9 @@ def test_a_target_without_end_is_414(api: Api) -> None:
 
 def test_as_much_as_is_allowed_is_taken(api: Api) -> None:
     lines = b"".join(b"x-%d: %b\r\n" % (index, b"v" * 300) for index in range(protocol.MOST_LINES - 1))
-    found = exchange(api.url, HEALTH + lines + b"\r\n")
-    assert found is not None
-    assert found.status == 200
+    received = exchange(api.url, HEALTH + lines + b"\r\n")
+    assert received is not None
+    assert received.status == 200
 
 
 @pytest.mark.parametrize(
@@ -100,15 +100,15 @@ def test_what_cannot_be_read_is_a_400_problem(api: Api, request_: bytes) -> None
 
 
 def test_before_hosts_had_names_a_request_had_none(api: Api) -> None:
-    found = exchange(api.url, b"GET /healthz HTTP/1.0\r\n\r\n")
-    assert found is not None
-    assert found.status == 200
+    received = exchange(api.url, b"GET /healthz HTTP/1.0\r\n\r\n")
+    assert received is not None
+    assert received.status == 200
 
 
 def test_the_server_as_a_whole_says_which_methods_it_knows(api: Api) -> None:
-    found = exchange(api.url, b"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n")
-    assert found is not None
-    assert (found.status, "POST" in found.headers["allow"]) == (204, True)
+    received = exchange(api.url, b"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n")
+    assert received is not None
+    assert (received.status, "POST" in received.headers["allow"]) == (204, True)
 
 
 def test_what_is_malformed_after_a_good_request_does_not_cut_its_answer(api: Api) -> None:
@@ -179,12 +179,12 @@ def test_a_body_that_does_not_come_is_408(hasty: Api, trickle: bool) -> None:
         while True:
             assert time.monotonic() < give_up
             try:
-                found = answer(link)
+                received = answer(link)
             except TimeoutError:
                 if trickle:
                     sent(link, b" ")
                 continue
-            assert problem(found).status == 408
+            assert problem(received).status == 408
             return
 
 
@@ -212,9 +212,9 @@ def test_connections_of_one_address_are_limited_and_others_served(settings: Sett
             assert httpx.get(f"{api.url}/healthz").status_code == 200
             # Those that only wait make room: the latest of the address are served.
             links[-1][1].sendall(b"\r\n")
-            found = answer(links[-1][1])
-            assert found is not None
-            assert found.status == 200
+            received = answer(links[-1][1])
+            assert received is not None
+            assert received.status == 200
             assert hung_up(links[0][1])
         finally:
             for entered, _ in links:
@@ -225,8 +225,8 @@ def test_who_keeps_all_connections_busy_is_told_so(settings: Settings) -> None:
     with running_api(settings.model_copy(update={"max_connections_per_address": 2})) as api:
         job = api.submit()
         held = b"GET /v1/jobs/%b HTTP/1.1\r\nHost: a\r\nPrefer: wait=30\r\nAuthorization: Bearer %b\r\n\r\n"
-        with connected(api.url, "127.0.0.9") as one, connected(api.url, "127.0.0.9") as two:
-            for link in (one, two):
+        with connected(api.url, "127.0.0.9") as first, connected(api.url, "127.0.0.9") as second:
+            for link in (first, second):
                 link.sendall(held % (job.encode(), api.tokens["ann"].encode()))
             api.until_watched(job, by=2)
             with connected(api.url, "127.0.0.9") as three:
@@ -267,9 +267,9 @@ def uploading(api: Api) -> Iterator[Api]:
 def statuses(link: socket.socket, count: int) -> list[bytes]:
     """Of so many answers, which may come in one packet."""
     came = b""
-    while len(found := re.findall(rb"HTTP/1.1 (\d+)", came)) < count:
+    while len(statuses := re.findall(rb"HTTP/1.1 (\d+)", came)) < count:
         came += link.recv(65536)
-    return found
+    return statuses
 
 
 def upload(api: Api, body: bytes, *headers: str) -> bytes:

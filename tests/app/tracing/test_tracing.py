@@ -33,12 +33,12 @@ def test_a_span_within_another_is_its_child_and_a_parent_can_be_named(monkeypatc
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "60000")
     tracing = start_tracing(NOWHERE, "worker", slot="cpu")
     assert isinstance(tracing, OtlpTracing)
-    given = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-    with tracing.span("run", parent=given) as run, tracing.span("inner") as inner:
+    traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    with tracing.span("run", parent=traceparent) as run, tracing.span("inner") as inner:
         assert run.traceparent is not None
         assert inner.traceparent is not None
-        assert run.traceparent.split("-")[1] == inner.traceparent.split("-")[1] == given.split("-")[1]
-        assert len({given, run.traceparent, inner.traceparent}) == 3
+        assert run.traceparent.split("-")[1] == inner.traceparent.split("-")[1] == traceparent.split("-")[1]
+        assert len({traceparent, run.traceparent, inner.traceparent}) == 3
     now = datetime.now(UTC)
     tracing.past("queue wait", now, now, parent=None)  # a job without a trace: nothing
     tracing.close()

@@ -31,9 +31,9 @@ def test_address_and_secret_are_shown_nowhere_but_to_the_receiver(
     assert made.status_code == 202
     job_id = made.json()["id"]
     api.finish(api.claim(job_id))
-    told = [made.text, caplog.text]
-    told += [http.get(f"/v1/jobs{path}").text for path in ("", f"/{job_id}", f"/{job_id}/events", f"/{job_id}/result")]
-    assert all("secret-path" not in one and secret not in one for one in told)
+    texts = [made.text, caplog.text]
+    texts += [http.get(f"/v1/jobs{path}").text for path in ("", f"/{job_id}", f"/{job_id}/events", f"/{job_id}/result")]
+    assert all("secret-path" not in text and secret not in text for text in texts)
     assert "webhook" not in made.json()["spec"]
     assert secret not in http.get(f"/v1/jobs/{job_id}/deliveries").text
 

@@ -24,24 +24,24 @@ def test_a_token_is_shown_once_and_works(root: Window, api: Api) -> None:
     nobody = root.__class__(api)
     assert nobody.post("/sign-in", data={"token": token}).status_code == 303
     nobody.close()
-    [made] = [one for one in api.database.run(list_tokens) if one.user == "gil" and one.revoked_at is None]
+    [made] = [token for token in api.database.run(list_tokens) if token.user == "gil" and token.revoked_at is None]
     assert (made.role, made.label) == (Role.VIEWER, "the hall")
     assert root.post(f"/admin/tokens/{made.id}/revoke").status_code == 303
 
 
 @pytest.mark.parametrize(
-    "given", [{"user": ""}, {"user": "a/b"}, {"user": "root", "role": "viewer"}, {"user": "x", "role": "king"}]
+    "fields", [{"user": ""}, {"user": "a/b"}, {"user": "root", "role": "viewer"}, {"user": "x", "role": "king"}]
 )
-def test_a_token_that_cannot_be_made_is_told_and_what_was_typed_stays(root: Window, given: dict[str, str]) -> None:
-    answer = root.post("/admin/tokens", data={"label": "what I typed", **given})
+def test_a_token_that_cannot_be_made_is_told_and_what_was_typed_stays(root: Window, fields: dict[str, str]) -> None:
+    answer = root.post("/admin/tokens", data={"label": "what I typed", **fields})
     assert answer.status_code in (409, 422)
     assert 'role="alert"' in answer.text
     assert "what I typed" in answer.text
 
 
 def test_limits_are_set_and_taken_back(root: Window, api: Api) -> None:
-    given = {"role": "user", "running": "2", "queued": "", "gpu_seconds_per_day": "3600", "high_per_hour": "7"}
-    assert root.post("/admin/users/bob", data=given).status_code == 303
+    fields = {"role": "user", "running": "2", "queued": "", "gpu_seconds_per_day": "3600", "high_per_hour": "7"}
+    assert root.post("/admin/users/bob", data=fields).status_code == 303
     quota = api.client("root").get("/v1/quotas/bob").json()
     assert quota["own"] == {"running": 2, "queued": None, "gpu_seconds_per_day": 3600.0, "high_per_hour": 7}
     assert root.post("/admin/users/bob", data={"role": "user"}).status_code == 303
@@ -50,11 +50,11 @@ def test_limits_are_set_and_taken_back(root: Window, api: Api) -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [{"running": "-1"}, {"running": "some"}, {"role": "king"}, {"gpu_seconds_per_day": "nan"}]
+    "limits", [{"running": "-1"}, {"running": "some"}, {"role": "king"}, {"gpu_seconds_per_day": "nan"}]
 )
-def test_a_bad_limit_is_told_and_changes_nothing(root: Window, api: Api, given: dict[str, str]) -> None:
+def test_a_bad_limit_is_told_and_changes_nothing(root: Window, api: Api, limits: dict[str, str]) -> None:
     before = api.client("root").get("/v1/quotas/bob").json()
-    answer = root.post("/admin/users/bob", data={"role": "user", **given})
+    answer = root.post("/admin/users/bob", data={"role": "user", **limits})
     assert answer.status_code == 422
     assert api.client("root").get("/v1/quotas/bob").json() == before
 

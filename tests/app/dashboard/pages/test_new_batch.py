@@ -59,7 +59,7 @@ def test_a_form_sent_twice_makes_one_batch(ann: Window, api: Api) -> None:
 def test_what_is_wrong_is_named_by_its_line_and_nothing_is_kept(ann: Window, api: Api) -> None:
     good = json.dumps(THREE_VALUES)
     wrong = json.dumps({**THREE_VALUES, "op": "sun"})
-    for text, said in (
+    for text, message in (
         (f"{good}\n\n{wrong}", "<li>line 3: op: "),
         (f"{good}\n{{not json", "<li>line 2: is not JSON that can be read: "),
         (f"\n{good}\n{'[' * 20_000}", "<li>line 3: is not JSON that can be read: "),
@@ -69,7 +69,7 @@ def test_what_is_wrong_is_named_by_its_line_and_nothing_is_kept(ann: Window, api
     ):
         answer = sent(ann, text, name="mine")
         assert answer.status_code == 422
-        assert said in answer.text, answer.text
+        assert message in answer.text, answer.text
         assert 'value="mine"' in answer.text
     assert "should be name=value" in sent(ann, good, tags="p05").text
     assert api.client().get("/v1/batches").json()["items"] == []
@@ -85,6 +85,6 @@ def test_a_viewer_and_another_site_submit_nothing(window: Windows, ann: Window, 
     vera = window("vera")
     assert vera.get("/batches/new").status_code == 403
     assert sent(vera, json.dumps(SWEEP)).status_code == 403
-    there = {"Origin": "https://elsewhere.example"}
-    assert ann.post("/batches/new", data={"specs": json.dumps(SWEEP)}, headers=there).status_code == 403
+    headers = {"Origin": "https://elsewhere.example"}
+    assert ann.post("/batches/new", data={"specs": json.dumps(SWEEP)}, headers=headers).status_code == 403
     assert api.client().get("/v1/batches").json()["items"] == []

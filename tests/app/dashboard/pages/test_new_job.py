@@ -93,7 +93,7 @@ def test_while_a_large_form_is_read_others_are_served(
             assert windows[0].post("/jobs/new/preview", data={"kind": "cluster"}).status_code == 200
         finally:
             go_on.set()
-        assert {one.result().status_code for one in sent} == {303}
+        assert {request.result().status_code for request in sent} == {303}
 
 
 @pytest.mark.parametrize("path", ["/jobs/new", "/jobs/new/preview", "/jobs/new/fields"])

@@ -31,8 +31,8 @@ def now(window: Window) -> str:
 def test_a_gpus_gauges_are_shown_with_their_units(ann: Window, api: Api) -> None:
     api.database.run(workers.report, GPU, "idle", None, 60.0, reading=READING)
     text = now(ann)
-    for told in ("NVIDIA H200", "87 %", "64 / 140 GiB", "61 °C", "512 W / 700", "1755 MHz", "3201 MHz"):
-        assert told in text, told
+    for figure in ("NVIDIA H200", "87 %", "64 / 140 GiB", "61 °C", "512 W / 700", "1755 MHz", "3201 MHz"):
+        assert figure in text, figure
 
 
 def test_what_a_device_does_not_tell_is_left_out(ann: Window, api: Api) -> None:
@@ -69,5 +69,7 @@ def test_the_queue_is_told_by_owner_and_a_preset_counts_by_its_parts(api: Api) -
     api.claim(api.submit("ann"))
     api.submit("bob")
     api.client("bob").post("/v1/jobs", json={"kind": "preset", "preset": "p34-reduction"}).raise_for_status()
-    told = {one.owner: (one.queued, one.running, one.oldest is not None) for one in api.database.run(shares)}
-    assert told == {"ann": (1, 1, True), "bob": (2, 0, True)}
+    by_owner = {
+        share.owner: (share.queued, share.running, share.oldest is not None) for share in api.database.run(shares)
+    }
+    assert by_owner == {"ann": (1, 1, True), "bob": (2, 0, True)}

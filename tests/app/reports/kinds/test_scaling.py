@@ -28,7 +28,7 @@ def test_what_is_suspect_is_in_no_picture() -> None:
 
 
 def test_bus_bandwidth_has_a_line_a_way() -> None:
-    messages = [message_point(size, 10.0, way) for way in ("ring", "tree") for size in (8, 8192)]
+    messages = [message_point(size, 10.0, algorithm) for algorithm in ("ring", "tree") for size in (8, 8192)]
     (chart,) = scaling_charts(scaling_result(messages=messages))
     assert {row["series"] for row in rows_of(chart)} == {
         "2 ranks, ring, process per rank",
