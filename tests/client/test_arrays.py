@@ -94,7 +94,7 @@ def test_a_dtype_converts_each_element_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "dtype", "said"),
+    ("data", "dtype", "message"),
     [
         (np.array([300]), "uint8", "uint8 does not hold 300"),
         ([300], "uint8", "uint8 does not hold 300"),
@@ -110,8 +110,8 @@ def test_a_dtype_converts_each_element_once() -> None:
         (["1.5"], "float64", "elements of type str cannot be reduced"),
     ],
 )
-def test_a_dtype_that_does_not_hold_an_element_is_refused(data: object, dtype: str, said: str) -> None:
-    with pytest.raises(TypeError, match=said):
+def test_a_dtype_that_does_not_hold_an_element_is_refused(data: object, dtype: str, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
         as_numpy(data, dtype)
 
 
@@ -139,7 +139,7 @@ def test_a_mask_is_not_passed_over() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         ([2**63 + 1, -1], "neither int64 nor uint64 holds 9223372036854775809 beside -1"),
         ([[2**63], [-(2**63)], [2**63 + 1]], "neither int64 nor uint64 holds"),
@@ -151,8 +151,8 @@ def test_a_mask_is_not_passed_over() -> None:
         (np.array([2**53 + 1, 0.5], dtype=object), "float64 does not hold 9007199254740993"),
     ],
 )
-def test_integers_that_no_dtype_holds_together_are_not_rounded_in_silence(data: object, said: str) -> None:
-    with pytest.raises(TypeError, match=said):
+def test_integers_that_no_dtype_holds_together_are_not_rounded_in_silence(data: object, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
         as_numpy(data)
 
 
@@ -182,7 +182,7 @@ def test_columns_of_a_frame_have_the_dtype_that_holds_them_all_or_are_named(fram
 
 
 @pytest.mark.parametrize(
-    ("frame", "said"),
+    ("frame", "message"),
     [
         (pandas.DataFrame({"n": pandas.Series([2**53 + 1, None], dtype="Int64")}), "column 'n': int64 has nulls"),
         (pandas.DataFrame({"s": ["a"]}), "column 's': elements of type str"),
@@ -196,8 +196,8 @@ def test_columns_of_a_frame_have_the_dtype_that_holds_them_all_or_are_named(fram
         (pyarrow.table({"d": pyarrow.array([1, 2]).dictionary_encode()}), "column 'd': dictionary"),
     ],
 )
-def test_a_column_that_cannot_be_reduced_is_named(frame: object, said: str) -> None:
-    with pytest.raises(TypeError, match=said):
+def test_a_column_that_cannot_be_reduced_is_named(frame: object, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
         as_numpy(frame)
 
 
@@ -210,8 +210,8 @@ def test_what_numpy_has_no_dtype_for_is_read_as_python_reads_it() -> None:
 
 
 def test_the_two_arrays_of_a_product_are_alike() -> None:
-    one, two = alike([0.5, 1.5], [1, 2])
-    assert [one.dtype.name, two.dtype.name] == ["float64", "float64"]
+    left, two = alike([0.5, 1.5], [1, 2])
+    assert [left.dtype.name, two.dtype.name] == ["float64", "float64"]
     with pytest.raises(TypeError, match="float64 does not hold 9007199254740993"):
         alike([2**53 + 1], [0.5])
 

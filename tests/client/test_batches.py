@@ -78,26 +78,26 @@ def test_map_gives_the_results_in_order_and_reads_no_further_ahead_than_two_wind
             read.append(number)
             yield np.array([1e16, number, -1e16])
 
-    found = client.map("sum", arrays())
-    assert value(next(found)) == 0
+    results = client.map("sum", arrays())
+    assert value(next(results)) == 0
     assert read == list(range(6))
-    assert [value(result) for result in found] == list(range(1, 20))
+    assert [value(result) for result in results] == list(range(1, 20))
 
 
 @pytest.mark.usefixtures("small")
 def test_map_takes_files_and_large_arrays(client: Client, tmp_path: Path) -> None:
     large = np.random.default_rng(8).standard_normal(20_000)
     np.save(tmp_path / "a.npy", large)
-    found = [value(result) for result in client.map("sum", [tmp_path / "a.npy", large * 2, [1, 2]])]
-    assert found == [math.fsum(large), math.fsum(large * 2), 3]
+    values = [value(result) for result in client.map("sum", [tmp_path / "a.npy", large * 2, [1, 2]])]
+    assert values == [math.fsum(large), math.fsum(large * 2), 3]
     assert list(client.map("sum", [])) == []
 
 
 @pytest.mark.usefixtures("small")
 def test_a_reduction_that_fails_is_raised_in_its_place_or_stands_there(client: Client) -> None:
     arrays: list[list[int]] = [[1], [], [2], [3]]
-    found = list(client.map("max", arrays, failures="yield"))
-    assert [isinstance(result, JobFailed) for result in found] == [False, True, False, False]
+    results = list(client.map("max", arrays, failures="yield"))
+    assert [isinstance(result, JobFailed) for result in results] == [False, True, False, False]
     raising = client.map("max", arrays)
     assert value(next(raising)) == 1
     with pytest.raises(JobFailed, match="max of no elements"):
@@ -106,8 +106,8 @@ def test_a_reduction_that_fails_is_raised_in_its_place_or_stands_there(client: C
 
 @pytest.mark.usefixtures("small")
 def test_who_stops_early_cancels_what_is_in_hand(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = client.map("sum", ([number] for number in range(100)))
-    next(found)
+    results = client.map("sum", ([number] for number in range(100)))
+    next(results)
     latest = client.batches(limit=2)
     cancelled: list[str] = []
 
@@ -116,7 +116,7 @@ def test_who_stops_early_cancels_what_is_in_hand(client: Client, monkeypatch: py
         yield from ()
 
     monkeypatch.setattr("warpfold.client.batches.cancel", cancel)
-    found.close()  # type: ignore[attr-defined]
+    results.close()  # type: ignore[attr-defined]
     assert sorted(cancelled) == sorted(batch.id for batch in latest)
 
 
@@ -127,8 +127,8 @@ def test_the_asynchronous_client_does_the_same(service: Service) -> None:
             batch = await client.submit_many([of(1, 2), of(3)])
             assert [value(result) for result in await batch.results(timeout_s=60)] == [3, 3]
             assert (await batch.refresh()).succeeded
-            found = [value(result) async for result in client.map("max", ([1, n] for n in range(8)))]
-            assert found == [1, 1, 2, 3, 4, 5, 6, 7]
+            values = [value(result) async for result in client.map("max", ([1, n] for n in range(8)))]
+            assert values == [1, 1, 2, 3, 4, 5, 6, 7]
             swept = await client.sweep(of(1, 2), {"op": ["sum", "max"]})
             assert [value(result) for result in await swept.results()] == [3, 2]
 

@@ -8,7 +8,7 @@ from warpfold.client import (
 
 def test_the_catalogue_says_what_there_is(client: Client, service: Service) -> None:
     assert "norm2" in [op.name for op in client.ops()]
-    assert "exact" in [one.name for one in client.strategies()]
+    assert "exact" in [strategy.name for strategy in client.strategies()]
     assert client.presets()[0].jobs >= 1
     [device] = client.devices()
     [worker] = client.workers()

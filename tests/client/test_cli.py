@@ -23,8 +23,10 @@ COMMANDS: Any = typer.main.get_command(build())
 def test_every_command_explains_itself(name: str) -> None:
     command = COMMANDS.commands[name]
     assert command.help
-    options = [one for one in command.params if one.param_type_name == "option"]
-    assert all(one.help for one in options if one.name not in ("op", "dtype", "strategy", "backend", "host")), name
+    options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
+    assert all(
+        parameter.help for parameter in options if parameter.name not in ("op", "dtype", "strategy", "backend", "host")
+    ), name
 
 
 def test_help_shows_examples_and_exit_codes(tmp_path: Path) -> None:
@@ -77,8 +79,13 @@ def test_the_exit_code_of_a_command_of_the_server_is_that_of_the_process(tmp_pat
 @pytest.mark.parametrize("columns", [40, 80, 140])
 @pytest.mark.parametrize("name", sorted(set(COMMANDS.commands) - set(COMMANDS_OF_THE_SERVER)))
 def test_help_names_every_option_whole(tmp_path: Path, name: str, columns: int) -> None:
-    said = Shell(tmp_path, {"COLUMNS": str(columns)}).run(name, "--help")
+    done = Shell(tmp_path, {"COLUMNS": str(columns)}).run(name, "--help")
     command = COMMANDS.commands[name]
-    options = [option for one in command.params for option in (*one.opts, *one.secondary_opts) if option[0] == "-"]
-    missing = [option for option in options if option not in re.findall(r"[-\w]+", said.out)]
-    assert (said.code, missing) == (0, [])
+    options = [
+        option
+        for parameter in command.params
+        for option in (*parameter.opts, *parameter.secondary_opts)
+        if option[0] == "-"
+    ]
+    missing = [option for option in options if option not in re.findall(r"[-\w]+", done.out)]
+    assert (done.code, missing) == (0, [])

@@ -33,7 +33,7 @@ def test_another_program_at_the_address_is_found_out(response: httpx.Response) -
 
 
 def test_a_redirect_names_the_address_to_use() -> None:
-    there = {"Location": "https://gpu.example.org/v1/jobs"}
+    headers = {"Location": "https://gpu.example.org/v1/jobs"}
     with pytest.raises(Refused, match=r"308 .* redirects to https://gpu\.example\.org/v1/jobs") as refusal:
-        answered(jobs.get("5f0c"), httpx.Response(308, headers=there, request=REQUEST))
+        answered(jobs.get("5f0c"), httpx.Response(308, headers=headers, request=REQUEST))
     assert refusal.value.status == 308

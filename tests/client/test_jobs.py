@@ -65,7 +65,7 @@ def test_a_refusal_names_every_field(client: Client) -> None:
     with pytest.raises(Refused) as refusal:
         client.submit({"kind": "reduce", "op": "sun", "source": {"type": "values", "values": ["x"]}})
     assert refusal.value.status == 422
-    assert {one.field for one in refusal.value.errors} == {"op", "source.values.0"}
+    assert {error.field for error in refusal.value.errors} == {"op", "source.values.0"}
 
 
 def test_jobs_are_found_by_tag_page_after_page(client: Client) -> None:

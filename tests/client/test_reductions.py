@@ -92,7 +92,7 @@ def test_a_large_array_is_uploaded_once(client: Client) -> None:
     result = first.get()
     assert isinstance(result, ReduceResult)
     assert result.value == math.fsum(LARGE)
-    [kept] = [one for one in client.datasets() if one.id == first.spec["source"]["id"]]
+    [kept] = [dataset for dataset in client.datasets() if dataset.id == first.spec["source"]["id"]]
     buffer = io.BytesIO()
     np.save(buffer, LARGE)
     assert kept.id == hashlib.sha256(buffer.getvalue()).hexdigest()
@@ -130,8 +130,8 @@ def test_a_text_is_no_array(client: Client) -> None:
 
 
 def test_states_made_here_and_there_merge_to_the_same_bits(client: Client) -> None:
-    there = client.reduce(LARGE[:10_000])
-    assert there.state is not None
-    merged = client.merge([there.state, ExactState.of(LARGE[10_000:20_000]), ExactState.of(LARGE[20_000:]).to_bytes()])
+    remote = client.reduce(LARGE[:10_000])
+    assert remote.state is not None
+    merged = client.merge([remote.state, ExactState.of(LARGE[10_000:20_000]), ExactState.of(LARGE[20_000:]).to_bytes()])
     whole = client.reduce(LARGE)
     assert (merged.value, merged.state, merged.count) == (whole.value, whole.state, LARGE.size)

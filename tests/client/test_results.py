@@ -25,13 +25,13 @@ def test_every_export_has_the_value_of_a_reduction(client: Client) -> None:
 def test_results_become_data_frames_like_the_export(client: Client) -> None:
     job = client.submit(QUICK).wait()
     assert isinstance(job.result, BenchmarkResult)
-    found = client.results(job_id=job.id)
-    assert len(found) == job.result.cases == 2
-    assert {row.cache for row in found} == {"cold", "hot"}
+    points = client.results(job_id=job.id)
+    assert len(points) == job.result.cases == 2
+    assert {row.cache for row in points} == {"cold", "hot"}
     exported = pyarrow.parquet.read_table(io.BytesIO(client.export("parquet", job_id=job.id)))
-    assert found.to_arrow().equals(exported)
-    assert found.to_pandas()["kernel_ms"].tolist() == [row.kernel_ms for row in found]
-    assert found[:1].to_arrow().num_rows == 1
+    assert points.to_arrow().equals(exported)
+    assert points.to_pandas()["kernel_ms"].tolist() == [row.kernel_ms for row in points]
+    assert points[:1].to_arrow().num_rows == 1
     assert client.results(job_id="0" * 8 + "-0000-4000-8000-" + "0" * 12).to_arrow().schema == exported.schema
 
 

@@ -28,9 +28,9 @@ def serve_in(where: Surroundings, url: str = "http://127.0.0.1:8080") -> None:
 def test_what_is_said_comes_first(nowhere: Surroundings) -> None:
     serve_in(nowhere)
     keep_login(nowhere.config_file, "http://kept", "wf_kept")
-    told = with_variables(nowhere, WARPFOLD_URL="http://variable", WARPFOLD_TOKEN="wf_variable")
-    assert find_target("http://said/", "wf_said", told).url == "http://said"
-    assert find_target(None, None, told).token == "wf_variable"
+    variables = with_variables(nowhere, WARPFOLD_URL="http://variable", WARPFOLD_TOKEN="wf_variable")
+    assert find_target("http://said/", "wf_said", variables).url == "http://said"
+    assert find_target(None, None, variables).token == "wf_variable"
 
 
 def test_a_service_of_this_folder_is_found_then_the_latest_login(nowhere: Surroundings) -> None:
@@ -38,9 +38,9 @@ def test_a_service_of_this_folder_is_found_then_the_latest_login(nowhere: Surrou
     keep_login(nowhere.config_file, "http://second/", "wf_second")
     assert find_target(where=nowhere).url == "http://second"
     serve_in(nowhere)
-    found = find_target(where=nowhere)
-    assert (found.url, found.token) == ("http://127.0.0.1:8080", "wf_served")
-    assert found.origin == str(nowhere.folder / ".warpfold")
+    target = find_target(where=nowhere)
+    assert (target.url, target.token) == ("http://127.0.0.1:8080", "wf_served")
+    assert target.origin == str(nowhere.folder / ".warpfold")
 
 
 def test_a_data_folder_elsewhere_is_looked_into(nowhere: Surroundings, tmp_path: Path) -> None:

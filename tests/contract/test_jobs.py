@@ -17,9 +17,9 @@ def spec(**changes: Any) -> Any:
 
 
 def test_a_spec_survives_its_own_json_to_the_bit() -> None:
-    given = spec(source={"type": "values", "values": [-0.0, 5e-324, 2**70, True, "0x1.8p+1", "nan"]})
-    read: Any = job_spec.validate_json(given.model_dump_json())
-    assert read == given
+    submitted = spec(source={"type": "values", "values": [-0.0, 5e-324, 2**70, True, "0x1.8p+1", "nan"]})
+    read: Any = job_spec.validate_json(submitted.model_dump_json())
+    assert read == submitted
     assert str(read.source.values[0]) == "-0.0"
 
 
@@ -57,8 +57,8 @@ def test_a_fault_of_the_kernels_keeps_its_field() -> None:
     assert cause.field == "source.values.1"
 
 
-def values(*given: Any, dtype: str = "float32") -> dict[str, Any]:
-    return {"type": "values", "values": given, "dtype": dtype}
+def values(*numbers: Any, dtype: str = "float32") -> dict[str, Any]:
+    return {"type": "values", "values": numbers, "dtype": dtype}
 
 
 FILE = {"type": "path", "path": "x.npy"}

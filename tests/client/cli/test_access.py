@@ -43,8 +43,8 @@ def test_a_service_of_this_folder_needs_no_login(service: Service, shell: Shell)
     notes.mkdir()
     (notes / "url").write_text(f"{service.url}\n")
     (notes / "token").write_text(f"{service.token}\n")
-    said = Shell(shell.folder).run("whoami")
-    assert said.transcript == f"user  ada\nrole  admin\nservice  URL\nknown from  {notes}\n"
+    done = Shell(shell.folder).run("whoami")
+    assert done.transcript == f"user  ada\nrole  admin\nservice  URL\nknown from  {notes}\n"
 
 
 def test_a_token_is_rotated_where_it_is_kept(service: Service, shell: Shell) -> None:
@@ -61,7 +61,7 @@ def test_a_token_is_rotated_where_it_is_kept(service: Service, shell: Shell) -> 
     assert new not in done.out
     assert bare.run("whoami").code == 0
     bare.run("logout")
-    given = Shell(shell.folder, {"WARPFOLD_URL": service.url, "WARPFOLD_TOKEN": new})
-    printed = given.run("rotate-token").out.strip()
+    with_variables = Shell(shell.folder, {"WARPFOLD_URL": service.url, "WARPFOLD_TOKEN": new})
+    printed = with_variables.run("rotate-token").out.strip()
     assert printed.startswith("wf_")
-    assert given.run("whoami").code == 4
+    assert with_variables.run("whoami").code == 4

@@ -42,7 +42,7 @@ def test_options_hold_for_every_line_and_a_wait_prints_every_value(shell: Shell)
 
 def test_what_is_wrong_names_its_line(shell: Shell) -> None:
     file = shell.folder / "specs.jsonl"
-    for line, code, said in (
+    for line, code, message in (
         ("{", 2, "specs.jsonl, line 3, is not JSON"),
         ("[1]", 2, "specs.jsonl, line 3, holds no spec"),
         (spec(1, op="total"), 4, "  specs.jsonl:3: op: unknown op"),
@@ -50,7 +50,7 @@ def test_what_is_wrong_names_its_line(shell: Shell) -> None:
         file.write_text(f"{spec(1)}\n\n{line}\n")
         refused = shell.run("submit", "specs.jsonl")
         assert refused.code == code
-        assert said in " ".join(refused.err.replace("│", " ").split()) or said in refused.err
+        assert message in " ".join(refused.err.replace("│", " ").split()) or message in refused.err
     file.write_text("\n")
     assert shell.run("submit", "specs.jsonl").code == 2
 

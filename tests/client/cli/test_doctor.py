@@ -10,19 +10,19 @@ from tests.support.shell import Shell
 
 
 def findings(shell: Shell) -> dict[str, dict[str, str]]:
-    return {one["part"]: one for one in map(json.loads, shell.run("doctor", "--json").out.splitlines())}
+    return {finding["part"]: finding for finding in map(json.loads, shell.run("doctor", "--json").out.splitlines())}
 
 
 def test_a_whole_service_is_well(shell: Shell, service: Service) -> None:
     shell.environment |= {
         name: value for name, value in processes.environment(service.settings).items() if name.startswith("WARPFOLD_")
     }
-    said = shell.run("doctor")
-    assert said.code == 0, said
-    found = findings(shell)
+    done = shell.run("doctor")
+    assert done.code == 0, done
+    by_part = findings(shell)
     for part in ("client", "service", "python", "packages", "postgres", "data root"):
-        assert found[part]["verdict"] == "ok", found[part]
-    assert "takes you for ada (admin); 1 live workers" in found["service"]["detail"]
+        assert by_part[part]["verdict"] == "ok", by_part[part]
+    assert "takes you for ada (admin); 1 live workers" in by_part["service"]["detail"]
 
 
 def test_what_is_broken_is_named_with_what_to_do(shell: Shell, tmp_path: Path) -> None:
@@ -34,9 +34,9 @@ def test_what_is_broken_is_named_with_what_to_do(shell: Shell, tmp_path: Path) -
         "WARPFOLD_DATA_ROOTS": str(tmp_path / "nowhere"),
     }
     assert shell.run("doctor").code == 1
-    broken = {part: one for part, one in findings(shell).items() if one["verdict"] == "broken"}
+    broken = {part: finding for part, finding in findings(shell).items() if finding["verdict"] == "broken"}
     assert set(broken) == {"service", "postgres", "redis", "data root"}
-    assert all(one["advice"] for one in broken.values())
+    assert all(finding["advice"] for finding in broken.values())
     assert "WARPFOLD_DATABASE_URL" in broken["postgres"]["advice"]
 
 
@@ -56,5 +56,5 @@ def test_a_folder_that_others_may_read_is_named(shell: Shell) -> None:
     folder = shell.folder / ".warpfold"
     folder.mkdir()
     folder.chmod(0o755)
-    found = findings(shell)["data folder"]
-    assert (found["verdict"], found["advice"]) == ("warning", "chmod go-rw .warpfold")
+    finding = findings(shell)["data folder"]
+    assert (finding["verdict"], finding["advice"]) == ("warning", "chmod go-rw .warpfold")

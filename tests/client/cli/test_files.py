@@ -87,5 +87,5 @@ def test_a_report_is_written_with_its_pictures(shell: Shell, service: Service) -
     text = (shell.folder / "speed.md").read_text()
     named = [part.split(">)")[0] for part in text.split("](<")[1:]]
     assert named
-    assert sorted(named) == sorted(f"figures/{one.name}" for one in (shell.folder / "figures").iterdir())
+    assert sorted(named) == sorted(f"figures/{file.name}" for file in (shell.folder / "figures").iterdir())
     assert all("<svg" in (shell.folder / name).read_text() for name in named)

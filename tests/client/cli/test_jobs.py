@@ -32,17 +32,17 @@ worker  WORKER
 
 def test_submitting_and_waiting_shows_the_result(shell: Shell, client: Client) -> None:
     words = ("submit", "--values", "1e8, 1, -1e8", "--dtype", "float32", "--tag", "course:p05", "--wait")
-    said = shell.run(*words)
+    done = shell.run(*words)
     [worker], [device] = client.workers(), client.devices()
-    shown = said.transcript.replace(device.device["name"], "DEVICE").replace(worker.id, "WORKER")
+    shown = done.transcript.replace(device.device["name"], "DEVICE").replace(worker.id, "WORKER")
     # Whether these kernels ran before on this service is not said here.
     assert re.sub(r"^prepare  MS\n", "", shown, flags=re.MULTILINE) == SHOWN
 
 
 def test_the_id_is_all_that_a_script_gets(shell: Shell) -> None:
-    said = shell.run("submit", "--generate", "uniform", "--n", "1000", "--seed", "7")
-    assert said.transcript == "ID\n"
-    job_id = said.out.strip()
+    done = shell.run("submit", "--generate", "uniform", "--n", "1000", "--seed", "7")
+    assert done.transcript == "ID\n"
+    job_id = done.out.strip()
     assert shell.run("wait", job_id).transcript == ""
     watched = shell.run("watch", job_id[:13])
     assert watched.code == 0
@@ -96,8 +96,8 @@ def test_a_job_is_given_up_waited_for_and_cancelled(shell: Shell) -> None:
 def test_a_finished_job_cannot_be_cancelled(shell: Shell) -> None:
     job_id = shell.run("submit", "--values", "1", "--wait", "--json")
     job = json.loads(job_id.out)["id"]
-    said = shell.run("cancel", job)
-    assert said.transcript == "warpfold: job ID is not cancelled: The job has already succeeded.\n[exit code 4]\n"
+    done = shell.run("cancel", job)
+    assert done.transcript == "warpfold: job ID is not cancelled: The job has already succeeded.\n[exit code 4]\n"
 
 
 def test_several_jobs_are_waited_for_within_one_time_and_each_failure_is_told(shell: Shell) -> None:
@@ -127,9 +127,9 @@ def test_an_id_that_is_none_is_said(shell: Shell) -> None:
 
 
 def test_a_failed_job_is_a_code_of_its_own(shell: Shell) -> None:
-    said = shell.run("submit", "--values", "1 nan", "--set", "nan_policy=raise", "--wait")
-    assert said.code == 1
-    assert "failed (invalid_input)" in said.err
+    done = shell.run("submit", "--values", "1 nan", "--set", "nan_policy=raise", "--wait")
+    assert done.code == 1
+    assert "failed (invalid_input)" in done.err
 
 
 def test_a_quota_that_a_job_waits_for_is_said(capsys: pytest.CaptureFixture[str]) -> None:
@@ -157,8 +157,8 @@ def test_ctrl_c_stops_waiting_and_not_the_job(shell: Shell, client: Client) -> N
     assert first, watching.communicate()
     assert json.loads(first)["id"] == job_id
     watching.send_signal(signal.SIGINT)
-    said = watching.communicate(timeout=120)[1]
-    assert said == f"warpfold: the job goes on; `warpfold cancel {job_id}` ends it\n"
+    printed = watching.communicate(timeout=120)[1]
+    assert printed == f"warpfold: the job goes on; `warpfold cancel {job_id}` ends it\n"
     assert watching.returncode == 130
     assert not client.job(job_id).ended
     shell.run("cancel", job_id)

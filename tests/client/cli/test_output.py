@@ -133,7 +133,7 @@ def test_no_table_cuts_anything(shell: Shell, job: str, words: tuple[str, ...]) 
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "texts"),
     [
         (("devices",), (NAME, HOST)),
         (("workers",), (NAME, f"{HOST}:cuda:0", "lost")),
@@ -144,11 +144,11 @@ def test_no_table_cuts_anything(shell: Shell, job: str, words: tuple[str, ...]) 
     ids=lambda words: words[0],
 )
 def test_a_pipe_has_long_names_whole_on_one_line(
-    shell: Shell, job: str, words: tuple[str, ...], said: tuple[str, ...]
+    shell: Shell, job: str, words: tuple[str, ...], texts: tuple[str, ...]
 ) -> None:
     shell.environment["COLUMNS"] = "40"  # as a shell may have exported them
     out = shell.run(*(word.replace("JOB", job) for word in words)).out
-    assert any(all(text in line for text in said) for line in out.splitlines()), out
+    assert any(all(text in line for text in texts) for line in out.splitlines()), out
 
 
 def test_the_lines_of_a_list_are_as_many_as_its_items(shell: Shell, job: str) -> None:

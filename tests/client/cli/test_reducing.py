@@ -10,15 +10,15 @@ from tests.support.shell import Shell
 
 
 def test_a_file_is_reduced_to_its_exact_sum(shell: Shell) -> None:
-    said = shell.spawn("reduce", "samples.npy")
-    assert said.out == "1.0\n"
-    assert said.err.startswith("sum of 3 elements as float64, exact, correctly rounded; ")
-    assert said.err.endswith("; 0x1.0000000000000p+0\n")
+    done = shell.spawn("reduce", "samples.npy")
+    assert done.out == "1.0\n"
+    assert done.err.startswith("sum of 3 elements as float64, exact, correctly rounded; ")
+    assert done.err.endswith("; 0x1.0000000000000p+0\n")
 
 
 def test_a_large_file_is_uploaded(shell: Shell) -> None:
-    said = shell.run("reduce", "large.npy", "--op", "mean", "--json")
-    job = json.loads(said.out)
+    done = shell.run("reduce", "large.npy", "--op", "mean", "--json")
+    job = json.loads(done.out)
     assert job["spec"]["source"]["type"] == "dataset"
     assert job["result"]["value"] == 9999.5
     listed = shell.run("dataset", "list", "--json").out.splitlines()
@@ -33,8 +33,8 @@ def test_without_a_service_the_answer_is_the_same(shell: Shell) -> None:
     alone = Shell(shell.folder)
     here = alone.run("reduce", "large.npy", "--op", "norm2", "--local", "--json")
     assert here.code == 0, here
-    there = json.loads(shell.run("reduce", "large.npy", "--op", "norm2", "--json").out)["result"]
-    assert {name: there[name] for name in json.loads(here.out)} == json.loads(here.out)
+    remote = json.loads(shell.run("reduce", "large.npy", "--op", "norm2", "--json").out)["result"]
+    assert {name: remote[name] for name in json.loads(here.out)} == json.loads(here.out)
 
 
 def test_what_cannot_be_reduced_is_said(shell: Shell) -> None:
@@ -53,21 +53,21 @@ def test_what_cannot_be_reduced_is_said(shell: Shell) -> None:
         (("reduce", "samples.npy", "--local", "--backend", "cuda"), 2, "computes on the CPU"),
         (("reduce", "samples.npy", "--op", "dot"), 4, "other"),
     ):
-        said = shell.run(*words)
-        assert said.code == code, said
+        done = shell.run(*words)
+        assert done.code == code, done
         # A panel may break the line.
-        assert expected.replace(" ", "") in said.err.replace("\n", "").replace("│", "").replace(" ", ""), said
+        assert expected.replace(" ", "") in done.err.replace("\n", "").replace("│", "").replace(" ", ""), done
 
 
 def test_no_service_is_a_code_of_its_own(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.ones(3))
     alone = Shell(tmp_path)
-    said = alone.run("reduce", "x.npy")
-    assert (said.code, "warpfold login URL" in said.err) == (3, True)
+    done = alone.run("reduce", "x.npy")
+    assert (done.code, "warpfold login URL" in done.err) == (3, True)
     alone.environment = {"WARPFOLD_URL": "http://127.0.0.1:9", "WARPFOLD_TOKEN": "wf_x"}
-    said = alone.run("--patience", "0", "reduce", "x.npy")
-    assert (said.code, "no answer from http://127.0.0.1:9" in said.err) == (3, True)
-    assert said.out == ""
+    done = alone.run("--patience", "0", "reduce", "x.npy")
+    assert (done.code, "no answer from http://127.0.0.1:9" in done.err) == (3, True)
+    assert done.out == ""
 
 
 def test_a_column_is_reduced_here_and_by_the_service(shell: Shell) -> None:
@@ -77,9 +77,9 @@ def test_a_column_is_reduced_here_and_by_the_service(shell: Shell) -> None:
     only = '{"op": "==", "column": "region", "value": "EU"}'
     for name in ("sales.parquet", "sales.tsv"):
         for where in ((), ("--local",)):
-            said = shell.run("reduce", name, "--column", "price", "--filter", only, *where)
-            assert said.out == "9007199254740993\n", said
-            assert "1 null left out" in said.err
+            done = shell.run("reduce", name, "--column", "price", "--filter", only, *where)
+            assert done.out == "9007199254740993\n", done
+            assert "1 null left out" in done.err
     refused = shell.run("reduce", "sales.parquet", "--column", "prise", "--local")
     assert (refused.code, "did you mean 'price'" in _joined(refused.err)) == (2, True)
     refused = shell.run("reduce", "sales.parquet", "--op", "argmin", "--column", "price", "--local")
@@ -97,8 +97,8 @@ def test_a_zarr_hierarchy_and_an_hdf5_file_are_shown_and_reduced(shell: Shell) -
     for name in ("x.zarr", "x.h5"):
         (row,) = json.loads(shell.run("inspect", name, "--json").out)
         assert (row["name"], row["dtype"], row["shape"]) == ("run/temp", "int32", [4])
-        said = shell.run("reduce", name, "--array", "run/temp", "--select", '[{"start": 1}]', "--local")
-        assert said.out == "9\n", said
+        done = shell.run("reduce", name, "--array", "run/temp", "--select", '[{"start": 1}]', "--local")
+        assert done.out == "9\n", done
     assert shell.run("reduce", "x.zarr", "--array", "run/temp").out == "10\n"
     (shell.folder / "empty").mkdir()
     refused = shell.run("reduce", "empty")

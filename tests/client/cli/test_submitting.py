@@ -60,13 +60,13 @@ time_limit_s: 0.05
 )
 def test_options_and_files_become_a_spec(shell: Shell, words: tuple[str, ...], spec: object) -> None:
     stdin = '{"op": "mean", "source": {"type": "generate", "distribution": "normal", "n": 4}}'
-    said = shell.run("submit", *words, "--dry-run", stdin=stdin)
-    assert said.code == 0, said.err
-    assert json.loads(said.out) == spec
+    printed = shell.run("submit", *words, "--dry-run", stdin=stdin)
+    assert printed.code == 0, printed.err
+    assert json.loads(printed.out) == spec
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("missing.yaml",), "missing.yaml: No such file or directory"),
         (("list.yaml",), "holds no spec"),
@@ -77,17 +77,17 @@ def test_options_and_files_become_a_spec(shell: Shell, words: tuple[str, ...], s
         (("--set", "kind.x=1"), "is not an object"),
     ],
 )
-def test_what_is_no_spec_is_said(shell: Shell, words: tuple[str, ...], said: str) -> None:
+def test_what_is_no_spec_is_said(shell: Shell, words: tuple[str, ...], message: str) -> None:
     (shell.folder / "list.yaml").write_text("[1, 2]")
     (shell.folder / "broken.yaml").write_text("{")
     done = shell.run("submit", *words)
     assert done.code == 2
-    assert said.replace(" ", "") in done.err.replace("\n", "").replace("│", "").replace(" ", "")
+    assert message.replace(" ", "") in done.err.replace("\n", "").replace("│", "").replace(" ", "")
 
 
 def test_a_refused_field_is_named_on_a_line_of_its_own(shell: Shell) -> None:
-    said = shell.run("submit", "--values", "1", "--dtype", "float3", "--op", "sun")
-    lines = said.transcript.splitlines()
+    done = shell.run("submit", "--values", "1", "--dtype", "float3", "--op", "sun")
+    lines = done.transcript.splitlines()
     assert lines[0] == "warpfold: refused: The request cannot be carried out as written"
     assert [line.split(":")[0] for line in lines[1:-1]] == ["  op", "  source.dtype"]
     assert lines[-1] == "[exit code 4]"

@@ -37,8 +37,8 @@ def _end_it_in_the_middle(tmp_path: Path, number: signal.Signals, code: int) -> 
     assert demo.poll() is None, demo.communicate()[0]
     descendants = psutil.Process(demo.pid).children(recursive=True)
     demo.send_signal(number)
-    said = demo.communicate(timeout=120)[0]
-    assert (demo.returncode, "Traceback" in said) == (code, False), said
+    printed = demo.communicate(timeout=120)[0]
+    assert (demo.returncode, "Traceback" in printed) == (code, False), printed
     _, alive = psutil.wait_procs(descendants, timeout=60)
     assert alive == []
     assert list(tmp_path.glob("warpfold-demo-*")) == []

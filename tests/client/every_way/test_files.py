@@ -86,7 +86,7 @@ def test_a_column_is_reduced_without_its_nulls_and_with_the_rows_of_a_filter(
 
 
 @pytest.mark.parametrize(
-    ("name", "array"), [("ocean.npz", "salt"), ("ocean.h5", "run/salt"), ("ocean.zarr", None)], ids=lambda given: given
+    ("name", "array"), [("ocean.npz", "salt"), ("ocean.h5", "run/salt"), ("ocean.zarr", None)], ids=lambda value: value
 )
 def test_an_array_is_reduced_whole_or_in_part(http: httpx.Client, root: Path, name: str, array: str | None) -> None:
     source = {"type": "array", "path": f"sources/{name}", **({"array": array} if array else {})}
@@ -105,7 +105,7 @@ def test_many_files_are_reduced_as_one_array(http: httpx.Client, root: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("source", "said"),
+    ("source", "message"),
     [
         ({"type": "table", "path": "sources/sales.parquet", "column": "prize"}, "no column 'prize'; did you mean"),
         ({"type": "array", "path": "sources/ocean.npz", "array": "sal"}, "holds no array 'sal'; did you mean 'salt'"),
@@ -118,17 +118,17 @@ def test_many_files_are_reduced_as_one_array(http: httpx.Client, root: Path) -> 
         ({"type": "files", "glob": "sources/?.py"}, "matches no file below this server's data roots"),
         ({"type": "files", "paths": ["sources/a.npy", "sources/ocean.npz"]}, "holds 2 arrays, so that array must name"),
     ],
-    ids=lambda given: given if isinstance(given, str) else "",
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_is_wrong_with_a_file_fails_its_job_with_a_sentence_that_names_it(
-    http: httpx.Client, root: Path, source: dict[str, Any], said: str
+    http: httpx.Client, root: Path, source: dict[str, Any], message: str
 ) -> None:
     for name in ("sales.parquet", "a.npy", "ocean.h5"):
         whole = (root / name).read_bytes()
         (root / f"cut.{name.rpartition('.')[2]}").write_bytes(whole[:-5])
     job = ended(http, source)
     assert (job["status"], job["reason"], job["attempt"]) == ("failed", "invalid_input", 1)
-    assert said in job["error"], job["error"]
+    assert message in job["error"], job["error"]
 
 
 def test_a_source_that_no_server_offers_is_refused_at_once_with_its_field(http: httpx.Client, root: Path) -> None:

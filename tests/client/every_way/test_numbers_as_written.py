@@ -159,13 +159,13 @@ WRITTEN: Mapping[str, Callable[[list[Number]], Sum]] = {
 }
 
 
-@pytest.mark.parametrize("way", WRITTEN)
+@pytest.mark.parametrize("entry", WRITTEN)
 @given(values=_WRITTEN)
 @settings(max_examples=120, deadline=None)
-def test_numbers_without_a_dtype_come_to_the_true_sum_or_are_refused(way: str, values: list[Number]) -> None:
-    if way == "form" and not values:
+def test_numbers_without_a_dtype_come_to_the_true_sum_or_are_refused(entry: str, values: list[Number]) -> None:
+    if entry == "form" and not values:
         return  # an empty field is a missing one
-    assert WRITTEN[way](values) == expected(values)
+    assert WRITTEN[entry](values) == expected(values)
 
 
 @given(values=_WRITTEN.filter(bool))
@@ -185,8 +185,8 @@ def test_with_a_dtype_an_integer_is_held_or_refused_and_a_float_is_rounded_to_a_
 ) -> None:
     row = DTYPES[dtype]
     text = json.dumps({"kind": "reduce", "source": {"type": "values", "values": values, "dtype": dtype}})
-    for found in (of_spec(text), typed_sum(values, dtype)):
-        if found == REFUSED:
+    for written in (of_spec(text), typed_sum(values, dtype)):
+        if written == REFUSED:
             continue
         if row.is_float:
             with np.errstate(over="ignore"):
@@ -199,12 +199,12 @@ def test_with_a_dtype_an_integer_is_held_or_refused_and_a_float_is_rounded_to_a_
             continue  # ml_dtypes rounds twice; tests/kernels/test_values.py has its roundings
         total = sum(map(Fraction, wide), Fraction())
         state = ExactState.of(as_numpy(values, dtype)) if row.is_float else None
-        assert found[0] == dtype
+        assert written[0] == dtype
         if state is None:
-            assert found[1] == repr(int(total))
+            assert written[1] == repr(int(total))
         else:
             assert Fraction(state.units, 2**1074) == total
-            assert found[1] == repr(state.round_to(row))
+            assert written[1] == repr(state.round_to(row))
 
 
 def typed_sum(values: Sequence[Number], dtype: str) -> Sum:
@@ -217,8 +217,8 @@ def typed_sum(values: Sequence[Number], dtype: str) -> Sum:
 
 def test_the_examples_that_were_wrong_once() -> None:
     large = [9007199254740993, -9007199254740992]
-    for way, read in WRITTEN.items():
-        assert read(list(large)) == ("int64", "1"), way
+    for entry, read in WRITTEN.items():
+        assert read(list(large)) == ("int64", "1"), entry
     for values in ([2**63 + 1, -(2**63)], [2**53 + 1, 0.5], [2**64]):
         assert {read(list(values)) for read in WRITTEN.values()} == {REFUSED}
     for text in ("1e400", '"1e400"', '"-0x1p5000"', "9" * 60):

@@ -41,7 +41,7 @@ def _columns(draw: st.DrawFn) -> Columns:
     for at, name in enumerate(draw(st.lists(st.sampled_from(_NAMES), min_size=1, max_size=3))):
         low, high = (0, 0) if DTYPES[name].is_float else DTYPES[name].bounds
         # Ends of the range and what float64 does not hold, more often than chance would have them.
-        ends = [one for one in (low, high, 2**53 + 1, -(2**53), 2**63 + 1, 0) if low <= one <= high]
+        ends = [end for end in (low, high, 2**53 + 1, -(2**53), 2**63 + 1, 0) if low <= end <= high]
         whole = st.one_of(st.sampled_from(ends), st.integers(low, high))
         real = st.floats(allow_nan=False, allow_infinity=False, width=32 if name == "float32" else 64)
         elements = st.lists(real if DTYPES[name].is_float else whole, min_size=rows, max_size=rows)
@@ -52,7 +52,7 @@ def _columns(draw: st.DrawFn) -> Columns:
 def of_columns(columns: Columns) -> Sum:
     """Whether the sum of the columns is an integer or a float, and the true sum."""
     real = any(array.dtype.kind == "f" for array in columns.values())
-    total = sum((Fraction(one.item()) for array in columns.values() for one in array.flat), Fraction())
+    total = sum((Fraction(element.item()) for array in columns.values() for element in array.flat), Fraction())
     return "float" if real else "integer", total
 
 
@@ -143,11 +143,11 @@ HELD: Mapping[str, Callable[[Columns], list[object]]] = {
 }
 
 
-@pytest.mark.parametrize("way", HELD)
+@pytest.mark.parametrize("holder", HELD)
 @given(columns=_columns())
 @settings(max_examples=60, deadline=None)
-def test_whatever_holds_numbers_is_summed_exactly(way: str, columns: Columns) -> None:
-    made = HELD[way](columns)
+def test_whatever_holds_numbers_is_summed_exactly(holder: str, columns: Columns) -> None:
+    made = HELD[holder](columns)
     wholes = [columns] if len(made) == 1 else [{name: array} for name, array in columns.items()]
     for data, whole in zip(made, wholes, strict=True):
         assert data is None or reduced(data) == of_columns(whole)
@@ -184,15 +184,15 @@ def test_a_file_is_summed_exactly(columns: Columns, tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     for array in columns.values():
         np.save(tmp_path / "x.npy", array)
-        said = shell.run("reduce", "x.npy", "--local")
+        done = shell.run("reduce", "x.npy", "--local")
         kind, total = of_columns({"": array})
-        assert said.code == 0, said.err
+        assert done.code == 0, done.err
         if kind == "integer":
-            assert said.out == f"{total}\n"
+            assert done.out == f"{total}\n"
         else:
             state = ExactState.of(array)
             assert Fraction(state.units, 2**1074) == total
-            assert said.out == f"{state.round_to(dtype_of(array.dtype))!r}\n"
+            assert done.out == f"{state.round_to(dtype_of(array.dtype))!r}\n"
 
 
 _FEW = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -213,9 +213,9 @@ def test_frames_files_and_uploads_come_to_the_true_sum(client: Client, columns: 
     first = next(iter(columns.values()))
     kept = client.upload(first)
     job = client.submit({"kind": "reduce", "source": {"type": "dataset", "id": kept.id}})
-    found = client.reduction(job)
-    assert _state(found.state) == ExactState.of(first)
-    assert found.dtype == ("integer" if first.dtype.kind in "iub" else first.dtype.name)
+    reduction = client.reduction(job)
+    assert _state(reduction.state) == ExactState.of(first)
+    assert reduction.dtype == ("integer" if first.dtype.kind in "iub" else first.dtype.name)
 
 
 def _state(text: str | None) -> ExactState:

@@ -13,9 +13,9 @@ def spec(**values: Any) -> TaskSpec:
 
 
 def test_nothing_asked_changes_nothing() -> None:
-    given = spec(**BENCHMARK)
-    assert given.changed(Changes()) is given
-    assert given.changed(Changes(timeout_s=given.timeout_s)) is given
+    benchmark = spec(**BENCHMARK)
+    assert benchmark.changed(Changes()) is benchmark
+    assert benchmark.changed(Changes(timeout_s=benchmark.timeout_s)) is benchmark
 
 
 @pytest.mark.parametrize(("max_n", "sizes"), [(1000, (10, 1000)), (5, (5,)), (10**6, (10, 1000, 100000))])
@@ -25,10 +25,10 @@ def test_longer_arrays_are_left_out_or_cut_where_there_is_none_shorter(max_n: in
 
 def test_what_is_generated_is_cut_and_what_is_given_is_not() -> None:
     generated = {"type": "generate", "distribution": "normal", "n": 10**6, "seed": 3}
-    given = {"type": "values", "values": [1, 2, 3], "dtype": "float64"}
+    source = {"type": "values", "values": [1, 2, 3], "dtype": "float64"}
     cut: Any = spec(kind="reduce", source=generated).changed(Changes(max_n=2))
     assert (cut.source.n, cut.source.seed) == (2, 3)
-    kept: Any = spec(kind="reduce", source=given).changed(Changes(max_n=2))
+    kept: Any = spec(kind="reduce", source=source).changed(Changes(max_n=2))
     assert kept.source.values == (1, 2, 3)
 
 

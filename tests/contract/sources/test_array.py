@@ -206,7 +206,7 @@ def test_paths_are_held_to_the_data_roots(data_root: Path, path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"CDF\x01" + bytes(99), "is a NetCDF-3 file"),
         (b"PAR1" + bytes(99), "is a table (Parquet)"),
@@ -216,9 +216,9 @@ def test_paths_are_held_to_the_data_roots(data_root: Path, path: str) -> None:
         (b"\x89HDF\r\n\x1a\n" + bytes(99), "is not a whole HDF5 file"),
     ],
 )
-def test_what_is_no_array_is_refused(data_root: Path, content: bytes, said: str) -> None:
+def test_what_is_no_array_is_refused(data_root: Path, content: bytes, message: str) -> None:
     (data_root / "x").write_bytes(content)
-    assert said in refused(data_root, "x")
+    assert message in refused(data_root, "x")
 
 
 @pytest.mark.parametrize(

@@ -60,8 +60,8 @@ def opened(folders: Folders, **source: Any) -> Elements:
 
 
 def elements(folders: Folders, **source: Any) -> NDArray[Any]:
-    found = gathered(opened(folders, **source))
-    return found.read(0, found.count)
+    whole = gathered(opened(folders, **source))
+    return whole.read(0, whole.count)
 
 
 def refused(folders: Folders, field: str = "source.path", **source: Any) -> str:
@@ -114,14 +114,14 @@ def content(write: Callable[[io.BytesIO], None]) -> bytes:
 def test_an_array_has_the_bits_that_it_has_in_a_file(name: str, web: WebServer, tmp_path: Path) -> None:
     web.files[name] = content(ARRAYS[name])
     (tmp_path / name).write_bytes(web.files[name])
-    here, there = Folders((tmp_path,), tmp_path), folders_of(web.place())
+    here, remote = Folders((tmp_path,), tmp_path), folders_of(web.place())
     for select in ([], [3], [None, {"start": 1, "step": 2}], [{"step": 7}, 2, {"stop": 20}]):
         source = {"type": "array", "select": select}
-        found = elements(there, path=web.url(name), **source)
-        assert found.tobytes() == elements(here, path=name, **source).tobytes()
+        values = elements(remote, path=web.url(name), **source)
+        assert values.tobytes() == elements(here, path=name, **source).tobytes()
     reduced = [
         CpuBackend().reduce(opened(folders, type="array", path=path), "sum")
-        for folders, path in ((here, name), (there, web.url(name)))
+        for folders, path in ((here, name), (remote, web.url(name)))
     ]
     assert reduced[0].value == reduced[1].value
     assert reduced[0].state == reduced[1].state
@@ -131,17 +131,17 @@ def test_an_array_has_the_bits_that_it_has_in_a_file(name: str, web: WebServer, 
 def test_a_column_has_the_bits_that_it_has_in_a_file(name: str, web: WebServer, tmp_path: Path) -> None:
     web.files[name] = content(TABLES[name])
     (tmp_path / name).write_bytes(web.files[name])
-    here, there = Folders((tmp_path,), tmp_path), folders_of(web.place())
+    here, remote = Folders((tmp_path,), tmp_path), folders_of(web.place())
     rows = {"op": ">=", "column": "y", "value": 3}
     for options in ({"column": "x"}, {"column": "z"}, {"column": "z", "filter": rows}):
-        found = opened(there, type="table", path=web.url(name), **options)
-        assert isinstance(found, SequentialSource)
-        whole = gathered(found)
+        source = opened(remote, type="table", path=web.url(name), **options)
+        assert isinstance(source, SequentialSource)
+        whole = gathered(source)
         expected = opened(here, type="table", path=name, **options)
         gathered_here = gathered(expected)
         assert whole.read(0, whole.count).tobytes() == gathered_here.read(0, gathered_here.count).tobytes()
         if isinstance(expected, SequentialSource):
-            assert found.tally.nulls == expected.tally.nulls
+            assert source.tally.nulls == expected.tally.nulls
 
 
 @pytest.mark.parametrize("name", ["a.npy", "t.parquet", "chunked.h5", "t.csv.gz"])
@@ -163,10 +163,10 @@ def test_an_object_that_changes_while_it_is_read_fails_with_that_sentence(
         monkeypatch.setattr(f"warpfold.kernels.places.file.{bound}", size)
     web.files[name] = content({**ARRAYS, **TABLES}[name]) + b"1.5,2,3.5\n" * (500_000 if name == "t.csv" else 0)
     source = {"type": "table", "column": "x"} if name in TABLES else {"type": "array"}
-    found = opened(folders_of(web.place()), path=web.url(name), **source)
+    elements_read = opened(folders_of(web.place()), path=web.url(name), **source)
     web.files[name] = web.files[name][:-1] + b"?"
     with pytest.raises(InvalidInput) as caught:
-        gathered(found)
+        gathered(elements_read)
     assert str(caught.value) == f"{web.url(name)!r} changed while it was read"
     assert caught.value.field == "source.path"
 
@@ -177,12 +177,12 @@ def test_a_zarr_hierarchy_is_read_by_its_folder(web: WebServer, tmp_path: Path) 
     for path in tmp_path.rglob("*"):
         if path.is_file():
             web.files[str(path.relative_to(tmp_path))] = path.read_bytes()
-    there = folders_of(web.place())
-    assert elements(there, type="array", path=web.url("a.zarr")).tobytes() == NUMBERS.tobytes()
-    assert elements(there, type="array", path=web.url("a.zarr/"), select=[7]).tobytes() == NUMBERS[7].tobytes()
-    assert elements(there, type="array", path=web.url("g.zarr"), array="t").tobytes() == NUMBERS[:3].tobytes()
-    assert "lists no folders" in refused(there, "source.array", type="array", path=web.url("g.zarr"))
-    assert "is not there" in refused(there, type="array", path=web.url("h.zarr"))
+    remote = folders_of(web.place())
+    assert elements(remote, type="array", path=web.url("a.zarr")).tobytes() == NUMBERS.tobytes()
+    assert elements(remote, type="array", path=web.url("a.zarr/"), select=[7]).tobytes() == NUMBERS[7].tobytes()
+    assert elements(remote, type="array", path=web.url("g.zarr"), array="t").tobytes() == NUMBERS[:3].tobytes()
+    assert "lists no folders" in refused(remote, "source.array", type="array", path=web.url("g.zarr"))
+    assert "is not there" in refused(remote, type="array", path=web.url("h.zarr"))
 
 
 def test_a_flat_array_is_read_by_a_source_of_type_path(web: WebServer) -> None:
@@ -197,10 +197,10 @@ def test_files_by_urls_are_one_array_beside_files_of_this_machine(web: WebServer
         web.files[f"{number}.npy"] = content(lambda buffer, number=number: np.save(buffer, NUMBERS[number]))  # type: ignore[misc]
     folders = Folders((tmp_path,), tmp_path, folders_of(web.place()).places)
     paths = [web.url("0.npy"), "here.npy", web.url("2.npy")]
-    found = opened(folders, type="files", paths=paths)
-    assert isinstance(found, SequentialSource)
-    assert gathered(found).read(0, 3 * NUMBERS[0].size).tobytes() == NUMBERS[:3].tobytes()
-    facts = [read.facts() for read in found.tally.objects]
+    source = opened(folders, type="files", paths=paths)
+    assert isinstance(source, SequentialSource)
+    assert gathered(source).read(0, 3 * NUMBERS[0].size).tobytes() == NUMBERS[:3].tobytes()
+    facts = [read.facts() for read in source.tally.objects]
     assert [(fact.url, fact.size) for fact in facts] == [(url, len(web.files["0.npy"])) for url in (paths[0], paths[2])]
     assert all(fact.etag and fact.modified for fact in facts)
     message = refused(folders, "source.paths", type="files", paths=[paths[0], web.url("none.npy")])
@@ -229,10 +229,10 @@ class TestAnObjectStore:
         for key, number in {"runs/1/a.npy": 1, "runs/2/a.npy": 2, "runs/2/b.npy": 3, "runs/x.npy": 4}.items():
             s3.put("globs", key, content(lambda buffer, number=number: np.save(buffer, NUMBERS[number, 0])))  # type: ignore[misc]
         folders = folders_of(s3.place("s3://globs/runs/"))
-        found = opened(folders, type="files", glob="s3://globs/runs/[0-9]/a.npy")
-        assert isinstance(found, SequentialSource)
-        assert gathered(found).read(0, 140).tobytes() == NUMBERS[1:3, 0].tobytes()
-        assert [read.facts().url for read in found.tally.objects] == [f"s3://globs/runs/{n}/a.npy" for n in (1, 2)]
+        source = opened(folders, type="files", glob="s3://globs/runs/[0-9]/a.npy")
+        assert isinstance(source, SequentialSource)
+        assert gathered(source).read(0, 140).tobytes() == NUMBERS[1:3, 0].tobytes()
+        assert [read.facts().url for read in source.tally.objects] == [f"s3://globs/runs/{n}/a.npy" for n in (1, 2)]
         everything = elements(folders, type="files", glob="s3://globs/runs/**/*.npy")
         assert everything.size == 4 * 70
         message = refused(folders, "source.glob", type="files", glob="s3://globs/runs/*.parquet")
@@ -248,15 +248,15 @@ class TestAnObjectStore:
                 s3.put("trees", str(path.relative_to(tmp_path)), path.read_bytes())
         folders = folders_of(s3.place("s3://trees/"))
         assert elements(folders, type="array", path="s3://trees/run-1.zarr").tobytes() == NUMBERS[1].tobytes()
-        found = elements(folders, type="files", glob="s3://trees/run-*.zarr", array="temp")
-        assert found.tobytes() == NUMBERS[:2].tobytes()
+        values = elements(folders, type="files", glob="s3://trees/run-*.zarr", array="temp")
+        assert values.tobytes() == NUMBERS[:2].tobytes()
 
     def test_an_object_that_changes_is_noticed_by_its_etag(self, s3: S3Server) -> None:
         url = s3.put("changing", "a.npy", content(ARRAYS["a.npy"]))
-        found = opened(folders_of(s3.place("s3://changing/")), type="path", path=url)
+        source = opened(folders_of(s3.place("s3://changing/")), type="path", path=url)
         s3.put("changing", "a.npy", content(ARRAYS["a.npy"])[:-1] + b"?")
         with pytest.raises(InvalidInput, match="changed while it was read"):
-            gathered(found)
+            gathered(source)
 
     def test_says_what_is_not_there_and_shows_no_secret(self, s3: S3Server) -> None:
         s3.put("there", "x", b"x")

@@ -23,10 +23,10 @@ def root(data_root: Path) -> Path:
     return data_root
 
 
-def refused(given: str, *roots: Path) -> str:
+def refused(path: str, *roots: Path) -> str:
     """The sentence with which a path is refused."""
     with pytest.raises(InvalidInput) as caught:
-        open_npy(given, roots)
+        open_npy(path, roots)
     assert caught.value.field == "source.path"
     return str(caught.value)
 
@@ -38,8 +38,8 @@ def header(descr: str, shape: str = "(3,)", fortran: str = "False", version: byt
 
 
 def test_a_file_is_found_by_its_absolute_and_by_its_relative_path(root: Path) -> None:
-    for given in (str(root / "good.npy"), "good.npy", "./sub/../good.npy"):
-        assert open_npy(given, [root]).array.tolist() == [0, 1, 2, 3, 4, 5]
+    for path in (str(root / "good.npy"), "good.npy", "./sub/../good.npy"):
+        assert open_npy(path, [root]).array.tolist() == [0, 1, 2, 3, 4, 5]
 
 
 def test_each_root_is_searched(root: Path, tmp_path: Path) -> None:
@@ -56,13 +56,13 @@ def test_a_file_is_mapped_not_read(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "given", ["/etc/passwd", "../secret.npy", "sub/../../secret.npy", "/nowhere/at/all.npy", "link.npy", "folder/x.npy"]
+    "path", ["/etc/passwd", "../secret.npy", "sub/../../secret.npy", "/nowhere/at/all.npy", "link.npy", "folder/x.npy"]
 )
-def test_outside_of_the_roots_nothing_is_read_nor_said(root: Path, given: str) -> None:
+def test_outside_of_the_roots_nothing_is_read_nor_said(root: Path, path: str) -> None:
     np.save(root.parent / "secret.npy", np.ones(3))
     (root / "link.npy").symlink_to(root.parent / "secret.npy")
     (root / "folder").symlink_to(root.parent)
-    assert refused(given, root) == f"{given!r} lies outside of this server's data roots"
+    assert refused(path, root) == f"{path!r} lies outside of this server's data roots"
 
 
 def test_a_link_within_the_roots_is_followed(root: Path) -> None:
@@ -86,10 +86,10 @@ def test_a_link_that_is_put_in_place_after_the_check_is_not_followed(
     real_path = os.path.realpath
 
     def swap_after(path: str) -> str:
-        found = real_path(path)
+        resolved = real_path(path)
         (root / "swapped.npy").unlink()
         (root / "swapped.npy").symlink_to(secret)
-        return found
+        return resolved
 
     monkeypatch.setattr(os.path, "realpath", swap_after)
     assert "swapped.npy" in refused("swapped.npy", root)
@@ -100,7 +100,7 @@ def test_a_server_without_roots_offers_no_files() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("path", "message"),
     [
         ("missing.npy", "cannot be read: no such file or directory"),
         ("good.npy/deeper", "cannot be read: not a directory"),
@@ -111,13 +111,13 @@ def test_a_server_without_roots_offers_no_files() -> None:
         ("loop", "cannot be read"),
     ],
 )
-def test_what_is_no_file_is_refused(root: Path, given: str, said: str) -> None:
+def test_what_is_no_file_is_refused(root: Path, path: str, message: str) -> None:
     (root / "folder").mkdir()
     os.mkfifo(root / "pipe")
     (root / "loop").symlink_to("loop")
-    sentence = refused(given, root)
-    assert sentence.startswith(repr(given))
-    assert said in sentence
+    sentence = refused(path, root)
+    assert sentence.startswith(repr(path))
+    assert message in sentence
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
@@ -127,7 +127,7 @@ def test_a_file_without_permission_is_refused(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"", "not a whole .npy file"),
         (b"\x93NUM", "not a whole .npy file"),
@@ -153,11 +153,11 @@ def test_a_file_without_permission_is_refused(root: Path) -> None:
         (header("'<f4'", "(" * 5000) + bytes(99), "not a whole .npy file"),
     ],
 )
-def test_what_is_no_array_of_numbers_is_refused(root: Path, content: bytes, said: str) -> None:
+def test_what_is_no_array_of_numbers_is_refused(root: Path, content: bytes, message: str) -> None:
     (root / "bad.npy").write_bytes(content)
     sentence = refused("bad.npy", root)
     assert sentence.startswith("'bad.npy'")
-    assert said in sentence
+    assert message in sentence
     assert "\n" not in sentence
 
 

@@ -18,8 +18,8 @@ def kept_rows(root: Path, **options: Any) -> list[Any]:
     """Column x of x.parquet, in the rows that a filter keeps."""
     asked = TableSource.model_validate({"type": "table", "path": "x.parquet", "column": "x", **options})
     source = gathered(TableSource.model_validate_json(asked.model_dump_json()).open(Folders((root,), root)))
-    found: list[Any] = source.read(0, source.count).tolist()
-    return found
+    values: list[Any] = source.read(0, source.count).tolist()
+    return values
 
 
 def refused(root: Path, condition: Any) -> str:

@@ -44,8 +44,8 @@ def opened(root: Path, path: str, **options: Any) -> Elements:
 
 def values(root: Path, path: str, **options: Any) -> list[Any]:
     source = gathered(opened(root, path, **options))
-    found: list[Any] = source.read(0, source.count).tolist()
-    return found
+    values: list[Any] = source.read(0, source.count).tolist()
+    return values
 
 
 def refused(root: Path, path: str, field: str = "source.path", **options: Any) -> str:
@@ -204,7 +204,7 @@ def test_nan_is_a_number_and_no_null(data_root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "dtype", "said"),
+    ("lines", "dtype", "message"),
     [
         (["18446744073709551615"], None, "an integer that float64 would round; `dtype` may name int64 or uint64"),
         (["0.5", "9007199254740993"], None, "holds 9007199254740993"),
@@ -218,12 +218,12 @@ def test_nan_is_a_number_and_no_null(data_root: Path) -> None:
     ],
 )
 def test_text_that_a_dtype_does_not_hold_is_refused(
-    data_root: Path, lines: list[str], dtype: str | None, said: str
+    data_root: Path, lines: list[str], dtype: str | None, message: str
 ) -> None:
     (data_root / "x.csv").write_text("\n".join(["x,y", *(f"{line},1" for line in lines)]) + "\n")
     with pytest.raises(InvalidInput) as caught:
         values(data_root, "x.csv", column="x", dtype=dtype)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_later_block_never_changes_a_dtype(data_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -326,7 +326,7 @@ def test_paths_are_held_to_the_data_roots(data_root: Path, path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"\x89HDF\r\n\x1a\n" + bytes(99), "is not a table but HDF5"),
         (b"FEA1" + bytes(99), "is a Feather file of version 1"),
@@ -335,9 +335,9 @@ def test_paths_are_held_to_the_data_roots(data_root: Path, path: str) -> None:
         (b"ARROW1\0\0" + bytes(99), "cannot be read as a table"),
     ],
 )
-def test_what_is_no_table_is_refused(data_root: Path, content: bytes, said: str) -> None:
+def test_what_is_no_table_is_refused(data_root: Path, content: bytes, message: str) -> None:
     (data_root / "x").write_bytes(content)
-    assert said in refused(data_root, "x")
+    assert message in refused(data_root, "x")
 
 
 def test_a_dtype_is_for_text_alone(data_root: Path) -> None:
