@@ -68,9 +68,9 @@ def test_the_exact_sum_is_correctly_rounded_and_the_same_in_every_order(backend:
         points = study(
             backend, ("exact",), distribution=distribution, dtype="float32", n=1_000_003, repeats=Repeats(4, 2)
         )
-        found = figures(points)["exact"]
-        assert found.correctly_rounded
-        assert (found.distinct_results, found.repeatable) == (1, True)
+        point = figures(points)["exact"]
+        assert point.correctly_rounded
+        assert (point.distinct_results, point.repeatable) == (1, True)
 
 
 def test_numpy_and_the_loops_of_a_gpu_slot_run_on_its_host(backend: CudaBackend) -> None:

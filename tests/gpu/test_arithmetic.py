@@ -40,8 +40,8 @@ def test_a_product_is_rounded_before_it_is_added(gpu: Gpu, tmp_path: Path) -> No
 def test_subnormals_are_kept(gpu: Gpu, tmp_path: Path) -> None:
     random = np.random.default_rng(2)
     a = (random.random(256) * 2.0**-130).astype(np.float32)
-    one, zero = np.ones(256, np.float32), np.zeros(256, np.float32)
-    assert np.array_equal(launch(gpu, tmp_path, "product_sum", a, one, zero), a)
+    ones, zero = np.ones(256, np.float32), np.zeros(256, np.float32)
+    assert np.array_equal(launch(gpu, tmp_path, "product_sum", a, ones, zero), a)
 
 
 def test_division_and_square_root_are_correctly_rounded(gpu: Gpu, tmp_path: Path) -> None:

@@ -25,10 +25,10 @@ NUMBERS = np.array([[1.5, -2.0, 3.25], [0.0, 100.0, -1.0]], dtype=np.float32)
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "uint16", "int64", "bool"])
 def test_arrays_of_cupy_come_to_the_host(dtype: str) -> None:
     cupy = pytest.importorskip("cupy")
-    given = np.abs(NUMBERS).astype(dtype)
-    array = as_numpy(cupy.asarray(given).T)
-    assert array.dtype == given.dtype
-    assert array.tolist() == given.T.tolist()
+    magnitudes = np.abs(NUMBERS).astype(dtype)
+    array = as_numpy(cupy.asarray(magnitudes).T)
+    assert array.dtype == magnitudes.dtype
+    assert array.tolist() == magnitudes.T.tolist()
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
@@ -49,6 +49,6 @@ def test_a_tensor_that_is_learned_is_taken_as_it_is() -> None:
 
 def test_the_doctor_finds_driver_cuda_compiler_and_nccl() -> None:
     done = subprocess.run([sys.executable, "-m", "warpfold.worker.doctor"], capture_output=True, text=True, check=False)
-    found = {one["part"]: one for one in map(json.loads, done.stdout.splitlines())}
+    by_part = {finding["part"]: finding for finding in map(json.loads, done.stdout.splitlines())}
     for part in ("driver", "cuda", "nvrtc", "nccl"):
-        assert found[part]["verdict"] == "ok", found[part]
+        assert by_part[part]["verdict"] == "ok", by_part[part]

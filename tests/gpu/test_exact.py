@@ -34,18 +34,18 @@ def on_device(array: NDArray[Any], start: int = 0) -> Any:
     return room[start:]
 
 
-def repeated(one: NDArray[Any], size: int) -> Any:
+def repeated(value: NDArray[Any], size: int) -> Any:
     """The only element of `one`, `size` times."""
     import cupy
 
-    word = np.dtype(f"u{one.dtype.itemsize}")
-    dtype = next(row for row in DTYPES.values() if row.numpy == one.dtype)
-    return cupy.full(size, one.view(word)[0], dtype=word).view(carrier(dtype))
+    word = np.dtype(f"u{value.dtype.itemsize}")
+    dtype = next(row for row in DTYPES.values() if row.numpy == value.dtype)
+    return cupy.full(size, value.view(word)[0], dtype=word).view(carrier(dtype))
 
 
 def times(size: int, states: tuple[ExactState, ...]) -> tuple[ExactState, ...]:
     """The states of `size` terms each of which has the sum of one of `states`."""
-    return tuple(ExactState(one.terms, size * one.units, size, Flags.NOT_NEGATIVE_ZERO) for one in states)
+    return tuple(ExactState(state.terms, size * state.units, size, Flags.NOT_NEGATIVE_ZERO) for state in states)
 
 
 class Added:
@@ -109,14 +109,16 @@ def test_a_state_is_the_portable_one_on_adversarial_data(gpu: Gpu, dtype: str, k
 @pytest.mark.parametrize("name", ["all largest", "all most negative", "all just below one", "all smallest"])
 def test_budgets_and_carries_hold_on_long_runs(gpu: Gpu, name: str, dtype: str) -> None:
     row, size = DTYPES[dtype], (1 << 26) + 1
-    one = adversarial(name, row, 1)
-    array = repeated(one, size)
+    values = adversarial(name, row, 1)
+    array = repeated(values, size)
     few = copy(gpu)
     few.multiprocessors = 1  # each thread meets tens of thousands of elements
     for kind in SumKind:
         added = Added(few, row, kind)
         added.add(array, array)
-        assert added.states() == times(size, portable(kind, *([one, one] if kind is SumKind.PRODUCTS else [one])))
+        assert added.states() == times(
+            size, portable(kind, *([values, values] if kind is SumKind.PRODUCTS else [values]))
+        )
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -133,7 +135,7 @@ def test_order_chunks_and_block_sizes_do_not_show(gpu: Gpu, dtype: str) -> None:
                 order = random.permutation(array.size)
                 added = Added(device, row, kind)
                 for part in np.split(order, np.sort(random.integers(0, array.size, 5))):
-                    added.add(*(on_device(one[part], int(random.integers(8))) for one in (array, other)))
+                    added.add(*(on_device(operand[part], int(random.integers(8))) for operand in (array, other)))
                 seen.add(added.states())
         assert len(seen) == 1, kind
 
@@ -200,13 +202,15 @@ def test_more_than_two_to_the_31_floats_are_all_added(gpu: Gpu, dtype: str, size
     row = DTYPES[dtype]
     if cupy.cuda.runtime.memGetInfo()[0] < 2 * size * row.itemsize:
         pytest.skip(f"needs {2 * size * row.itemsize:,} bytes of free memory")
-    one = np.array([1 + 2.0 ** (1 - row.precision)]).astype(row.numpy)
-    array = repeated(one, size)
+    value = np.array([1 + 2.0 ** (1 - row.precision)]).astype(row.numpy)
+    array = repeated(value, size)
     try:
         for kind in SumKind:
             added = Added(gpu, row, kind)
             added.add(array, array)
-            assert added.states() == times(size, portable(kind, *([one, one] if kind is SumKind.PRODUCTS else [one])))
+            assert added.states() == times(
+                size, portable(kind, *([value, value] if kind is SumKind.PRODUCTS else [value]))
+            )
     finally:
         del array
         cupy.get_default_memory_pool().free_all_blocks()

@@ -51,13 +51,13 @@ PERIOD = 4099  # a prime, so that a pattern meets every lane of every thread
 def gpus() -> Iterator[list[Gpu]]:
     """All that this process can see."""
     try:
-        found = [Gpu(row.index) for row in visible_devices()]
+        gpus = [Gpu(row.index) for row in visible_devices()]
     except Unavailable as error:
         pytest.skip(str(error))
-    if not found:
+    if not gpus:
         pytest.skip("no GPU")
-    yield found
-    for gpu in found:
+    yield gpus
+    for gpu in gpus:
         gpu.close()
 
 
@@ -123,11 +123,11 @@ def _summed(terms: Terms, elements: list[Term]) -> ExactState:
 def added_in_pieces(gpu: Gpu, kind: SumKind, arrays: Sequence[NDArray[Any]], random: np.random.Generator) -> Any:
     """The accumulator on a GPU to which the arrays were added in random pieces from random addresses."""
     with gpu.active():
-        one = accumulator(gpu, dtype_of(arrays[0]), kind)
+        exact_sum = accumulator(gpu, dtype_of(arrays[0]), kind)
         cuts = np.sort(random.integers(0, arrays[0].size, 3, endpoint=True))
         for parts in zip(*(np.split(array, cuts) for array in arrays), strict=True):
-            one.add(*(on_device(part, int(random.integers(8))) for part in parts))
-    return one
+            exact_sum.add(*(on_device(part, int(random.integers(8))) for part in parts))
+    return exact_sum
 
 
 def shards(size: int, count: int, random: np.random.Generator) -> list[NDArray[np.intp]]:
@@ -138,7 +138,7 @@ def shards(size: int, count: int, random: np.random.Generator) -> list[NDArray[n
 def merged(parts: Sequence[tuple[ExactState, ...]]) -> tuple[ExactState, ...]:
     whole = parts[0]
     for part in parts[1:]:
-        whole = tuple(one.merge(other) for one, other in zip(whole, part, strict=True))
+        whole = tuple(state.merge(other) for state, other in zip(whole, part, strict=True))
     return whole
 
 
@@ -153,17 +153,17 @@ def all_reduced(
 ) -> set[tuple[ExactState, ...]]:
     """What NCCL leaves on each GPU."""
     received = []
-    for gpu, one in zip(team, limbs, strict=True):
+    for gpu, limb in zip(team, limbs, strict=True):
         with gpu.active():
-            received.append(one.copy())
+            received.append(limb.copy())
             gpu.stream.synchronize()
     group.all_reduce(list(limbs), received)
-    found = set()
-    for gpu, one in zip(team, received, strict=True):
+    states = set()
+    for gpu, limb in zip(team, received, strict=True):
         with gpu.active():
             gpu.stream.synchronize()
-            found.add(states_of_limbs(kind, one.get()))
-    return found
+            states.add(states_of_limbs(kind, limb.get()))
+    return states
 
 
 @pytest.mark.parametrize("kind", SumKind)
@@ -183,13 +183,13 @@ def test_all_devices_orders_pieces_and_merges_give_the_sum_of_pythons_integers(
                 for gpu, part in zip(team, parts, strict=True)
             ]
             fetched = []
-            for gpu, one in zip(team, sums, strict=True):
+            for gpu, exact_sum in zip(team, sums, strict=True):
                 with gpu.active():
-                    fetched.append(one.limbs.get())
+                    fetched.append(exact_sum.limbs.get())
             ways = [merged([states_of_limbs(kind, limbs) for limbs in fetched]), states_of_limbs(kind, sum(fetched))]
             if len(team) > 1:
-                ways += all_reduced(groups[len(team)], team, kind, [one.limbs for one in sums])
-            seen |= {tuple(state.to_bytes() for state in way) for way in ways}
+                ways += all_reduced(groups[len(team)], team, kind, [exact_sum.limbs for exact_sum in sums])
+            seen |= {tuple(state.to_bytes() for state in states) for states in ways}
         seen |= {tuple(state.to_bytes() for state in small_gpu(gpus[0], kind, arrays, random))}
         assert len(seen) == 1, data
 
@@ -212,9 +212,9 @@ def small_gpu(gpu: Gpu, kind: SumKind, arrays: Sequence[NDArray[Any]], random: n
     """The states by the launches of a GPU with less shared memory and one multiprocessor."""
     small = copy(gpu)
     small.shared_per_block, small.multiprocessors = 64 << 10, 1
-    one = added_in_pieces(small, kind, arrays, random)
+    exact_sum = added_in_pieces(small, kind, arrays, random)
     with gpu.active():
-        return states_of_limbs(kind, one.limbs.get())
+        return states_of_limbs(kind, exact_sum.limbs.get())
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -228,9 +228,9 @@ def test_the_cpu_and_every_gpu_give_jobs_the_same_states_and_values(gpus: list[G
         for op in ("sum", "mean", "norm1", "sum_squares", "norm2", "dot", "var", "std"):
             seen = set()
             for backend in backends:
-                found = backend.reduce(source, op, strategy="exact", other=other if op == "dot" else None)
-                assert found.correctly_rounded
-                seen.add((found.state, float(found.value).hex(), found.count, found.dtype))
+                reduction = backend.reduce(source, op, strategy="exact", other=other if op == "dot" else None)
+                assert reduction.correctly_rounded
+                seen.add((reduction.state, float(reduction.value).hex(), reduction.count, reduction.dtype))
             assert len(seen) == 1, (data, op, seen)
     for backend in backends:
         backend.close()
@@ -249,11 +249,11 @@ def test_counts_around_multiples_of_two_to_the_31_are_no_border(gpus: list[Gpu],
         array = cupy.tile(cupy.asarray(pattern.view(carrier(row))), -(-(border + 2) // PERIOD))
         for kind in (SumKind.VALUES, SumKind.MOMENTS, SumKind.PRODUCTS):
             for count in (border - 1, border, border + 1):
-                one = accumulator(gpu, row, kind)
+                exact_sum = accumulator(gpu, row, kind)
                 parts = (array[:count],) * (2 if kind is SumKind.PRODUCTS else 1)
-                one.add(*parts)
-                found = states_of_limbs(kind, one.limbs.get())
-                assert found == repeated(kind, pattern, count), (kind, count)
+                exact_sum.add(*parts)
+                states = states_of_limbs(kind, exact_sum.limbs.get())
+                assert states == repeated(kind, pattern, count), (kind, count)
         del array, parts
         cupy.get_default_memory_pool().free_all_blocks()
 
@@ -264,9 +264,9 @@ def repeated(kind: SumKind, pattern: NDArray[Any], count: int) -> tuple[ExactSta
     states = []
     arrays = [pattern] * 2 if kind is SumKind.PRODUCTS else [pattern]
     once, more = in_integers(kind, arrays), in_integers(kind, [array[:rest] for array in arrays])
-    for one, other in zip(once, more, strict=True):
-        units = whole * one.units + other.units
-        states.append(ExactState(one.terms, units, count, one.flags | other.flags))
+    for first, other in zip(once, more, strict=True):
+        units = whole * first.units + other.units
+        states.append(ExactState(first.terms, units, count, first.flags | other.flags))
     return tuple(states)
 
 
@@ -275,10 +275,10 @@ def test_limbs_that_ran_out_of_room_go_on(gpus: list[Gpu], kind: SumKind) -> Non
     gpu, row = gpus[0], DTYPES["float64"]
     arrays = [adversarial("any finite", row, 5003, seed) for seed in range(2 if kind is SumKind.PRODUCTS else 1)]
     with gpu.active():
-        one = accumulator(gpu, row, kind)
+        exact_sum = accumulator(gpu, row, kind)
         for start in range(0, 5003, 1000):
-            one.add(*(on_device(array[start : start + 1000], 1) for array in arrays))
-            one._launches._limbs._added = 1 << 25  # as after 2^25 additions: carries are resolved before the next
-        assert states_of_limbs(kind, one.limbs.get()) == in_integers(kind, arrays)
-        assert one.limbs.size == limbs_of(kind)
+            exact_sum.add(*(on_device(array[start : start + 1000], 1) for array in arrays))
+            exact_sum._launches._limbs._added = 1 << 25  # as after 2^25 additions: carries are resolved before the next
+        assert states_of_limbs(kind, exact_sum.limbs.get()) == in_integers(kind, arrays)
+        assert exact_sum.limbs.size == limbs_of(kind)
         assert set(ORIGIN) >= {state.terms for state in in_integers(kind, arrays)}

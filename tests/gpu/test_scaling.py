@@ -64,13 +64,15 @@ def state_by_cpu(cpu: Backend, source: GeneratedSource) -> ExactState:
 
 def test_one_gpu_is_measured_and_more_than_there_are_is_skipped(placement: Placement) -> None:
     study = Study(sizes=(100_003,), messages=(8,), ranks=(1, 64), samples=10)
-    found = list(run(placement, study))
-    alone = [one for one in found if isinstance(one, ArrayRecord) and one.ranks == 1]
-    assert [(one.outcome, one.speedup, one.communication_ms) for one in alone] == [(Outcome.MEASURED, 1.0, 0.0)] * 2
-    exact = next(one for one in alone if one.method is Method.EXACT)
+    records = list(run(placement, study))
+    alone = [record for record in records if isinstance(record, ArrayRecord) and record.ranks == 1]
+    assert [(record.outcome, record.speedup, record.communication_ms) for record in alone] == [
+        (Outcome.MEASURED, 1.0, 0.0)
+    ] * 2
+    exact = next(record for record in alone if record.method is Method.EXACT)
     assert exact.same_bits
-    others = [one for one in found if isinstance(one, ArrayRecord | MessageRecord) and one.ranks == 64]
-    assert {one.outcome for one in others} == {Outcome.SKIPPED}
+    others = [record for record in records if isinstance(record, ArrayRecord | MessageRecord) and record.ranks == 64]
+    assert {record.outcome for record in others} == {Outcome.SKIPPED}
     assert f"room for {placement.available}" in str(others[0].reason)
 
 
@@ -85,7 +87,7 @@ def test_all_ranks_hold_the_state_that_the_cpu_computes(
                 source = Data(distribution, {}, 5).source(dtype, 1_000_003)
                 group.run(Load(source, Method.EXACT))
                 group.run(Sample(2))
-                held = [one for process in group.run(Collect()) for one in process]
+                held = [share for process in group.run(Collect()) for share in process]
                 assert held == [state_by_cpu(cpu, source)] * 2
 
 
@@ -100,16 +102,16 @@ def test_a_study_of_two_gpus_is_exact_and_its_messages_arrive(pair: Placement, m
         algorithms=(Algorithm.RING,),
         samples=10,
     )
-    found = list(run(pair, study))
-    arrays = [one for one in found if isinstance(one, ArrayRecord) and one.ranks == 2]
-    assert [one.outcome for one in arrays] == [Outcome.MEASURED] * 4, [one.reason for one in arrays]
-    for one in arrays:
-        assert one.same_bits is not False or one.method is Method.FLOAT
-        assert one.communication_ms is not None
-        assert one.communication_ms > 0
-        assert len(one.times) == 2
-    messages = [one for one in found if isinstance(one, MessageRecord)]
-    assert [(one.outcome, one.correct) for one in messages] == [(Outcome.MEASURED, True)] * 2
+    records = list(run(pair, study))
+    arrays = [record for record in records if isinstance(record, ArrayRecord) and record.ranks == 2]
+    assert [record.outcome for record in arrays] == [Outcome.MEASURED] * 4, [record.reason for record in arrays]
+    for record in arrays:
+        assert record.same_bits is not False or record.method is Method.FLOAT
+        assert record.communication_ms is not None
+        assert record.communication_ms > 0
+        assert len(record.times) == 2
+    messages = [record for record in records if isinstance(record, MessageRecord)]
+    assert [(record.outcome, record.correct) for record in messages] == [(Outcome.MEASURED, True)] * 2
 
 
 def test_a_killed_rank_ends_its_group_and_leaves_no_process(pair: Placement) -> None:

@@ -86,7 +86,7 @@ def test_two_sources_are_read_side_by_side(backend: CudaBackend, tmp_path: Path)
     file = opened(tmp_path / "x.npy")
     plain = ArraySource(np.load(tmp_path / "x.npy"))
     for first, second in ((file, made), (made, file), (file, file)):
-        swapped = tuple(plain if one is file else one for one in (first, second))
+        swapped = tuple(plain if source is file else source for source in (first, second))
         got = backend.reduce(first, "dot", other=second)
         assert got.state == backend.reduce(swapped[0], "dot", other=swapped[1]).state
 
@@ -205,8 +205,8 @@ def stages_of(backend: CudaBackend, source: Elements, **options: str) -> Stages:
     return stages
 
 
-def told(stages: Stages) -> set[str]:
-    """The stages whose time is told."""
+def timed_stages(stages: Stages) -> set[str]:
+    """The stages that have a time."""
     by_name = {"read": stages.read_s, "decode": stages.decode_s, "copy": stages.copy_s, "reduce": stages.reduce_s}
     assert all(seconds is None or seconds > 0 for seconds in by_name.values())
     return {name for name, seconds in by_name.items() if seconds is not None}
@@ -225,7 +225,7 @@ def test_the_stages_of_every_kind_of_source_are_told(backend: CudaBackend, tmp_p
         (decoded, {"decode", "copy", "reduce"}),
     ]
     for source, stages in sources:
-        assert told(stages_of(backend, source, strategy=strategy)) == stages, source
+        assert timed_stages(stages_of(backend, source, strategy=strategy)) == stages, source
 
 
 def test_the_time_of_a_copy_is_that_of_its_own_reduction(backend: CudaBackend) -> None:

@@ -26,7 +26,7 @@ def elements(dtype: DType) -> list[float]:
         low, high = dtype.bounds
         return [number for number in WHOLE if low <= number <= high]
     with np.errstate(over="ignore"):
-        return [float(one) for one in np.array([*REAL, np.nan, np.inf]).astype(dtype.numpy)]
+        return [float(value) for value in np.array([*REAL, np.nan, np.inf]).astype(dtype.numpy)]
 
 
 def expected(number: float, dtype: DType) -> object:
@@ -47,10 +47,10 @@ def test_an_element_is_converted_exactly_or_as_a_float_rounded_once_or_refused(o
         for number in elements(own):
             array = array_of([number if np.isfinite(number) else str(number)], own)
             try:
-                found: object = converted(array, dtype).tobytes()
+                bits: object = converted(array, dtype).tobytes()
             except InvalidInput:
-                found = None
-            assert found == expected(number, dtype), (own.name, dtype.name, number)
+                bits = None
+            assert bits == expected(number, dtype), (own.name, dtype.name, number)
 
 
 @pytest.mark.parametrize(
@@ -68,8 +68,8 @@ def test_an_element_is_converted_exactly_or_as_a_float_rounded_once_or_refused(o
     ],
 )
 def test_several_dtypes_have_the_narrowest_in_common_that_holds_them(names: tuple[str, ...], common: str) -> None:
-    found = common_dtype([np.ones((2, 2), DTYPES[name].numpy) for name in names])
-    assert found is DTYPES[common]
+    dtype = common_dtype([np.ones((2, 2), DTYPES[name].numpy) for name in names])
+    assert dtype is DTYPES[common]
 
 
 def test_integers_of_64_bits_have_a_dtype_in_common_where_it_holds_each_of_them() -> None:

@@ -19,5 +19,5 @@ def test_a_pinned_process_counts_only_its_own_cores() -> None:
         "import os; os.sched_setaffinity(0, [min(os.sched_getaffinity(0))]);"
         "from warpfold.kernels.cores import usable_cores; print(usable_cores())"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "1"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout.strip() == "1"

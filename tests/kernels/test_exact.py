@@ -16,8 +16,8 @@ NAMES = list(DTYPES)
 
 
 def cases(name: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))["cases"]
-    return found
+    cases: list[dict[str, Any]] = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))["cases"]
+    return cases
 
 
 def test_the_files_are_what_the_generator_writes() -> None:
@@ -31,12 +31,12 @@ def test_states_have_the_limbs_and_bytes_of_the_vectors(name: str) -> None:
     dtype = DTYPES[name]
     for case in cases(name):
         array = array_of_bits([int(pattern, 16) for pattern in case["inputs"]], dtype)
-        found = {
+        states = {
             "values": ExactState.empty(Terms.VALUES).add(array),
             "magnitudes": ExactState.empty(Terms.VALUES).add(array, magnitudes=True),
             "products": ExactState.empty(Terms.PRODUCTS).add(array),
         }
-        for kind, state in found.items():
+        for kind, state in states.items():
             wanted = case["states"][kind]
             assert state.to_bytes().hex() == wanted["bytes"], (case["name"], kind)
             assert list(state.limbs[wanted["first"] :]) == wanted["limbs"], (case["name"], kind)
@@ -52,9 +52,9 @@ def test_states_round_to_the_values_of_the_vectors(name: str) -> None:
             continue
         for op, kind in kinds.items():
             state = ExactState.from_bytes(bytes.fromhex(case["states"][kind]["bytes"]))
-            found = value_of(OPS[op], state, OPS[op].result_dtype(dtype))
+            value = value_of(OPS[op], state, OPS[op].result_dtype(dtype))
             wanted = case["results"]["propagate"][op]["value"]
-            written = str(found) if OPS[op].result_dtype(dtype) == INTEGER else float(found).hex()
+            written = str(value) if OPS[op].result_dtype(dtype) == INTEGER else float(value).hex()
             assert written == wanted, (case["name"], op)
 
 

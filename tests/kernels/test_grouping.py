@@ -10,10 +10,10 @@ from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.grouping import AlongAxes, Columns, Grouping, Rows, Segments, walk_of
 
 
-def told(grouping: Grouping, shape: tuple[int, ...], cuts: list[int], *, fortran: bool) -> NDArray[np.int64]:
+def places_of(grouping: Grouping, shape: tuple[int, ...], cuts: list[int], *, fortran: bool) -> NDArray[np.int64]:
     """The value and the place of every element in the order of reading, by the parts between `cuts`."""
     walk = walk_of(grouping, shape, reversed_axes=fortran)
-    found = np.full((walk.count, 2), -1)
+    places = np.full((walk.count, 2), -1)
     for start, stop in pairwise(cuts):
         for part in walk.parts(start, stop):
             rows, order = part, np.arange(stop - start)
@@ -22,10 +22,10 @@ def told(grouping: Grouping, shape: tuple[int, ...], cuts: list[int], *, fortran
             assert isinstance(rows, Rows)
             for row, output in enumerate(rows.outputs):
                 here = order[rows.bounds[row] : rows.bounds[row + 1]] + start
-                assert (found[here] == -1).all(), "an element came twice"
-                found[here, 0] = output
-                found[here, 1] = rows.places[row] + rows.step * np.arange(here.size)
-    return found
+                assert (places[here] == -1).all(), "an element came twice"
+                places[here, 0] = output
+                places[here, 1] = rows.places[row] + rows.step * np.arange(here.size)
+    return places
 
 
 @pytest.mark.parametrize("cuts", [[0, 60], [0, 1, 30, 31, 60], list(range(61)), [0, 20, 40, 60]])
@@ -41,15 +41,15 @@ def test_every_element_has_its_value_and_its_place(axes: tuple[int, ...], fortra
         value = np.ravel_multi_index([at[axis] for axis in order], [shape[axis] for axis in order]) if order else 0
         place = np.ravel_multi_index([at[axis] for axis in axes], [shape[axis] for axis in axes])
         wanted.append([value, place])
-    assert (told(AlongAxes(axes), shape, cuts, fortran=fortran) == wanted).all()
+    assert (places_of(AlongAxes(axes), shape, cuts, fortran=fortran) == wanted).all()
 
 
 @pytest.mark.parametrize("cuts", [[0, 12], [0, 1, 5, 6, 12], list(range(13))])
 def test_a_segment_has_the_elements_between_its_offsets(cuts: list[int]) -> None:
-    found = told(Segments((2, 2, 5, 9, 9, 12)), (12,), cuts, fortran=False)
-    assert found[:, 0].tolist() == [-1, -1, 1, 1, 1, 2, 2, 2, 2, 4, 4, 4]
-    assert found[2:, 1].tolist() == [0, 1, 2, 0, 1, 2, 3, 0, 1, 2]
-    assert told(Segments(length=5), (3, 4), cuts, fortran=False)[:, 0].tolist() == [0] * 5 + [1] * 5 + [2] * 2
+    places = places_of(Segments((2, 2, 5, 9, 9, 12)), (12,), cuts, fortran=False)
+    assert places[:, 0].tolist() == [-1, -1, 1, 1, 1, 2, 2, 2, 2, 4, 4, 4]
+    assert places[2:, 1].tolist() == [0, 1, 2, 0, 1, 2, 3, 0, 1, 2]
+    assert places_of(Segments(length=5), (3, 4), cuts, fortran=False)[:, 0].tolist() == [0] * 5 + [1] * 5 + [2] * 2
 
 
 @pytest.mark.parametrize("size", [1, 4, 7, 1000])

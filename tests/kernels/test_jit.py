@@ -27,9 +27,9 @@ def misses(compiled: Any) -> int:
 
 
 def test_what_one_process_compiled_another_loads() -> None:
-    one, other = jit(first), jit(first)
-    assert (one(np.array([7])), other(np.array([7]))) == (7, 7)
-    assert (misses(one), misses(other)) == (1, 0)
+    compiled, other = jit(first), jit(first)
+    assert (compiled(np.array([7])), other(np.array([7]))) == (7, 7)
+    assert (misses(compiled), misses(other)) == (1, 0)
 
 
 def test_two_that_compile_at_the_same_time_never_load_each_others_code(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,13 +23,13 @@ print(array.sum())
 """
 
 
-@pytest.mark.parametrize(("how", "code", "said"), [("guarded", 0, "1024.0"), ("plain", -signal.SIGBUS, "")])
-def test_what_a_mapped_file_has_lost_reads_as_zeros(tmp_path: Path, how: str, code: int, said: str) -> None:
+@pytest.mark.parametrize(("how", "code", "printed"), [("guarded", 0, "1024.0"), ("plain", -signal.SIGBUS, "")])
+def test_what_a_mapped_file_has_lost_reads_as_zeros(tmp_path: Path, how: str, code: int, printed: str) -> None:
     np.ones(100_000).tofile(tmp_path / "x")
     ended = subprocess.run(
         [sys.executable, "-c", _SCRIPT, str(tmp_path / "x"), how], capture_output=True, text=True, check=False
     )
-    assert (ended.returncode, ended.stdout.strip()) == (code, said), ended.stderr
+    assert (ended.returncode, ended.stdout.strip()) == (code, printed), ended.stderr
 
 
 def test_pages_behind_the_end_of_a_file_cannot_be_brought_in(tmp_path: Path) -> None:

@@ -39,9 +39,9 @@ def test_dot_products_of_any_two_dtypes_of_a_kind_are_what_they_are_by_definitio
     xs, ys = xs[:length], ys[:length]
     wanted = reference.dot(OPS["dot"], (left, xs), (right, ys), policy)
     assert isinstance(wanted, reference.Answer)
-    found = backend.reduce(source(xs, left), "dot", other=source(ys, right), nan_policy=policy)
-    assert same(found.value, wanted.value), (found.value, wanted.value)
-    assert found.count == wanted.count
+    reduction = backend.reduce(source(xs, left), "dot", other=source(ys, right), nan_policy=policy)
+    assert same(reduction.value, wanted.value), (reduction.value, wanted.value)
+    assert reduction.count == wanted.count
 
 
 @pytest.mark.parametrize("strategy", ["exact", "numpy"])
@@ -60,8 +60,8 @@ def test_a_dot_product_has_the_narrowest_float_that_holds_both_or_is_an_integer(
     backend: CpuBackend, left: str, right: str, result: str, strategy: str
 ) -> None:
     first, second = (ArraySource(np.array([1, 0, 1]).astype(DTYPES[name].numpy)) for name in (left, right))
-    found = backend.reduce(first, "dot", strategy=strategy, other=second)
-    assert (found.dtype, found.value) == (result, 2)
+    reduction = backend.reduce(first, "dot", strategy=strategy, other=second)
+    assert (reduction.dtype, reduction.value) == (result, 2)
 
 
 def test_a_dot_product_that_cancels_is_exact_where_numpys_is_not(backend: CpuBackend) -> None:
@@ -81,8 +81,8 @@ def test_nan_in_either_source_is_refused_by_name_or_left_out_with_its_pair(backe
     ):
         with pytest.raises(InvalidInput, match=message):
             backend.reduce(first, "dot", strategy=strategy, other=second, nan_policy=NanPolicy.RAISE)
-        found = backend.reduce(first, "dot", strategy=strategy, other=second, nan_policy=NanPolicy.OMIT)
-        assert (found.value, found.count) == (10.0, 2)
+        reduction = backend.reduce(first, "dot", strategy=strategy, other=second, nan_policy=NanPolicy.OMIT)
+        assert (reduction.value, reduction.count) == (10.0, 2)
 
 
 TWO = ArraySource(np.array([1.0, 2.0]))

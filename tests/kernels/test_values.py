@@ -11,12 +11,12 @@ from warpfold.kernels.values import Written, array_of, dtype_for
 def test_a_number_is_rounded_to_the_dtype_once(dtype: str, precision: int) -> None:
     # Just above a tie. By way of float32, as ml_dtypes goes, a bfloat16 becomes the tie, and then even.
     tie = 1.0 + 2.0**-precision
-    found = array_of([tie, tie + 2.0**-40, (tie + 2.0**-40).hex()], DTYPES[dtype])
-    assert found.astype(float).tolist() == [1.0, 1.0 + 2.0 ** (1 - precision), 1.0 + 2.0 ** (1 - precision)]
+    array = array_of([tie, tie + 2.0**-40, (tie + 2.0**-40).hex()], DTYPES[dtype])
+    assert array.astype(float).tolist() == [1.0, 1.0 + 2.0 ** (1 - precision), 1.0 + 2.0 ** (1 - precision)]
 
 
 @pytest.mark.parametrize(
-    ("value", "dtype", "told"),
+    ("value", "dtype", "message"),
     [
         (1e308, "float32", "1e+308 is beyond the range of float32"),
         (300, "int8", "300 is beyond the range of int8 (-128 … 127)"),
@@ -24,11 +24,11 @@ def test_a_number_is_rounded_to_the_dtype_once(dtype: str, precision: int) -> No
     ],
 )
 def test_what_is_beyond_the_range_is_told_as_it_was_written_unless_it_is_long(
-    value: float, dtype: str, told: str
+    value: float, dtype: str, message: str
 ) -> None:
     with pytest.raises(InvalidInput) as caught:
         array_of([1, value], DTYPES[dtype])
-    assert str(caught.value).startswith(told)
+    assert str(caught.value).startswith(message)
     assert caught.value.field == "values.1"
 
 
@@ -58,7 +58,7 @@ def test_integers_that_no_dtype_holds_are_refused_where_they_stand(values: list[
 
 
 @pytest.mark.parametrize(
-    ("value", "dtype", "told"),
+    ("value", "dtype", "message"),
     [
         (2**53 + 1, "float64", "float64 does not hold 9007199254740993; write it as a float"),
         (2**24 + 1, "float32", "float32 does not hold 16777217"),
@@ -72,14 +72,16 @@ def test_integers_that_no_dtype_holds_are_refused_where_they_stand(values: list[
         ("1.0", "int64", "'1.0' is not an integer"),
     ],
 )
-def test_an_integer_is_never_rounded_and_nothing_finite_becomes_infinite(value: Written, dtype: str, told: str) -> None:
+def test_an_integer_is_never_rounded_and_nothing_finite_becomes_infinite(
+    value: Written, dtype: str, message: str
+) -> None:
     with pytest.raises(InvalidInput) as caught:
         array_of([1, value], DTYPES[dtype])
-    assert str(caught.value).startswith(told)
+    assert str(caught.value).startswith(message)
     assert caught.value.field == "values.1"
 
 
 def test_a_float_is_rounded_and_an_integer_that_a_float_holds_is_one() -> None:
-    found = array_of([2.0**24 + 1, 2**24 + 2, 2**100, True], DTYPES["float32"])
-    assert found.tolist() == [2.0**24, 2**24 + 2, 2**100, 1]
+    array = array_of([2.0**24 + 1, 2**24 + 2, 2**100, True], DTYPES["float32"])
+    assert array.tolist() == [2.0**24, 2**24 + 2, 2**100, 1]
     assert array_of(["-Infinity", "010", " 0x1.8p1 "], DTYPES["float64"]).tolist() == [float("-inf"), 10.0, 3.0]

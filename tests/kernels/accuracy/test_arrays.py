@@ -34,10 +34,10 @@ def test_orders_are_kept_while_they_are_small_and_made_again_when_they_are_not(
 ) -> None:
     monkeypatch.setattr(module, "KEPT_BYTES", 2 * 4000)
     made = Arrays(SOURCE)
-    found = [made.permuted("sum", number)[0] for number in range(3)]
+    orders = [made.permuted("sum", number)[0] for number in range(3)]
     again = [made.permuted("sum", number)[0] for number in range(3)]
-    assert [a is b for a, b in zip(found, again, strict=True)] == [True, True, False]
-    assert all(np.array_equal(a, b) for a, b in zip(found, again, strict=True))
+    assert [a is b for a, b in zip(orders, again, strict=True)] == [True, True, False]
+    assert all(np.array_equal(a, b) for a, b in zip(orders, again, strict=True))
 
 
 def test_references_are_numpys_in_float64() -> None:

@@ -24,44 +24,44 @@ def test_sums_means_and_dot_products_are_the_fractions(x: NDArray[Any]) -> None:
     elements, y = fractions(x), x[::-1]
     pairs = [a * b for a, b in zip(elements, fractions(y), strict=True)]
     for op, terms, other in (("sum", elements, None), ("mean", elements, None), ("dot", pairs, y)):
-        found = truth(op, x, other, row(x))
+        exact = truth(op, x, other, row(x))
         whole = sum(terms, Fraction(0))
-        assert (found.total, found.magnitude) == (whole, sum(map(abs, terms), Fraction(0)))
-        assert found.value == (whole / x.size if op == "mean" else whole)
-        assert (found.rounded, found.wide) == (nearest(found.value, row(x)), nearest(found.value, FLOAT64))
+        assert (exact.total, exact.magnitude) == (whole, sum(map(abs, terms), Fraction(0)))
+        assert exact.value == (whole / x.size if op == "mean" else whole)
+        assert (exact.rounded, exact.wide) == (nearest(exact.value, row(x)), nearest(exact.value, FLOAT64))
 
 
 @given(arrays)
 def test_a_norm_is_the_root_to_hundreds_of_bits(x: NDArray[Any]) -> None:
-    found = truth("norm2", x, None, row(x))
-    square = sum((one * one for one in fractions(x)), Fraction(0))
-    assert found.total == found.magnitude == square
+    exact = truth("norm2", x, None, row(x))
+    square = sum((value * value for value in fractions(x)), Fraction(0))
+    assert exact.total == exact.magnitude == square
     step = Fraction(1, 1 << 450)
-    assert (found.value * (1 - step)) ** 2 <= square <= (found.value * (1 + step)) ** 2
+    assert (exact.value * (1 - step)) ** 2 <= square <= (exact.value * (1 + step)) ** 2
 
 
 @given(arrays)
 def test_a_product_is_the_product(x: NDArray[Any]) -> None:
-    found = truth("prod", x, None, row(x))
+    exact = truth("prod", x, None, row(x))
     whole = Fraction(math.prod(fractions(x)))
-    assert abs(found.value - whole) <= abs(whole) / (1 << 450)
-    assert found.rounded == nearest(whole, row(x))
+    assert abs(exact.value - whole) <= abs(whole) / (1 << 450)
+    assert exact.rounded == nearest(whole, row(x))
 
 
 def test_a_long_product_is_right_to_its_last_bit_although_its_numbers_are_cut() -> None:
     x = np.random.default_rng(3).uniform(0.5, 1.5, 5000)
-    found = truth("prod", x, None, FLOAT64)
+    exact = truth("prod", x, None, FLOAT64)
     whole = Fraction(math.prod(fractions(x)))
-    assert found.rounded == nearest(whole, FLOAT64)
-    assert 0 < abs(found.value - whole) / whole < Fraction(1, 1 << 490)
+    assert exact.rounded == nearest(whole, FLOAT64)
+    assert 0 < abs(exact.value - whole) / whole < Fraction(1, 1 << 490)
 
 
 def test_partial_products_are_bounded_whatever_their_order() -> None:
     x = np.array([0.25, 8.0, 0.5, 4.0, 1.0])
-    found = truth("prod", x, None, FLOAT64)
-    assert (found.lowest, found.highest) == pytest.approx((-3, 5))
-    assert found.lowest <= -3
-    assert found.highest >= 5
+    exact = truth("prod", x, None, FLOAT64)
+    assert (exact.lowest, exact.highest) == pytest.approx((-3, 5))
+    assert exact.lowest <= -3
+    assert exact.highest >= 5
 
 
 def test_a_product_of_too_many_is_refused() -> None:

@@ -96,5 +96,5 @@ def test_every_element_of_float16_and_its_neighbours_is_rounded_as_numpy_does() 
     for other in (np.float16(2.0**-24), np.float16(0.1), np.float16(-1.0), np.float16(60000.0)):
         with np.errstate(over="ignore"):
             expected = ones + other
-        found = [looped("sequential", "sum", (np.array([x, other]),), DTYPES["float16"]) for x in ones]
-        assert np.array_equal(np.array(found), expected.astype(np.float64))
+        sums = [looped("sequential", "sum", (np.array([x, other]),), DTYPES["float16"]) for x in ones]
+        assert np.array_equal(np.array(sums), expected.astype(np.float64))

@@ -57,7 +57,7 @@ def test_all_methods_of_a_cpu_keep_their_bounds_on_all_distributions_and_dtypes(
     assert {point.outcome for point in points} == {Outcome.MEASURED}
     assert [point.case for point in points if figures(point).bound_verdict is BoundVerdict.EXCEEDED] == []
     exact = [figures(point) for point in points if point.case.method == "exact"]
-    assert all(found.correctly_rounded and found.distinct_results == 1 for found in exact)
+    assert all(point.correctly_rounded and point.distinct_results == 1 for point in exact)
 
 
 def test_products_are_compared_where_they_stay_in_range(cpu: CpuBackend) -> None:
@@ -87,7 +87,7 @@ def test_results_depend_on_the_order_but_not_on_the_run(cpu: CpuBackend) -> None
     points = {point.case.method: figures(point) for point in run(cpu, AXES, source, Repeats(8, 3))}
     assert (points["sequential"].distinct_results or 0) > 1
     assert points["exact"].distinct_results == 1
-    assert all(found.repeatable for found in points.values())
+    assert all(point.repeatable for point in points.values())
 
 
 def test_nothing_is_said_of_orders_and_runs_that_were_not_tried(cpu: CpuBackend) -> None:
@@ -99,11 +99,11 @@ def test_the_reference_is_numpy_in_float64_with_an_error_of_its_own(cpu: CpuBack
     axes = replace(AXES, distributions=("mixed",), sizes=(100_000,))
     x = source("mixed", "float32", 100_000).read(0, 100_000)
     for point in run(cpu, axes, source, Repeats(0, 1)):
-        found = figures(point)
-        assert found.reference == float(np.sum(x.astype(np.float64)))
-        assert found.reference_error == abs(found.value - found.reference)
-        assert found.reference_own_error < 1e-3
-        assert found.exact == math.fsum(x.tolist())
+        result = figures(point)
+        assert result.reference == float(np.sum(x.astype(np.float64)))
+        assert result.reference_error == abs(result.value - result.reference)
+        assert result.reference_own_error < 1e-3
+        assert result.exact == math.fsum(x.tolist())
 
 
 def test_what_a_slot_cannot_run_is_skipped_and_the_rest_goes_on(cpu: CpuBackend) -> None:

@@ -4,7 +4,7 @@ from warpfold.kernels.bench.axes import MAX_CASES, Axes, Cache, Case
 from warpfold.kernels.errors import InvalidInput
 
 
-def axes(**given: object) -> Axes:
+def axes(**changes: object) -> Axes:
     values: dict[str, object] = {
         "strategies": ("exact", "pairwise"),
         "ops": ("sum",),
@@ -12,7 +12,7 @@ def axes(**given: object) -> Axes:
         "sizes": (10, 1000),
         "caches": (Cache.COLD, Cache.HOT),
     }
-    return Axes(**{**values, **given})  # type: ignore[arg-type]
+    return Axes(**{**values, **changes})  # type: ignore[arg-type]
 
 
 def test_the_cases_are_the_product_of_the_axes() -> None:

@@ -14,27 +14,27 @@ from warpfold.kernels.cuda.bench.ceiling import undisturbed
 LOW, LOWER = (replace(CEILING, measured=speed, trusted=False) for speed in (5e11, 3e11))
 
 
-def gauge(*found: Ceiling) -> tuple[CeilingGauge, Iterator[Ceiling]]:
-    script = iter(found)
+def gauge(*readings: Ceiling) -> tuple[CeilingGauge, Iterator[Ceiling]]:
+    script = iter(readings)
     return CeilingGauge(lambda: next(script)), script
 
 
 def test_a_trusted_ceiling_is_measured_once() -> None:
-    one, script = gauge(CEILING, LOW)
-    assert (one.read(), one.read()) == (CEILING, CEILING)
+    ceiling_gauge, script = gauge(CEILING, LOW)
+    assert (ceiling_gauge.read(), ceiling_gauge.read()) == (CEILING, CEILING)
     assert next(script) == LOW
 
 
 def test_a_disturbed_ceiling_is_measured_again_at_once_and_whenever_it_is_asked_for() -> None:
-    one, _ = gauge(LOWER, LOW, LOWER, LOWER, CEILING)
-    assert one.read() == LOW  # the fastest of three
-    assert one.read() == LOW
-    assert one.read() == CEILING
+    ceiling_gauge, _ = gauge(LOWER, LOW, LOWER, LOWER, CEILING)
+    assert ceiling_gauge.read() == LOW  # the fastest of three
+    assert ceiling_gauge.read() == LOW
+    assert ceiling_gauge.read() == CEILING
 
 
 def test_a_device_that_is_never_quiet_is_given_up() -> None:
-    one, script = gauge(*[LOW] * MOST_TRIES, CEILING)
-    assert {one.read() for _ in range(2 * MOST_TRIES)} == {LOW}
+    ceiling_gauge, script = gauge(*[LOW] * MOST_TRIES, CEILING)
+    assert {ceiling_gauge.read() for _ in range(2 * MOST_TRIES)} == {LOW}
     assert next(script) == CEILING
 
 

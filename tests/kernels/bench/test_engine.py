@@ -128,9 +128,9 @@ def test_data_too_large_skip_their_cases_and_no_others() -> None:
     target = ScriptedTarget(
         {**RIGHT, ("sum", "a"): 10.0, ("sum", "b"): 10.0}, refuse={20: OutOfMemory("it has 1.0 GB")}
     )
-    found = points(target, axes("a", "b", sizes=(20, 10)))
-    assert [point.outcome for point in found] == [Outcome.SKIPPED] * 2 + [Outcome.MEASURED] * 2
-    assert found[0].reason == "it has 1.0 GB"
+    measured = points(target, axes("a", "b", sizes=(20, 10)))
+    assert [point.outcome for point in measured] == [Outcome.SKIPPED] * 2 + [Outcome.MEASURED] * 2
+    assert measured[0].reason == "it has 1.0 GB"
     assert target.loads == [("float32", 20), ("float32", 10)]
 
 

@@ -44,7 +44,7 @@ def test_faster_than_memory_is_suspect() -> None:
 
 
 def test_one_impossible_sample_is_enough() -> None:
-    found = flags_of(
+    flags = flags_of(
         summary=summarise([1e-3] * 50 + [1e-6]),
         ending=Ending.CONVERGED,
         read_bytes=4_000_000_000,
@@ -54,7 +54,7 @@ def test_one_impossible_sample_is_enough() -> None:
         looks=(GOOD, GOOD),
         max_clock_mhz=1980.0,
     )
-    assert found == {Flag.SUSPECT}
+    assert flags == {Flag.SUSPECT}
 
 
 def test_the_clocks_step_is_allowed_for() -> None:

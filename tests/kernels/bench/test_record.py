@@ -15,8 +15,8 @@ from warpfold.kernels.source import GeneratedSource
 
 def point(target: ScriptedTarget) -> Point:
     axes = Axes(("fast",), ("sum",), ("float32",), (1_000_000,), (Cache.COLD,))
-    (found,) = run(target, axes, Rule(), lambda dtype, n: GeneratedSource("uniform", n, 0, dtype_named(dtype)))
-    return found
+    (record,) = run(target, axes, Rule(), lambda dtype, n: GeneratedSource("uniform", n, 0, dtype_named(dtype)))
+    return record
 
 
 def target(value: float | Unavailable = 5e5, seconds: float = 1e-5) -> ScriptedTarget:
@@ -58,8 +58,8 @@ def test_a_suspect_row_does_not_count() -> None:
 
 
 def test_the_case_of_a_row_is_the_one_measured() -> None:
-    found = point(target())
-    assert case_of(record_of(found)) == found.case
+    measured = point(target())
+    assert case_of(record_of(measured)) == measured.case
 
 
 def test_a_row_reads_back_from_its_values() -> None:
@@ -81,8 +81,8 @@ def test_there_is_a_share_only_of_a_ceiling_that_others_did_not_disturb_and_that
 ) -> None:
     axes = Axes(("fast",), ("sum",), ("float32",), (1_000_000,), (caches,))
     at = replace(target(), ceiling=ceiling)
-    (found,) = run(at, axes, Rule(), lambda dtype, n: GeneratedSource("uniform", n, 0, dtype_named(dtype)))
-    record = record_of(found)
+    (row,) = run(at, axes, Rule(), lambda dtype, n: GeneratedSource("uniform", n, 0, dtype_named(dtype)))
+    record = record_of(row)
     assert record.percent_of_ceiling == (None if share is None else pytest.approx(share))
     assert (record.ceiling_gbps is None) == (share is None)
     assert ("no_ceiling" in record.flags) == (not ceiling.trusted)

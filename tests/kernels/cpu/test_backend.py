@@ -54,11 +54,11 @@ def test_every_op_is_what_it_is_by_definition(
         with pytest.raises(InvalidInput):
             backend.reduce(source(bits, dtype), op.name, nan_policy=policy, ddof=ddof)
         return
-    found = backend.reduce(source(bits, dtype), op.name, nan_policy=policy, ddof=ddof)
-    assert same(found.value, wanted.value), (found.value, wanted.value)
-    assert found.count == wanted.count
-    assert found.dtype == op.result_dtype(dtype)
-    assert (found.dtype == INTEGER) <= (type(found.value) is int)
+    reduction = backend.reduce(source(bits, dtype), op.name, nan_policy=policy, ddof=ddof)
+    assert same(reduction.value, wanted.value), (reduction.value, wanted.value)
+    assert reduction.count == wanted.count
+    assert reduction.dtype == op.result_dtype(dtype)
+    assert (reduction.dtype == INTEGER) <= (type(reduction.value) is int)
 
 
 def test_the_issues_examples(backend: CpuBackend) -> None:
@@ -89,9 +89,9 @@ def test_what_is_unknown_or_not_computed_is_refused_with_the_field(
 
 def test_a_long_generated_sum_has_the_state_of_its_array(backend: CpuBackend) -> None:
     named = GeneratedSource("normal", 3_000_000, 42, DTYPES["float32"])
-    found = backend.reduce(named, "sum")
+    reduction = backend.reduce(named, "sum")
     wanted = ExactState.empty(Terms.VALUES).add(named.read(0, named.count))
-    assert found.state == wanted.to_bytes()
+    assert reduction.state == wanted.to_bytes()
 
 
 def test_numpy_is_refused_an_array_beyond_memory_before_it_is_made(backend: CpuBackend) -> None:
@@ -128,5 +128,5 @@ def test_the_catalogue_is_read_without_compilers_or_the_servers_packages() -> No
         "import sys; from warpfold.kernels.catalog import strategies; assert strategies();"
         "print(sorted({'numba', 'psutil', 'cupy'} & set(sys.modules)))"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout.strip() == "[]"

@@ -112,9 +112,9 @@ def test_a_product_may_have_65536_bits_and_not_one_more() -> None:
 def test_a_zero_anywhere_makes_even_a_product_beyond_all_bounds_zero() -> None:
     assert product([2] * (2 * MAX_BITS), [1, 0]).value() == 0
     assert product([0], [2] * (2 * MAX_BITS)).value() == 0
-    one, other = product([2] * (2 * MAX_BITS)), product([0])
-    one.merge(other)
-    assert one.value() == 0
+    large, other = product([2] * (2 * MAX_BITS)), product([0])
+    large.merge(other)
+    assert large.value() == 0
 
 
 def test_ones_cost_a_product_no_size() -> None:

@@ -38,8 +38,8 @@ def test_the_sums_of_any_data_are_the_references(
     terms: Terms, magnitudes: bool, drawn: tuple[DType, list[int]]
 ) -> None:
     dtype, bits = drawn
-    found = added(array_of_bits(bits, dtype), dtype, terms, magnitudes)
-    assert found.to_bytes() == reference_bytes(bits, dtype, terms, magnitudes=magnitudes)
+    state = added(array_of_bits(bits, dtype), dtype, terms, magnitudes)
+    assert state.to_bytes() == reference_bytes(bits, dtype, terms, magnitudes=magnitudes)
 
 
 @pytest.mark.parametrize("width", [1, 2, 25, 26, 27, 28, 50, 51, 76, 77, 78, 100, 127, 130, 200, 253])

@@ -22,8 +22,8 @@ def test_an_unknown_architecture_is_refused(capsys: pytest.CaptureFixture[str]) 
 def test_the_command_prints_a_line_a_unit_and_succeeds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    one = Cell(generator_unit(DTYPES["int8"]), "sm_90", "generate int8")
-    monkeypatch.setattr(compile_all, "matrix", lambda _: [one])
+    cell = Cell(generator_unit(DTYPES["int8"]), "sm_90", "generate int8")
+    monkeypatch.setattr(compile_all, "matrix", lambda _: [cell])
     command = ["--cache", str(tmp_path), "--table", str(tmp_path / "table.csv"), "--jobs", "1"]
     assert main([*command, "--update-table"]) == 0
     lines = capsys.readouterr().out.splitlines()

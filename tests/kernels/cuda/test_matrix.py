@@ -15,12 +15,12 @@ SINCE = {name: own.needs for name, own in own_strategies().items()}
 
 def pairs(arch: str, *, whole: bool) -> set[tuple[str, str, str]]:
     """(strategy, op, dtype) that the cells of an architecture hold."""
-    found = set()
+    names = set()
     for cell in cells(arch, whole=whole):
         name, _, dtype = cell.label.partition(" ")
         if name in own_strategies():
-            found |= {(name, op, of) for op, of in own_strategies()[name].claims if of == dtype}
-    return found
+            names |= {(name, op, of) for op, of in own_strategies()[name].claims if of == dtype}
+    return names
 
 
 def test_everything_claimed_is_compiled_for_the_main_architecture() -> None:

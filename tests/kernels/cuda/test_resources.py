@@ -50,8 +50,8 @@ def test_what_was_not_compiled_is_not_compared() -> None:
 
 
 def test_registers_memory_and_spills_that_change_are_told() -> None:
-    found = {PLAIN: Usage(33, 128, 4), WIDE: Usage(255, 0, 8)}
-    assert [str(change) for change in changes(TABLE, "13.4", found, KNOWN)] == [
+    measured = {PLAIN: Usage(33, 128, 4), WIDE: Usage(255, 0, 8)}
+    assert [str(change) for change in changes(TABLE, "13.4", measured, KNOWN)] == [
         "sm_90 plain: 32/128 → 33/128/4 SPILLS",
         "sm_90 wide<int, 2>: 255/0/16 → 255/0/8",
     ]
@@ -66,8 +66,8 @@ def test_kernels_that_come_and_go_are_told() -> None:
 
 
 def test_with_another_compiler_only_new_spills_count() -> None:
-    found = {PLAIN: Usage(40, 256), WIDE: Usage(255, 0, 16), ("new", "sm_80"): Usage(255, 0, 4)}
-    assert [change.key for change in changes(TABLE, "12.9", found, {})] == [("new", "sm_80")]
+    measured = {PLAIN: Usage(40, 256), WIDE: Usage(255, 0, 16), ("new", "sm_80"): Usage(255, 0, 4)}
+    assert [change.key for change in changes(TABLE, "12.9", measured, {})] == [("new", "sm_80")]
 
 
 def test_a_part_is_updated_and_the_rest_stays() -> None:
@@ -92,9 +92,9 @@ def test_the_command_writes_the_table_and_then_agrees_with_it(
     monkeypatch.setattr(compile_all, "matrix", lambda _: [Cell(Unit(source, ("spilling",)), "sm_90", "spilling")])
     command = ["--cache", str(tmp_path / "cache"), "--table", str(tmp_path / "table.csv"), "--jobs", "1", "--quiet"]
     assert main(command) == 1
-    said = capsys.readouterr().out
-    assert "sm_90 spilling: nothing → 32/0/" in said
-    assert "SPILLS" in said
-    assert "--update-table" in said
+    printed = capsys.readouterr().out
+    assert "sm_90 spilling: nothing → 32/0/" in printed
+    assert "SPILLS" in printed
+    assert "--update-table" in printed
     assert main([*command, "--update-table"]) == 0
     assert main(command) == 0

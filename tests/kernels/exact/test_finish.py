@@ -59,17 +59,17 @@ def test_a_sum_beyond_the_dtype_is_infinite_though_its_state_is_not() -> None:
     ],
 )
 def test_infinities_and_nan_follow_ieee_754(terms: tuple[float, ...], wanted: float) -> None:
-    for found in (total(values(*terms), F32), mean(values(*terms), F32)):
-        assert found == wanted or (math.isnan(found) and math.isnan(wanted))
+    for value in (total(values(*terms), F32), mean(values(*terms), F32)):
+        assert value == wanted or (math.isnan(value) and math.isnan(wanted))
 
 
 @pytest.mark.parametrize(
     ("terms", "sign"), [((-0.0, -0.0), -1.0), ((-0.0, 0.0), 1.0), ((0.0,), 1.0), ((1.0, -1.0), 1.0), ((), 1.0)]
 )
 def test_a_zero_sum_is_negative_only_where_every_term_is(terms: tuple[float, ...], sign: float) -> None:
-    found = total(values(*terms), F64)
-    assert found == 0.0
-    assert math.copysign(1.0, found) == sign
+    value = total(values(*terms), F64)
+    assert value == 0.0
+    assert math.copysign(1.0, value) == sign
 
 
 def test_integers_come_out_whole_at_any_size() -> None:

@@ -22,9 +22,9 @@ def test_a_ratio_is_rounded_to_the_nearest_float(
 ) -> None:
     signed = -numerator if negative else numerator
     wanted = reference.nearest(Fraction(signed, denominator) * Fraction(2) ** exponent, dtype)
-    found = round_ratio(signed, denominator, exponent, dtype)
-    assert found == wanted
-    assert math.copysign(1.0, found) == math.copysign(1.0, wanted)
+    rounded = round_ratio(signed, denominator, exponent, dtype)
+    assert rounded == wanted
+    assert math.copysign(1.0, rounded) == math.copysign(1.0, wanted)
 
 
 @given(BIG, BIG, st.integers(-4400, 2200), DTYPE)

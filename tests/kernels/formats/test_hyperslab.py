@@ -31,14 +31,14 @@ def test_blocks_make_up_what_is_selected_in_order_and_none_is_too_large(
 
 
 @pytest.mark.parametrize(
-    ("ranges", "said"),
+    ("ranges", "message"),
     [
         ([Range(0, 11)], "10 indices on axis 0, and select names 11"),
         ([Range(-11)], "select names -11"),
         ([Range(), Range(), Range()], "has 2 axes, and select names 3"),
     ],
 )
-def test_an_index_beyond_the_array_is_refused_not_left_out(ranges: list[Range], said: str) -> None:
-    with pytest.raises(InvalidInput, match=said) as caught:
+def test_an_index_beyond_the_array_is_refused_not_left_out(ranges: list[Range], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message) as caught:
         hyperslab(ranges, (10, 3))
     assert caught.value.field == "select"

@@ -79,14 +79,14 @@ def test_no_chunk_of_zarr_leads_elsewhere_or_runs_anything(data_root: Path) -> N
     assert "not a regular file" in refused(data_root, "x.zarr")
     chunk.unlink()
     metadata = json.loads((data_root / "x.zarr" / ".zarray").read_text())
-    for changed, said in (
+    for changed, message in (
         ({"filters": [{"id": "pickle"}]}, "encoded by 'pickle'"),
         ({"chunks": [1 << 40], "shape": [1 << 41]}, "at most 268,435,456 are decoded at a time"),
         ({"dtype": "|O", "filters": None}, "is not a Zarr hierarchy that can be read"),
         ({"shape": "many"}, "is not a Zarr hierarchy that can be read"),
     ):
         (data_root / "x.zarr" / ".zarray").write_text(json.dumps({**metadata, **changed}))
-        assert said in refused(data_root, "x.zarr")
+        assert message in refused(data_root, "x.zarr")
     (data_root / "x.zarr" / ".zarray").unlink()
     assert "is a folder, but not a Zarr hierarchy" in refused(data_root, "x.zarr")
 

@@ -44,9 +44,9 @@ def source(distribution: str, dtype: str, count: int = N, seed: int = 0x01234567
 def test_each_element_is_the_formulas_to_the_last_bit(distribution: str, dtype: str) -> None:
     named = source(distribution, dtype)
     made = plan(named)
-    found = generate(named, 0, named.count)
-    assert found.dtype == DTYPES[dtype].numpy
-    patterns = found.view(f"uint{8 * DTYPES[dtype].itemsize}")
+    elements = generate(named, 0, named.count)
+    assert elements.dtype == DTYPES[dtype].numpy
+    patterns = elements.view(f"uint{8 * DTYPES[dtype].itemsize}")
     chosen = np.unique(np.linspace(0, named.count - 1, 60).astype(np.int64))
     assert [int(patterns[index]) for index in chosen] == [bits(made, int(index)) for index in chosen]
 
@@ -70,13 +70,13 @@ def test_threads_change_nothing(dtype: str) -> None:
 def test_elements_far_beyond_32_bits_of_index_are_the_formulas() -> None:
     named = GeneratedSource("normal", 1 << 40, 7, DTYPES["float64"])
     at = (1 << 40) - 5
-    found = generate(named, at, at + 5).view(np.uint64)
-    assert [int(pattern) for pattern in found] == [bits(plan(named), at + k) for k in range(5)]
+    elements = generate(named, at, at + 5).view(np.uint64)
+    assert [int(pattern) for pattern in elements] == [bits(plan(named), at + k) for k in range(5)]
 
 
 def test_another_seed_gives_another_array() -> None:
-    one, other = (generate(source("uniform", "float64", seed=seed), 0, 1000) for seed in (1, 1 << 32))
-    assert not (one == other).any()
+    low, other = (generate(source("uniform", "float64", seed=seed), 0, 1000) for seed in (1, 1 << 32))
+    assert not (low == other).any()
 
 
 def test_a_range_outside_the_array_is_an_error() -> None:

@@ -73,8 +73,8 @@ def test_every_distribution_can_be_made_with_its_defaults_in_each_of_its_dtypes(
         for dtype in row.dtypes:
             n = 2 if dtype == "bool" else 100
             period = {"m": 2.0} if (row.name, dtype) == ("modulo", "bool") else {}
-            found = generate(GeneratedSource(row.name, n, 0, DTYPES[dtype], period), 0, n)
-            assert found.shape == (n,)
+            elements = generate(GeneratedSource(row.name, n, 0, DTYPES[dtype], period), 0, n)
+            assert elements.shape == (n,)
 
 
 def test_integers_beyond_float64_are_taken_whole() -> None:

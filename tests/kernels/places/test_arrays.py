@@ -69,11 +69,11 @@ def test_any_selection_is_what_numpy_takes(
 def test_a_part_of_an_array_is_read_without_the_rest(web: WebServer) -> None:
     array = np.arange(2_000_000, dtype="i8").reshape(40, 50_000)
     put(web, array)
-    found, fetched = read(web, (slice(3, 5, 1), slice(0, 50_000, 1)))
-    assert found.tobytes() == array[3:5].tobytes()
+    values, fetched = read(web, (slice(3, 5, 1), slice(0, 50_000, 1)))
+    assert values.tobytes() == array[3:5].tobytes()
     assert fetched <= 2 * 50_000 * 8 + 1_000
-    found, fetched = read(web, (slice(0, 40, 39), slice(10, 20, 1)))
-    assert found.tobytes() == array[::39, 10:20].tobytes()
+    values, fetched = read(web, (slice(0, 40, 39), slice(10, 20, 1)))
+    assert values.tobytes() == array[::39, 10:20].tobytes()
     assert fetched <= 10_000
 
 

@@ -27,60 +27,60 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 def opened(web: WebServer, content: bytes = CONTENT) -> RemoteFile:
     web.files["x"] = content
     session = web.session()
-    found = as_file(RemoteObject(session, session.places.target(web.url("x"), ""), PAGE))
-    assert isinstance(found, RemoteFile)
-    return found
+    file = as_file(RemoteObject(session, session.places.target(web.url("x"), ""), PAGE))
+    assert isinstance(file, RemoteFile)
+    return file
 
 
 def test_it_reads_and_seeks_as_a_file_in_memory_does(web: WebServer) -> None:
-    there, here = opened(web), io.BytesIO(CONTENT)
+    remote, here = opened(web), io.BytesIO(CONTENT)
     chance = random.Random(1)
     for _ in range(300):
         if chance.random() < 0.5:
             to = chance.randrange(-100, 100), chance.choice([io.SEEK_CUR, io.SEEK_END])
             to = to if here.tell() > 100 else (chance.randrange(60_000), io.SEEK_SET)
-            assert there.seek(*to) == here.seek(*to)
+            assert remote.seek(*to) == here.seek(*to)
         size = chance.choice([0, 1, 7, 600, 5000])
-        assert there.read(size) == here.read(size)
-        assert there.tell() == here.tell()
-    assert there.seek(0) == 0
-    assert there.read() == CONTENT
+        assert remote.read(size) == here.read(size)
+        assert remote.tell() == here.tell()
+    assert remote.seek(0) == 0
+    assert remote.read() == CONTENT
 
 
 @pytest.mark.parametrize("content", [b"", b"x", CONTENT[:PAGE], CONTENT[: PAGE + 1]])
 def test_short_objects_have_ends_too(web: WebServer, content: bytes) -> None:
-    found = opened(web, content)
-    assert found.read(10_000) == content
-    assert found.read(1) == b""
-    assert found.seek(0, io.SEEK_END) == len(content)
+    file = opened(web, content)
+    assert file.read(10_000) == content
+    assert file.read(1) == b""
+    assert file.seek(0, io.SEEK_END) == len(content)
     with pytest.raises(ValueError, match="no bytes before"):
-        found.seek(-1)
+        file.seek(-1)
 
 
 def test_reading_in_order_asks_ahead_and_for_every_byte_once(web: WebServer) -> None:
-    found = opened(web)
-    assert b"".join(iter(lambda: found.read(100), b"")) == CONTENT
+    file = opened(web)
+    assert b"".join(iter(lambda: file.read(100), b"")) == CONTENT
     asked = [part.removeprefix("bytes=").split("-") for part in web.ranges()]
     assert sum(int(last) - int(first) + 1 for first, last in asked) == len(CONTENT)
     assert len(asked) < 40
 
 
 def test_a_look_here_and_there_reads_little(web: WebServer) -> None:
-    found = opened(web)
+    file = opened(web)
     for at in (40_000, 10_000, 30_000, 0):
-        found.seek(at)
-        assert found.read(8) == CONTENT[at : at + 8]
-    assert found.remote.fetched <= 4 * PAGE
+        file.seek(at)
+        assert file.read(8) == CONTENT[at : at + 8]
+    assert file.remote.fetched <= 4 * PAGE
 
 
 def test_memory_is_bounded_whatever_is_read(web: WebServer) -> None:
-    found = opened(web)
+    file = opened(web)
     for at in range(0, len(CONTENT), 3000):
-        found.seek(at)
-        found.read(3000)
-        assert found._pages._held <= 32 * PAGE + 4 * PAGE
-    assert found.seek(0) == 0
-    assert found.read() == CONTENT
+        file.seek(at)
+        file.read(3000)
+        assert file._pages._held <= 32 * PAGE + 4 * PAGE
+    assert file.seek(0) == 0
+    assert file.read() == CONTENT
 
 
 def test_several_threads_read_one_object_from_places_of_their_own(web: WebServer) -> None:
@@ -102,18 +102,18 @@ def test_several_threads_read_one_object_from_places_of_their_own(web: WebServer
 
 
 def test_a_fault_is_raised_where_the_bytes_are_read(web: WebServer) -> None:
-    found = opened(web)
+    file = opened(web)
     web.behaviours[:] = [status(403)]
-    found.seek(20_000)
+    file.seek(20_000)
     with pytest.raises(InvalidInput, match="may not be read"):
-        found.read(10)
+        file.read(10)
 
 
 def test_it_is_told_from_files_of_this_machine(web: WebServer) -> None:
-    found = opened(web)
-    assert is_remote(as_file(found.remote))
+    file = opened(web)
+    assert is_remote(as_file(file.remote))
     with open(__file__, "rb") as here:  # noqa: PTH123
         assert not is_remote(here)
         assert len(stamp_of(here)) == 4
-    assert stamp_of(as_file(found.remote)) == (web.url("x"), len(CONTENT), found.remote.etag, found.remote.modified)
+    assert stamp_of(as_file(file.remote)) == (web.url("x"), len(CONTENT), file.remote.etag, file.remote.modified)
     assert remote.FIRST_BYTES % 4096 == 0

@@ -40,9 +40,9 @@ def opened(web: WebServer, *others: Place, patience: Patience = HURRIED, first: 
 def whole(web: WebServer, *behaviours: Behaviour, patience: Patience = HURRIED) -> bytes:
     """All of the object, of which the first requests are answered so."""
     web.behaviours[:] = behaviours
-    found = opened(web, patience=patience)
-    ranges = ((at, min(at + 3000, found.size)) for at in range(0, found.size, 3000))
-    return b"".join(bytes(part) for part in found.in_order(ranges))
+    remote = opened(web, patience=patience)
+    ranges = ((at, min(at + 3000, remote.size)) for at in range(0, remote.size, 3000))
+    return b"".join(bytes(part) for part in remote.in_order(ranges))
 
 
 def fails(web: WebServer, *behaviours: Behaviour) -> KernelError:
@@ -109,27 +109,27 @@ def test_a_server_that_says_nothing_is_given_up(web: WebServer) -> None:
 @pytest.mark.parametrize("etags", [True, False])
 def test_an_object_that_changes_while_it_is_read_is_refused(web: WebServer, etags: bool) -> None:
     web.etags = etags
-    found = opened(web)
+    remote = opened(web)
     web.files["x"] = CONTENT[::-1] if etags else CONTENT + b"more"
     with pytest.raises(InvalidInput, match="changed while it was read"):
-        found.read(2000, 2010)
-    assert found.fault is not None
+        remote.read(2000, 2010)
+    assert remote.fault is not None
 
 
 def test_an_object_that_is_deleted_while_it_is_read_is_refused(web: WebServer) -> None:
-    found = opened(web)
+    remote = opened(web)
     del web.files["x"]
     with pytest.raises(InvalidInput, match="changed while it was read"):
-        found.read(2000, 2010)
+        remote.read(2000, 2010)
 
 
 def test_an_etag_that_changes_is_noticed_though_the_server_ignores_conditions(web: WebServer) -> None:
-    found = opened(web)
-    found.etag = None
-    found.modified = "Sat, 21 Nov 2026 15:00:00 GMT"
+    remote = opened(web)
+    remote.etag = None
+    remote.modified = "Sat, 21 Nov 2026 15:00:00 GMT"
     web.etags = False
     with pytest.raises(InvalidInput, match="changed while it was read"):
-        found.read(2000, 2010)
+        remote.read(2000, 2010)
 
 
 @pytest.mark.parametrize(
@@ -165,12 +165,12 @@ def test_a_redirect_within_the_places_is_followed_with_the_credentials_of_where_
         other.files["y"] = CONTENT
         web.behaviours[:] = [redirect(other.url("y") + "?sig=hush"), redirect("/x")]
         mine = Place(web.root + "x", private=True, secrets={"Authorization": "mine"})
-        found = opened(web, mine, other.place(secrets={"Authorization": "theirs"}))
-        assert found.read(2000, 2010) == CONTENT[2000:2010]
+        remote = opened(web, mine, other.place(secrets={"Authorization": "theirs"}))
+        assert remote.read(2000, 2010) == CONTENT[2000:2010]
         assert [headers["authorization"] for _, headers in web.asked] == ["mine"]
         assert {headers["authorization"] for _, headers in other.asked} == {"theirs"}
         assert other.asked[0][0] == "/y?sig=hush"
-        assert found.url == web.url("x")
+        assert remote.url == web.url("x")
 
 
 def test_redirects_in_a_circle_end(web: WebServer) -> None:
@@ -180,8 +180,8 @@ def test_redirects_in_a_circle_end(web: WebServer) -> None:
 def test_a_redirect_that_expires_is_asked_for_again(web: WebServer) -> None:
     web.files["y"] = CONTENT
     web.behaviours[:] = [redirect("/y"), as_usual, status(403)]
-    found = opened(web)
-    assert found.read(2000, 2010) == CONTENT[2000:2010]
+    remote = opened(web)
+    assert remote.read(2000, 2010) == CONTENT[2000:2010]
     assert [path for path, _ in web.asked] == ["/x", "/y", "/y", "/x"]
 
 
@@ -197,10 +197,10 @@ def test_few_requests_are_under_way_and_their_bytes_come_in_order(web: WebServer
         with lock:
             together -= 1
 
-    found = opened(web)
+    remote = opened(web)
     web.behaviours[:] = [counted] * 2000
     ranges = [(at, at + 10) for at in range(1000, len(CONTENT), 10)]
-    parts = found.in_order(iter(ranges))
+    parts = remote.in_order(iter(ranges))
     assert bytes(next(parts)) == CONTENT[1000:1010]
     assert len(web.asked) <= 2 + IN_FLIGHT
     assert b"".join(bytes(part) for part in parts) == CONTENT[1010:]
@@ -208,8 +208,8 @@ def test_few_requests_are_under_way_and_their_bytes_come_in_order(web: WebServer
 
 
 def test_reading_that_is_broken_off_asks_for_no_more(web: WebServer) -> None:
-    found = opened(web)
-    parts = found.in_order((at, at + 10) for at in range(1000, 10_000, 10))
+    remote = opened(web)
+    parts = remote.in_order((at, at + 10) for at in range(1000, 10_000, 10))
     next(parts)
     parts.close()  # type: ignore[attr-defined]
     assert len(web.asked) <= 2 + 2 * IN_FLIGHT

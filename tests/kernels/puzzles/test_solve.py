@@ -41,10 +41,10 @@ def one_by_one(values: list[np.float32]) -> np.float32:
 
 
 def block(puzzle: Puzzle, shape: ClusterShape, rank: int) -> list[np.float32]:
-    found = elements(puzzle, shape)
+    sums = elements(puzzle, shape)
     scale = F(1) if puzzle is Puzzle.REDUCTION else F(rank + 1)
     first = rank * shape.threads
-    return [F(found[i] * scale) if i < shape.size else F(0) for i in range(first, first + shape.threads)]
+    return [F(sums[i] * scale) if i < shape.size else F(0) for i in range(first, first + shape.threads)]
 
 
 def halved(values: list[np.float32]) -> np.float32:
@@ -87,9 +87,9 @@ def test_the_published_values_come_out_to_the_bit() -> None:
 
 
 def test_inputs_are_multiplied_in_float32() -> None:
-    found = elements(Puzzle.ADVANCED, ClusterShape())
-    assert found[49] == F(F(49) * F(0.02))
-    assert found[:50].tobytes() == found[50:100].tobytes()
+    sums = elements(Puzzle.ADVANCED, ClusterShape())
+    assert sums[49] == F(F(49) * F(0.02))
+    assert sums[:50].tobytes() == sums[50:100].tobytes()
     assert elements(Puzzle.COORDINATION, ClusterShape())[13] == F(F(3) * F(0.1))
     assert elements(Puzzle.REDUCTION, ClusterShape()).tolist() == list(range(1024))
 

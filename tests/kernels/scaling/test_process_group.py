@@ -149,21 +149,21 @@ def gone(pids: tuple[int | None, ...]) -> bool:
 
 
 def test_a_group_is_made_when_it_is_needed_kept_and_ended() -> None:
-    with lazy() as one:
-        assert one.versions is None
-        pids = one.attempt(lambda group: group.pids, lambda outcome, reason: ())
-        assert one.versions == (("actor", "1"),)
-        assert one.group().pids == pids
+    with lazy() as group:
+        assert group.versions is None
+        pids = group.attempt(lambda group: group.pids, lambda outcome, reason: ())
+        assert group.versions == (("actor", "1"),)
+        assert group.group().pids == pids
     assert gone(pids)
 
 
 def test_what_a_group_refuses_is_a_point_without_figures_and_the_next_has_a_new_group() -> None:
-    with lazy("raise") as one:
-        pids = one.group().pids
-        said = one.attempt(lambda group: str(group.run(Sample(1))), without)
-        assert said == "failed: CUDA_ERROR_ILLEGAL_ADDRESS"
+    with lazy("raise") as group:
+        pids = group.group().pids
+        reason = group.attempt(lambda group: str(group.run(Sample(1))), without)
+        assert reason == "failed: CUDA_ERROR_ILLEGAL_ADDRESS"
         assert gone(pids)
-        assert one.group().pids != pids
+        assert group.group().pids != pids
 
 
 @pytest.mark.parametrize(("error", "outcome"), [(OutOfMemory("no room"), "skipped"), (CudaError("gone"), "failed")])
@@ -171,12 +171,12 @@ def test_a_lack_of_memory_skips_and_anything_else_fails(error: Exception, outcom
     def refuse(group: ProcessGroup) -> str:
         raise error
 
-    with lazy() as one:
-        pids = one.group().pids
-        assert one.attempt(refuse, without) == f"{outcome}: {error}"
+    with lazy() as group:
+        pids = group.group().pids
+        assert group.attempt(refuse, without) == f"{outcome}: {error}"
         assert gone(pids)
 
 
 def test_a_lost_rank_is_not_for_a_shift_to_mend() -> None:
-    with lazy("killed") as one, pytest.raises(RankLost):
-        one.attempt(lambda group: str(group.run(Sample(1))), without)
+    with lazy("killed") as group, pytest.raises(RankLost):
+        group.attempt(lambda group: str(group.run(Sample(1))), without)

@@ -47,12 +47,12 @@ def cpu() -> Backend:
     return open_backend("cpu", cpu_cache_bytes=8 << 20)
 
 
-def arrays(found: Sequence[Record]) -> list[ArrayRecord]:
-    return [one for one in found if isinstance(one, ArrayRecord)]
+def arrays(records: Sequence[Record]) -> list[ArrayRecord]:
+    return [record for record in records if isinstance(record, ArrayRecord)]
 
 
-def messages(found: Sequence[Record]) -> list[MessageRecord]:
-    return [one for one in found if isinstance(one, MessageRecord)]
+def messages(records: Sequence[Record]) -> list[MessageRecord]:
+    return [record for record in records if isinstance(record, MessageRecord)]
 
 
 @pytest.mark.parametrize("mode", Mode)
@@ -70,18 +70,20 @@ def test_three_ranks_give_the_bits_of_the_whole_in_every_dtype(cpu: Backend, mod
         data=Data("all_exponents", {}, 7),
         samples=3,
     )
-    found = list(run(Cores(cpu.device, 3), study))
-    assert [one.outcome for one in arrays(found)] == [Outcome.MEASURED] * 8, [one.reason for one in arrays(found)]
-    for one in arrays(found):
-        if one.method is Method.EXACT:
-            whole = cpu.reduce(study.source(one.n), "sum", strategy="exact")
-            assert one.same_bits
-            assert (one.value, one.hex) == (whole.value, float(whole.value).hex())
-        assert len(one.times) == one.ranks
-        assert one.samples == 3
-        assert one.total_ms is not None
-        assert one.total_ms > 0
-    assert [(one.outcome, one.correct, one.bytes) for one in messages(found)] == [
+    records = list(run(Cores(cpu.device, 3), study))
+    assert [record.outcome for record in arrays(records)] == [Outcome.MEASURED] * 8, [
+        record.reason for record in arrays(records)
+    ]
+    for record in arrays(records):
+        if record.method is Method.EXACT:
+            whole = cpu.reduce(study.source(record.n), "sum", strategy="exact")
+            assert record.same_bits
+            assert (record.value, record.hex) == (whole.value, float(whole.value).hex())
+        assert len(record.times) == record.ranks
+        assert record.samples == 3
+        assert record.total_ms is not None
+        assert record.total_ms > 0
+    assert [(record.outcome, record.correct, record.bytes) for record in messages(records)] == [
         (Outcome.MEASURED, True, 8),
         (Outcome.MEASURED, True, 800),
     ]
@@ -91,13 +93,13 @@ def test_more_ranks_than_there_are_and_messages_without_room_are_skipped_and_say
     study = Study(sizes=(1000,), messages=(8, 1 << 34), ranks=(2, 16), modes=(Mode.ONE_PROCESS,), samples=3)
     placement = Cores(cpu.device, 2)
     placement.room = lambda ranks: 1 << 20  # type: ignore[method-assign]
-    found = list(run(placement, study))
-    reasons = {one.reason for one in arrays(found) + messages(found) if one.outcome is Outcome.SKIPPED}
+    records = list(run(placement, study))
+    reasons = {record.reason for record in arrays(records) + messages(records) if record.outcome is Outcome.SKIPPED}
     assert reasons == {
         "16 ranks were asked for; this machine has room for 2",
         "2 ranks have no room for messages above 1,048,576 bytes",
     }
-    assert len(arrays(found)) + len(messages(found)) == len(study)
+    assert len(arrays(records)) + len(messages(records)) == len(study)
 
 
 def test_an_array_that_does_not_fit_is_skipped_while_the_rest_goes_on(
@@ -105,22 +107,22 @@ def test_an_array_that_does_not_fit_is_skipped_while_the_rest_goes_on(
 ) -> None:
     too_large = 8 * int(psutil.virtual_memory().total)
     study = Study(sizes=(too_large, 1000), ranks=(1,), methods=(Method.EXACT,), samples=3)
-    found = arrays(list(run(Cores(cpu.device, 2), study)))
-    assert [one.outcome for one in found] == [Outcome.SKIPPED, Outcome.MEASURED]
-    assert "GB of memory" in str(found[0].reason)
+    records = arrays(list(run(Cores(cpu.device, 2), study)))
+    assert [record.outcome for record in records] == [Outcome.SKIPPED, Outcome.MEASURED]
+    assert "GB of memory" in str(records[0].reason)
 
 
 @pytest.mark.parametrize("act", ["raise", "bug"])
 def test_what_goes_wrong_in_a_rank_fails_its_points_with_the_reason_and_not_the_others(cpu: Backend, act: str) -> None:
     study = Study(sizes=(1000,), messages=(8,), ranks=(2,), modes=(Mode.PROCESS_PER_RANK,), samples=3)
-    found = list(run(Stage(cpu.device, act), study))
-    several = [one for one in arrays(found) if one.ranks == 2]
-    assert {one.outcome for one in several} == {Outcome.FAILED}
-    assert {one.reason for one in several} == {
+    records = list(run(Stage(cpu.device, act), study))
+    several = [record for record in arrays(records) if record.ranks == 2]
+    assert {record.outcome for record in several} == {Outcome.FAILED}
+    assert {record.reason for record in several} == {
         {"raise": "CUDA_ERROR_ILLEGAL_ADDRESS", "bug": "RuntimeError: a bug"}[act]
     }
-    assert {one.outcome for one in arrays(found) if one.ranks == 1} == {Outcome.MEASURED}
-    assert {one.outcome for one in messages(found)} == {Outcome.MEASURED}
+    assert {record.outcome for record in arrays(records) if record.ranks == 1} == {Outcome.MEASURED}
+    assert {record.outcome for record in messages(records)} == {Outcome.MEASURED}
 
 
 def test_a_lost_rank_ends_the_study_and_leaves_no_process(cpu: Backend) -> None:
@@ -128,25 +130,25 @@ def test_a_lost_rank_ends_the_study_and_leaves_no_process(cpu: Backend) -> None:
     before = set(psutil.Process().children(recursive=True))
     with pytest.raises(RankLost, match="signal 9"):
         list(run(Stage(cpu.device, "killed"), study))
-    after = [one for one in psutil.Process().children(recursive=True) if one not in before]
-    assert not [one for one in after if "spawn_main" in " ".join(one.cmdline())]
+    after = [process for process in psutil.Process().children(recursive=True) if process not in before]
+    assert not [process for process in after if "spawn_main" in " ".join(process.cmdline())]
 
 
 def test_the_libraries_are_told_once(cpu: Backend) -> None:
     study = Study(sizes=(1000,), ranks=(1,), samples=3)
-    found = list(run(Stage(cpu.device, ""), study))
-    assert [one for one in found if isinstance(one, Libraries)] == [Libraries((("actor", "1"),))]
+    records = list(run(Stage(cpu.device, ""), study))
+    assert [record for record in records if isinstance(record, Libraries)] == [Libraries((("actor", "1"),))]
 
 
 def test_fewer_samples_are_taken_where_they_take_too_long(cpu: Backend) -> None:
     study = Study(sizes=(3_000_000,), ranks=(1,), samples=10_000, time_limit_s=0.05, methods=(Method.EXACT,))
-    (one,) = arrays(list(run(Cores(cpu.device, 1), study)))
-    assert 3 <= one.samples < 10_000
+    (record,) = arrays(list(run(Cores(cpu.device, 1), study)))
+    assert 3 <= record.samples < 10_000
 
 
 def test_every_float_dtype_is_summed_as_a_float_too(cpu: Backend) -> None:
     for dtype in ("float16", "bfloat16", "float32", "float64"):
         study = Study(sizes=(1001,), ranks=(1,), methods=(Method.FLOAT,), dtype=dtype, data=Data("uniform"), samples=3)
-        (one,) = arrays(list(run(Cores(cpu.device, 1), study)))
+        (record,) = arrays(list(run(Cores(cpu.device, 1), study)))
         exact = cpu.reduce(study.source(1001), "sum", strategy="exact").value
-        assert one.value == pytest.approx(float(exact), rel=2.0 ** (3 - DTYPES[dtype].precision))
+        assert record.value == pytest.approx(float(exact), rel=2.0 ** (3 - DTYPES[dtype].precision))

@@ -98,16 +98,16 @@ def check(
     ddof: int = 0,
     other: NDArray[Any] | None = None,
 ) -> None:
-    found = reduced(array, grouping, op.name, policy=policy, ddof=ddof, other=other)
+    result = reduced(array, grouping, op.name, policy=policy, ddof=ddof, other=other)
     both = [members(array, grouping)] + ([] if other is None else [members(other, grouping)])
     wanted = [defined(op, group, [dtype] * len(group), policy, ddof) for group in zip(*both, strict=True)]
-    assert len(found.values) == len(wanted) == prod(found.shape)
-    where = (op.name, dtype.name, array.shape, grouping, policy, found.kernel)
-    for number, (value, (exact, count)) in enumerate(zip(found.values, wanted, strict=True)):
+    assert len(result.values) == len(wanted) == prod(result.shape)
+    where = (op.name, dtype.name, array.shape, grouping, policy, result.kernel)
+    for number, (value, (exact, count)) in enumerate(zip(result.values, wanted, strict=True)):
         agree = value is exact is None or (value is not None and exact is not None and same(value, exact))
         assert agree, (where, number, value, exact)
-        assert found.counts[number] == count, (where, number)
-    assert found.correctly_rounded
+        assert result.counts[number] == count, (where, number)
+    assert result.correctly_rounded
 
 
 @np.errstate(all="ignore")
@@ -262,9 +262,9 @@ def test_an_index_of_several_axes_counts_in_c_order() -> None:
 
 def test_products_of_floats_are_those_of_numpy_and_say_so() -> None:
     array = np.array([[1.5, nan, 2.0], [0.1, 0.2, 0.3]], np.float32)
-    found = reduced(array, AlongAxes((1,)), "prod", policy=NanPolicy.OMIT)
-    assert found.values == (3.0, float(np.float32(0.1) * np.float32(0.2) * np.float32(0.3)))
-    assert (found.counts, found.strategy, found.correctly_rounded) == ((2, 3), "numpy", False)
+    result = reduced(array, AlongAxes((1,)), "prod", policy=NanPolicy.OMIT)
+    assert result.values == (3.0, float(np.float32(0.1) * np.float32(0.2) * np.float32(0.3)))
+    assert (result.counts, result.strategy, result.correctly_rounded) == ((2, 3), "numpy", False)
     assert reduced(array, Segments((0, 1, 1, 3)), "prod").values[1] == 1.0
     assert math.isnan(float(reduced(array, AlongAxes((0,), keepdims=True), "prod").values[1] or 0))
 

@@ -42,19 +42,19 @@ def test_it_computes_every_op_of_every_dtype(op: str, dtype: str) -> None:
         "any": True,
         "all": False,
     }
-    found = reduced(op, [1, 0, 0, 1], dtype)
-    assert found == pytest.approx(wanted[op], rel=0.01)
+    value = reduced(op, [1, 0, 0, 1], dtype)
+    assert value == pytest.approx(wanted[op], rel=0.01)
     result = OPS[op].result_dtype(DTYPES[dtype])
     kind = bool if result == "bool" else float if result in DTYPES and DTYPES[result].is_float else int
-    assert type(found) is kind
+    assert type(value) is kind
 
 
 def test_a_float32_sum_is_numpys_to_the_last_bit() -> None:
     source = GeneratedSource("mixed", 100_000, 1, DTYPES["float32"])
-    found = NUMPY.reduce(Operands(source), OPS["sum"], NanPolicy.PROPAGATE, None)
-    assert found.value == float(np.sum(source.read(0, source.count)))
-    assert not found.correctly_rounded
-    assert found.state is None
+    reduction = NUMPY.reduce(Operands(source), OPS["sum"], NanPolicy.PROPAGATE, None)
+    assert reduction.value == float(np.sum(source.read(0, source.count)))
+    assert not reduction.correctly_rounded
+    assert reduction.state is None
 
 
 def test_integers_wrap_at_64_bits_as_the_error_bound_says() -> None:
@@ -91,16 +91,16 @@ def test_nothing_has_a_sum_and_no_mean(values: list[float]) -> None:
 def test_only_what_selects_or_counts_is_called_correctly_rounded() -> None:
     source = ArraySource(np.ones(3, dtype=np.float32))
     for op in (row for row in OPS.values() if row.sources == 1):
-        found = NUMPY.reduce(Operands(source), op, NanPolicy.PROPAGATE, None)
-        assert found.correctly_rounded == (op.terms is Terms.NONE and op.name != "prod")
+        reduction = NUMPY.reduce(Operands(source), op, NanPolicy.PROPAGATE, None)
+        assert reduction.correctly_rounded == (op.terms is Terms.NONE and op.name != "prod")
 
 
 def test_copies_on_the_way_count_as_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "available_bytes", lambda: 5_000)
-    there = ArraySource(np.ones(1000, dtype=np.float64))
-    assert NUMPY.reduce(Operands(there), OPS["sum"], NanPolicy.PROPAGATE, None).value == 1000.0
+    elements = ArraySource(np.ones(1000, dtype=np.float64))
+    assert NUMPY.reduce(Operands(elements), OPS["sum"], NanPolicy.PROPAGATE, None).value == 1000.0
     with pytest.raises(OutOfMemory, match="8,000 bytes"):
-        NUMPY.reduce(Operands(there), OPS["norm2"], NanPolicy.PROPAGATE, None)
+        NUMPY.reduce(Operands(elements), OPS["norm2"], NanPolicy.PROPAGATE, None)
 
 
 def test_progress_is_told_the_end() -> None:

@@ -46,7 +46,7 @@ def reduced(library: ctypes.CDLL, name: str, array: NDArray[Any], *, omit_nan: b
 
 def wrong(library: ctypes.CDLL, op: Op, dtype: DType, strategy: str) -> list[Any]:
     """Cases in which the strategy's arithmetic gives what it must not."""
-    name, found = f"{reduction_of(op, dtype)}<{element(dtype)}>", []
+    name, bits = f"{reduction_of(op, dtype)}<{element(dtype)}>", []
     if strategy == "compensated":
         name = f"Compensating<{name}>"
     for size in SIZES:
@@ -59,8 +59,8 @@ def wrong(library: ctypes.CDLL, op: Op, dtype: DType, strategy: str) -> list[Any
                 nans = int(np.isnan(array.astype(np.float64)).sum()) if omit_nan else 0
                 got = value_of(op, dtype, reduced(library, name, array, omit_nan=omit_nan), size - nans)
                 if not agrees(got, want, op, dtype, strategy=strategy, count=size):
-                    found.append((size, kind, omit_nan, got, want))
-    return found
+                    bits.append((size, kind, omit_nan, got, want))
+    return bits
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -28,8 +28,8 @@ def test_every_kernel_is_a_line_in_our_units(monkeypatch: pytest.MonkeyPatch, tm
         '"1","fold","2000","1","16","n/a"',
     )
     pretended(tmp_path, monkeypatch, "\n".join(f"echo '{line}'" for line in lines))
-    found = count(0, "exact", "sum", "float32", 1000)
-    assert found == (Counters(1.25, 92.5, 100.0, 24.75), Counters(2.0, 1.0, 50.0, None))
+    counters = count(0, "exact", "sum", "float32", 1000)
+    assert counters == (Counters(1.25, 92.5, 100.0, 24.75), Counters(2.0, 1.0, 50.0, None))
 
 
 def test_nothing_counted_is_unavailable() -> None:

@@ -19,12 +19,12 @@ def gpus(count: int) -> CudaPlacement:
 
 
 def arguments(placement: CudaPlacement, mode: Mode, ranks: int) -> list[tuple[object, ...]]:
-    found = []
+    asked = []
     for make_ranks in placement.processes(mode, Algorithm.RING, ranks, 0):
         assert isinstance(make_ranks, partial)
         assert make_ranks.func is CudaRanks
-        found.append(make_ranks.args)
-    return found
+        asked.append(make_ranks.args)
+    return asked
 
 
 def test_one_process_has_all_gpus_and_else_each_its_own() -> None:
@@ -38,12 +38,12 @@ def test_a_single_gpus_slot_uses_that_gpu() -> None:
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "said"), [(Algorithm.AUTO, None), (Algorithm.RING, "Ring"), (Algorithm.TREE, "Tree")]
+    ("algorithm", "value"), [(Algorithm.AUTO, None), (Algorithm.RING, "Ring"), (Algorithm.TREE, "Tree")]
 )
 def test_the_algorithm_is_said_in_the_environment_and_nvlink_sharp_stays_off(
-    algorithm: Algorithm, said: str | None
+    algorithm: Algorithm, value: str | None
 ) -> None:
-    assert gpus(2).environment(algorithm) == {"NCCL_ALGO": said, "NCCL_NVLS_ENABLE": "0"}
+    assert gpus(2).environment(algorithm) == {"NCCL_ALGO": value, "NCCL_NVLS_ENABLE": "0"}
 
 
 def test_there_are_no_more_ranks_than_an_exact_sum_has_room_for() -> None:
