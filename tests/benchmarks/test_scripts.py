@@ -93,9 +93,9 @@ def test_stored_points_come_back_as_markdown(tmp_path: Path) -> None:
     path = tmp_path / "points.json"
     points = [record("cub", 0.010), record("single_pass", 0.008, flags=("suspect",)), record("torch", None)]
     write(path, {}, {"sizes": points})
-    found = markdown.read(path)["sizes"]
-    assert found == points
-    lines = markdown.table(found, ("cub", "single_pass", "torch", "cupy"), markdown.FIGURES["device"]).splitlines()
+    sizes = markdown.read(path)["sizes"]
+    assert sizes == points
+    lines = markdown.table(sizes, ("cub", "single_pass", "torch", "cupy"), markdown.FIGURES["device"]).splitlines()
     assert lines[0] == "| n | `cub` | `single_pass` | `torch` | `cupy` |"
     assert lines[2] == "| 1,000 | 10.00 µs | suspect | – | – |"
 

@@ -26,8 +26,8 @@ def submitted(dashboard: Dashboard, specs: list[Mapping[str, Any]], **options: A
 
 
 def test_a_batch_is_a_row_that_opens_and_is_followed_to_its_end(visit: Visiting, dashboard: Dashboard) -> None:
-    one = visit()
-    page = one.page
+    visited = visit()
+    page = visited.page
     page.goto("/jobs?tag=opens")
     expect(page.get_by_text("No job matches.")).to_be_visible()
     batch = submitted(dashboard, [LONG, EMPTY, SUM, SUM], name="four", tags={"opens": "yes"})
@@ -43,9 +43,9 @@ def test_a_batch_is_a_row_that_opens_and_is_followed_to_its_end(visit: Visiting,
     expect(page.locator(".state-line .status")).to_have_text("failed")
     expect(page.get_by_text("4 of 4 ended")).to_be_visible()
     expect(page.get_by_role("group", name="First failures")).to_contain_text("max of no elements is undefined")
-    polled = len(one.answers(f"/live/batches/{batch.id}"))
+    polled = len(visited.answers(f"/live/batches/{batch.id}"))
     page.wait_for_timeout(1500)  # for what must not happen
-    assert len(one.answers(f"/live/batches/{batch.id}")) == polled
+    assert len(visited.answers(f"/live/batches/{batch.id}")) == polled
     page.locator("#count-succeeded").click()
     expect(page.locator("tbody tr")).to_have_count(2)
     page.get_by_role("link", name="a batch").click()
@@ -76,8 +76,8 @@ def test_a_batch_is_cancelled_after_a_question(visit: Visiting, dashboard: Dashb
 def test_filters_stay_in_the_address_through_pages_polls_and_the_way_back(
     visit: Visiting, dashboard: Dashboard
 ) -> None:
-    one = visit()
-    page = one.page
+    visited = visit()
+    page = visited.page
     with dashboard.client() as client:
         client.submit_many([SUM] * 60, tags={"paged": "sixty"}).wait()
     page.goto("/jobs")

@@ -34,7 +34,7 @@ def test_the_pictures_of_the_docs(
     dashboard.ended({"kind": "preset", "preset": "p34-reduction"}, "root")
     with dashboard.client("root") as client, dashboard.client("ann") as anns:
         running = client.submit(LONG)
-        waiting = [one.submit({**SUM, "priority": "low"}) for one in (anns, anns, client)]
+        waiting = [owner.submit({**SUM, "priority": "low"}) for owner in (anns, anns, client)]
         light, dark = visit("ann", width=1180), visit("ann", width=1180, scheme="dark")
         light.page.goto("/")
         expect(light.page.locator(f"#runs-{running.id}")).to_be_visible()
@@ -43,10 +43,10 @@ def test_the_pictures_of_the_docs(
         dark.page.screenshot(path=IMAGES / "dashboard-jobs.png")
         light.page.goto("/jobs/new?kind=benchmark")
         light.page.screenshot(path=IMAGES / "dashboard-new-job.png")
-        for one in (light, dark):
-            one.page.goto(f"/jobs/{study}")
-            expect(one.page.locator("[data-drawn]").first).to_be_attached()
-            one.page.locator("[data-drawn]").first.scroll_into_view_if_needed()
+        for visited in (light, dark):
+            visited.page.goto(f"/jobs/{study}")
+            expect(visited.page.locator("[data-drawn]").first).to_be_attached()
+            visited.page.locator("[data-drawn]").first.scroll_into_view_if_needed()
         dark.page.screenshot(path=IMAGES / "dashboard-charts.png")
         phone = visit("ann", width=375)
         phone.page.goto("/jobs")

@@ -55,9 +55,9 @@ def test_an_advisory_of_ours_is_named_with_what_mends_it(audit: ModuleType) -> N
 def test_a_service_that_does_not_answer_or_knows_nothing_is_not_taken_for_good_news(audit: ModuleType) -> None:
     known, good, passed = (audit.Audit.of({"dependencies": [row]}) for row in (OLD, GOOD, UNKNOWN))
     for canary, of_lock in ((None, None), (known, None), (good, good), (passed, good), (known, passed)):
-        code, said = audit.judge(canary, {"a.lock": of_lock})
+        code, lines = audit.judge(canary, {"a.lock": of_lock})
         assert code == audit.UNKNOWN
-        assert len(said) == 1
+        assert len(lines) == 1
     assert len({audit.CLEAN, audit.VULNERABLE, audit.UNKNOWN}) == 3
 
 
@@ -84,12 +84,16 @@ def test_every_package_of_the_locks_is_on_the_page_of_licences(licences: ModuleT
 
 
 def test_the_page_says_what_the_installed_packages_say(licences: ModuleType) -> None:
-    found = {licences.normal(one.metadata["Name"]): one for one in reversed([*licences.distributions()])}
+    by_name = {
+        licences.normal(distribution.metadata["Name"]): distribution
+        for distribution in reversed([*licences.distributions()])
+    }
     page = licences.PAGE.read_text()
     wrong = [
-        f"{name}: {licences.licence_of(found[name].metadata)}"
+        f"{name}: {licences.licence_of(by_name[name].metadata)}"
         for name in licences.pinned("requirements.lock")
-        if name in found and f"| {name} | {licences.licence_of(found[name].metadata).replace('|', '/')} |" not in page
+        if name in by_name
+        and f"| {name} | {licences.licence_of(by_name[name].metadata).replace('|', '/')} |" not in page
     ]
     assert wrong == [], "run `make licences`"
 

@@ -94,7 +94,7 @@ def test_a_data_set_that_is_saved_already_is_linked_and_old_backups_go(settings:
     assert (first / file).samefile(second / file)
     second.rename(folder / "2026-01-02T00-00-00Z")
     third = saved(folder, settings, KEEP="2")
-    assert sorted(one.name for one in folder.iterdir()) == ["2026-01-02T00-00-00Z", third.name]
+    assert sorted(file.name for file in folder.iterdir()) == ["2026-01-02T00-00-00Z", third.name]
     assert (third / file).stat().st_nlink == 2
 
 

@@ -22,8 +22,8 @@ OURS = ("migrate", "api", "dispatcher", "worker-cpu", "worker-gpu0", "worker-gpu
 
 
 def service(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = COMPOSE["services"][name]
-    return found
+    definition: dict[str, Any] = COMPOSE["services"][name]
+    return definition
 
 
 def test_the_dockerfile_is_clean() -> None:
@@ -66,41 +66,41 @@ def test_what_is_copied_into_the_images_is_there_and_is_not_ignored() -> None:
 
 @pytest.mark.parametrize("name", OURS)
 def test_our_containers_run_known_commands_with_settings_that_exist(name: str) -> None:
-    one = service(name)
-    assert one["command"][0] in COMMANDS
-    assert one["user"] == "10001:10001"
+    definition = service(name)
+    assert definition["command"][0] in COMMANDS
+    assert definition["user"] == "10001:10001"
     settings = {f"WARPFOLD_{field.upper()}" for field in Settings.model_fields}
-    assert {variable.removesuffix("_FILE") for variable in one["environment"]} <= settings
-    check = one.get("healthcheck", {}).get("test", ["CMD", "warpfold", "alive"])
+    assert {variable.removesuffix("_FILE") for variable in definition["environment"]} <= settings
+    check = definition.get("healthcheck", {}).get("test", ["CMD", "warpfold", "alive"])
     assert check[1:3] == ["warpfold", "alive"]
 
 
 @pytest.mark.parametrize("name", sorted(COMPOSE["services"]))
 def test_every_container_is_confined_and_has_its_share(name: str) -> None:
-    one = service(name)
-    assert one["read_only"] is True
-    assert one["cap_drop"] == ["ALL"]
-    assert one["security_opt"] == ["no-new-privileges:true"]
-    assert any(place.startswith("/tmp:size=") for place in one["tmpfs"])  # noqa: S108 (of the container)
-    assert one["pids_limit"] <= 1024
-    assert re.fullmatch(r"\d+[gm]|\$\{WARPFOLD_[A-Z]+_MEMORY:-\d+g\}", one["mem_limit"])
-    assert one["logging"]["options"]["max-size"] == "10m"
+    definition = service(name)
+    assert definition["read_only"] is True
+    assert definition["cap_drop"] == ["ALL"]
+    assert definition["security_opt"] == ["no-new-privileges:true"]
+    assert any(place.startswith("/tmp:size=") for place in definition["tmpfs"])  # noqa: S108 (of the container)
+    assert definition["pids_limit"] <= 1024
+    assert re.fullmatch(r"\d+[gm]|\$\{WARPFOLD_[A-Z]+_MEMORY:-\d+g\}", definition["mem_limit"])
+    assert definition["logging"]["options"]["max-size"] == "10m"
     if name == "caddy":  # it takes ports 80 and 443, as the root of its container
-        assert one["cap_add"] == ["NET_BIND_SERVICE"]
+        assert definition["cap_add"] == ["NET_BIND_SERVICE"]
     else:
-        assert "cap_add" not in one
-        assert int(one["user"].split(":")[0]) > 0
+        assert "cap_add" not in definition
+        assert int(definition["user"].split(":")[0]) > 0
 
 
 @pytest.mark.parametrize("name", OURS)
 def test_every_container_has_the_address_of_its_own_role_and_no_other_secret(name: str) -> None:
-    one = service(name)
+    definition = service(name)
     role = name.split("-", maxsplit=1)[0]
-    assert one["environment"]["WARPFOLD_DATABASE_URL_FILE"] == f"/run/secrets/{role}_database_url"
+    assert definition["environment"]["WARPFOLD_DATABASE_URL_FILE"] == f"/run/secrets/{role}_database_url"
     redis = [] if name == "migrate" else ["redis_url"]
-    assert one["secrets"] == [f"{role}_database_url", *redis]
-    assert ("WARPFOLD_REDIS_URL_FILE" in one["environment"]) == bool(redis)
-    assert not {"WARPFOLD_DATABASE_URL", "WARPFOLD_REDIS_URL"} & set(one["environment"])
+    assert definition["secrets"] == [f"{role}_database_url", *redis]
+    assert ("WARPFOLD_REDIS_URL_FILE" in definition["environment"]) == bool(redis)
+    assert not {"WARPFOLD_DATABASE_URL", "WARPFOLD_REDIS_URL"} & set(definition["environment"])
 
 
 def test_only_the_proxy_is_believed_for_whom_it_asks() -> None:
@@ -110,7 +110,7 @@ def test_only_the_proxy_is_believed_for_whom_it_asks() -> None:
     assert believed == f"${{WARPFOLD_PROXY:-{address}}}"
     (front,) = COMPOSE["networks"]["front"]["ipam"]["config"]
     assert ip_address(address) in ip_network(front["subnet"])
-    members = [name for name, one in COMPOSE["services"].items() if "front" in one["networks"]]
+    members = [name for name, definition in COMPOSE["services"].items() if "front" in definition["networks"]]
     assert sorted(members) == ["api", "caddy"]
 
 
@@ -127,14 +127,14 @@ def test_they_start_in_the_order_in_which_they_need_each_other() -> None:
 def test_every_gpu_has_one_worker_of_its_own() -> None:
     devices, hosts, states = [], [], []
     for name in ("worker-gpu0", "worker-gpu1"):
-        one = service(name)
-        (device,) = one["deploy"]["resources"]["reservations"]["devices"]
+        definition = service(name)
+        (device,) = definition["deploy"]["resources"]["reservations"]["devices"]
         assert (device["driver"], device["capabilities"]) == ("nvidia", ["gpu"])
-        assert one["profiles"] == ["gpu"]
-        assert one["command"] == ["worker", "--slot", "cuda:0"]  # in its container a GPU is alone
+        assert definition["profiles"] == ["gpu"]
+        assert definition["command"] == ["worker", "--slot", "cuda:0"]  # in its container a GPU is alone
         devices += device["device_ids"]
-        hosts.append(one["hostname"])
-        states.append(next(volume for volume in one["volumes"] if volume.endswith(":/var/lib/warpfold")))
+        hosts.append(definition["hostname"])
+        states.append(next(volume for volume in definition["volumes"] if volume.endswith(":/var/lib/warpfold")))
     assert devices == ["0", "1"]
     assert len(set(hosts)) == len(set(states)) == 2
 
@@ -152,20 +152,20 @@ def test_redis_drops_nothing_and_no_server_is_reachable_from_elsewhere() -> None
 
 
 def test_redis_asks_for_a_password_and_its_health_check_has_it() -> None:
-    one = service("redis")
-    assert one["command"][-2:] == ["--aclfile", "/run/secrets/redis.acl"]
-    assert one["secrets"] == ["redis.acl", "redis_password"]
-    assert "/run/secrets/redis_password" in one["healthcheck"]["test"][1]
+    definition = service("redis")
+    assert definition["command"][-2:] == ["--aclfile", "/run/secrets/redis.acl"]
+    assert definition["secrets"] == ["redis.acl", "redis_password"]
+    assert "/run/secrets/redis_password" in definition["healthcheck"]["test"][1]
 
 
 def test_every_volume_network_and_secret_is_declared() -> None:
-    for name, one in COMPOSE["services"].items():
-        for volume in one.get("volumes", ()):
+    for name, definition in COMPOSE["services"].items():
+        for volume in definition.get("volumes", ()):
             source = volume.split(":")[0]
             assert not source.startswith("./") or (ROOT / source).exists(), (name, source)
             assert source.startswith("./") or source in COMPOSE["volumes"], (name, source)
-        assert set(one.get("networks", ())) <= set(COMPOSE["networks"])
-        assert set(one.get("secrets", ())) <= set(COMPOSE["secrets"])
+        assert set(definition.get("networks", ())) <= set(COMPOSE["networks"])
+        assert set(definition.get("secrets", ())) <= set(COMPOSE["secrets"])
     ignored = (ROOT / ".gitignore").read_text().splitlines()
     for secret in COMPOSE["secrets"].values():
         assert secret["file"].startswith("./deploy/secrets/")
@@ -185,7 +185,7 @@ def test_every_image_of_others_is_asked_for_by_its_name_in_one_file() -> None:
     assert set(re.findall(r"^ARG (\w+_IMAGE=.+)$", dockerfile, re.MULTILINE)) == {
         f"{name}={declared()[name]}" for name in ("PYTHON_IMAGE", "CUDA_IMAGE")
     }
-    others = [one["image"] for one in COMPOSE["services"].values() if "build" not in one]
+    others = [definition["image"] for definition in COMPOSE["services"].values() if "build" not in definition]
     assert all(re.fullmatch(r"\$\{\w+_IMAGE:-.+\}", image) for image in others)
 
 

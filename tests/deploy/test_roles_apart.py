@@ -61,8 +61,8 @@ def test_jobs_run_with_a_role_for_each_process(tmp_path: Path) -> None:
                 _use(http, tmp_path)
         finally:
             processes.end(running)
-        said = (Path(_data_directory(servers.postgres.url)) / "log").read_text()
-        assert [line for line in said.splitlines() if "permission denied" in line] == []
+        server_log = (Path(_data_directory(servers.postgres.url)) / "log").read_text()
+        assert [line for line in server_log.splitlines() if "permission denied" in line] == []
 
 
 def _data_directory(url: str) -> str:

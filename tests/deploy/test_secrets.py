@@ -40,9 +40,9 @@ def test_every_role_gets_a_password_of_its_own(secrets: Path) -> None:
     for role in (*ROLES, OWNER):
         name = role.removeprefix("warpfold_")
         url = (secrets / f"{name}_database_url").read_text()
-        found = re.fullmatch(rf"postgresql://{role}:([0-9a-f]{{48}})@postgres:5432/warpfold", url)
-        assert found is not None, url
-        passwords.append(found[1])
+        match = re.fullmatch(rf"postgresql://{role}:([0-9a-f]{{48}})@postgres:5432/warpfold", url)
+        assert match is not None, url
+        passwords.append(match[1])
     assert len(set(passwords)) == 6
     assert (secrets / "redis_url").read_text() == f"redis://:{passwords[1]}@redis:6379/0"
     assert hashlib.sha256(passwords[1].encode()).hexdigest() in (secrets / "redis.acl").read_text()
@@ -149,10 +149,10 @@ def test_redis_can_neither_be_wiped_nor_managed_with_it(guarded: str) -> None:
 def test_queues_work_with_it_and_the_doctor_finds_it_well(guarded: str, secrets: Path) -> None:
     with connect(guarded, answer_within_s=60.0) as client:
         mail = AttemptQueues(client)
-        one = HandOver(uuid4(), 1, "here:cpu")
-        mail.send([one])
+        message = HandOver(uuid4(), 1, "here:cpu")
+        mail.send([message])
         assert len(mail.waiting("here:cpu")) == 1
-        mail.discard([one])
+        mail.discard([message])
         assert len(mail.waiting("here:cpu")) == 0
     findings = list(look_at_servers(Settings(redis_url=guarded)))
     assert [finding.verdict for finding in findings if finding.part == "redis"] == ["ok"]

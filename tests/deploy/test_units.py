@@ -21,12 +21,12 @@ systemd = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="sy
 def settings_of(name: str) -> dict[str, list[str]]:
     """The [Service] section of a unit; a name may stand there several times."""
     section = (UNITS / name).read_text().split("[Service]\n")[1].split("\n[")[0]
-    found: dict[str, list[str]] = {}
+    settings: dict[str, list[str]] = {}
     for line in section.splitlines():
         if line and not line.startswith("#"):
             key, _, value = line.partition("=")
-            found.setdefault(key, []).append(value)
-    return found
+            settings.setdefault(key, []).append(value)
+    return settings
 
 
 @pytest.fixture

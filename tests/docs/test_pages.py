@@ -31,7 +31,10 @@ def test_a_block_that_is_not_to_be_run_is_passed_over(tmp_path: Path) -> None:
 
 def test_commands_have_their_outputs() -> None:
     block = Block("console", "$ a \\\n>   b\none\n> two\n$ c", 1)
-    assert [(one.words, one.output) for one in commands(block)] == [("a \\\n  b", "one\n> two\n"), ("c", "")]
+    assert [(command.words, command.output) for command in commands(block)] == [
+        ("a \\\n  b", "one\n> two\n"),
+        ("c", ""),
+    ]
 
 
 def test_an_ellipsis_stands_for_anything() -> None:

@@ -73,8 +73,8 @@ def until(url: str, status: int, checks: Mapping[str, str]) -> None:
     give_up = time.monotonic() + 120
     while True:
         answer = httpx.get(f"{url}/readyz")
-        said = answer.json()
-        if answer.status_code == status and checks.items() <= said.get("checks", said).items():
+        body = answer.json()
+        if answer.status_code == status and checks.items() <= body.get("checks", body).items():
             return
-        assert time.monotonic() < give_up, said
+        assert time.monotonic() < give_up, body
         time.sleep(0.02)

@@ -33,7 +33,7 @@ def test_a_job_whose_message_redis_lost_is_sent_again_while_its_slot_is_busy(
         assert redis.lrange(queue, 0, -1) == [rq_id(waiting, 1).encode()]
         gates.open(N)
         ledger.wait([running, waiting], 120)
-        assert [ledger.job(one).attempt for one in (running, waiting)] == [1, 1]
+        assert [ledger.job(job_id).attempt for job_id in (running, waiting)] == [1, 1]
         until(lambda: redis.llen(queue) == redis.llen(f"{queue}:intermediate") == 0)
 
 
@@ -46,7 +46,7 @@ def test_servers_that_a_killed_serve_left_running_are_adopted_and_the_log_says_s
         assert "adopted" not in "".join(capfd.readouterr())
         following = start_servers(settings, root)
         try:
-            said = "".join(capfd.readouterr())
+            printed = "".join(capfd.readouterr())
             for name, before, after in (
                 ("postgres", killed.postgres, following.postgres),
                 ("redis", killed.redis, following.redis),
@@ -54,7 +54,9 @@ def test_servers_that_a_killed_serve_left_running_are_adopted_and_the_log_says_s
                 assert before is not None
                 assert after is not None
                 assert before.pid == after.pid
-                assert any("adopted" in line and name in line and str(after.pid) in line for line in said.splitlines())
+                assert any(
+                    "adopted" in line and name in line and str(after.pid) in line for line in printed.splitlines()
+                )
         finally:
             following.stop()
         for left in (killed.postgres, killed.redis):

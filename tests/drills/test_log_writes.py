@@ -219,7 +219,7 @@ def test_a_pipe_that_is_read_again_gets_whole_lines_and_how_many_are_missing() -
     os.close(writing)
     os.close(reading)
     *whole, missing, back = [json.loads(line) for line in (before + after).splitlines()]
-    assert [one["event"] for one in whole] == [f"n{n}" for n in range(number)]
+    assert [line["event"] for line in whole] == [f"n{n}" for n in range(number)]
     assert (missing["event"], missing["dropped"], missing["level"]) == ("lines of the log were dropped", 4, "warning")
     assert (missing["role"], back["event"]) == ("test", "back")
 

@@ -88,15 +88,15 @@ def test_a_hostile_head_is_refused_briefly(body: bytes) -> None:
 
 def test_a_hostile_head_breaks_no_thread_of_a_small_stack() -> None:
     """An evaluated literal nests on the stack of C: 9,900 brackets ended the whole process on one of 512 KiB."""
-    said: list[str] = []
+    messages: list[str] = []
     before = threading.stack_size(256 * 1024)
     try:
-        thread = threading.Thread(target=lambda: said.extend(map(refused, HOSTILE.values())))
+        thread = threading.Thread(target=lambda: messages.extend(map(refused, HOSTILE.values())))
         thread.start()
     finally:
         threading.stack_size(before)
     thread.join()
-    assert len(said) == len(HOSTILE)
+    assert len(messages) == len(HOSTILE)
 
 
 @pytest.mark.parametrize("claimed", [2**31 - 1, 2**32 - 1])

@@ -67,13 +67,13 @@ def calling(settings: Settings) -> Settings:
 def test_a_silent_name_server_of_one_user_delays_nobody_else(
     ledger: Ledger, calling: Settings, names: NameServer
 ) -> None:
-    with receiver(answer(204)) as there:
+    with receiver(answer(204)) as target:
         for number in range(40):
             end(ledger, hooked(ledger, f"http://a{number}.{SILENT}/", owner="ada"))
         with sending(calling, (3600.0,)):
             until(lambda: names.waiting >= 2)  # ada's turn comes first
             for number in range(10):
-                last = hooked(ledger, there.url(f"b{number}.receiver.test"), owner="bob")
+                last = hooked(ledger, target.url(f"b{number}.receiver.test"), owner="bob")
                 end(ledger, last)
                 # Nothing but a free thread lets this through: the silent look-ups last until the test is over.
                 assert settled(ledger, last).state is State.DELIVERED
@@ -86,21 +86,21 @@ def test_a_look_up_without_an_answer_ends_at_its_deadline_and_says_so(
     with sending(calling, ()):
         job_id = hooked(ledger, f"http://{SILENT}/")
         end(ledger, job_id)
-        found = settled(ledger, job_id)
+        deliveries = settled(ledger, job_id)
     assert not names.over.is_set()
-    assert found.attempts[0].error == f"the receiver cannot be reached: {SILENT} was not looked up within 5 s"
+    assert deliveries.attempts[0].error == f"the receiver cannot be reached: {SILENT} was not looked up within 5 s"
 
 
 def test_a_users_own_look_ups_go_on_when_the_name_server_is_back(
     ledger: Ledger, calling: Settings, names: NameServer
 ) -> None:
-    with receiver(answer(204)) as there, sending(calling, (0.1,) * 100):
+    with receiver(answer(204)) as target, sending(calling, (0.1,) * 100):
         slow = [hooked(ledger, f"http://a{number}.{SILENT}/") for number in range(4)]
         for job_id in slow:
             end(ledger, job_id)
         until(lambda: names.waiting >= 2)
         names.over.set()
-        job_id = hooked(ledger, there.url("a.receiver.test"))
+        job_id = hooked(ledger, target.url("a.receiver.test"))
         end(ledger, job_id)
         assert settled(ledger, job_id).state is State.DELIVERED
 
@@ -115,7 +115,7 @@ def test_a_sender_stops_at_once_while_names_are_looked_up(ledger: Ledger, callin
 
 
 @pytest.mark.parametrize(
-    ("host", "said"),
+    ("host", "message"),
     [
         ("a" * 64 + ".example.org", "has a part of 64 characters in its host name"),
         ("example." + "ü" * 60, "has a part of 66 characters in its host name"),
@@ -132,11 +132,11 @@ def test_a_sender_stops_at_once_while_names_are_looked_up(ledger: Ledger, callin
     ],
 )
 def test_a_host_that_cannot_or_must_not_be_called_is_refused_at_submission(
-    settings: Settings, host: str, said: str
+    settings: Settings, host: str, message: str
 ) -> None:
     with running_api(settings) as api:
         refused = api.client().post("/v1/jobs", json={**THREE_VALUES, "webhook": {"url": f"http://{host}/"}})
     assert refused.status_code == 422
     [error] = refused.json()["errors"]
     assert error["field"] == "webhook.url"
-    assert said in error["message"]
+    assert message in error["message"]

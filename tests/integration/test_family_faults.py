@@ -76,10 +76,10 @@ def children(ledger: Ledger, preset: UUID) -> tuple[Child, ...]:
 
 def ended_once(ledger: Ledger, preset: UUID) -> None:
     ledger.wait([preset], 120)
-    found = children(ledger, preset)
-    assert [child.status for child in found] == [Status.SUCCEEDED] * JOBS
-    assert [ledger.result(child.id)["value"] for child in found] == [answer(index) for index in range(JOBS)]
-    ids = [child.id for child in found]
+    family = children(ledger, preset)
+    assert [child.status for child in family] == [Status.SUCCEEDED] * JOBS
+    assert [ledger.result(child.id)["value"] for child in family] == [answer(index) for index in range(JOBS)]
+    ids = [child.id for child in family]
     assert ledger.database.run(succeeded_events, ids) == dict.fromkeys(ids, 1)
     job = ledger.job(preset)
     assert (job.status, job.progress_done, job.progress_total) == (Status.SUCCEEDED, JOBS, JOBS)

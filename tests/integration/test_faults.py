@@ -114,25 +114,28 @@ def test_kill_of_the_dispatcher_while_it_tells_a_receiver(settings: Settings, lo
     secret = new_secret()
     calling = settings.model_copy(update={"webhook_allow_private": True, "webhook_timeout_s": 60.0})
     with (
-        receivers.receiver(receivers.hang, receivers.answer(204)) as there,
+        receivers.receiver(receivers.hang, receivers.answer(204)) as target,
         running(calling, log, gates) as (service, ledger),
     ):
         job_id = ledger.submit(spec=spec(0))
-        assert ledger.database.run(webhooks.register, job_id, ledger.owner("ada"), there.url(), secret)
-        there.wait(1, within_s=60)
+        assert ledger.database.run(webhooks.register, job_id, ledger.owner("ada"), target.url(), secret)
+        target.wait(1, within_s=60)
         others = [ledger.submit(spec=spec(index)) for index in range(1, 5)]
         ledger.wait(others, 120)  # a receiver that hangs keeps nobody else waiting
         service.kill("dispatcher")
         ledger.database.run(_let_its_time_pass, job_id)
-        first, second = there.wait(2, within_s=60)
+        first, second = target.wait(2, within_s=60)
         assert first.headers["webhook-id"] == second.headers["webhook-id"]
         assert first.body == second.body
         Webhook(secret).verify(second.body, second.headers)
         assert service.deaths == {"dispatcher": 1}
         service.wait_until_logged("webhook delivered")
-        found = ledger.database.run(webhooks.deliveries, job_id)
-        assert found is not None
-        assert [(attempt.number, attempt.finished_at is None) for attempt in found.attempts] == [(1, True), (2, False)]
+        deliveries = ledger.database.run(webhooks.deliveries, job_id)
+        assert deliveries is not None
+        assert [(attempt.number, attempt.finished_at is None) for attempt in deliveries.attempts] == [
+            (1, True),
+            (2, False),
+        ]
 
 
 def _let_its_time_pass(connection: Connection, job_id: UUID) -> None:

@@ -30,9 +30,9 @@ SPEEDS = {
 
 
 @pytest.fixture
-def told() -> Iterator[Collector]:
-    with collector() as one:
-        yield one
+def spans_sent() -> Iterator[Collector]:
+    with collector() as spans:
+        yield spans
 
 
 def run(
@@ -69,7 +69,7 @@ def test_the_logs_of_all_processes_name_the_request(settings: Settings, tmp_path
     log = tmp_path / "log"
     (job,) = run(settings, log, SUM)
     lines = [json.loads(line) for line in log.read_text().splitlines()]  # every line is JSON, also uvicorn's
-    followed = [(one["role"], one["event"]) for one in lines if one.get("request_id") == "from-the-caller"]
+    followed = [(line["role"], line["event"]) for line in lines if line.get("request_id") == "from-the-caller"]
     # Each process writes after its commit: the next may have been quicker.
     assert sorted(followed) == [
         ("api", "request"),
@@ -77,35 +77,35 @@ def test_the_logs_of_all_processes_name_the_request(settings: Settings, tmp_path
         ("dispatcher", "handed over"),
         ("worker", "succeeded"),
     ]
-    of_job = {one["role"] for one in lines if one.get("job") == job["id"]}
+    of_job = {line["role"] for line in lines if line.get("job") == job["id"]}
     assert of_job == {"api", "dispatcher", "worker"}
-    assert {"timestamp", "level", "role", "event"} <= set.intersection(*(set(one) for one in lines))
+    assert {"timestamp", "level", "role", "event"} <= set.intersection(*(set(line) for line in lines))
 
 
 def test_a_trace_goes_from_the_caller_to_the_kernel(
-    settings: Settings, tmp_path: Path, told: Collector, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, tmp_path: Path, spans_sent: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
 
     def all_told() -> bool:
-        names = Counter(one.name for one in told.of(TRACE))
+        names = Counter(span.name for span in spans_sent.of(TRACE))
         return all(names[name] == 2 for name in ("POST /v1/jobs", "queue wait", "run"))
 
-    tracing = settings.model_copy(update={"otlp_endpoint": told.url})
+    tracing = settings.model_copy(update={"otlp_endpoint": spans_sent.url})
     job, _ = run(tracing, tmp_path / "log", SUM, SPEEDS, followed=all_told)
-    spans = told.of(TRACE)
-    first = [one for one in spans if one.attributes.get("warpfold.job") == job["id"]]
-    submit, wait, ran = sorted(first, key=lambda one: ("submit", "queue wait", "run").index(one.name))
-    request = next(one for one in spans if one.id == submit.parent)
+    spans = spans_sent.of(TRACE)
+    first = [span for span in spans if span.attributes.get("warpfold.job") == job["id"]]
+    submit, wait, ran = sorted(first, key=lambda span: ("submit", "queue wait", "run").index(span.name))
+    request = next(span for span in spans if span.id == submit.parent)
     assert (request.service, request.name, request.parent) == ("warpfold-api", "POST /v1/jobs", CALLER)
     assert (wait.service, wait.parent) == ("warpfold-dispatcher", submit.id)
     assert (ran.service, ran.parent, ran.attributes["warpfold.ending"]) == ("warpfold-worker", submit.id, "success")
-    within = {one.name: one for one in spans if one.parent == ran.id}
+    within = {span.name: span for span in spans if span.parent == ran.id}
     assert set(within) - {"prepare"} == {"load", "kernel"}
     kernel_ms = job["result"]["timings"]["kernel_ms"]
     assert within["kernel"].end - within["kernel"].start == pytest.approx(kernel_ms / 1000, abs=2e-6)
     assert within["kernel"].attributes["warpfold.n"] == 100_000
-    points = {one.attributes["warpfold.strategy"] for one in spans if one.name == "point"}
+    points = {span.attributes["warpfold.strategy"] for span in spans if span.name == "point"}
     assert points == {"numpy", "exact"}
 
 

@@ -49,8 +49,8 @@ def _reduced(root: Path, small: dict[str, str], large: dict[str, str]) -> dict[s
         [sys.executable, "-c", _SCRIPT, str(root), *specs], capture_output=True, text=True, check=False
     )
     assert ended.returncode == 0, ended.stderr[-2000:]
-    told: dict[str, float] = json.loads(ended.stdout)
-    return told
+    figures: dict[str, float] = json.loads(ended.stdout)
+    return figures
 
 
 def test_a_row_group_of_a_quarter_of_a_gigabyte_is_not_held_in_memory(data_root: Path) -> None:
@@ -58,14 +58,14 @@ def test_a_row_group_of_a_quarter_of_a_gigabyte_is_not_held_in_memory(data_root:
         table = pa.table({"x": np.zeros(count)})
         path = data_root / f"{name}.parquet"
         pq.write_table(table, path, row_group_size=count, compression="none", use_dictionary=False)
-    told = _reduced(data_root, *({"type": "table", "path": f"{name}.parquet"} for name in ("small", "large")))
-    assert (told["count"], told["value"]) == (_ELEMENTS, 0.0)
-    assert told["bytes"] < _MOST_BYTES
+    figures = _reduced(data_root, *({"type": "table", "path": f"{name}.parquet"} for name in ("small", "large")))
+    assert (figures["count"], figures["value"]) == (_ELEMENTS, 0.0)
+    assert figures["bytes"] < _MOST_BYTES
 
 
 def test_a_sparse_file_of_half_a_gigabyte_is_not_held_in_memory(data_root: Path) -> None:
     np.save(data_root / "small.npy", np.zeros(10))
     np.lib.format.open_memmap(data_root / "large.npy", "w+", np.float64, (2 * _ELEMENTS,)).flush()
-    told = _reduced(data_root, {"type": "path", "path": "small.npy"}, {"type": "path", "path": "large.npy"})
-    assert (told["count"], told["value"]) == (2 * _ELEMENTS, 0.0)
-    assert told["bytes"] < _MOST_BYTES
+    figures = _reduced(data_root, {"type": "path", "path": "small.npy"}, {"type": "path", "path": "large.npy"})
+    assert (figures["count"], figures["value"]) == (2 * _ELEMENTS, 0.0)
+    assert figures["bytes"] < _MOST_BYTES

@@ -71,8 +71,8 @@ def shell(world: World, tmp_path: Path) -> Shell:
 
 
 def test_a_column_in_a_bucket_is_reduced_from_the_command_line(world: World, shell: Shell) -> None:
-    said = shell.run("reduce", "s3://bucket/sales.parquet", "--column", "price", "--json")
-    job = json.loads(said.out)
+    done = shell.run("reduce", "s3://bucket/sales.parquet", "--column", "price", "--json")
+    job = json.loads(done.out)
     assert job["result"]["value"] == EXACT
     (read,) = job["result"]["input"]["objects"]
     assert read["url"] == "s3://bucket/sales.parquet"
@@ -94,9 +94,9 @@ def test_a_url_is_looked_into_before(shell: Shell) -> None:
     looked = json.loads(shell.run("inspect", "s3://bucket/sales.parquet", "--json").out)
     assert [column["name"] for column in looked["contents"]] == ["price", "kind"]
     assert looked["rows"] == NUMBERS.size
-    said = shell.run("inspect", "s3://bucket/runs/*.npy")
-    assert "25,000" in said.out
-    assert "the first of 2 files" in said.err
+    done = shell.run("inspect", "s3://bucket/runs/*.npy")
+    assert "25,000" in done.out
+    assert "the first of 2 files" in done.err
 
 
 @pytest.mark.parametrize(

@@ -99,8 +99,8 @@ def test_nothing_of_the_known_data_differs_but_by_numpys_own_order(studies: Repo
 
 
 def part(report: Report, preset: str) -> Part:
-    (found,) = (part for part in report.parts if part.preset == preset)
-    return found
+    (section,) = (part for part in report.parts if part.preset == preset)
+    return section
 
 
 def test_the_three_numbers_are_those_of_the_report(studies: Report) -> None:

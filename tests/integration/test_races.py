@@ -97,5 +97,5 @@ def test_an_end_that_the_dispatcher_wrote_outlasts_a_crash_of_postgres(servers: 
     kill(servers.postgres)
     servers.postgres.start()
     assert {ledger.column(job_id, "status") for job_id in (lost, unservable)} == {"failed"}
-    for one in (database, hasty):
-        one.close()
+    for connection in (database, hasty):
+        connection.close()

@@ -56,9 +56,9 @@ def ranks_of(service: Fleet) -> list[psutil.Process]:
     give_up = time.monotonic() + 120
     while True:
         with contextlib.suppress(psutil.Error):  # one that ends while it is looked at
-            found = processes.spawned(service.child("worker").pid)
-            if len(found) == 2 and all(one.cpu_times().user > 0.5 for one in found):
-                return found
+            ranks = processes.spawned(service.child("worker").pid)
+            if len(ranks) == 2 and all(rank.cpu_times().user > 0.5 for rank in ranks):
+                return ranks
         assert time.monotonic() < give_up, "no ranks"
         time.sleep(0.02)
 

@@ -34,15 +34,15 @@ class Serve:
 
     def named(self, *words: str) -> list[psutil.Process]:
         """Descendants whose command line holds all `words` in sequence."""
-        found = []
+        left = []
         for process in psutil.Process(self.process.pid).children(recursive=True):
             try:
                 line = process.cmdline()
             except psutil.Error:
                 continue
             if any(tuple(line[at : at + len(words)]) == words for at in range(len(line))):
-                found.append(process)
-        return found
+                left.append(process)
+        return left
 
     def stop(self, how: int = signal.SIGTERM) -> int:
         """End it in an orderly way; its exit code."""

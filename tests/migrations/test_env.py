@@ -71,7 +71,7 @@ def _upgrade_in_a_process(url: str) -> None:
 
 def test_the_command_migrates_the_configured_database(shared_postgres: EmbeddedPostgres) -> None:
     url = create_database(shared_postgres, "test_command", template="template1")
-    for address, code, said in ((url, 0, "up to date"), (url, 0, "up to date"), ("", 1, "WARPFOLD_DATABASE_URL")):
+    for address, code, printed in ((url, 0, "up to date"), (url, 0, "up to date"), ("", 1, "WARPFOLD_DATABASE_URL")):
         run = subprocess.run(
             [sys.executable, "-m", "warpfold.migrations"],
             env={**os.environ, "WARPFOLD_DATABASE_URL": address},
@@ -79,7 +79,7 @@ def test_the_command_migrates_the_configured_database(shared_postgres: EmbeddedP
             text=True,
             check=False,
         )
-        assert (run.returncode, said in run.stdout + run.stderr) == (code, True)
+        assert (run.returncode, printed in run.stdout + run.stderr) == (code, True)
 
 
 def test_a_database_that_is_not_there_is_said_in_a_line() -> None:

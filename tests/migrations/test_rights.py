@@ -120,7 +120,7 @@ def test_the_rights_in_postgres_are_those_of_the_table_and_no_others(roles: Role
             wanted = set(filter(None, rights.of(role).split(", ")))
             every = ("select", "insert", "update", "delete", "truncate", "references", "trigger")
             some_column = {"update"} if table in FIXED else set()
-            found = {
+            granted = {
                 right
                 for right in every
                 if connection.execute(
@@ -131,7 +131,7 @@ def test_the_rights_in_postgres_are_those_of_the_table_and_no_others(roles: Role
                 ).fetchone()
                 == (True,)
             }
-            assert found == wanted, table
+            assert granted == wanted, table
 
 
 def test_a_right_that_was_taken_back_goes_with_the_next_migration(roles: Roles) -> None:

@@ -77,8 +77,8 @@ class TestAnOp:
 @pytest.mark.parametrize("dtype", DTYPES.values(), ids=DTYPES)
 class TestADtype:
     def test_has_an_element_type_in_cuda(self, dtype: DType) -> None:
-        found = re.search(rf"(using|struct) {element(dtype)}\b", ELEMENTS)
-        assert found, lacking("element type in cuda/include/elements.cuh", dtype.name)
+        match = re.search(rf"(using|struct) {element(dtype)}\b", ELEMENTS)
+        assert match, lacking("element type in cuda/include/elements.cuh", dtype.name)
 
     def test_has_its_format_and_its_conversions_in_cuda(self, dtype: DType) -> None:
         assert re.search(rf"\bwiden\({element(dtype)} x\)", ELEMENTS), lacking("widen in elements.cuh", dtype.name)
@@ -118,8 +118,8 @@ class TestAStrategy:
         for op, dtype in sorted(row.claims):
             source = ArraySource(np.ones(3, dtype=DTYPES[dtype].numpy))
             other = source if OPS[op].sources == 2 else None
-            found = row.reduce(Operands(source, other), OPS[op], NanPolicy.PROPAGATE, None)
-            assert (found.op, found.count, found.strategy) == (op, 3, row.name)
+            reduction = row.reduce(Operands(source, other), OPS[op], NanPolicy.PROPAGATE, None)
+            assert (reduction.op, reduction.count, reduction.strategy) == (op, 3, row.name)
 
     @pytest.mark.parametrize("name", cuda_strategies())
     def test_of_a_gpu_plans_its_kernels_or_says_why_not(self, name: str) -> None:
@@ -137,6 +137,8 @@ class TestAStrategy:
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS.values(), ids=DISTRIBUTIONS)
 def test_a_distribution_fills_every_dtype_that_it_names(distribution: Distribution) -> None:
     for dtype in distribution.dtypes:
-        period = {"m": 2.0} if any(one.name == "m" for one in distribution.parameters) else {}  # of two truth values
+        period = (
+            {"m": 2.0} if any(parameter.name == "m" for parameter in distribution.parameters) else {}
+        )  # of two truth values
         source = GeneratedSource(distribution.name, 2, 1, DTYPES[dtype], period)
         assert generate(source, 0, 2).dtype == DTYPES[dtype].numpy, lacking("formula", distribution.name)

@@ -8,13 +8,13 @@ from warpfold.app.charts.chart import Chart
 
 def rows_of(chart: Chart) -> list[dict[str, Any]]:
     """Every row of data in the chart, each once."""
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
 
     def look(node: Any) -> None:
         if isinstance(node, dict):
             data = node.get("data")
             if isinstance(data, dict):
-                found.extend(row for row in data["values"] if row not in found)
+                rows.extend(row for row in data["values"] if row not in rows)
             for child in node.values():
                 look(child)
         elif isinstance(node, list):
@@ -22,4 +22,4 @@ def rows_of(chart: Chart) -> list[dict[str, Any]]:
                 look(child)
 
     look(json.loads(chart.spec))
-    return found
+    return rows

@@ -62,9 +62,9 @@ def end(ledger: Ledger, job_id: UUID, error: str | None = None) -> None:
 
 
 def deliveries(ledger: Ledger, job_id: UUID) -> Deliveries:
-    found = ledger.database.run(repository.deliveries, job_id)
-    assert found is not None
-    return found
+    deliveries = ledger.database.run(repository.deliveries, job_id)
+    assert deliveries is not None
+    return deliveries
 
 
 def settled(ledger: Ledger, job_id: UUID) -> Deliveries:

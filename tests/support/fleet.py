@@ -78,13 +78,13 @@ class Fleet:
 @contextmanager
 def fleet(settings: Settings, log: Path, **commands: Sequence[str]) -> Iterator[Fleet]:
     """A running fleet."""
-    one = Fleet(settings, log, commands)
-    one.start()
-    keeper = threading.Thread(target=one.keep_alive)
+    fleet = Fleet(settings, log, commands)
+    fleet.start()
+    keeper = threading.Thread(target=fleet.keep_alive)
     keeper.start()
     try:
-        yield one
+        yield fleet
     finally:
-        one.over.set()
+        fleet.over.set()
         keeper.join()  # first, so that nothing is started any more
-        one.end()
+        fleet.end()

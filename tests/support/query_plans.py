@@ -51,7 +51,7 @@ class Explained:
             event.listen(connection, "before_cursor_execute", note)
             self._work(connection, work, args)
             connection.rollback()
-        return [self._explain(*one) for one in seen if not one[0].lower().startswith("set ")]
+        return [self._explain(*statement) for statement in seen if not statement[0].lower().startswith("set ")]
 
     @staticmethod
     def _work(connection: Connection, work: Callable[..., object], args: tuple[object, ...]) -> None:
@@ -62,23 +62,23 @@ class Explained:
         if statement not in self._names:
             self._names[statement] = f"kept_{len(self._names)}"
             places = {name: f"${place}" for place, name in enumerate(names, 1)}
-            text = _PARAMETER.sub(lambda found: places[found[1]], statement).replace("%%", "%")
+            text = _PARAMETER.sub(lambda match: places[match[1]], statement).replace("%%", "%")
             types = ["interval" if isinstance(parameters[name], timedelta) else "unknown" for name in names]
-            given = f"({', '.join(types)})" if types else ""
-            self._connection.execute(f"prepare {self._names[statement]} {given} as {text}".encode())
+            types_given = f"({', '.join(types)})" if types else ""
+            self._connection.execute(f"prepare {self._names[statement]} {types_given} as {text}".encode())
         name = self._names[statement]
         values = ", ".join(["%s"] * len(names))
-        given = ClientCursor(self._connection).mogrify(
+        types_given = ClientCursor(self._connection).mogrify(
             f"({values})" if names else "", [parameters[name] for name in names]
         )
         with self._connection.transaction(force_rollback=True), ClientCursor(self._connection) as cursor:
-            cursor.execute(f"explain (analyze, format json) execute {name}{given}".encode())
+            cursor.execute(f"explain (analyze, format json) execute {name}{types_given}".encode())
             row = cursor.fetchone()
         assert row is not None
         [plan] = row[0] if isinstance(row[0], list) else json.loads(row[0])
-        found = list(_scans(plan["Plan"]))
+        scans = list(_scans(plan["Plan"]))
         return Read(
-            " ".join(statement.split()), sum(rows for rows, _ in found), tuple(dict.fromkeys(node for _, node in found))
+            " ".join(statement.split()), sum(rows for rows, _ in scans), tuple(dict.fromkeys(node for _, node in scans))
         )
 
 

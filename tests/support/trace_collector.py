@@ -32,7 +32,7 @@ class Collector:
 
     def of(self, trace: str) -> list[Seen]:
         """The spans of a trace, by their start."""
-        return sorted((one for one in self.spans if one.trace == trace), key=lambda one: one.start)
+        return sorted((span for span in self.spans if span.trace == trace), key=lambda span: span.start)
 
 
 @contextmanager

@@ -29,8 +29,8 @@ def alive(settings: Settings, *words: str) -> tuple[int, str]:
 def test_an_api_that_answers_is_alive(settings: Settings) -> None:
     with served(settings) as url:
         assert alive(settings, "api", "--url", url) == (0, "")
-    code, said = alive(settings, "api", "--url", url)
-    assert (code, said.startswith(f"warpfold alive: no answer from {url}")) == (1, True)
+    code, printed = alive(settings, "api", "--url", url)
+    assert (code, printed.startswith(f"warpfold alive: no answer from {url}")) == (1, True)
 
 
 def test_a_dispatcher_is_alive_where_one_leads(settings: Settings) -> None:

@@ -139,12 +139,12 @@ def test_a_measurement_counts_what_was_read(kernels: Kernels) -> None:
 
 def test_only_a_first_run_prepares_and_its_measurement_says_so(kernels: Kernels) -> None:
     first, second = (run(kernels, op="var", source=values(1, 2, dtype="int16")) for _ in range(2))
-    timings = [ReduceResult.model_validate(one.result).timings for one in (first, second)]
+    timings = [ReduceResult.model_validate(success.result).timings for success in (first, second)]
     assert timings[0].prepare_ms > 0
     assert timings[0].prepare_ms + timings[0].load_ms + timings[0].kernel_ms <= timings[0].total_ms
     assert timings[1].prepare_ms == 0.0
-    assert [one.points[0].prepare_ms for one in (first, second)] == [one.prepare_ms for one in timings]
-    assert [one.points[0].flags for one in (first, second)] == [["first_run"], []]
+    assert [success.points[0].prepare_ms for success in (first, second)] == [timing.prepare_ms for timing in timings]
+    assert [success.points[0].flags for success in (first, second)] == [["first_run"], []]
 
 
 def test_a_file_is_reduced(kernels: Kernels, data_root: Path) -> None:
@@ -163,17 +163,17 @@ def test_argmin_of_a_file_in_fortran_order_counts_in_c_order(kernels: Kernels, d
 
 
 def test_progress_is_told_in_bytes(kernels: Kernels) -> None:
-    told: list[News] = []
+    news: list[News] = []
     source = {"type": "generate", "distribution": "arange", "n": 50_000_000, "dtype": "float64"}
-    kernels.run(request({"op": "sum", "source": source}), told.append)
-    steps = [news for news in told if isinstance(news, Progress)]
+    kernels.run(request({"op": "sum", "source": source}), news.append)
+    steps = [news for news in news if isinstance(news, Progress)]
     assert steps
     assert {(step.total, step.unit) for step in steps} == {(400_000_000, "bytes")}
     assert [step.done for step in steps] == sorted(step.done for step in steps)
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "message"),
     [
         ({"op": "min", "source": values()}, "no elements"),
         ({"op": "sum", "source": values("nan"), "nan_policy": "raise"}, "NaN"),
@@ -181,13 +181,13 @@ def test_progress_is_told_in_bytes(kernels: Kernels) -> None:
         ({"op": "prod", "source": values(*[2**60] * 300, dtype="int64")}, "decimal digits"),
     ],
 )
-def test_the_owners_mistakes_are_told_in_a_sentence(kernels: Kernels, spec: dict[str, Any], said: str) -> None:
+def test_the_owners_mistakes_are_told_in_a_sentence(kernels: Kernels, spec: dict[str, Any], message: str) -> None:
     asked = request(spec)
     with pytest.raises(InvalidInput) as caught:
         kernels.run(asked, silent)
     failure = failure_of(caught.value, asked)
     assert (failure.reason, failure.replace) == (Reason.INVALID_INPUT, False)
-    assert said in failure.error
+    assert message in failure.error
 
 
 @pytest.mark.parametrize("spec", ['{"kind": "juggle"}', "{}", '{"kind": "reduce", "op": "sum", "color": "red"}'])

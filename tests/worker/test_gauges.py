@@ -32,7 +32,7 @@ def fake_nvml(**answers: Any) -> SimpleNamespace:
         "nvmlDeviceGetComputeRunningProcesses",
         "nvmlDeviceGetHandleByUUID",
     )
-    asked = {name: (lambda *_, said=answers[name]: said) if name in answers else refuse for name in names}
+    asked = {name: (lambda *_, answer=answers[name]: answer) if name in answers else refuse for name in names}
     constants = {"NVML_TEMPERATURE_GPU": 0, "NVML_CLOCK_SM": 1, "NVML_CLOCK_MEM": 2}
     return SimpleNamespace(nvmlInit=lambda: None, NVMLError=NvmlError, **constants, **asked)
 
@@ -46,12 +46,12 @@ def test_the_machines_gauges_are_those_of_its_cpu_and_memory() -> None:
 
 
 def test_what_a_gpu_does_not_tell_is_null_and_the_rest_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = {
+    answers = {
         "nvmlDeviceGetHandleByUUID": "handle",
         "nvmlDeviceGetUtilizationRates": SimpleNamespace(gpu=87),
         "nvmlDeviceGetPowerUsage": 512_340,
     }
-    monkeypatch.setitem(sys.modules, "pynvml", fake_nvml(**told))
+    monkeypatch.setitem(sys.modules, "pynvml", fake_nvml(**answers))
     reading = NvmlGauges("GPU-1").read()
     assert (reading.utilisation_percent, reading.power_w) == (87, 512.34)
     assert (reading.temperature_c, reading.memory_used_bytes) == (None, None)

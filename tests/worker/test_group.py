@@ -88,7 +88,7 @@ def histories(ledger: Ledger, ids: Collection[UUID]) -> list[list[str]]:
     return [ledger.history(job_id) for job_id in ids]
 
 
-def said(ledger: Ledger, ids: Sequence[UUID]) -> list[str]:
+def answers(ledger: Ledger, ids: Sequence[UUID]) -> list[str]:
     return [ledger.result(job_id)["said"] for job_id in ids]
 
 
@@ -97,7 +97,7 @@ def test_what_waits_behind_a_small_job_runs_with_it_and_ends_once(
 ) -> None:
     ids = send(redis, ledger, *(f"say {number}" for number in range(100)))
     serve(consumer)
-    assert said(ledger, ids) == [str(number) for number in range(100)]
+    assert answers(ledger, ids) == [str(number) for number in range(100)]
     assert histories(ledger, ids) == [ENDED_ONCE] * 100
     assert [ledger.points(job_id) for job_id in ids] == [1] * 100
     assert not redis.keys("rq:job:*")
@@ -256,7 +256,7 @@ def test_a_result_that_postgres_refuses_fails_its_job_alone(consumer: Consumer, 
     ids = send(redis, ledger, "say a", "say nan", "say b")
     serve(consumer)
     assert [ledger.job(job_id).reason for job_id in ids] == [None, Reason.INTERNAL, None]
-    assert said(ledger, [ids[0], ids[2]]) == ["a", "b"]
+    assert answers(ledger, [ids[0], ids[2]]) == ["a", "b"]
 
 
 def test_a_job_that_a_worker_was_lost_with_runs_alone(consumer: Consumer, redis: Redis, ledger: Ledger) -> None:

@@ -52,8 +52,8 @@ def test_a_batch_settles_when_its_jobs_have_ended_and_goes_after_them(
     def kept(connection: Connection) -> int | None:
         """The batch's count of cancelled jobs, -1 until it has settled; None once the batch is gone."""
         counts = text("select case when settled_at is null then -1 else cancelled end from batches where id = :id")
-        found: int | None = connection.execute(counts, {"id": batch_id}).scalar_one_or_none()
-        return found
+        count: int | None = connection.execute(counts, {"id": batch_id}).scalar_one_or_none()
+        return count
 
     database.run(bring)
     ledger.cancel(jobs[0])
@@ -80,13 +80,13 @@ def test_old_idempotency_keys_are_removed_and_young_ones_stay(
 
     def keep(connection: Connection) -> None:
         for key, age in (("old", "91 days"), ("young", "1 day")):
-            given = {"owner": owner_id, "key": key, "job": job_id, "age": age}
+            row = {"owner": owner_id, "key": key, "job": job_id, "age": age}
             connection.execute(
                 text(
                     "insert into idempotency_keys (owner_id, key, body_hash, job_id, created_at)"
                     " values (:owner, :key, '', :job, now() - cast(:age as interval))"
                 ),
-                given,
+                row,
             )
 
     def keys(connection: Connection) -> list[str]:

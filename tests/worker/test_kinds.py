@@ -141,20 +141,20 @@ def test_what_is_read_by_urls_is_named_in_the_result_and_its_progress_is_bytes()
     numbers = np.arange(300_000.0)
     buffer = io.BytesIO()
     np.save(buffer, numbers)
-    told: list[Any] = []
+    news: list[Any] = []
     with web_server() as web:
         web.files["a.npy"] = buffer.getvalue()
         reducing = Kernels("cpu", "here:cpu", folders_of(web.place()))
         source = {"type": "files", "paths": [web.url("a.npy")] * 2}
-        success = reducing.run(asked(kind="reduce", op="sum", source=source), told.append)
+        success = reducing.run(asked(kind="reduce", op="sum", source=source), news.append)
         result = ReduceResult.model_validate(success.result)
         assert result.value == 2 * numbers.sum()
         assert result.input is not None
         assert (result.input.count, result.input.bytes_read) == (2, 2 * len(web.files["a.npy"]))
         assert [(read.url, read.size) for read in result.input.objects] == [(web.url("a.npy"), buffer.tell())] * 2
         assert all(read.etag and read.modified for read in result.input.objects)
-    steps = [news for news in told if isinstance(news, Progress)]
+    steps = [news for news in news if isinstance(news, Progress)]
     assert {step.unit for step in steps} == {"bytes"}
     assert (steps[-1].done, steps[-1].total) == (2 * numbers.nbytes, 2 * numbers.nbytes)
-    small = reducing.run(asked(kind="reduce", source={"type": "values", "values": [1]}), told.append)
+    small = reducing.run(asked(kind="reduce", source={"type": "values", "values": [1]}), news.append)
     assert small.result["input"] is None

@@ -148,14 +148,14 @@ def test_points_are_kept_in_order_and_the_one_begun_is_not_among_them() -> None:
     assert [(point.strategy, point.outcome) for point in points.done] == [("a", "measured"), ("b", "measured")]
 
 
-@pytest.mark.parametrize(("code", "said"), [(-11, "signal 11"), (3, "exit code 3"), (None, "exit code None")])
-def test_the_rest_of_a_benchmark_leaves_out_the_point_that_killed(code: int | None, said: str) -> None:
+@pytest.mark.parametrize(("code", "words"), [(-11, "signal 11"), (3, "exit code 3"), (None, "exit code None")])
+def test_the_rest_of_a_benchmark_leaves_out_the_point_that_killed(code: int | None, words: str) -> None:
     points = Points()
     points.take(Begun(replace(POINT, outcome="failed")))
     rest = points.rest(REQUEST, Died(code))
     assert rest is not None
     (lost,) = rest.done
-    assert (lost.outcome, lost.reason) == ("failed", f"the process that measured it died ({said})")
+    assert (lost.outcome, lost.reason) == ("failed", f"the process that measured it died ({words})")
     assert rest == dataclasses.replace(REQUEST, done=points.done)
 
 

@@ -93,7 +93,7 @@ def test_progress_reaches_the_beat_but_not_every_step_of_it(slot: Slot) -> None:
     started = time.monotonic()
     slot.run(asked("count 1000"), timeout_s=60.0, beat_s=0.05, beat=beat)  # a second at least
     assert 2 <= len(seen) <= 10 * (time.monotonic() - started)
-    assert [one.done for one in seen] == sorted(one.done for one in seen)
+    assert [progress.done for progress in seen] == sorted(progress.done for progress in seen)
     assert seen[0].total == 1000
 
 
@@ -278,11 +278,11 @@ def test_an_unforeseen_error_shows_a_number_to_its_owner_and_its_traceback_to_th
 
 
 @pytest.mark.parametrize(
-    ("opener", "said"),
+    ("opener", "message"),
     [(open_without_gpu, "no GPU is visible to this process"), (open_and_exit, "ended with code 3")],
 )
-def test_a_device_that_does_not_open_breaks_the_slot(stop: Stop, opener: Opener, said: str) -> None:
-    with pytest.raises(BrokenSlot, match=said):
+def test_a_device_that_does_not_open_breaks_the_slot(stop: Stop, opener: Opener, message: str) -> None:
+    with pytest.raises(BrokenSlot, match=message):
         Slot("cuda:0", opener, stop).ready()
 
 

@@ -135,7 +135,7 @@ def test_progress_and_lease_are_renewed_while_a_job_runs(place: Place, ledger: L
     meanwhile(look)
     run_job(place, job_id, 1)
     assert seen == sorted(seen)
-    assert {one[1:] for one in seen} == {(600_000, "steps")}
+    assert {progress[1:] for progress in seen} == {(600_000, "steps")}
 
 
 def test_a_worker_that_is_stopped_puts_its_job_back_without_blame(

@@ -166,8 +166,10 @@ def merges() -> str:
     """Sums of values of different dtypes: the bytes of each case's state, and of all of them together."""
     made = []
     for name in ("random", "subnormals", "infinity", "minus zero", "both ends"):
-        found = [(dtype, case) for dtype in DTYPES.values() for case in cases(dtype) if case.name == name]
-        sums = [reference.total([reference.element(bits, dtype) for bits in case.bits], dtype) for dtype, case in found]
+        matching = [(dtype, case) for dtype in DTYPES.values() for case in cases(dtype) if case.name == name]
+        sums = [
+            reference.total([reference.element(bits, dtype) for bits in case.bits], dtype) for dtype, case in matching
+        ]
         whole = reference.SummedTerms(
             finite=sum((part.finite for part in sums), Fraction(0)),
             count=sum(part.count for part in sums),

@@ -38,7 +38,7 @@ _ADDED = {"job", "instance"}
 
 
 @pytest.fixture
-def told(settings: Settings) -> Mapping[str, set[str]]:
+def metrics(settings: Settings) -> Mapping[str, set[str]]:
     """The names of all samples of a service in which everything has happened once, and their labels."""
     with running_api(settings) as api:
         http = api.client("root")
@@ -59,28 +59,28 @@ def _names(http: httpx.Client) -> Mapping[str, set[str]]:
     return labels
 
 
-def _check(expression: str, told: Mapping[str, set[str]]) -> int:
+def _check(expression: str, metrics: Mapping[str, set[str]]) -> int:
     """How many metrics an expression names; each must exist, with the labels that it is asked for."""
-    found = _METRIC.findall(expression)
-    for name, matchers in found:
-        assert name in told, f"{name} is not at /metrics: {expression}"
+    named = _METRIC.findall(expression)
+    for name, matchers in named:
+        assert name in metrics, f"{name} is not at /metrics: {expression}"
         asked = set(re.findall(r"(\w+)\s*(?:=~|!=|!~|=)", matchers))
-        assert asked <= told[name] | _ADDED, f"{name} has no {asked - told[name]}: {expression}"
+        assert asked <= metrics[name] | _ADDED, f"{name} has no {asked - metrics[name]}: {expression}"
     grouped = {label.strip() for labels in _GROUPED.findall(expression) for label in labels.split(",")}
-    known = set().union(*(told[name] for name, _ in found)) if found else set()
+    known = set().union(*(metrics[name] for name, _ in named)) if named else set()
     assert grouped <= known | _ADDED, f"nothing has {grouped - known}: {expression}"
-    return len(found)
+    return len(named)
 
 
 def _panels() -> Iterator[dict[str, Any]]:
     yield from json.loads(DASHBOARD.read_text())["panels"]
 
 
-def test_the_dashboard_asks_for_what_is_there(told: Mapping[str, set[str]]) -> None:
+def test_the_dashboard_asks_for_what_is_there(metrics: Mapping[str, set[str]]) -> None:
     asked = set()
     for panel in _panels():
         for target in panel["targets"]:
-            assert _check(target["expr"], told) >= 1, panel["title"]
+            assert _check(target["expr"], metrics) >= 1, panel["title"]
             asked |= {name.removesuffix("_bucket") for name, _ in _METRIC.findall(target["expr"])}
             legend = set(re.findall(r"{{(\w+)}}", target["legendFormat"]))
             assert legend <= set(re.findall(r"\w+", " ".join(_GROUPED.findall(target["expr"])))), panel["title"]
@@ -97,11 +97,11 @@ def test_its_panels_do_not_overlap() -> None:
     assert max(x for x, _ in cells) < 24
 
 
-def test_the_alerts_ask_for_what_is_there(told: Mapping[str, set[str]]) -> None:
+def test_the_alerts_ask_for_what_is_there(metrics: Mapping[str, set[str]]) -> None:
     (group,) = yaml.safe_load(ALERTS.read_text())["groups"]
     named = 0
     for rule in group["rules"]:
-        named += _check(rule["expr"], told)
+        named += _check(rule["expr"], metrics)
         assert set(rule) <= {"alert", "expr", "for", "labels", "annotations"}
         assert rule["annotations"]["summary"]
         assert rule["labels"]["severity"] in ("warning", "critical")
@@ -109,10 +109,10 @@ def test_the_alerts_ask_for_what_is_there(told: Mapping[str, set[str]]) -> None:
     assert named >= 10
 
 
-def test_a_metric_that_is_not_there_is_found_out(told: Mapping[str, set[str]]) -> None:
+def test_a_metric_that_is_not_there_is_found_out(metrics: Mapping[str, set[str]]) -> None:
     for wrong in ("warpfold_jobs_done_total", 'warpfold_jobs{kind="reduce"}', "sum by (owner) (warpfold_jobs)"):
         with pytest.raises(AssertionError):
-            _check(wrong, told)
+            _check(wrong, metrics)
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="Prometheus is not installed here")

@@ -8,9 +8,9 @@ import nbformat
 from nbclient import NotebookClient
 
 
-def main(given: str, kept: str) -> None:
+def main(source: str, kept: str) -> None:
     """Run the notebook; an error in a cell is an error here."""
-    notebook: Any = nbformat.reads(Path(given).read_text(), as_version=4)  # type: ignore[no-untyped-call]
+    notebook: Any = nbformat.reads(Path(source).read_text(), as_version=4)  # type: ignore[no-untyped-call]
     NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)  # when each cell ran

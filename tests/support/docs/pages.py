@@ -57,18 +57,18 @@ def blocks(page: Path) -> Iterator[Block]:
 
 def commands(block: Block) -> list[Command]:
     """The commands of a `console` block. A line after `> ` goes on with the command before it, as a shell shows it."""
-    found: list[Command] = []
+    commands: list[Command] = []
     for line in block.text.splitlines():
         if line.startswith("$ "):
-            found.append(Command(line.removeprefix("$ "), ""))
+            commands.append(Command(line.removeprefix("$ "), ""))
             continue
-        assert found, f"line {block.line}: a console block begins with a command, `$ …`"
-        last = found[-1]
+        assert commands, f"line {block.line}: a console block begins with a command, `$ …`"
+        last = commands[-1]
         if line.startswith("> ") and not last.output:
-            found[-1] = Command(f"{last.words}\n{line.removeprefix('> ')}", "")
+            commands[-1] = Command(f"{last.words}\n{line.removeprefix('> ')}", "")
         else:
-            found[-1] = Command(last.words, f"{last.output}{line}\n")
-    return found
+            commands[-1] = Command(last.words, f"{last.output}{line}\n")
+    return commands
 
 
 def fits(expected: str, printed: str) -> bool:

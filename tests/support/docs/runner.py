@@ -50,24 +50,22 @@ class Runner:
 
     def run(self, page: Path) -> int:
         """Run all examples of a page; how many were compared. Raises AssertionError with what differs."""
-        found = list(blocks(page))
+        code = list(blocks(page))
         pairs = [
             (block, following if following and following.language == "text" else None)
-            for block, following in zip(found, [*found[1:], None], strict=True)
+            for block, following in zip(code, [*code[1:], None], strict=True)
             if block.language == "python"
         ]
-        return self._console(page, [block for block in found if block.language == "console"]) + self._python(
-            page, pairs
-        )
+        return self._console(page, [block for block in code if block.language == "console"]) + self._python(page, pairs)
 
     def _console(self, page: Path, consoles: Sequence[Block]) -> int:
-        wanted = [(block.line, one) for block in consoles for one in commands(block)]
+        wanted = [(block.line, command) for block in consoles for command in commands(block)]
         # The mark leaves `$?` as it was.
-        script = "\n".join(f"{one.words}\n__code=$?; printf '{_MARK}'; (exit $__code)" for _, one in wanted)
+        script = "\n".join(f"{command.words}\n__code=$?; printf '{_MARK}'; (exit $__code)" for _, command in wanted)
         script = script.replace(_ADDRESS, self.environment["WARPFOLD_URL"])
         printed = self._execute(["bash", "-c", script]).split(_MARK)
-        for (line, one), output in zip(wanted, printed, strict=False):
-            assert fits(one.output, output), f"{page}:{line}: $ {one.words}\nprinted:\n{output}"
+        for (line, command), output in zip(wanted, printed, strict=False):
+            assert fits(command.output, output), f"{page}:{line}: $ {command.words}\nprinted:\n{output}"
         return len(wanted)
 
     def _python(self, page: Path, pairs: Sequence[tuple[Block, Block | None]]) -> int:

@@ -61,9 +61,9 @@ def watch(tool: str, strategies: list[str]) -> Verdict:
 
 
 def sanitizer_version() -> str:
-    said = subprocess.run(["compute-sanitizer", "--version"], capture_output=True, text=True, check=True).stdout
-    found = re.search(r"Version (\S+)", said)
-    return found[1] if found else said.strip()
+    printed = subprocess.run(["compute-sanitizer", "--version"], capture_output=True, text=True, check=True).stdout
+    match = re.search(r"Version (\S+)", printed)
+    return match[1] if match else printed.strip()
 
 
 def write(path: Path, verdicts: list[Verdict]) -> None:
@@ -79,7 +79,7 @@ def write(path: Path, verdicts: list[Verdict]) -> None:
             "versions": {**dict(device.versions), "compute-sanitizer": sanitizer_version()},
             "commit": commit.stdout.strip() or None,
         },
-        "tools": [{name: value for name, value in asdict(one).items() if name != "log"} for one in verdicts],
+        "tools": [{name: value for name, value in asdict(verdict).items() if name != "log"} for verdict in verdicts],
     }
     path.write_text(json.dumps(text, indent=1) + "\n", encoding="utf-8")
 

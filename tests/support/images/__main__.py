@@ -101,9 +101,9 @@ def run(work: Path, *roots: Path) -> None:
         assert done.returncode == 0, done.stderr
         token = done.stdout.strip()
         _confined(api)
-        for one in (api, dispatcher, worker):
-            one.start()
-            last.callback(one.stop)
+        for started in (api, dispatcher, worker):
+            started.start()
+            last.callback(started.stop)
         with httpx.Client(
             base_url="http://127.0.0.1:8080", headers={"Authorization": f"Bearer {token}"}, timeout=90
         ) as http:
@@ -111,11 +111,11 @@ def run(work: Path, *roots: Path) -> None:
                 _until(lambda: _ready(http), [api, dispatcher, worker])
             _jobs(http)
             _proxy(token)
-        for one in (api, dispatcher, worker):
-            _until(one.is_healthy, [one])
-            check = one.service.get("healthcheck", {"test": ["the image's own"]})
-            say(f"{one.name}: healthy, by {' '.join(map(str, check['test']))}")
-        codes = {one.name: one.stop() for one in (worker, dispatcher, api)}
+        for started in (api, dispatcher, worker):
+            _until(started.is_healthy, [started])
+            check = started.service.get("healthcheck", {"test": ["the image's own"]})
+            say(f"{started.name}: healthy, by {' '.join(map(str, check['test']))}")
+        codes = {container.name: container.stop() for container in (worker, dispatcher, api)}
         say(f"stopped with SIGTERM: {codes}")
         assert set(codes.values()) == {0}
         refused = [line for line in (work / "postgres" / "log").read_text().splitlines() if "permission denied" in line]
@@ -168,8 +168,8 @@ def _proxy(token: str) -> None:
     for address in ("127.0.0.1", PROXY):
         transport = httpx.HTTPTransport(local_address=address)
         with httpx.Client(transport=transport, base_url="http://127.0.0.1:8080") as browser:
-            said = {"X-Forwarded-Proto": "https", "Origin": "https://127.0.0.1:8080", "Host": "127.0.0.1:8080"}
-            answer = browser.post("/sign-in", data={"token": token}, headers=said)
+            headers = {"X-Forwarded-Proto": "https", "Origin": "https://127.0.0.1:8080", "Host": "127.0.0.1:8080"}
+            answer = browser.post("/sign-in", data={"token": token}, headers=headers)
         secure[address] = "secure" in answer.headers.get("set-cookie", "").lower()
     assert secure == {"127.0.0.1": False, PROXY: True}, secure
     say("api: believes X-Forwarded-Proto from Caddy's address alone")
@@ -185,9 +185,9 @@ def _ready(http: httpx.Client) -> bool:
 def _until(true: Callable[[], bool], containers: list[Container], within_s: float = 300.0) -> None:
     give_up = time.monotonic() + within_s
     while not true():
-        for one in containers:
-            assert one.running, f"{one.name} ended: {one.log.read_text()[-2000:]}"
-        assert time.monotonic() < give_up, "\n".join(one.log.read_text()[-2000:] for one in containers)
+        for container in containers:
+            assert container.running, f"{container.name} ended: {container.log.read_text()[-2000:]}"
+        assert time.monotonic() < give_up, "\n".join(container.log.read_text()[-2000:] for container in containers)
         time.sleep(0.2)
 
 
@@ -195,9 +195,9 @@ def main() -> int:
     """0 once everything has run; an AssertionError says what did not."""
     parser = argparse.ArgumentParser(prog="python -m tests.support.images", description=__doc__)
     parser.add_argument("--run", nargs=3, type=Path, metavar=("WORK", "API", "WORKER"), help=argparse.SUPPRESS)
-    given: Any = parser.parse_args()
-    if given.run:
-        run(*given.run)
+    arguments: Any = parser.parse_args()
+    if arguments.run:
+        run(*arguments.run)
         return 0
     if why := missing():
         print(f"The images cannot be built here: {why}.", file=sys.stderr)

@@ -80,14 +80,14 @@ class Builder:
         )
         # A variable goes before a file, and the more special of two files before the other: the last line that says it
         # holds.
-        said = {name.rpartition(".")[2]: value.strip("'") for name, value in settings.items()}
+        labels = {name.rpartition(".")[2]: value.strip("'") for name, value in settings.items()}
         mounts: dict[Path, str] = {}
         lines = ["[global]"]
         for name in ("index-url", "extra-index-url", "trusted-host", "proxy", "timeout", "default-timeout"):
-            if value := said.get(name):
+            if value := labels.get(name):
                 remote = [word for word in value.split() if urlsplit(word).scheme != "file"]
                 lines += [f"{name.removeprefix('default-')} = {' '.join(remote)}"] if remote else []
-        if certificates := said.get("cert"):
+        if certificates := labels.get("cert"):
             mounts[Path(certificates)] = "/etc/ssl/certs/of-the-host.crt"
             lines.append("cert = /etc/ssl/certs/of-the-host.crt")
         config = self.folder / "pip.conf"

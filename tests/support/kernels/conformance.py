@@ -21,13 +21,13 @@ def source(bits: list[int], dtype: DType) -> ArraySource:
     return ArraySource(array_of_bits(bits, dtype))
 
 
-def same(found: Value, wanted: Value) -> bool:
+def same(value: Value, wanted: Value) -> bool:
     """Equal in type, value and sign."""
     if isinstance(wanted, float):
-        assert isinstance(found, float)
-        both_nan = math.isnan(found) and math.isnan(wanted)
-        return both_nan or (found == wanted and math.copysign(1, found) == math.copysign(1, wanted))
-    return type(found) is type(wanted) and found == wanted
+        assert isinstance(value, float)
+        both_nan = math.isnan(value) and math.isnan(wanted)
+        return both_nan or (value == wanted and math.copysign(1, value) == math.copysign(1, wanted))
+    return type(value) is type(wanted) and value == wanted
 
 
 def read(written: dict[str, Any], result: str) -> Value:
@@ -54,15 +54,15 @@ def check_ops(backend: Backend, name: str) -> None:
                     with pytest.raises(InvalidInput):
                         backend.reduce(data, op, strategy="exact", nan_policy=NanPolicy(policy))
                     continue
-                found = backend.reduce(data, op, strategy="exact", nan_policy=NanPolicy(policy))
-                assert same(found.value, read(wanted, found.dtype)), (where, found.value)
-                assert found.count == wanted["count"], where
-                assert found.correctly_rounded
+                reduction = backend.reduce(data, op, strategy="exact", nan_policy=NanPolicy(policy))
+                assert same(reduction.value, read(wanted, reduction.dtype)), (where, reduction.value)
+                assert reduction.count == wanted["count"], where
+                assert reduction.correctly_rounded
                 if OPS[op].terms in ORIGIN and policy == "propagate":
                     kind = {"norm1": "magnitudes", "sum": "values", "mean": "values"}.get(op, "products")
-                    assert found.state is not None
-                    assert found.state.hex() == case["states"][kind]["bytes"], where
-                assert (found.state is None) == (OPS[op].terms not in ORIGIN), where
+                    assert reduction.state is not None
+                    assert reduction.state.hex() == case["states"][kind]["bytes"], where
+                assert (reduction.state is None) == (OPS[op].terms not in ORIGIN), where
 
 
 def check_degrees_of_freedom(backend: Backend, name: str) -> None:
@@ -76,9 +76,9 @@ def check_degrees_of_freedom(backend: Backend, name: str) -> None:
                     with pytest.raises(InvalidInput):
                         backend.reduce(data, op, nan_policy=NanPolicy(policy), ddof=1)
                     continue
-                found = backend.reduce(data, op, nan_policy=NanPolicy(policy), ddof=1)
-                assert same(found.value, read(wanted, found.dtype)), (case["name"], policy, op, found.value)
-                assert found.count == wanted["count"]
+                reduction = backend.reduce(data, op, nan_policy=NanPolicy(policy), ddof=1)
+                assert same(reduction.value, read(wanted, reduction.dtype)), (case["name"], policy, op, reduction.value)
+                assert reduction.count == wanted["count"]
 
 
 def check_dots(backend: Backend) -> None:
@@ -94,10 +94,10 @@ def check_dots(backend: Backend) -> None:
                 with pytest.raises(InvalidInput, match="NaN"):
                     backend.reduce(left, "dot", other=right, nan_policy=NanPolicy(policy))
                 continue
-            found = backend.reduce(left, "dot", other=right, nan_policy=NanPolicy(policy))
-            assert same(found.value, read(wanted, found.dtype)), (case, policy, found.value)
-            assert found.count == wanted["count"]
-            assert found.correctly_rounded
-            assert found.state is not None
+            reduction = backend.reduce(left, "dot", other=right, nan_policy=NanPolicy(policy))
+            assert same(reduction.value, read(wanted, reduction.dtype)), (case, policy, reduction.value)
+            assert reduction.count == wanted["count"]
+            assert reduction.correctly_rounded
+            assert reduction.state is not None
             if policy == "propagate":
-                assert found.state.hex() == case["state"]["bytes"], case
+                assert reduction.state.hex() == case["state"]["bytes"], case

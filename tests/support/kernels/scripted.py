@@ -80,10 +80,10 @@ class ScriptedArray:
     read_bytes: int
 
     def workload(self, op: str, strategy: str) -> ScriptedWorkload:
-        given = self.target.script[(op, strategy)]
-        if isinstance(given, Exception):
-            raise given
-        return ScriptedWorkload(self.read_bytes, given if isinstance(given, Iterator) else repeat(given))
+        scripted = self.target.script[(op, strategy)]
+        if isinstance(scripted, Exception):
+            raise scripted
+        return ScriptedWorkload(self.read_bytes, scripted if isinstance(scripted, Iterator) else repeat(scripted))
 
 
 @dataclass

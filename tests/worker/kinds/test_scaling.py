@@ -47,7 +47,7 @@ def test_a_study_says_what_stood_in_for_gpus_and_tells_its_progress(cpu: Kernels
 
 def test_exact_points_have_the_same_bits_whatever_ran_them(cpu: Kernels) -> None:
     success = cpu.run(Request(uuid4(), 1, json.dumps(STUDY), 0.0), lambda news: None)
-    points = [one for one in ScalingResult.model_validate(success.result).points if one.outcome == "measured"]
-    exact = [one for one in points if one.method == "exact"]
-    assert len({one.hex for one in exact}) == 1
-    assert all(one.same_bits for one in exact)
+    points = [point for point in ScalingResult.model_validate(success.result).points if point.outcome == "measured"]
+    exact = [point for point in points if point.method == "exact"]
+    assert len({point.hex for point in exact}) == 1
+    assert all(point.same_bits for point in exact)

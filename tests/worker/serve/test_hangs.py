@@ -67,10 +67,10 @@ def test_a_process_that_is_stopped_is_replaced(process: Process) -> None:
 def test_it_is_given_its_time_and_one_that_wakes_up_in_time_is_left_alone(process: Process) -> None:
     clock = HandClock()
     hangs = Hangs(NOWHERE, after_s=20.0, clock=clock)
-    found: list[Process] = []
+    processes: list[Process] = []
 
     def look() -> None:
-        found.extend(hangs.find([process]))
+        processes.extend(hangs.find([process]))
 
     clock.pass_slowly(60, look)
     process.signal(signal.SIGSTOP)
@@ -78,15 +78,15 @@ def test_it_is_given_its_time_and_one_that_wakes_up_in_time_is_left_alone(proces
     clock.pass_slowly(15, look)
     clock.pass_over(3600)  # the supervisor is stopped, too
     look()
-    assert found == []
+    assert processes == []
     process.signal(signal.SIGCONT)
     until_state(process, "S")
     clock.pass_slowly(60, look)
-    assert found == []
+    assert processes == []
     process.signal(signal.SIGSTOP)
     until_state(process, "T")
     clock.pass_slowly(30, look)
-    assert found[0] is process
+    assert processes[0] is process
 
 
 def until_state(process: Process, state: str) -> None:
@@ -138,21 +138,21 @@ def test_nobody_is_called_silent_while_postgres_does_not_answer(
     process: Process, fragile_settings: Settings, servers: OwnServers
 ) -> None:
     clock = HandClock()
-    found: list[Process] = []
+    processes: list[Process] = []
     with Reports(fragile_settings.database_url) as reports:
         hangs = Hangs(NOWHERE, reports, clock=clock)
 
         def look() -> bool:
             clock.pass_over(2.5)
-            found.extend(hangs.find([process]))
+            processes.extend(hangs.find([process]))
             time.sleep(0.02)  # a look at Postgres goes on beside it
-            return found != []
+            return processes != []
 
         kill(servers.postgres)
         assert not any(look() for _ in range(100))
         servers.postgres.start()
         until(look)
-    assert found[0] is process, "nobody leads, though there is a dispatcher"
+    assert processes[0] is process, "nobody leads, though there is a dispatcher"
 
 
 def test_a_worker_lives_while_its_row_says_so(process: Process, reports: Reports, ledger: Ledger) -> None:

@@ -40,7 +40,7 @@ NOWHERE = "postgresql://127.0.0.1:9/none"
 
 
 @pytest.mark.parametrize(
-    ("options", "variables", "said"),
+    ("options", "variables", "message"),
     [
         (("--host", "nowhere.invalid"), {}, "nowhere.invalid:18099 cannot be listened at ("),
         (("--data-dir", "file/below"), {}, "file/below cannot be made: Not a directory; choose another --data-dir"),
@@ -48,7 +48,7 @@ NOWHERE = "postgresql://127.0.0.1:9/none"
     ],
 )
 def test_what_is_in_the_way_is_named(
-    tmp_path: Path, options: tuple[str, ...], variables: dict[str, str], said: str
+    tmp_path: Path, options: tuple[str, ...], variables: dict[str, str], message: str
 ) -> None:
     (tmp_path / "file").touch()
     ours = {name: value for name, value in os.environ.items() if not name.startswith("WARPFOLD")}
@@ -63,5 +63,5 @@ def test_what_is_in_the_way_is_named(
     )
     assert done.returncode == 1
     assert done.stderr.startswith("warpfold serve: ")
-    assert said in done.stderr
+    assert message in done.stderr
     assert len(done.stderr.splitlines()) == 1

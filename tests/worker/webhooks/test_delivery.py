@@ -8,7 +8,7 @@ def test_a_delivery_is_tried_for_about_a_day() -> None:
 
 def test_pauses_grow_vary_by_a_fifth_and_end() -> None:
     for number, pause in enumerate(DAY, 1):
-        found = {pause_after(number) for _ in range(50)}
-        assert len(found) > 1
-        assert all(one is not None and 0.8 * pause <= one <= 1.2 * pause for one in found)
+        pauses = {pause_after(number) for _ in range(50)}
+        assert len(pauses) > 1
+        assert all(actual is not None and 0.8 * pause <= actual <= 1.2 * pause for actual in pauses)
     assert pause_after(len(DAY) + 1) is None
