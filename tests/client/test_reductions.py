@@ -125,7 +125,7 @@ def test_two_arrays_make_a_dot_product(client: Client) -> None:
 def test_a_text_is_no_array(client: Client) -> None:
     with pytest.raises(TypeError, match="cannot be reduced"):
         client.reduce(["a", "b"])
-    with pytest.raises(TypeError, match="offers none of the array protocols"):
+    with pytest.raises(TypeError, match="has none of the array protocols"):
         client.reduce(object())
 
 

@@ -66,7 +66,7 @@ def test_a_line_names_the_axis() -> None:
         ({"axis": 0, "backend": "cuda"}, "backend", "a reduction with axis runs on CPU slots only so far"),
         ({"segments": {"length": 2}, "backend": "cuda"}, "backend", "with segments runs on CPU slots only so far"),
         ({"axis": 0, "strategy": "numpy"}, "strategy", "known: auto, exact"),
-        ({"axis": 0, "segments": {"length": 2}}, "segments", "do not go together"),
+        ({"axis": 0, "segments": {"length": 2}}, "segments", "cannot be combined"),
         ({"keepdims": True}, "keepdims", "keepdims needs an axis"),
         ({"segments": {}}, "segments", "offsets or a length"),
         ({"segments": {"length": 0}}, "segments.length", "greater than or equal to 1"),

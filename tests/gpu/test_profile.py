@@ -52,7 +52,7 @@ def test_what_has_no_room_is_skipped(backend: CudaBackend) -> None:
     axes = Axes(("exact",), ("sum",), ("float64",), (1 << 40,), (Cache.COLD,))
     (point,) = profile(axes, backend.gpu, backend.gpu.arch, counters=False)
     assert point.outcome == "skipped"
-    assert "have no room" in str(point.reason)
+    assert "do not fit" in str(point.reason)
 
 
 def test_counters_are_there_or_it_says_why_not(backend: CudaBackend) -> None:

@@ -43,7 +43,7 @@ def test_without_a_compiler_it_is_unavailable(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("warpfold.kernels.cuda.baselines.toolkit._nvcc", lambda: None)
     find_toolkit.cache_clear()
     try:
-        with pytest.raises(Unavailable, match="nvcc, and there is none"):
+        with pytest.raises(Unavailable, match="nvcc, which this machine does not have"):
             find_toolkit()
     finally:
         find_toolkit.cache_clear()

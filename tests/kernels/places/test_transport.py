@@ -78,5 +78,5 @@ def test_a_connection_serves_many_requests_and_a_closed_one_is_replaced(web: Web
 def test_a_session_that_is_closed_gives_up(web: WebServer) -> None:
     session: Session = web.session()
     session.close()
-    with pytest.raises(Exception, match="given up"):
+    with pytest.raises(Exception, match="was stopped"):
         session.pause(60.0)
