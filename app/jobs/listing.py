@@ -236,9 +236,9 @@ def page(connection: Connection, chosen: Filter, limit: int, before_seq: int | N
     search = search_for(connection, chosen)
     if search is None:
         return Page((), None)
-    found, looked_to = look(connection, search, limit + 1, before_seq)
-    following = found[limit - 1] if len(found) > limit else looked_to
-    return Page(listed(connection, found[:limit]), following)
+    seqs, looked_to = look(connection, search, limit + 1, before_seq)
+    following = seqs[limit - 1] if len(seqs) > limit else looked_to
+    return Page(listed(connection, seqs[:limit]), following)
 
 
 def count(connection: Connection, chosen: Filter, most: int = 1000) -> Tally:
@@ -246,8 +246,8 @@ def count(connection: Connection, chosen: Filter, most: int = 1000) -> Tally:
     search = search_for(connection, chosen)
     if search is None:
         return Tally(0, exact=True)
-    found, looked_to = look(connection, search, most + 1, None)
-    return Tally(min(len(found), most), exact=len(found) <= most and looked_to is None)
+    seqs, looked_to = look(connection, search, most + 1, None)
+    return Tally(min(len(seqs), most), exact=len(seqs) <= most and looked_to is None)
 
 
 def search_for(connection: Connection, chosen: Filter) -> Search | None:
@@ -335,23 +335,23 @@ def look(
     conditions = search.beside(source)
     if not conditions and limit <= source.at_once(limit):
         return list(connection.execute(source.newest(limit, search.low, before)).scalars()), None
-    found: list[int] = []
+    seqs: list[int] = []
     for chunk in chunks or _CHUNKS:
         most = source.at_once(max(chunk, limit))
         candidate = source.newest(most, search.low, before).cte("candidate")
         looked = select(func.min(candidate.c.seq).label("lowest"), func.count().label("looked_at")).subquery("looked")
         # A probe for each: whoever joins these few to all jobs may take all jobs for the smaller side.
-        one = select(jobs.c.seq).where(jobs.c.seq == candidate.c.seq, *conditions).offset(0)
-        each = one.correlate(candidate).lateral("each")
+        probe = select(jobs.c.seq).where(jobs.c.seq == candidate.c.seq, *conditions).offset(0)
+        each = probe.correlate(candidate).lateral("each")
         newest = select(each.c.seq).select_from(candidate.join(each, true())).order_by(each.c.seq.desc())
-        fitting = newest.limit(limit - len(found)).subquery("fitting")
+        fitting = newest.limit(limit - len(seqs)).subquery("fitting")
         step = select(looked, fitting).select_from(looked.outerjoin(fitting, true())).order_by(fitting.c.seq.desc())
         rows = connection.execute(step).all()
-        found += [row.seq for row in rows if row.seq is not None]
-        if len(found) >= limit or rows[0].looked_at < most:
-            return found, None
+        seqs += [row.seq for row in rows if row.seq is not None]
+        if len(seqs) >= limit or rows[0].looked_at < most:
+            return seqs, None
         before = rows[0].lowest
-    return found, before
+    return seqs, before
 
 
 def rarest(connection: Connection, search: Search, before: int) -> _List:
@@ -370,9 +370,9 @@ def rarest(connection: Connection, search: Search, before: int) -> _List:
     return min(search.lists, key=density)
 
 
-def listed(connection: Connection, found: Sequence[int]) -> Sequence[Job]:
+def listed(connection: Connection, seqs: Sequence[int]) -> Sequence[Job]:
     """The jobs of these numbers, with what those that wait wait for."""
-    rows = connection.execute(_ROWS, {"found": found}).mappings().all() if found else ()
+    rows = connection.execute(_ROWS, {"found": seqs}).mappings().all() if seqs else ()
     waiting = [row["id"] for row in rows if row["status"] == Status.QUEUED]
     positions = positions_of(connection, waiting) if waiting else {}
     slots = places(connection) if waiting else ()
