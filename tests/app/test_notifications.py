@@ -12,10 +12,10 @@ from warpfold.app.notifications import Notifications
 
 
 @asynccontextmanager
-async def listening(url: str, told: asyncio.Queue[str]) -> AsyncIterator[Notifications]:
-    notifications = Notifications(url, on_access=lambda: told.put_nowait("access"))
+async def listening(url: str, heard: asyncio.Queue[str]) -> AsyncIterator[Notifications]:
+    notifications = Notifications(url, on_access=lambda: heard.put_nowait("access"))
     notifications.start()
-    await told.get()  # it tells once when it has begun to listen
+    await heard.get()  # it tells once when it has begun to listen
     try:
         yield notifications
     finally:
@@ -94,10 +94,10 @@ def test_nothing_is_kept_of_who_waited(database_url: str) -> None:
 
 def test_a_change_of_access_is_told(database_url: str) -> None:
     async def run() -> str:
-        told: asyncio.Queue[str] = asyncio.Queue()
-        async with listening(database_url, told):
+        heard: asyncio.Queue[str] = asyncio.Queue()
+        async with listening(database_url, heard):
             notify(database_url, ACCESS, "")
-            return await asyncio.wait_for(told.get(), 60)
+            return await asyncio.wait_for(heard.get(), 60)
 
     assert asyncio.run(run()) == "access"
 
@@ -107,8 +107,8 @@ def test_it_listens_again_after_postgres_was_restarted_and_tells_that_it_may_hav
     servers: Servers,
 ) -> None:
     async def run() -> None:
-        told: asyncio.Queue[str] = asyncio.Queue()
-        async with listening(servers.database_url, told) as notifications:
+        heard: asyncio.Queue[str] = asyncio.Queue()
+        async with listening(servers.database_url, heard) as notifications:
             for _ in range(2):
                 with notifications.watch("a") as watch:
                     await asyncio.to_thread(restart, servers.postgres)

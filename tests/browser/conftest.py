@@ -84,7 +84,7 @@ def visit(context: BrowserContext, dashboard: Dashboard) -> Iterator[Callable[..
         return visits[-1]
 
     yield begin
-    complaints = [complaint for one in visits for complaint in one.complaints]
+    complaints = [complaint for visited in visits for complaint in visited.complaints]
     for page in context.pages[1:]:
         page.close()
     assert not complaints

@@ -13,21 +13,21 @@ PAYLOAD = "<img src=x onerror=\"document.title='owned'\"><script>document.title=
 
 
 def test_an_open_page_recovers_by_itself_when_the_api_comes_back(visit: Visiting, dashboard: Dashboard) -> None:
-    one = visit()
-    one.page.goto("/jobs?kind=reduce")
+    visited = visit()
+    visited.page.goto("/jobs?kind=reduce")
     api = _api(dashboard)
     supervisor = api.parent()
     assert supervisor is not None
     supervisor.suspend()  # or the api might be back before the page asks again
     api.kill()
     try:
-        expect(one.page.get_by_text("Reconnecting…")).to_be_visible()
+        expect(visited.page.get_by_text("Reconnecting…")).to_be_visible()
     finally:
         supervisor.resume()
-    expect(one.page.get_by_text("Reconnecting…")).to_be_hidden()
+    expect(visited.page.get_by_text("Reconnecting…")).to_be_hidden()
     job = dashboard.ended(SUM)
-    expect(one.page.locator(f"#job-{job}")).to_be_visible()
-    one.complaints[:] = [complaint for complaint in one.complaints if "Error Code 503" not in complaint]
+    expect(visited.page.locator(f"#job-{job}")).to_be_visible()
+    visited.complaints[:] = [complaint for complaint in visited.complaints if "Error Code 503" not in complaint]
 
 
 def test_what_is_asked_for_once_is_asked_for_again_when_it_did_not_come(visit: Visiting, benchmark: str) -> None:
@@ -40,17 +40,17 @@ def test_what_is_asked_for_once_is_asked_for_again_when_it_did_not_come(visit: V
 
 
 def test_a_viewer_sees_everything_and_may_do_nothing(visit: Visiting, dashboard: Dashboard) -> None:
-    one = visit("vera")
+    visited = visit("vera")
     job = dashboard.ended(SUM)
-    one.page.goto(f"/jobs/{job}")
-    expect(one.page.locator("#value")).to_have_text("1.0")
-    expect(one.page.get_by_role("link", name="Run again")).to_have_count(0)
-    expect(one.page.get_by_role("link", name="Admin")).to_have_count(0)
+    visited.page.goto(f"/jobs/{job}")
+    expect(visited.page.locator("#value")).to_have_text("1.0")
+    expect(visited.page.get_by_role("link", name="Run again")).to_have_count(0)
+    expect(visited.page.get_by_role("link", name="Admin")).to_have_count(0)
     for path in ("/admin", "/jobs/new"):
-        answer = one.page.goto(path)
+        answer = visited.page.goto(path)
         assert answer is not None
         assert answer.status == 403
-        expect(one.page.get_by_role("heading", name="The token does not allow this")).to_be_visible()
+        expect(visited.page.get_by_role("heading", name="The token does not allow this")).to_be_visible()
 
 
 def test_html_in_tags_and_errors_is_shown_and_not_run(visit: Visiting, dashboard: Dashboard) -> None:
@@ -94,7 +94,7 @@ def test_what_does_not_exist_is_a_page_that_says_so(visit: Visiting) -> None:
 def _api(dashboard: Dashboard) -> psutil.Process:
     """The process that listens where this dashboard is."""
     port = int(dashboard.url.rpartition(":")[2])
-    for one in psutil.net_connections("tcp"):
-        if one.status == psutil.CONN_LISTEN and one.laddr.port == port and one.pid:
-            return psutil.Process(one.pid)
+    for connection in psutil.net_connections("tcp"):
+        if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port and connection.pid:
+            return psutil.Process(connection.pid)
     raise LookupError("the api's process was not found")

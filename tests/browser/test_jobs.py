@@ -27,16 +27,16 @@ def test_a_job_is_submitted_by_form_watched_and_its_result_seen(visit: Visiting,
 
 
 def test_a_benchmark_shows_its_progress_and_then_its_charts(visit: Visiting, dashboard: Dashboard) -> None:
-    one = visit()
+    visited = visit()
     with dashboard.client() as client:
         job = client.submit(BENCHMARK)
-    one.page.goto(f"/jobs/{job.id}")
-    chart = one.page.get_by_role("img", name=re.compile("Throughput"))
+    visited.page.goto(f"/jobs/{job.id}")
+    chart = visited.page.get_by_role("img", name=re.compile("Throughput"))
     expect(chart.locator("svg path").first).to_be_attached()
     expect(chart).to_have_accessible_name(re.compile("GB/s against the number of elements"))
-    one.page.get_by_text("The numbers").first.click()
-    expect(one.page.get_by_role("group", name=re.compile("The numbers of Throughput"))).to_contain_text("exact")
-    expect(one.page.get_by_role("group", name="Measured points")).to_contain_text("numpy")
+    visited.page.get_by_text("The numbers").first.click()
+    expect(visited.page.get_by_role("group", name=re.compile("The numbers of Throughput"))).to_contain_text("exact")
+    expect(visited.page.get_by_role("group", name="Measured points")).to_contain_text("numpy")
 
 
 def test_a_running_job_is_cancelled_after_a_question(visit: Visiting, dashboard: Dashboard) -> None:
@@ -54,31 +54,31 @@ def test_a_running_job_is_cancelled_after_a_question(visit: Visiting, dashboard:
 
 
 def test_the_list_keeps_itself_current_and_an_unchanged_poll_is_a_304(visit: Visiting, dashboard: Dashboard) -> None:
-    one = visit()
-    one.page.goto("/jobs?kind=cluster")
-    expect(one.page.get_by_text("No job matches.")).to_be_visible()
-    one.page.wait_for_event("response", lambda answer: "/live/jobs" in answer.url and answer.status == 304)
+    visited = visit()
+    visited.page.goto("/jobs?kind=cluster")
+    expect(visited.page.get_by_text("No job matches.")).to_be_visible()
+    visited.page.wait_for_event("response", lambda answer: "/live/jobs" in answer.url and answer.status == 304)
     job = dashboard.ended({"kind": "cluster", "puzzle": "reduction"})
-    expect(one.page.locator(f"#job-{job}")).to_be_visible()
-    expect(one.page.locator("tbody .status")).to_have_text("succeeded")
-    seen = len(one.answers("/live/jobs"))
+    expect(visited.page.locator(f"#job-{job}")).to_be_visible()
+    expect(visited.page.locator("tbody .status")).to_have_text("succeeded")
+    seen = len(visited.answers("/live/jobs"))
     for _ in range(2):
-        one.page.wait_for_event("response", lambda answer: "/live/jobs" in answer.url)
-    assert set(one.answers("/live/jobs")[seen:]) == {304}
+        visited.page.wait_for_event("response", lambda answer: "/live/jobs" in answer.url)
+    assert set(visited.answers("/live/jobs")[seen:]) == {304}
 
 
 def test_what_was_ticked_stays_ticked_while_the_list_changes(visit: Visiting, dashboard: Dashboard) -> None:
-    one = visit()
+    visited = visit()
     ids = [dashboard.ended({**SUM, "tags": {"ticked": "yes"}}) for _ in range(2)]
-    one.page.goto("/jobs?tag=ticked")
+    visited.page.goto("/jobs?tag=ticked")
     for job in ids:
-        one.page.locator(f"#pick-{job}").check()
+        visited.page.locator(f"#pick-{job}").check()
     third = dashboard.ended({**SUM, "tags": {"ticked": "yes"}})
-    expect(one.page.locator(f"#job-{third}")).to_be_visible()
-    one.page.get_by_role("button", name="Compare the ticked").click()
-    expect(one.page.get_by_text("the same bits")).to_be_visible()
-    assert all(job in one.page.url for job in ids)
-    assert third not in one.page.url
+    expect(visited.page.locator(f"#job-{third}")).to_be_visible()
+    visited.page.get_by_role("button", name="Compare the ticked").click()
+    expect(visited.page.get_by_text("the same bits")).to_be_visible()
+    assert all(job in visited.page.url for job in ids)
+    assert third not in visited.page.url
 
 
 def test_two_benchmarks_are_compared_case_by_case(visit: Visiting, dashboard: Dashboard, benchmark: str) -> None:
@@ -93,8 +93,8 @@ def test_two_benchmarks_are_compared_case_by_case(visit: Visiting, dashboard: Da
 
 
 def test_filters_act_when_they_are_chosen_and_stand_in_the_address(visit: Visiting, dashboard: Dashboard) -> None:
-    one = visit()
-    page = one.page
+    visited = visit()
+    page = visited.page
     job = dashboard.ended({**SUM, "tags": {"filter": "by-form"}})
     page.goto("/jobs")
     page.get_by_label("failed").check()

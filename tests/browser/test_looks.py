@@ -49,8 +49,8 @@ def violations(page: Page, rules: Sequence[str] = ()) -> list[tuple[str, list[st
     options = {"resultTypes": ["violations"], **({"runOnly": rules} if rules else {})}
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE_SCRIPT)
-    found = page.evaluate("options => axe.run(options).then(results => results.violations)", options)
-    return [(rule["id"], [node["html"][:200] for node in rule["nodes"]][:3]) for rule in found]
+    violations = page.evaluate("options => axe.run(options).then(results => results.violations)", options)
+    return [(rule["id"], [node["html"][:200] for node in rule["nodes"]][:3]) for rule in violations]
 
 
 @pytest.fixture(scope="module")
@@ -65,18 +65,18 @@ def jobs(dashboard: Dashboard, benchmark: str) -> Mapping[str, str]:
 def test_a_page_is_accessible_and_fits_in_both_themes_and_on_a_phone(
     visit: Visiting, jobs: Mapping[str, str], path: str
 ) -> None:
-    one = visit("root")
-    one.page.goto(path.format(**jobs))
+    visited = visit("root")
+    visited.page.goto(path.format(**jobs))
     if path in ("/jobs/{benchmark}", "/results"):
-        expect(one.page.locator("[data-drawn]").first).to_be_attached()
+        expect(visited.page.locator("[data-drawn]").first).to_be_attached()
     for width in (1280, 375):
-        one.page.set_viewport_size({"width": width, "height": 800})
-        one.page.emulate_media(color_scheme="light")
-        assert violations(one.page) == [], f"light, {width} px"
-        assert one.width_needed() <= width
-        one.page.emulate_media(color_scheme="dark")
-        assert violations(one.page, COLOURS) == [], f"dark, {width} px"
-        assert one.width_needed() <= width
+        visited.page.set_viewport_size({"width": width, "height": 800})
+        visited.page.emulate_media(color_scheme="light")
+        assert violations(visited.page) == [], f"light, {width} px"
+        assert visited.width_needed() <= width
+        visited.page.emulate_media(color_scheme="dark")
+        assert violations(visited.page, COLOURS) == [], f"dark, {width} px"
+        assert visited.width_needed() <= width
 
 
 def test_a_chart_on_a_phone_is_as_readable_as_anywhere(visit: Visiting, jobs: Mapping[str, str]) -> None:
@@ -92,12 +92,12 @@ def test_a_chart_on_a_phone_is_as_readable_as_anywhere(visit: Visiting, jobs: Ma
 
 def test_a_report_fits_on_paper(visit: Visiting, dashboard: Dashboard) -> None:
     a4 = 680  # 180 mm between the margins
-    one = visit(width=a4)
+    visited = visit(width=a4)
     studies = ({"kind": "accuracy", "distributions": ["mixed"], "sizes": [100_000], "permutations": 8}, SCALING)
     for spec in studies:
-        one.page.goto(f"/v1/reports/{dashboard.ended(spec)}")
-        one.page.emulate_media(media="print")
-        assert one.width_needed() <= a4
+        visited.page.goto(f"/v1/reports/{dashboard.ended(spec)}")
+        visited.page.emulate_media(media="print")
+        assert visited.width_needed() <= a4
 
 
 def test_every_page_is_in_reach_on_a_phone(visit: Visiting) -> None:
@@ -108,11 +108,11 @@ def test_every_page_is_in_reach_on_a_phone(visit: Visiting) -> None:
 
 
 def test_signing_in_is_accessible(visit: Visiting) -> None:
-    one = visit(None, width=375)
-    one.page.goto("/sign-in")
-    one.sign_in("wf_wrong")
-    assert violations(one.page) == []
-    assert one.width_needed() <= 375
+    visited = visit(None, width=375)
+    visited.page.goto("/sign-in")
+    visited.sign_in("wf_wrong")
+    assert violations(visited.page) == []
+    assert visited.width_needed() <= 375
 
 
 def test_the_theme_follows_the_system_until_it_is_chosen_and_then_stays(visit: Visiting) -> None:

@@ -19,26 +19,26 @@ def test_a_token_opens_the_page_that_was_asked_for(visit: Visiting, dashboard: D
 
 
 def test_the_cookie_is_out_of_the_reach_of_scripts_and_other_sites(visit: Visiting, dashboard: Dashboard) -> None:
-    one = visit(None)
-    page = one.page
+    visited = visit(None)
+    page = visited.page
     page.goto("/sign-in")
-    one.sign_in(dashboard.tokens["ann"])
+    visited.sign_in(dashboard.tokens["ann"])
     expect(page.get_by_role("button", name="Sign out")).to_be_visible()
-    [cookie] = [one for one in page.context.cookies() if one.get("name") == "warpfold_session"]
+    [cookie] = [cookie for cookie in page.context.cookies() if cookie.get("name") == "warpfold_session"]
     assert cookie.get("httpOnly") is True
     assert cookie.get("sameSite") == "Strict"
     assert "warpfold_session" not in page.evaluate("document.cookie")
 
 
 def test_a_wrong_token_is_told_beside_the_field(visit: Visiting) -> None:
-    one = visit(None)
-    one.page.goto("/sign-in")
-    one.sign_in("wf_wrong")
-    field = one.page.get_by_label("Access token")
-    expect(one.page.get_by_role("alert")).to_have_text("This token is unknown or was revoked.")
+    visited = visit(None)
+    visited.page.goto("/sign-in")
+    visited.sign_in("wf_wrong")
+    field = visited.page.get_by_label("Access token")
+    expect(visited.page.get_by_role("alert")).to_have_text("This token is unknown or was revoked.")
     expect(field).to_have_attribute("aria-invalid", "true")
     expect(field).to_have_accessible_description("This token is unknown or was revoked.")
-    assert not [cookie for cookie in one.page.context.cookies() if cookie.get("name") == "warpfold_session"]
+    assert not [cookie for cookie in visited.page.context.cookies() if cookie.get("name") == "warpfold_session"]
 
 
 def test_signing_out_ends_the_session_for_every_window(visit: Visiting, dashboard: Dashboard) -> None:
@@ -55,37 +55,37 @@ def test_signing_out_ends_the_session_for_every_window(visit: Visiting, dashboar
 def test_an_open_page_whose_session_expires_asks_to_sign_in_and_comes_back(
     visit: Visiting, dashboard: Dashboard
 ) -> None:
-    one = visit("vera")
-    one.page.goto("/jobs?kind=reduce")
+    visited = visit("vera")
+    visited.page.goto("/jobs?kind=reduce")
     with psycopg.connect(dashboard.database_url, autocommit=True) as connection:
         connection.execute("update sessions set expires_at = now() - interval '1 second'")
         connection.execute("notify warpfold_access")
-    expect(one.page).to_have_url(f"{dashboard.url}/sign-in?next=%2Fjobs%3Fkind%3Dreduce")
-    one.sign_in(dashboard.tokens["vera"])
-    expect(one.page).to_have_url(f"{dashboard.url}/jobs?kind=reduce")
+    expect(visited.page).to_have_url(f"{dashboard.url}/sign-in?next=%2Fjobs%3Fkind%3Dreduce")
+    visited.sign_in(dashboard.tokens["vera"])
+    expect(visited.page).to_have_url(f"{dashboard.url}/jobs?kind=reduce")
 
 
 def test_a_form_half_filled_when_the_session_ends_is_there_after_signing_in(
     visit: Visiting, dashboard: Dashboard
 ) -> None:
-    one = visit()
-    one.page.goto("/jobs/new?kind=benchmark")
-    one.page.get_by_label("sizes").fill("1e3")
-    expect(one.page.locator("#curl")).to_contain_text("[1000]")
-    one.page.context.clear_cookies()
-    one.page.get_by_label("sizes").fill("1e3, 4e3")
-    expect(one.page).to_have_url(f"{dashboard.url}/sign-in?next=%2Fjobs%2Fnew%3Fkind%3Dbenchmark")
-    one.sign_in(dashboard.tokens["ann"])
-    expect(one.page.get_by_label("sizes")).to_have_value("1e3, 4e3")
-    one.page.context.clear_cookies()
-    one.page.get_by_role("button", name="Submit").click()
-    one.sign_in(dashboard.tokens["ann"])
-    expect(one.page.get_by_label("sizes")).to_have_value("1e3, 4e3")
+    visited = visit()
+    visited.page.goto("/jobs/new?kind=benchmark")
+    visited.page.get_by_label("sizes").fill("1e3")
+    expect(visited.page.locator("#curl")).to_contain_text("[1000]")
+    visited.page.context.clear_cookies()
+    visited.page.get_by_label("sizes").fill("1e3, 4e3")
+    expect(visited.page).to_have_url(f"{dashboard.url}/sign-in?next=%2Fjobs%2Fnew%3Fkind%3Dbenchmark")
+    visited.sign_in(dashboard.tokens["ann"])
+    expect(visited.page.get_by_label("sizes")).to_have_value("1e3, 4e3")
+    visited.page.context.clear_cookies()
+    visited.page.get_by_role("button", name="Submit").click()
+    visited.sign_in(dashboard.tokens["ann"])
+    expect(visited.page.get_by_label("sizes")).to_have_value("1e3, 4e3")
 
 
 def test_a_link_to_the_api_asks_to_sign_in(visit: Visiting, dashboard: Dashboard) -> None:
-    one = visit(None)
-    one.page.goto("/v1/jobs?limit=1")
-    expect(one.page).to_have_url(f"{dashboard.url}/sign-in?next=%2Fv1%2Fjobs%3Flimit%3D1")
-    one.sign_in(dashboard.tokens["vera"])
-    expect(one.page.get_by_text('"items"')).to_be_visible()
+    visited = visit(None)
+    visited.page.goto("/v1/jobs?limit=1")
+    expect(visited.page).to_have_url(f"{dashboard.url}/sign-in?next=%2Fv1%2Fjobs%3Flimit%3D1")
+    visited.sign_in(dashboard.tokens["vera"])
+    expect(visited.page.get_by_text('"items"')).to_be_visible()

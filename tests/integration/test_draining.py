@@ -25,7 +25,9 @@ def test_a_drained_slot_is_handed_nothing(ledger: Ledger, database: BlockingData
     cpu, gpu = ledger.worker("cpu"), ledger.worker("cuda:0")
     drain(database, gpu)
     jobs = [ledger.submit() for _ in range(3)]
-    assert [(one.job_id, one.worker) for one in database.run(choose, Depth(5))] == [(job_id, cpu) for job_id in jobs]
+    assert [(message.job_id, message.worker) for message in database.run(choose, Depth(5))] == [
+        (job_id, cpu) for job_id in jobs
+    ]
 
 
 def test_what_waited_at_the_slot_goes_elsewhere_and_its_message_claims_nothing(
@@ -62,7 +64,7 @@ def test_a_job_that_only_a_drained_slot_could_run_waits_and_does_not_fail(
     Dispatcher(impatient, database, AttemptQueues(redis), stop).look_around()
     assert ledger.job(job_id).status is Status.QUEUED
     assert database.run(workers.resume, gpu)
-    assert [one.worker for one in database.run(choose, Depth(2))] == [gpu]
+    assert [message.worker for message in database.run(choose, Depth(2))] == [gpu]
 
 
 def test_it_outlasts_restarts_of_worker_and_dispatcher(

@@ -50,29 +50,29 @@ def test_no_more_of_an_owners_jobs_are_in_hand_than_may_run(ledger: Ledger, data
     put(ledger, "ada", Limits(running=2))
     mine = [ledger.submit(owner="ada") for _ in range(5)]
     yours = [ledger.submit(owner="bob") for _ in range(5)]
-    given = [one.job_id for one in database.run(choose, Depth(3))]
-    assert [job_id for job_id in given if job_id in mine] == mine[:2]
-    assert [job_id for job_id in given if job_id in yours] == yours
+    handed = [message.job_id for message in database.run(choose, Depth(3))]
+    assert [job_id for job_id in handed if job_id in mine] == mine[:2]
+    assert [job_id for job_id in handed if job_id in yours] == yours
 
 
 def test_a_place_that_becomes_free_is_taken_in_fair_order(ledger: Ledger, database: BlockingDatabase) -> None:
     cpu = ledger.worker("cpu")
     put(ledger, "ada", Limits(running=1))
     mine = [ledger.submit(owner="ada") for _ in range(2)]
-    [one] = database.run(choose, Depth(4))
-    lease = database.run(leases.claim, one.job_id, 1, cpu, 60.0)
+    [message] = database.run(choose, Depth(4))
+    lease = database.run(leases.claim, message.job_id, 1, cpu, 60.0)
     assert lease is not None
     assert database.run(choose, Depth(4)) == []
     database.run(leases.succeed, lease, {}, ())
-    assert [one.job_id for one in database.run(choose, Depth(4))] == [mine[1]]
+    assert [message.job_id for message in database.run(choose, Depth(4))] == [mine[1]]
 
 
 def test_the_settings_limit_everybody_for_whom_nothing_was_set(ledger: Ledger, database: BlockingDatabase) -> None:
     ledger.worker("cpu")
     put(ledger, "bob", Limits(running=3))
     owners = {ledger.submit(owner=owner): owner for owner in ("ada", "bob") for _ in range(5)}
-    given = Counter(owners[one.job_id] for one in database.run(choose, Depth(10), 1))
-    assert given == {"ada": 1, "bob": 3}
+    by_owner = Counter(owners[message.job_id] for message in database.run(choose, Depth(10), 1))
+    assert by_owner == {"ada": 1, "bob": 3}
 
 
 def test_who_may_run_nothing_waits_and_is_told_so(
@@ -99,7 +99,7 @@ def test_after_the_gpu_seconds_of_the_day_jobs_wait_for_midnight(
     ran_on(ledger, gpu, 11.0)
     mine, yours = ledger.submit(owner="ada", needs="cuda"), ledger.submit(owner="bob", needs="cuda")
     limited.look_around()
-    assert [one.job_id for one in database.run(choose, Depth(4))] == [yours]
+    assert [message.job_id for message in database.run(choose, Depth(4))] == [yours]
     hold = ledger.job(mine).hold
     assert hold is not None
     assert (hold.quota, hold.limit) == (QuotaName.GPU_SECONDS_PER_DAY, 0.1)
@@ -115,7 +115,7 @@ def test_they_may_still_run_on_a_cpu(ledger: Ledger, database: BlockingDatabase,
     job_id = ledger.submit(needs="any")
     limited.look_around()
     assert ledger.job(job_id).hold is None
-    assert [one.worker for one in database.run(choose, Depth(4))] == [cpu]
+    assert [message.worker for message in database.run(choose, Depth(4))] == [cpu]
 
 
 def test_seconds_on_a_cpu_and_before_midnight_cost_nothing(ledger: Ledger, database: BlockingDatabase) -> None:
@@ -142,7 +142,7 @@ def test_more_seconds_end_the_wait(ledger: Ledger, database: BlockingDatabase, l
     limited.look_around()
     put(ledger, "ada", Limits(gpu_seconds_per_day=86400.0))
     database.run(holds.refresh, Limits(gpu_seconds_per_day=0.1))
-    assert [one.job_id for one in database.run(choose, Depth(4))] == [job_id]
+    assert [message.job_id for message in database.run(choose, Depth(4))] == [job_id]
 
 
 def test_what_ended_gives_the_pace_of_what_waits(ledger: Ledger, database: BlockingDatabase) -> None:

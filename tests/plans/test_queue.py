@@ -189,8 +189,8 @@ def _lease(url: str) -> Lease:
         connection.execute(_BATCH, (BATCH,))
     database = BlockingDatabase(url, application="test")
     job = database.run(accept.accept, _job())
-    for one in (_CPU, _GPU):
-        database.run(workers.report, one, "idle", None, 3600.0)
+    for worker in (_CPU, _GPU):
+        database.run(workers.report, worker, "idle", None, 3600.0)
     lease = database.run(leases.claim, job.id, 1, _CPU.id, 3600.0)
     database.close()
     assert lease is not None
@@ -254,5 +254,5 @@ def test_a_statement_that_reads_the_whole_queue_is_found_out(database_url: str) 
     _fill(database_url, 4000, 10)
     whole = {"all": lambda connection: connection.execute(text("select count(*) from jobs where status = 'queued'"))}
     with closing(Explained(database_url)) as explained:
-        said = _too_much(explained, whole)
-    assert said.startswith("all: ")
+        complaint = _too_much(explained, whole)
+    assert complaint.startswith("all: ")

@@ -105,7 +105,7 @@ class Ledger:
     def lose(self, job_id: UUID, max_losses: int = 3) -> None:
         """What the dispatcher does with a running job when its worker has fallen silent."""
         running = self.database.run(leases.running_attempts)
-        silent = [one for one in running if one.job_id == job_id]
+        silent = [lease for lease in running if lease.job_id == job_id]
         assert self.database.run(leases.take_back_silent, silent, max_losses) == [job_id]
 
     def take_back(self, job_id: UUID) -> None:

@@ -16,11 +16,11 @@ from warpfold.app.config import Settings
 
 def environment(settings: Settings) -> dict[str, str]:
     """What makes a process read these settings."""
-    given = settings.model_dump(mode="json", exclude_none=True)
+    set_fields = settings.model_dump(mode="json", exclude_none=True)
     for name in {"compile_ahead", "spare_child"} - settings.model_fields_set:
-        given[name] = False  # tests of other things need no second process for each worker
-    given["data_roots"] = os.pathsep.join(str(root) for root in settings.data_roots)
-    return {**os.environ, **{f"WARPFOLD_{name.upper()}": str(value) for name, value in given.items()}}
+        set_fields[name] = False  # tests of other things need no second process for each worker
+    set_fields["data_roots"] = os.pathsep.join(str(root) for root in settings.data_roots)
+    return {**os.environ, **{f"WARPFOLD_{name.upper()}": str(value) for name, value in set_fields.items()}}
 
 
 class Process(Protocol):

@@ -172,7 +172,7 @@ def test_the_parent_of_a_slot_stays_small_and_loads_no_numpy(start: Start, ledge
     assert {ledger.job(job_id).status for job_id in job_ids} == {Status.SUCCEEDED}
     parent = psutil.Process(process.pid)
     assert parent.memory_info().rss < 120e6
-    assert not [one.path for one in parent.memory_maps() if "numpy" in one.path or "cupy" in one.path]
+    assert not [mapped.path for mapped in parent.memory_maps() if "numpy" in mapped.path or "cupy" in mapped.path]
 
 
 def test_compiling_ahead_has_the_lowest_priority_stands_still_while_a_job_runs_and_ends_with_its_worker(

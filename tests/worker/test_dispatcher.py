@@ -23,7 +23,7 @@ from warpfold.worker.stop import Stop
 
 
 def handed(database: BlockingDatabase, prefetch: int = 2) -> list[tuple[UUID, str]]:
-    return [(one.job_id, one.worker) for one in database.run(choose, Depth(prefetch))]
+    return [(message.job_id, message.worker) for message in database.run(choose, Depth(prefetch))]
 
 
 def test_without_a_live_worker_nothing_is_handed_over(ledger: Ledger, database: BlockingDatabase) -> None:
@@ -78,9 +78,9 @@ def test_many_slots_are_filled_in_one_go(ledger: Ledger, database: BlockingDatab
     gpus = [ledger.worker(f"cuda:{index}") for index in range(8)]
     for _ in range(11):
         ledger.submit()
-    given = [worker for _, worker in handed(database)]
-    assert len(given) == 11
-    assert {given.count(gpu) for gpu in gpus} == {1, 2}
+    workers = [worker for _, worker in handed(database)]
+    assert len(workers) == 11
+    assert {workers.count(gpu) for gpu in gpus} == {1, 2}
 
 
 def test_a_job_goes_only_to_slots_that_can_run_it(ledger: Ledger, database: BlockingDatabase) -> None:

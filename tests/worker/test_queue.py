@@ -37,9 +37,9 @@ def consumer(redis: Redis, stop: Stop, took: Took) -> Iterator[Consumer]:
 @pytest.fixture
 def send(redis: Redis) -> Callable[[int], UUID]:
     def send(attempt: int = 1) -> UUID:
-        one = HandOver(uuid4(), attempt, WORKER)
-        AttemptQueues(redis).send([one])
-        return one.job_id
+        message = HandOver(uuid4(), attempt, WORKER)
+        AttemptQueues(redis).send([message])
+        return message.job_id
 
     return send
 

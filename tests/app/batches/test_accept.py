@@ -60,8 +60,8 @@ def test_a_batch_is_its_jobs_in_their_order(http: httpx.Client) -> None:
 def test_each_job_has_the_history_of_a_job_that_came_by_itself(api: Api) -> None:
     http = api.client()
     batch, alone = batch_of(api, 1), api.submit(tags={"number": "0"})
-    one, other = (http.get(f"/v1/jobs/{job_id}").json() for job_id in (batch["jobs"][0], alone))
-    differ = {name for name in one if one[name] != other[name]}
+    of_batch, other = (http.get(f"/v1/jobs/{job_id}").json() for job_id in (batch["jobs"][0], alone))
+    differ = {name for name in of_batch if of_batch[name] != other[name]}
     assert differ == {"id", "batch", "created_at", "queue_position"}
     with http.stream("GET", f"/v1/jobs/{batch['jobs'][0]}/events") as stream:
         assert next(line for line in stream.iter_lines() if line.startswith("event")) == "event: submitted"

@@ -27,11 +27,12 @@ def test_every_dtype_and_distribution_is_there_with_its_parameters(refusing: htt
     assert {dtype["name"]: dtype["bytes"] for dtype in catalogue["dtypes"]} == {
         name: dtype.itemsize for name, dtype in DTYPES.items()
     }
-    found = {
-        row["name"]: {one["name"]: one["default"] for one in row["parameters"]} for row in catalogue["distributions"]
+    defaults = {
+        row["name"]: {parameter["name"]: parameter["default"] for parameter in row["parameters"]}
+        for row in catalogue["distributions"]
     }
-    assert set(found) == set(DISTRIBUTIONS)
-    assert found["normal"] == {"mean": 0.0, "std": 1.0}
+    assert set(defaults) == set(DISTRIBUTIONS)
+    assert defaults["normal"] == {"mean": 0.0, "std": 1.0}
     assert catalogue["nan_policies"] == ["propagate", "omit", "raise"]
 
 
@@ -74,7 +75,7 @@ def test_a_device_is_shown_once_with_the_workers_that_hold_it(api: Api, http: ht
         worker = replace(WORKER, id=f"gpu1:{name}", slot=name, device=device)
         api.database.run(workers.report, worker, "idle", None, lease_s)
     items = http.get("/v1/devices").json()["items"]
-    assert [(one["device"]["name"], one["workers"], one["live"]) for one in items] == [
+    assert [(device["device"]["name"], device["workers"], device["live"]) for device in items] == [
         (DEVICE["name"], ["gpu1:cpu"], True),
         ("NVIDIA H200", ["gpu1:cuda:0", "gpu1:gang"], True),
     ]

@@ -66,8 +66,10 @@ def test_no_later_job_passes_one_that_there_is_no_room_for() -> None:
 
 def test_users_take_turns_job_by_job_whatever_they_have_in_hand_counts() -> None:
     first, second = [candidate(1) for _ in range(8)], [candidate(2) for _ in range(8)]
-    given = allotted(board(OpenSlot("a:cpu", "cpu"), in_hand={1: 2}), *first, *second)
-    assert jobs(given) == jobs_of(second[0], second[1], first[0], second[2], first[1], second[3], first[2], second[4])
+    assigned = allotted(board(OpenSlot("a:cpu", "cpu"), in_hand={1: 2}), *first, *second)
+    assert jobs(assigned) == jobs_of(
+        second[0], second[1], first[0], second[2], first[1], second[3], first[2], second[4]
+    )
 
 
 def jobs_of(*candidates: Candidate) -> list[UUID]:
@@ -76,8 +78,8 @@ def jobs_of(*candidates: Candidate) -> list[UUID]:
 
 def test_a_higher_rank_goes_first_and_a_limit_of_running_jobs_counts_each() -> None:
     low, high = [candidate(1, rank=0) for _ in range(5)], [candidate(2, rank=2) for _ in range(5)]
-    given = allotted(board(OpenSlot("a:cpu", "cpu"), most=3), *high, *low)
-    assert jobs(given) == jobs_of(*high[:3], *low[:3])
+    assigned = allotted(board(OpenSlot("a:cpu", "cpu"), most=3), *high, *low)
+    assert jobs(assigned) == jobs_of(*high[:3], *low[:3])
 
 
 def test_where_more_jobs_were_not_read_nobody_is_passed() -> None:

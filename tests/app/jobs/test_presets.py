@@ -33,8 +33,8 @@ def settle(api: Api) -> None:
 
 
 def look(http: httpx.Client, job: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = http.get(f"/v1/jobs/{job['id']}").json()
-    return found
+    shown: dict[str, Any] = http.get(f"/v1/jobs/{job['id']}").json()
+    return shown
 
 
 def ids(job: dict[str, Any]) -> list[str]:
@@ -58,7 +58,7 @@ def test_lists_show_the_children_of_one_preset_or_no_children_at_all(api: Api, h
     children = http.get("/v1/jobs", params={"parent": job["id"]}).json()["items"]
     assert sorted(child["id"] for child in children) == sorted(ids(job))
     others = http.get("/v1/jobs", params={"parent": "none"}).json()["items"]
-    assert [one["id"] for one in others] == [alone, job["id"]]
+    assert [item["id"] for item in others] == [alone, job["id"]]
 
 
 def test_lists_name_given_jobs_and_the_preset_itself_shows_them(http: httpx.Client) -> None:
@@ -73,7 +73,7 @@ def test_no_slot_ever_gets_the_preset_itself(api: Api, http: httpx.Client) -> No
     job = submit(http)
     api.database.run(workers.report, WORKER, "idle", None, 60.0)
     handed = api.database.run(turns.hand_over_some, Depth(8)).messages
-    assert [str(one.job_id) for one in handed] == ids(job)
+    assert [str(message.job_id) for message in handed] == ids(job)
     assert api.database.run(leases.claim, UUID(job["id"]), 1, "gpu1:cpu", 60.0) is None
 
 
@@ -118,10 +118,10 @@ def test_it_does_without_what_nothing_here_can_run_and_says_why(api: Api, http: 
     settle(api)
     ended = look(http, job)
     assert (ended["status"], ended["reason"]) == ("succeeded", None)
-    assert [one["job_id"] for one in ended["result"]["jobs"]] == [second]
+    assert [child["job_id"] for child in ended["result"]["jobs"]] == [second]
     (skipped,) = ended["result"]["skipped"]
     assert (skipped["name"], skipped["why"]) == ("first", "No worker with a GPU serves this queue.")
-    assert [(one["status"], one["reason"]) for one in ended["children"]] == [
+    assert [(child["status"], child["reason"]) for child in ended["children"]] == [
         ("failed", "unavailable"),
         ("succeeded", None),
     ]
@@ -266,10 +266,10 @@ def test_a_family_is_removed_together_when_the_time_of_the_preset_is_over(api: A
 def test_a_preset_that_nobody_can_serve_fails_by_its_children(api: Api, http: httpx.Client) -> None:
     spec = {**THREE_VALUES, "backend": "cuda"}
     job = submit(http, children=[{"name": "gpu", "spec": spec}])
-    assert [str(one) for one in api.database.run(queue.fail_unservable, ["cuda"], 0.0)] == ids(job)
+    assert [str(job_id) for job_id in api.database.run(queue.fail_unservable, ["cuda"], 0.0)] == ids(job)
     settle(api)
-    said = "1 of 1 jobs failed: gpu (unavailable: No worker with a GPU serves this queue)."
-    assert look(http, job)["error"] == said
+    error = "1 of 1 jobs failed: gpu (unavailable: No worker with a GPU serves this queue)."
+    assert look(http, job)["error"] == error
 
 
 BENCHMARK = {"strategies": ["exact"], "sizes": [10], "devices": ["cpu", "cuda"]}

@@ -34,7 +34,7 @@ def serve(ledger: Ledger, worker: str, number: int, prefetch: int = 2) -> list[s
     waiting: list[UUID] = []
     served: list[str] = []
     while len(served) < number:
-        waiting += [one.job_id for one in ledger.database.step(choose, Depth(prefetch))]
+        waiting += [message.job_id for message in ledger.database.step(choose, Depth(prefetch))]
         job_id = waiting.pop(0)
         lease = ledger.database.run(leases.claim, job_id, 1, worker, 60.0)
         assert lease is not None
@@ -95,7 +95,7 @@ def test_cpus_and_gpus_each_go_round_on_their_own(ledger: Ledger) -> None:
         for needs in ("cpu", "cuda"):
             ledger.submit(owner=user, needs=needs)
     handed = ledger.database.step(choose, Depth(4))
-    assert Counter(one.worker for one in handed) == {"here:cpu": 4, "here:cuda:0": 4}
+    assert Counter(message.worker for message in handed) == {"here:cpu": 4, "here:cuda:0": 4}
 
 
 def test_many_users_who_may_run_nothing_hold_up_nobody(ledger: Ledger) -> None:
@@ -104,7 +104,7 @@ def test_many_users_who_may_run_nothing_hold_up_nobody(ledger: Ledger) -> None:
         ledger.database.run(quota.put_limits, user, Limits(running=0))
         ledger.submit(owner=user)
     mine = ledger.submit(owner=USERS[9])
-    assert [(one.job_id, one.worker) for one in ledger.database.step(choose, Depth(1))] == [(mine, cpu)]
+    assert [(message.job_id, message.worker) for message in ledger.database.step(choose, Depth(1))] == [(mine, cpu)]
 
 
 def test_where_nobody_may_run_anything_only_those_who_may_do(ledger: Ledger) -> None:
@@ -115,7 +115,7 @@ def test_where_nobody_may_run_anything_only_those_who_may_do(ledger: Ledger) -> 
             ledger.submit(owner=user)
     owner = ledger.owner(USERS[9])
     handed = ledger.database.step(choose, Depth(30), 0)
-    assert [ledger.job(one.job_id).owner_id for one in handed] == [owner, owner]
+    assert [ledger.job(message.job_id).owner_id for message in handed] == [owner, owner]
 
 
 def test_a_job_that_somebody_holds_locked_is_passed_by(ledger: Ledger, database: BlockingDatabase) -> None:
@@ -124,7 +124,7 @@ def test_a_job_that_somebody_holds_locked_is_passed_by(ledger: Ledger, database:
 
     def lock_and_choose(connection: Connection) -> list[UUID]:
         connection.execute(select(jobs.c.id).where(jobs.c.id == held).with_for_update())
-        return [one.job_id for one in database.step(choose, Depth(1))]
+        return [message.job_id for message in database.step(choose, Depth(1))]
 
     assert database.run(lock_and_choose) == [free]
 
@@ -134,7 +134,11 @@ def test_dispatchers_at_the_same_time_hand_each_job_over_once(ledger: Ledger, da
         ledger.worker("cpu", host=f"host{index}")
     submitted = {ledger.submit(owner=user) for user in USERS for _ in range(4)}
     with ThreadPoolExecutor(4) as pool:
-        handed = [one.job_id for some in pool.map(lambda _: database.step(choose, Depth(10)), range(4)) for one in some]
+        handed = [
+            message.job_id
+            for some in pool.map(lambda _: database.step(choose, Depth(10)), range(4))
+            for message in some
+        ]
     assert len(handed) == len(set(handed)) == len(submitted)
 
 
@@ -144,7 +148,7 @@ def test_small_jobs_of_many_users_fill_a_slot_in_turn(ledger: Ledger) -> None:
         for _ in range(8):
             ledger.submit(owner=user, small=True)
     handed = ledger.database.step(choose, Depth(2, 60))
-    owners = [ledger.job(one.job_id).owner_id for one in handed]
+    owners = [ledger.job(message.job_id).owner_id for message in handed]
     assert Counter(owners) == {ledger.owner(user): 6 for user in USERS}
     assert set(owners[:10]) == set(owners)
 
@@ -169,7 +173,9 @@ def test_where_nothing_waits_the_end_of_a_job_costs_the_dispatcher_one_statement
         return numbers
 
     statements: list[str] = []
-    event.listen(ledger.database._engine, "before_cursor_execute", lambda *said: statements.append(said[2]))
+    event.listen(
+        ledger.database._engine, "before_cursor_execute", lambda *event_arguments: statements.append(event_arguments[2])
+    )
     numbers = ledger.database.run(looks)
     assert numbers[0] == 3, "the plans for two backends are made before anything waits"
     assert numbers[-1] == 1
