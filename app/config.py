@@ -18,7 +18,7 @@ from pydantic_settings import (
     SettingsError,
 )
 
-from warpfold.contract.folders import Folders
+from warpfold.contract.folders import ArtefactFolder, Folders
 from warpfold.contract.places import places_in
 from warpfold.kernels.places.place import NOWHERE, Places
 
@@ -156,7 +156,9 @@ class Settings(BaseSettings):
     )
     max_dataset_bytes: int = Field(4 << 30, ge=1024, description="An uploaded array may have at most this many bytes.")
     dataset_quota_bytes: int = Field(
-        64 << 30, ge=0, description="The uploaded arrays of one user may have at most this many bytes together."
+        64 << 30,
+        ge=0,
+        description="The uploaded arrays and the stored results of one user may have at most this many bytes together.",
     )
     upload_hours: float = Field(
         24.0,
@@ -166,10 +168,19 @@ class Settings(BaseSettings):
     keep_free_bytes: int = Field(
         2 << 30,
         ge=0,
-        description="Uploads leave this many bytes free on their disk, because Postgres and the logs may need them.",
+        description="Uploads and stored results leave this many bytes free on their disk, because Postgres and the "
+        "logs may need them.",
     )
     dataset_retention_days: float = Field(
         30.0, gt=0, description="An uploaded array that no job has needed for this many days is removed."
+    )
+    artefact_dir: Path | None = Field(
+        None,
+        description="The folder of stored results, which is the same for every process. If it is unset, it is "
+        "`artefacts` in `data_dir`.",
+    )
+    artefact_retention_days: float = Field(
+        30.0, gt=0, description="The stored result of a job that ended this many days ago is removed; the job stays."
     )
     retention_days: float = Field(90.0, gt=0, description="A job that ended this many days ago is removed.")
 
@@ -293,8 +304,11 @@ class Settings(BaseSettings):
         return self.database_url or (noted.read_text().strip() if noted.is_file() else "")
 
     def folders(self) -> Folders:
-        """The folders, and the places, from which jobs may read files."""
-        return Folders(self.data_roots, self.datasets_dir().expanduser().resolve(), self.listed_places)
+        """The folders, and the places, from which jobs may read files, and the folder of stored results."""
+        artefacts = ArtefactFolder(
+            self.artefacts_dir().expanduser().resolve(), self.dataset_quota_bytes, self.keep_free_bytes
+        )
+        return Folders(self.data_roots, self.datasets_dir().expanduser().resolve(), self.listed_places, artefacts)
 
     @cached_property
     def listed_places(self) -> Places:
@@ -305,6 +319,10 @@ class Settings(BaseSettings):
     def datasets_dir(self) -> Path:
         """The folder of uploaded arrays."""
         return self.dataset_dir or self.data_dir / "datasets"
+
+    def artefacts_dir(self) -> Path:
+        """The folder of stored results."""
+        return self.artefact_dir or self.data_dir / "artefacts"
 
     def lock_dir(self) -> Path:
         """The folder that has a lock file for each slot and each GPU."""

@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse
 
 from warpfold.app import exact_states, health, sources
 from warpfold.app.admin import endpoints as administration
+from warpfold.app.artefacts import endpoints as artefacts
 from warpfold.app.auth.access import Access
 from warpfold.app.batches import endpoints as batches
 from warpfold.app.catalogue import endpoints as catalogue
@@ -99,6 +100,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_middleware(RequestIds)
     for part in (
         jobs,
+        artefacts,
         batches,
         results,
         reports,

@@ -1,7 +1,7 @@
 """The Python client and the `warpfold` command line."""
 
-from warpfold.client.api import Client, LiveJob
-from warpfold.client.async_api import AsyncClient, AsyncLiveJob
+from warpfold.client.api import Client
+from warpfold.client.async_api import AsyncClient
 from warpfold.client.batches import Batch, JobOutcome
 from warpfold.client.errors import (
     FieldError,
@@ -13,6 +13,7 @@ from warpfold.client.errors import (
     WarpfoldError,
 )
 from warpfold.client.live_batches import AsyncLiveBatch, LiveBatch
+from warpfold.client.live_jobs import AsyncLiveJob, LiveJob
 from warpfold.client.models import (
     AccuracyResult,
     BenchmarkResult,

@@ -4,20 +4,22 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
 import httpx
 from numpy.typing import NDArray
-from pydantic import PrivateAttr
 
-from warpfold.client import batches, catalogue, datasets, inspections, jobs, reductions, results, uploads
+from warpfold.client import artefacts, batches, catalogue, datasets, inspections, jobs, reductions, results, uploads
+from warpfold.client.artefacts import Format
 from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
 from warpfold.client.errors import JobFailed, WarpfoldError
-from warpfold.client.exchange import PAST_PROXIES, TIMEOUTS, Call, Interrupted, Steps
+from warpfold.client.exchange import PAST_PROXIES, TIMEOUTS, Call, Interrupted, Receiver, Steps
 from warpfold.client.groups import Axis, Segments, fields_of
 from warpfold.client.jobs import Follow, JobFilter
 from warpfold.client.live_batches import LiveBatch
+from warpfold.client.live_jobs import LiveJob
 from warpfold.client.models import Dataset, Job, JobCount, Merged, ReduceResult, Result, User
 from warpfold.client.patience import Patience
 from warpfold.client.progress import bar
@@ -92,6 +94,19 @@ class Client:
     def reduction(self, job: Job) -> ReduceResult:
         """The result of a reduce job, waiting for it; JobFailed if there is none, TypeError for another kind."""
         return jobs.reduction_of(self.wait(job))
+
+    def artefact(self, job: Job, path: str | Path, format: Format | None = None) -> Path:
+        """Download the stored result of a job, waiting for it, to a .npy, .arrow, .parquet or .csv file, or say the
+        `format`. Raises JobFailed, and WarpfoldError where nothing is stored."""
+        return self._do(artefacts.save(self.wait(job), Path(path), format))
+
+    def array(self, job: Job) -> NDArray[Any]:
+        """All values of a reduction along axes or by segments, waiting for it; masked where one is missing."""
+        return self._do(artefacts.array_of(jobs.array_result_of(self.wait(job))))
+
+    def delete_artefact(self, job_id: str) -> None:
+        """Delete the stored result of a job, which then counts towards the quota no more."""
+        self._do(artefacts.delete(job_id))
 
     # --- batches
 
@@ -347,16 +362,22 @@ class Client:
         patience = Patience(self._patience_s)
         while True:
             content = call.json() if call.content is None else call.content.pieces()
+            request = self._http.build_request(
+                call.method,
+                call.path,
+                params=call.query(),
+                content=content,
+                headers=call.all_headers(),
+                timeout=call.timeouts,
+            )
+            stood_at = 0 if call.landing is None else call.landing.position
             try:
-                response = self._http.request(
-                    call.method,
-                    call.path,
-                    params=call.query(),
-                    content=content,
-                    headers=call.all_headers(),
-                    timeout=call.timeouts,
-                )
+                response = self._http.send(request, stream=call.landing is not None)
+                if call.landing is not None:
+                    self._land(response, call.landing)
             except httpx.TransportError as error:
+                if call.landing is not None and call.landing.position > stood_at:
+                    patience = Patience(self._patience_s)
                 if call.once:
                     raise Interrupted(f"the connection to {self.url} broke: {error or type(error).__name__}") from error
                 time.sleep(patience.after_error(error, self.url))
@@ -366,35 +387,14 @@ class Client:
                 return call.answer(response)
             time.sleep(pause)
 
-
-class LiveJob(Job):
-    """A job that knows whom to ask: `refresh`, `wait` and `cancel` bring this very object up to date."""
-
-    _client: Client = PrivateAttr()
-
-    @classmethod
-    def of(cls, job: Job, client: Client) -> "LiveJob":
-        """A snapshot that can be asked again."""
-        live = cls.model_construct(**dict(job))
-        live._client = client
-        return live
-
-    def refresh(self) -> "LiveJob":
-        """Ask how it is now."""
-        return self._become(self._client.job(self.id))
-
-    def wait(self, *, timeout_s: float | None = None, show_progress: bool | None = None) -> "LiveJob":
-        """Wait until it has ended, with a progress bar where standard error is a terminal.
-
-        Raises WaitedTooLong after `timeout_s` seconds; the job goes on.
-        """
-        with bar(show_progress) as follow:
-            return self._become(self._client.wait(self, timeout_s=timeout_s, progress=follow))
-
-    def get(self, *, timeout_s: float | None = None) -> Result:
-        """Wait for it, and give its result. Raises JobFailed if there is none."""
-        return jobs.result_of(self.wait(timeout_s=timeout_s))
-
-    def cancel(self) -> "LiveJob":
-        """Ask for its end."""
-        return self._become(self._client.cancel(self.id))
+    @staticmethod
+    def _land(response: httpx.Response, landing: Receiver) -> None:
+        try:
+            if not response.is_success:
+                response.read()
+                return
+            landing.begin(response)
+            for piece in response.iter_bytes():
+                landing.take(piece)
+        finally:
+            response.close()

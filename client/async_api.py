@@ -5,20 +5,22 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Generic, Literal, Self, TypeVar, Unpack, overload
 
 import httpx
 from numpy.typing import NDArray
-from pydantic import PrivateAttr
 
-from warpfold.client import batches, catalogue, datasets, inspections, jobs, reductions, results, uploads
+from warpfold.client import artefacts, batches, catalogue, datasets, inspections, jobs, reductions, results, uploads
+from warpfold.client.artefacts import Format
 from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
 from warpfold.client.errors import JobFailed, WarpfoldError
-from warpfold.client.exchange import PAST_PROXIES, TIMEOUTS, Call, Content, Interrupted, Steps
+from warpfold.client.exchange import PAST_PROXIES, TIMEOUTS, Call, Content, Interrupted, Receiver, Steps
 from warpfold.client.groups import Axis, Segments, fields_of
 from warpfold.client.jobs import Follow, JobFilter
 from warpfold.client.live_batches import AsyncLiveBatch
+from warpfold.client.live_jobs import AsyncLiveJob
 from warpfold.client.models import Dataset, Job, JobCount, Merged, ReduceResult, Result, User
 from warpfold.client.patience import Patience
 from warpfold.client.progress import bar
@@ -85,6 +87,18 @@ class AsyncClient:
     async def reduction(self, job: Job) -> ReduceResult:
         """The result of a reduce job, waiting for it; JobFailed if there is none, TypeError for another kind."""
         return jobs.reduction_of(await self.wait(job))
+
+    async def artefact(self, job: Job, path: str | Path, format: Format | None = None) -> Path:
+        """`Client.artefact`."""
+        return await self._do(artefacts.save(await self.wait(job), Path(path), format))
+
+    async def array(self, job: Job) -> NDArray[Any]:
+        """`Client.array`."""
+        return await self._do(artefacts.array_of(jobs.array_result_of(await self.wait(job))))
+
+    async def delete_artefact(self, job_id: str) -> None:
+        """Delete the stored result of a job, which then counts towards the quota no more."""
+        await self._do(artefacts.delete(job_id))
 
     # --- batches
 
@@ -328,16 +342,22 @@ class AsyncClient:
         patience = Patience(self._patience_s)
         while True:
             content = call.json() if call.content is None else _pieces(call.content)
+            request = self._http.build_request(
+                call.method,
+                call.path,
+                params=call.query(),
+                content=content,
+                headers=call.all_headers(),
+                timeout=call.timeouts,
+            )
+            stood_at = 0 if call.landing is None else call.landing.position
             try:
-                response = await self._http.request(
-                    call.method,
-                    call.path,
-                    params=call.query(),
-                    content=content,
-                    headers=call.all_headers(),
-                    timeout=call.timeouts,
-                )
+                response = await self._http.send(request, stream=call.landing is not None)
+                if call.landing is not None:
+                    await self._land(response, call.landing)
             except httpx.TransportError as error:
+                if call.landing is not None and call.landing.position > stood_at:
+                    patience = Patience(self._patience_s)
                 if call.once:
                     raise Interrupted(f"the connection to {self.url} broke: {error or type(error).__name__}") from error
                 await asyncio.sleep(patience.after_error(error, self.url))
@@ -347,38 +367,17 @@ class AsyncClient:
                 return call.answer(response)
             await asyncio.sleep(pause)
 
-
-class AsyncLiveJob(Job):
-    """A job that knows whom to ask: `refresh`, `wait` and `cancel` bring this very object up to date."""
-
-    _client: AsyncClient = PrivateAttr()
-
-    @classmethod
-    def of(cls, job: Job, client: AsyncClient) -> "AsyncLiveJob":
-        """A snapshot that can be asked again."""
-        live = cls.model_construct(**dict(job))
-        live._client = client
-        return live
-
-    async def refresh(self) -> "AsyncLiveJob":
-        """Ask how it is now."""
-        return self._become(await self._client.job(self.id))
-
-    async def wait(self, *, timeout_s: float | None = None, show_progress: bool | None = None) -> "AsyncLiveJob":
-        """Wait until it has ended, with a progress bar where standard error is a terminal.
-
-        Raises WaitedTooLong after `timeout_s` seconds; the job goes on.
-        """
-        with bar(show_progress) as follow:
-            return self._become(await self._client.wait(self, timeout_s=timeout_s, progress=follow))
-
-    async def get(self, *, timeout_s: float | None = None) -> Result:
-        """Wait for it, and give its result. Raises JobFailed if there is none."""
-        return jobs.result_of(await self.wait(timeout_s=timeout_s))
-
-    async def cancel(self) -> "AsyncLiveJob":
-        """Ask for its end."""
-        return self._become(await self._client.cancel(self.id))
+    @staticmethod
+    async def _land(response: httpx.Response, landing: Receiver) -> None:
+        try:
+            if not response.is_success:
+                await response.aread()
+                return
+            landing.begin(response)
+            async for piece in response.aiter_bytes():
+                landing.take(piece)
+        finally:
+            await response.aclose()
 
 
 @dataclass(frozen=True, slots=True)

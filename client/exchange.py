@@ -44,13 +44,26 @@ class Content(Protocol):
     def pieces(self, start: int = 0) -> Iterator[bytes]: ...
 
 
+class Receiver(Protocol):
+    """Where the body of a download goes piece by piece, so that it need not fit in memory."""
+
+    position: int
+
+    def headers(self) -> Mapping[str, str]: ...
+
+    def begin(self, response: httpx.Response) -> None: ...
+
+    def take(self, piece: bytes) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
     """One request, and how its answer is read. `body` is sent as JSON; parameters that are None are left out.
 
     Statuses that are `expected` are read, all others of 300 and more are Refused. The request is sent after `after_s`
     seconds, and its answer may take `read_s`. A request that breaks off is repeated, unless it is to be sent `once`:
-    then the conversation meets Interrupted.
+    then the conversation meets Interrupted. With a `landing` the body goes there, and what broke off goes on where it
+    stood.
     """
 
     method: str
@@ -60,6 +73,7 @@ class Call(Generic[T]):
     body: object = None
     headers: Mapping[str, str] = field(default_factory=dict)
     content: Content | None = None
+    landing: Receiver | None = None
     expected: tuple[int, ...] = ()
     once: bool = False
     after_s: float = 0.0
@@ -88,7 +102,8 @@ class Call(Generic[T]):
                 "Content-Length": str(self.content.length),
                 **self.headers,
             }
-        return {**({} if self.body is None else {"Content-Type": "application/json"}), **self.headers}
+        landed = {} if self.landing is None else self.landing.headers()
+        return {**({} if self.body is None else {"Content-Type": "application/json"}), **self.headers, **landed}
 
     def json(self) -> bytes | None:
         """The body as JSON of RFC 8259. Raises ValueError for what it cannot say: a NaN, a set, …"""

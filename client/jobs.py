@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from warpfold.client.errors import JobFailed, WaitedTooLong
 from warpfold.client.exchange import Call, Parameters, Steps, pages, send
-from warpfold.client.models import Job, JobCount, ReduceResult, Result
+from warpfold.client.models import Job, JobCount, ReduceArrayResult, ReduceResult, Result
 from warpfold.contract.jobs import JobSpec
 from warpfold.contract.webhook import SHOW_SECRETS
 
@@ -117,6 +117,14 @@ def result_of(job: Job) -> Result:
     if job.result is None:
         raise JobFailed(job.id, job.status, job.reason, job.error)
     return job.result
+
+
+def array_result_of(job: Job) -> ReduceArrayResult:
+    """The result of a reduction along axes or by segments. Raises JobFailed, and TypeError for another result."""
+    result = result_of(job)
+    if not isinstance(result, ReduceArrayResult):
+        raise TypeError(f"the result of job {job.id} is no array of values")
+    return result
 
 
 def reduction_of(job: Job) -> ReduceResult:

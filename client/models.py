@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Tag
 
 from warpfold.client import html
 from warpfold.client.groups import array_from
+from warpfold.contract.artefact import Artefact
 from warpfold.contract.json_value import JsonValue
 
 
@@ -88,15 +89,16 @@ class ReduceResult(Answer):
 
 
 class ReduceArrayResult(Answer):
-    """The values of a reduction along axes or by segments, in C order of `shape`; None where there is no value.
-    `counts` says how many elements entered each, and `kernel` which compiled loops the shape chose."""
+    """The values of a reduction along axes or by segments, in C order of `shape`, with their `counts`; None where there
+    is none. Very many are stored instead (`artefact`): `Client.array` downloads them."""
 
     shape: tuple[int, ...]
-    values: tuple[JsonValue | None, ...]
+    values: tuple[JsonValue | None, ...] | None
     hex: tuple[str | None, ...] | None
     dtype: str
     count: int
-    counts: tuple[int, ...]
+    counts: tuple[int, ...] | None
+    artefact: Artefact | None = None
     op: str
     strategy: str
     kernel: str
@@ -108,8 +110,9 @@ class ReduceArrayResult(Answer):
     nulls: int = 0
 
     def to_numpy(self) -> NDArray[Any]:
-        """The values as an array of `shape` and `dtype`; integers of any size as int64 or uint64 if that holds them,
-        else as Python integers. Where a value is missing, the array is masked."""
+        """The values, masked where one is missing; integers are Python's where 64 bits hold them not."""
+        if self.values is None:
+            raise ValueError("the values are stored; Client.array downloads them")
         return array_from(self.values, self.shape, self.dtype)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
@@ -172,8 +175,7 @@ class ScalingResult(Answer):
 
 
 class ProfileResult(Answer):
-    """What the kernels of strategies take of a GPU of architecture `arch`: a point a strategy, op, dtype and size, with
-    its `kernels`. `note` says what is unknown without a GPU."""
+    """What the kernels of strategies take of a GPU of `arch`, by points. `note` says what is unknown without one."""
 
     arch: str
     note: str | None
@@ -184,8 +186,7 @@ class ProfileResult(Answer):
 
 
 class AccuracyResult(Answer):
-    """How far methods are from the truth: a point a method and array, each with the fields that `docs/accuracy.md`
-    lists. `exceeded` counts errors beyond their bound."""
+    """How far methods are from the truth, by points (docs/accuracy.md). `exceeded` counts errors beyond their bound."""
 
     points: tuple[dict[str, Any], ...]
     measured: int

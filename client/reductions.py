@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.client import jobs, uploads
+from warpfold.client import artefacts, jobs, uploads
 from warpfold.client.arrays import Part, alike, as_numpy, parts_of
 from warpfold.client.exchange import Call, Steps, send
 from warpfold.client.groups import Axis, Segments, fields_of
@@ -135,7 +135,7 @@ def reduce_groups(
     job = yield from submit(data, op, other=other, dtype=dtype, rehash=rehash, options=options, fields=fields)
     result = jobs.result_of((yield from jobs.wait(job, None, follow)))
     assert isinstance(result, ReduceArrayResult), "the service answers a reduction along axes with an array"
-    return result.to_numpy()
+    return (yield from artefacts.array_of(result))
 
 
 def _addable(op: str, parts: Sequence[Part], options: Options) -> Op:

@@ -1,20 +1,39 @@
-"""Where the files lie that jobs may read. Light, for it travels from the parent of a slot to its child."""
+"""Where the files lie that jobs read, and those that they write. Light: it travels from the parent of a slot to its
+child."""
 
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import UUID
 
 from warpfold.kernels.places.place import NOWHERE, Places
 
 
 @dataclass(frozen=True, slots=True)
+class ArtefactFolder:
+    """The folder of stored results, how many bytes a result may have at most, and how many must stay free on the
+    disk."""
+
+    path: Path
+    most_bytes: int
+    keep_free_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Folders:
-    """Resolved folders: those of `path` sources, and that of uploaded arrays; and the places beyond this machine."""
+    """Resolved folders: those of `path` sources, and that of uploaded arrays; the places beyond this machine; and where
+    results are stored, None where they cannot be."""
 
     roots: tuple[Path, ...]
     datasets: Path
     places: Places = NOWHERE
+    artefacts: ArtefactFolder | None = None
 
 
 def dataset_file(datasets: Path, dataset_id: str) -> Path:
     """Where an uploaded array lies in the folder of uploaded arrays, if it is there."""
     return datasets / dataset_id[:2] / f"{dataset_id}.npy"
+
+
+def incoming_artefact(folder: Path, job_id: UUID, attempt: int) -> Path:
+    """The folder in which an attempt of a job writes what is to be stored of its result."""
+    return folder / "incoming" / f"{job_id}-{attempt}"

@@ -5,13 +5,14 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, StrictInt, model_validator
 
+from warpfold.contract.artefact import MOST_STORED
 from warpfold.contract.fields import MAX_ELEMENTS, Listed, said_as
 from warpfold.contract.frozen import Frozen
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.grouping import AlongAxes, Grouping, Segments
 
 MOST_RESULTS = 10_000
-"""Values that stand in a result."""
+"""Values that stand in a result. More are stored in files beside it."""
 
 MOST_AXES = 64
 
@@ -89,14 +90,19 @@ def grouping_of(axis: int | tuple[int, ...] | None, keepdims: bool, segments: Se
 
 def check_results(grouping: Grouping, shape: tuple[int, ...]) -> tuple[int, ...]:
     """The shape of the values for an array of `shape`. Raises InvalidInput naming the field that is at fault: an axis
-    that is not there, an offset outside of the array, or more values than a result holds."""
+    that is not there, an offset outside of the array, or more values than a result may have."""
     found = grouping.result_shape(shape)
-    if prod(found) > MOST_RESULTS:
+    if prod(found) > MOST_STORED:
         raise InvalidInput(
-            f"the result would have {prod(found):,} values, and a result holds at most {MOST_RESULTS:,}",
-            "axis" if isinstance(grouping, AlongAxes) else "segments",
+            f"the result would have {prod(found):,} values, and a stored result has at most {MOST_STORED:,}",
+            field_of(grouping),
         )
     return found
+
+
+def field_of(grouping: Grouping) -> str:
+    """The field of a spec that says how many values there are."""
+    return "axis" if isinstance(grouping, AlongAxes) else "segments"
 
 
 def words_of(stored: Any) -> str:

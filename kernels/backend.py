@@ -4,9 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from warpfold.kernels.grouping import Grouping
 from warpfold.kernels.ops import NanPolicy, Value
 from warpfold.kernels.sequential import Elements
+
+LISTED = 10_000
+"""Values of a reduction that come as Python has them."""
 
 GANG = "gang"
 """The name of the slot that is all GPUs of a machine together."""
@@ -80,14 +86,15 @@ class Reduction:
 class GroupedReduction:
     """The values of a reduction, in C order of `shape`; None where the op has no value for the elements of one.
 
-    `counts` says how many elements entered each. `kernel` names the compiled loops that the shape chose. The other
-    fields are those of `Reduction`.
+    More than LISTED values may come as arrays of float64, where none is missing, and their counts as arrays of int64;
+    `listed` has them as a tuple in any case. `counts` says how many elements entered each. `kernel` names the compiled
+    loops that the shape chose. The other fields are those of `Reduction`.
     """
 
-    values: tuple[Value | None, ...]
+    values: tuple[Value | None, ...] | NDArray[np.float64]
     shape: tuple[int, ...]
     dtype: str
-    counts: tuple[int, ...]
+    counts: tuple[int, ...] | NDArray[np.int64]
     op: str
     strategy: str
     kernel: str
@@ -96,6 +103,14 @@ class GroupedReduction:
     kernel_ms: float
     prepare_ms: float = 0.0
     stages: Stages | None = None
+
+    def listed(self) -> tuple[Value | None, ...]:
+        """The values as Python has them."""
+        return tuple(self.values.tolist()) if isinstance(self.values, np.ndarray) else self.values
+
+    def counted(self) -> tuple[int, ...]:
+        """The counts as Python has them."""
+        return tuple(self.counts.tolist()) if isinstance(self.counts, np.ndarray) else self.counts
 
 
 class Backend(Protocol):

@@ -52,7 +52,9 @@ RIGHTS: Mapping[str, Rights] = MappingProxyType(
         "tag_words": Rights(api=ADD, dispatcher="select, delete", worker=NOTHING),
         "measurements": Rights(api=READ, dispatcher=READ, worker="insert"),
         "workers": Rights(api=CHANGE, dispatcher=READ, worker=WRITE),
-        "datasets": Rights(api=KEEP, dispatcher="select, delete", worker=NOTHING),
+        # A worker adds up what the owner of a result holds.
+        "datasets": Rights(api=KEEP, dispatcher="select, delete", worker=READ),
+        "artefacts": Rights(api="select, delete", dispatcher="select, delete", worker=ADD),
         "webhooks": Rights(api=ADD, dispatcher=CHANGE, worker=NOTHING),
         "webhook_attempts": Rights(api=READ, dispatcher=WRITE, worker=NOTHING),
         "counters": Rights(api=WRITE, dispatcher=WRITE, worker=WRITE),

@@ -12,6 +12,8 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import StatementError
 from structlog.typing import FilteringBoundLogger
 
+from warpfold.app.artefacts.repository import OverQuota, keep
+from warpfold.app.artefacts.store import ArtefactName, ArtefactStore
 from warpfold.app.config import Settings
 from warpfold.app.db import DATABASE_LOST, BlockingDatabase
 from warpfold.app.jobs import leases
@@ -52,16 +54,11 @@ def store(place: Place, lease: Lease, ending: Ending, measured: Sequence[Measure
     """Write down how the attempt ended, and what it had measured if that was not its end. All of these writes are
     guarded by the lease and safe to repeat."""
     losses = place.settings.max_losses
+    if not isinstance(ending, Success):
+        _forget(place, lease)
     match ending:
-        case Success(result, points):
-            try:
-                kept = patiently(place, leases.succeed, lease, result, points)
-            except DATABASE_LOST:
-                raise
-            except StatementError as error:  # Postgres, or the way there, refuses what the child made
-                sentence = incident(error, lease.job_id, lease.attempt)
-                kept = patiently(place, leases.fail, lease, Reason.INTERNAL, sentence)
-            log.info("succeeded" if kept else "result dropped: the lease is gone")
+        case Success() as success:
+            _store_success(place, lease, success)
         case Failure(reason, error):
             patiently(place, leases.fail, lease, reason, error, measured)
             log.info("failed", reason=reason.value, error=error)
@@ -88,6 +85,41 @@ def store(place: Place, lease: Lease, ending: Ending, measured: Sequence[Measure
         case Died(exit_code):
             patiently(place, leases.lost, lease, losses)
             log.error("child died", exit_code=exit_code)
+
+
+def _store_success(place: Place, lease: Lease, success: Success) -> None:
+    kept, dropped = False, "the lease is gone"
+    try:
+        kept = patiently(place, _succeed, place.settings, lease, success)
+    except DATABASE_LOST:
+        raise
+    except OverQuota as error:
+        assert success.stored is not None, "only what is stored has a quota"
+        dropped = f"{success.stored.field}: {error}"
+        patiently(place, leases.fail, lease, Reason.INVALID_INPUT, dropped)
+    except (StatementError, OSError) as error:  # Postgres, the way there, or the disk refuses what the child made
+        dropped = incident(error, lease.job_id, lease.attempt)
+        patiently(place, leases.fail, lease, Reason.INTERNAL, dropped)
+    if not kept and success.stored is not None:
+        _forget(place, lease)
+    log.info("succeeded" if kept else f"result dropped: {dropped}")
+
+
+def _succeed(connection: Connection, settings: Settings, lease: Lease, success: Success) -> bool:
+    """End the attempt as succeeded, and keep what is stored of its result, in one transaction. It is as safe to repeat
+    as `leases.succeed`. Raises OverQuota and OSError, after which nothing has happened."""
+    if not leases.succeed(connection, lease, success.result, success.points):
+        return False
+    if success.stored is not None:
+        store = ArtefactStore(settings.artefacts_dir())
+        name = ArtefactName(lease.job_id, lease.attempt)
+        keep(connection, store, name, success.stored.bytes, settings.dataset_quota_bytes)
+    return True
+
+
+def _forget(place: Place, lease: Lease) -> None:
+    """Remove the files of an attempt that came to nothing."""
+    ArtefactStore(place.settings.artefacts_dir()).forget(ArtefactName(lease.job_id, lease.attempt))
 
 
 def patiently(place: Place, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:

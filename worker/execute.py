@@ -59,6 +59,8 @@ class Kernels:
         if spec.timed:
             tell(Timed())
         attempt = Attempt(
+            job_id=request.job_id,
+            number=request.attempt,
             kind=spec.kind,
             backend=self._backend,
             device=self._device,

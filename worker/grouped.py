@@ -1,16 +1,25 @@
-"""Reductions along axes and by segments, to an array of values: a part of the kind `reduce`."""
+"""Reductions along axes and by segments, to an array of values: a part of the kind `reduce`. Many values stand in the
+result; very many are stored in files."""
 
+from collections.abc import Sequence
+from dataclasses import fields, replace
 from math import prod
 
-from warpfold.contract.groupings import check_results
+import numpy as np
+
+from warpfold.contract.groupings import MOST_RESULTS, check_results, field_of
 from warpfold.contract.inputs import InputView
 from warpfold.contract.json_value import check_length, hex_of
 from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceSpec
-from warpfold.kernels.backend import GroupsBackend
+from warpfold.kernels.backend import GroupedReduction, GroupsBackend, Progress, Stages
+from warpfold.kernels.blocks import Block, blocks
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.grouping import AlongAxes, Grouping
+from warpfold.kernels.operands import result_dtype
+from warpfold.kernels.ops import NanPolicy, op_named
 from warpfold.kernels.sequential import Elements, SequentialSource, gathered, shape_of
+from warpfold.worker.artefacts import ArtefactWriter, Stored
 from warpfold.worker.kinds.attempt import Attempt
 from warpfold.worker.messages import Success
 from warpfold.worker.stages import point_of, timings_of
@@ -29,33 +38,35 @@ def run_grouped(
         other, beside = _with_shape(other, spec.other.known_shape)
         if isinstance(grouping, AlongAxes) and beside != shape:
             raise InvalidInput(f"{spec.op} needs two sources of one shape, not {shape} and {beside}", "other")
-    check_results(grouping, shape)
+    result_shape = check_results(grouping, shape)
     width = sum(part.dtype.itemsize for part in (source, other) if part is not None)
-    reduction = attempt.backend.reduce_groups(
-        source,
-        shape,
-        grouping,
-        spec.op,
-        strategy=spec.strategy,
-        nan_policy=spec.nan_policy,
-        ddof=spec.ddof,
-        other=other,
-        progress=lambda done, total: attempt.progress(done * width, total * width, "bytes"),
-    )
-    for value in reduction.values:
+
+    def progress(done: int, total: int) -> None:
+        attempt.progress(done * width, total * width, "bytes")
+
+    whole = Block((source,) if other is None else (source, other), shape, grouping, prod(result_shape))
+    stored: Stored | None = None
+    if whole.values > MOST_RESULTS:
+        reduction, count, stored = _reduced_to_files(attempt, attempt.backend, spec, whole)
+    else:
+        reduction = _reduced(attempt.backend, spec, whole, progress)
+        count = sum(reduction.counted())
+    values = None if stored is not None else reduction.listed()
+    for value in values or ():
         if value is not None:
             check_length(value)
     nbytes = width * prod(shape)
     read = [remote.facts() for part in opened for remote in part.tally.objects]
     real = reduction.dtype in DTYPES and DTYPES[reduction.dtype].is_float
-    hexes = tuple(None if value is None else hex_of(value) for value in reduction.values)
+    hexes = None if values is None else tuple(None if value is None else hex_of(value) for value in values)
     result = ReduceArrayResult(
-        shape=reduction.shape,
-        values=reduction.values,
+        shape=result_shape,
+        values=values,
         hex=hexes if real else None,
         dtype=reduction.dtype,
-        count=sum(reduction.counts),
-        counts=reduction.counts,
+        count=count,
+        counts=None if stored is not None else reduction.counted(),
+        artefact=None if stored is None else stored.artefact,
         input=InputView.of(read),
         op=reduction.op,
         strategy=reduction.strategy,
@@ -67,7 +78,72 @@ def run_grouped(
         provenance=attempt.provenance,
     )
     point = point_of(attempt, reduction, nbytes, dtype=source.dtype.name, n=prod(shape))
-    return Success(result.model_dump(mode="json"), (point,))
+    return Success(result.model_dump(mode="json"), (point,), None if stored is None else stored.note)
+
+
+def _reduced(backend: GroupsBackend, spec: ReduceSpec, block: Block, progress: Progress) -> GroupedReduction:
+    return backend.reduce_groups(
+        block.sources[0],
+        block.shape,
+        block.grouping,
+        spec.op,
+        strategy=spec.strategy,
+        nan_policy=spec.nan_policy,
+        ddof=spec.ddof,
+        other=block.sources[1] if len(block.sources) > 1 else None,
+        progress=progress,
+    )
+
+
+def _reduced_to_files(
+    attempt: Attempt, backend: GroupsBackend, spec: ReduceSpec, whole: Block
+) -> tuple[GroupedReduction, int, Stored]:
+    """Reduce block by block, and store the values. Returns what holds of all blocks together, without values, how many
+    elements entered the values, and what was stored."""
+    grouping, shape, sources = whole.grouping, whole.shape, whole.sources
+    result_shape, width = grouping.result_shape(shape), sum(source.dtype.itemsize for source in sources)
+    first, total, done, count = sources[0].dtype, prod(shape), 0, 0
+    each = None
+    if isinstance(grouping, AlongAxes) and not (first.is_float and spec.nan_policy is NanPolicy.OMIT):
+        each = prod(shape[axis] for axis in grouping.reduced(len(shape)))
+    dtype = result_dtype(op_named(spec.op), *(source.dtype for source in sources))
+    parts: list[GroupedReduction] = []
+    with ArtefactWriter(attempt, result_shape, dtype, each=each, field=field_of(grouping)) as writer:
+        for block in blocks(sources, shape, grouping):
+            before = done
+
+            def progress(now: int, of: int, before: int = before) -> None:
+                attempt.progress((before + now) * width, total * width, "bytes")
+
+            try:
+                part = _reduced(backend, spec, block, progress)
+            except InvalidInput as error:
+                if error.field == "nan_policy" and block.shape != shape:  # the block counts its elements from 0
+                    raise InvalidInput("an element is NaN, and nan_policy is raise", "nan_policy") from None
+                raise
+            done += prod(block.shape)
+            count += int(np.sum(part.counts))
+            writer.append(part.values, part.counts)
+            parts.append(replace(part, values=(), counts=()))
+        return _together(parts), count, writer.finish()
+
+
+def _together(parts: Sequence[GroupedReduction]) -> GroupedReduction:
+    """One description of the blocks of a reduction: their times added up, and all loops that ran."""
+
+    def added(stage: str) -> float | None:
+        times = [seconds for part in parts if part.stages and (seconds := getattr(part.stages, stage)) is not None]
+        return sum(times) if times else None
+
+    stages = Stages(**{field.name: added(field.name) for field in fields(Stages)})
+    return replace(
+        parts[0],
+        kernel=", ".join(dict.fromkeys(part.kernel for part in parts)),
+        load_ms=sum(part.load_ms for part in parts),
+        kernel_ms=sum(part.kernel_ms for part in parts),
+        prepare_ms=sum(part.prepare_ms for part in parts),
+        stages=stages if parts[0].stages else None,
+    )
 
 
 def _with_shape(source: Elements, known: tuple[int, ...] | None) -> tuple[Elements, tuple[int, ...]]:

@@ -16,6 +16,8 @@ from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from structlog.typing import FilteringBoundLogger
 
 from warpfold.app import census
+from warpfold.app.artefacts import repository as artefacts
+from warpfold.app.artefacts.store import ArtefactStore
 from warpfold.app.batches import transitions as batches
 from warpfold.app.census import RecordSpan
 from warpfold.app.config import Settings
@@ -71,6 +73,7 @@ class Housekeeping:
             _Duty(_HOUR_S, self._remove_keys),
             _Duty(_HOUR_S, self._sweep_tags),
             _Duty(_HOUR_S, self._tidy_datasets),
+            _Duty(_HOUR_S, self._tidy_artefacts),
         )
 
     def start(self) -> None:
@@ -148,4 +151,14 @@ class Housekeeping:
                 log.info("removed datasets that nobody holds", count=count)
         except OSError as error:
             log.warning("datasets cannot be tidied", error=str(error))
+        return False
+
+    def _tidy_artefacts(self) -> bool:
+        store = ArtefactStore(self._settings.artefacts_dir())
+        older_than = timedelta(days=self._settings.artefact_retention_days)
+        try:
+            if count := artefacts.tidy(self._database, store, older_than):
+                log.info("removed stored results", count=count)
+        except OSError as error:
+            log.warning("stored results cannot be tidied", error=str(error))
         return False

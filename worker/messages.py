@@ -84,11 +84,22 @@ class Pulse:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredResult:
+    """The attempt wrote so many bytes of its result to files, in the folder that its name tells. `field` is the part of
+    the spec that is at fault where they are too many."""
+
+    bytes: int
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
 class Success:
-    """The job succeeded: its result as JSON values, and the points that were measured."""
+    """The job succeeded: its result as JSON values, the points that were measured, and what is stored of the result in
+    files."""
 
     result: Mapping[str, object]
     points: tuple[Measurement, ...] = ()
+    stored: StoredResult | None = None
 
 
 @dataclass(frozen=True, slots=True)

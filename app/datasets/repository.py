@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from warpfold.app.quotas.bytes_held import bytes_held
 from warpfold.app.tables.jobs import is_, jobs
 from warpfold.app.tables.users import datasets, users
 from warpfold.contract.states import Status
@@ -68,16 +69,10 @@ def hold(connection: Connection, contents: Contents, owner_id: int, name: str) -
     return added is not None
 
 
-def bytes_held(connection: Connection, owner_id: int) -> int:
-    """How much an owner holds. The owner's row is locked, so that two uploads cannot share what is left of a quota."""
-    connection.execute(select(users.c.id).where(users.c.id == owner_id).with_for_update(key_share=True))
-    total = select(func.coalesce(func.sum(datasets.c.bytes), 0)).where(datasets.c.owner_id == owner_id)
-    return int(connection.execute(total).scalar_one())
-
-
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """The bytes of all arrays of an owner, and whether one of them is as long as one that arrives."""
+    """The bytes of all arrays and stored results of an owner, and whether one of the arrays is as long as one that
+    arrives."""
 
     bytes: int
     as_long: bool
@@ -85,11 +80,8 @@ class Holdings:
 
 def holdings(connection: Connection, owner_id: int, length: int) -> Holdings:
     """What an owner holds when an array of `length` bytes arrives. Nothing is locked."""
-    own = select(
-        func.coalesce(func.sum(datasets.c.bytes), 0), func.coalesce(func.bool_or(datasets.c.bytes == length), False)
-    ).where(datasets.c.owner_id == owner_id)
-    total, as_long = connection.execute(own).one()
-    return Holdings(int(total), as_long)
+    as_long = select(datasets.c.id).where(datasets.c.owner_id == owner_id, datasets.c.bytes == length).exists()
+    return Holdings(bytes_held(connection, owner_id), connection.execute(select(as_long)).scalar_one())
 
 
 def get(connection: Connection, dataset_id: str, owner_id: int) -> Dataset | None:

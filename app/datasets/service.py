@@ -20,6 +20,7 @@ from warpfold.app.datasets.sweep import sweep
 from warpfold.app.http.bodies import Body, Piece
 from warpfold.app.http.context import Context
 from warpfold.app.http.errors import ApiError, Forbidden, NoRoom, NotFound, TooLarge, Unavailable
+from warpfold.app.quotas.bytes_held import bytes_held, lock_holdings
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.npy import MOST_HEAD_BYTES
 
@@ -106,8 +107,8 @@ def _reserve(store: Store, file: IO[bytes], length: int, held: Holdings, holder:
     if held.bytes + owned > holder.quota and not again:
         raise _not_taken(
             TooLarge,
-            f"Your datasets, with what is being uploaded, would be {held.bytes + owned} bytes, more than your quota of "
-            f"{holder.quota}; delete some first.",
+            f"Your datasets and stored results, with what is being uploaded, would be {held.bytes + owned} bytes, more "
+            f"than your quota of {holder.quota}; delete some first.",
         )
 
 
@@ -142,10 +143,13 @@ def keep(
     TooLarge and OSError."""
     repository.lock(connection, contents.id)
     new = repository.hold(connection, contents, holder.user_id, holder.name)
-    if new and (held := repository.bytes_held(connection, holder.user_id)) > holder.quota:
-        raise TooLarge(
-            f"Your datasets would be {held} bytes, more than your quota of {holder.quota}; delete some first."
-        )
+    if new:
+        lock_holdings(connection, holder.user_id)
+        if (held := bytes_held(connection, holder.user_id)) > holder.quota:
+            raise TooLarge(
+                f"Your datasets and stored results would be {held} bytes, more than your quota of {holder.quota}; "
+                "delete some first."
+            )
     # Within the transaction: a row never stands without its file. A file without a row is swept up.
     store.place(incoming, contents.id)
     dataset = repository.get(connection, contents.id, holder.user_id)

@@ -155,6 +155,14 @@ class UploadMoved(Conflict):
         )
 
 
+class Gone(ApiError):
+    """It was there, and is there no more."""
+
+    status = 410
+    type = "gone"
+    title = "It was there, and is there no more"
+
+
 class TooLarge(ApiError):
     """The request is too large."""
 
@@ -177,6 +185,14 @@ class UnsupportedMedia(ApiError):
     status = 415
     type = "unsupported-media-type"
     title = "The body's media type is not supported"
+
+
+class RangeNotSatisfiable(ApiError):
+    """The file has none of these bytes."""
+
+    status = 416
+    type = "range-not-satisfiable"
+    title = "The file has none of these bytes"
 
 
 class Invalid(ApiError):

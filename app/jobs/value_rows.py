@@ -18,6 +18,9 @@ def csv_of_result(stored: str) -> str:
     text = io.StringIO()
     writer = csv.writer(text)
     if isinstance(result, ReduceArrayResult):
+        if result.values is None or result.counts is None:
+            assert result.artefact is not None, "values that do not stand in the result are stored"
+            raise Invalid.of("format", f"the values are stored apart: see {result.artefact.href}?format=csv")
         writer.writerow([*(f"axis_{axis}" for axis in range(len(result.shape))), "value", "hex", "count"])
         hexes = result.hex or (None,) * len(result.values)
         indices = product(*map(range, result.shape))

@@ -2,17 +2,22 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import typer
+from numpy.typing import NDArray
 
 from warpfold.client import local
+from warpfold.client.api import Client
+from warpfold.client.artefacts import FORMATS
 from warpfold.client.cli import output
 from warpfold.client.cli.exits import Exit
 from warpfold.client.cli.session import fail
-from warpfold.client.groups import grouping_of
-from warpfold.client.models import ReduceArrayResult
+from warpfold.client.groups import array_from, grouping_of
+from warpfold.client.jobs import array_result_of
+from warpfold.client.live_jobs import LiveJob
 from warpfold.contract.json_value import hex_of
 from warpfold.kernels.errors import KernelError
 from warpfold.kernels.ops import Value
@@ -41,12 +46,42 @@ def _numbers(text: str, option: str) -> list[int]:
         raise typer.BadParameter("needs whole numbers, with commas between them", param_hint=option) from None
 
 
-def print_array(result: ReduceArrayResult) -> None:
-    """Print the values to standard output, a row of the last axis a line, and how they were computed to standard
-    error."""
-    _print_values(result.values, result.shape)
+def print_array(client: Client, job: LiveJob, to: Path | None) -> None:
+    """Print the values of a reduction to standard output, a row of the last axis a line, or write them to a file; and
+    how they were computed to standard error. Values that are stored are downloaded."""
+    result = array_result_of(job)
+    if to is None:
+        values = result.values if result.values is not None else _listed(client.array(job))
+        _print_values(values, result.shape)
+    elif result.artefact is not None:
+        client.artefact(job, to)
+    else:
+        write_array(array_from(result.values or (), result.shape, result.dtype), to)
     where = result.device.get("name", result.backend)
-    _say(result, f"{where}, {result.timings.kernel_ms:.3f} ms")
+    _say(result, result.count, f"{where}, {result.timings.kernel_ms:.3f} ms")
+
+
+def _listed(array: NDArray[Any]) -> list[Any]:
+    flat: list[Any] = array.reshape(-1).tolist()
+    return flat
+
+
+def check_file(to: Path | None, fields: Mapping[str, Any], *, as_json: bool) -> None:
+    """Raise BadParameter for a file that an array cannot be written to, and for one where there is no array."""
+    if to is not None and (not fields or as_json):
+        raise typer.BadParameter("needs --axis or --segments, and no --json", param_hint="-o")
+    if to is not None and to.suffix.lower().removeprefix(".") not in FORMATS:
+        raise typer.BadParameter(f"a name should end in {', '.join(f'.{known}' for known in FORMATS)}", param_hint="-o")
+
+
+def write_array(array: NDArray[Any], to: Path) -> None:
+    """Write the values of a result that is not stored to a .npy file."""
+    if to.suffix.lower() != ".npy":
+        raise fail(f"{array.size:,} values are not stored by the service, and are written as .npy only", Exit.USAGE)
+    if np.ma.isMaskedArray(array) or array.dtype.hasobject:
+        raise fail("a .npy file holds no missing values and no integers beyond 64 bits", Exit.USAGE)
+    with to.open("wb") as file:
+        np.save(file, array)
 
 
 def reduce_groups_locally(
@@ -57,8 +92,9 @@ def reduce_groups_locally(
     fields: Mapping[str, Any],
     *,
     as_json: bool,
+    to: Path | None = None,
 ) -> None:
-    """Reduce on this machine, and print as `print_array`."""
+    """Reduce on this machine, and print or write as `print_array`."""
     grouping = grouping_of(fields)
     assert grouping is not None, "there is an axis or there are segments"
     try:
@@ -67,17 +103,20 @@ def reduce_groups_locally(
         raise fail(str(error), Exit.NOT_INSTALLED if error.reason == "unavailable" else Exit.USAGE) from None
     if as_json:
         values = [
-            str(value) if isinstance(value, float) and not np.isfinite(value) else value for value in result.values
+            str(value) if isinstance(value, float) and not np.isfinite(value) else value for value in result.listed()
         ]
-        hexes = [None if value is None else hex_of(value) for value in result.values]
+        hexes = [None if value is None else hex_of(value) for value in result.listed()]
         told = ("op", "dtype", "strategy", "kernel", "correctly_rounded")
         facts = {name: getattr(result, name) for name in told}
         output.document(
-            {"shape": list(result.shape), "values": values, "hex": hexes, "counts": list(result.counts), **facts}
+            {"shape": list(result.shape), "values": values, "hex": hexes, "counts": list(result.counted()), **facts}
         )
         return
-    _print_values(result.values, result.shape)
-    _say(result, "this machine")
+    if to is not None:
+        write_array(array_from(result.listed(), result.shape, result.dtype), to)
+    else:
+        _print_values(result.listed(), result.shape)
+    _say(result, sum(result.counted()), "this machine")
 
 
 def _print_values(values: Sequence[Value | None], shape: Sequence[int]) -> None:
@@ -87,10 +126,10 @@ def _print_values(values: Sequence[Value | None], shape: Sequence[int]) -> None:
         typer.echo("\t".join(texts[at : at + width]))
 
 
-def _say(result: Any, where: str) -> None:
+def _say(result: Any, count: int, where: str) -> None:
     rounded = "correctly rounded" if result.correctly_rounded else "not correctly rounded"
     shape = " × ".join(map(str, result.shape)) or "one value"
     output.say(
-        f"{result.op} of {sum(result.counts):,} elements as {result.dtype}, shape {shape}; {result.strategy} by "
+        f"{result.op} of {count:,} elements as {result.dtype}, shape {shape}; {result.strategy} by "
         f"{result.kernel}, {rounded}; {where}"
     )

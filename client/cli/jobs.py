@@ -7,7 +7,6 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from warpfold.client.api import LiveJob
 from warpfold.client.cli import output
 from warpfold.client.cli.exits import Exit
 from warpfold.client.cli.output import Json
@@ -23,6 +22,7 @@ from warpfold.client.cli.session import (
 )
 from warpfold.client.errors import Refused, WaitedTooLong
 from warpfold.client.jobs import Status
+from warpfold.client.live_jobs import LiveJob
 from warpfold.client.models import Child, Job, ReduceArrayResult, ReduceResult
 from warpfold.client.progress import state_of
 from warpfold.contract.moments import moment

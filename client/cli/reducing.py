@@ -4,6 +4,7 @@ import glob
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,13 +16,13 @@ from warpfold.client import local
 from warpfold.client.cli import output
 from warpfold.client.cli.exits import Exit
 from warpfold.client.cli.files import DASH, Rehash, seekable
-from warpfold.client.cli.groups import fields_from, print_array, reduce_groups_locally
+from warpfold.client.cli.groups import check_file, fields_from, print_array, reduce_groups_locally
 from warpfold.client.cli.opening import Opened, is_plain, options_of
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import Timeout, check_ended_well, fail, service, wait_for
 from warpfold.client.errors import JobFailed
 from warpfold.client.jobs import result_of
-from warpfold.client.models import ReduceArrayResult, ReduceResult, Result
+from warpfold.client.models import Job, ReduceResult
 from warpfold.client.reductions import MOST_VALUES
 from warpfold.contract.json_value import check_length, hex_of
 from warpfold.contract.timings import bound_in_words
@@ -46,7 +47,7 @@ warpfold reduce sales.parquet --column price --filter '{"op": "==", "column": "r
 
 warpfold reduce ocean.nc --array temp --select '[0, {"stop": 10}]' --op max
 
-warpfold reduce matrix.npy --axis 0 --op mean
+warpfold reduce matrix.npy --axis 0 --op mean -o means.npy
 
 warpfold reduce 'runs/*.npy' --op max
 
@@ -93,6 +94,9 @@ def reduce(
     array: Annotated[str | None, typer.Option(help="The array of an archive or a hierarchy.")] = None,
     select: Annotated[str | None, typer.Option(help="What of each axis, as JSON.")] = None,
     null_policy: Annotated[str | None, typer.Option(help="omit or raise.")] = None,
+    to: Annotated[
+        Path | None, typer.Option("--output", "-o", dir_okay=False, help="Write an array of values here, as .npy.")
+    ] = None,
     timeout: Timeout = None,
     as_json: Json = False,
 ) -> None:
@@ -114,6 +118,7 @@ def reduce(
     if any(map(is_url, (*files, other or ""))) and (len(files) > 1 or locally):
         raise typer.BadParameter("the service reduces a URL, and one URL at a time", param_hint="FILE")
     fields = fields_from(axis, segments, keepdims=keepdims)
+    check_file(to, fields, as_json=as_json)
     if len(files) > 1 or (_is_pattern(files[0]) and not is_url(files[0])):
         if fields:
             raise typer.BadParameter("--axis and --segments take a single file", param_hint="FILE")
@@ -132,7 +137,7 @@ def reduce(
             with_it = None if second is None else second.elements("--other", OPS.get(op))
             elements = first.elements("FILE", OPS.get(op), in_place=bool(fields))
             if fields:
-                reduce_groups_locally(elements, op, with_it, chosen, fields, as_json=as_json)
+                reduce_groups_locally(elements, op, with_it, chosen, fields, as_json=as_json, to=to)
             else:
                 _reduce_locally(elements, op, with_it, chosen, as_json=as_json)
             return
@@ -148,7 +153,8 @@ def reduce(
                 output.document(ended)
                 check_ended_well(ended)
                 return
-            _print(result_of(ended))
+            show = partial(print_array, client, ended, to) if fields else partial(_print, ended)
+            show()
 
 
 def _is_pattern(name: str) -> bool:
@@ -270,10 +276,8 @@ def _opened(path: Path, called: str, parameter: str) -> NDArray[Any]:
         raise typer.BadParameter(f"{called} {error}", param_hint=parameter) from None
 
 
-def _print(result: Result) -> None:
-    if isinstance(result, ReduceArrayResult):
-        print_array(result)
-        return
+def _print(job: Job) -> None:
+    result = result_of(job)
     assert isinstance(result, ReduceResult), "the job is a reduction"
     typer.echo(repr(result.value))
     rounded = "correctly rounded" if result.correctly_rounded else "not correctly rounded"

@@ -1,4 +1,4 @@
-"""Commands about what was measured: results, compare, report."""
+"""Commands about what came out: results, compare, report, and artefact for what is stored."""
 
 import sys
 from enum import StrEnum
@@ -8,9 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from warpfold.client.api import Client
+from warpfold.client.artefacts import described
 from warpfold.client.cli import output
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import JobId, find, service
+from warpfold.client.jobs import result_of
+from warpfold.client.live_jobs import LiveJob
 from warpfold.client.results import Picture, with_pictures
 
 _PANEL = "Results"
@@ -32,6 +35,15 @@ class Format(StrEnum):
     PARQUET = "parquet"
 
 
+class StoredFormat(StrEnum):
+    """Of a stored result."""
+
+    NPY = "npy"
+    ARROW = "arrow"
+    PARQUET = "parquet"
+    CSV = "csv"
+
+
 class ReportFormat(StrEnum):
     """Of a report."""
 
@@ -45,7 +57,42 @@ def register(app: typer.Typer) -> None:
     results_example = "Example: warpfold results --op sum --dtype float32 --n-min 1000000 --format csv -o sums.csv"
     app.command(rich_help_panel=_PANEL, epilog=results_example)(results)
     app.command(rich_help_panel=_PANEL, epilog="Example: warpfold compare 5f0c:cub 5f0c:exact")(compare)
+    app.command(rich_help_panel=_PANEL, epilog="Example: warpfold artefact 5f0c -o sums.parquet")(artefact)
     app.command(rich_help_panel=_PANEL, epilog="Example: warpfold report 5f0c --format html -o report.html")(report)
+
+
+def artefact(
+    context: typer.Context,
+    job: JobId,
+    to: Annotated[
+        Path | None, typer.Option("--output", "-o", dir_okay=False, help="Write to this file.", show_default="JOB.npy")
+    ] = None,
+    how: Annotated[
+        StoredFormat | None, typer.Option("--format", help="Of the file.", show_default="by its name")
+    ] = None,
+    delete: Annotated[bool, typer.Option("--delete", help="Delete it at the service, which frees your quota.")] = False,
+) -> None:
+    """Download the stored result of a job: very many values, or a table."""
+    with service(context) as client:
+        found = find(client, job)
+        if delete:
+            if to is not None or how is not None:
+                raise typer.BadParameter("downloads nothing", param_hint="--delete")
+            client.delete_artefact(found.id)
+            return
+        suffix = how or ("npy" if described(result_of(found)) is None else _first_format(found))
+        path = to or Path(f"{found.id}.{suffix}")
+        try:
+            written = client.artefact(found, path, None if how is None else how.value)
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="--format") from None
+    output.say(f"{written}: {written.stat().st_size:,} bytes")
+
+
+def _first_format(job: LiveJob) -> str:
+    stored = described(job.result)
+    assert stored is not None, "it was looked for"
+    return stored.formats[0]
 
 
 def results(

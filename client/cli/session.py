@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from warpfold.client.api import Client, LiveJob
+from warpfold.client.api import Client
 from warpfold.client.cli.exits import Exit
 from warpfold.client.cli.output import say
 from warpfold.client.errors import (
@@ -17,6 +17,7 @@ from warpfold.client.errors import (
     Unreachable,
     WaitedTooLong,
 )
+from warpfold.client.live_jobs import LiveJob
 from warpfold.client.progress import state_of
 
 _ID_LENGTH = 36

@@ -9,11 +9,12 @@ import typer
 import yaml
 from rich.markup import escape
 
-from warpfold.client.api import Client, LiveJob
+from warpfold.client.api import Client
 from warpfold.client.cli import batches, output
 from warpfold.client.cli.jobs import show_job
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import Timeout, check_ended_well, service, wait_for
+from warpfold.client.live_jobs import LiveJob
 
 _PANEL = "Jobs"
 _SUBMIT_EXAMPLES = """Examples:

@@ -1,14 +1,16 @@
 """Reductions: what is to be reduced and how, and what came out."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field, StrictBool, model_validator
 from pydantic.config import JsonDict
 
+from warpfold.contract.artefact import Artefact
 from warpfold.contract.fields import MAX_ELEMENTS, BackendName, JobOptions, OpName, StrategyName
 from warpfold.contract.frozen import Frozen
-from warpfold.contract.groupings import AxisField, SegmentsSpec, check_results, grouping_of, words_of
+from warpfold.contract.groupings import MOST_RESULTS, AxisField, SegmentsSpec, check_results, grouping_of, words_of
 from warpfold.contract.inputs import InputView
 from warpfold.contract.json_value import JsonValue
 from warpfold.contract.kinds.spec import Task, moved_from
@@ -209,6 +211,9 @@ class ReduceSpec(Task):
 
     def small(self) -> bool:
         counts = [source.known_count for _, source in self.sources()]
+        grouping, shape = self.grouping(), self.source.known_shape
+        if grouping is not None and shape is not None and prod(grouping.result_shape(shape)) > MOST_RESULTS:
+            return False
         return all(count is not None and count <= MOST_OF_SMALL for count in counts)
 
     def data_seed(self) -> int | None:
@@ -353,16 +358,23 @@ class ReduceArrayResult(Frozen):
     model_config = ConfigDict(json_schema_extra={"examples": [_ARRAY_EXAMPLE]})
 
     shape: tuple[int, ...] = Field(description="The lengths of the result's axes. By segments it has one axis.")
-    values: tuple[JsonValue | None, ...] = Field(
+    values: tuple[JsonValue | None, ...] | None = Field(
         description="The values in C order of `shape`. A null stands where the op has no value, such as the "
-        "maximum of no elements."
+        f"maximum of no elements. More than {MOST_RESULTS:,} values are all in the `artefact`; then this is null."
     )
     hex: tuple[str | None, ...] | None = Field(
-        description="The values as Python's float.hex prints them; null for integers and bools."
+        description="The values as Python's float.hex prints them; null for integers and bools, and with an `artefact`."
     )
     dtype: str = Field(description='The dtype of the values; "integer" is an integer of any size.')
     count: int = Field(description="How many elements all values together were computed from.")
-    counts: tuple[int, ...] = Field(description="How many elements each value was computed from.")
+    counts: tuple[int, ...] | None = Field(
+        description="How many elements each value was computed from; null with an `artefact`."
+    )
+    artefact: Artefact | None = Field(
+        None,
+        exclude_if=lambda artefact: artefact is None,
+        description="Where the values are stored, if they are too many for the result.",
+    )
     nulls: int = Field(0, description="Nulls that were left out: none, for a null is an error here.")
     input: InputView | None = Field(
         None, description="What was read from places of this server's configuration; null if nothing was."

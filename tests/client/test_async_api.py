@@ -9,8 +9,7 @@ import pytest
 
 from tests.support.service import Service
 from warpfold.client import AsyncClient, Client, ReduceResult, Refused, Unreachable, WaitedTooLong
-from warpfold.client.api import LiveJob
-from warpfold.client.async_api import AsyncLiveJob
+from warpfold.client.live_jobs import AsyncLiveJob, LiveJob
 
 LARGE = np.random.default_rng(6).standard_normal(20_000)
 LONG = {"kind": "reduce", "source": {"type": "generate", "distribution": "normal", "n": 1 << 36}}

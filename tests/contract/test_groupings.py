@@ -12,7 +12,7 @@ from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceSpec
 from warpfold.kernels.grouping import AlongAxes, Segments
 
 MATRIX = {"type": "values", "values": [1, 2, 3, 4, 5, 6], "shape": [2, 3]}
-MANY = {"type": "generate", "distribution": "normal", "n": 20_002}
+MOST = {"type": "generate", "distribution": "normal", "n": 2**31 + 2}
 
 
 def spec(**fields: Any) -> ReduceSpec:
@@ -74,8 +74,8 @@ def test_a_line_names_the_axis() -> None:
         ({"segments": {"offsets": [0, 7]}}, "segments.offsets.1", "7 is beyond the 6 elements"),
         ({"segments": {"offsets": [-1, 2]}}, "segments.offsets.0", "greater than or equal to 0"),
         ({"source": {**MATRIX, "shape": [7]}}, "source.shape", "has 7 elements, not 6"),
-        ({"axis": 1, "source": {**MANY, "shape": [10_001, 2]}}, "axis", "10,001 values"),
-        ({"segments": {"length": 2}, "source": MANY}, "segments", "a result holds at most 10,000"),
+        ({"axis": 1, "source": {**MOST, "shape": [2**30 + 1, 2]}}, "axis", "1,073,741,825 values"),
+        ({"segments": {"length": 2}, "source": MOST}, "segments", "a stored result has at most 1,073,741,824"),
         ({"axis": 0, "op": "dot", "other": {**MATRIX, "shape": [3, 2]}}, "other", "two sources of one shape"),
     ],
 )

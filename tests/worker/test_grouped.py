@@ -28,7 +28,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     np.save(root / "c.npy", ARRAY)
     np.save(root / "fortran.npy", np.asfortranarray(ARRAY))
     np.save(root / "none.npy", np.zeros((0, 3)))
-    np.save(root / "long.npy", np.zeros((10_001, 2), np.float32))
     np.savez_compressed(root / "packed.npz", x=ARRAY)
     with h5py.File(root / "packed.h5", "w") as file:
         file.create_dataset("x", data=ARRAY, chunks=(1, 3, 2), compression="gzip")
@@ -68,6 +67,7 @@ def test_every_source_with_a_shape_is_reduced_along_its_axes(cpu: Kernels, sourc
     assert (result.count, result.counts, result.dtype, result.correctly_rounded) == (24, (8, 8, 8), "float64", True)
     assert result.strategy == "exact"
     down = reduced(cpu, source=source, axis=1, keepdims=True)
+    assert down.values is not None
     assert (down.shape, down.values[:3]) == ((2, 1, 4), (12.0, 15.0, 18.0))
 
 
@@ -116,7 +116,6 @@ def test_a_dot_product_by_rows_reads_both_sources(cpu: Kernels) -> None:
     ("fields", "field", "words"),
     [
         ({"source": {"type": "path", "path": "c.npy"}, "axis": 3}, "axis", "there is no axis 3: the array has 3 axes"),
-        ({"source": {"type": "path", "path": "long.npy"}, "axis": 1}, "axis", "10,001 values"),
         (
             {"source": {"type": "path", "path": "c.npy"}, "segments": {"offsets": [0, 25]}},
             "segments.offsets.1",

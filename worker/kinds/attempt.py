@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from warpfold.contract.folders import Folders
 from warpfold.contract.measurement import Measurement
@@ -14,12 +15,14 @@ from warpfold.worker.messages import Begun, Measured, Progress, Tell
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt of a job of `kind` on an open device.
+    """One attempt, with its `number`, of a job of `kind` on an open device.
 
     `done` are the points that an earlier child of this attempt measured before it died. `tell` sends news of the job to
     the parent. `started` is the time at which the attempt began, by `time.perf_counter`.
     """
 
+    job_id: UUID
+    number: int
     kind: str
     backend: Backend
     device: DeviceView

@@ -104,6 +104,7 @@ async def measured(job_id: UUID, request: Request, visitor: Visitor, context: Us
         figures=figures,
         exports=bool(points),
         values=isinstance(result, ReduceArrayResult),
+        artefact=getattr(result, "artefact", None),
         points=rows_of(points) if benchmark else [],
         more=len(points) == _MOST_POINTS,
         tables=() if benchmark else tables,  # the points are the table of a benchmark
@@ -129,7 +130,7 @@ def _summary(result: dict[str, Any]) -> ResultSummary:
     rest = {
         name: inner
         for name, inner in result.items()
-        if name not in (*_APART, *shown, "study") and not isinstance(inner, list)
+        if name not in (*_APART, *shown, "study", "artefact") and not isinstance(inner, list)
     }
     others = [json_view_of(name.capitalize(), result[name]) for name in _APART if isinstance(result.get(name), dict)]
     return ResultSummary(

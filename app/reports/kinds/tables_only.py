@@ -4,6 +4,7 @@ of three numbers."""
 from itertools import islice, product
 
 from warpfold.app.reports.report import Table
+from warpfold.contract.artefact import Artefact
 from warpfold.contract.kinds.cluster import ClusterResult
 from warpfold.contract.kinds.profile import KernelProfile, ProfilePoint, ProfileResult
 from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceResult
@@ -31,23 +32,37 @@ _MOST_SHOWN = 1000
 
 
 def array(result: ReduceArrayResult) -> tuple[Table, ...]:
-    """A row for each value, with its index."""
+    """A row for each value, with its index; of values that are stored, the first ones."""
+    shape = " × ".join(map(str, result.shape)) or "one value"
+    title = f"{result.op} by {result.kernel} ({result.strategy}), {result.dtype}, {shape}"
+    if result.values is None or result.counts is None:
+        assert result.artefact is not None, "values that do not stand in the result are stored"
+        return (preview(result.artefact, title),)
     shown = list(islice(product(*map(range, result.shape)), _MOST_SHOWN))
     hexes = result.hex or ("",) * len(result.values)
     rows = tuple(
         (", ".join(map(str, index)), ABSENT if value is None else exactly(value), hexadecimal or "", f"{count:,}")
         for index, value, hexadecimal, count in zip(shown, result.values, hexes, result.counts, strict=False)
     )
-    shape = " × ".join(map(str, result.shape)) or "one value"
     more = f"The first {len(rows):,} of {len(result.values):,} values." if len(rows) < len(result.values) else None
     return (
         Table(
-            title=f"{result.op} by {result.kernel} ({result.strategy}), {result.dtype}, {shape}",
+            title=title,
             columns=("index", "value", "hex", "elements"),
             rows=rows,
             note=more,
         ),
     )
+
+
+def preview(artefact: Artefact, title: str) -> Table:
+    """The first rows of a result that is stored."""
+    rows = tuple(
+        tuple(ABSENT if cell is None else cell if isinstance(cell, str) else exactly(cell) for cell in row)
+        for row in artefact.preview
+    )
+    more = f"The first {len(rows):,} of {artefact.rows:,} rows; all of them are stored, {artefact.bytes:,} bytes."
+    return Table(title=title, columns=artefact.preview_columns, rows=rows, note=more)
 
 
 def cluster(result: ClusterResult) -> tuple[Table, ...]:

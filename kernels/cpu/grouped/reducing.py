@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.backend import GroupedReduction, Progress, Stages
+from warpfold.kernels.backend import LISTED, GroupedReduction, Progress, Stages
 from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.folds.nans import is_nan
 from warpfold.kernels.cpu.grouped.fold import Arrays, GroupedPart, Omitted
@@ -72,13 +72,14 @@ def reduce_groups(asked: Grouped, op: Op, nan_policy: NanPolicy, progress: Progr
         values = [value if count else empty for value, count in zip(values, counts, strict=True)]
     if turned:
         order = np.arange(outputs).reshape(result_shape[::-1]).transpose().reshape(-1)  # axes were read in reverse
-        values, counts = [values[number] for number in order], counts[order]
+        values = values[order] if isinstance(values, np.ndarray) else [values[number] for number in order]
+        counts = counts[order]
     finished_s = time.perf_counter() - began
     return GroupedReduction(
-        values=tuple(values),
+        values=values if isinstance(values, np.ndarray) else tuple(values),
         shape=result_shape,
         dtype=asked.operands.result_dtype(op),
-        counts=tuple(counts.tolist()),
+        counts=counts if outputs > LISTED else tuple(counts.tolist()),
         op=op.name,
         strategy=EXACT,
         kernel=_kernel(walk, op, dtypes),
@@ -221,8 +222,8 @@ class _Taking:
     def omitted_counts(self) -> Any:
         return 0 if self._omitted is None else self._omitted.counts
 
-    def values(self, counts: NDArray[np.int64]) -> list[Value | None]:
-        values: list[Value | None] = self._fold.values(counts)
+    def values(self, counts: NDArray[np.int64]) -> list[Value | None] | NDArray[np.float64]:
+        values: list[Value | None] | NDArray[np.float64] = self._fold.values(counts)
         return values
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.backend import LISTED
 from warpfold.kernels.cpu.accumulator import LAYOUTS, readable, units_of
 from warpfold.kernels.cpu.folds.nans import widened
 from warpfold.kernels.cpu.grouped.fold import Arrays, GroupedPart, present
@@ -60,7 +61,7 @@ class FloatSums:
         for mine, theirs in zip(self._limbs, other._limbs, strict=True):
             mine.merge(theirs)
 
-    def values(self, counts: Index) -> list[Value | None]:
+    def values(self, counts: Index) -> list[Value | None] | NDArray[np.float64]:
         if self._at_once and counts.size:
             limbs = self._limbs[0]
             if limbs.touched and int(counts.max()) <= limbs.most_count:
@@ -69,6 +70,8 @@ class FloatSums:
             elif limbs.touched:
                 for at in np.flatnonzero(limbs.used & (counts > 0)):
                     self._rounded[at] = value_of(self._op, limbs.state(int(at), int(counts[at])), self._result)
+            if counts.size > LISTED and counts.all():
+                return self._rounded
             return present(self._rounded.tolist(), counts)
         return [self._value(at, int(count)) for at, count in enumerate(counts)]
 

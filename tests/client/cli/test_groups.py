@@ -44,3 +44,38 @@ def test_what_is_wrong_is_said(shell: Shell, words: tuple[str, ...], message: st
     said = Shell(shell.folder).run("reduce", "samples.npy", *words)
     assert said.code == 2
     assert message in " ".join(said.err.replace("│", " ").split())
+
+
+def test_very_many_values_are_printed_or_downloaded(shell: Shell) -> None:
+    np.save(shell.folder / "wide.npy", np.arange(24_000.0).reshape(2, 12_000))
+    said = shell.run("reduce", "wide.npy", "--axis", "0", "-o", "out.npy")
+    assert (said.out, said.code) == ("", 0)
+    assert "sum of 24,000 elements as float64, shape 12000" in said.err
+    values = np.load(shell.folder / "out.npy")
+    assert values.tolist() == [2.0 * n + 12_000 for n in range(12_000)]
+    assert shell.run("reduce", "wide.npy", "--axis", "0").out.splitlines() == list(map(repr, values.tolist()))
+    job_id = json.loads(shell.run("jobs", "--limit", "1", "--json").out)["id"]
+    assert "array of 12000" in shell.run("jobs", "--limit", "1").out
+    assert "out.csv: " in shell.run("artefact", job_id, "-o", "out.csv").err
+    assert (shell.folder / "out.csv").read_text().startswith("axis_0,value,hex,count\n0,12000.0,")
+    assert shell.run("artefact", job_id, "--format", "parquet").code == 0
+    assert (shell.folder / f"{job_id}.parquet").exists()
+    assert shell.run("artefact", job_id, "-o", "out.txt").code == 2
+    assert shell.run("artefact", job_id, "--delete").code == 0
+    assert "410" in shell.run("artefact", job_id).err
+
+
+def test_few_values_go_to_a_file_as_npy(shell: Shell) -> None:
+    alone = Shell(shell.folder)
+    for asked, words in ((shell, ()), (alone, ("--local",))):
+        assert asked.run("reduce", "samples.npy", "--segments", "1", "-o", "few.npy", *words).code == 0
+        assert np.load(shell.folder / "few.npy").tolist() == [1e16, 1.0, -1e16]
+    for words, message in (
+        (("samples.npy", "--segments", "1", "-o", "few.csv", "--local"), "written as .npy only"),
+        (("samples.npy", "--segments", "1", "-o", "few.txt"), "should end in .npy"),
+        (("samples.npy", "-o", "few.npy"), "needs --axis or --segments"),
+        (("samples.npy", "--segments", "0,0", "--op", "max", "-o", "few.npy", "--local"), "no missing values"),
+    ):
+        said = alone.run("reduce", *words)
+        assert said.code == 2
+        assert message in " ".join(said.err.replace("│", "").split())

@@ -1,0 +1,1 @@
+"""Stored results: their files, whose they are, and how they are downloaded."""

@@ -1,0 +1,257 @@
+"""HTTP of stored results: they are downloaded, and deleted before their time."""
+
+import base64
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, BinaryIO
+from uuid import UUID
+
+import structlog
+from fastapi import APIRouter, Header, Query
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+from structlog.typing import FilteringBoundLogger
+
+from warpfold.app.artefacts import formats, repository
+from warpfold.app.artefacts.store import ArtefactStore
+from warpfold.app.http.bearer import User
+from warpfold.app.http.context import Context, Using
+from warpfold.app.http.errors import (
+    Conflict,
+    Forbidden,
+    Gone,
+    Invalid,
+    NotFound,
+    RangeNotSatisfiable,
+    Unavailable,
+)
+from warpfold.app.http.headers import matches
+from warpfold.app.http.openapi import answers
+from warpfold.app.jobs import service
+from warpfold.contract.artefact import Artefact, ArtefactFormat, ArtefactPart, PartName
+
+log: FilteringBoundLogger = structlog.get_logger()
+
+MEDIA_TYPES: dict[str, str] = {
+    "npy": "application/octet-stream",
+    "arrow": "application/vnd.apache.arrow.file",
+    "parquet": "application/vnd.apache.parquet",
+    "csv": "text/csv",
+}
+_PIECE = 1 << 20
+_RANGE = re.compile(r"bytes=(\d{0,19})-(\d{0,19})")
+_RETRY_WITHOUT_PACKAGE_S = 3600
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+
+
+@router.get(
+    "/{job_id}/artefact",
+    summary="Download the stored result of a job",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "The file. The length of a stored file is known; other formats are made while they are "
+            "sent.",
+            "content": {kind: {"schema": {"type": "string", "format": "binary"}} for kind in MEDIA_TYPES.values()},
+            "headers": {
+                "ETag": {"description": "The entity tag of the file.", "schema": {"type": "string"}},
+                "Repr-Digest": {
+                    "description": "The SHA-256 of a stored file (RFC 9530).",
+                    "schema": {"type": "string"},
+                },
+            },
+        },
+        206: {"description": "The bytes of a stored file that `Range` asks for."},
+        304: {"description": "The file is the one that the ETag in `If-None-Match` stands for."},
+        **answers(NotFound, Conflict, Gone, RangeNotSatisfiable, Invalid),
+    },
+)
+async def download(
+    *,
+    job_id: UUID,
+    user: User,
+    context: Using,
+    format: Annotated[
+        ArtefactFormat | None,
+        Query(description="Format of the answer, one of the `formats` of the artefact; by default the stored one."),
+    ] = None,
+    part: Annotated[
+        PartName | None,
+        Query(description="A stored file, one of the `parts` of the artefact, as it is; by default the first."),
+    ] = None,
+    byte_range: Annotated[
+        str | None, Header(alias="Range", description="Bytes of a stored file, as `bytes=0-99`.", max_length=64)
+    ] = None,
+    if_range: Annotated[
+        str | None, Header(description="`Range` counts only if this is the ETag of the file.", max_length=256)
+    ] = None,
+    if_none_match: Annotated[
+        str | None, Header(description="The ETag of a file that you have.", max_length=1024)
+    ] = None,
+) -> Response:
+    """Download a result that was too large to stand in the job. A job whose result stands in it has no artefact (404);
+    one that has not succeeded has none yet (409); one whose time is over, or that was deleted, is gone (410)."""
+    artefact, folder = await _stored(context, job_id)
+    stored = _part(artefact, format, part)
+    chosen = stored.format if stored is not None else format or "npy"
+    name = f"{job_id}{'' if stored is None or stored is artefact.parts[0] else f'-{stored.name}'}.{chosen}"
+    etag = f'"{stored.sha256}"' if stored is not None else f'W/"{artefact.sha256}-{chosen}"'
+    headers = {"ETag": etag, "Content-Disposition": f'attachment; filename="{name}"'}
+    if if_none_match is not None and matches(if_none_match, etag.removeprefix("W/")):
+        return Response(status_code=304, headers={"ETag": etag})
+    if stored is None:
+        pieces = await run_in_threadpool(_begun, _maker(artefact, chosen), artefact, folder)
+        return StreamingResponse(pieces, headers={**headers, "Accept-Ranges": "none"}, media_type=MEDIA_TYPES[chosen])
+    digest = base64.b64encode(bytes.fromhex(stored.sha256)).decode()
+    headers |= {"Accept-Ranges": "bytes", "Repr-Digest": f"sha-256=:{digest}:"}
+    asked = byte_range if if_range is None or if_range == etag else None
+    span = None if asked is None else _span(asked, stored.bytes)
+    file, size = await run_in_threadpool(_opened, folder / f"{stored.name}.{stored.format}"), stored.bytes
+    start, stop = (0, size) if span is None else span
+    headers["Content-Length"] = str(stop - start)
+    if span is not None:
+        headers["Content-Range"] = f"bytes {start}-{stop - 1}/{size}"
+    headers["Content-Type"] = MEDIA_TYPES[stored.format]
+    return _FileResponse(file, start, stop, status=200 if span is None else 206, headers=headers)
+
+
+@router.delete(
+    "/{job_id}/artefact",
+    status_code=204,
+    summary="Delete the stored result of a job",
+    responses=answers(Forbidden, NotFound, Conflict, Gone, Invalid),
+)
+async def delete(job_id: UUID, user: User, context: Using) -> Response:
+    """Delete a stored result before its time, so that it counts towards the quota no more. The job stays, with its
+    preview. Only the owner of the job and admins may do this."""
+    job = await service.get(context, job_id)
+    await _stored(context, job_id)
+    if job.owner_id != user.id and not user.is_admin:
+        raise Forbidden(f"The job belongs to {job.owner}; only its owner and admins may delete its stored result.")
+    kept = await context.database.read(repository.get, job_id)
+    if kept is None or not await context.database.run(repository.release, job_id):
+        raise _gone()
+    await run_in_threadpool(_store(context).remove, kept.name)
+    return Response(status_code=204)
+
+
+async def _stored(context: Context, job_id: UUID) -> tuple[Artefact, Path]:
+    """What is stored of a job's result, and where. Raises NotFound, Conflict and Gone."""
+    result = json.loads(await service.result(context, job_id))
+    described = result.get("artefact")
+    if described is None:
+        raise NotFound(f"Nothing is stored apart of this job's result: all of it is in /v1/jobs/{job_id}/result.")
+    kept = await context.database.read(repository.get, job_id)
+    if kept is None:
+        raise _gone()
+    return Artefact.model_validate(described, strict=False), _store(context).path(kept.name)
+
+
+def _store(context: Context) -> ArtefactStore:
+    return ArtefactStore(context.settings.artefacts_dir())
+
+
+def _gone() -> Gone:
+    return Gone("The stored result was deleted, or removed when its time was over. The job can be run again.")
+
+
+def _part(artefact: Artefact, format: ArtefactFormat | None, part: PartName | None) -> ArtefactPart | None:
+    """The stored file that is asked for; None for a format that is made. Raises Invalid."""
+    if format is not None and format not in artefact.formats:
+        raise Invalid.of("format", f"should be one of {', '.join(artefact.formats)}")
+    if part is None:
+        first = artefact.parts[0]
+        return first if format in (None, first.format) else None
+    stored = artefact.part(part)
+    if stored is None:
+        raise Invalid.of("part", f"should be one of {', '.join(each.name for each in artefact.parts)}")
+    if format not in (None, stored.format):
+        raise Invalid.of("format", f"should be {stored.format} or left out: a part comes as it is stored")
+    return stored
+
+
+def _maker(artefact: Artefact, format: str) -> Callable[[Artefact, Path], Iterator[bytes]]:
+    if format == "csv":
+        return formats.csv_of if artefact.part("table") is None else formats.csv_of_table
+    return formats.arrow_of if format == "arrow" else formats.parquet_of
+
+
+def _begun(make: Callable[[Artefact, Path], Iterator[bytes]], artefact: Artefact, folder: Path) -> Iterator[bytes]:
+    """The pieces of a file of which the first is made, so that what is wrong is said before the answer begins."""
+    pieces = make(artefact, folder)
+    try:
+        first = next(pieces, b"")
+    except ImportError:
+        raise Unavailable(
+            "This server cannot make files of this format: pyarrow is not installed there. Stored files "
+            "(format=npy) need no package.",
+            _RETRY_WITHOUT_PACKAGE_S,
+        ) from None
+    except OSError as error:
+        raise _unreadable(folder, error) from error
+
+    def rest() -> Iterator[bytes]:
+        yield first
+        yield from pieces
+
+    return rest()
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: OSError) -> Unavailable:
+    log.error("a stored result cannot be read", path=str(path), error=str(error))
+    return Unavailable("The service cannot read the stored result from its disk.", 60)
+
+
+def _span(asked: str, size: int) -> tuple[int, int] | None:
+    """The bytes that a `Range` asks for, from the first to behind the last; None where it is to be ignored, as one of
+    several ranges may be. Raises RangeNotSatisfiable."""
+    match = _RANGE.fullmatch(asked.strip())
+    if match is None or not (match[1] or match[2]):
+        return None
+    if not match[1]:
+        start, stop = max(0, size - int(match[2])), size
+    else:
+        start, stop = int(match[1]), min(size, int(match[2]) + 1) if match[2] else size
+        if match[2] and int(match[2]) < start:
+            return None
+    if start >= min(stop, size):
+        raise RangeNotSatisfiable(
+            f"The file has {size} bytes, and none of those that are asked for.",
+            headers={"Content-Range": f"bytes */{size}"},
+        )
+    return start, stop
+
+
+class _FileResponse(StreamingResponse):
+    """Bytes `start` … `stop` − 1 of an open file, which is closed however the answer ends."""
+
+    def __init__(self, file: BinaryIO, start: int, stop: int, *, status: int, headers: Mapping[str, str]) -> None:
+        super().__init__(_pieces(file, start, stop), status, headers)
+        self._file = file
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._file.close()
+
+
+def _pieces(file: BinaryIO, start: int, stop: int) -> Iterator[bytes]:
+    file.seek(start)
+    while start < stop:
+        piece = file.read(min(_PIECE, stop - start))
+        if not piece:
+            raise OSError(f"{file.name} is shorter than it was stored")
+        start += len(piece)
+        yield piece

@@ -1,0 +1,211 @@
+"""A stored result in another format than its own: made batch by batch, so that no result is ever in memory whole."""
+
+import base64
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from warpfold.contract.artefact import Artefact
+from warpfold.contract.json_value import hex_of
+from warpfold.kernels.dtypes import DTYPES
+
+ROWS = 1 << 16
+_ROWS_OF_CSV = 1 << 12  # few, because Python writes each of them and other requests wait meanwhile
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some rows of a stored array: the number of the first, and arrays of one length. `values` are of the stored dtype,
+    and `missing` is true where there is no value."""
+
+    start: int
+    values: NDArray[Any]
+    missing: NDArray[np.bool_]
+    counts: NDArray[np.int64]
+
+    def indices(self, shape: Sequence[int]) -> tuple[NDArray[np.int64], ...]:
+        """The index of each row on every axis."""
+        rows = np.arange(self.start, self.start + self.values.size, dtype=np.int64)
+        return tuple(np.unravel_index(rows, shape)) if shape else ()
+
+
+def batches(artefact: Artefact, folder: Path, size: int) -> Iterator[Batch]:
+    """The rows of a stored array, `size` at a time. Raises OSError."""
+    files = {part.name: _Column(folder / f"{part.name}.npy") for part in artefact.parts}
+    try:
+        for start in range(0, prod(artefact.shape), size):
+            length = min(size, prod(artefact.shape) - start)
+            each = artefact.count_each
+            counts = np.full(length, each, np.int64) if each is not None else files["counts"].read(length)
+            missing = files["missing"].read(length) if "missing" in files else np.zeros(length, np.bool_)
+            yield Batch(start, files["values"].read(length), missing, counts)
+    finally:
+        for column in files.values():
+            column.close()
+
+
+class _Column:
+    """A stored .npy file, read from its beginning. It is not mapped, so that a damaged disk ends no process."""
+
+    def __init__(self, path: Path) -> None:
+        self._file: BinaryIO = path.open("rb")
+        npy.read_magic(self._file)
+        _, _, self._dtype = npy.read_array_header_1_0(self._file)
+
+    def read(self, count: int) -> NDArray[Any]:
+        """The next `count` values. Raises OSError where the file ends before."""
+        values = np.fromfile(self._file, self._dtype, count)
+        if values.size < count:
+            raise OSError(f"{self._file.name} is shorter than it was stored")
+        return values
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def listed(values: NDArray[Any]) -> list[Any]:
+    """Stored values as Python has them: integers that are stored as text are integers again."""
+    if values.dtype.kind == "S":
+        return [int(text) if text else None for text in values.tolist()]
+    if values.dtype.kind == "V":
+        return values.astype(np.float64).tolist()  # type: ignore[no-any-return]
+    return values.tolist()  # type: ignore[no-any-return]
+
+
+def csv_of(artefact: Artefact, folder: Path) -> Iterator[bytes]:
+    """The rows as CSV: the index on every axis, value, hex and count, as a result has them that is not stored."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow([*_axes(artefact), "value", "hex", "count"])
+    for batch in batches(artefact, folder, _ROWS_OF_CSV):
+        values = [
+            None if gone else value for value, gone in zip(listed(batch.values), batch.missing.tolist(), strict=True)
+        ]
+        hexes = [None if value is None else hex_of(value) for value in values]
+        indices = [axis.tolist() for axis in batch.indices(artefact.shape)]
+        writer.writerows(zip(*indices, values, hexes, batch.counts.tolist(), strict=True))
+        yield _taken(text)
+    yield _taken(text)
+
+
+def _taken(text: io.StringIO) -> bytes:
+    written = text.getvalue().encode()
+    text.seek(0)
+    text.truncate()
+    return written
+
+
+def _axes(artefact: Artefact) -> list[str]:
+    return [f"axis_{axis}" for axis in range(len(artefact.shape))]
+
+
+def record_batches(artefact: Artefact, folder: Path) -> "tuple[Any, Iterator[Any]]":
+    """The schema and the rows of a stored result, as pyarrow has them. Raises ImportError without pyarrow."""
+    import pyarrow
+
+    if artefact.part("table") is not None:
+        table = pyarrow.ipc.open_file(pyarrow.OSFile(str(folder / "table.arrow")))
+        return table.schema, (table.get_batch(number) for number in range(table.num_record_batches))
+    types = {"integer": pyarrow.string(), "bfloat16": pyarrow.float32(), "string": pyarrow.string()}
+    fields = [
+        pyarrow.field(column.name, types.get(column.dtype) or pyarrow.from_numpy_dtype(DTYPES[column.dtype].numpy))
+        for column in artefact.columns
+    ]
+    schema = pyarrow.schema(fields, {"shape": str(list(artefact.shape))})
+
+    def made() -> Iterator[Any]:
+        for batch in batches(artefact, folder, ROWS):
+            values = batch.values
+            if values.dtype.kind == "S":
+                values = values.astype(np.str_).astype(object)
+            elif values.dtype.kind == "V":
+                values = values.astype(np.float32)
+            arrays = [*batch.indices(artefact.shape), values, batch.counts]
+            masks = [*(None for _ in artefact.shape), batch.missing, None]
+            yield pyarrow.record_batch(
+                [
+                    pyarrow.array(array, field.type, mask=mask)
+                    for array, field, mask in zip(arrays, schema, masks, strict=True)
+                ],
+                schema=schema,
+            )
+
+    return schema, made()
+
+
+class _Sink(io.RawIOBase):
+    """Takes what a writer of files writes, and gives it away piece by piece."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._length = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._length
+
+    def write(self, data: Any) -> int:
+        piece = bytes(data)
+        self._pieces.append(piece)
+        self._length += len(piece)
+        return len(piece)
+
+    def drained(self) -> bytes:
+        """What was written since the last call."""
+        written = b"".join(self._pieces)
+        self._pieces.clear()
+        return written
+
+
+def arrow_of(artefact: Artefact, folder: Path) -> Iterator[bytes]:
+    """The rows as an Arrow file."""
+    import pyarrow
+
+    schema, made = record_batches(artefact, folder)
+    sink = _Sink()
+    with pyarrow.ipc.new_file(sink, schema) as writer:
+        for batch in made:
+            writer.write_batch(batch)
+            yield sink.drained()
+    yield sink.drained()
+
+
+def parquet_of(artefact: Artefact, folder: Path) -> Iterator[bytes]:
+    """The rows as a Parquet file."""
+    import pyarrow.parquet
+
+    schema, made = record_batches(artefact, folder)
+    sink = _Sink()
+    with pyarrow.parquet.ParquetWriter(sink, schema) as writer:
+        for batch in made:
+            writer.write_batch(batch)
+            yield sink.drained()
+    yield sink.drained()
+
+
+def csv_of_table(artefact: Artefact, folder: Path) -> Iterator[bytes]:
+    """The rows of a stored table as CSV; bytes are in base64, and what is null is an empty cell."""
+    schema, made = record_batches(artefact, folder)
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(schema.names)
+    for batch in made:
+        for start in range(0, batch.num_rows, _ROWS_OF_CSV):
+            columns = [column.to_pylist() for column in batch.slice(start, _ROWS_OF_CSV).columns]
+            writer.writerows([map(_cell, row) for row in zip(*columns, strict=True)])
+            yield _taken(text)
+    yield _taken(text)
+
+
+def _cell(value: Any) -> Any:
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else value

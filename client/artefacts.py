@@ -1,0 +1,133 @@
+"""Conversations about stored results: they are downloaded piece by piece, checked by their SHA-256, and go on where a
+connection broke."""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any, Literal, get_args
+
+import httpx
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from warpfold.client import jobs
+from warpfold.client.errors import Unreachable, WarpfoldError
+from warpfold.client.exchange import Call, Steps, send
+from warpfold.client.groups import array_from
+from warpfold.client.models import Job, ReduceArrayResult, Result
+from warpfold.contract.artefact import Artefact, ArtefactPart
+from warpfold.kernels.ops import INTEGER
+
+Format = Literal["npy", "arrow", "parquet", "csv"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+
+
+class Landing:
+    """The file that a download is written to, and the digest of what was written."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._digest = hashlib.sha256()
+        self._etag: str | None = None
+        self.position = 0
+
+    def headers(self) -> Mapping[str, str]:
+        """What a request says so that the download goes on where it stands."""
+        if not self.position or self._etag is None:
+            return {}
+        return {"Range": f"bytes={self.position}-", "If-Range": self._etag}
+
+    def begin(self, response: httpx.Response) -> None:
+        """An answer begins: with the bytes that are missing, or with all."""
+        if response.status_code != httpx.codes.PARTIAL_CONTENT and self.position:
+            self._file.seek(0)
+            self._file.truncate()
+            self._digest, self.position = hashlib.sha256(), 0
+        etag = response.headers.get("ETag", "")
+        self._etag = etag if etag.startswith('"') else None  # a weak tag promises no equal bytes
+
+    def take(self, piece: bytes) -> None:
+        """Write bytes that came."""
+        self._file.write(piece)
+        self._digest.update(piece)
+        self.position += len(piece)
+
+    def check(self, sha256: str) -> None:
+        """Raise Unreachable unless exactly the bytes came that were stored."""
+        if self._digest.hexdigest() != sha256:
+            raise Unreachable("the stored result came with other bytes than it was stored with; download it again")
+
+
+def described(result: Result | None) -> Artefact | None:
+    """What is stored of a result, if anything is."""
+    return getattr(result, "artefact", None)
+
+
+def format_of(path: Path, how: Format | None) -> Format | None:
+    """The format to download: the one that is asked for, or that the name of the file ends in. Raises ValueError."""
+    suffix = path.suffix.lower().removeprefix(".")
+    known = next((known for known in FORMATS if known == suffix), None)
+    if how is None and suffix and known is None:
+        raise ValueError(f"the name of the file ends in none of {', '.join(FORMATS)}: say the format")
+    return how or known
+
+
+def save(job: Job, path: Path, how: Format | None) -> Steps[Path]:
+    """Download the stored result of a job that has ended into a file, which appears once it is whole. Raises JobFailed,
+    WarpfoldError where nothing is stored, and OSError."""
+    artefact = described(jobs.result_of(job))
+    if artefact is None:
+        raise WarpfoldError(f"nothing is stored apart of the result of job {job.id}: the result has all of it")
+    chosen = format_of(path, how)
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "w+b") as file:
+            landing = Landing(file)
+            yield from _download(artefact.href, {"format": chosen}, landing)
+            if chosen in (None, artefact.parts[0].format):
+                landing.check(artefact.parts[0].sha256)
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(name).chmod(0o666 & ~mask)  # as a file that was opened here
+        return Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def array_of(result: ReduceArrayResult) -> Steps[NDArray[Any]]:
+    """All values of a result as an array, downloaded if they are stored; see `ReduceArrayResult.to_numpy`."""
+    artefact = result.artefact
+    if artefact is None:
+        return result.to_numpy()
+    values = yield from _part(artefact, artefact.parts[0])
+    if values.dtype.kind == "S":
+        plain = [int(text) if text else 0 for text in values.reshape(-1).tolist()]
+        values = array_from(plain, artefact.shape, INTEGER)
+    missing = artefact.part("missing")
+    if missing is not None:
+        mask = yield from _part(artefact, missing)
+        return np.ma.masked_array(values, mask)
+    return values
+
+
+def _part(artefact: Artefact, part: ArtefactPart) -> Steps[NDArray[Any]]:
+    with tempfile.TemporaryFile() as file:
+        landing = Landing(file)
+        yield from _download(artefact.href, {"part": part.name}, landing)
+        landing.check(part.sha256)
+        file.seek(0)
+        array: NDArray[Any] = npy.read_array(file, allow_pickle=False)
+        return array
+
+
+def _download(href: str, parameters: Mapping[str, str | None], landing: Landing) -> Steps[None]:
+    return send(Call("GET", href, lambda answer: None, parameters, landing=landing))
+
+
+def delete(job_id: str) -> Steps[None]:
+    """Delete the stored result of a job."""
+    return send(Call("DELETE", f"/v1/jobs/{job_id}/artefact", lambda answer: None))
