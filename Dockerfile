@@ -34,12 +34,13 @@ RUN /opt/warpfold/bin/pip install --no-deps --no-build-isolation . \
 FROM ${PYTHON_IMAGE} AS api
 LABEL org.opencontainers.image.title="Warpfold api and dispatcher"
 RUN useradd --uid 10001 --create-home --shell /usr/sbin/nologin warpfold \
-    && install -d -o warpfold -g warpfold /var/lib/warpfold /datasets
+    && install -d -o warpfold -g warpfold /var/lib/warpfold /datasets /artefacts
 COPY --from=api-build /opt/warpfold /opt/warpfold
 ENV PATH=/opt/warpfold/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     WARPFOLD_DATA_DIR=/var/lib/warpfold \
-    WARPFOLD_DATASET_DIR=/datasets
+    WARPFOLD_DATASET_DIR=/datasets \
+    WARPFOLD_ARTEFACT_DIR=/artefacts
 WORKDIR /var/lib/warpfold
 USER 10001
 EXPOSE 8080
@@ -81,7 +82,7 @@ RUN /opt/warpfold/bin/pip install --no-deps --no-build-isolation . \
 FROM worker-python AS worker
 LABEL org.opencontainers.image.title="Warpfold worker"
 RUN useradd --uid 10001 --create-home --shell /usr/sbin/nologin warpfold \
-    && install -d -o warpfold -g warpfold /var/lib/warpfold /datasets
+    && install -d -o warpfold -g warpfold /var/lib/warpfold /datasets /artefacts
 COPY --from=worker-build /opt/warpfold /opt/warpfold
 # NVIDIA's container runtime gives the container the driver's libraries: compute for CUDA, utility for NVML.
 # The root is read only when it runs, so every library's cache is in the volume. CuPy does not even start without its own.
@@ -92,7 +93,8 @@ ENV PATH=/opt/warpfold/bin:$PATH \
     CUPY_CACHE_DIR=/var/lib/warpfold/cache/cupy \
     CUDA_CACHE_PATH=/var/lib/warpfold/cache/cuda \
     WARPFOLD_DATA_DIR=/var/lib/warpfold \
-    WARPFOLD_DATASET_DIR=/datasets
+    WARPFOLD_DATASET_DIR=/datasets \
+    WARPFOLD_ARTEFACT_DIR=/artefacts
 WORKDIR /var/lib/warpfold
 USER 10001
 HEALTHCHECK --interval=15s --timeout=5s --start-period=120s CMD ["warpfold", "alive", "worker"]

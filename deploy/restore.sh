@@ -10,6 +10,7 @@ umask 077
 backup=${1:?usage: restore.sh BACKUP}
 data=${WARPFOLD_DATA_DIR:-.warpfold}
 datasets=${WARPFOLD_DATASET_DIR:-$data/datasets}
+artefacts=${WARPFOLD_ARTEFACT_DIR:-$data/artefacts}
 secret=${WARPFOLD_DATABASE_URL_FILE:-$data/database_url}
 url=${WARPFOLD_DATABASE_URL:-$(cat "$secret")}
 bin=${PG_BIN:+$PG_BIN/}
@@ -21,7 +22,8 @@ if [ "$tables" != 0 ]; then
     exit 1
 fi
 "${bin}pg_restore" --exit-on-error --single-transaction --no-owner --no-privileges --dbname="$url" "$backup/database.dump"
-mkdir -p "$datasets"
-# Files are named after their content, so one that exists already is the same.
+mkdir -p "$datasets" "$artefacts"
+# Files are named after their content, or after the attempt that made them, so one that exists already is the same.
 cp -rpn "$backup/datasets/." "$datasets/"
+[ ! -d "$backup/artefacts" ] || cp -rpn "$backup/artefacts/." "$artefacts/"
 echo "restored $backup; now run \`warpfold migrate\`, then start the service"

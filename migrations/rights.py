@@ -52,7 +52,6 @@ RIGHTS: Mapping[str, Rights] = MappingProxyType(
         "tag_words": Rights(api=ADD, dispatcher="select, delete", worker=NOTHING),
         "measurements": Rights(api=READ, dispatcher=READ, worker="insert"),
         "workers": Rights(api=CHANGE, dispatcher=READ, worker=WRITE),
-        # A worker adds up what the owner of a result holds.
         "datasets": Rights(api=KEEP, dispatcher="select, delete", worker=READ),
         "artefacts": Rights(api="select, delete", dispatcher="select, delete", worker=ADD),
         "webhooks": Rights(api=ADD, dispatcher=CHANGE, worker=NOTHING),
@@ -82,6 +81,12 @@ FIXED: Mapping[str, frozenset[str]] = MappingProxyType(
 """Columns that no role may update: whose a job is and what it was asked to do stay as they were accepted."""
 
 
+SEEN: Mapping[tuple[str, str], frozenset[str]] = MappingProxyType(
+    {("datasets", "warpfold_worker"): frozenset({"owner_id", "bytes"})}
+)
+"""Columns that a role reads of a table, where it reads no others: a worker adds up what the owner of a result holds."""
+
+
 def grant(connection: Connection) -> None:
     """Give the roles that exist exactly the rights above, on the tables and columns that exist."""
     names = connection.execute(text("select rolname from pg_roles where rolname = any(:roles)"), {"roles": [*ROLES]})
@@ -103,4 +108,6 @@ def _statements(table: str, role: str, columns: Iterable[str]) -> Iterable[str]:
         free = [column for column in columns if column not in FIXED.get(table, ())]
         listed = ", ".join(f'"{column}"' for column in free)
         some = f" ({listed})" if right == "update" and table in FIXED else ""
+        if right == "select" and (table, role) in SEEN:
+            some = f" ({', '.join(sorted(SEEN[table, role]))})"
         yield f'grant {right}{some} on table "{table}" to {role}'

@@ -22,7 +22,7 @@ _ROWS_OF_CSV = 1 << 12  # few, because Python writes each of them and other requ
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class StoredRows:
     """Some rows of a stored array: the number of the first, and arrays of one length. `values` are of the stored dtype,
     and `missing` is true where there is no value."""
 
@@ -37,7 +37,7 @@ class Batch:
         return tuple(np.unravel_index(rows, shape)) if shape else ()
 
 
-def batches(artefact: Artefact, folder: Path, size: int) -> Iterator[Batch]:
+def batches(artefact: Artefact, folder: Path, size: int) -> Iterator[StoredRows]:
     """The rows of a stored array, `size` at a time. Raises OSError."""
     files = {part.name: _Column(folder / f"{part.name}.npy") for part in artefact.parts}
     try:
@@ -46,7 +46,7 @@ def batches(artefact: Artefact, folder: Path, size: int) -> Iterator[Batch]:
             each = artefact.count_each
             counts = np.full(length, each, np.int64) if each is not None else files["counts"].read(length)
             missing = files["missing"].read(length) if "missing" in files else np.zeros(length, np.bool_)
-            yield Batch(start, files["values"].read(length), missing, counts)
+            yield StoredRows(start, files["values"].read(length), missing, counts)
     finally:
         for column in files.values():
             column.close()

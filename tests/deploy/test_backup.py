@@ -28,6 +28,7 @@ def script(name: str, argument: Path, settings: Settings, **more: str) -> "subpr
         "PG_BIN": str(PG_BIN),
         "WARPFOLD_DATABASE_URL": settings.database_url,
         "WARPFOLD_DATASET_DIR": str(settings.datasets_dir()),
+        "WARPFOLD_ARTEFACT_DIR": str(settings.artefacts_dir()),
         **more,
     }
     return subprocess.run(
@@ -59,6 +60,9 @@ def filled(api: Api, tmp_path: Path) -> str:
     np.save(tmp_path / "array.npy", np.array([1e16, 1.0, -1e16]))
     answer = api.client().post("/v1/datasets", content=(tmp_path / "array.npy").read_bytes())
     assert answer.status_code in (200, 201), answer.text
+    for place in ("0a/job-1", "incoming/job-2"):
+        (api.settings.artefacts_dir() / place).mkdir(parents=True)
+        np.save(api.settings.artefacts_dir() / place / "values.npy", np.array([1e16]))
     return str(answer.json()["id"])
 
 
@@ -72,6 +76,7 @@ def test_a_backup_comes_back_whole(settings: Settings, shared_postgres: Embedded
         update={
             "database_url": create_database(shared_postgres, f"restored_{os.getpid()}", template="template1"),
             "dataset_dir": tmp_path / "elsewhere",
+            "artefact_dir": tmp_path / "elsewhere too",
         }
     )
     done = script("restore.sh", backup, other)
@@ -79,6 +84,8 @@ def test_a_backup_comes_back_whole(settings: Settings, shared_postgres: Embedded
     assert contents(other.database_url) == contents(settings.database_url)
     array = np.load(tmp_path / "elsewhere" / dataset[:2] / f"{dataset}.npy")
     assert array.tolist() == [1e16, 1.0, -1e16]
+    assert np.load(tmp_path / "elsewhere too" / "0a" / "job-1" / "values.npy").tolist() == [1e16]
+    assert not (tmp_path / "elsewhere too" / "incoming").exists()
     with served(other) as url:  # and the tokens of before are good
         assert httpx.get(f"{url}/v1/jobs", headers=signed).json() == listed
 

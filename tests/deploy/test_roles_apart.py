@@ -93,6 +93,15 @@ def _use(http: httpx.Client, tmp_path: Path) -> None:
     dataset = http.post("/v1/datasets", content=file.read_bytes()).json()["id"]
     assert ended({"kind": "reduce", "source": {"type": "dataset", "id": dataset}})["result"]["value"] == 1.0
     assert http.delete(f"/v1/datasets/{dataset}").status_code == 204
+    many = {
+        "kind": "reduce",
+        "source": {"type": "generate", "distribution": "arange", "n": 20_002},
+        "segments": {"length": 2},
+    }
+    stored = ended(many)
+    assert stored["status"] == "succeeded", stored
+    assert http.get(stored["result"]["artefact"]["href"]).status_code == 200
+    assert http.delete(stored["result"]["artefact"]["href"]).status_code == 204
     preset = {"kind": "preset", "preset": "p05-task1-correctness", "backend": "cpu", "max_n": 1000}
     assert ended(preset)["status"] == "succeeded"
     slow = http.post("/v1/jobs", json={**BENCHMARK, "sizes": [1 << 20], "time_limit_s": 60}).json()
