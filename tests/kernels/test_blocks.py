@@ -10,7 +10,7 @@ import pytest
 from warpfold.kernels.blocks import PanelSource, blocks
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.grouping import AlongAxes, Grouping, Segments
-from warpfold.kernels.sequential import SequentialSource
+from warpfold.kernels.sequential import SequentialSource, gathered
 from warpfold.kernels.source import ArraySource, GeneratedSource
 
 CUBE = np.arange(3 * 5 * 4 * 7, dtype=np.int64).reshape(3, 5, 4, 7) % 89
@@ -20,7 +20,8 @@ def values_of(sources: Any, shape: tuple[int, ...], grouping: Grouping, most: in
     """The sums of products of the sources, made of what each block reads."""
     found: list[int] = []
     for block in blocks(sources, shape, grouping, most):
-        read = [source.read(0, source.count) for source in block.sources]
+        parts = [gathered(source) for source in block.sources]
+        read = [part.read(0, part.count) for part in parts]
         product = np.prod(read, axis=0).reshape(block.shape)
         if isinstance(block.grouping, AlongAxes):
             sums = product.sum(axis=block.grouping.reduced(len(block.shape))).reshape(-1)

@@ -67,8 +67,8 @@ def test_very_many_values_are_printed_or_downloaded(shell: Shell) -> None:
 
 def test_few_values_go_to_a_file_as_npy(shell: Shell) -> None:
     alone = Shell(shell.folder)
-    for asked, words in ((shell, ()), (alone, ("--local",))):
-        assert asked.run("reduce", "samples.npy", "--segments", "1", "-o", "few.npy", *words).code == 0
+    for asked, more in ((shell, []), (alone, ["--local"])):
+        assert asked.run("reduce", "samples.npy", "--segments", "1", "-o", "few.npy", *more).code == 0
         assert np.load(shell.folder / "few.npy").tolist() == [1e16, 1.0, -1e16]
     for words, message in (
         (("samples.npy", "--segments", "1", "-o", "few.csv", "--local"), "written as .npy only"),
