@@ -1,7 +1,9 @@
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.support.docs.commands import command_server
 from tests.support.servers import fresh_database
 from tests.support.service import Service, running_service
 from warpfold.app.config import Settings
@@ -18,3 +20,10 @@ def service(
         settings = Settings(database_url=url, redis_url=shared_redis.url, data_dir=root / "warpfold")
         with running_service(settings, root / "log") as running:
             yield running
+
+
+@pytest.fixture(scope="package")
+def command_address() -> Iterator[Path]:
+    """Where the examples have their commands run."""
+    with command_server() as address:
+        yield address

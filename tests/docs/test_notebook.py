@@ -30,12 +30,12 @@ def _text(output: dict[str, Any]) -> str:
     return "".join(kinds["text/plain"]).strip()
 
 
-def test_the_notebook_shows_what_is_kept_in_it(service: Service, tmp_path: Path) -> None:
+def test_the_notebook_shows_what_is_kept_in_it(service: Service, command_address: Path, tmp_path: Path) -> None:
     ran = tmp_path / "ran.ipynb"
     done = subprocess.run(
         [sys.executable, execute_notebook.__file__, str(NOTEBOOK), str(ran)],
         cwd=tmp_path,
-        env=Runner.at(service, tmp_path).environment,
+        env=Runner.at(service, command_address, tmp_path).environment,
         capture_output=True,
         text=True,
         check=False,

@@ -15,10 +15,12 @@ PAGES = (
 )
 
 
-@pytest.mark.timeout(1800)  # a page has up to forty commands, each a process that begins with its imports
+@pytest.mark.timeout(1800)  # a page has up to forty commands
 @pytest.mark.parametrize("name", PAGES)
-def test_the_examples_of_a_page_print_what_it_says(service: Service, tmp_path: Path, name: str) -> None:
-    assert Runner.at(service, tmp_path).run(DOCS / name) >= 1
+def test_the_examples_of_a_page_print_what_it_says(
+    service: Service, command_address: Path, tmp_path: Path, name: str
+) -> None:
+    assert Runner.at(service, command_address, tmp_path).run(DOCS / name) >= 1
 
 
 def test_a_block_that_is_not_to_be_run_is_passed_over(tmp_path: Path) -> None:
@@ -45,9 +47,9 @@ def test_an_ellipsis_stands_for_anything() -> None:
     assert fits("job 5f0c0000-0000-4000-8000-000000000000", "job 77ab0000-0000-4000-8000-00000000000a")
 
 
-def test_a_page_that_says_something_else_is_found_out(service: Service, tmp_path: Path) -> None:
+def test_a_page_that_says_something_else_is_found_out(service: Service, command_address: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    runner = Runner.at(service, tmp_path)
+    runner = Runner.at(service, command_address, tmp_path)
     for text in ("```console\n$ echo one\ntwo\n```\n", "```python\nprint(1)\n```\n```text\n2\n```\n"):
         page.write_text(text)
         with pytest.raises(AssertionError, match=r"page\.md:2"):

@@ -33,6 +33,14 @@ def test_keys_without_end_take_no_memory_without_end() -> None:
     assert len(buckets._levels) <= 10_001
 
 
+def test_a_key_that_keeps_asking_is_not_forgotten_for_many_others() -> None:
+    buckets = Buckets(1.0, 1.0, Clock())
+    buckets.take("a")
+    for index in range(30_000):
+        buckets.take(str(index))
+        assert index % 5000 or buckets.take("a") > 0
+
+
 def test_a_bucket_does_not_fill_beyond_its_burst() -> None:
     clock = Clock()
     buckets = Buckets(10.0, 2.0, clock)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.docs.commands import ASK
 from tests.support.docs.pages import Block, blocks, commands, fits
 from tests.support.service import Service
 
@@ -22,10 +23,11 @@ class Runner:
     environment: dict[str, str]
 
     @classmethod
-    def at(cls, service: Service, folder: Path) -> "Runner":
+    def at(cls, service: Service, commands: Path, folder: Path) -> "Runner":
+        """`commands` is the address of a command server."""
         programs = folder / ".bin"
         programs.mkdir()
-        for name, arguments in (("warpfold", "-m warpfold.client"), ("python", "")):
+        for name, arguments in (("warpfold", f"-I -S {ASK} {commands}"), ("python", "")):
             program = programs / name
             program.write_text(f'#!/bin/sh\nexec {sys.executable} {arguments} "$@"\n')
             program.chmod(0o755)
