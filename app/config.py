@@ -208,6 +208,12 @@ class Settings(BaseSettings):
         "a hang.",
     )
 
+    measure_rates: bool = Field(
+        True,
+        description="Whether an idle slot measures once how fast it reads, copies and reduces, so that jobs with the "
+        "backend auto go where they end first.",
+    )
+
     cpu_cache_bytes: int | None = Field(
         None,
         ge=1 << 20,
@@ -323,6 +329,10 @@ class Settings(BaseSettings):
     def artefacts_dir(self) -> Path:
         """The folder of stored results."""
         return self.artefact_dir or self.data_dir / "artefacts"
+
+    def rates_dir(self) -> Path | None:
+        """Where the rates of this machine's slots are kept; None where they are not measured."""
+        return self.data_dir / "rates" if self.measure_rates else None
 
     def lock_dir(self) -> Path:
         """The folder that has a lock file for each slot and each GPU."""

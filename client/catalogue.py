@@ -30,13 +30,26 @@ class Strategy(Answer):
     computes: dict[str, list[str]]
 
 
+class Rates(Answer):
+    """How fast a slot is, in 1e9 bytes a second: from a file in memory to its sum, over the bus (None of a CPU), in the
+    memory of the device, and of elements that it makes. `overhead_s` is the time of a small reduction, in seconds."""
+
+    read_gb_per_s: float
+    copy_gb_per_s: float | None
+    reduce_gb_per_s: float
+    generate_gb_per_s: float
+    overhead_s: float
+
+
 class Device(Answer):
-    """A device that workers hold; `device` describes it, `live` says whether a job could run there now."""
+    """A device that workers hold; `device` describes it, `live` says whether a job could run there now. `rates` are
+    None until they were measured."""
 
     host: str
     device: dict[str, Any]
     workers: list[str]
     live: bool
+    rates: Rates | None = None
 
 
 class Preset(Answer):

@@ -73,7 +73,7 @@ FIXED: Mapping[str, frozenset[str]] = MappingProxyType(
         "jobs": frozenset(
             {
                 *("id", "seq", "owner_id", "kind", "small", "parent_id", "name", "spec", "spec_brief", "tags"),
-                *("batch_id", "batch_index", "request_id", "traceparent", "created_at"),
+                *("work", "batch_id", "batch_index", "request_id", "traceparent", "created_at"),
             }
         )
     }

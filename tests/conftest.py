@@ -29,6 +29,7 @@ def pytest_configure() -> None:
     large server takes seconds a run."""
     os.environ.setdefault("WARPFOLD_COMPILE_AHEAD", "false")
     os.environ.setdefault("WARPFOLD_SPARE_CHILD", "false")
+    os.environ.setdefault("WARPFOLD_MEASURE_RATES", "false")
     os.environ.setdefault("WARPFOLD_CPU_CACHE_BYTES", str(8 << 20))
     # Machine code and bytecode are compiled once for all tests, not once for each process that a test starts.
     os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(tempfile.gettempdir()) / "warpfold-tests-numba"))

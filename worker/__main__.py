@@ -27,7 +27,7 @@ def main() -> int:
     stop = Stop()
     stop.listen()
     info = describe(slot)
-    opener = partial(open_kernels, slot, info.id, settings.folders(), settings.cpu_cache_bytes)
+    opener = partial(open_kernels, slot, info.id, settings.folders(), settings.cpu_cache_bytes, settings.rates_dir())
     return serve_slot(settings, info, opener, stop, partial(prepare_kernels, slot))
 
 

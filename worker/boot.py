@@ -177,7 +177,8 @@ def _work(place: Place, heartbeat: Heartbeat, ahead: CompileAhead) -> None:
     """Take attempts and run them while Redis and Postgres answer; wait while they do not."""
     pause = Backoff()
     run = partial(run_job, place)
-    heartbeat.ready(place.slot.ready())
+    device = place.slot.ready()
+    heartbeat.ready(device, place.slot.rates)
     ahead.start()
     direct = DirectMessages(place.settings.database_url, place.worker)
     redis = connect(place.settings.redis_url, answer_within_s=5.0)
@@ -203,10 +204,12 @@ def _work(place: Place, heartbeat: Heartbeat, ahead: CompileAhead) -> None:
 
 def _consume(place: Place, heartbeat: Heartbeat, consumer: Consumer, ahead: CompileAhead) -> None:
     while not place.stop.requested:
-        heartbeat.ready(place.slot.ready())
+        device = place.slot.ready()
+        place.slot.hear()
+        heartbeat.ready(device, place.slot.rates)
         taken = consumer.take()
         if taken is not None:
-            heartbeat.ready(place.slot.ready())  # again, because the child may have died during the wait
+            heartbeat.ready(place.slot.ready(), place.slot.rates)  # the child may have died during the wait
             with ahead.paused():
                 consumer.execute(taken)
         # Only now: the job that follows the loss of a child has the processor to itself.

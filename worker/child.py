@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import structlog
@@ -27,11 +28,13 @@ from warpfold.contract.folders import Folders
 from warpfold.worker.messages import (
     Broken,
     Failure,
+    Measuring,
     News,
     Opener,
     Prepared,
     Progress,
     Pulse,
+    Rated,
     Ready,
     Request,
     Spare,
@@ -42,6 +45,10 @@ from warpfold.worker.messages import (
 log: FilteringBoundLogger = structlog.get_logger()
 
 _PROGRESS_EVERY_S = 0.1
+_IDLE_S = 0.5
+"""A child that has had nothing to do for so long measures the rates of its slot, if they are not known."""
+_BETWEEN_S = 0.05
+"""How long it waits for a request after each step of that."""
 _HEAD = struct.Struct("!Q")  # how many bytes of pickle follow
 _PIECE = 1 << 18
 _AHEAD_BYTES = 1 << 20
@@ -153,6 +160,12 @@ class ChildEnd:
         (length,) = _HEAD.unpack(self._exactly(_HEAD.size))
         return pickle.loads(self._exactly(length))  # noqa: S301 (our own parent)
 
+    def readable(self, within_s: float) -> bool:
+        """Whether a message, or the end of the parent, has come within so many seconds."""
+        poll = select.poll()
+        poll.register(self._end, select.POLLIN)
+        return bool(poll.poll(within_s * 1000))
+
     def _exactly(self, count: int) -> bytes:
         came = bytearray()
         while len(came) < count:
@@ -194,11 +207,20 @@ def child_main(
         expected = isinstance(error, KernelError)
         connection.send(Broken(str(error) if expected else f"{type(error).__name__}: {error}"))
         return
-    connection.send(Ready(work.device))
+    rated = work if isinstance(work, Measuring) else None
+    told = None if rated is None else rated.rates
+    connection.send(Ready(work.device, told))
     pulse = _Pulse(connection, pulse_s)
+    served = spare is None  # a spare child leaves the device to the child that works
     while True:
         try:
+            if rated is not None and served and rated.rates is None:
+                _measure(rated, connection)
+            if rated is not None and (rates := rated.rates) is not None and rates is not told:
+                connection.send(Rated(rates))
+                told = rates
             request = connection.receive()
+            served = True
         except PipeClosed:
             return
         facts = {"job": str(request.job_id), "attempt": request.attempt, "request_id": request.request_id}
@@ -206,6 +228,15 @@ def child_main(
             with pulse.beating():
                 answer = _answer(work, request, _Teller(connection))
             connection.send(answer)
+
+
+def _measure(work: Measuring, connection: ChildEnd) -> None:
+    """Measure the rates of the slot, unless a request comes first: then they are measured in a later pause."""
+    if connection.readable(_IDLE_S):
+        return
+    for _ in work.measuring():
+        if work.rates is None and connection.readable(_BETWEEN_S):
+            return
 
 
 class _Pulse:
@@ -246,11 +277,17 @@ def _answer(work: Work, request: Request, tell: "_Teller") -> Success | Failure:
         return failure_of(error, request)
 
 
-def open_kernels(slot: str, worker: str, folders: Folders, cpu_cache_bytes: int | None = None) -> Work:
+def open_kernels(
+    slot: str,
+    worker: str,
+    folders: Folders,
+    cpu_cache_bytes: int | None = None,
+    rates_dir: Path | None = None,
+) -> Work:
     """Open the device of a real slot, in the child. Raises Unavailable if there is no such device."""
     from warpfold.worker.execute import Kernels  # heavy, and the parent imports this module
 
-    return Kernels(slot, worker, folders, cpu_cache_bytes=cpu_cache_bytes)
+    return Kernels(slot, worker, folders, cpu_cache_bytes=cpu_cache_bytes, rates_dir=rates_dir)
 
 
 def prepare_kernels(slot: str) -> None:

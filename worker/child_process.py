@@ -3,13 +3,14 @@
 import os
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import wait
 
 import psutil
 
 from warpfold.worker.child import ParentEnd, PipeClosed, child_main, pipe
-from warpfold.worker.messages import Broken, Open, Opener, Prepared, Ready, Spare
+from warpfold.worker.messages import Broken, Open, Opener, Prepared, Rated, Ready, Spare
 from warpfold.worker.stop import GaveUp, Stop, StopRequested
 
 _LOOK_EVERY_S = 0.1
@@ -34,6 +35,8 @@ class Child:
         self._waits_for_word = spare is not None and not spare.opens
         self._stands_by = False
         self._device: Mapping[str, object] | None = None
+        self.rates: Mapping[str, object] | None = None
+        """The rates of the slot as the child has told them, None before that."""
         self._started = time.monotonic()
         self._pipe, theirs = pipe()
         self._process = get_context("spawn").Process(
@@ -100,6 +103,12 @@ class Child:
         self._process.join(self._grace_s)  # its files are closed before its exit code is known
         return self._process.exitcode
 
+    def hear(self) -> None:
+        """Receive what an idle child has sent, without waiting. What has become of its process is found out later."""
+        with suppress(BrokenSlot):
+            while self.pipe.fileno() in self.pipe.wait(0):
+                self._take_in()
+
     def look(self) -> None:
         """Receive what a spare child has sent, without waiting. Raises BrokenSlot if it has ended or is about to."""
         while self.pipe.fileno() in self.pipe.wait(0):
@@ -149,14 +158,16 @@ class Child:
 
     def _take_in(self) -> None:
         try:
-            message: Prepared | Ready | Broken | None = self.pipe.receive()
+            message: Prepared | Ready | Rated | Broken | None = self.pipe.receive()
         except PipeClosed:
             raise self._ended() from None
         match message:
             case Prepared():
                 self._stands_by = True
-            case Ready(device):
-                self._device, self._stands_by = device, True
+            case Ready(device, rates):
+                self._device, self._stands_by, self.rates = device, True, rates
+            case Rated(rates):
+                self.rates = rates
             case Broken(error):
                 self._process.join(self._grace_s)
                 raise BrokenSlot(error)

@@ -6,7 +6,7 @@ import platform
 import socket
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -16,11 +16,13 @@ from pydantic import ValidationError
 from warpfold.contract.folders import Folders
 from warpfold.contract.provenance import DeviceView, Provenance
 from warpfold.contract.tasks import TaskSpec, stored_task
+from warpfold.kernels.backend import GANG
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.open import open_backend
 from warpfold.worker.kinds import runs
 from warpfold.worker.kinds.attempt import Attempt
 from warpfold.worker.messages import Request, Success, Tell, Timed
+from warpfold.worker.rates import SlotRates
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +39,33 @@ class Kernels:
     """An open backend that runs specs. Opening it may take seconds, and raises Unavailable if there is no such
     device."""
 
-    def __init__(self, slot: str, worker: str, folders: Folders, *, cpu_cache_bytes: int | None = None) -> None:
+    def __init__(
+        self,
+        slot: str,
+        worker: str,
+        folders: Folders,
+        *,
+        cpu_cache_bytes: int | None = None,
+        rates_dir: Path | None = None,
+    ) -> None:
+        """`rates_dir` is the folder in which the rates of the slot are kept; None measures none."""
         self._backend = open_backend(slot, cpu_cache_bytes=cpu_cache_bytes)
         self._runs = runs()
         self._folders = folders
         self._device = DeviceView.of(self._backend.device)
         self._origin = Origin(worker, socket.gethostname(), version("warpfold"), _commit())
+        self._rates = SlotRates(None if slot == GANG else rates_dir, self._device, self._origin.warpfold)
 
     @property
     def device(self) -> Mapping[str, object]:
         return self._device.model_dump(mode="json")
+
+    @property
+    def rates(self) -> Mapping[str, object] | None:
+        return self._rates.told
+
+    def measuring(self) -> Iterator[None]:
+        return self._rates.measuring(self._backend)
 
     def run(self, request: Request, tell: Tell) -> Success:
         """Run one attempt. Raises a KernelError where the job cannot be done."""
@@ -70,8 +89,12 @@ class Kernels:
             done=request.done,
             tell=tell,
             started=started,
+            placement=request.placement,
         )
-        return self._runs[spec.kind](attempt, spec)
+        success = self._runs[spec.kind](attempt, spec)
+        if not spec.small():
+            self._rates.learn(spec, success.result)
+        return success
 
     def _provenance(self, spec: TaskSpec, request: Request) -> Provenance:
         return Provenance(

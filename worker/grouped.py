@@ -74,6 +74,7 @@ def run_grouped(
         correctly_rounded=reduction.correctly_rounded,
         backend="cpu",
         device=attempt.device,
+        placement=attempt.placed(spec),
         timings=timings_of(attempt, reduction, nbytes),
         provenance=attempt.provenance,
     )

@@ -42,11 +42,11 @@ class Heartbeat:
     def start(self) -> None:
         self._thread.start()
 
-    def ready(self, device: Mapping[str, object]) -> None:
-        """Report at once that the child is warm, and its `device`."""
+    def ready(self, device: Mapping[str, object], rates: Mapping[str, object] | None = None) -> None:
+        """Report at once that the child is warm, its `device`, and how fast the slot is, if that is known."""
         with self._lock:
-            news = not self._ready or self._info.device != device
-            self._info, self._ready = replace(self._info, device=device), True
+            news = not self._ready or self._info.device != device or self._info.rates != rates
+            self._info, self._ready = replace(self._info, device=device, rates=rates), True
             if self._gauges is None:
                 uuid = device.get("uuid")
                 self._gauges = gauges_of(self._info.backend, None if uuid is None else str(uuid))

@@ -1,8 +1,8 @@
 """The messages that the parent of a slot and its child send each other through their pipe."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 from uuid import UUID
 
 from warpfold.contract.measurement import Measurement
@@ -15,7 +15,8 @@ class Request:
 
     `spec` is the job's spec as JSON text, and `queued_ms` how long the job waited. `done` are the points that an
     earlier child of this attempt measured before it died. `request_id` names the HTTP request that submitted the job,
-    for the log.
+    for the log. `placement` is why the job was sent to this slot, as JSON text; None where its request named the
+    backend, and where the service made no prediction.
     """
 
     job_id: UUID
@@ -24,6 +25,7 @@ class Request:
     queued_ms: float
     done: tuple[Measurement, ...] = ()
     request_id: str | None = None
+    placement: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +40,18 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The child opened its device, described as `/v1/devices` shows it."""
+    """The child opened its device, described as `/v1/devices` shows it; `rates` are those of the slot, if they are
+    known."""
 
     device: Mapping[str, object]
+    rates: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rated:
+    """The rates of the slot, which were measured or have changed."""
+
+    rates: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +136,20 @@ class Work(Protocol):
 
     def run(self, request: Request, tell: Tell) -> Success:
         """Run one attempt. An error that it raises becomes a Failure by `worker.failures.failure_of`."""
+        ...
+
+
+@runtime_checkable
+class Measuring(Protocol):
+    """Work that can tell the rates of its slot."""
+
+    @property
+    def rates(self) -> Mapping[str, object] | None:
+        """The rates, None where they are not known yet."""
+        ...
+
+    def measuring(self) -> Iterator[None]:
+        """Measure what is not known, a short step at a time."""
         ...
 
 

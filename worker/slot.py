@@ -21,6 +21,7 @@ from warpfold.worker.messages import (
     Opener,
     Progress,
     Pulse,
+    Rated,
     Request,
     Spare,
     Success,
@@ -107,6 +108,7 @@ class Slot:
         self._grace_s = grace_s
         self._silent_s = silent_s
         self._child: Child | None = None
+        self._rates: Mapping[str, object] | None = None
         self._spare_does = spare
         self._spare: Child | None = None
         self._spare_pause = Backoff(_SPARE_AGAIN_S, _SPARE_AGAIN_AT_LAST_S)
@@ -116,6 +118,18 @@ class Slot:
     def pid(self) -> int | None:
         """The child's process id, None while there is none."""
         return None if self._child is None else self._child.pid
+
+    @property
+    def rates(self) -> Mapping[str, object] | None:
+        """How fast the slot is, as the latest child that knew it has told; None where none did yet."""
+        if self._child is not None:
+            self._rates = self._child.rates or self._rates
+        return self._rates
+
+    def hear(self) -> None:
+        """Receive what the idle child has sent meanwhile. Returns at once."""
+        if self._child is not None:
+            self._child.hear()
 
     def ready(self, give_up: Callable[[], bool] = _never) -> Mapping[str, object]:
         """Make sure that a child has an open device, and start one if need be; returns how it describes the device.
@@ -291,9 +305,12 @@ class Slot:
         pipe_ready, ended = child.pipe.fileno() in readable, sentinel in readable
         if pipe_ready or ended:  # the pipe first, for the last message of a dead child still counts
             try:
-                message: News | Pulse | Success | Failure | None = child.pipe.receive()
+                message: News | Rated | Pulse | Success | Failure | None = child.pipe.receive()
             except PipeClosed:
                 return Died(child.exit_code())
+            if isinstance(message, Rated):
+                child.rates = message.rates
+                return None
             if message is not None:
                 return message
         if ended and not pipe_ready:

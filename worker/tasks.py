@@ -66,7 +66,14 @@ def _run_alone(place: Place, lease: Lease) -> None:
 def _run(place: Place, lease: Lease, points: Points, span: AttemptSpan) -> Ending:
     beat_s = place.settings.heartbeat_s
     pulse = _Pulse(place, lease)
-    request = Request(lease.job_id, lease.attempt, lease.spec, lease.queued_ms, request_id=lease.request_id)
+    request = Request(
+        lease.job_id,
+        lease.attempt,
+        lease.spec,
+        lease.queued_ms,
+        request_id=lease.request_id,
+        placement=lease.placement,
+    )
 
     def keep(news: Begun | Measured) -> None:
         span.heard(news)

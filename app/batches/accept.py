@@ -72,15 +72,15 @@ _STORE: TextClause = text("""
         select *, count(*) filter (where priority = :high_rank and needs <> 'none') over (order by place) as high
         from rows from (
             json_to_recordset(cast(:rows as json)) as (
-                id uuid, kind text, priority smallint, needs text, small boolean, timeout_s float8, spec json,
-                spec_brief json, tags jsonb, parent_id uuid, name text, batch_index integer
+                id uuid, kind text, priority smallint, needs text, small boolean, work json, timeout_s float8,
+                spec json, spec_brief json, tags jsonb, parent_id uuid, name text, batch_index integer
             )
-        ) with ordinality as rows(id, kind, priority, needs, small, timeout_s, spec, spec_brief, tags, parent_id,
+        ) with ordinality as rows(id, kind, priority, needs, small, work, timeout_s, spec, spec_brief, tags, parent_id,
                                   name, batch_index, place)
     ), accepted as (
-        insert into jobs (id, owner_id, kind, priority, needs, small, timeout_s, spec, spec_brief, tags, parent_id,
-                          name, request_id, traceparent, batch_id, batch_index, rank)
-        select id, :owner_id, kind, priority, needs, small, timeout_s, spec, spec_brief, tags, parent_id, name,
+        insert into jobs (id, owner_id, kind, priority, needs, small, work, timeout_s, spec, spec_brief, tags,
+                          parent_id, name, request_id, traceparent, batch_id, batch_index, rank)
+        select id, :owner_id, kind, priority, needs, small, work, timeout_s, spec, spec_brief, tags, parent_id, name,
                :request_id, :traceparent, case when batch_index is not null then :batch_id end, batch_index,
                case when priority = :high_rank and needs <> 'none' and high > :high_left then :normal_rank
                     else priority end

@@ -277,6 +277,8 @@ def _row(job: Job, number: int | None) -> str:
     row: dict[str, object] = {"id": job.id, "batch_index": number, **{name: getattr(job, name) for name in _ROW}}
     if job.parent_id is not None:
         row |= {"parent_id": job.parent_id, "name": job.name}
+    if job.work is not None:
+        row["work"] = job.work
     # The specs are JSON already, and must stay as they are: −0.0 and integers of any size.
     brief = "" if job.spec_brief is None else f', "spec_brief": {job.spec_brief}'
     return f'{to_json(row)[:-1].decode()}, "spec": {job.spec}{brief}}}'

@@ -64,6 +64,7 @@ async def show_devices(user: User, context: Using) -> Devices:
                 device=group[-1][1],
                 workers=[worker.id for worker, _ in group],
                 live=any(worker.state in READY for worker, _ in group),
+                rates=next((worker.rates for worker, _ in group if worker.rates is not None), None),
             )
             for group in groups.values()
         ]
@@ -82,6 +83,7 @@ def _worker(worker: Worker) -> WorkerView:
         job_id=worker.job_id,
         device=None if device is None else device.name,
         reading=worker.reading,
+        rates=worker.rates,
         version=worker.version,
         started_at=worker.started_at,
         heartbeat_at=worker.heartbeat_at,

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, select
 
 from warpfold.app.metrics.devices import Reading
 from warpfold.app.tables.jobs import lives, workers
+from warpfold.contract.placement import RatesView
 
 LOST = "lost"
 READY = frozenset({"idle", "running"})
@@ -20,7 +21,7 @@ _DRAINING = {"running": "draining", "idle": "drained"}
 class Worker:
     """A worker's row; `state` is "lost" once its heartbeat expired, "draining" and then "drained" where an admin wants
     it to take no more jobs. `device` is a `DeviceView` as a JSON
-    object, `reading` what its gauges showed with the latest heartbeat."""
+    object, `reading` what its gauges showed with the latest heartbeat, `rates` how fast the slot is."""
 
     id: str
     slot: str
@@ -31,6 +32,7 @@ class Worker:
     job_id: UUID | None
     device: Mapping[str, Any] | None
     reading: Reading | None
+    rates: RatesView | None
     version: str
     started_at: datetime
     heartbeat_at: datetime
@@ -46,6 +48,7 @@ _WORKERS = select(
     workers.c.job_id,
     workers.c.device,
     workers.c.reading,
+    workers.c.rates,
     workers.c.version,
     workers.c.started_at,
     workers.c.heartbeat_at,
@@ -65,5 +68,6 @@ def all_workers(connection: Connection) -> Sequence[Worker]:
         elif draining:
             facts["state"] = _DRAINING.get(facts["state"], facts["state"])
         facts["reading"] = None if facts["reading"] is None or not alive else Reading.model_validate(facts["reading"])
+        facts["rates"] = RatesView.stored(facts["rates"])
         workers.append(Worker(**facts))
     return workers

@@ -6,6 +6,7 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from warpfold.app.metrics.devices import Reading
+from warpfold.contract.placement import RatesView
 from warpfold.contract.provenance import DeviceView
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.generate import DISTRIBUTIONS, Distribution
@@ -143,6 +144,7 @@ class WorkerView(BaseModel):
     job_id: UUID | None = Field(description="Job that the worker runs; null if it runs none.")
     device: str | None = Field(description="Name of the worker's device; null until the device is open.")
     reading: Reading | None = Field(description="Gauges of the device at the latest heartbeat; null if there are none.")
+    rates: RatesView | None = Field(description="How fast the slot is; null until that was measured.")
     version: str
     started_at: datetime
     heartbeat_at: datetime
@@ -161,6 +163,10 @@ class DeviceInUse(BaseModel):
     device: DeviceView
     workers: list[str]
     live: bool = Field(description="Whether a worker of the device could take a job now.")
+    rates: RatesView | None = Field(
+        description="How fast the device is, by which jobs with the backend auto are placed; null until a slot of it "
+        "has measured that."
+    )
 
 
 class Devices(BaseModel):

@@ -124,6 +124,7 @@ def _job(
         priority=PRIORITIES[spec.priority],
         needs=spec.needs() if isinstance(spec, Task) and not spec.parts() else NONE,
         small=isinstance(spec, Task) and not spec.parts() and spec.small(),
+        work=_work(spec),
         timeout_s=spec.timeout_s,
         spec=spec.model_dump_json(exclude={"webhook"}),
         spec_brief=brief_of(spec),
@@ -131,6 +132,12 @@ def _job(
         request_id=request_id,
         traceparent=traceparent,
     )
+
+
+def _work(spec: Spec) -> Mapping[str, object] | None:
+    """What a job has to move, if that tells how long it takes: not of small jobs, nor of what has parts."""
+    work = None if not isinstance(spec, Task) or spec.parts() or spec.small() else spec.work()
+    return None if work is None else work.model_dump()
 
 
 def check(spec: JobSpec, settings: Settings) -> None:
@@ -272,6 +279,7 @@ _STORED = (
     "priority",
     "needs",
     "small",
+    "work",
     "timeout_s",
     "spec",
     "spec_brief",

@@ -4,6 +4,10 @@ Between users the rank decides, then who has the fewest jobs in hand, then whose
 a rank the order in which they were read. A slot holds a few long jobs and many small ones
 (docs/decisions/0021-small-jobs-in-groups.md). No job waits for one that comes after it: where there is no room for the
 job that is next, nothing is handed over in its place.
+
+A long job that slots of several kinds can run goes where `app.jobs.forecast` predicts its end first. If there is no
+room, it waits for that kind of slot, as if its request had named it, and other jobs pass it by at the others
+(docs/decisions/0030-where-work-ends-first.md).
 """
 
 from collections import Counter, deque
@@ -12,94 +16,20 @@ from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from uuid import UUID
 
-ANY_NUMBER = (1 << 31) - 1
-SMALL = 128
-"""How many small jobs a slot may hold where nobody says otherwise."""
-
-
-@dataclass(frozen=True, slots=True)
-class Depth:
-    """How many jobs may be handed to one slot at a time, the running ones included: `long` jobs that run alone, and as
-    many `small` ones beside them."""
-
-    long: int
-    small: int = SMALL
-
-
-@dataclass(frozen=True, slots=True)
-class OpenSlot:
-    """A live worker that takes jobs, and how many `long` and `small` jobs it has in hand."""
-
-    worker: str
-    backend: str
-    long: int = 0
-    small: int = 0
-
-    @property
-    def idle(self) -> bool:
-        """Whether it has nothing in hand."""
-        return self.long == self.small == 0
-
-    def takes_small(self, depth: Depth) -> bool:
-        """Whether it has room for one more small job. Beside a long job a small one takes as much room as a long one:
-        nobody knows how long it would wait there, and who comes meanwhile is to have a turn."""
-        return self.small < depth.small if self.long == 0 else self.small + self.long < depth.long
-
-    def wants_small(self, depth: Depth) -> bool:
-        """Whether it is to get small jobs: it is filled up when half of its places are free, not at every end."""
-        return self.takes_small(depth) and (self.long > 0 or self.small <= depth.small // 2)
-
-    def places(self, depth: Depth) -> int:
-        """How many more jobs it may have room for, long or small."""
-        small = depth.small if self.long == 0 else depth.long - self.long
-        return max(0, depth.long - self.long) + (small - self.small if self.wants_small(depth) else 0)
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A job that may be next; those of a backend come in the order of rank, turn and age. Of its owner's jobs of its
-    rank all were read, or the first `read` of them."""
-
-    job_id: UUID
-    owner_id: int
-    rank: int
-    small: bool = False
-    read: int = ANY_NUMBER
-
-
-@dataclass(frozen=True, slots=True)
-class Board:
-    """What decides who is next, at a moment: slots, the backends that live, jobs in hand by owner, how many jobs of an
-    owner may be in hand (those for whom that is set, and all others), the users who get nothing on a GPU today, and
-    whether any job waits for a slot at all."""
-
-    slots: Sequence[OpenSlot]
-    live: Collection[str]
-    in_hand: Mapping[int, int]
-    most_of: Mapping[int, int]
-    most_of_others: int
-    kept_from_gpus: Collection[int]
-    waiting: bool = True
-
-    def may_have(self, owner_id: int, number: int) -> bool:
-        """Whether an owner with so many jobs in hand may have one more."""
-        return number < self.most_of.get(owner_id, self.most_of_others)
-
-    def named(self, backend: str) -> tuple[Collection[int], bool]:
-        """The ids of the users who get nothing at a slot of `backend` now or, if the second value is True, of the
-        only users who get anything."""
-        kept = frozenset() if backend == "cpu" else frozenset(self.kept_from_gpus)
-        known = {*self.in_hand, *self.most_of}
-        free = {owner for owner in known if self.may_have(owner, self.in_hand.get(owner, 0))}
-        return (kept | (known - free), False) if self.most_of_others > 0 else (free - kept, True)
+from warpfold.app.jobs.board import Board, Candidate, Depth, OpenSlot
+from warpfold.app.jobs.forecast import Forecast
+from warpfold.contract.placement import Placement
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A job and the slot that it goes to."""
+    """A job and the slot that it goes to, where it is predicted to run for `expected_s` seconds; None where no
+    prediction was made. `placement` says why it goes there, where there was a choice."""
 
     job: Candidate
     slot: OpenSlot
+    expected_s: float | None = None
+    placement: Placement | None = None
 
 
 def allot(
@@ -109,12 +39,13 @@ def allot(
     more could be assigned if more candidates were read.
 
     The slot with the fewest long jobs in hand gets the next job, then the one with the fewest small ones, a GPU before
-    a CPU: jobs that either can run go to the faster. A small job is sent behind a long one only where every slot that
-    could take it has a long one.
+    a CPU: jobs that either can run go to the faster. Of a job whose end can be predicted the prediction decides. A
+    small job is sent behind a long one only where every slot that could take it has a long one.
     """
     slots = {slot.worker: slot for slot in now.slots}
     hungry = {slot.worker for slot in now.slots if slot.wants_small(depth)}
     lanes = {backend: _Lanes(now, those) for backend, those in waiting.items()}
+    forecast = Forecast(now)
     in_hand = Counter(now.in_hand)
     gone: set[UUID] = set()
     assignments: list[Assignment] = []
@@ -123,8 +54,11 @@ def allot(
         choices: list[tuple[OpenSlot, str, Candidate]] = []
         for backend, theirs in list(lanes.items()):
             job = theirs.following(in_hand, gone)
+            while job is not None and forecast.sends_elsewhere(job, backend):
+                theirs.pass_by()
+                job = theirs.following(in_hand, gone)
             suited = [each for each in slots.values() if each.backend == backend]
-            slot = None if job is None else _slot_for(job, suited, hungry, depth)
+            slot = None if job is None else _slot_for(job, suited, hungry, depth, forecast)
             if job is None or slot is None:
                 cut = cut or theirs.cut
                 del lanes[backend]
@@ -133,7 +67,7 @@ def allot(
         if not choices:
             break
         slot, backend, job = min(choices, key=lambda choice: _by_room(choice[0]))
-        assignments.append(Assignment(job, slot))
+        assignments.append(Assignment(job, slot, *forecast.assigned(job, slot)))
         slots[slot.worker] = replace(slot, long=slot.long + (not job.small), small=slot.small + job.small)
         in_hand[job.owner_id] += 1
         gone.add(job.job_id)
@@ -145,7 +79,9 @@ def _by_room(slot: OpenSlot) -> tuple[int, int, bool]:
     return slot.long, slot.small, slot.backend != "cuda"
 
 
-def _slot_for(job: Candidate, slots: Sequence[OpenSlot], hungry: Collection[str], depth: Depth) -> OpenSlot | None:
+def _slot_for(
+    job: Candidate, slots: Sequence[OpenSlot], hungry: Collection[str], depth: Depth, forecast: Forecast
+) -> OpenSlot | None:
     """The slot of those of its backend that is to take a job; None if none has room for it. Only the `hungry` get small
     jobs."""
     if job.small:
@@ -153,6 +89,8 @@ def _slot_for(job: Candidate, slots: Sequence[OpenSlot], hungry: Collection[str]
         able = [slot for slot in quick or slots if slot.worker in hungry and slot.takes_small(depth)]
     else:
         able = [slot for slot in slots if slot.long < depth.long]
+        if able and (first := forecast.first_of(job, able)) is not None:
+            return first
     return min(able, key=_by_room, default=None)
 
 
@@ -193,6 +131,11 @@ class _Lanes:
             else:
                 return lane[0]
         return None
+
+    def pass_by(self) -> None:
+        """Leave the candidate that is next to the slots of another backend. Its lane stays next."""
+        _, _, _, owner = self._heap[0]
+        self._lanes[-self._heap[0][0], owner].popleft()
 
     def had_turn(self, job: Candidate) -> None:
         """The lane that was next has had its turn."""

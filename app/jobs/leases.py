@@ -47,7 +47,8 @@ class Lease:
 
     `spec` is the stored JSON text: whoever runs the attempt reads it, so that a worker's parent need know no kernels
     and a spec that cannot be read any more fails its job instead of the claim. The attempt may run in a group
-    (`app.jobs.groups`) if it is `small`; one whose job a worker was lost with runs alone.
+    (`app.jobs.groups`) if it is `small`; one whose job a worker was lost with runs alone. `placement` is why the job
+    was sent to this slot, as JSON text; None where the dispatcher made no prediction.
     """
 
     job_id: UUID
@@ -59,6 +60,7 @@ class Lease:
     request_id: str | None = None
     traceparent: str | None = None
     small: bool = False
+    placement: str | None = None
 
     @classmethod
     def of(cls, row: Row[*tuple[Any, ...]], token: UUID) -> "Lease":
@@ -73,6 +75,7 @@ class Lease:
             request_id=row.request_id,
             traceparent=row.traceparent,
             small=row.small,
+            placement=row.placement,
         )
 
 
@@ -137,6 +140,7 @@ LEASED = (
     jobs.c.request_id,
     jobs.c.traceparent,
     in_groups().label("small"),
+    cast(jobs.c.placement, Text).label("placement"),
     # A crash of Postgres may undo a claim of its last moments. Then the job is claimed again, and the lease that is
     # lost with the claim ends nothing.
     func.set_config("synchronous_commit", "off", literal_column("true")).label("without_waiting_for_the_disk"),

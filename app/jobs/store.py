@@ -54,8 +54,8 @@ class Job:
 
     `rank` is the priority as which the job waits. `queue_position` is 1 for the queued job that is next by rank and age
     (fair share may let another owner's job pass; beyond 1000 it is an estimate), None unless the job is queued and to
-    be run. `children` are those of a preset that is read alone, in their order. `small` and the last four fields are
-    stored with a new job and not read again.
+    be run. `children` are those of a preset that is read alone, in their order. `small`, `work` and the last four
+    fields are stored with a new job and not read again.
     """
 
     id: UUID
@@ -87,6 +87,7 @@ class Job:
     children: tuple[Child, ...] | None = None
     needs: str = NONE
     small: bool = False
+    work: Mapping[str, object] | None = None
     dispatched_at: datetime | None = None
     hold: Hold | None = None
     waiting: Waiting | None = None
@@ -112,6 +113,7 @@ class Job:
         spec: str,
         spec_brief: str | None = None,
         small: bool = False,
+        work: Mapping[str, object] | None = None,
         tags: Mapping[str, str] | None = None,
         parent_id: UUID | None = None,
         name: str | None = None,
@@ -149,6 +151,7 @@ class Job:
             name=name,
             needs=needs,
             small=small,
+            work=work,
             timeout_s=timeout_s,
             spec_brief=spec_brief,
             request_id=request_id,

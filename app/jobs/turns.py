@@ -8,37 +8,45 @@ many jobs wait or have ended (docs/decisions/0012-users-take-turns.md).
 What is read here, `app.jobs.allotment` assigns to slots.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
 from sqlalchemy import (
     ARRAY,
+    JSON,
     BigInteger,
     Boolean,
     Connection,
+    Double,
     Integer,
     SmallInteger,
     String,
+    Text,
     TextClause,
     Uuid,
     bindparam,
+    case,
     cast,
     exists,
     func,
+    literal_column,
     null,
     select,
     text,
     union_all,
 )
 
-from warpfold.app.jobs.allotment import ANY_NUMBER, Board, Candidate, Depth, OpenSlot, allot
+from warpfold.app.jobs.allotment import allot
+from warpfold.app.jobs.board import ANY_NUMBER, Board, Candidate, Depth, OpenSlot
+from warpfold.app.jobs.forecast import UNKNOWN_S
 from warpfold.app.jobs.queue import HandOver, taken_by
 from warpfold.app.quotas.quota import QuotaName
 from warpfold.app.tables.jobs import OPEN, in_groups, in_hand, in_lanes, jobs, lives, workers
 from warpfold.app.tables.users import quota_holds, quotas
 from warpfold.contract.needs import ALL
+from warpfold.contract.placement import RatesView, Work
 
 _PLACES = 64
 """How many places are filled at a time at most."""
@@ -61,26 +69,38 @@ class Handed:
     more: bool = False
 
 
-_TEXT, _BOOL, _NUMBER = (cast(null(), kind) for kind in (String, Boolean, BigInteger))
+_TEXT, _BOOL, _NUMBER, _SECONDS, _JSON = (cast(null(), kind) for kind in (String, Boolean, BigInteger, Double, JSON))
 _WORKERS = select(
     workers.c.id.label("worker"),
     workers.c.backend,
     OPEN.label("is_so"),
     _NUMBER.label("owner_id"),
     _NUMBER.label("number"),
+    _SECONDS.label("busy_s"),
+    workers.c.rates,
 ).where(lives(), workers.c.state != "stopped", ~workers.c.draining)
 # First these few, and then their owners: an index in the order of the owners has the whole history.
+_ran_s = cast(func.extract("epoch", func.now() - jobs.c.started_at), Double)
+_expected_s = func.coalesce(jobs.c.expected_s, literal_column(str(UNKNOWN_S), Double))
+# A job that has run for longer than it was predicted to is thought to run as long again.
+_left_s = case((jobs.c.started_at.is_(None), _expected_s), (_ran_s < _expected_s, _expected_s - _ran_s), else_=_ran_s)
 _jobs_in_hand = (
-    select(jobs.c.slot, jobs.c.owner_id, in_groups().label("small")).where(in_hand()).offset(0).subquery("jobs_in_hand")
+    select(jobs.c.slot, jobs.c.owner_id, in_groups().label("small"), _left_s.label("left_s"))
+    .where(in_hand())
+    .offset(0)
+    .subquery("jobs_in_hand")
 )
-_in_hand = select(_jobs_in_hand.c.slot, _TEXT, _jobs_in_hand.c.small, _jobs_in_hand.c.owner_id, func.count()).group_by(
-    *_jobs_in_hand.c
+_whose = (_jobs_in_hand.c.slot, _TEXT, _jobs_in_hand.c.small, _jobs_in_hand.c.owner_id)
+_in_hand = select(*_whose, func.count(), func.sum(_jobs_in_hand.c.left_s), _JSON).group_by(
+    _jobs_in_hand.c.slot, _jobs_in_hand.c.small, _jobs_in_hand.c.owner_id
 )
-_own_limits = select(_TEXT, _TEXT, _BOOL, quotas.c.user_id, quotas.c.running).where(quotas.c.running.is_not(None))
-_no_gpu = select(_TEXT, _TEXT, _BOOL, quota_holds.c.user_id, _NUMBER).where(
+_own_limits = select(_TEXT, _TEXT, _BOOL, quotas.c.user_id, quotas.c.running, _SECONDS, _JSON).where(
+    quotas.c.running.is_not(None)
+)
+_no_gpu = select(_TEXT, _TEXT, _BOOL, quota_holds.c.user_id, _NUMBER, _SECONDS, _JSON).where(
     quota_holds.c.quota == QuotaName.GPU_SECONDS_PER_DAY.value, quota_holds.c.until > func.now()
 )
-_any_waits = select(_TEXT, _TEXT, exists().where(in_lanes(ALL)), _NUMBER, _NUMBER)
+_any_waits = select(_TEXT, _TEXT, exists().where(in_lanes(ALL)), _NUMBER, _NUMBER, _SECONDS, _JSON)
 # One statement, for this is asked at each end of a job. Which columns are null tells what a row is about.
 _LOOK = union_all(_WORKERS, _in_hand, _own_limits, _no_gpu, _any_waits)
 
@@ -117,11 +137,11 @@ _NEXT: TextClause = text("""
         where (owner_id = any(:named)) = :only_named
           and case lap when 0 then owner_id > last_id else owner_id > 0 end
     )
-    select oldest.id, in_reach.owner_id, in_reach.rank, oldest.small, in_reach.share
+    select oldest.id, in_reach.owner_id, in_reach.rank, oldest.small, in_reach.share, oldest.anywhere, oldest.work
     from in_reach cross join lateral (
-        select own.id, own.seq, own.small
+        select own.id, own.seq, own.small, own.anywhere, own.work
         from unnest(:needs) as lane(needs) cross join lateral (
-            select id, seq, small and losses = 0 as small from jobs
+            select id, seq, small and losses = 0 as small, needs = 'any' as anywhere, work from jobs
             where status = 'queued' and dispatched_at is null and needs <> 'none'
               and rank = in_reach.rank and needs = lane.needs and owner_id = in_reach.owner_id
               and id <> all(:locked)
@@ -142,7 +162,7 @@ _NEXT: TextClause = text("""
 
 _HAND_OVER: TextClause = text("""
     with given as (
-        select * from unnest(:ids, :slots) as given(id, slot)
+        select * from unnest(:ids, :slots, :expected, :placements) as given(id, slot, expected_s, placement)
     ), free as (
         select id from jobs
         where id = any(:ids) and status || '' = 'queued' and dispatched_at is null  -- as app.tables.jobs.still says
@@ -152,13 +172,16 @@ _HAND_OVER: TextClause = text("""
         select * from unnest(:backends, :ranks, :owners)
         on conflict (backend, rank) do update set owner_id = excluded.owner_id
     )
-    update jobs set slot = given.slot, dispatched_at = now()
+    update jobs set slot = given.slot, dispatched_at = now(), expected_s = given.expected_s,
+                    placement = cast(given.placement as json)
     from given join free using (id)
     where jobs.id = given.id
     returning jobs.id, jobs.attempt, jobs.slot, jobs.request_id, jobs.traceparent, jobs.created_at, jobs.dispatched_at
 """).bindparams(
     bindparam("ids", type_=ARRAY(Uuid)),
     bindparam("slots", type_=ARRAY(String)),
+    bindparam("expected", type_=ARRAY(Double)),
+    bindparam("placements", type_=ARRAY(Text)),
     bindparam("backends", type_=ARRAY(String)),
     bindparam("ranks", type_=ARRAY(SmallInteger)),
     bindparam("owners", type_=ARRAY(BigInteger)),
@@ -179,22 +202,26 @@ def look(connection: Connection, max_running: int = ANY_NUMBER) -> Board:
     by_owner: Counter[int] = Counter()
     limits: dict[int, int] = {}
     no_gpu: set[int] = set()
+    busy_s: defaultdict[str, float] = defaultdict(float)
     waiting = False
-    for worker, backend, is_so, owner_id, number in connection.execute(_LOOK):
+    for worker, backend, is_so, owner_id, number, left_s, rates in connection.execute(_LOOK):
         if backend is not None:
             live.add(backend)
             if is_so:
-                places.append(OpenSlot(worker, backend))
+                places.append(OpenSlot(worker, backend, rates=RatesView.stored(rates)))
         elif worker is not None:
             (small if is_so else long)[worker] += number
             by_owner[owner_id] += number
+            busy_s[worker] += 0.0 if is_so else left_s
         elif owner_id is None:
             waiting = is_so
         elif number is not None:
             limits[owner_id] = number
         else:
             no_gpu.add(owner_id)
-    slots = [replace(slot, long=long[slot.worker], small=small[slot.worker]) for slot in places]
+    slots = [
+        replace(slot, long=long[slot.worker], small=small[slot.worker], busy_s=busy_s[slot.worker]) for slot in places
+    ]
     return Board(slots, live, by_owner, limits, max_running, no_gpu, waiting)
 
 
@@ -220,6 +247,10 @@ def hand_over_some(
         {
             "ids": [each.job.job_id for each in assignments],
             "slots": [each.slot.worker for each in assignments],
+            "expected": [each.expected_s for each in assignments],
+            "placements": [
+                None if each.placement is None else each.placement.model_dump_json() for each in assignments
+            ],
             "backends": [backend for backend, _ in last],
             "ranks": [rank for _, rank in last],
             "owners": list(last.values()),
@@ -252,4 +283,7 @@ def _next(connection: Connection, now: Board, backend: str, asked: Mapping[str, 
         "named": sorted(named),
         "only_named": only_named,
     }
-    return [Candidate(*row) for row in connection.execute(_NEXT, {**asked, **of_backend})]
+    return [
+        Candidate(*facts, work=None if work is None else Work.model_validate(work))
+        for *facts, work in connection.execute(_NEXT, {**asked, **of_backend})
+    ]

@@ -30,6 +30,7 @@ class WorkerInfo:
     pid: int
     version: str
     device: Mapping[str, object] | None
+    rates: Mapping[str, object] | None = None
 
 
 def live_pid(connection: Connection, worker: str) -> int | None:
@@ -61,7 +62,7 @@ def report(
         "expires_at": func.now() + timedelta(seconds=lease_s),
     }
     if worker.device is not None:
-        now["device"] = dict(worker.device)
+        now |= {"device": dict(worker.device), "rates": None if worker.rates is None else dict(worker.rates)}
     connection.execute(
         upsert(workers).values(id=worker.id, **now).on_conflict_do_update(index_elements=["id"], set_=now)
     )

@@ -65,8 +65,11 @@ jobs = Table(
     Column("traceparent", String(64)),  # of the span that accepted it (W3C Trace Context)
     Column("attempt", Integer, nullable=False, server_default=text("1")),  # names one hand-over to a worker
     Column("losses", Integer, nullable=False, server_default=text("0")),  # attempts that ended with a lost worker
+    Column("work", JSON(none_as_null=True)),  # what it has to move, a Work; null of what nobody can predict
     Column("slot", String(128)),  # where the dispatcher sent it
     Column("dispatched_at", DateTime(timezone=True)),
+    Column("placement", JSON(none_as_null=True)),  # why it was sent there, a Placement, where the service chose
+    Column("expected_s", Double),  # how long it was predicted to run there
     Column("worker", String(128)),
     Column("lease_token", Uuid),
     Column("lease_expires_at", DateTime(timezone=True)),
@@ -182,6 +185,7 @@ workers = Table(
     Column("job_id", Uuid),
     Column("draining", Boolean, nullable=False, server_default=text("false")),  # an admin wants it to take no more jobs
     Column("device", JSON(none_as_null=True)),
+    Column("rates", JSON(none_as_null=True)),  # how fast the slot is: a RatesView, once it is measured
     Column("reading", JSON(none_as_null=True)),  # of the device's gauges, with the heartbeat
     Column("version", String(32), nullable=False),
     Column("started_at", DateTime(timezone=True), nullable=False, server_default=_NOW),

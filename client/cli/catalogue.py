@@ -2,11 +2,13 @@
 
 import typer
 
+from warpfold.client.catalogue import Rates
 from warpfold.client.cli import output
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import service
 
 _PANEL = "Catalogue"
+_SPEEDS = ("read GB/s", "copy GB/s", "reduce GB/s")
 
 
 def register(app: typer.Typer) -> None:
@@ -56,7 +58,7 @@ def devices(context: typer.Context, as_json: Json = False) -> None:
         output.lines(devices)
         return
     output.table(
-        ("host", "device", "memory", "cores", "live", "workers"),
+        ("host", "device", "memory", "cores", *_SPEEDS, "live", "workers"),
         (
             [
                 *(
@@ -65,13 +67,21 @@ def devices(context: typer.Context, as_json: Json = False) -> None:
                     f"{device.device['memory_bytes'] / 2**30:.1f} GiB",
                     device.device["cores"],
                 ),
+                *_speeds(device.rates),
                 *("yes" if device.live else "no", " ".join(device.workers)),
             ]
             for device in devices
         ),
-        right=("memory", "cores"),
+        right=("memory", "cores", *_SPEEDS),
         fold="device",
     )
+
+
+def _speeds(rates: Rates | None) -> list[str]:
+    if rates is None:
+        return ["–"] * len(_SPEEDS)
+    copied = "–" if rates.copy_gb_per_s is None else f"{rates.copy_gb_per_s:.3g}"
+    return [f"{rates.read_gb_per_s:.3g}", copied, f"{rates.reduce_gb_per_s:.3g}"]
 
 
 def workers(context: typer.Context, as_json: Json = False) -> None:

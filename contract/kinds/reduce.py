@@ -15,6 +15,7 @@ from warpfold.contract.inputs import InputView
 from warpfold.contract.json_value import JsonValue
 from warpfold.contract.kinds.spec import Task, moved_from
 from warpfold.contract.needs import ANY
+from warpfold.contract.placement import Placement, Work
 from warpfold.contract.provenance import DeviceView, Provenance
 from warpfold.contract.sources import TAGGED_FIELDS, Source, summary_of_source
 from warpfold.contract.sources.values import BriefValues
@@ -88,7 +89,9 @@ class ReduceSpec(Task):
         "the strategies.",
     )
     backend: BackendName = Field(
-        "auto", description="Backend of the slot; auto takes any slot that knows the strategy."
+        "auto",
+        description="Backend of the slot; auto takes the slot that is predicted to end the job first, of those that "
+        "know the strategy.",
     )
     nan_policy: NanPolicy = Field(NanPolicy.PROPAGATE, description="What to do with NaN elements of float data.")
     source: Source
@@ -216,6 +219,17 @@ class ReduceSpec(Task):
             return False
         return all(count is not None and count <= MOST_OF_SMALL for count in counts)
 
+    def work(self) -> Work:
+        sources = [source for _, source in self.sources()]
+        counts = [(source.known_count, source.known_dtype) for source in sources]
+        sizes = [None if count is None or dtype is None else count * dtype.itemsize for count, dtype in counts]
+        known = [size for size in sizes if size is not None]
+        lies = {source.lies for source in sources}
+        return Work(
+            lies="host" if "host" in lies else "made" if "made" in lies else "request",
+            bytes=sum(known) if len(known) == len(sizes) else None,
+        )
+
     def data_seed(self) -> int | None:
         return self.source.generator_seed
 
@@ -287,6 +301,12 @@ _EXAMPLE: JsonDict = {
         "uuid": None,
         "versions": {"python": "3.11.7", "numpy": "2.4.6", "numba": "0.68.1"},
     },
+    "placement": {
+        "backend": "cpu",
+        "slot": "gpu1:cpu",
+        "reason": "The job is small, so it went to the slot with the most room.",
+        "predicted": {},
+    },
     "timings": {
         "queued_ms": 5.865,
         "prepare_ms": 0.0,
@@ -329,6 +349,9 @@ class ReduceResult(Frozen):
     correctly_rounded: bool = Field(description="Whether the value is the true one, rounded once.")
     backend: Literal["cpu", "cuda"]
     device: DeviceView
+    placement: Placement | None = Field(
+        None, description="Why the job was sent to this slot; null where its request named the backend."
+    )
     timings: Timings
     provenance: Provenance
     state: str | None = Field(
@@ -348,7 +371,14 @@ _ARRAY_EXAMPLE: JsonDict = {
     "op": "sum",
     "strategy": "exact",
     "kernel": "turned_columns",
-    **{name: _EXAMPLE[name] for name in ("correctly_rounded", "backend", "device", "timings", "provenance")},
+    **{name: _EXAMPLE[name] for name in ("correctly_rounded", "backend", "device")},
+    "placement": {
+        "backend": "cpu",
+        "slot": "gpu1:cpu",
+        "reason": "Only CPU slots compute this reduction.",
+        "predicted": {},
+    },
+    **{name: _EXAMPLE[name] for name in ("timings", "provenance")},
 }
 
 
@@ -389,5 +419,8 @@ class ReduceArrayResult(Frozen):
     correctly_rounded: bool = Field(description="Whether every value is the true one, rounded once.")
     backend: Literal["cpu", "cuda"]
     device: DeviceView
+    placement: Placement | None = Field(
+        None, description="Why the job was sent to this slot; null where its request named the backend."
+    )
     timings: Timings
     provenance: Provenance

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from pydantic import ValidationError
 
 from warpfold.contract.fields import BackendName, JobOptions
+from warpfold.contract.placement import Work
 from warpfold.contract.sources.source import SourceSpec
 
 
@@ -85,6 +86,11 @@ class Task(Spec):
         """Whether the job takes a worker about a millisecond, once its kernel is compiled: a slot may hold many such
         jobs at a time and end several of them in one transaction."""
         return False
+
+    def work(self) -> Work | None:
+        """What the job has to move, so far as that is known without looking at files; None where that does not tell how
+        long it takes."""
+        return None
 
     def data_seed(self) -> int | None:
         """The seed that the data is made of; None where no data is made."""

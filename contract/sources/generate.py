@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from warpfold.contract.fields import MAX_ELEMENTS, DistributionName, DTypeName, Parameter
 from warpfold.contract.folders import Folders
 from warpfold.contract.groupings import ShapeField, check_shape, shape_in_words
+from warpfold.contract.placement import Lies
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.contract.wording import compact_count
 from warpfold.kernels.dtypes import DType, dtype_named
@@ -49,6 +50,10 @@ class GenerateSource(SourceSpec):
     @property
     def known_dtype(self) -> DType:
         return dtype_named(self.dtype)
+
+    @property
+    def lies(self) -> Lies:
+        return "made"
 
     @property
     def known_count(self) -> int:

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from warpfold.contract.folders import Folders
 from warpfold.contract.frozen import Frozen
+from warpfold.contract.placement import Lies
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.places.place import NOWHERE, Places
 from warpfold.kernels.sequential import Elements
@@ -34,6 +35,11 @@ class SourceSpec(Frozen, ABC):
     def known_shape(self) -> tuple[int, ...] | None:
         """The shape of the array that the elements are; None of a file."""
         return None
+
+    @property
+    def lies(self) -> Lies:
+        """Where the elements are before they are reduced."""
+        return "host"
 
     @property
     def dataset_id(self) -> str | None:

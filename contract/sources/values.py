@@ -19,6 +19,7 @@ from pydantic.config import JsonDict
 from warpfold.contract.fields import DTypeName, Listed, Number
 from warpfold.contract.folders import Folders
 from warpfold.contract.groupings import ShapeField, check_shape, shape_in_words
+from warpfold.contract.placement import Lies
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.kernels.dtypes import DTYPES, DType, dtype_named
 from warpfold.kernels.errors import InvalidInput
@@ -91,6 +92,10 @@ class ValuesSource(SourceSpec):
     @property
     def known_dtype(self) -> DType:
         return dtype_named(self.dtype)
+
+    @property
+    def lies(self) -> Lies:
+        return "request"
 
     @property
     def known_count(self) -> int:

@@ -1,7 +1,7 @@
 """A GPU that reduces sources, by kernels of our own and by peers."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -179,6 +179,24 @@ class CudaBackend:
             kernel_ms=0.0,
             state=None if state is None else state.to_bytes(),
         )
+
+    def copy_seconds(self, nbytes: int) -> Callable[[], float]:
+        """A pass that copies `nbytes` from pinned memory to the GPU, and returns the seconds of device time that this
+        took. The memory is given back with the function."""
+        import cupy
+
+        with self._gpu.active(), cuda_errors(f"pinned and device memory of {nbytes:,} bytes"):
+            pinned = cupy.cuda.PinnedMemory(nbytes)  # not of the pool, which would keep it
+            array = cupy.empty(nbytes, dtype=np.uint8)
+
+        def passed() -> float:
+            with self._gpu.active(), cuda_errors("copying to the GPU"):
+                stopwatch = Stopwatch(self._gpu.stream)
+                with stopwatch:
+                    array.data.copy_from_host_async(pinned.ptr, nbytes, self._gpu.stream)
+                return stopwatch.total_ms() / 1e3
+
+        return passed
 
     def close(self) -> None:
         """Give back the GPU's memory and modules."""

@@ -23,7 +23,7 @@ from warpfold.app.census import waiting_by_owner
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import accept, groups, leases, presets, queue, store, transitions, turns, workers
 from warpfold.app.jobs.accept import Key, Submission
-from warpfold.app.jobs.allotment import Depth
+from warpfold.app.jobs.board import Depth
 from warpfold.app.jobs.groups import Succeeded
 from warpfold.app.jobs.leases import Lease, Running
 from warpfold.app.jobs.positions import positions_of

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -19,6 +19,7 @@ from warpfold.app.quotas.quota import Limits
 from warpfold.app.tables.jobs import events, jobs
 from warpfold.app.tables.measurements import measurements
 from warpfold.app.tables.users import users
+from warpfold.contract.placement import RatesView, Work
 from warpfold.contract.states import PRIORITIES, TERMINAL
 
 
@@ -37,12 +38,13 @@ class Ledger:
         needs: str = "any",
         timeout_s: float = 60.0,
         small: bool = False,
+        work: Work | None = None,
     ) -> UUID:
         """Accept a job, for the dispatcher to hand over; without `spec` one that the children of tests understand."""
         new = self._new(
             spec=spec or {"do": do}, owner=owner, priority=priority, needs=needs, timeout_s=timeout_s, small=small
         )
-        self.database.run(accept.accept, new)
+        self.database.run(accept.accept, replace(new, work=None if work is None else work.model_dump()))
         return new.id
 
     def submit_small(self, do: str = "say hello", *, owner: str = "ada") -> UUID:
@@ -123,9 +125,19 @@ class Ledger:
     def set(self, job_id: UUID, **values: object) -> None:
         self.database.run(_set, job_id, values)
 
-    def worker(self, slot: str, host: str = "here", state: str = "idle", lease_s: float = 60.0) -> str:
-        """A live worker that reported itself; its id."""
+    def worker(
+        self,
+        slot: str,
+        host: str = "here",
+        state: str = "idle",
+        lease_s: float = 60.0,
+        *,
+        rates: RatesView | None = None,
+    ) -> str:
+        """A live worker that reported itself; its id. One that tells its `rates` has opened its device."""
         info = WorkerInfo(f"{host}:{slot}", slot, slot.partition(":")[0], host, 1, "0", None)
+        if rates is not None:
+            info = replace(info, device={}, rates=rates.model_dump())
         self.database.run(workers.report, info, state, None, lease_s)
         return info.id
 

@@ -17,7 +17,7 @@ from warpfold.app.config import Settings
 def environment(settings: Settings) -> dict[str, str]:
     """What makes a process read these settings."""
     set_fields = settings.model_dump(mode="json", exclude_none=True)
-    for name in {"compile_ahead", "spare_child"} - settings.model_fields_set:
+    for name in {"compile_ahead", "spare_child", "measure_rates"} - settings.model_fields_set:
         set_fields[name] = False  # tests of other things need no second process for each worker
     set_fields["data_roots"] = os.pathsep.join(str(root) for root in settings.data_roots)
     return {**os.environ, **{f"WARPFOLD_{name.upper()}": str(value) for name, value in set_fields.items()}}

@@ -19,6 +19,7 @@ from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs.queue import HandOver
 from warpfold.app.jobs.workers import live_pid
 from warpfold.app.tables.jobs import workers
+from warpfold.contract.placement import RatesView
 from warpfold.contract.states import Status
 from warpfold.worker.boot import CompileAhead, describe
 from warpfold.worker.queue import AttemptQueues
@@ -200,3 +201,22 @@ def test_where_compiling_ahead_is_not_wanted_no_process_does_it() -> None:
     with ahead.paused():
         assert ahead.pid is None
     ahead.close()
+
+
+def test_an_idle_worker_measures_its_slot_once_on_this_machine(
+    start: Start, ledger: Ledger, log: Path, settings: Settings
+) -> None:
+    def rates(connection: Connection) -> object:
+        return connection.execute(select(workers.c.rates)).scalar_one_or_none()
+
+    process = start(module=REAL, measure_rates=True)
+    assert ledger.database.run(rates) is None, "no job waits for it"
+    until(lambda: ledger.database.run(rates) is not None, 120)
+    first = RatesView.stored(ledger.database.run(rates))
+    assert first is not None
+    process.terminate()
+    assert process.wait(60) == 0
+    start(module=REAL, measure_rates=True)
+    until(lambda: ledger.database.run(live_pid, describe("cpu").id) is not None)
+    assert RatesView.stored(ledger.database.run(rates)) == first
+    assert log.read_text().count("rates measured") == 1

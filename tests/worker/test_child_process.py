@@ -19,6 +19,7 @@ from tests.support.workers.actor import (
     actor,
     note,
     opened_with_a_note,
+    opened_with_rates,
     prepare_and_exit,
     prepare_forever,
     prepare_nothing,
@@ -195,3 +196,25 @@ def test_a_spare_does_not_outlive_a_killed_parent(tmp_path: Path) -> None:
         spare = psutil.Process(int(parent.stdout.readline()))
         parent.kill()
         processes.wait_for_ends([spare], within_s=30.0)
+
+
+def test_an_idle_child_measures_its_slot_and_a_spare_child_once_it_works(make: Make) -> None:
+    slot = make(opener=opened_with_rates)
+    first, spare = slot.pid, spare_of(slot)
+
+    def measured_by() -> object:
+        slot.ready()
+        slot.hear()
+        return (slot.rates or {}).get("measured_by")
+
+    until(lambda: measured_by() == first)
+    assert isinstance(run(slot, "signal 9"), Died)
+    assert served_by(slot) == spare
+    until(lambda: measured_by() == spare)
+
+
+def test_rates_that_come_while_a_job_runs_are_no_answer(make: Make) -> None:
+    slot = make(opener=opened_with_rates)
+    until(lambda: slot._child is not None and slot._child.pipe.wait(0.05))
+    assert served_by(slot) == slot.pid
+    assert slot.rates == {"measured_by": slot.pid}

@@ -15,7 +15,7 @@ from tests.support.queue import fill
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases, queue
-from warpfold.app.jobs.allotment import SMALL, Depth
+from warpfold.app.jobs.board import SMALL, Depth
 from warpfold.worker.direct import DirectMessages
 from warpfold.worker.dispatcher import Dispatcher, choose
 from warpfold.worker.queue import AttemptQueues, connect, rq_id

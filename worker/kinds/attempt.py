@@ -6,7 +6,10 @@ from typing import Any
 from uuid import UUID
 
 from warpfold.contract.folders import Folders
+from warpfold.contract.kinds.spec import Task
 from warpfold.contract.measurement import Measurement
+from warpfold.contract.needs import ANY
+from warpfold.contract.placement import Placement
 from warpfold.contract.provenance import DeviceView, Provenance
 from warpfold.contract.timings import StudyTimings
 from warpfold.kernels.backend import Backend
@@ -18,7 +21,8 @@ class Attempt:
     """One attempt, with its `number`, of a job of `kind` on an open device.
 
     `done` are the points that an earlier child of this attempt measured before it died. `tell` sends news of the job to
-    the parent. `started` is the time at which the attempt began, by `time.perf_counter`.
+    the parent. `started` is the time at which the attempt began, by `time.perf_counter`. `placement` is why the job was
+    sent here, as the dispatcher wrote it down in JSON; None where it chose nothing.
     """
 
     job_id: UUID
@@ -32,6 +36,16 @@ class Attempt:
     done: tuple[Measurement, ...]
     tell: Tell
     started: float
+    placement: str | None = None
+
+    def placed(self, task: Task) -> Placement | None:
+        """Why the job was sent here; None where its request named the backend."""
+        if self.placement is not None:
+            return Placement.model_validate_json(self.placement)
+        if task.needs() != ANY:
+            chosen = getattr(task, "backend", None) != "auto"
+            return None if chosen else Placement.for_only(self.device.backend, self.provenance.worker)
+        return Placement.for_room(self.device.backend, self.provenance.worker, small=task.small())
 
     def elapsed_ms(self) -> float:
         """The milliseconds that the attempt has run."""

@@ -53,6 +53,7 @@ def run(attempt: Attempt, spec: ReduceSpec) -> Success:
         correctly_rounded=reduction.correctly_rounded,
         backend=attempt.device.backend,
         device=attempt.device,
+        placement=attempt.placed(spec),
         timings=timings_of(attempt, reduction, nbytes),
         provenance=attempt.provenance,
         nulls=sum(part.tally.nulls for part in decoded),

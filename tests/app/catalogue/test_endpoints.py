@@ -3,6 +3,7 @@ from dataclasses import replace
 import httpx
 
 from tests.support.api import RESULT, WORKER, Api
+from tests.support.rates import CPU
 from warpfold.app.jobs import workers
 from warpfold.contract.provenance import DeviceView
 from warpfold.kernels.catalog import strategies
@@ -79,6 +80,14 @@ def test_a_device_is_shown_once_with_the_workers_that_hold_it(api: Api, http: ht
         (DEVICE["name"], ["gpu1:cpu"], True),
         ("NVIDIA H200", ["gpu1:cuda:0", "gpu1:gang"], True),
     ]
+
+
+def test_devices_and_workers_tell_how_fast_they_are(api: Api, http: httpx.Client) -> None:
+    for name, rates in (("cpu", CPU.model_dump()), ("cuda:0", {"speed": 1})):
+        worker = replace(WORKER, id=f"gpu1:{name}", slot=name, device={**DEVICE, "name": name}, rates=rates)
+        api.database.run(workers.report, worker, "idle", None, 60.0)
+    assert [one["rates"] for one in http.get("/v1/devices").json()["items"]] == [CPU.model_dump()]
+    assert [one["rates"] for one in http.get("/v1/workers").json()["items"]] == [CPU.model_dump(), None]
 
 
 def test_a_worker_of_another_version_does_not_break_the_list(api: Api, http: httpx.Client) -> None:

@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from uuid import UUID, uuid4
 
-from warpfold.app.jobs.allotment import ANY_NUMBER, Assignment, Board, Candidate, Depth, OpenSlot, allot
+from warpfold.app.jobs.allotment import Assignment, allot
+from warpfold.app.jobs.board import ANY_NUMBER, Board, Candidate, Depth, OpenSlot
 
 DEPTH = Depth(2, 8)
 

@@ -5,16 +5,19 @@ from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
 import pytest
-from sqlalchemy import Connection, event, select
+from sqlalchemy import Connection, event, func, select
 
 from tests.support.ledger import Ledger
+from tests.support.rates import CPU, H200
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases
-from warpfold.app.jobs.allotment import Depth
+from warpfold.app.jobs.board import Depth
+from warpfold.app.jobs.turns import live_slots
 from warpfold.app.quotas import quota
 from warpfold.app.quotas.quota import Limits
 from warpfold.app.tables.jobs import jobs
+from warpfold.contract.placement import Placement, Work
 from warpfold.worker.dispatcher import choose
 
 USERS = tuple(f"user{number}" for number in range(10))
@@ -182,3 +185,35 @@ def test_where_nothing_waits_the_end_of_a_job_costs_the_dispatcher_one_statement
     job_id = ledger.submit()
     [handed] = ledger.database.step(choose, Depth(2))
     assert handed.job_id == job_id
+
+
+def test_a_hand_over_says_where_a_job_ends_first_and_counts_what_slots_have_in_hand(ledger: Ledger) -> None:
+    cpu, gpu = ledger.worker("cpu", rates=CPU), ledger.worker("cuda:0", rates=H200)
+    file = Work(lies="host", bytes=50 * 10**9)
+    jobs_in_order = [ledger.submit(work=file) for _ in range(3)]
+    first, second, third = jobs_in_order
+    handed = {one.job_id: one.worker for one in ledger.database.step(choose, Depth(2))}
+    assert handed == {first: cpu, second: gpu, third: cpu}, "the third ends after 2 s there, and after 2.6 s on the GPU"
+    assert ledger.column(first, "expected_s") == pytest.approx(1.0002)
+    placement = Placement.model_validate(ledger.column(third, "placement"))
+    assert (placement.backend, placement.slot, placement.predicted) == ("cpu", cpu, {cpu: 2.0, gpu: 2.63})
+    assert ledger.database.run(leases.claim, first, 1, cpu, 60.0)
+    ledger.set(first, started_at=func.now() - func.make_interval(0, 0, 0, 0, 0, 0, 100))
+    slots = {slot.worker: slot.busy_s for slot in ledger.database.step(live_slots)}
+    assert slots[cpu] > 100, "what runs for longer than predicted may run as long again"
+    assert slots[gpu] == pytest.approx(1.3163, rel=1e-3)
+
+
+def test_a_lease_has_the_placement_and_another_hand_over_another_one(ledger: Ledger) -> None:
+    cpu = ledger.worker("cpu", rates=CPU)
+    job_id = ledger.submit(work=Work(lies="made", bytes=10**9))
+    ledger.database.step(choose, Depth(2))
+    lease = ledger.database.run(leases.claim, job_id, 1, cpu, 60.0)
+    assert lease is not None
+    assert lease.placement is not None
+    assert Placement.model_validate_json(lease.placement).slot == cpu
+    ledger.lose(job_id)
+    ledger.drain(cpu)
+    other = ledger.worker("cpu", host="there")
+    assert [one.worker for one in ledger.database.step(choose, Depth(2))] == [other]
+    assert (ledger.column(job_id, "placement"), ledger.column(job_id, "expected_s")) == (None, None)

@@ -6,7 +6,7 @@ import math
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -31,7 +31,7 @@ _POINT = Measurement(
 )
 
 
-@dataclass(frozen=True)
+@dataclass
 class Actor:
     """Does what the first word after "do" says, with the rest as argument: {"do": "sleep 1"}."""
 
@@ -61,6 +61,21 @@ def note(notes: Path) -> None:
 def opened_with_a_note(notes: Path) -> Actor:
     note(notes)
     return Actor({"backend": "cpu", "name": "actor"})
+
+
+@dataclass
+class Meter(Actor):
+    """An actor whose slot has one rate, its process id, which takes a step to measure."""
+
+    rates: Mapping[str, object] | None = None
+
+    def measuring(self) -> Iterator[None]:
+        self.rates = {"measured_by": os.getpid()}
+        yield
+
+
+def opened_with_rates() -> Meter:
+    return Meter({"backend": "cpu", "name": "meter"})
 
 
 def prepare_nothing() -> None:

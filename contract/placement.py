@@ -1,0 +1,104 @@
+"""Where a reduction ends first: what it has to move, how fast slots are, and the time that both predict."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, Self
+
+from pydantic import Field, ValidationError
+
+from warpfold.contract.frozen import Frozen
+
+Lies = Literal["made", "host", "request"]
+
+UNKNOWN_BYTES = 1 << 30
+"""What a file counts as whose length nobody knows before it is opened."""
+
+MOST_PREDICTED = 16
+"""A result names no more slots than these with their predicted times."""
+
+_GIGA = 1e9
+
+
+class RatesView(Frozen):
+    """How fast a slot is, as it was measured when its worker first started on this device."""
+
+    read_gb_per_s: float = Field(
+        gt=0,
+        description="The speed from a file in the page cache to its sum, in 1e9 bytes a second; on a GPU with the way "
+        "to the device.",
+    )
+    copy_gb_per_s: float | None = Field(
+        gt=0,
+        description="The speed of the bus, from pinned memory to the device; null for a CPU, which copies nothing.",
+    )
+    reduce_gb_per_s: float = Field(
+        gt=0, description="The speed of the exact sum of float64 in the memory of the device."
+    )
+    generate_gb_per_s: float = Field(
+        gt=0, description="The speed of making normally distributed float64 and adding them up."
+    )
+    overhead_s: float = Field(ge=0, description="The time that a small reduction takes, in seconds.")
+
+    @classmethod
+    def stored(cls, rates: object) -> Self | None:
+        """The rates of a worker's row; None where there are none, and of those that another version reported."""
+        try:
+            return None if rates is None else cls.model_validate(rates)
+        except ValidationError:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """How many seconds a reduction takes a slot, without any wait; which rate bounds it, and what that is."""
+
+    seconds: float
+    bound: str
+    gb_per_s: float
+
+
+class Work(Frozen):
+    """What a reduction has to move. `lies` tells where its elements are at first: made on the device, in files or
+    beyond, or in the request. `bytes` is None where nobody knows before a file is opened."""
+
+    lies: Lies
+    bytes: int | None
+
+    def predicted(self, rates: RatesView) -> Prediction:
+        """How long the reduction takes a slot of these rates."""
+        passed = {"reduce": rates.reduce_gb_per_s}
+        if self.lies == "made":
+            passed["generate"] = rates.generate_gb_per_s
+        else:
+            if self.lies == "host":
+                passed["read"] = rates.read_gb_per_s
+            if rates.copy_gb_per_s is not None:
+                passed["copy"] = rates.copy_gb_per_s
+        bound = min(passed, key=lambda stage: passed[stage])
+        nbytes = UNKNOWN_BYTES if self.bytes is None else self.bytes
+        return Prediction(rates.overhead_s + nbytes / passed[bound] / _GIGA, bound, passed[bound])
+
+
+class Placement(Frozen):
+    """Where the service sent a job whose request left the backend to it, and why."""
+
+    backend: Literal["cpu", "cuda"]
+    slot: str = Field(description="The worker that the job was sent to, as `host:slot`.")
+    reason: str = Field(description="Why it was sent there, in a sentence.")
+    predicted: Mapping[str, float] = Field(
+        default_factory=dict,
+        description="Within how many seconds each slot was predicted to end the job, its wait there included; of more "
+        f"than {MOST_PREDICTED} slots the fastest. Empty where no prediction was made.",
+    )
+
+    @classmethod
+    def for_only(cls, backend: Literal["cpu", "cuda"], slot: str) -> Self:
+        """The placement of a job that slots of one backend alone can run."""
+        called = {"cpu": "CPU", "cuda": "GPU"}[backend]
+        return cls(backend=backend, slot=slot, reason=f"Only {called} slots compute this reduction.")
+
+    @classmethod
+    def for_room(cls, backend: Literal["cpu", "cuda"], slot: str, *, small: bool) -> Self:
+        """The placement of a job that is `small`, or for which no prediction was made."""
+        why = "The job is small" if small else "The rates of the slots were not measured yet"
+        return cls(backend=backend, slot=slot, reason=f"{why}, so it went to the slot with the most room.")
