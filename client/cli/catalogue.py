@@ -78,10 +78,8 @@ def devices(context: typer.Context, as_json: Json = False) -> None:
 
 
 def _speeds(rates: Rates | None) -> list[str]:
-    if rates is None:
-        return ["–"] * len(_SPEEDS)
-    copied = "–" if rates.copy_gb_per_s is None else f"{rates.copy_gb_per_s:.3g}"
-    return [f"{rates.read_gb_per_s:.3g}", copied, f"{rates.reduce_gb_per_s:.3g}"]
+    speeds = (None,) * 3 if rates is None else (rates.read_gb_per_s, rates.copy_gb_per_s, rates.reduce_gb_per_s)
+    return ["–" if speed is None else f"{speed:.0f}" if speed >= 100 else f"{speed:.3g}" for speed in speeds]
 
 
 def workers(context: typer.Context, as_json: Json = False) -> None:

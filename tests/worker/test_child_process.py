@@ -75,8 +75,9 @@ def spare_of(slot: Slot) -> int:
 
 def unprepared_spare_of(slot: Slot) -> psutil.Process:
     """The process of a spare child that will never stand by."""
+    before = {child.pid for child in processes.spawned(os.getpid())}
     slot.keep_spare()
-    (spare,) = (child for child in processes.spawned(os.getpid()) if child.pid != slot.pid)
+    (spare,) = (child for child in processes.spawned(os.getpid()) if child.pid not in before)
     assert slot.spare_pid is None
     return spare
 
