@@ -12,10 +12,12 @@ from warpfold.kernels.backend import Device, GroupedReduction, Progress, Reducti
 from warpfold.kernels.catalog import resolve, resolve_grouped
 from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.grouped.reducing import Grouped, compile_for, multiply_groups, reduce_groups
+from warpfold.kernels.cpu.keyed import reducing as keyed
 from warpfold.kernels.cpu.memory import cache_bytes
 from warpfold.kernels.cpu.strategies import cpu_strategies
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.grouping import Grouping
+from warpfold.kernels.keyed import GroupPlan, GroupTable, KeyedSource
 from warpfold.kernels.operands import Operands, operands
 from warpfold.kernels.ops import NanPolicy, Op, op_named
 from warpfold.kernels.preparation import Preparation
@@ -96,6 +98,21 @@ class CpuBackend:
             self._preparation.ready.add(key)
         reduction = reduce_groups(asked, row, nan_policy, progress)
         return replace(reduction, prepare_ms=self._preparation.total_ms - before_ms)
+
+    def group_by(self, source: KeyedSource, plan: GroupPlan, progress: Progress | None = None) -> GroupTable:
+        """Reduce the rows of each group.
+
+        Raises InvalidInput naming "max_groups" or "nan_policy", what reading of the source raises, and OutOfMemory.
+        """
+        before_ms = self._preparation.total_ms
+        ops = ((asked.op.name, source.dtypes[asked.column]) for asked in plan.aggregations)
+        key = ("keys", plan.sort, *map(str, source.key_types), *ops)
+        if key not in self._preparation.ready:
+            with self._preparation:
+                keyed.compile_for(source, plan)
+            self._preparation.ready.add(key)
+        table = keyed.group_by(source, plan, progress)
+        return replace(table, prepare_ms=self._preparation.total_ms - before_ms)
 
     def _prepare(self, strategy: str, op: Op, taken: Operands) -> None:
         """Have everything compiled or loaded that this reduction calls, unless a reduction like it was prepared before.

@@ -1,0 +1,147 @@
+"""One column of values under way: the folds that its ops need, each of them once, and the values they come to."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpfold.kernels.cpu.folds.nans import is_nan
+from warpfold.kernels.cpu.keyed.selecting import Counts, KeyedExtremes, KeyedNonzeros, KeyedProducts
+from warpfold.kernels.cpu.keyed.sums import KeyedFloatSums, KeyedIntegerSums, LevelOrigin, Numbers
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.exact import ExactState, deviation, value_of, variance
+from warpfold.kernels.grouping import Index
+from warpfold.kernels.keyed import Aggregation, Cells, GroupColumn, whole_numbers
+from warpfold.kernels.ops import INTEGER, Finish, NanPolicy, Op, Terms, empty_value
+
+Sums = KeyedFloatSums | KeyedIntegerSums
+
+
+def fold_names(op: Op) -> tuple[str, ...]:
+    """The folds that `op` needs."""
+    if op.terms is Terms.MOMENTS:
+        return "values", "squares"
+    if op.adds:
+        return ("squares",) if op.terms is Terms.PRODUCTS else ("magnitudes" if op.magnitudes else "values",)
+    if op.extreme is not None:
+        return (op.name,)
+    return (op.fold,)
+
+
+class ColumnFold:
+    """The folds of a column, for one thread. `places` say where the sums of all threads lie, by fold."""
+
+    def __init__(
+        self, name: str, dtype: DType, ops: Mapping[str, Op], places: Mapping[str, LevelOrigin], nan_policy: NanPolicy
+    ) -> None:
+        self._name = name
+        self._dtype = dtype
+        self._nan_policy = nan_policy if dtype.is_float else NanPolicy.PROPAGATE
+        self._folds: dict[str, Any] = {name: _fold(name, op, dtype, places) for name, op in ops.items()}
+        summing = [fold for fold in self._folds.values() if isinstance(fold, KeyedFloatSums | KeyedIntegerSums)]
+        if not summing:
+            self._folds["count"] = Counts()
+        self._counting: Any = (summing or [self._folds["count"]])[0]
+        self._absent = Counts()
+
+    def add(self, start: int, cells: Cells, ids: Numbers, groups: int) -> None:
+        """Take in the elements of rows from `start` on. Raises InvalidInput where one is NaN and none may be."""
+        missing = cells.missing
+        if self._nan_policy is not NanPolicy.PROPAGATE:
+            nans = is_nan(cells.elements, self._dtype)
+            if missing is not None:
+                nans &= ~missing
+            if self._nan_policy is NanPolicy.RAISE and (nans := nans & (ids > 0)).any():
+                row = start + int(nans.argmax())
+                raise InvalidInput(f"row {row} of {self._name!r} is NaN, and nan_policy is raise", "nan_policy")
+            if nans.any():
+                missing = nans if missing is None else missing | nans
+        if missing is not None and missing.any():
+            gone = np.where(missing, ids, np.int32(0))
+            self._absent.add(start, cells.elements, gone, groups)
+            ids = np.where(missing, np.int32(0), ids)
+        for fold in self._folds.values():
+            fold.add(start, cells.elements, ids, groups)
+
+    def merge(self, other: "ColumnFold", ids: Numbers, groups: int) -> None:
+        """Take in all that `other` took in, whose group g is ids[g] here."""
+        for name, fold in self._folds.items():
+            fold.merge(other._folds[name], ids, groups)
+        self._absent.merge(other._absent, ids, groups)
+
+    def counts(self, groups: int) -> Index:
+        """How many elements each of groups 1 … `groups` has."""
+        counts: Index = self._counting.counts(groups)
+        return counts
+
+    def sizes(self, groups: int) -> Index:
+        """How many rows each of groups 1 … `groups` has."""
+        return self.counts(groups) + self._absent.counts(groups)
+
+    def column(self, asked: Aggregation, groups: int, min_count: int) -> GroupColumn:
+        """The values of groups 1 … `groups`."""
+        op, counts = asked.op, self.counts(groups).copy()
+        result = op.result_dtype(self._dtype)
+        least = max(min_count, 1 if op.empty is None else 0, asked.ddof + 1 if op.ddof else 0)
+        missing = counts < least
+        values = self._values(asked, result, groups, np.where(missing, 0, counts))
+        if op.empty is not None and not counts.all():
+            values = values.copy()
+            values[counts == 0] = empty_value(op, self._dtype)
+        return GroupColumn(asked.name, op.name, result, values, missing, counts)
+
+    def _values(self, asked: Aggregation, result: str, groups: int, counts: Index) -> NDArray[Any]:
+        """The values of groups 1 … `groups`; anything where `counts` has 0."""
+        op, folds = asked.op, [self._folds[name] for name in fold_names(asked.op)]
+        if op.adds:
+            return self._summed(asked, result, folds, groups, counts)
+        if op.extreme is not None or op.name == "count_nonzero":
+            found: NDArray[Any] = folds[0].values(groups)
+            return found
+        if op.fold == "nonzero":
+            nonzero = folds[0].values(groups)
+            return np.asarray(nonzero > 0 if op.name == "any" else nonzero == self.counts(groups))
+        return whole_numbers(folds[0].values(groups))
+
+    def _summed(self, asked: Aggregation, result: str, folds: list[Sums], groups: int, counts: Index) -> NDArray[Any]:
+        op, sums = asked.op, folds[0]
+        if isinstance(sums, KeyedIntegerSums) and result == INTEGER:
+            return whole_numbers(sums.totals(groups))
+        if isinstance(sums, KeyedIntegerSums) and op.finish is Finish.MEAN:
+            pairs = zip(sums.totals(groups), counts.tolist(), strict=True)
+            return np.array([total / count if count else 0.0 for total, count in pairs])  # Python rounds once
+        at_once = len(folds) == 1 and op.finish in (Finish.ITSELF, Finish.MEAN)
+        if isinstance(sums, KeyedFloatSums) and at_once and int(counts.max(initial=0)) <= sums.most_count:
+            row = DTYPES[result]
+            form = row.precision, row.min_exponent, row.max_exponent
+            return sums.rounded(groups, mean=op.finish is Finish.MEAN, form=form)
+        values = np.zeros(groups)
+        for number in np.flatnonzero(counts).tolist():
+            values[number] = _finished(asked, result, [fold.state(number + 1) for fold in folds])
+        return values
+
+
+def _finished(asked: Aggregation, result: str, states: list[ExactState]) -> float:
+    if len(states) == 1:
+        return float(value_of(asked.op, states[0], result))
+    finish = variance if asked.op.finish is Finish.VARIANCE else deviation
+    return finish(states[0], states[1], asked.ddof, DTYPES[result])
+
+
+def _fold(name: str, op: Op, dtype: DType, places: Mapping[str, LevelOrigin]) -> Any:
+    if op.adds:
+        terms = Terms.PRODUCTS if name == "squares" else Terms.VALUES
+        magnitudes = name == "magnitudes"
+        if dtype.is_float:
+            return KeyedFloatSums(dtype, terms, places[name], magnitudes=magnitudes)
+        return KeyedIntegerSums(dtype, terms, magnitudes=magnitudes)
+    if op.extreme is not None:
+        return KeyedExtremes(op, dtype)
+    return KeyedNonzeros(dtype) if op.fold == "nonzero" else KeyedProducts(op, dtype)
+
+
+def ops_by_fold(ops: Iterator[Op]) -> dict[str, Op]:
+    """For each fold that these ops need, one of the ops that need it."""
+    return {name: op for op in ops for name in fold_names(op)}

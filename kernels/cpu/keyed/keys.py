@@ -1,0 +1,254 @@
+"""Numbers of keys: equal keys of one column, or of several, get one number, from 1 on in the order of their coming.
+
+Keys come as arrays of pyarrow. A table of numbers serves one thread; the keys of another thread
+are numbered again in it.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpfold.kernels.extras import required
+
+Numbers = NDArray[np.int32]
+
+_MOST_TABLE = 1 << 24
+"""The widest range of integers that has a table: 64 MiB of numbers."""
+
+_TABLE_ROWS = 64
+"""A table is no wider than so many times the keys that have come, or than _SMALL_TABLE."""
+
+_SMALL_TABLE = 1 << 16
+
+
+class _Integers:
+    """The numbers of int64 keys: looked up in a table over their range while that is narrow, then by hash."""
+
+    def __init__(self) -> None:
+        from warpfold.kernels.cpu.keyed import loops
+
+        self._loops = loops
+        self.count = 0
+        self._known = np.zeros(1 << 8, np.int64)
+        self._rows = 0
+        self._reserved = 0
+        self._least = 0
+        self._table: Numbers | None = np.zeros(0, np.int32)
+        self._slots = np.zeros(0, np.int32)
+        self._shift = np.uint64(0)
+
+    def known(self) -> NDArray[np.int64]:
+        """The keys by number, from 1 on."""
+        return self._known[1 : self.count + 1]
+
+    def reserve(self) -> int:
+        """A number that no key has."""
+        self._hold(self.count + 1)
+        self.count += 1
+        self._reserved = self.count
+        return self.count
+
+    def _hold(self, count: int) -> None:
+        if self._known.size <= count:
+            self._known = np.concatenate([self._known, np.zeros(max(count, self._known.size), np.int64)])
+
+    def number(self, keys: NDArray[Any]) -> Numbers:
+        """The number of each of `keys`, signed integers, shape (n,)."""
+        ids = np.empty(keys.size, np.int32)
+        if not keys.size:
+            return ids
+        self._rows += keys.size
+        if self._table is not None and not self._covers(int(keys.min()), int(keys.max())):
+            self._table = None
+        most = self.count + keys.size
+        self._hold(most if self._table is None else min(most, self._table.size + 1))
+        if self._table is not None:
+            self.count = self._loops.number_by_table(keys, self._least, self._table, ids, self._known, self.count)
+        else:
+            self._grow_slots(most)
+            self.count = self._loops.number_by_hash(keys, self._shift, self._slots, ids, self._known, self.count)
+        return ids
+
+    def _covers(self, least: int, most: int) -> bool:
+        """Whether the table has a place for keys from `least` to `most`, once it has grown."""
+        assert self._table is not None, "asked only of a table"
+        if self._least <= least and most < self._least + self._table.size:
+            return True
+        if self.count:
+            least, most = min(least, self._least), max(most, self._least + self._table.size - 1)
+        width = most - least + 1
+        if width > min(_MOST_TABLE, max(_SMALL_TABLE, _TABLE_ROWS * self._rows)):
+            return False
+        if self.count:  # so that it does not grow with every part
+            room = min(width, _MOST_TABLE - width)
+            least, width = (least - room, width + room) if least < self._least else (least, width + room)
+            least = max(least, -(1 << 63))
+        table = np.zeros(width, np.int32)
+        self._least, self._table = least, table
+        numbers = np.arange(1, self.count + 1, dtype=np.int32)
+        numbers = numbers[numbers != self._reserved]
+        table[self._known[numbers] - least] = numbers
+        return True
+
+    def _grow_slots(self, count: int) -> None:
+        if self._slots.size >= 2 * count:
+            return
+        bits = (4 * count - 1).bit_length()
+        self._slots = np.zeros(1 << bits, np.int32)
+        self._shift = np.uint64(64 - bits)
+        self._loops.rehash(self._known, self.count, self._reserved, self._shift, self._slots)
+
+
+class _Column(Protocol):
+    """The numbers of the keys of one column. Without `keep_nulls` the number of a null is 0."""
+
+    def number(self, keys: Any) -> Numbers: ...
+
+    def keys(self, numbers: Numbers) -> Any:
+        """The keys that have these numbers, an array of pyarrow."""
+        ...
+
+
+class _Whole:
+    """A column of integers or truth values."""
+
+    def __init__(self, kind: Any, *, keep_nulls: bool) -> None:
+        pyarrow = required("pyarrow", "tables")
+        self._kind = kind
+        self._stored = pyarrow.uint8() if pyarrow.types.is_boolean(kind) else kind
+        self._signed = np.dtype(f"int{self._stored.bit_width}")
+        self._numbers = _Integers()
+        self._keep_nulls = keep_nulls
+        self._null = 0
+
+    def number(self, keys: Any) -> Numbers:
+        if self._stored is not self._kind:
+            keys = keys.cast(self._stored)
+        if not keys.null_count:
+            return self._numbers.number(self._patterns(keys))
+        missing = keys.is_null().to_numpy(zero_copy_only=False)
+        ids = np.zeros(len(keys), np.int32)
+        ids[~missing] = self._numbers.number(self._patterns(keys.drop_null()))
+        if self._keep_nulls:
+            self._null = self._null or self._numbers.reserve()
+            ids[missing] = self._null
+        return ids
+
+    def _patterns(self, keys: Any) -> NDArray[Any]:
+        patterns: NDArray[Any] = keys.to_numpy(zero_copy_only=False).view(self._signed)
+        patterns.flags.writeable = False  # so that Numba compiles one version
+        return patterns
+
+    def keys(self, numbers: Numbers) -> Any:
+        pyarrow = required("pyarrow", "tables")
+        patterns = self._numbers.known()[numbers - 1].astype(self._signed)
+        elements = patterns.view(self._stored.to_pandas_dtype())
+        missing = numbers == self._null if self._null else None
+        return pyarrow.array(elements, self._stored, mask=missing).cast(self._kind)
+
+
+class _Words:
+    """A column of strings, or of a dictionary. Its keys are numbered as they come in dictionaries; what a dictionary
+    holds and no row has gets no number."""
+
+    def __init__(self, kind: Any, *, keep_nulls: bool) -> None:
+        pyarrow = required("pyarrow", "tables")
+        self._kind = kind.value_type if pyarrow.types.is_dictionary(kind) else kind
+        self._keep_nulls = keep_nulls
+        self._places: dict[Any, int] = {}
+        self._words: list[Any] = []
+        self._numbers = _Integers()
+        self._last: tuple[Any, Numbers] | None = None
+
+    def number(self, keys: Any) -> Numbers:
+        pyarrow = required("pyarrow", "tables")
+        if pyarrow.types.is_string_view(keys.type):
+            keys = keys.cast(pyarrow.large_string())
+        if not pyarrow.types.is_dictionary(keys.type):
+            keys = keys.dictionary_encode()
+        places = self._placed(keys.dictionary)
+        indices = keys.indices
+        null = self._place(None) if self._keep_nulls else -1
+        if indices.null_count:
+            at = indices.cast(pyarrow.int64()).fill_null(places.size).to_numpy(zero_copy_only=False)
+            found = np.append(places, np.int32(null))[at]
+        else:
+            found = places[indices.to_numpy(zero_copy_only=False)]
+        found.flags.writeable = False
+        if self._keep_nulls or not (found < 0).any():
+            return self._numbers.number(found)
+        ids = np.zeros(found.size, np.int32)
+        present = found >= 0
+        kept = found[present]
+        kept.flags.writeable = False
+        ids[present] = self._numbers.number(kept)
+        return ids
+
+    def _placed(self, dictionary: Any) -> Numbers:
+        """Where each of the keys in a dictionary stands in `_words`; −1 for a null that is dropped."""
+        if self._last is not None and self._last[0].equals(dictionary):
+            return self._last[1]
+        words = dictionary.to_pylist()
+        places = np.array(
+            [self._place(word) if word is not None or self._keep_nulls else -1 for word in words], np.int32
+        )
+        self._last = dictionary, places
+        return places
+
+    def _place(self, word: Any) -> int:
+        place = self._places.setdefault(word, len(self._words))
+        if place == len(self._words):
+            self._words.append(word)
+        return place
+
+    def keys(self, numbers: Numbers) -> Any:
+        pyarrow = required("pyarrow", "tables")
+        places = self._numbers.known()
+        return pyarrow.array([self._words[places[number - 1]] for number in numbers.tolist()], self._kind)
+
+
+class KeyTable:
+    """The numbers of keys of columns of these types of pyarrow, which `frames.check_key` has judged."""
+
+    def __init__(self, kinds: Sequence[Any], *, keep_nulls: bool) -> None:
+        from warpfold.kernels.cpu.keyed import loops
+
+        pyarrow = required("pyarrow", "tables")
+        whole = [pyarrow.types.is_integer(kind) or pyarrow.types.is_boolean(kind) for kind in kinds]
+        self._columns: list[_Column] = [
+            (_Whole if is_whole else _Words)(kind, keep_nulls=keep_nulls)
+            for kind, is_whole in zip(kinds, whole, strict=True)
+        ]
+        self._pairs = [_Integers() for _ in kinds[1:]]
+        self._loops = loops
+        self.count = 0
+
+    def number(self, keys: Sequence[Any]) -> Numbers:
+        """The number of the keys of each row, shape (rows,); 0 where a null among them is dropped."""
+        ids, *others = (column.number(array) for column, array in zip(self._columns, keys, strict=True))
+        for numbers, right in zip(self._pairs, others, strict=True):
+            both = np.empty(ids.size, np.int64)
+            if self._loops.pair(ids, right, both):
+                present = both != 0
+                kept = both[present]
+                kept.flags.writeable = False
+                ids = np.zeros(ids.size, np.int32)
+                ids[present] = numbers.number(kept)
+            else:
+                both.flags.writeable = False
+                ids = numbers.number(both)
+        self.count = max(self.count, int(ids.max(initial=0)))
+        return ids
+
+    def keys(self) -> list[Any]:
+        """The keys of numbers 1 … count, an array of pyarrow for each column."""
+        numbers = np.arange(1, self.count + 1, dtype=np.int32)
+        columns = []
+        for column, pairs in zip(self._columns[:0:-1], self._pairs[::-1], strict=True):
+            both = pairs.known()[numbers - 1]
+            columns.append(column.keys((both & 0xFFFFFFFF).astype(np.int32)))
+            numbers = (both >> 32).astype(np.int32)
+        columns.append(self._columns[0].keys(numbers))
+        return columns[::-1]

@@ -1,0 +1,197 @@
+"""Reduces by key: rows are read once, part by part on all cores; each thread numbers the keys that it meets and adds
+elements to its own groups, which are put together at the end as exact integers."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from warpfold.kernels.backend import Progress
+from warpfold.kernels.cores import usable_cores
+from warpfold.kernels.cpu.keyed.column import ColumnFold, ops_by_fold
+from warpfold.kernels.cpu.keyed.keys import KeyTable
+from warpfold.kernels.cpu.keyed.sums import LevelOrigin, grown
+from warpfold.kernels.cpu.stream import Piece, stream
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.extras import required
+from warpfold.kernels.grouping import Index
+from warpfold.kernels.keyed import PART_ROWS, Cells, GroupPlan, GroupTable, KeyedPart, KeyedRows, KeyedSource
+
+
+def group_by(source: KeyedSource, plan: GroupPlan, progress: Progress | None) -> GroupTable:
+    """Reduce the rows of each group. Raises InvalidInput naming "max_groups" or "nan_policy", what reading raises, and
+    OutOfMemory where the states of all groups do not fit."""
+    make = partial(_Groups, source, plan, _places(source, plan))
+    streamed = stream(_Pieces(source), make, progress)
+    began = time.perf_counter()
+    groups = streamed.fold
+    table = groups.table(streamed.load_ms)
+    finished_s = time.perf_counter() - began
+    return replace(
+        table,
+        kernel_ms=streamed.kernel_ms + finished_s * 1e3,
+        stages=replace(streamed.stages, reduce_s=(streamed.stages.reduce_s or 0.0) + finished_s),
+    )
+
+
+def compile_for(source: KeyedSource, plan: GroupPlan) -> None:
+    """Have everything compiled or loaded that reductions like this one call: three rows are reduced in two parts."""
+    pyarrow = required("pyarrow", "tables")
+    columns = []
+    for dtype in source.dtypes:
+        spread = [1e-30, 1.0, 1e30] if dtype.is_float and dtype.max_exponent > 100 else [1, 1, 0]
+        columns.append(Cells(np.array(spread).astype(dtype.numpy)))
+    keys = tuple(_sample(pyarrow, kind) for kind in source.key_types)
+    parts = [KeyedPart(start, start + 3, partial(KeyedRows, start, keys, tuple(columns))) for start in (0, 3)]
+    sample = replace(source, begin=lambda: iter(parts), likely=6, decodes=False)
+    folds = [_Groups(sample, plan, _places(source, plan)) for _ in range(2)]
+    for fold in folds:
+        for part in parts:
+            fold.add(part.start, part.read())
+    folds[0].merge(folds[1])
+    folds[0].table(0.0)
+
+
+def _sample(pyarrow: Any, kind: Any) -> Any:
+    if pyarrow.types.is_dictionary(kind):
+        return pyarrow.DictionaryArray.from_arrays(
+            pyarrow.array([0, 1, 0], kind.index_type), _sample(pyarrow, kind.value_type)[:2]
+        )
+    if pyarrow.types.is_integer(kind) or pyarrow.types.is_boolean(kind):
+        return pyarrow.array([1, 0, 1], pyarrow.uint8()).cast(kind)
+    return pyarrow.array(["1", "0", "1"], kind)
+
+
+Places = tuple[dict[str, LevelOrigin], ...]
+
+
+def _places(source: KeyedSource, plan: GroupPlan) -> Places:
+    """For each column and fold, where the sums of all threads lie."""
+    return tuple({name: LevelOrigin() for name in ops} for ops in _ops(source, plan))
+
+
+def _ops(source: KeyedSource, plan: GroupPlan) -> list[Any]:
+    return [
+        ops_by_fold(asked.op for asked in plan.aggregations if asked.column == number)
+        for number in range(len(source.dtypes))
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pieces:
+    """The rows of a source as a stream takes them."""
+
+    source: KeyedSource
+
+    @property
+    def likely(self) -> int:
+        return self.source.likely
+
+    @property
+    def reads(self) -> bool:
+        return True
+
+    @property
+    def ahead_s(self) -> float | None:
+        return 0.0 if self.source.decodes else None
+
+    def threads(self) -> int:
+        if self.source.decodes:
+            return usable_cores()
+        return min(usable_cores(), -(-self.source.likely // PART_ROWS))
+
+    def begin(self) -> Iterator[Piece[KeyedRows]]:
+        for part in self.source.begin():
+            yield Piece(part.start, part.stop, part.read)
+
+
+class _Groups:
+    """The groups of one thread."""
+
+    def __init__(self, source: KeyedSource, plan: GroupPlan, places: Places) -> None:
+        from warpfold.kernels.cpu.keyed import loops
+
+        self._loops = loops
+        self._source = source
+        self._plan = plan
+        self._keys = KeyTable(source.key_types, keep_nulls=plan.keep_nulls)
+        named = zip(source.column_names, source.dtypes, _ops(source, plan), places, strict=True)
+        self._columns = [ColumnFold(*column, plan.nan_policy) for column in named]
+        self._firsts: Index = np.zeros(0, np.int64)
+        self._rows = 0
+
+    def add(self, start: int, rows: KeyedRows) -> None:
+        """Take in rows from number `start` on. Raises InvalidInput."""
+        before = self._keys.count
+        ids = self._keys.number(rows.keys)
+        self._rows += ids.size
+        self._check()
+        groups = self._keys.count
+        if not self._plan.sort and groups > before:
+            self._hold_firsts(groups)
+            self._loops.first_rows(ids, start, self._firsts)
+        for column, cells in zip(self._columns, rows.columns, strict=True):
+            column.add(start, cells, ids, groups)
+
+    def _check(self) -> None:
+        if self._keys.count > self._plan.max_groups:
+            raise InvalidInput(
+                f"the keys make more than {self._plan.max_groups:,} groups: {self._keys.count:,} were reached; "
+                "max_groups may allow more",
+                "max_groups",
+            )
+
+    def _hold_firsts(self, groups: int) -> None:
+        known = self._firsts.size
+        self._firsts = grown(self._firsts, groups + 1)
+        self._firsts[known:] = -1
+
+    def merge(self, other: "_Groups") -> None:
+        """Take in all rows that `other` took in. Raises InvalidInput."""
+        ids = np.zeros(other._keys.count + 1, np.int32)
+        ids[1:] = self._keys.number(other._keys.keys())
+        self._check()
+        groups = self._keys.count
+        self._rows += other._rows
+        if not self._plan.sort:
+            self._hold_firsts(groups)
+            other._hold_firsts(other._keys.count)
+            theirs, mine = other._firsts[1 : ids.size], self._firsts[ids[1:]]
+            self._firsts[ids[1:]] = np.where(mine < 0, theirs, np.minimum(mine, theirs))
+        for column, others in zip(self._columns, other._columns, strict=True):
+            column.merge(others, ids, groups)
+
+    def table(self, load_ms: float) -> GroupTable:
+        """The groups in their order."""
+        groups, keys = self._keys.count, self._keys.keys()
+        order = self._order(keys)
+        columns = []
+        for asked in self._plan.aggregations:
+            column = self._columns[asked.column].column(asked, groups, self._plan.min_count)
+            columns.append(column.taken(order))
+        sizes = self._columns[0].sizes(groups)[order]
+        return GroupTable(
+            key_names=self._source.key_names,
+            keys=tuple(array.take(required("pyarrow", "tables").array(order)) for array in keys),
+            sizes=sizes,
+            columns=tuple(columns),
+            dropped=self._rows - int(sizes.sum()),
+            load_ms=load_ms,
+            kernel_ms=0.0,
+        )
+
+    def _order(self, keys: list[Any]) -> Index:
+        if not self._plan.sort:
+            self._hold_firsts(self._keys.count)
+            return np.argsort(self._firsts[1 : self._keys.count + 1], kind="stable")
+        pyarrow, compute = required("pyarrow", "tables"), required("pyarrow.compute", "tables")
+        if len(keys) == 1 and pyarrow.types.is_integer(keys[0].type) and not keys[0].null_count:
+            return np.argsort(keys[0].to_numpy())  # no two keys are equal
+        names = [str(number) for number in range(len(keys))]
+        sorted_by = [(name, "ascending") for name in names]
+        order = compute.sort_indices(pyarrow.Table.from_arrays(keys, names), sorted_by)  # nulls last
+        indices: Index = order.to_numpy().astype(np.int64)
+        return indices

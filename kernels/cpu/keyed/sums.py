@@ -1,0 +1,316 @@
+"""Exact sums of a column by group: of floats, and of integers. `windows.keyed` says how floats are added."""
+
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpfold.kernels.cpu.accumulator import readable, units_of
+from warpfold.kernels.cpu.folds.nans import widened
+from warpfold.kernels.cpu.memory import require
+from warpfold.kernels.dtypes import DType, Kind
+from warpfold.kernels.exact import ORIGIN, ExactState, Flags
+from warpfold.kernels.grouping import Index
+from warpfold.kernels.ops import Terms
+
+Numbers = NDArray[np.int32]
+
+_MOST_LEVELS = 4
+_FEW = 64
+"""Elements outside of the levels go to limbs where they are fewer than one in so many."""
+
+_LOWEST, _HIGHEST = -1074, 1010
+"""Anchors are float64 numbers: levels lie above 2**_LOWEST, and elements below 2**_HIGHEST."""
+
+_MOST_WILD = 1 << 28
+_LARGE = 1 << 24
+
+
+def grown(array: NDArray[Any], count: int) -> NDArray[Any]:
+    """`array` with at least `count` rows; the new ones are 0."""
+    if array.shape[0] >= count:
+        return array
+    if array.nbytes > _LARGE:
+        require(2 * array.nbytes, f"the states of more than {array.shape[0]:,} groups")
+    larger = np.zeros((max(count, 2 * array.shape[0]), *array.shape[1:]), array.dtype)
+    larger[: array.shape[0]] = array
+    return larger
+
+
+@dataclass
+class LevelOrigin:
+    """Where the levels of a column lie: at 2**(base + PLACES · k) for some k, which the first thread decides that has
+    an element other than 0."""
+
+    base: int | None = None
+    lock: Lock = field(default_factory=Lock)
+
+    def decided(self, wanted: int) -> int:
+        """The base, which is `wanted` if none was decided."""
+        with self.lock:
+            self.base = wanted if self.base is None else self.base
+            return self.base
+
+
+class KeyedFloatSums:
+    """Sums of the elements of a float column, of their magnitudes or their squares, with the number of elements."""
+
+    def __init__(self, dtype: DType, terms: Terms, place: LevelOrigin, *, magnitudes: bool) -> None:
+        from warpfold.kernels.cpu.windows import keyed, levels, nearest
+
+        self.terms = terms
+        self.most_count = nearest.MOST_DIVISOR
+        self._keyed = keyed
+        self._anchor_at = levels.anchor_at
+        self._apart: int = keyed.PLACES
+        self._dtype = dtype
+        self._place = place
+        self._magnitudes = magnitudes
+        self._squares = terms is Terms.PRODUCTS
+        self._times = 2 if self._squares else 1
+        self._fraction, self._bias = (52, 1023) if dtype.itemsize == 8 else (23, 127)
+        self._infinity = (2 * self._bias + 1) << self._fraction
+        self._decided = False
+        self._unit, self._levels = 0, 2
+        self._state = np.zeros((1 << 8, 4), np.int64)
+        self._negative_zeros: Index = np.zeros(0, np.int64)
+        self._flags: Index = np.zeros(0, np.int64)
+        self._slots: Numbers = np.zeros(0, np.int32)
+        self._limbs = np.zeros((0, levels.LIMBS), np.int64)
+        self._used = self._wild = 0
+
+    def counts(self, groups: int) -> Index:
+        """How many elements each of groups 1 … `groups` has."""
+        self._state = grown(self._state, groups + 1)
+        counts: Index = self._state[1 : groups + 1, -1]
+        return counts
+
+    def add(self, start: int, array: NDArray[Any], ids: Numbers, groups: int) -> None:
+        """Add the elements of `array`, shape (n,), to the groups `ids`, of which there are `groups`."""
+        self._state = grown(self._state, groups + 1)
+        x = widened(array, self._dtype)
+        x = np.abs(x) if self._magnitudes else x
+        words = readable(x, np.dtype(f"int{8 * x.itemsize}"))
+        most, least, negative_zeros = self._keyed.extent(words)
+        if negative_zeros and not self._squares:
+            self._negative_zeros = grown(self._negative_zeros, self._state.shape[0])
+            self._keyed.count_negative_zeros(words, ids, self._negative_zeros)
+        if most and not (self._decided and self._hold(least + 1, most)):
+            x = self._inside(x, words, ids)
+        anchors = np.array([self._anchor_at(self._unit + self._apart * level) for level in range(self._levels)])
+        add = self._keyed.add_two if self._levels == 2 else self._keyed.add_four
+        if not self._squares:
+            add(readable(x, x.dtype), ids, self._state, anchors, 1)
+        elif x.itemsize < 8:
+            wide = x.astype(np.float64)
+            add(readable(wide * wide, wide.dtype), ids, self._state, anchors, 1)  # exact: a float32 has 24 bits
+        else:
+            squares, errors = np.empty_like(x), np.empty_like(x)
+            self._keyed.split_squares(readable(x, x.dtype), squares, errors)
+            add(readable(squares, x.dtype), ids, self._state, anchors, 1)
+            add(readable(errors, x.dtype), ids, self._state, anchors, 0)
+
+    def _patterns(self) -> tuple[int, int]:
+        """The least magnitude's pattern that the levels hold, and the first above them."""
+        unit, top = -(-self._unit // self._times), (self._unit + self._apart * self._levels) // self._times
+        least = unit + self._bias + self._fraction
+        most = min(max(top + self._bias, 1) << self._fraction, self._infinity)
+        return (least << self._fraction if least > 1 else 1), most
+
+    def _hold(self, least: int, most: int) -> bool:
+        """Whether the levels hold elements whose magnitudes' patterns are from `least` to `most`."""
+        first, end = self._patterns()
+        return first <= least and most < end
+
+    def _inside(self, x: NDArray[Any], words: NDArray[Any], ids: Numbers) -> NDArray[Any]:
+        """`x` with 0 for every element outside of the levels, which is added to limbs. The levels are put, or made
+        more, where too many elements are outside."""
+        magnitudes = words & np.iinfo(words.dtype).max
+        finite = magnitudes[(magnitudes > 0) & (magnitudes < self._infinity)]
+        outside = self._outside(words)
+        if finite.size and (not self._decided or outside.size * _FEW > x.size):
+            self._widen(*self._exponents(int(finite.min()), int(finite.max())))
+            outside = self._outside(words)
+        if not outside.size:
+            return x
+        with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
+            self._add_wild(readable(x[outside].astype(np.float64), np.dtype(np.int64)), ids[outside])
+        kept = x.copy()
+        kept[outside] = 0
+        return kept
+
+    def _outside(self, words: NDArray[Any]) -> NDArray[np.int32]:
+        found = np.empty(words.size + 1, np.int32)
+        return found[: self._keyed.outside(words, *self._patterns(), found)]
+
+    def _exponents(self, least: int, most: int) -> tuple[int, int]:
+        """Elements whose magnitudes' patterns are from `least` to `most`, or their squares, are multiples of 2**(the
+        first) and less than 2**(the second)."""
+        low, high = max(1, least >> self._fraction), max(1, most >> self._fraction)
+        return self._times * (low - self._bias - self._fraction), self._times * (high - self._bias + 1)
+
+    def _widen(self, lowest: int, highest: int) -> None:
+        """Put the levels where they hold 2**lowest … 2**highest, or the upper part of that. Levels in use stay."""
+        span, step = highest - lowest, self._apart
+        if not self._decided:
+            room = (2 if span <= 2 * step else _MOST_LEVELS) * step - span
+            base = self._place.decided(lowest - room // 2 if room > 0 else highest - _MOST_LEVELS * step)
+            low, high = (lowest - base) // step, -((base - highest) // step)
+            first = low if high - low <= _MOST_LEVELS else high - _MOST_LEVELS
+            levels = 2 if high - first <= 2 else _MOST_LEVELS
+            while base + step * first < _LOWEST:
+                first += 1
+            while base + step * (first + levels) > _HIGHEST:
+                first -= 1
+            self._respace(base + step * first, levels)
+            self._decided = True
+        elif self._levels < _MOST_LEVELS:
+            above = min(max(0, -((self._unit + 2 * step - highest) // step)), 2)
+            while self._unit + step * (2 + above) > _HIGHEST:
+                above -= 1
+            below = 2 - above
+            while self._unit - step * below < _LOWEST:
+                below -= 1
+            self._respace(self._unit - step * below, _MOST_LEVELS)
+
+    def _respace(self, unit: int, levels: int) -> None:
+        """Have `levels` levels from `unit` on, among them those that there are."""
+        if (unit, levels) == (self._unit, self._levels):
+            return
+        state = np.zeros((self._state.shape[0], levels + 2), np.int64)
+        state[:, -1] = self._state[:, -1]
+        if self._decided:
+            first = (self._unit - unit) // self._apart
+            state[:, first : first + self._levels + 1] = self._state[:, :-1]
+        self._state, self._unit, self._levels = state, unit, levels
+
+    def _add_wild(self, words: NDArray[Any], ids: Numbers) -> None:
+        count = self._state.shape[0]
+        self._flags, self._slots = grown(self._flags, count), grown(self._slots, count)
+        self._used = int(self._keyed.give_slots(words, ids, self._slots, self._used))
+        self._limbs = grown(self._limbs, self._used + 1)
+        self._wild += words.size
+        if self._wild > _MOST_WILD:
+            self._keyed.resolve_all(self._limbs)
+            self._wild = words.size
+        self._keyed.add_wild(words, ids, self._squares, ORIGIN[self.terms], self._slots, self._limbs, self._flags)
+
+    def merge(self, other: "KeyedFloatSums", ids: Numbers, groups: int) -> None:
+        """Add the sums of `other`, whose group g is ids[g] here."""
+        self._state = grown(self._state, groups + 1)
+        count = min(ids.size, other._state.shape[0])
+        ids = ids[:count]
+        if other._decided:
+            unit = min(self._unit, other._unit) if self._decided else other._unit
+            ends = [sums._unit + self._apart * sums._levels for sums in (self, other) if sums._decided]
+            levels = (max(ends) - unit) // self._apart
+            self._respace(unit, levels)
+            other._respace(unit, levels)
+            self._decided = True
+            self._keyed.merge_groups(other._state, ids, self._state)
+        else:
+            self._state[ids, -1] += other._state[:count, -1]
+        size = self._state.shape[0]
+        for name in ("_negative_zeros", "_flags"):
+            theirs = getattr(other, name)[:count]
+            if theirs.size:
+                mine = grown(getattr(self, name), size)
+                mine[ids[: theirs.size]] |= theirs if name == "_flags" else 0
+                mine[ids[: theirs.size]] += 0 if name == "_flags" else theirs
+                setattr(self, name, mine)
+        wild = np.flatnonzero(other._slots[:count])
+        if wild.size:
+            self._slots = grown(self._slots, size)
+            here = ids[wild]
+            new = here[self._slots[here] == 0]
+            self._slots[new] = np.arange(self._used + 1, self._used + 1 + new.size, dtype=np.int32)
+            self._used += new.size
+            self._limbs = grown(self._limbs, self._used + 1)
+            for sums in (self, other):
+                self._keyed.resolve_all(sums._limbs)
+            self._limbs[self._slots[here]] += other._limbs[other._slots[wild]]
+
+    def rounded(self, groups: int, *, mean: bool, form: tuple[int, int, int]) -> NDArray[np.float64]:
+        """The sums, or means, of groups 1 … `groups`, rounded once to `form`; 0 where a group has no elements."""
+        values = np.zeros(groups + 1)
+        state = grown(self._state, groups + 1)
+        sized = [array if not array.size else grown(array, groups + 1) for array in self._arrays()]
+        self._keyed.round_groups(
+            state, self._levels, self._unit, *sized, self._limbs, ORIGIN[self.terms], mean, form, values
+        )
+        return values[1:]
+
+    def _arrays(self) -> tuple[Index, Index, Numbers]:
+        return self._negative_zeros, self._flags, self._slots
+
+    def state(self, group: int) -> ExactState:
+        """The exact state of a group that has elements."""
+        row = [int(digit) for digit in self._state[group]]
+        shift = self._unit - ORIGIN[self.terms]
+        units = sum(digit << (shift + self._apart * level) for level, digit in enumerate(row[:-1]))
+        negative_zeros, flags, slots = (int(array[group]) if group < array.size else 0 for array in self._arrays())
+        if slots:
+            limbs = self._limbs[slots].copy()
+            self._keyed.resolve_all(limbs[None])
+            units += units_of(limbs)
+        told = Flags(flags) | (Flags.NONE if negative_zeros == row[-1] else Flags.NOT_NEGATIVE_ZERO)
+        return ExactState(self.terms, units, row[-1], told)
+
+
+class KeyedIntegerSums:
+    """Sums of the elements of a column of integers or truth values, of their magnitudes or their squares."""
+
+    def __init__(self, dtype: DType, terms: Terms, *, magnitudes: bool) -> None:
+        from warpfold.kernels.cpu.keyed import loops
+
+        self.terms = terms
+        self._loops = loops
+        self._unsigned = dtype.kind is not Kind.INT
+        self._magnitudes = magnitudes and not self._unsigned
+        self._words = np.dtype(f"int{8 * dtype.itemsize}")
+        self._wide = self._unsigned and dtype.itemsize < 8  # a pattern of fewer bits would have a sign
+        self._dtype = dtype
+        self._sums = np.zeros((1 << 8, 6 if terms is Terms.PRODUCTS else 4), np.int64)
+
+    def counts(self, groups: int) -> Index:
+        """How many elements each of groups 1 … `groups` has."""
+        self._sums = grown(self._sums, groups + 1)
+        counts: Index = self._sums[1 : groups + 1, -1]
+        return counts
+
+    def add(self, start: int, array: NDArray[Any], ids: Numbers, groups: int) -> None:
+        """Add the elements of `array`, shape (n,), to the groups `ids`, of which there are `groups`."""
+        self._sums = grown(self._sums, groups + 1)
+        words = readable(array.astype(np.int64), np.dtype(np.int64)) if self._wide else readable(array, self._words)
+        if self.terms is Terms.PRODUCTS:
+            self._loops.add_integer_squares(words, ids, self._unsigned, self._sums)
+        else:
+            self._loops.add_integers(words, ids, self._unsigned or self._magnitudes, self._magnitudes, self._sums)
+
+    def merge(self, other: "KeyedIntegerSums", ids: Numbers, groups: int) -> None:
+        """Add the sums of `other`, whose group g is ids[g] here."""
+        self._sums = grown(self._sums, groups + 1)
+        count = min(ids.size, other._sums.shape[0])
+        for sums in (self, other):
+            self._loops.carry_all(sums._sums)
+        self._sums[ids[:count]] += other._sums[:count]
+
+    def totals(self, groups: int) -> list[int]:
+        """The sums of groups 1 … `groups`."""
+        sums = grown(self._sums, groups + 1)[1 : groups + 1, :-1]
+        if (np.abs(sums[:, 2]) < 1 << 20).all() and not sums[:, 3:].any():
+            high = sums[:, 1] + (sums[:, 0] >> 32) + (sums[:, 2] << 32)
+        else:
+            high = np.array([1 << 62])
+        if (np.abs(high) < 1 << 30).all():
+            small: list[int] = ((high << 32) + (sums[:, 0] & 0xFFFFFFFF)).tolist()
+            return small
+        return [sum(digit << 32 * place for place, digit in enumerate(row)) for row in sums.tolist()]
+
+    def state(self, group: int) -> ExactState:
+        """The exact state of a group that has elements."""
+        row = [int(digit) for digit in self._sums[group]]
+        total = sum(digit << 32 * place for place, digit in enumerate(row[:-1]))
+        return ExactState(self.terms, total << -ORIGIN[self.terms], row[-1], Flags.NOT_NEGATIVE_ZERO)

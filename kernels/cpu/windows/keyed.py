@@ -1,0 +1,226 @@
+"""Exact sums of floats by key, compiled: element i is added to the sum of group ids[i].
+
+All groups share anchors, 2 or 4 levels (`levels`) that lie PLACES binary places apart, so that an element costs one
+pass and a group a few integers: its levels, lowest first, what they carry, and its count. With |d| < 2**(b + PLACES)
+for the highest anchor's b, an element adds at most 2**PLACES to a level; a group carries every 2**(62 − PLACES)
+elements, so that no level passes 2**63. An element that is NaN or infinite, or outside of the levels, is left for
+`add_wild`, which adds it to limbs of its group. Group 0 takes what is dropped.
+"""
+
+# ruff: noqa: PLR0917 - compiled calls are positional
+
+from typing import Any
+
+import numpy as np
+
+from warpfold.kernels.cpu.windows.float64 import _SPLITTER, _each64_squared
+from warpfold.kernels.cpu.windows.levels import (
+    NAN,
+    NEG_INF,
+    NOT_NEGATIVE_ZERO,
+    POS_INF,
+    clamped_exponent,
+    deposit,
+    resolve,
+)
+from warpfold.kernels.cpu.windows.nearest import rounded_limbs
+from warpfold.kernels.jit import jit
+
+PLACES = 41
+_CARRY = (1 << (62 - PLACES)) - 1
+_INFINITY = np.int64(0x7FF0000000000000)
+_MAGNITUDE = np.int64(0x7FFFFFFFFFFFFFFF)
+_U = np.uint64  # Numba wraps signed indices, which takes longer than all else
+
+
+@jit
+def extent(words: Any) -> Any:
+    """Of patterns (int32 or int64): `levels.bounds`, and whether a −0 is among them."""
+    word = words.dtype.type
+    magnitude = word(np.iinfo(words.dtype).max)
+    most, least, lowest = word(0), magnitude, magnitude
+    for i in range(words.size):
+        a = word(words[i] & magnitude)
+        most = a if a > most else most
+        c = word(word(a - word(1)) & magnitude)
+        least = c if c < least else least
+        lowest = words[i] if words[i] < lowest else lowest
+    return np.int64(most), np.int64(least), lowest == np.iinfo(words.dtype).min
+
+
+@jit
+def _carry(state: Any, g: Any, levels: Any) -> None:
+    for level in range(levels):
+        carry = state[g, level] >> PLACES
+        state[g, level] -= carry << PLACES
+        state[g, level + 1] += carry
+
+
+@jit
+def merge_groups(theirs: Any, ids: Any, mine: Any) -> None:
+    """Add group g of `theirs` to group ids[g] of `mine`, both of one number of levels."""
+    levels = mine.shape[1] - 2
+    for g in range(ids.size):
+        to = ids[g]
+        _carry(theirs, g, levels)
+        _carry(mine, to, levels)
+        for column in range(levels + 2):
+            mine[to, column] += theirs[g, column]
+
+
+@jit
+def _into(pattern: Any, anchor: Any) -> Any:
+    return np.float64(pattern).view(np.int64) - np.float64(anchor).view(np.int64)
+
+
+@jit
+def add_two(elements: Any, ids: Any, state: Any, anchors: Any, one: Any) -> None:
+    """Add all elements; state has the shape (groups, 4), and `one` is what an element counts."""
+    first, second = anchors[1], anchors[0]
+    for i in range(elements.size):
+        g = _U(ids[i])
+        d = np.float64(elements[i])
+        t = d + first
+        state[g, _U(1)] += _into(t, first)
+        state[g, _U(0)] += _into((d - (t - first)) + second, second)
+        count = state[g, _U(3)] + one
+        state[g, _U(3)] = count
+        if count & _CARRY == 0:
+            _carry(state, np.int64(g), 2)
+
+
+@jit
+def add_four(elements: Any, ids: Any, state: Any, anchors: Any, one: Any) -> None:
+    """As `add_two`, with four levels and state of shape (groups, 6)."""
+    m3, m2, m1, m0 = anchors[3], anchors[2], anchors[1], anchors[0]
+    for i in range(elements.size):
+        g = _U(ids[i])
+        d = np.float64(elements[i])
+        t = d + m3
+        state[g, _U(3)] += _into(t, m3)
+        d -= t - m3
+        t = d + m2
+        state[g, _U(2)] += _into(t, m2)
+        d -= t - m2
+        t = d + m1
+        state[g, _U(1)] += _into(t, m1)
+        state[g, _U(0)] += _into((d - (t - m1)) + m0, m0)
+        count = state[g, _U(5)] + one
+        state[g, _U(5)] = count
+        if count & _CARRY == 0:
+            _carry(state, np.int64(g), 4)
+
+
+@jit
+def outside(words: Any, least: Any, most: Any, found: Any) -> Any:
+    """Write to `found` where patterns are that are no zeros and whose magnitudes are not in least … most − 1; returns
+    how many there are."""
+    magnitude = np.iinfo(words.dtype).max
+    n = 0
+    for i in range(words.size):
+        a = np.int64(words[i] & magnitude)
+        found[n] = i
+        n += a != 0 and (a < least or a >= most)
+    return n
+
+
+@jit
+def count_negative_zeros(words: Any, ids: Any, counts: Any) -> None:
+    """counts[ids[i]] += 1 wherever words[i] is the pattern of −0."""
+    for i in range(words.size):
+        counts[_U(ids[i])] += words[i] == np.iinfo(words.dtype).min
+
+
+@jit
+def give_slots(words: Any, ids: Any, slots: Any, used: Any) -> Any:
+    """Number those groups of finite elements that have no limbs yet, from `used` + 1 on; returns the last number."""
+    for i in range(words.size):
+        g = ids[i]
+        if slots[g] == 0 and words[i] & _MAGNITUDE < _INFINITY:
+            used += 1
+            slots[g] = used
+    return used
+
+
+@jit
+def add_wild(words: Any, ids: Any, squares: Any, origin: Any, slots: Any, limbs: Any, flags: Any) -> None:
+    """Add float64 elements, whose patterns are `words`, to the limbs of their groups, or their squares; limbs take
+    2**28 before they are resolved. Specials set flags."""
+    for i in range(words.size):
+        g = ids[i]
+        a = words[i] & _MAGNITUDE
+        if a > _INFINITY:
+            flags[g] |= NAN
+        elif a == _INFINITY:
+            flags[g] |= NEG_INF if words[i] < 0 and not squares else POS_INF
+        elif squares:
+            _each64_squared(words[i : i + 1], origin, limbs[slots[g]])
+        else:
+            field = a >> 52
+            significand = (a & np.int64(0x000FFFFFFFFFFFFF)) | (np.int64(field > 0) << 52)
+            place = clamped_exponent(field) - 1075 - origin
+            deposit(limbs[slots[g]], -significand if words[i] < 0 else significand, place)
+
+
+@jit
+def resolve_all(limbs: Any) -> None:
+    """Carry in every row of `limbs`."""
+    for slot in range(limbs.shape[0]):
+        resolve(limbs[slot])
+
+
+@jit
+def split_squares(elements: Any, squares: Any, errors: Any) -> None:
+    """x² = squares + errors, exactly (Dekker 1971), where |x| is 0 or in 2**−480 … 2**500."""
+    for i in range(elements.size):
+        d = elements[i]
+        c = _SPLITTER * d
+        high = c - (c - d)
+        low = d - high
+        p = d * d
+        squares[i] = p
+        errors[i] = ((high * high - p) + 2.0 * high * low) + low * low
+
+
+@jit
+def round_groups(
+    state: Any,
+    levels: Any,
+    unit: Any,
+    negative_zeros: Any,
+    flags: Any,
+    slots: Any,
+    limbs: Any,
+    origin: Any,
+    mean: Any,
+    form: Any,
+    values: Any,
+) -> None:
+    """values[g] = the sum of group g, or its mean, rounded once to `form` (`nearest`), wherever it has elements.
+
+    Level k counts 2**(unit + PLACES · k). `negative_zeros`, `slots` and `flags` may be empty, where no group has any.
+    """
+    small = np.zeros((PLACES * (levels + 1) + 128) // 32 + 3, np.int64)
+    large = np.zeros(limbs.shape[1], np.int64)
+    for g in range(1, values.size):
+        count = state[g, levels + 1]
+        if count == 0:
+            continue
+        flag = np.int64(0)
+        if flags.size:
+            flag = flags[g]
+        if negative_zeros.size == 0 or negative_zeros[g] < count:
+            flag |= NOT_NEGATIVE_ZERO
+        divisor = count if mean else np.int64(1)
+        if slots.size and slots[g]:
+            large[:] = limbs[slots[g]]
+            for level in range(levels + 1):
+                deposit(large, state[g, level], unit + PLACES * level - origin)
+            resolve(large)
+            values[g] = rounded_limbs(large, origin, flag, divisor, form)
+        else:
+            small[:] = 0
+            for level in range(levels + 1):
+                deposit(small, state[g, level], PLACES * level)
+            resolve(small)
+            values[g] = rounded_limbs(small, unit, flag, divisor, form)

@@ -1,0 +1,177 @@
+"""Reductions by key: what is asked of a table of rows, how the rows come, and the table of groups that comes out."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpfold.kernels.backend import Progress, Stages
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.extras import required
+from warpfold.kernels.ops import INTEGER, NanPolicy, Op, Value
+from warpfold.kernels.sequential import Remote
+
+MOST_GROUPS = 1_000_000
+"""Groups that a reduction makes unless more are allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """An op of one of the columns; `name` is what the column of its values is called."""
+
+    op: Op
+    column: int
+    name: str
+    ddof: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """What to make of the rows of each group.
+
+    A group is the rows whose keys are equal. With `keep_nulls` nulls are equal keys, else rows with a null key are
+    dropped. Groups come sorted by their keys, nulls last, or in the order of their first rows. A value of fewer than
+    `min_count` elements is missing.
+    """
+
+    aggregations: tuple[Aggregation, ...]
+    keep_nulls: bool = False
+    sort: bool = True
+    min_count: int = 0
+    max_groups: int = MOST_GROUPS
+    nan_policy: NanPolicy = NanPolicy.PROPAGATE
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Elements of a column, shape (rows,), contiguous, native byte order. Where `missing` is set there is none."""
+
+    elements: NDArray[Any]
+    missing: NDArray[np.bool_] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedRows:
+    """Rows from number `start` on: their keys, an array of pyarrow for each column of keys, and their columns."""
+
+    start: int
+    keys: tuple[Any, ...]
+    columns: tuple[Cells, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedPart:
+    """Rows start … stop − 1, which `read` gives; several parts may be read at once."""
+
+    start: int
+    stop: int
+    read: Callable[[], KeyedRows]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedSource:
+    """Rows that come in order: the names of the keys and their types of pyarrow, and the names and dtypes of the
+    columns. `begin` gives the parts, of at most PART_ROWS rows; `likely` is how many rows there may be. `decodes` says
+    that asking for a part takes the time of decoding it; `remotes` are the objects of places that are read."""
+
+    key_names: tuple[str, ...]
+    key_types: tuple[Any, ...]
+    column_names: tuple[str, ...]
+    dtypes: tuple[DType, ...]
+    begin: Callable[[], Iterator[KeyedPart]]
+    likely: int
+    decodes: bool = False
+    remotes: Callable[[], Sequence[Remote]] = tuple
+
+
+PART_ROWS = 1 << 17
+"""Rows at a time: their keys and a column stay in a second-level cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupColumn:
+    """The values of an aggregation, one for each group: floats as float64, integers as int64, uint64 or Python
+    integers. Where `missing` is set there is none. `counts` says how many elements entered each. `dtype` is the name
+    of a dtype, or "integer"."""
+
+    name: str
+    op: str
+    dtype: str
+    values: NDArray[Any]
+    missing: NDArray[np.bool_]
+    counts: NDArray[np.int64]
+
+    def listed(self, most: int | None = None) -> list[Value | None]:
+        """The values, or the first `most`; None where one is missing."""
+        values = self.values[:most].tolist()
+        missing = self.missing[:most].tolist()
+        return [None if gone else value for value, gone in zip(values, missing, strict=True)]
+
+    def taken(self, order: NDArray[np.int64]) -> "GroupColumn":
+        """The same values in this order."""
+        return replace(self, values=self.values[order], missing=self.missing[order], counts=self.counts[order])
+
+    def array(self) -> Any:
+        """The values as an array of pyarrow: integers that 64 bits do not hold as decimals of up to 76 digits or, where
+        these do not hold them, as strings; bfloat16 as float32."""
+        pyarrow = required("pyarrow", "tables")
+        if self.dtype == INTEGER and self.values.dtype == object:
+            listed = self.listed()
+            digits = max((len(str(abs(value))) for value in listed if value is not None), default=1)
+            if digits > 76:
+                return pyarrow.array([None if value is None else str(value) for value in listed], pyarrow.string())
+            kind = pyarrow.decimal128(38) if digits <= 38 else pyarrow.decimal256(76)
+            return pyarrow.array(listed, kind)
+        values = self.values
+        if self.dtype in DTYPES and DTYPES[self.dtype].is_float:
+            values = values.astype(DTYPES[self.dtype].numpy if DTYPES[self.dtype].native else np.float32)
+        return pyarrow.array(values, mask=self.missing if self.missing.any() else None)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTable:
+    """A row for each group: its keys, how many rows it has, and its values. `rows` are the rows of all groups, and
+    `dropped` those with a null key, which are in none."""
+
+    key_names: tuple[str, ...]
+    keys: tuple[Any, ...]
+    sizes: NDArray[np.int64]
+    columns: tuple[GroupColumn, ...]
+    dropped: int
+    load_ms: float
+    kernel_ms: float
+    prepare_ms: float = 0.0
+    stages: Stages | None = None
+
+    @property
+    def rows(self) -> int:
+        return int(self.sizes.sum())
+
+    def table(self) -> Any:
+        """The keys and the values as one table of pyarrow."""
+        pyarrow = required("pyarrow", "tables")
+        arrays = [*self.keys, *(column.array() for column in self.columns)]
+        return pyarrow.Table.from_arrays(arrays, names=[*self.key_names, *(column.name for column in self.columns)])
+
+
+@runtime_checkable
+class KeyedBackend(Protocol):
+    """A backend that reduces by key, too: so far the CPU's."""
+
+    def group_by(self, source: KeyedSource, plan: GroupPlan, progress: Progress | None = None) -> GroupTable:
+        """Reduce the rows of each group. Raises a KernelError: InvalidInput names "max_groups" or "nan_policy"."""
+        ...
+
+
+def whole_numbers(values: Sequence[int]) -> NDArray[Any]:
+    """Integers of any size as int64, uint64 or, where neither holds them, Python integers."""
+    for dtype in (np.int64, np.uint64):
+        try:
+            return np.array(values, dtype)
+        except OverflowError:
+            continue
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
