@@ -5,8 +5,9 @@ from typing import Any
 
 import httpx
 
+from warpfold.client.answer import Answer
 from warpfold.client.exchange import Call, Steps, send
-from warpfold.client.models import Answer, User
+from warpfold.client.models import User
 
 
 class Op(Answer):

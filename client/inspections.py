@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from warpfold.client.answer import Answer
 from warpfold.client.exchange import Call, Steps, send
-from warpfold.client.models import Answer
 
 _LOOK_S = 60.0
 

@@ -7,18 +7,14 @@ from types import MappingProxyType
 from typing import Annotated, Any, Self
 
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Discriminator, Tag
+from pydantic import BaseModel, Discriminator, Field, Tag
 
 from warpfold.client import html
+from warpfold.client.answer import Answer, Timings
+from warpfold.client.group_table import GroupbyResult
 from warpfold.client.groups import array_from
 from warpfold.contract.artefact import Artefact
 from warpfold.contract.json_value import JsonValue
-
-
-class Answer(BaseModel):
-    """Anything that the service says."""
-
-    model_config = ConfigDict(frozen=True, extra="allow")
 
 
 class Progress(Answer):
@@ -27,28 +23,6 @@ class Progress(Answer):
     done: int
     total: int
     unit: str
-
-
-class StageTime(Answer):
-    """How long a stage kept its threads busy, and how fast it was: GB/s, None of a stage that took no time."""
-
-    seconds: float
-    bytes: int
-    gb_per_s: float | None
-
-
-class Timings(Answer):
-    """Milliseconds: waiting in the queue, compiling and loading kernels (0 where the slot had run them before), loading
-    or making the data, the reduction itself, and the job in all. `stages` (read, decode, copy, reduce) overlap; `bound`
-    is the longest of them, None where that cannot be told."""
-
-    queued_ms: float
-    prepare_ms: float = 0.0
-    load_ms: float
-    kernel_ms: float
-    total_ms: float
-    stages: dict[str, StageTime] = {}
-    bound: str | None = None
 
 
 class ReduceResult(Answer):
@@ -65,7 +39,7 @@ class ReduceResult(Answer):
     backend: str
     device: dict[str, Any]
     timings: Timings
-    provenance: dict[str, Any] = {}
+    provenance: dict[str, Any] = Field(default_factory=dict)
     state: str | None
     nulls: int = 0
 
@@ -106,7 +80,7 @@ class ReduceArrayResult(Answer):
     backend: str
     device: dict[str, Any]
     timings: Timings
-    provenance: dict[str, Any] = {}
+    provenance: dict[str, Any] = Field(default_factory=dict)
     nulls: int = 0
 
     def to_numpy(self) -> NDArray[Any]:
@@ -235,6 +209,7 @@ _NEEDED: Mapping[str, frozenset[str]] = MappingProxyType(
             ProfileResult,
             AccuracyResult,
             ThreeNumbersResult,
+            GroupbyResult,
         )
     }
 )
@@ -249,6 +224,7 @@ Result = Annotated[
     | Annotated[ProfileResult, Tag("ProfileResult")]
     | Annotated[AccuracyResult, Tag("AccuracyResult")]
     | Annotated[ThreeNumbersResult, Tag("ThreeNumbersResult")]
+    | Annotated[GroupbyResult, Tag("GroupbyResult")]
     | Annotated[OtherResult, Tag("OtherResult")],
     Discriminator(_kind),
 ]
@@ -299,10 +275,10 @@ class Job(Answer):
     id: str
     kind: str
     status: str
-    spec: dict[str, Any] = {}
+    spec: dict[str, Any] = Field(default_factory=dict)
     owner: str
     priority: str = "normal"
-    tags: dict[str, str] = {}
+    tags: dict[str, str] = Field(default_factory=dict)
     attempt: int
     worker: str | None = None
     reason: str | None

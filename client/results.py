@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 import httpx
 
 from warpfold.client import html
+from warpfold.client.answer import Answer
 from warpfold.client.exchange import Call, Steps, pages, send
-from warpfold.client.models import Answer
 from warpfold.contract.measurement import PointDetails, PointHead, PointSpeed, plain_type
 from warpfold.kernels.extras import install
 

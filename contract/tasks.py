@@ -10,22 +10,30 @@ from pydantic import Field, TypeAdapter
 from warpfold.contract.kinds.accuracy import AccuracyResult, AccuracySpec
 from warpfold.contract.kinds.benchmark import BenchmarkResult, BenchmarkSpec
 from warpfold.contract.kinds.cluster import ClusterResult, ClusterSpec
+from warpfold.contract.kinds.groupby import GroupbyResult, GroupbySpec
 from warpfold.contract.kinds.profile import ProfileResult, ProfileSpec
 from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceResult, ReduceSpec
 from warpfold.contract.kinds.scaling import ScalingResult, ScalingSpec
 from warpfold.contract.kinds.three_numbers import ThreeNumbersResult, ThreeNumbersSpec
 from warpfold.contract.sources.values import AS_STORED
 
-TaskKind = Literal["reduce", "benchmark", "cluster", "accuracy", "three_numbers", "scaling", "profile"]
+TaskKind = Literal["reduce", "benchmark", "cluster", "accuracy", "three_numbers", "scaling", "profile", "groupby"]
 
 TaskSpec = Annotated[
-    ReduceSpec | BenchmarkSpec | ClusterSpec | AccuracySpec | ThreeNumbersSpec | ScalingSpec | ProfileSpec,
+    ReduceSpec
+    | BenchmarkSpec
+    | ClusterSpec
+    | AccuracySpec
+    | ThreeNumbersSpec
+    | ScalingSpec
+    | ProfileSpec
+    | GroupbySpec,
     Field(discriminator="kind"),
 ]
 """The specs of these kinds."""
 
 FirstResult = ReduceResult | ReduceArrayResult | BenchmarkResult | ClusterResult | ScalingResult | ProfileResult
-LaterResult = AccuracyResult | ThreeNumbersResult
+LaterResult = AccuracyResult | ThreeNumbersResult | GroupbyResult
 """The results of these kinds: the API's document lists that of presets between the first and the later ones."""
 
 task_spec: TypeAdapter[TaskSpec] = TypeAdapter(TaskSpec)

@@ -6,10 +6,11 @@ from warpfold.contract.measurement import Measurement
 from warpfold.contract.timings import StageName, StageTime, Timings
 from warpfold.kernels.backend import GroupedReduction, Reduction, Stages
 from warpfold.kernels.bench import Flag
+from warpfold.kernels.keyed import GroupTable
 from warpfold.worker.kinds.attempt import Attempt
 
 
-def timings_of(attempt: Attempt, reduction: Reduction | GroupedReduction, nbytes: int) -> Timings:
+def timings_of(attempt: Attempt, reduction: Reduction | GroupedReduction | GroupTable, nbytes: int) -> Timings:
     """Where the time went. A backend that tells no stages apart has told the time of the reduction, which is the bound
     only where it took longer than all else."""
     stages = reduction.stages or Stages(reduce_s=reduction.kernel_ms / 1e3)

@@ -1,11 +1,13 @@
-"""The values of a reduction as CSV: a row for each value, with its index on every axis."""
+"""The values of a reduction as CSV: a row for each value, with its index on every axis, or for each group."""
 
 import csv
 import io
+from collections.abc import Sequence
 from itertools import product
 
 from warpfold.app.http.errors import Invalid
 from warpfold.contract.jobs import result_of
+from warpfold.contract.kinds.groupby import GroupbyResult, GroupValues
 from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceResult
 
 CSV = "text/csv"
@@ -13,7 +15,8 @@ CSV = "text/csv"
 
 def csv_of_result(stored: str) -> str:
     """The stored result of a reduction as CSV with the columns axis_0, axis_1, … of the result, value, hex and count. A
-    value that is not there is an empty cell. Raises Invalid for another kind of result."""
+    value that is not there is an empty cell. Groups have a column for each key, `rows`, one for each column of values
+    and, of floats, one for its hex. Raises Invalid for another kind of result."""
     result = result_of(stored)
     text = io.StringIO()
     writer = csv.writer(text)
@@ -29,6 +32,17 @@ def csv_of_result(stored: str) -> str:
     elif isinstance(result, ReduceResult):
         writer.writerow(["value", "hex", "count"])
         writer.writerow([result.value, result.hex, result.count])
+    elif isinstance(result, GroupbyResult):
+        names = [keys.name for keys in result.keys]
+        writer.writerow([*names, "rows", *(name for column in result.columns for name in _headers(column))])
+        columns: list[Sequence[object]] = [*(keys.values for keys in result.keys), result.sizes]
+        for column in result.columns:
+            columns += [column.values, column.hex] if column.hex else [column.values]
+        writer.writerows(zip(*columns, strict=True))
     else:
         raise Invalid.of("format", "only the result of a reduction is a table of values")
     return text.getvalue()
+
+
+def _headers(column: GroupValues) -> tuple[str, ...]:
+    return (column.name, f"{column.name}_hex") if column.hex else (column.name,)

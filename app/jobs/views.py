@@ -21,6 +21,7 @@ from warpfold.app.jobs.workers import Obstacle, Waiting
 from warpfold.app.quotas.quota import Hold, QuotaName
 from warpfold.contract.fields import Priority
 from warpfold.contract.jobs import JobResult, JobSpec
+from warpfold.contract.kinds.groupby import BriefGroupbySpec
 from warpfold.contract.kinds.preset import BriefPresetSpec
 from warpfold.contract.kinds.reduce import BriefReduceSpec
 from warpfold.contract.states import PRIORITIES, EventType, Reason, Status
@@ -128,7 +129,7 @@ class JobView(BaseModel):
         description="The jobs of a preset, in their order; null for other jobs and in lists."
     )
     status: Status
-    spec: JobSpec | BriefReduceSpec | BriefPresetSpec = Field(
+    spec: JobSpec | BriefReduceSpec | BriefGroupbySpec | BriefPresetSpec = Field(
         description="The spec as it was accepted, with all defaults; lists show long `values` in brief."
     )
     owner: str

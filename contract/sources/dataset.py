@@ -11,6 +11,7 @@ from warpfold.contract.folders import Folders, dataset_file
 from warpfold.contract.sources.options import AnyOptions, read_of
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.formats.frames import Frame
 from warpfold.kernels.formats.signature import Format, format_of
 from warpfold.kernels.npy import read_head
 from warpfold.kernels.sequential import Elements
@@ -48,6 +49,12 @@ class DatasetSource(AnyOptions, SourceSpec):
         than most reductions of it, and the file got its name only after its bytes had been hashed.
         """
         return read_of(f"dataset {self.id}", "source.id", partial(self.begin, folders), self._open_in)
+
+    def open_table(self, folders: Folders) -> Frame:
+        return read_of(f"dataset {self.id}", "source.id", partial(self.begin, folders), self._open_table_in)
+
+    def _open_table_in(self, file: BinaryIO) -> Frame:
+        return self.open_table_in(file, _TEXT if format_of(file) is None else "")
 
     def begin(self, folders: Folders) -> BinaryIO:
         """The uploaded file, to be closed by the caller. Raises InvalidInput and OSError."""

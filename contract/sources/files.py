@@ -17,6 +17,7 @@ from warpfold.contract.sources.roots import PathName, check_name, matching
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.formats.frames import Frame
 from warpfold.kernels.places.file import stamp_of
 from warpfold.kernels.places.place import NOWHERE, Places, is_url
 from warpfold.kernels.places.remote import IN_FLIGHT, Session
@@ -101,6 +102,28 @@ class FilesSource(AnyOptions, SourceSpec):
             return ChainedSource(first.dtype, links)
         return _one_after_another(first.dtype, files)
 
+    def open_table(self, folders: Folders) -> Frame:
+        reader = _Reader(self, folders, Session(folders.places))
+        names = self.names(folders, reader.session)
+        first = reader.table(names[0])
+        tally = first.tally
+
+        def batches(columns: Sequence[str]) -> Iterator[Any]:
+            for name in names:
+                frame = reader.table(name)
+                tally.objects += frame.tally.objects if name != names[0] else []
+                for column in columns:
+                    kind = frame.schema.field(column).type if column in frame.schema.names else None
+                    if kind != first.schema.field(column).type:
+                        raise InvalidInput(
+                            f"{name!r} holds column {column!r} as {kind or 'none'}, and {names[0]!r} as "
+                            f"{first.schema.field(column).type}: files that are one table need the same columns",
+                            "source.paths" if self.glob is None else "source.glob",
+                        )
+                yield from frame.make(columns)
+
+        return Frame(first.schema, batches, len(names) * first.likely, tally)
+
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
@@ -120,6 +143,14 @@ class _Reader:
             except BaseException:
                 threads.shutdown(cancel_futures=True)
                 raise
+
+    def table(self, name: str) -> Frame:
+        """The columns of the table in a file. Raises InvalidInput."""
+
+        def open_in(file: BinaryIO) -> Frame:
+            return self.options.open_table_in(file, name)
+
+        return open_file(name, self.folders, "source.paths", open_in, session=self.session)
 
     def look(self, name: str) -> tuple[Elements, tuple[Any, ...]]:
         """The elements of a file, and what tells the file from another of its name. Raises InvalidInput."""

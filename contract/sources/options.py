@@ -7,9 +7,8 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Literal, Self, TypeVar
+from typing import Annotated, Any, BinaryIO, Literal, Self, TypeVar, cast
 
-from numpy.typing import NDArray
 from pydantic import Field, StrictBool, StrictInt, StringConstraints, field_validator, model_validator
 
 from warpfold.contract.fields import DTypeName, said_as
@@ -22,6 +21,7 @@ from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.formats.arrays import open_array_file
 from warpfold.kernels.formats.conventions import Conventions
 from warpfold.kernels.formats.folder import Tree
+from warpfold.kernels.formats.frames import Frame, open_frame
 from warpfold.kernels.formats.hyperslab import Range
 from warpfold.kernels.formats.signature import delimiter_of, format_of, is_text
 from warpfold.kernels.formats.tables import ColumnWanted, open_column
@@ -151,6 +151,14 @@ class TableOptions(FileOptions):
         refuse = self.null_policy == "raise"
         return open_column(file, ColumnWanted(self.column, rows, refuse, self.dtype, self._delimiter(name)))
 
+    def open_table_in(self, file: BinaryIO, name: str) -> Frame:
+        """The columns of the table in `file`, which is called `name` and must stay open while they are read. Raises
+        InvalidInput and Unavailable."""
+        for option in ("column", "dtype"):
+            if getattr(self, option) is not None:
+                raise InvalidInput(f"has {option}, which is for a single column: groups name theirs", option)
+        return open_frame(file, None if self.filter is None else self.filter.condition(), self._delimiter(name))
+
     def _delimiter(self, name: str) -> str:
         return delimiter_of(name if self.text is None else f".{self.text}")
 
@@ -231,7 +239,7 @@ def read_of(called: str, field: str, begin: Callable[[], BinaryIO], open_in: Cal
     with faults_of(called, field), ExitStack() as unless_read:
         file = unless_read.enter_context(begin())
         source = open_in(file)
-        if not isinstance(source, SequentialSource):
+        if not isinstance(source, SequentialSource | Frame):
             return source  # it has descriptors of its own
         return _named(source, called, field, unless_read.pop_all(), file)
 
@@ -239,17 +247,18 @@ def read_of(called: str, field: str, begin: Callable[[], BinaryIO], open_in: Cal
 def _named(source: T, called: str, field: str, still_open: ExitStack, file: BinaryIO | None = None) -> T:
     """The same source, whose faults are told with the file's name, and which closes `still_open` in the end. That
     `file` changes while it is read is one of the faults."""
-    if not isinstance(source, SequentialSource):
+    if not isinstance(source, SequentialSource | Frame):
         return source
-    make, stamp = source.make, _stamp(file)
+    make: Any = source.make
+    stamp = _stamp(file)
 
-    def pieces() -> Iterator[NDArray[Any]]:
+    def pieces(*columns: Any) -> Iterator[Any]:
         with faults_of(called, field):
-            yield from make()
+            yield from make(*columns)
             if _stamp(file) != stamp:
                 raise InvalidInput("changed while it was read")
 
-    sequential = replace(source, make=pieces)
+    sequential: T = replace(cast(Any, source), make=pieces)
     weakref.finalize(sequential, still_open.close)
     return sequential
 
@@ -267,16 +276,16 @@ def _of_place(
         else:
             assert open_folder_in is not None, "only then it is looked for"
             source = open_folder_in(opened)
-    if not isinstance(source, SequentialSource):
+    if not isinstance(source, SequentialSource | Frame):
         return source
-    make = source.make
+    make: Any = source.make
     source.tally.objects.append(opened)
 
-    def pieces() -> Iterator[NDArray[Any]]:
+    def pieces(*columns: Any) -> Iterator[Any]:
         with faults_of(called, field), own_faults(opened):
-            yield from make()
+            yield from make(*columns)
 
-    return replace(source, make=pieces)
+    return cast(T, replace(cast(Any, source), make=pieces))
 
 
 def _stamp(file: BinaryIO | None) -> tuple[int, int] | None:

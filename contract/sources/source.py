@@ -11,6 +11,8 @@ from warpfold.contract.folders import Folders
 from warpfold.contract.frozen import Frozen
 from warpfold.contract.placement import Lies
 from warpfold.kernels.dtypes import DType
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.formats.frames import Frame
 from warpfold.kernels.places.place import NOWHERE, Places
 from warpfold.kernels.sequential import Elements
 
@@ -64,6 +66,11 @@ class SourceSpec(Frozen, ABC):
     def open(self, folders: Folders) -> Elements:
         """The elements, to be called by a worker. Raises InvalidInput, whose field begins with "source", and
         Unavailable where a package is not installed that the source's format needs."""
+
+    def open_table(self, folders: Folders) -> Frame:
+        """The columns of the table, to be called by a worker. Raises InvalidInput, whose field begins with "source",
+        where the source is no table, and Unavailable."""
+        raise InvalidInput(f"{self.identity()} is no table with columns", "source")
 
     def check(self, field: str, roots: tuple[Path, ...], most_values: int, places: Places = NOWHERE) -> None:
         """Refuse what this server does not offer, or what is too long for a request. Raises InvalidInput, whose field

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from warpfold.contract.folders import Folders
 from warpfold.contract.sources.options import NamedFile, TableOptions, open_file
+from warpfold.kernels.formats.frames import Frame
 from warpfold.kernels.sequential import Elements
 
 
@@ -29,3 +30,6 @@ class TableSource(TableOptions, NamedFile):
 
     def open(self, folders: Folders) -> Elements:
         return open_file(self.path, folders, "source.path", lambda file: self.open_in(file, self.path))
+
+    def open_table(self, folders: Folders) -> Frame:
+        return open_file(self.path, folders, "source.path", lambda file: self.open_table_in(file, self.path))

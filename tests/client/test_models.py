@@ -6,6 +6,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from warpfold.client import models
+from warpfold.client.answer import Answer
 from warpfold.contract.kinds.accuracy import AccuracyResult
 from warpfold.contract.kinds.benchmark import BenchmarkResult
 from warpfold.contract.kinds.cluster import ClusterResult
@@ -67,5 +68,5 @@ def of_the_service(model: type[Any], /, **facts: Any) -> Any:
         ({"some": "kind of a newer service"}, models.OtherResult),
     ],
 )
-def test_a_result_is_read_as_what_it_is(served: dict[str, Any], read: type[models.Answer]) -> None:
+def test_a_result_is_read_as_what_it_is(served: dict[str, Any], read: type[Answer]) -> None:
     assert type(ADAPTER.validate_python(served)) is read

@@ -7,12 +7,13 @@ from types import MappingProxyType
 from typing import Any
 
 from warpfold.app.charts.chart import Chart
-from warpfold.app.reports.kinds import accuracy, benchmark, scaling, tables_only
+from warpfold.app.reports.kinds import accuracy, benchmark, groupby, scaling, tables_only
 from warpfold.app.reports.report import Table
 from warpfold.contract.jobs import JobResult
 from warpfold.contract.kinds.accuracy import AccuracyResult
 from warpfold.contract.kinds.benchmark import BenchmarkResult
 from warpfold.contract.kinds.cluster import ClusterResult
+from warpfold.contract.kinds.groupby import GroupbyResult
 from warpfold.contract.kinds.preset import PresetResult
 from warpfold.contract.kinds.profile import ProfileResult
 from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceResult
@@ -41,6 +42,7 @@ PRESENTATIONS: Mapping[type, Presentation] = MappingProxyType(
         ThreeNumbersResult: Presentation(tables_only.three_numbers, None),
         ScalingResult: Presentation(scaling.tables, scaling.charts),
         ProfileResult: Presentation(tables_only.profile, None),
+        GroupbyResult: Presentation(groupby.tables, groupby.charts),
         # The report of a preset has a section for each preset, and the jobs in it have tables and charts.
         PresetResult: Presentation(None, None),
     }

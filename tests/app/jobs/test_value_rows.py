@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from tests.support.api import RESULT, THREE_VALUES, Api
+from warpfold.contract.kinds.groupby import GroupbyResult
 from warpfold.contract.kinds.reduce import ReduceArrayResult
 
 ARRAY = {
@@ -44,3 +45,14 @@ def test_one_value_is_one_row(http: httpx.Client, api: Api) -> None:
     text = http.get(f"/v1/jobs/{job_id}/result", params={"format": "csv"}).text
     assert text.splitlines() == ["value,hex,count", "1.0,0x1.0000000000000p+0,3"]
     assert http.get(f"/v1/jobs/{job_id}/result", params={"format": "xml"}).status_code == 422
+
+
+def test_groups_have_columns_of_their_keys_and_values(http: httpx.Client, api: Api) -> None:
+    job_id = http.post("/v1/jobs", json=THREE_VALUES).json()["id"]
+    api.finish(api.claim(job_id), GroupbyResult.model_json_schema()["examples"][0])
+    text = http.get(f"/v1/jobs/{job_id}/result", params={"format": "csv"}).text
+    assert list(csv.reader(io.StringIO(text))) == [
+        ["region", "rows", "total", "total_hex"],
+        ["north", "2", "1.0000000000000002e+16", "0x1.1c37937e08001p+53"],
+        ["south", "1", "2.5", "0x1.4000000000000p+1"],
+    ]

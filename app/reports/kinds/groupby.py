@@ -1,0 +1,87 @@
+"""A table of groups, and a bar chart for each column of values: a bar for each group."""
+
+import math
+from itertools import islice
+
+from warpfold.app.charts.chart import Chart
+from warpfold.app.charts.vega_lite import Bar, ChartText, bar_chart
+from warpfold.app.reports.report import Table
+from warpfold.contract.kinds.groupby import GroupbyResult, GroupValues
+from warpfold.contract.wording import ABSENT, exactly
+
+_MOST_SHOWN = 1000
+_MOST_BARS = 40
+_MOST_CHARTS = 4
+_MOST_LETTERS = 40
+
+
+def tables(result: GroupbyResult) -> tuple[Table, ...]:
+    """A row for each group: its keys, how many rows it has, and its values."""
+    rows = tuple(
+        (
+            *(_key(keys.values[group]) for keys in result.keys),
+            f"{result.sizes[group]:,}",
+            *(_value(column, group) for column in result.columns),
+        )
+        for group in range(min(result.groups, _MOST_SHOWN))
+    )
+    notes = [f"The first {len(rows):,} of {result.groups:,} groups."] if len(rows) < result.groups else []
+    if result.dropped:
+        notes.append(f"{result.dropped:,} rows without a key were left out.")
+    return (
+        Table(
+            title=f"{result.groups:,} groups of {result.rows:,} rows ({result.strategy})",
+            columns=(
+                *(keys.name for keys in result.keys),
+                "rows",
+                *(f"{column.name} ({column.dtype})" for column in result.columns),
+            ),
+            rows=rows,
+            note=" ".join(notes) or None,
+        ),
+    )
+
+
+def _key(key: object) -> str:
+    return ABSENT if key is None else str(key)
+
+
+def _value(column: GroupValues, group: int) -> str:
+    value = column.values[group]
+    return ABSENT if value is None else exactly(value)
+
+
+def charts(result: GroupbyResult) -> list[Chart]:
+    """The values of the first groups as bars, one chart for each of the first columns."""
+    drawn = []
+    for number, column in enumerate(result.columns[:_MOST_CHARTS], 1):
+        bars = [
+            Bar(_name(result, group), float(value))
+            for group, value in islice(enumerate(column.values), _MOST_BARS)
+            if value is not None and math.isfinite(value)
+        ]
+        if bars:
+            drawn.append(bar_chart(_text(result, column, number, bars), column.name, bars))
+    return drawn
+
+
+def _name(result: GroupbyResult, group: int) -> str:
+    return ", ".join("null" if keys.values[group] is None else str(keys.values[group]) for keys in result.keys)[
+        :_MOST_LETTERS
+    ]
+
+
+def _text(result: GroupbyResult, column: GroupValues, number: int, bars: list[Bar]) -> ChartText:
+    keys = ", ".join(keys.name for keys in result.keys)
+    what = column.op if column.column is None else f"{column.op} of {column.column}"
+    some = (
+        f"the first {len(bars):,} of {result.groups:,} groups" if len(bars) < result.groups else f"{len(bars):,} groups"
+    )
+    least, most = min(bars, key=lambda bar: bar.value), max(bars, key=lambda bar: bar.value)
+    return ChartText(
+        name=f"groups-{number}",
+        title=f"{column.name} by {keys}",
+        subtitle=f"{what}, {some}; {result.device.name}",
+        description=f"Bars of {what} by {keys}, {some}: from {least.value:g} ({least.name}) to {most.value:g} "
+        f"({most.name}).",
+    )

@@ -1,0 +1,31 @@
+"""What answers of the service have in common, and where the time of a job went."""
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Answer(BaseModel):
+    """Anything that the service says."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+
+class StageTime(Answer):
+    """How long a stage kept its threads busy, and how fast it was: GB/s, None of a stage that took no time."""
+
+    seconds: float
+    bytes: int
+    gb_per_s: float | None
+
+
+class Timings(Answer):
+    """Milliseconds: waiting in the queue, compiling and loading kernels (0 where the slot had run them before), loading
+    or making the data, the reduction itself, and the job in all. `stages` (read, decode, copy, reduce) overlap; `bound`
+    is the longest of them, None where that cannot be told."""
+
+    queued_ms: float
+    prepare_ms: float = 0.0
+    load_ms: float
+    kernel_ms: float
+    total_ms: float
+    stages: dict[str, StageTime] = {}
+    bound: str | None = None

@@ -1,0 +1,91 @@
+"""The table of groups that a group-by comes to, as Python and as data frames have it."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pydantic import Field
+
+from warpfold.client.answer import Answer, Timings
+from warpfold.client.groups import array_from
+from warpfold.contract.json_value import JsonValue
+from warpfold.kernels.extras import install
+from warpfold.kernels.keyed import GroupColumn
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+
+class GroupKeys(Answer):
+    """A column of keys, one for each group; `dtype` is its type as Arrow calls it."""
+
+    name: str
+    dtype: str
+    values: tuple[bool | int | str | None, ...]
+
+
+class GroupValues(Answer):
+    """A column of values, one for each group, None where there is none; `counts` says how many elements each has."""
+
+    name: str
+    op: str
+    column: str | None
+    dtype: str
+    values: tuple[JsonValue | None, ...]
+    hex: tuple[str | None, ...] | None
+    counts: tuple[int, ...]
+
+
+class GroupbyResult(Answer):
+    """A table with a row for each group: its keys, how many rows it has (`sizes`), and its values."""
+
+    groups: int
+    keys: tuple[GroupKeys, ...]
+    columns: tuple[GroupValues, ...]
+    sizes: tuple[int, ...]
+    rows: int
+    dropped: int
+    strategy: str
+    correctly_rounded: bool
+    backend: str
+    device: dict[str, Any]
+    timings: Timings
+    provenance: dict[str, Any] = Field(default_factory=dict)
+
+    def to_arrow(self) -> "pyarrow.Table":
+        """The keys and the values as one table of pyarrow; integers that 64 bits do not hold are decimals or, where
+        these do not hold them, strings. Raises ImportError without pyarrow, which the extra `frames` brings."""
+        try:
+            import pyarrow
+        except ImportError as error:
+            raise ImportError(f"tables of groups need pyarrow: {install('frames')}") from error
+        keys = [pyarrow.array(key.values, pyarrow.type_for_alias(key.dtype)) for key in self.keys]
+        values = [_column(column).array() for column in self.columns]
+        names = [column.name for column in self._columns()]
+        return pyarrow.Table.from_arrays([*keys, *values], names=names)
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """The same as a data frame of pandas, with the keys as columns. Raises ImportError without pandas."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """The same as a data frame of Polars. Raises ImportError without Polars."""
+        import polars
+
+        return polars.from_arrow(self.to_arrow())
+
+    def _columns(self) -> list[GroupKeys | GroupValues]:
+        return [*self.keys, *self.columns]
+
+    def __repr__(self) -> str:
+        names = ", ".join(column.name for column in self._columns())
+        return f"<GroupbyResult of {self.groups:,} groups of {self.rows:,} rows: {names}>"
+
+
+def _column(column: GroupValues) -> GroupColumn:
+    present = array_from(
+        [0 if value is None else value for value in column.values], (len(column.values),), column.dtype
+    )
+    missing = np.array([value is None for value in column.values], np.bool_)
+    values = present.astype(np.float64) if present.dtype.kind in "fV" else present
+    return GroupColumn(column.name, column.op, column.dtype, values, missing, np.array(column.counts, np.int64))

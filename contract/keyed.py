@@ -1,0 +1,148 @@
+"""What a `groupby` spec asks of kernels: its rows, which are opened here, its plan, and the columns of its result."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from warpfold.contract.folders import Folders
+from warpfold.contract.groupings import MOST_RESULTS
+from warpfold.contract.json_value import check_length, hex_of
+from warpfold.contract.kinds.groupby import GroupbySpec, GroupKeys, GroupValues, check_multiplies
+from warpfold.contract.sources.keys import GivenKeys
+from warpfold.contract.sources.options import FileOptions
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.formats.frames import Frame, Wanted, keyed_arrays, keyed_frame
+from warpfold.kernels.keyed import Aggregation, GroupColumn, GroupPlan, GroupTable, KeyedSource
+from warpfold.kernels.ops import op_named
+
+
+def open_rows(spec: GroupbySpec, folders: Folders) -> KeyedSource:
+    """The rows that `spec` reduces. Raises InvalidInput with the field that is at fault, and Unavailable."""
+    rows = _side_by_side(spec, folders) if spec.source is None else _of_table(spec, spec.source.open_table(folders))
+    numbers = column_numbers(spec)
+    for index, asked in enumerate(spec.aggregations):
+        is_float = rows.dtypes[numbers[index]].is_float
+        check_multiplies(asked.op, is_float=is_float, where=f"aggregations.{index}.op")
+    return rows
+
+
+def rows_of_frame(spec: GroupbySpec, frame: Frame, *, refuse_nulls: bool = False) -> KeyedSource:
+    """The rows of an open table. Raises InvalidInput with the field of the column that is at fault."""
+    keys = [Wanted(key.column or "", key.label, f"by.{index}") for index, key in enumerate(spec.by)]
+    columns: dict[str, Wanted] = {}
+    for index, asked in enumerate(spec.aggregations):
+        name = asked.column or ""
+        columns.setdefault(name, Wanted(name, asked.label, f"aggregations.{index}.column"))
+    return keyed_frame(frame, keys, list(columns.values()), refuse_nulls=refuse_nulls)
+
+
+def _of_table(spec: GroupbySpec, frame: Frame) -> KeyedSource:
+    assert spec.source is not None, "the spec names a table"
+    refuse = isinstance(spec.source, FileOptions) and spec.source.null_policy == "raise"
+    with _called(spec.source.identity()):
+        return rows_of_frame(spec, frame, refuse_nulls=refuse)
+
+
+def _side_by_side(spec: GroupbySpec, folders: Folders) -> KeyedSource:
+    keys: list[tuple[str, Any, str]] = []
+    for index, key in enumerate(spec.by):
+        assert key.source is not None, "each key has a source"
+        with _in_field(f"by.{index}"):
+            named = key.source
+            array = named.array() if isinstance(named, GivenKeys) else named.refusing_nulls().open(folders)
+        keys.append((key.label, array, f"by.{index}.source"))
+    columns: list[tuple[str, Any, str]] = []
+    for index in sorted(set(column_numbers(spec))):
+        asked = next(
+            one for one, number in zip(spec.aggregations, column_numbers(spec), strict=True) if number == index
+        )
+        assert asked.source is not None, "each aggregation has a source"
+        where = f"aggregations.{spec.aggregations.index(asked)}"
+        with _in_field(where):
+            columns.append((asked.label, asked.source.refusing_nulls().open(folders), f"{where}.source"))
+    return keyed_arrays(keys, columns)
+
+
+@contextmanager
+def _called(name: str) -> Iterator[None]:
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput(f"{name} {error}", error.field) from None
+
+
+@contextmanager
+def _in_field(where: str) -> Iterator[None]:
+    """A source's faults name "source.…": here it is the source of a column."""
+    try:
+        yield
+    except InvalidInput as error:
+        field = error.field or "source"
+        raise InvalidInput(
+            str(error), f"{where}.{field}" if field.startswith("source") else f"{where}.source"
+        ) from None
+
+
+def column_numbers(spec: GroupbySpec) -> list[int]:
+    """Which of the columns that are read each aggregation reduces; several may reduce one."""
+    read: list[object] = []
+    numbers = []
+    for asked in spec.aggregations:
+        column: object = asked.column if spec.source is not None or asked.source is None else asked.source
+        if column not in read:
+            read.append(column)
+        numbers.append(read.index(column))
+    return numbers
+
+
+def plan_of(spec: GroupbySpec) -> GroupPlan:
+    """What to make of the rows of each group."""
+    numbered = zip(spec.aggregations, column_numbers(spec), strict=True)
+    return GroupPlan(
+        aggregations=tuple(Aggregation(op_named(one.op), number, one.label, one.ddof) for one, number in numbered),
+        keep_nulls=not spec.dropna,
+        sort=spec.sort,
+        min_count=spec.min_count,
+        max_groups=spec.max_groups,
+        nan_policy=spec.nan_policy,
+    )
+
+
+def check_size(table: GroupTable) -> None:
+    """Raise InvalidInput naming "by" where there are more groups than a result holds."""
+    if table.sizes.size > MOST_RESULTS:
+        raise InvalidInput(
+            f"the keys make {table.sizes.size:,} groups, and a result holds at most {MOST_RESULTS:,}", "by"
+        )
+
+
+def keys_of(table: GroupTable) -> tuple[GroupKeys, ...]:
+    """The keys of all groups."""
+    named = zip(table.key_names, table.keys, strict=True)
+    return tuple(
+        GroupKeys.model_construct(name=name, dtype=str(array.type), values=tuple(array.to_pylist()))
+        for name, array in named
+    )
+
+
+def values_of(spec: GroupbySpec, columns: Iterable[GroupColumn]) -> tuple[GroupValues, ...]:
+    """The values of all groups. Raises InvalidInput for an integer too long to be served."""
+    return tuple(_values(asked.column, column) for asked, column in zip(spec.aggregations, columns, strict=True))
+
+
+def _values(name: str | None, column: GroupColumn) -> GroupValues:
+    values = column.listed()
+    for value in values:
+        if value is not None:
+            check_length(value)
+    real = column.dtype in DTYPES and DTYPES[column.dtype].is_float
+    return GroupValues(
+        name=column.name,
+        op=column.op,
+        column=name,
+        dtype=column.dtype,
+        values=tuple(values),
+        hex=tuple(None if value is None else hex_of(value) for value in values) if real else None,
+        counts=tuple(column.counts.tolist()),
+    )

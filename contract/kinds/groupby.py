@@ -1,0 +1,390 @@
+"""Group-by: which columns are reduced in which groups of rows, and the table of groups that came out."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import ConfigDict, Field, StrictBool, model_validator
+from pydantic.config import JsonDict
+
+from warpfold.contract.fields import MAX_ELEMENTS, BackendName, JobOptions, OpName
+from warpfold.contract.frozen import Frozen
+from warpfold.contract.inputs import InputView
+from warpfold.contract.json_value import JsonValue
+from warpfold.contract.kinds.reduce import _EXAMPLE as REDUCED
+from warpfold.contract.kinds.reduce import MOST_OF_SMALL
+from warpfold.contract.kinds.spec import Task, moved_from
+from warpfold.contract.provenance import DeviceView, Provenance
+from warpfold.contract.sources import Source, summary_of_source
+from warpfold.contract.sources.array import ArrayFileSource
+from warpfold.contract.sources.dataset import DatasetSource
+from warpfold.contract.sources.files import FilesSource
+from warpfold.contract.sources.generate import GenerateSource
+from warpfold.contract.sources.keys import GivenKeys, Key
+from warpfold.contract.sources.options import InFile
+from warpfold.contract.sources.path import PathSource
+from warpfold.contract.sources.source import SourceSpec
+from warpfold.contract.sources.table import TableSource
+from warpfold.contract.timings import Timings
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.keyed import MOST_GROUPS
+from warpfold.kernels.operands import check_arity
+from warpfold.kernels.ops import NanPolicy, op_named
+
+MOST_KEYS = 16
+MOST_AGGREGATIONS = 64
+
+KeySource = Annotated[
+    GivenKeys | GenerateSource | PathSource | DatasetSource | ArrayFileSource | TableSource | FilesSource,
+    Field(discriminator="type"),
+]
+Name = Annotated[str, Field(min_length=1, max_length=256)]
+
+
+def _from_name(schema: JsonDict) -> None:
+    """A name alone is short for an object with that column."""
+    schema["items"] = {"anyOf": [{"type": "string"}, schema["items"]]}
+
+
+class KeyColumn(Frozen):
+    """A column of keys: of the table `source`, or with a source of its own."""
+
+    column: InFile | None = Field(None, description="Name of the column of `source`.")
+    source: KeySource | None = Field(
+        None, description="Where the keys come from if the request has no table `source`: integers or truth values, or "
+        "given strings."
+    )  # fmt: skip
+    name: Name | None = Field(
+        None, description="What the column is called in the result: as in the table if it is left out, or else `key`."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named(cls, given: Any) -> Any:
+        return {"column": given} if isinstance(given, str) else given
+
+    @property
+    def label(self) -> str:
+        """What the column is called in the result."""
+        return self.name or self.column or "key"
+
+
+class AggregationSpec(Frozen):
+    """An op of a column: of the table `source`, or with a source of its own."""
+
+    op: OpName = Field("sum", description="Op that reduces the elements of each group. `/v1/ops` lists the ops.")
+    column: InFile | None = Field(None, description="Name of the column of `source`.")
+    source: Source | None = Field(
+        None, description="Where the elements come from if the request has no table `source`."
+    )
+    name: Name | None = Field(
+        None,
+        description="What the values are called in the result; if it is left out, the column and the op: `price_sum`.",
+    )
+    ddof: int = Field(
+        0, ge=0, le=MAX_ELEMENTS, strict=True,
+        description="The lost degrees of freedom: `var` and `std` divide by n − ddof.",
+    )  # fmt: skip
+
+    @property
+    def label(self) -> str:
+        """What the values are called in the result."""
+        return self.name or (f"{self.column}_{self.op}" if self.column else self.op)
+
+
+class GroupbySpec(Task):
+    """Reduce the rows of each group, which have equal keys, to a row of values: exactly, and with the same bits
+    whatever the order of the rows is.
+
+    The columns are those of a table, `source`, or arrays of one length with a source each. CPU slots alone run such
+    jobs so far.
+    """
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "kind": "groupby",
+                    "source": {"type": "table", "path": "sales.parquet"},
+                    "by": ["region"],
+                    "aggregations": [
+                        {"op": "sum", "column": "price"},
+                        {"op": "mean", "column": "quantity", "name": "usual"},
+                    ],
+                },
+                {
+                    "kind": "groupby",
+                    "by": [{"name": "region", "source": {"type": "values", "values": ["north", "south", "north"]}}],
+                    "aggregations": [
+                        {"op": "sum", "name": "total", "source": {"type": "values", "values": [1e16, 2.5, 1.0]}}
+                    ],
+                },
+            ]
+        }
+    )
+
+    kind: Literal["groupby"]
+    source: Source | None = Field(
+        None,
+        description="The table whose columns are named: of type `table`, `dataset` or `files`. If it is left out, "
+        "every column has a source of its own.",
+    )
+    by: tuple[KeyColumn, ...] = Field(
+        min_length=1,
+        max_length=MOST_KEYS,
+        json_schema_extra=_from_name,
+        description="The columns of keys: rows whose keys are equal in all of them are a group. Keys are integers, "
+        'truth values or strings, or dictionaries of these. A string is short for {"column": …}.',
+    )
+    aggregations: tuple[AggregationSpec, ...] = Field(
+        min_length=1, max_length=MOST_AGGREGATIONS, description="The columns of the result, which are made in one pass."
+    )
+    dropna: StrictBool = Field(True, description="Whether rows with a null key are left out; else null is a key.")
+    sort: StrictBool = Field(
+        True, description="Whether the groups come in the order of their keys, nulls last; else in that of their first "
+        "rows."
+    )  # fmt: skip
+    min_count: int = Field(
+        0, ge=0, le=MAX_ELEMENTS, strict=True,
+        description="The value of fewer elements is null. A sum of none is 0 otherwise, and a minimum always null.",
+    )  # fmt: skip
+    max_groups: int = Field(
+        MOST_GROUPS, ge=1, le=1 << 30, strict=True, description="The job fails where the keys make more groups."
+    )
+    nan_policy: NanPolicy = Field(NanPolicy.PROPAGATE, description="What to do with NaN elements of float data.")
+    backend: BackendName = Field("auto", description="Backend of the slot; auto takes a slot that can.")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        self._check_sources()
+        for index, asked in enumerate(self.aggregations):
+            op = op_named(asked.op)
+            if op.sources > 1:
+                raise InvalidInput(f"{op.name} takes two columns, and groups reduce one", f"aggregations.{index}.op")
+            try:
+                check_arity(op, other=False, ddof=asked.ddof)
+            except InvalidInput as error:
+                raise InvalidInput(str(error), f"aggregations.{index}.{error.field}") from None
+            dtype = None if asked.source is None else asked.source.known_dtype
+            if dtype is not None:
+                check_multiplies(asked.op, is_float=dtype.is_float, where=f"aggregations.{index}.op")
+        self._check_names()
+        if self.backend == "cuda":
+            raise InvalidInput("groups are made on CPU slots only so far; give the backend cpu or auto", "backend")
+        return self
+
+    def _check_sources(self) -> None:
+        """All columns are of one table, or all have sources of their own, of one length."""
+        first: tuple[str, int] | None = None
+        for where, part in self._columns():
+            if self.source is not None and (part.column is None or part.source is not None):
+                raise InvalidInput(
+                    "needs the name of a column of the table `source`, and nothing else", f"{where}.column"
+                )
+            if self.source is None and (part.source is None or part.column is not None):
+                raise InvalidInput(
+                    "needs a source, or the request a table `source` whose column it names", f"{where}.source"
+                )
+            count = None if part.source is None else part.source.known_count
+            if count is not None:
+                first = first or (where, count)
+                if count != first[1]:
+                    raise InvalidInput(
+                        f"has {count:,} elements, and {first[0]} {first[1]:,}: a row needs one of each",
+                        f"{where}.source",
+                    )
+        for index, key in enumerate(self.by):
+            dtype = None if key.source is None else key.source.known_dtype
+            if dtype is not None and dtype.is_float:
+                raise InvalidInput(
+                    f"holds {dtype.name}: floats are no keys, for two that are printed alike may differ",
+                    f"by.{index}.source",
+                )
+
+    def _check_names(self) -> None:
+        seen: dict[str, str] = {}
+        for where, part in self._columns():
+            if part.label in seen:
+                raise InvalidInput(
+                    f"{part.label!r} is the name of {seen[part.label]}, too; give another", f"{where}.name"
+                )
+            seen[part.label] = where
+
+    def _columns(self) -> Iterator[tuple[str, KeyColumn | AggregationSpec]]:
+        yield from ((f"by.{index}", key) for index, key in enumerate(self.by))
+        yield from ((f"aggregations.{index}", asked) for index, asked in enumerate(self.aggregations))
+
+    def sources(self) -> Iterator[tuple[str, SourceSpec]]:
+        if self.source is not None:
+            yield "source", self.source
+        for where, part in self._columns():
+            if part.source is not None:
+                yield f"{where}.source", part.source
+
+    def needs(self) -> str:
+        return "cpu"
+
+    def moved(self, backend: BackendName) -> Mapping[str, Any]:
+        return moved_from("cpu", backend)
+
+    def shortened(self, max_n: int) -> Mapping[str, Any]:
+        parts: dict[str, Any] = {}
+        for field in ("by", "aggregations"):
+            parts[field] = [
+                {
+                    **part.model_dump(),
+                    "source": None if part.source is None else part.source.shortened(max_n).model_dump(),
+                }
+                for part in getattr(self, field)
+            ]
+        return parts
+
+    def small(self) -> bool:
+        counts = [source.known_count for _, source in self.sources()]
+        return all(count is not None and count <= MOST_OF_SMALL for count in counts)
+
+    def data_seed(self) -> int | None:
+        return next((seed for _, source in self.sources() if (seed := source.generator_seed) is not None), None)
+
+    def brief(self) -> "BriefGroupbySpec | None":
+        if all(source.brief() is source for _, source in self.sources()):
+            return None
+        rest = self.model_dump(exclude={"source", "by", "aggregations", "webhook"})
+        return BriefGroupbySpec(
+            **rest,
+            by=tuple(key.label for key in self.by),
+            aggregations=tuple(f"{asked.op} of {asked.column or asked.label}" for asked in self.aggregations),
+            rows=next((count for _, source in self.sources() if (count := source.known_count) is not None), None),
+        )
+
+    @staticmethod
+    def summary(stored: Mapping[str, Any]) -> Sequence[str]:
+        source = stored.get("source")
+        rows = stored.get("rows")
+        return (
+            f"{_listed(stored.get('aggregations', ()), _of)} by {_listed(stored.get('by', ()), _called)}",
+            summary_of_source(source) if source else "" if rows is None else f"{rows:,} rows",
+        )
+
+    def description(self) -> str:
+        """What is asked for, in the words of a report."""
+        parts = [part for part in self.summary(self.model_dump(mode="json")) if part]
+        nulls = "" if self.dropna else ", null is a key"
+        return f"{' of '.join(parts)}{nulls}"
+
+
+def _listed(parts: Any, said: Any) -> str:
+    return ", ".join(said(part) for part in parts) if isinstance(parts, Sequence) else ""
+
+
+def _of(stored: Any) -> str:
+    match stored:
+        case str():
+            return stored
+        case {"op": op, "column": str(column)}:
+            return f"{op} of {column}"
+        case {"op": op}:
+            return f"{op} of {stored.get('name') or 'values'}"
+    return ""
+
+
+def _called(stored: Any) -> str:
+    match stored:
+        case str():
+            return stored
+        case {"column": str(column)}:
+            return column
+    return str(stored.get("name") or "key") if isinstance(stored, Mapping) else ""
+
+
+def check_multiplies(op: str, *, is_float: bool, where: str) -> None:
+    """Raise InvalidInput naming the field `where` for a product of floats, which rounds at every step."""
+    row = op_named(op)
+    if is_float and row.rounds and not row.adds:
+        raise InvalidInput(
+            f"{op} of floats rounds at every step, so that its bits depend on the order of the rows: groups have it of "
+            "integers alone",
+            where,
+        )
+
+
+class BriefGroupbySpec(JobOptions):
+    """A `groupby` spec with many values, in brief."""
+
+    kind: Literal["groupby"]
+    by: tuple[str, ...] = Field(description="The names of the keys.")
+    aggregations: tuple[str, ...] = Field(description="The ops and their columns, in words.")
+    rows: int | None = Field(description="How many rows there are, where the spec tells.")
+    dropna: bool
+    sort: bool
+    min_count: int
+    max_groups: int
+    nan_policy: NanPolicy
+    backend: BackendName
+
+
+class GroupKeys(Frozen):
+    """A column of keys: one for each group."""
+
+    name: str
+    dtype: str = Field(description="The keys' type, as Arrow calls it.")
+    values: tuple[Key, ...]
+
+
+class GroupValues(Frozen):
+    """A column of values: one for each group."""
+
+    name: str
+    op: str
+    column: str | None = Field(description="The column that was reduced; null if it had a source of its own.")
+    dtype: str = Field(description='The dtype of the values; "integer" is an integer of any size.')
+    values: tuple[JsonValue | None, ...] = Field(description="Null stands where a group has no value.")
+    hex: tuple[str | None, ...] | None = Field(
+        description="The values as Python's float.hex prints them; null for integers and bools."
+    )
+    counts: tuple[int, ...] = Field(description="How many elements entered each value.")
+
+
+_OF_EVERY = ("correctly_rounded", "backend", "device", "timings", "provenance")
+_EXAMPLE: JsonDict = {
+    "groups": 2,
+    "keys": [{"name": "region", "dtype": "string", "values": ["north", "south"]}],
+    "columns": [
+        {
+            "name": "total",
+            "op": "sum",
+            "column": None,
+            "dtype": "float64",
+            "values": [10000000000000002.0, 2.5],
+            "hex": ["0x1.1c37937e08001p+53", "0x1.4000000000000p+1"],
+            "counts": [2, 1],
+        }
+    ],
+    "sizes": [2, 1],
+    "rows": 3,
+    "dropped": 0,
+    "strategy": "exact",
+    **{name: REDUCED[name] for name in _OF_EVERY},
+}
+
+
+class GroupbyResult(Frozen):
+    """A table with a row for each group, how it was computed, and where. The columns' values stand in the order of the
+    groups."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
+
+    groups: int = Field(description="How many groups there are.")
+    keys: tuple[GroupKeys, ...]
+    columns: tuple[GroupValues, ...]
+    sizes: tuple[int, ...] = Field(description="How many rows each group has.")
+    rows: int = Field(description="How many rows all groups have together.")
+    dropped: int = Field(description="How many rows were left out because a key is null.")
+    input: InputView | None = Field(
+        None, description="What was read of the places of this server's configuration; null where nothing was."
+    )
+    strategy: str
+    correctly_rounded: bool = Field(description="Whether every value is the true one, rounded once.")
+    backend: Literal["cpu", "cuda"]
+    device: DeviceView
+    timings: Timings
+    provenance: Provenance

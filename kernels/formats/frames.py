@@ -1,0 +1,268 @@
+"""Tables of which several columns are read at once, and arrays that stand side by side as one: rows for groups."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.extras import required
+from warpfold.kernels.formats.naming import chosen_name, damaged
+from warpfold.kernels.formats.row_filter import Condition, columns_of, expression
+from warpfold.kernels.formats.signature import Format, format_of
+from warpfold.kernels.formats.tables import dtype_of_column, random_access
+from warpfold.kernels.keyed import PART_ROWS, Cells, KeyedPart, KeyedRows, KeyedSource
+from warpfold.kernels.sequential import Elements, SequentialSource, Tally, gathered
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Columns of a table, of a schema of pyarrow. `make` begins to read the named ones, in record batches and in order;
+    `likely` is how many rows there may be."""
+
+    schema: Any
+    make: Callable[[Sequence[str]], Iterator[Any]]
+    likely: int
+    tally: Tally = field(default_factory=Tally)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A column of a table, what it is called in the result, and the field of the request that names it."""
+
+    column: str
+    name: str
+    field: str
+
+
+def open_frame(file: BinaryIO, rows: Condition | None, delimiter: str) -> Frame:
+    """The columns of the table in `file`, which must stay open while they are read, of the rows that fulfil a
+    condition. Raises InvalidInput, whose field is "filter" where that is at fault, and Unavailable."""
+    pyarrow = required("pyarrow", "tables")
+    kind = format_of(file)
+    errors = (pyarrow.ArrowException, OSError, ValueError)
+    if kind in (None, Format.GZIP, Format.ZSTD):
+        return _text(file, kind, rows, delimiter)
+    with damaged("cannot be read as a table", *errors):
+        if kind in (Format.PARQUET, Format.ARROW_FILE):
+            return _fragment(file, kind, rows)
+        if kind is Format.ARROW_STREAM:
+            return _stream(file, rows)
+    assert kind is not None
+    raise InvalidInput(f"is no table but {kind.value}: groups are made of the columns of a table")
+
+
+def _filtered(rows: Condition | None, schema: Any) -> Any:
+    return None if rows is None else expression(rows, schema)
+
+
+def _fragment(file: BinaryIO, kind: Format, rows: Condition | None) -> Frame:
+    dataset = required("pyarrow.dataset", "tables")
+    if kind is Format.PARQUET:
+        from warpfold.kernels.formats.parquet import check_footer
+
+        check_footer(file)
+    file_format = dataset.ParquetFileFormat() if kind is Format.PARQUET else dataset.IpcFileFormat()
+    schema = file_format.make_fragment(random_access(file)).physical_schema
+    condition = _filtered(rows, schema)
+
+    def batches(columns: Sequence[str]) -> Iterator[Any]:
+        fragment = file_format.make_fragment(random_access(file))
+        scanner = fragment.scanner(
+            schema=schema, columns=list(columns), filter=condition, batch_size=PART_ROWS, batch_readahead=4
+        )
+        return iter(scanner.to_batches())
+
+    return Frame(schema, _told(batches), file_format.make_fragment(random_access(file)).count_rows())
+
+
+def _stream(file: BinaryIO, rows: Condition | None) -> Frame:
+    ipc = required("pyarrow.ipc", "tables")
+    schema = ipc.open_stream(random_access(file)).schema
+    condition = _filtered(rows, schema)
+
+    def batches(columns: Sequence[str]) -> Iterator[Any]:
+        file.seek(0)
+        for batch in ipc.open_stream(random_access(file)):
+            yield (batch if condition is None else batch.filter(condition)).select(list(columns))
+
+    return Frame(schema, _told(batches), 0)
+
+
+def _text(file: BinaryIO, packed: Format | None, rows: Condition | None, delimiter: str) -> Frame:
+    from warpfold.kernels.formats.text import _Text
+
+    pyarrow = required("pyarrow", "tables")
+    with damaged("cannot be read as a table of text", pyarrow.ArrowException, OSError, ValueError):
+        text = _Text(file, packed, delimiter)
+        inferred = text.opened({}).schema
+        kinds = [pyarrow.string() if pyarrow.types.is_null(kind) else kind for kind in inferred.types]
+        schema = pyarrow.schema(list(zip(inferred.names, kinds, strict=True)))
+        condition = _filtered(rows, schema)
+    needed = set() if rows is None else columns_of(rows)
+
+    def batches(columns: Sequence[str]) -> Iterator[Any]:
+        types = {name: schema.field(name).type for name in schema.names if name in {*columns, *needed}}
+        for batch in text.exact(types):
+            yield (batch if condition is None else batch.filter(condition)).select(list(columns))
+
+    return Frame(schema, _told(batches), file.seek(0, 2) // 16)
+
+
+def _told(batches: Callable[[Sequence[str]], Iterator[Any]]) -> Callable[[Sequence[str]], Iterator[Any]]:
+    """The same batches; what pyarrow raises while they are read is InvalidInput."""
+
+    def told(columns: Sequence[str]) -> Iterator[Any]:
+        pyarrow = required("pyarrow", "tables")
+        with damaged("cannot be read to its end", pyarrow.ArrowException, OSError, ValueError):
+            yield from batches(columns)
+
+    return told
+
+
+def frame_of(table: Any) -> Frame:
+    """The columns of a table of pyarrow that is in memory."""
+
+    def batches(columns: Sequence[str]) -> Iterator[Any]:
+        return iter(table.select(list(columns)).to_batches(PART_ROWS))
+
+    return Frame(table.schema, batches, table.num_rows)
+
+
+def keyed_frame(frame: Frame, keys: Sequence[Wanted], columns: Sequence[Wanted], *, refuse_nulls: bool) -> KeyedSource:
+    """Rows of a table by some of its columns. Raises InvalidInput with the field that names a column which is not
+    there, or is neither a key nor numbers."""
+    schema = frame.schema
+    for wanted in (*keys, *columns):
+        chosen_name(wanted.column, schema.names, "a column", wanted.field)
+        if len(schema.get_all_field_indices(wanted.column)) > 1:
+            raise InvalidInput(f"holds more than one column {wanted.column!r}", wanted.field)
+    for wanted in keys:
+        check_key(wanted.column, schema.field(wanted.column).type, wanted.field)
+    dtypes = tuple(_dtype(wanted, schema) for wanted in columns)
+    read = tuple(dict.fromkeys(wanted.column for wanted in (*keys, *columns)))
+
+    def parts() -> Iterator[KeyedPart]:
+        start = 0
+        for batch in frame.make(read):
+            for at in range(0, batch.num_rows, PART_ROWS):
+                part = batch.slice(at, PART_ROWS)
+                stop = start + part.num_rows
+                yield KeyedPart(start, stop, partial(_rows_of, part, start, keys, columns, refuse_nulls=refuse_nulls))
+                start = stop
+
+    return KeyedSource(
+        key_names=tuple(wanted.name for wanted in keys),
+        key_types=tuple(schema.field(wanted.column).type for wanted in keys),
+        column_names=tuple(wanted.column for wanted in columns),
+        dtypes=dtypes,
+        begin=parts,
+        likely=frame.likely,
+        decodes=True,
+        remotes=lambda: frame.tally.objects,
+    )
+
+
+def _dtype(wanted: Wanted, schema: Any) -> DType:
+    try:
+        return dtype_of_column(wanted.column, schema.field(wanted.column).type)
+    except InvalidInput as error:
+        raise InvalidInput(str(error), wanted.field) from None
+
+
+def check_key(name: str, kind: Any, where: str) -> None:
+    """Raise InvalidInput naming the field `where` unless values of pyarrow's type `kind` are keys."""
+    types = required("pyarrow", "tables").types
+    inner = kind.value_type if types.is_dictionary(kind) else kind
+    tests = (types.is_integer, types.is_boolean, types.is_string, types.is_large_string, types.is_string_view)
+    if not any(test(inner) for test in tests):
+        why = (
+            "floats are no keys, for two that are printed alike may differ"
+            if types.is_floating(inner)
+            else "keys are integers, truth values or strings, or dictionaries of these"
+        )
+        raise InvalidInput(f"holds {name!r} as {str(kind)[:200]}: {why}", where)
+
+
+def _rows_of(
+    batch: Any, start: int, keys: Sequence[Wanted], columns: Sequence[Wanted], *, refuse_nulls: bool
+) -> KeyedRows:
+    cells = tuple(_cells(batch.column(wanted.column), start, wanted, refuse_nulls) for wanted in columns)
+    return KeyedRows(start, tuple(batch.column(wanted.column) for wanted in keys), cells)
+
+
+def _cells(column: Any, start: int, wanted: Wanted, refuse_nulls: bool) -> Cells:
+    types = required("pyarrow", "tables").types
+    if types.is_dictionary(column.type):
+        column = column.dictionary_decode()  # a null in the dictionary is a null then
+    if not column.null_count:
+        return Cells(np.ascontiguousarray(column.to_numpy(zero_copy_only=False)))
+    if refuse_nulls:
+        row = start + column.is_null().index(True).as_py()
+        raise InvalidInput(f"row {row:,} of {wanted.column!r} is null, and null_policy is raise", wanted.field)
+    missing = column.is_null().to_numpy(zero_copy_only=False)
+    if not types.is_floating(column.type):
+        column = column.fill_null(False if types.is_boolean(column.type) else 0)
+    return Cells(np.ascontiguousarray(column.to_numpy(zero_copy_only=False)), missing)
+
+
+def keyed_arrays(
+    keys: Sequence[tuple[str, Elements | Any, str]], columns: Sequence[tuple[str, Elements, str]]
+) -> KeyedSource:
+    """Rows of arrays that stand side by side: each with its name and the field of the request that has it; keys are
+    elements, or an array of pyarrow. Raises InvalidInput with the field of an array of another length, or of keys that
+    are none."""
+    pyarrow = required("pyarrow", "tables")
+    opened = [array for _, array, _ in (*keys, *columns) if isinstance(array, SequentialSource)]
+    held = [
+        (name, array if isinstance(array, pyarrow.Array) else gathered(array), where) for name, array, where in keys
+    ]
+    sources = [(name, gathered(array), where) for name, array, where in columns]
+    first, *others = [(where, _length(array)) for _, array, where in (*held, *sources)]
+    for where, count in others:
+        if count != first[1]:
+            raise InvalidInput(f"has {count:,} elements, and {first[0]} {first[1]:,}: a row needs one of each", where)
+    types = []
+    for name, array, where in held:
+        kind = array.type if isinstance(array, pyarrow.Array) else _type_of(array.dtype)
+        check_key(name, kind, where)
+        types.append(kind)
+
+    def rows(start: int, stop: int) -> KeyedRows:
+        taken = tuple(
+            array.slice(start, stop - start)
+            if isinstance(array, pyarrow.Array)
+            else pyarrow.array(np.ascontiguousarray(array.read(start, stop)))
+            for _, array, _ in held
+        )
+        return KeyedRows(
+            start, taken, tuple(Cells(np.ascontiguousarray(array.read(start, stop))) for _, array, _ in sources)
+        )
+
+    def parts() -> Iterator[KeyedPart]:
+        for start in range(0, first[1], PART_ROWS):
+            stop = min(start + PART_ROWS, first[1])
+            yield KeyedPart(start, stop, partial(rows, start, stop))
+
+    return KeyedSource(
+        key_names=tuple(name for name, _, _ in held),
+        key_types=tuple(types),
+        column_names=tuple(name for name, _, _ in sources),
+        dtypes=tuple(array.dtype for _, array, _ in sources),
+        begin=parts,
+        likely=first[1],
+        remotes=lambda: [remote for array in opened for remote in array.tally.objects],
+    )
+
+
+def _length(array: Any) -> int:
+    return int(array.count) if hasattr(array, "dtype") else len(array)
+
+
+def _type_of(dtype: DType) -> Any:
+    """The type of pyarrow for keys of `dtype`: bfloat16, which pyarrow has not, is a float as good as another."""
+    pyarrow = required("pyarrow", "tables")
+    return pyarrow.from_numpy_dtype(dtype.numpy if dtype.native else DTYPES["float32"].numpy)

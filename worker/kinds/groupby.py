@@ -1,0 +1,41 @@
+"""Reductions of the rows of each group, by keys."""
+
+from warpfold.contract.inputs import InputView
+from warpfold.contract.keyed import check_size, keys_of, open_rows, plan_of, values_of
+from warpfold.contract.kinds.groupby import GroupbyResult, GroupbySpec
+from warpfold.kernels.errors import Unavailable
+from warpfold.kernels.keyed import KeyedBackend
+from warpfold.kernels.mapped import survive_cuts
+from warpfold.kernels.strategy import EXACT
+from warpfold.worker.kinds.attempt import Attempt
+from warpfold.worker.messages import Success
+from warpfold.worker.stages import timings_of
+
+
+def run(attempt: Attempt, spec: GroupbySpec) -> Success:
+    """Reduce the rows of `spec`, which are opened here. Raises a KernelError."""
+    if not isinstance(attempt.backend, KeyedBackend):
+        raise Unavailable("groups are made on CPU slots only so far")
+    rows = open_rows(spec, attempt.folders)
+    survive_cuts()
+    table = attempt.backend.group_by(
+        rows, plan_of(spec), progress=lambda done, total: attempt.progress(done, total, "rows")
+    )
+    check_size(table)
+    width = sum(dtype.itemsize for dtype in rows.dtypes)
+    result = GroupbyResult(
+        groups=int(table.sizes.size),
+        keys=keys_of(table),
+        columns=values_of(spec, table.columns),
+        sizes=tuple(table.sizes.tolist()),
+        rows=table.rows,
+        dropped=table.dropped,
+        input=InputView.of([remote.facts() for remote in rows.remotes()]),
+        strategy=EXACT,
+        correctly_rounded=True,
+        backend="cpu",
+        device=attempt.device,
+        timings=timings_of(attempt, table, width * (table.rows + table.dropped)),
+        provenance=attempt.provenance,
+    )
+    return Success(result.model_dump(mode="json"))
