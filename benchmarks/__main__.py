@@ -1,7 +1,7 @@
 """Runs the scripts that make the tables of README and docs, all or those named: `python -m benchmarks [NAME …]`.
 
-The figures of each go to `benchmarks/results/NAME.json`. A script that needs a GPU is left out where there is none.
-"""
+The figures of each go to `benchmarks/results/NAME.json`. A script that needs a GPU is left out on a machine without
+one."""
 
 import argparse
 import ast

@@ -1,6 +1,6 @@
 """Measures every strategy beside its peers on one device, in one run: `python -m benchmarks.strategies`.
 
-Measures the suites of `benchmarks/suites.py` on the first GPU, or on the CPU where there is none, prints a table a
+Measures the suites of `benchmarks/suites.py` on the first GPU, or on the CPU without a GPU, prints a table a
 suite and writes all points with their provenance as JSON. `--suite` picks some, `--device cpu` the CPU.
 """
 
@@ -102,7 +102,7 @@ def main() -> int:
     """Measure, print and write, and return 0 unless a point failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--suite", nargs="+", choices=sorted(SUITES), help="which; by default all of the device's")
-    parser.add_argument("--device", help="cuda:0, …, or cpu; by default the first GPU, or the CPU where there is none")
+    parser.add_argument("--device", help="cuda:0, …, or cpu; by default the first GPU, or the CPU without a GPU")
     parser.add_argument("--time-limit", type=float, default=2.0, help="seconds a point")
     parser.add_argument("--out", type=Path, help="where to write the points (default: benchmarks/results/…)")
     parser.add_argument("--full", action="store_true", help="print every column of every point as well")

@@ -52,7 +52,7 @@ GPU_SUITES = (
     ),
     Suite(
         "report",
-        "the report's sizes: its own kernel, its peers NumPy and Thrust, and what there is today",
+        "the report's sizes: its own kernel, its peers NumPy and Thrust, and the strategies of today",
         "thrust",
         (Axes(("two_pass", "thrust", "cub", "single_pass", "exact"), ("sum",), ("float32",), _REPORT, _COLD),),
         (Axes(("numpy",), ("sum",), ("float32",), _REPORT, _COLD),),

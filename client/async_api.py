@@ -74,18 +74,18 @@ class AsyncClient:
         return await self._live(jobs.cancel(job_id))
 
     async def wait(self, job: Job, *, timeout_s: float | None = None, progress: Follow | None = None) -> "AsyncLiveJob":
-        """The job once it has ended, `progress` being told of each state on the way.
+        """The job once it has ended, `progress` being called with each state on the way.
 
         Raises WaitedTooLong after `timeout_s` seconds; the job goes on.
         """
         return await self._live(jobs.wait(job, timeout_s, progress))
 
     async def result(self, job: Job) -> Result:
-        """The result of a job, waiting for it; JobFailed if there is none."""
+        """The result of a job, waiting for it. Raises JobFailed if the job has no result."""
         return jobs.result_of(await self.wait(job))
 
     async def reduction(self, job: Job) -> ReduceResult:
-        """The result of a reduce job, waiting for it; JobFailed if there is none, TypeError for another kind."""
+        """The result of a reduce job, waiting for it. Raises JobFailed without a result, TypeError for another kind."""
         return jobs.reduction_of(await self.wait(job))
 
     async def artefact(self, job: Job, path: str | Path, format: Format | None = None) -> Path:

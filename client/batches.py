@@ -106,7 +106,7 @@ class JobOutcome(Answer):
     error: str | None = None
 
     def get(self) -> Result:
-        """The result. Raises JobFailed if there is none."""
+        """The result. Raises JobFailed if the job has no result."""
         if self.result is None:
             raise JobFailed(self.id, self.status, self.reason, self.error)
         return self.result

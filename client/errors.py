@@ -9,7 +9,7 @@ class WarpfoldError(Exception):
 
 
 class NotConfigured(WarpfoldError):
-    """It is not known which service to talk to, or with which token, or what was said is no address."""
+    """No service or no token is known, or the address of the service is not valid."""
 
 
 class Unreachable(WarpfoldError):

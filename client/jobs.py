@@ -113,7 +113,7 @@ def _job_and_tag(response: httpx.Response) -> tuple[Job | None, str | None]:
 
 
 def result_of(job: Job) -> Result:
-    """The result of a job that has ended. Raises JobFailed if there is none."""
+    """The result of a job that has ended. Raises JobFailed if the job has no result."""
     if job.result is None:
         raise JobFailed(job.id, job.status, job.reason, job.error)
     return job.result

@@ -41,7 +41,7 @@ class LiveJob(Job):
             return self._become(self._client.wait(self, timeout_s=timeout_s, progress=follow))
 
     def get(self, *, timeout_s: float | None = None) -> Result:
-        """Wait for it, and give its result. Raises JobFailed if there is none."""
+        """Wait for it, and give its result. Raises JobFailed if the job has no result."""
         return jobs.result_of(self.wait(timeout_s=timeout_s))
 
     def cancel(self) -> "LiveJob":
@@ -82,7 +82,7 @@ class AsyncLiveJob(Job):
             return self._become(await self._client.wait(self, timeout_s=timeout_s, progress=follow))
 
     async def get(self, *, timeout_s: float | None = None) -> Result:
-        """Wait for it, and give its result. Raises JobFailed if there is none."""
+        """Wait for it, and give its result. Raises JobFailed if the job has no result."""
         return jobs.result_of(await self.wait(timeout_s=timeout_s))
 
     async def cancel(self) -> "AsyncLiveJob":

@@ -1,4 +1,4 @@
-"""Which service a client talks to, and as whom: what was said, the environment, `warpfold login`, or a service that
+"""Which service a client talks to, and as whom: options, the environment, `warpfold login`, or a service that
 `warpfold serve` runs in this folder. The client's only reader of the environment and of files of settings."""
 
 import json

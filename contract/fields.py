@@ -78,7 +78,7 @@ DistributionName = Annotated[
     Field(json_schema_extra={"enum": list(DISTRIBUTIONS)}),
 ]
 Listed = Annotated[tuple[T, ...], _FirstFault()]
-"""A list, read as far as its first fault: one of a million faults, each told of, would hold up the api for a minute."""
+"""A list that is checked up to its first fault: an answer that named a million faults would take the api a minute."""
 BackendName = Literal["auto", "cpu", "cuda"]
 Priority = Literal["low", "normal", "high"]
 FiniteFloat = Annotated[StrictFloat, Field(allow_inf_nan=False)]

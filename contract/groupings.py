@@ -72,7 +72,7 @@ def check_shape(shape: tuple[int, ...] | None, count: int) -> None:
 
 
 def shape_in_words(shape: tuple[int, ...] | None) -> str:
-    """The shape in words that follow the elements; empty where there is none."""
+    """The shape in words that follow the elements; empty without a shape."""
     return "" if shape is None else f" of shape {' × '.join(map(str, shape))}"
 
 

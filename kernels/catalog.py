@@ -39,7 +39,7 @@ def backends_for(op: Op, dtype: DType, strategy: str, other: DType | None = None
 
 def resolve(op: Op, dtype: DType, strategy: str, backend: str, other: DType | None = None) -> str:
     """The strategy to run on `backend`: `strategy` itself, or for "auto" the exact one where it claims the pair,
-    else the backend's first that does. Raises InvalidInput if there is none."""
+    else the backend's first that does. Raises InvalidInput if none does."""
     if backend not in backends_for(op, dtype, strategy, other):
         raise InvalidInput(
             f"strategy {strategy!r} does not compute {_named(op, dtype, other)} on backend {backend!r}", "strategy"

@@ -75,7 +75,7 @@ DTYPES: Mapping[str, DType] = MappingProxyType({row.name: row for row in _ROWS})
 
 
 def dtype_named(name: str, field: str = "dtype") -> DType:
-    """The row called `name`; InvalidInput naming `field` when there is none."""
+    """The row called `name`; InvalidInput that names `field` for an unknown name."""
     try:
         return DTYPES[name]
     except KeyError:

@@ -230,7 +230,7 @@ class NanPolicy(StrEnum):
 
 
 def op_named(name: str, field: str = "op") -> Op:
-    """The row called `name`; InvalidInput naming `field` when there is none."""
+    """The row called `name`; InvalidInput that names `field` for an unknown name."""
     try:
         return OPS[name]
     except KeyError:
@@ -238,7 +238,7 @@ def op_named(name: str, field: str = "op") -> Op:
 
 
 def empty_value(op: Op, dtype: DType) -> Value:
-    """The value of `op` over no elements; InvalidInput where there is none."""
+    """The value of `op` over no elements; InvalidInput where it is undefined."""
     if op.empty is None:
         raise InvalidInput(f"{op.name} of no elements is undefined")
     if op.result is Result.WIDE:

@@ -46,7 +46,7 @@ class Place:
     settings: Settings
     stop: Stop
     show: Callable[[UUID | None], None] = lambda job_id: None
-    """Told which job runs, None for none."""
+    """Called with the id of the job that runs, or with None when no job runs."""
     tracing: Tracing = field(default_factory=NoTracing)
 
 

@@ -49,7 +49,7 @@ class GpuTurn:
     def hold(self, give_up: Callable[[], bool]) -> Iterator[None]:
         """Wait until no other slot uses any of the GPUs, and hold them all.
 
-        `give_up` is called every 20 ms of waiting, not at all if there is none; when it returns True, GaveUp is raised.
+        `give_up` is called every 20 ms while waiting; when it returns True, GaveUp is raised.
         """
         with ExitStack() as held:
             try:

@@ -116,7 +116,7 @@ class Slot:
 
     @property
     def pid(self) -> int | None:
-        """The child's process id, None while there is none."""
+        """The child's process id; None while no child runs."""
         return None if self._child is None else self._child.pid
 
     @property
@@ -153,7 +153,7 @@ class Slot:
         return self._spare.pid if self._spare is not None and self._spare.stands_by else None
 
     def keep_spare(self) -> None:
-        """Look after the spare child: start one where there is none, and replace one that died. Returns at once. It is
+        """Look after the spare child: start one where none stands by, and replace one that died. Returns at once. It is
         to be called often while no job runs, after `ready`."""
         if self._spare_does is None or self._child is None:
             return

@@ -185,7 +185,7 @@ _RESULT = select(cast(jobs.c.result, Text)).where(jobs.c.id == bindparam("job_id
 
 
 def get(connection: Connection, batch_id: UUID) -> Batch | None:
-    """Read one batch; None if there is none."""
+    """Read one batch; None if no batch has this id."""
     row = connection.execute(_GET, {"batch_id": batch_id}).one_or_none()
     return None if row is None else _batch(row)
 
@@ -233,7 +233,7 @@ def failures(connection: Connection, batch_id: UUID, limit: int) -> Sequence[Fai
 
 
 def result_of(connection: Connection, job_id: UUID) -> str | None:
-    """The JSON of a job's result; None if there is none, or the job was removed."""
+    """The JSON of a job's result; None if it has none, or the job was removed."""
     return connection.execute(_RESULT, {"job_id": job_id}).scalar_one_or_none()
 
 

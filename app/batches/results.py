@@ -193,7 +193,7 @@ def _cells(outcome: JobOutcome) -> dict[str, object]:
 
 
 def _float_of(text: str | None) -> float | None:
-    """The value as a float64 that is equal to it; None where there is none."""
+    """The value as a float64 of the same value; None where no float64 equals it."""
     if text is None:
         return None
     value = json.loads(text)

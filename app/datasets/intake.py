@@ -29,7 +29,7 @@ FIRST_BYTES = MOST_HEAD_BYTES + 12
 
 
 class Intake:
-    """One upload on its way into `file`. What is wrong is told as soon as it shows. Raises Invalid, OSError."""
+    """One upload on its way into `file`. An error is raised as soon as the bytes show it. Raises Invalid, OSError."""
 
     def __init__(
         self, file: IO[bytes], raw: DType | None, declared: int | None, received: int = 0, *, text: bool = False
@@ -132,7 +132,7 @@ class Intake:
         return head
 
     def _other_format(self, first: bytes) -> str | None:
-        """The format of a file that is no .npy file; None where the first bytes tell of none that jobs read."""
+        """The format of a file that is not a .npy file; None where the first bytes show no format that jobs read."""
         known = format_of(io.BytesIO(first))
         if self._raw is not None or known in (Format.NPY, Format.NETCDF3, Format.FEATHER1):
             return None

@@ -80,7 +80,7 @@ class PartialUpload:
         self.path.touch(mode=0o600)
 
     def facts(self) -> Facts | None:
-        """What was said of it; None if there is no such upload, or none any more."""
+        """The note about an upload; None if there is no such upload, or no longer."""
         try:
             facts = Facts.model_validate_json(self._note.read_bytes()[_STATE:])
             return facts if self.path.exists() and age_s(self.path) < facts.lives_s else None

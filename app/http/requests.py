@@ -64,7 +64,7 @@ class BodyLimit:
 
 
 def declared_bytes(headers: Headers) -> int | None:
-    """The declared length of a body; None if there is none. Of a number with many digits only the first are read:
+    """The declared length of a body; None without one. Only the first digits of a long number are read:
     enough to see that the body is too large."""
     declared = headers.get("content-length", "")
     return int(declared.lstrip("0")[:20] or "0") if declared.isdecimal() else None

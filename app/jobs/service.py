@@ -163,7 +163,7 @@ def _cancel(connection: Connection, user: Principal, job_id: UUID) -> Job:
 
 
 async def result(context: Context, job_id: UUID) -> str:
-    """The stored JSON of a job's result. Raises NotFound, or Conflict where there is none (yet)."""
+    """The stored JSON of a job's result. Raises NotFound, or Conflict where the job has no result (yet)."""
     job = await get(context, job_id)
     if job.result is not None:
         return job.result

@@ -260,7 +260,7 @@ def ended(connection: Connection, accepted: Job) -> Job | None:
 
 
 def get(connection: Connection, job_id: UUID) -> Job | None:
-    """Read one job, whole; None if there is none."""
+    """Read one job, whole; None if no job has this id."""
     row = connection.execute(_GET, {"job_id": job_id}).mappings().one_or_none()
     if row is None:
         return None

@@ -85,7 +85,7 @@ class Change:
             )
             .cte("recorded")
         )
-        # Of the equal notifications of a transaction Postgres sends one: a batch is told once.
+        # Postgres sends equal notifications of a transaction once: so a batch is notified once.
         of_batch = case((changed.c.batch_id.is_not(None), func.pg_notify(JOB, cast(changed.c.batch_id, Text))))
         notified: list[ColumnElement[Any]] = [of_batch]
         news = ENDED if event in _ENDINGS else JOB

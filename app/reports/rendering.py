@@ -130,7 +130,7 @@ def _jobs(part: Part) -> Table:
 
 
 def _facts(report: Report) -> list[Table]:
-    """What is told of every job in names and values."""
+    """The facts of a job that every report shows, as names and values."""
     tables = []
     compared = report.comparison
     if compared is not None:

@@ -136,7 +136,7 @@ _ENDED_BATCH = (
     .select_from(batches)
     .join(users, users.c.id == batches.c.owner_id)
 )
-# Of a batch the end is told once its counts are kept: they are the message.
+# The end of a batch is sent once its counts are kept, because the message holds them.
 _OF = webhooks.outerjoin(jobs, jobs.c.id == webhooks.c.job_id).outerjoin(batches, batches.c.id == webhooks.c.batch_id)
 _OWNER_ID = func.coalesce(jobs.c.owner_id, batches.c.owner_id)
 _ENDED_AT = func.coalesce(jobs.c.finished_at, batches.c.settled_at)

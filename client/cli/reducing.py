@@ -190,7 +190,7 @@ def _reduce_each(
             with _read(str(path), "FILE", of_file) as read, read.sent("FILE") as whole:
                 yield whole
 
-    for path in paths:  # what is wrong with a file is said before any of them is sent
+    for path in paths:  # every file is checked before any file is sent
         with _read(str(path), "FILE", of_file):
             pass
     failed = 0

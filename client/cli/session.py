@@ -31,7 +31,7 @@ Timeout = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What was said before the command: which service, and how patient to be."""
+    """The options before the command: the service, and how long to repeat a request."""
 
     url: str | None
     patience_s: float

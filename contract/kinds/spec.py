@@ -16,7 +16,7 @@ from warpfold.contract.sources.source import SourceSpec
 class Changes:
     """What to change in every job of a preset; None changes nothing.
 
-    `backend` is where to run. `max_n`: longer arrays are left out, or made that long where there is none shorter.
+    `backend` is where to run. `max_n`: longer arrays are left out, or cut to that length where no array is shorter.
     `time_limit_s` bounds the sampling of one point.
     """
 

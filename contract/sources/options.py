@@ -1,4 +1,4 @@
-"""What a source of files takes of a file, in fields that several sources share, and how their faults are told."""
+"""The options of sources of files that several sources share, and the errors about their files."""
 
 import weakref
 from collections.abc import Callable, Iterator
@@ -245,7 +245,7 @@ def read_of(called: str, field: str, begin: Callable[[], BinaryIO], open_in: Cal
 
 
 def _named(source: T, called: str, field: str, still_open: ExitStack, file: BinaryIO | None = None) -> T:
-    """The same source, whose faults are told with the file's name, and which closes `still_open` in the end. That
+    """The same source, whose errors name the file, and which closes `still_open` in the end. That
     `file` changes while it is read is one of the faults."""
     if not isinstance(source, SequentialSource | Frame):
         return source

@@ -52,7 +52,7 @@ def methods() -> Mapping[str, AccuracyMethod]:
 
 
 def method_named(name: str, field: str | None = None) -> AccuracyMethod:
-    """The method called `name`; InvalidInput naming `field` when there is none."""
+    """The method called `name`; InvalidInput that names `field` for an unknown name."""
     method = methods().get(name)
     if method is None:
         raise InvalidInput(f"unknown method {name[:64]!r}; known: {', '.join(methods())}", field)

@@ -105,7 +105,7 @@ def arch_of(compute_capability: str) -> str:
 
 
 def nvrtc_version() -> str:
-    """The version of the NVRTC library in use, "13.4". Raises Unavailable if there is none."""
+    """The version of the NVRTC library in use, "13.4". Raises Unavailable if it cannot be loaded."""
     try:
         from cuda.bindings import nvrtc
 

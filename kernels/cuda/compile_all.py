@@ -19,7 +19,7 @@ from warpfold.kernels.errors import KernelError, Unavailable
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A cell's machine code, or why there is none."""
+    """The machine code of a cell, or the reason why it has none."""
 
     cell: Cell
     seconds: float

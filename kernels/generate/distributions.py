@@ -80,7 +80,7 @@ DISTRIBUTIONS: Mapping[str, Distribution] = MappingProxyType({row.name: row for 
 
 
 def distribution_named(name: str) -> Distribution:
-    """The row called `name`; InvalidInput naming `source.distribution` when there is none."""
+    """The row called `name`; InvalidInput that names `source.distribution` for an unknown name."""
     try:
         return DISTRIBUTIONS[name]
     except KeyError:

@@ -173,8 +173,8 @@ def _check_server(session: Session, target: Target) -> None:
 
 
 def open_object(target: Target, session: Session, *, folder: bool = False) -> RemoteObject | RemoteTree:
-    """The object of a URL; or with `folder`, where there is none, the folder of a Zarr hierarchy. Raises InvalidInput
-    and Unavailable."""
+    """The object of a URL; or with `folder`, where no such object exists, the folder of a Zarr hierarchy. Raises
+    InvalidInput and Unavailable."""
     try:
         if target.key and not target.key.endswith("/"):
             return RemoteObject(session, target)

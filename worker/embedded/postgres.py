@@ -51,7 +51,7 @@ class EmbeddedPostgres:
         return self.pid is not None
 
     def start(self) -> str:
-        """Make the cluster if there is none, and start it: 0.7 s the first time, 0.1 s later."""
+        """Make the cluster if it does not exist, and start it: 0.7 s the first time, 0.1 s later."""
         launched = False
         give_up = time.monotonic() + _START_S
         while not self._answers():

@@ -27,7 +27,7 @@ from warpfold.worker.webhooks.transport import Transport
 log: FilteringBoundLogger = structlog.get_logger()
 
 _AT_ONCE = 64
-_QUIET = 4  # how many times as long it waits where nothing is said to have ended: for what is to be sent again
+_QUIET = 4  # how many times as long it waits while no job is reported to end; then only repetitions are due
 _OF_ONE_OWNER = 8  # so that one user's hanging receiver leaves the others their turns
 
 
