@@ -45,6 +45,8 @@ APART = (
 )
 """The folders of tests that mirror no module."""
 _ENTRIES = ("__init__", "__main__")
+VAGUE = frozenset(("found", "given", "one", "said", "there", "told", "way"))
+"""Names of variables that say nothing of what the variable holds."""
 _NEW = re.compile(r"^\| ([^|`]+) \| (.+) \|$", re.MULTILINE)
 _FILE = re.compile(r"`([\w/]*(?:\w\.(?:py|cuh)|/))`")
 _CLASS = re.compile(r"`([A-Z]\w+)`")
@@ -78,6 +80,7 @@ class Figures:
     walk_by_the_architecture: Sequence[str]
     carriers_by_the_architecture: Sequence[str]
     places_of_a_new: Mapping[str, int]
+    vague_variables: Sequence[str]
     walk_measured: Mapping[str, Sequence[str]] | None = None
 
 
@@ -218,6 +221,18 @@ class House:
         rows = _NEW.findall(table_of_changes.split("\n## ")[0])
         return {name: len(set(_FILE.findall(place))) for name, place in rows if name != "a new …"}
 
+    def vague_variables(self) -> list[str]:
+        """The places, tests and scripts included, where a variable gets one of the names in `VAGUE`."""
+        folders = (*FOLDERS, "benchmarks", "tests")
+        paths = (path for folder in folders for path in sorted((self.root / folder).rglob("*.py")))
+        places = []
+        for path in paths:
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                name = node.arg if isinstance(node, ast.arg) else getattr(node, "id", None)
+                if name in VAGUE and not isinstance(getattr(node, "ctx", None), ast.Load):
+                    places.append(f"{path.relative_to(self.root)}: {name}")
+        return sorted(set(places))
+
     @cached_property
     def _walk(self) -> str:
         page = self.root / "docs" / "architecture.md"
@@ -245,6 +260,7 @@ class House:
             walk_by_the_architecture=self.walk_by_the_architecture(),
             carriers_by_the_architecture=self.carriers_by_the_architecture(),
             places_of_a_new=self.places_of_a_new(),
+            vague_variables=self.vague_variables(),
             walk_measured=walk,
         )
 
@@ -261,6 +277,8 @@ def table(figures: Figures) -> str:
     ):
         lines += [f"{title}: {len(places)}", *(f"    {place}" for place in places)]
     lines += [
+        f"files with a variable of a vague name: {len(figures.vague_variables)}",
+        *(f"    {place}" for place in figures.vague_variables),
         f"modules with a mirrored test: {figures.modules_with_a_mirrored_test} of {figures.modules}",
         f"tests that mirror a module: {figures.tests_that_mirror} of {figures.tests} files",
         *(f"    {test} mirrors none" for test in figures.tests_that_mirror_nothing),

@@ -126,7 +126,7 @@ class Call(Generic[T]):
 
 
 Steps = Generator[Call[Any], Any, T]
-"""A conversation that comes to a T."""
+"""A conversation whose outcome is a T."""
 
 
 def send(call: Call[T]) -> Steps[T]:

@@ -50,7 +50,7 @@ class Sweep(Frozen):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.count > MAX_JOBS:
-            raise InvalidInput(f"comes to {self.count} jobs; a batch has at most {MAX_JOBS}", "sweep.over")
+            raise InvalidInput(f"makes {self.count} jobs; a batch has at most {MAX_JOBS}", "sweep.over")
         for path in self.over:
             inner = next((other for other in self.over if other.startswith(f"{path}.")), None)
             if inner is not None:

@@ -1,4 +1,4 @@
-"""How an attempt that ended is written down, and what all that runs attempts in a slot has at hand."""
+"""How the end of an attempt is stored, and the place that everything that runs attempts in a slot shares."""
 
 import signal
 from collections.abc import Callable, Sequence

@@ -127,7 +127,7 @@ def take_room(connection: Connection, owner_id: int, places: int, defaults: Limi
         return
     left = room.count(connection, owner_id, defaults.queued)
     if not room.take(connection, owner_id, places, defaults.queued):
-        detail = f"The batch comes to {places} jobs, and {left.used} of yours are in the queue; your quota allows "
+        detail = f"The batch has {places} jobs, and {left.used} of yours are in the queue; your quota allows "
         raise TooMany(
             f"{detail}{left.limit} together.",
             RETRY_AFTER_FULL_S,

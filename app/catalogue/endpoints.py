@@ -1,4 +1,4 @@
-"""HTTP of the catalogues and of what is alive."""
+"""HTTP of the catalogues, and of workers and devices."""
 
 from functools import cache
 

@@ -239,7 +239,7 @@ def _register(connection: Connection, job: Job, webhook: Webhook) -> None:
 def _queue_full(left: Room, children: int) -> TooMany:
     detail = f"{left.used} of your jobs are in the queue already; your quota of {left.limit} allows no more."
     if children:
-        detail = f"The job comes to {children} jobs; your quota of {left.limit} in the queue leaves no room."
+        detail = f"The job consists of {children} jobs; your quota of {left.limit} in the queue leaves no room."
     return TooMany(detail, RETRY_AFTER_FULL_S, extension={"quota": QuotaName.QUEUED.value, "limit": left.limit})
 
 

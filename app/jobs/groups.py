@@ -101,7 +101,7 @@ _claimable = _asked(id=Uuid, attempt=Integer, token=Uuid)
 _alone = select(func.min(_claimable.c.place)).where(
     _AMONG, jobs.c.id == _claimable.c.id, jobs.c.attempt == _claimable.c.attempt, still_waits(), ~in_groups()
 )
-# What a cancel or a withdrawal holds locked is passed by: it is about to change.
+# A row that a cancel or a withdrawal has locked is skipped, because it is about to change.
 _free = (
     select(jobs.c.id, _claimable.c.token)
     .select_from(jobs.join(_claimable, (jobs.c.id == _claimable.c.id) & (jobs.c.attempt == _claimable.c.attempt)))
@@ -179,8 +179,8 @@ _ENDED_BY = select(jobs.c.id).where(
 
 
 def claim(connection: Connection, asked: Sequence[tuple[UUID, int]], worker: str, lease_s: float) -> ClaimedGroup:
-    """Start those of the attempts `asked` that are to be had, each a job's id and its number, up to the first whose job
-    is to run alone."""
+    """Start those of the attempts `asked` that can still be claimed, each a job's id and its number, up to the first
+    whose job is to run alone."""
     if not asked:
         return ClaimedGroup((), frozenset())
     tokens = {job_id: uuid4() for job_id, _ in asked}

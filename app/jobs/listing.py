@@ -216,8 +216,8 @@ class _List:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What a filter comes to: lists of which each has all of its jobs, what is to be asked of each job beside, and the
-    range of `seq` in which they lie."""
+    """How the jobs of a filter are searched: lists that each hold all of these jobs, the conditions that each job must
+    meet besides, and the range of `seq` in which the jobs lie."""
 
     lists: tuple[_List, ...]
     conditions: tuple[ColumnElement[bool], ...]
@@ -251,7 +251,7 @@ def count(connection: Connection, chosen: Filter, most: int = 1000) -> Tally:
 
 
 def search_for(connection: Connection, chosen: Filter) -> Search | None:
-    """What a filter comes to; None where no job can fit it."""
+    """The search of a filter; None where no job can fit it."""
     low, high = range_of(connection, chosen)
     lists: list[_List] = []
     conditions: list[ColumnElement[bool]] = []

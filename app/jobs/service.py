@@ -35,7 +35,7 @@ class Unable:
 
 
 async def unable(context: Context, spec: JobSpec) -> tuple[Unable, ...]:
-    """The jobs that `spec` comes to that would wait because no slot takes them."""
+    """The jobs of `spec` that would wait because no slot takes them."""
     parts: Sequence[tuple[str | None, Task]] = spec.parts()
     if not parts and isinstance(spec, Task):
         parts = [(None, spec)]

@@ -101,7 +101,7 @@ _no_gpu = select(_TEXT, _TEXT, _BOOL, quota_holds.c.user_id, _NUMBER, _SECONDS, 
     quota_holds.c.quota == QuotaName.GPU_SECONDS_PER_DAY.value, quota_holds.c.until > func.now()
 )
 _any_waits = select(_TEXT, _TEXT, exists().where(in_lanes(ALL)), _NUMBER, _NUMBER, _SECONDS, _JSON)
-# One statement, for this is asked at each end of a job. Which columns are null tells what a row is about.
+# One statement, because it runs at each end of a job. The columns that are null tell the kinds of rows apart.
 _LOOK = union_all(_WORKERS, _in_hand, _own_limits, _no_gpu, _any_waits)
 
 # Owners are found one after the other, for each rank from the one after the last that had a turn to the end (lap 0),

@@ -44,7 +44,7 @@ def queue_families(queue: QueueState) -> Iterator[Metric]:
 
 
 def ended_families(counts: Sequence[Count]) -> Iterator[Metric]:
-    """The families of what was counted since the service was set up."""
+    """The families of the counters, which count since the service was set up."""
     by_name: defaultdict[str, list[Count]] = defaultdict(list)
     for count in counts:
         by_name[count.name].append(count)

@@ -1,4 +1,4 @@
-"""The table of batches: jobs that one request brought. What a batch comes to is in the rows of its jobs."""
+"""The table of batches: jobs that one request brought. The status of a batch follows from the rows of its jobs."""
 
 from sqlalchemy import (
     BigInteger,

@@ -110,7 +110,7 @@ def _brief(job: Job) -> list[object]:
 
 
 def subject(job: Job) -> str:
-    """What a job is about, in a few words."""
+    """A job in a few words."""
     match job.spec:
         case {"op": op, "source": {**source}}:
             return f"{op} of {_elements(source)}"

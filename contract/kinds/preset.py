@@ -41,7 +41,7 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """The jobs that a preset comes to."""
+    """The jobs that a preset consists of."""
 
     children: tuple[PresetChild, ...]
     absent: tuple[Absent, ...]

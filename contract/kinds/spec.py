@@ -56,7 +56,7 @@ class Spec(JobOptions, ABC):
         yield from ()
 
     def parts(self) -> "Sequence[tuple[str, Task]]":
-        """The jobs that the spec comes to, by name; none if it is to be run itself."""
+        """The jobs that the spec consists of, by name; none if the spec is run itself."""
         return ()
 
 

@@ -151,7 +151,7 @@ def _attributes(array: Any) -> dict[str, Any]:
 
 @cache
 def _store_type() -> Any:
-    """The class of read-only stores over a Tree. It derives from zarr's, which is there only when zarr is."""
+    """The class of read-only stores over a Tree. It derives from zarr's, so it exists only where zarr is installed."""
     abc = required("zarr.abc.store", "arrays")
 
     class FolderStore(abc.Store):  # type: ignore[misc, name-defined, unused-ignore]

@@ -31,7 +31,7 @@ SOURCES = {
     "app/long.py": "x = 1\n" * 401,
     "app/room/__init__.py": "from warpfold.app.room.things import other, thing\n\n__all__ = ['other', 'thing']\n",
     "app/room/things.py": "class Twice: ...\n\nthing = other = 1\n",
-    "app/user.py": "from warpfold.app.room.things import thing\n",
+    "app/user.py": "from warpfold.app.room.things import thing\nfound = thing\ndef take(one: int) -> None: ...\n",
     "migrations/versions/0001_first.py": "from warpfold.app.loner import Twice\n",
     "tests/app/room/test_things.py": "from tests.app.test_user import helper\n",
     "tests/app/test_user.py": "",
@@ -71,6 +71,7 @@ def test_long_modules_and_repeated_classes_are_named(house: House) -> None:
     assert figures.repeated_class_names == ["Twice: app.loner, app.room.things"]
     assert figures.walk_by_the_architecture == ["app/main.py", "app/room/things.py"]
     assert figures.carriers_by_the_architecture == ["Thing"]
+    assert figures.vague_variables == ["app/user.py: found", "app/user.py: one"]
 
 
 def test_a_test_mirrors_the_module_of_its_path(house: House) -> None:

@@ -29,7 +29,7 @@ from warpfold.contract.wording import ABSENT, figure, milliseconds, percent, sig
 
 
 def tables(points: Sequence[Measurement]) -> tuple[Table, ...]:
-    """A table of all points that were measured, and one of what was skipped or failed, if any."""
+    """A table of all points that were measured, and one of the skipped and failed points, if any."""
     measured = tuple(_row(point) for point in points if point.kernel_ms)
     others = tuple(
         (p.strategy, p.op, p.dtype, f"{p.n:,}", p.cache or "", p.outcome, p.reason or "")
@@ -171,7 +171,7 @@ class _Runs:
 
 
 def _subject(point: Measurement) -> tuple[str, str]:
-    """What a chart is about, as a name and in words."""
+    """The subject of a chart, as a name and in words."""
     return f"{point.op}-{point.dtype}-{point.cache}", f"{point.op} of {point.dtype}, {point.cache} caches"
 
 
