@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, Self
 
 from pydantic import Field, ValidationError
+from pydantic.config import JsonDict
 
 from warpfold.contract.frozen import Frozen
 
@@ -77,6 +78,15 @@ class Work(Frozen):
         bound = min(passed, key=lambda stage: passed[stage])
         nbytes = UNKNOWN_BYTES if self.bytes is None else self.bytes
         return Prediction(rates.overhead_s + nbytes / passed[bound] / _GIGA, bound, passed[bound])
+
+
+PLACEMENT_EXAMPLE: JsonDict = {
+    "backend": "cpu",
+    "slot": "gpu1:cpu",
+    "reason": "The job is small, so it went to the slot with the most room.",
+    "predicted": {},
+}
+"""The placement in the examples of results."""
 
 
 class Placement(Frozen):

@@ -4,9 +4,22 @@ from dataclasses import asdict
 from typing import Literal, Self
 
 from pydantic import Field
+from pydantic.config import JsonDict
 
 from warpfold.contract.frozen import Frozen
 from warpfold.kernels.backend import Device
+
+DEVICE_EXAMPLE: JsonDict = {
+    "backend": "cpu",
+    "name": "AMD EPYC",
+    "index": 0,
+    "memory_bytes": 25276502016,
+    "cores": 2,
+    "compute_capability": None,
+    "uuid": None,
+    "versions": {"python": "3.11.7", "numpy": "2.4.6", "numba": "0.68.1"},
+}
+"""The device in the examples of results."""
 
 
 class DeviceView(Frozen):
@@ -25,6 +38,20 @@ class DeviceView(Frozen):
     def of(cls, device: Device) -> Self:
         fields = {name: value for name, value in asdict(device).items() if name in cls.model_fields}
         return cls.model_validate({**fields, "versions": dict(device.versions)})
+
+
+PROVENANCE_EXAMPLE: JsonDict = {
+    "warpfold": "0.1.0",
+    "commit": None,
+    "python": "3.11.7",
+    "libraries": {"python": "3.11.7", "numpy": "2.4.6", "numba": "0.68.1"},
+    "host": "gpu1",
+    "worker": "gpu1:cpu",
+    "attempt": 1,
+    "spec_sha256": "6ae7a5f22ac4dbdcf606a179a2b62bdd93055e5a37993d04e0a47864e12858aa",
+    "seed": None,
+}
+"""The provenance in the examples of results."""
 
 
 class Provenance(Frozen):

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 from pydantic import Field
+from pydantic.config import JsonDict
 
 from warpfold.contract.frozen import Frozen
 
@@ -23,6 +24,18 @@ class StageTime(Frozen):
     @classmethod
     def of(cls, seconds: float, nbytes: int) -> Self:
         return cls(seconds=seconds, bytes=nbytes, gb_per_s=nbytes / seconds / 1e9 if seconds > 0 else None)
+
+
+TIMINGS_EXAMPLE: JsonDict = {
+    "queued_ms": 5.865,
+    "prepare_ms": 0.0,
+    "load_ms": 0.034,
+    "kernel_ms": 0.137,
+    "total_ms": 0.989,
+    "stages": {"reduce": {"seconds": 0.000137, "bytes": 12, "gb_per_s": 0.0000876}},
+    "bound": "reduce",
+}
+"""The times in the examples of results."""
 
 
 class Timings(Frozen):

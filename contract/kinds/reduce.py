@@ -15,11 +15,11 @@ from warpfold.contract.inputs import InputView
 from warpfold.contract.json_value import JsonValue
 from warpfold.contract.kinds.spec import Task, moved_from
 from warpfold.contract.needs import ANY
-from warpfold.contract.placement import Placement, Work
-from warpfold.contract.provenance import DeviceView, Provenance
+from warpfold.contract.placement import PLACEMENT_EXAMPLE, Placement, Work
+from warpfold.contract.provenance import DEVICE_EXAMPLE, PROVENANCE_EXAMPLE, DeviceView, Provenance
 from warpfold.contract.sources import TAGGED_FIELDS, Source, summary_of_source
 from warpfold.contract.sources.values import BriefValues
-from warpfold.contract.timings import Timings
+from warpfold.contract.timings import TIMINGS_EXAMPLE, Timings
 from warpfold.kernels.catalog import backends_for, resolve_grouped, strategies
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.grouping import AlongAxes, Grouping
@@ -291,42 +291,10 @@ _EXAMPLE: JsonDict = {
     "strategy": "exact",
     "correctly_rounded": True,
     "backend": "cpu",
-    "device": {
-        "backend": "cpu",
-        "name": "AMD EPYC",
-        "index": 0,
-        "memory_bytes": 25276502016,
-        "cores": 2,
-        "compute_capability": None,
-        "uuid": None,
-        "versions": {"python": "3.11.7", "numpy": "2.4.6", "numba": "0.68.1"},
-    },
-    "placement": {
-        "backend": "cpu",
-        "slot": "gpu1:cpu",
-        "reason": "The job is small, so it went to the slot with the most room.",
-        "predicted": {},
-    },
-    "timings": {
-        "queued_ms": 5.865,
-        "prepare_ms": 0.0,
-        "load_ms": 0.034,
-        "kernel_ms": 0.137,
-        "total_ms": 0.989,
-        "stages": {"reduce": {"seconds": 0.000137, "bytes": 12, "gb_per_s": 0.0000876}},
-        "bound": "reduce",
-    },
-    "provenance": {
-        "warpfold": "0.1.0",
-        "commit": None,
-        "python": "3.11.7",
-        "libraries": {"python": "3.11.7", "numpy": "2.4.6", "numba": "0.68.1"},
-        "host": "gpu1",
-        "worker": "gpu1:cpu",
-        "attempt": 1,
-        "spec_sha256": "6ae7a5f22ac4dbdcf606a179a2b62bdd93055e5a37993d04e0a47864e12858aa",
-        "seed": None,
-    },
+    "device": DEVICE_EXAMPLE,
+    "placement": PLACEMENT_EXAMPLE,
+    "timings": TIMINGS_EXAMPLE,
+    "provenance": PROVENANCE_EXAMPLE,
     "state": "V0ZYUwEACAADAAAAAAAAACEAAQAAAAAAAAAEAA==",
 }
 
@@ -372,12 +340,7 @@ _ARRAY_EXAMPLE: JsonDict = {
     "strategy": "exact",
     "kernel": "turned_columns",
     **{name: _EXAMPLE[name] for name in ("correctly_rounded", "backend", "device")},
-    "placement": {
-        "backend": "cpu",
-        "slot": "gpu1:cpu",
-        "reason": "Only CPU slots compute this reduction.",
-        "predicted": {},
-    },
+    "placement": {**PLACEMENT_EXAMPLE, "reason": "Only CPU slots compute this reduction."},
     **{name: _EXAMPLE[name] for name in ("timings", "provenance")},
 }
 

@@ -5,67 +5,10 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from tests.support.api import Api
-from warpfold.app.artefacts import repository
-from warpfold.app.artefacts.store import ArtefactName, ArtefactStore
-from warpfold.app.jobs import leases
-from warpfold.app.jobs.leases import Lease
-from warpfold.contract.kinds.reduce import ReduceArrayResult
-from warpfold.worker.artefacts import ArtefactWriter, Stored, store_table
-from warpfold.worker.kinds.attempt import Attempt
-
-
-def attempt_of(api: Api, lease: Lease) -> Attempt:
-    """The attempt as its child has it, as far as storing needs it."""
-    unused: Any = None
-    return Attempt(
-        job_id=lease.job_id,
-        number=lease.attempt,
-        kind="reduce",
-        backend=unused,
-        device=unused,
-        provenance=unused,
-        folders=api.settings.folders(),
-        queued_ms=0.0,
-        done=(),
-        tell=lambda news: None,
-        started=0.0,
-    )
-
-
-def written(api: Api, lease: Lease, values: Any, dtype: str = "float64", counts: Any = None) -> Stored:
-    """What the child writes: an array, or a table."""
-    attempt = attempt_of(api, lease)
-    if hasattr(values, "schema"):
-        return store_table(attempt, values, field="by")
-    shape: tuple[int, ...] = np.shape(values)
-    flat: NDArray[Any] = np.asarray(values).reshape(-1)
-    listed = [None if value is None else value for value in flat.tolist()]
-    each = 2 if counts is None else None
-    with ArtefactWriter(attempt, shape, dtype, each=each, field="axis") as writer:
-        writer.append(listed, [2] * flat.size if counts is None else counts)
-        return writer.finish()
-
-
-def keep(api: Api, lease: Lease, stored: Stored, quota: int = 1 << 40) -> None:
-    """End the job as its worker does."""
-
-    def end(connection: Any) -> None:
-        result = {**ReduceArrayResult.model_json_schema()["examples"][0], "values": None, "hex": None, "counts": None}
-        result["artefact"] = stored.artefact.model_dump(mode="json")
-        assert leases.succeed(connection, lease, result, ())
-        name = ArtefactName(lease.job_id, lease.attempt)
-        repository.keep(connection, store_of(api), name, stored.note.bytes, quota)
-
-    api.database.run(end)
-
-
-def store_of(api: Api) -> ArtefactStore:
-    return ArtefactStore(api.settings.artefacts_dir())
+from tests.support.artefacts import keep, written
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
 
-from tests.app.artefacts.conftest import store_of
 from tests.support.api import Api
+from tests.support.artefacts import store_of
 from warpfold.app.artefacts.store import ArtefactName
 
 StoreResult = Callable[..., UUID]

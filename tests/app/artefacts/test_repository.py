@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from sqlalchemy import Connection, text
 
-from tests.app.artefacts.conftest import keep, store_of, written
 from tests.support.api import Api
+from tests.support.artefacts import keep, store_of, written
 from warpfold.app.artefacts import repository
 from warpfold.app.artefacts.repository import OverQuota, tidy
 from warpfold.app.artefacts.store import ArtefactName, ArtefactStore
