@@ -36,15 +36,15 @@ def blocks(
 ) -> Iterator[Block]:
     """The blocks of about `most` values that make up the whole, in the order of the values."""
     whole = prod(grouping.result_shape(shape))
+    columns = None if isinstance(grouping, Segments) else _as_columns(sources, shape, grouping.reduced(len(shape)))
+    if columns is not None:
+        yield from _of_columns(*columns, most)
+        return
     if whole <= most or any(isinstance(source, SequentialSource) for source in sources):
         yield Block(tuple(sources), shape, grouping, whole)
         return
     if isinstance(grouping, Segments):
         yield from _of_segments(sources, shape, grouping, most)
-        return
-    columns = _as_columns(sources, shape, grouping.reduced(len(shape)))
-    if columns is not None:
-        yield from _of_columns(*columns, most)
         return
     for part in _parts(shape, grouping.reduced(len(shape)), most):
         selected = [_selected(source, shape, part) for source in sources]

@@ -3,6 +3,7 @@ import pytest
 from tests.support.api import Api
 from tests.support.window import Window
 from warpfold.app.dashboard.pages.job import timeline_of
+from warpfold.contract.artefact import Artefact
 from warpfold.contract.kinds.reduce import ReduceArrayResult
 
 
@@ -36,3 +37,20 @@ def test_an_array_of_values_is_a_table_with_links_to_all_of_them(ann: Window, ap
         assert part in table
     assert "turned_columns" in ann.get(f"/jobs/{job}").text
     assert "0x1.4p+1" in ann.get(f"/v1/reports/{job}", headers={"Accept": "text/markdown"}).text
+
+
+def test_a_stored_result_shows_its_first_rows_and_links_to_every_format(ann: Window, api: Api) -> None:
+    job = api.submit()
+    example = ReduceArrayResult.model_json_schema()["examples"][0]
+    stored = {**Artefact.model_json_schema()["examples"][0], "href": f"/v1/jobs/{job}/artefact"}
+    nothing = {"values": None, "hex": None, "counts": None}
+    api.finish(api.claim(job), {**example, **nothing, "shape": [20_000], "artefact": stored})
+    table = ann.get(f"/jobs/{job}/measured").text
+    for part in ("0x1.c000000000000p+2", "The first 2 of 20,000 rows; all of them are stored, 160,128 bytes."):
+        assert part in table
+    for format in ("npy", "arrow", "parquet", "csv"):
+        assert f'href="/v1/jobs/{job}/artefact?format={format}" download="{job}.{format}"' in table
+    page = ann.get(f"/jobs/{job}").text
+    assert "turned_columns" in page
+    assert "count each" not in page
+    assert "20,000 rows" in ann.get(f"/v1/reports/{job}", headers={"Accept": "text/markdown"}).text
