@@ -1,6 +1,7 @@
-"""Results that are stored as a worker stores them."""
+"""Results that are stored as a worker stores them, without a kernel."""
 
 from typing import Any
+from uuid import UUID, uuid4
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,22 +11,23 @@ from warpfold.app.artefacts import repository
 from warpfold.app.artefacts.store import ArtefactName, ArtefactStore
 from warpfold.app.jobs import leases
 from warpfold.app.jobs.leases import Lease
+from warpfold.contract.folders import Folders
 from warpfold.contract.kinds.reduce import ReduceArrayResult
 from warpfold.worker.artefacts import ArtefactWriter, Stored, store_table
 from warpfold.worker.kinds.attempt import Attempt
 
 
-def attempt_of(api: Api, lease: Lease) -> Attempt:
-    """The attempt as its child has it, as far as storing needs it."""
+def attempt_in(folders: Folders, job_id: UUID | None = None, number: int = 1) -> Attempt:
+    """An attempt as its child has it, as far as storing needs it."""
     unused: Any = None
     return Attempt(
-        job_id=lease.job_id,
-        number=lease.attempt,
+        job_id=job_id or uuid4(),
+        number=number,
         kind="reduce",
         backend=unused,
         device=unused,
         provenance=unused,
-        folders=api.settings.folders(),
+        folders=folders,
         queued_ms=0.0,
         done=(),
         tell=lambda news: None,
@@ -35,7 +37,7 @@ def attempt_of(api: Api, lease: Lease) -> Attempt:
 
 def written(api: Api, lease: Lease, values: Any, dtype: str = "float64", counts: Any = None) -> Stored:
     """What the child writes: an array, or a table."""
-    attempt = attempt_of(api, lease)
+    attempt = attempt_in(api.settings.folders(), lease.job_id, lease.attempt)
     if hasattr(values, "schema"):
         return store_table(attempt, values, field="by")
     shape: tuple[int, ...] = np.shape(values)

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tests.support.artefacts import attempt_in
 from warpfold.contract.artefact import Artefact
 from warpfold.contract.folders import ArtefactFolder, Folders, incoming_artefact
 from warpfold.contract.jobs import result_of
@@ -46,20 +47,7 @@ def cpu(folders: Folders) -> Kernels:
 
 @pytest.fixture
 def attempt(folders: Folders) -> Attempt:
-    unused: Any = None
-    return Attempt(
-        job_id=uuid4(),
-        number=1,
-        kind="reduce",
-        backend=unused,
-        device=unused,
-        provenance=unused,
-        folders=folders,
-        queued_ms=0.0,
-        done=(),
-        tell=lambda news: None,
-        started=0.0,
-    )
+    return attempt_in(folders)
 
 
 def run(cpu: Kernels, job_id: UUID, **spec: Any) -> Success:

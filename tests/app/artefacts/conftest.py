@@ -1,4 +1,4 @@
-"""Jobs whose results are stored, as a worker stores them."""
+"""Jobs whose results are stored."""
 
 import shutil
 from collections.abc import Callable

@@ -110,6 +110,8 @@ def test_every_route_of_the_contract_is_there(document: dict[str, Any]) -> None:
     assert {name for name, _ in operations(document)} == {
         "post /v1/jobs",
         "get /v1/jobs",
+        "get /v1/jobs/{job_id}/artefact",
+        "delete /v1/jobs/{job_id}/artefact",
         "get /v1/jobs/{job_id}",
         "get /v1/jobs/{job_id}/events",
         "post /v1/jobs/{job_id}/cancel",

@@ -6,13 +6,12 @@ import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
+from tests.support.artefacts import attempt_in
 from warpfold.contract.folders import Folders
 from warpfold.worker.artefacts import ArtefactWriter
-from warpfold.worker.kinds.attempt import Attempt
 from warpfold.worker.messages import Opener, Request, Success, Tell
 
 
@@ -29,20 +28,7 @@ class Storing:
 
     def run(self, request: Request, tell: Tell) -> Success:
         word, _, count = str(json.loads(request.spec)["do"]).partition(" ")
-        unused: Any = None
-        attempt = Attempt(
-            job_id=request.job_id,
-            number=request.attempt,
-            kind="reduce",
-            backend=unused,
-            device=unused,
-            provenance=unused,
-            folders=self.folders,
-            queued_ms=0.0,
-            done=(),
-            tell=tell,
-            started=0.0,
-        )
+        attempt = attempt_in(self.folders, request.job_id, request.attempt)
         values = np.arange(int(count), dtype=np.float64)
         with ArtefactWriter(attempt, values.shape, "float64", each=1, field="axis") as writer:
             writer.append(values, np.ones(values.size, np.int64))
