@@ -30,6 +30,7 @@ FIELDS64 = 1 << 12  # signs and exponent fields of float64
 _IN_FIELDS = 1 << 8  # no flag of a state: some elements are in sums of fields, not yet in limbs
 _WILD = 600  # places from which element by element is faster than level by level
 
+_MAGNITUDE64 = np.int64(0x7FFFFFFFFFFFFFFF)
 _INFINITY64 = np.int64(0x7FF0000000000000)
 _FRACTION64 = np.int64(0x000FFFFFFFFFFFFF)
 _HIDDEN64 = np.int64(0x0010000000000000)
@@ -46,6 +47,26 @@ def _two64(tile: Any, keep: Any, anchor: Any, second: Any) -> Any:
         patterns += np.float64(t).view(np.uint64)
         others += np.float64((d - (t - anchor)) + second).view(np.uint64)
     return patterns, others
+
+
+@jit
+def _two64_ahead(tile: Any, ahead: Any, keep: Any, anchor: Any, second: Any) -> Any:
+    """As `_two64`, and the bounds of the tile `ahead`, which has as many elements. It comes from memory while this one,
+    which is in the cache, is added: a pass for its bounds alone would wait for memory and leave the adders idle."""
+    patterns = np.uint64(0)
+    others = np.uint64(0)
+    most = np.int64(0)
+    least = _MAGNITUDE64
+    for i in range(tile.size):
+        d = np.int64(tile[i] & keep).view(np.float64)
+        t = d + anchor
+        patterns += np.float64(t).view(np.uint64)
+        others += np.float64((d - (t - anchor)) + second).view(np.uint64)
+        a = ahead[i] & _MAGNITUDE64
+        most = a if a > most else most
+        c = (a - 1) & _MAGNITUDE64
+        least = c if c < least else least
+    return patterns, others, most, least
 
 
 @jit
@@ -90,16 +111,29 @@ def _each64_squared(tile: Any, origin: Any, limbs: Any) -> None:
 
 @jit
 def _tile64(
-    tile: Any, keep: Any, squares: Any, origin: Any, limbs: Any, rest: Any, other: Any, spare: Any, fields: Any
+    tile: Any,
+    most: Any,
+    least: Any,
+    ahead: Any,
+    keep: Any,
+    squares: Any,
+    origin: Any,
+    limbs: Any,
+    rest: Any,
+    other: Any,
+    spare: Any,
+    fields: Any,
 ) -> Any:
+    """Add a tile whose bounds are `most` and `least`; returns its flags and the bounds of the tile `ahead`."""
     flags = 0
-    most, least = bounds(tile)
     if most >= _INFINITY64:
         flags = clean(tile, _INFINITY64, spare) | NOT_NEGATIVE_ZERO
         tile = spare[: tile.size]
         most, least = bounds(tile)
     if most == 0:
-        return flags | NOT_NEGATIVE_ZERO if 0 in tile else flags
+        flags = flags | NOT_NEGATIVE_ZERO if 0 in tile else flags
+        most, least = bounds(ahead)
+        return flags, most, least
     count = tile.size
     top = clamped_exponent(most >> 52) - 1022
     unit = clamped_exponent((least + 1) >> 52) - 1075
@@ -126,14 +160,20 @@ def _tile64(
     elif top - unit <= HELD + STEP:
         first = max(top - HELD, unit)
         anchor, second = anchor_at(first), anchor_at(unit)
-        patterns, others = _two64(tile, keep, anchor, second)
+        if ahead.size == count:
+            patterns, others, most, least = _two64_ahead(tile, ahead, keep, anchor, second)
+        else:
+            patterns, others = _two64(tile, keep, anchor, second)
+            most, least = bounds(ahead)
         deposit(limbs, counted(patterns, count, anchor), first - origin)
         deposit(limbs, counted(others, count, second), unit - origin)
+        return flags | NOT_NEGATIVE_ZERO, most, least
     else:
         for i in range(count):
             rest[i] = np.int64(tile[i] & keep).view(np.float64)
         add_levels(rest, count, top, unit, origin, limbs)
-    return flags | NOT_NEGATIVE_ZERO
+    most, least = bounds(ahead)
+    return flags | NOT_NEGATIVE_ZERO, most, least
 
 
 @jit
@@ -143,8 +183,13 @@ def add_float64(
     """As `add_float32`, of float64 elements (int64) masked by `keep`; `rest`, `other` (float64) and `spare` (int64)
     have TILE64; `fields` are two arrays (uint64, int16) of FIELDS64 zeros."""
     flags = 0
+    most, least = bounds(bits[:TILE64])
     for at in range(0, bits.size, TILE64):
-        flags |= _tile64(bits[at : at + TILE64], keep, squares, origin, limbs, rest, other, spare, fields)
+        tile, ahead = bits[at : at + TILE64], bits[at + TILE64 : at + 2 * TILE64]
+        raised, most, least = _tile64(
+            tile, most, least, ahead, keep, squares, origin, limbs, rest, other, spare, fields
+        )
+        flags |= raised
     if flags & _IN_FIELDS:
         sums, counts = fields
         for k in range(FIELDS64):
