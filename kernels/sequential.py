@@ -3,9 +3,11 @@ where an element lies nor, often, how many there are."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from threading import Lock
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,12 +32,35 @@ class Remote(Protocol):
 @dataclass(slots=True)
 class Tally:
     """What a sequential source has given so far, how many nulls it has left out, of which objects of places it reads,
-    and for how long threads of its own decoded ahead: the seconds of all of them, divided by their number."""
+    and for how long threads of its own decoded ahead: the seconds of all of them, divided by their number. Several
+    threads may add to it."""
 
     elements: int = 0
     nulls: int = 0
     objects: list[Remote] = field(default_factory=list)
     ahead_s: float = 0.0
+    lock: Lock = field(default_factory=Lock)
+
+    def add(self, *, elements: int = 0, nulls: int = 0, ahead_s: float = 0.0) -> None:
+        with self.lock:
+            self.elements += elements
+            self.nulls += nulls
+            self.ahead_s += ahead_s
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A run of a source's elements that can be read apart from all others, by any thread: a row group, a chunk, a block
+    of text. `make` begins to read it and gives arrays, as that of a source does.
+
+    `nbytes` is about what its elements take in memory. `start` is the index of its first element and `count` how many
+    there are; both are None where only reading tells.
+    """
+
+    make: Callable[[], Iterator[NDArray[Any]]]
+    nbytes: int
+    start: int | None = None
+    count: int | None = None
 
 
 @dataclass(frozen=True)
@@ -44,7 +69,9 @@ class SequentialSource:
 
     `make` begins to read; it gives arrays of shape (n,) with any n, native byte order, whose True is the byte 1.
     `count` is None where only reading tells how many elements there are; `likely` says how many there may be, for the
-    progress alone, and `shape` how they are arranged, None where they are one after another.
+    progress alone, and `shape` how they are arranged, None where they are one after another. `sections` begins to list
+    the same elements in sections whose starts and counts are known, for whoever need not have them in order; it is None
+    where there are none. A source is read by `make` or by its sections, once.
     """
 
     dtype: DType
@@ -53,6 +80,24 @@ class SequentialSource:
     likely: int = 0
     tally: Tally = field(default_factory=Tally)
     shape: tuple[int, ...] | None = None
+    sections: Callable[[], Iterator[Section]] | None = None
+
+    def within(self, context: Callable[[], AbstractContextManager[object]]) -> Self:
+        """The same elements, of which each run is read within a context of its own, which may tell faults in other
+        words."""
+        begin = self.sections
+
+        def around(make: Callable[[], Iterator[NDArray[Any]]]) -> Iterator[NDArray[Any]]:
+            with context():
+                yield from make()
+
+        def sections() -> Iterator[Section]:
+            assert begin is not None
+            with context():
+                for section in begin():
+                    yield replace(section, make=partial(around, section.make))
+
+        return replace(self, make=partial(around, self.make), sections=None if begin is None else sections)
 
 
 Elements = Source | SequentialSource
@@ -75,7 +120,7 @@ def in_order(source: Elements, size: int) -> Iterator[NDArray[Any]]:
     held: list[NDArray[Any]] = []
     length = 0
     for piece in source.make():
-        source.tally.elements += piece.size
+        source.tally.add(elements=piece.size)
         at = 0
         while at < piece.size:
             part = piece[at : at + size - length]

@@ -3,11 +3,10 @@
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Literal, Self, TypeVar, cast
+from typing import Annotated, BinaryIO, Literal, Self, TypeVar
 
 from pydantic import Field, StrictBool, StrictInt, StringConstraints, field_validator, model_validator
 
@@ -249,16 +248,16 @@ def _named(source: T, called: str, field: str, still_open: ExitStack, file: Bina
     `file` changes while it is read is one of the faults."""
     if not isinstance(source, SequentialSource | Frame):
         return source
-    make: Any = source.make
     stamp = _stamp(file)
 
-    def pieces(*columns: Any) -> Iterator[Any]:
+    @contextmanager
+    def unchanged() -> Iterator[None]:
         with faults_of(called, field):
-            yield from make(*columns)
+            yield
             if _stamp(file) != stamp:
                 raise InvalidInput("changed while it was read")
 
-    sequential: T = replace(cast(Any, source), make=pieces)
+    sequential = source.within(unchanged)
     weakref.finalize(sequential, still_open.close)
     return sequential
 
@@ -278,14 +277,14 @@ def _of_place(
             source = open_folder_in(opened)
     if not isinstance(source, SequentialSource | Frame):
         return source
-    make: Any = source.make
     source.tally.objects.append(opened)
 
-    def pieces(*columns: Any) -> Iterator[Any]:
+    @contextmanager
+    def told() -> Iterator[None]:
         with faults_of(called, field), own_faults(opened):
-            yield from make(*columns)
+            yield
 
-    return cast(T, replace(cast(Any, source), make=pieces))
+    return source.within(told)
 
 
 def _stamp(file: BinaryIO | None) -> tuple[int, int] | None:

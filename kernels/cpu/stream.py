@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.backend import Progress, Stages
 from warpfold.kernels.cores import usable_cores
-from warpfold.kernels.sequential import Elements, SequentialSource, decoded_ahead_s, likely_count, side_by_side
+from warpfold.kernels.sections import checked
+from warpfold.kernels.sequential import (
+    Elements,
+    Section,
+    SequentialSource,
+    Tally,
+    decoded_ahead_s,
+    likely_count,
+    side_by_side,
+)
 from warpfold.kernels.source import ArraySource, Source, in_memory
 
 ARRAY_PIECE = 1 << 20
@@ -53,6 +62,10 @@ class Piece(Generic[P_co]):
     start: int
     stop: int
     read: Callable[[], P_co]
+
+    def parts(self) -> Iterator[tuple[int, int, P_co]]:
+        """The elements at once or in parts: of each the index of its first element, that behind its last, and these."""
+        yield self.start, self.stop, self.read()
 
 
 class Pieces(Protocol[P_co]):
@@ -176,8 +189,55 @@ class InOrder:
             start = stop
 
 
+@dataclass(frozen=True, slots=True)
+class InSections:
+    """A source whose sections threads decode at once. Each folds what it has decoded, while that is in its cache."""
+
+    source: SequentialSource
+
+    @property
+    def likely(self) -> int:
+        return likely_count(self.source)
+
+    @property
+    def reads(self) -> bool:
+        return True
+
+    @property
+    def ahead_s(self) -> None:
+        return None
+
+    def threads(self) -> int:
+        return usable_cores()
+
+    def begin(self) -> Iterator[Piece[NDArray[Any]]]:
+        assert self.source.sections is not None
+        for section in self.source.sections():
+            assert section.start is not None
+            assert section.count is not None
+            yield _SectionPiece(section.start, section.start + section.count, _unread, section, self.source.tally)
+
+
+@dataclass(frozen=True, slots=True)
+class _SectionPiece(Piece[NDArray[Any]]):
+    section: Section
+    tally: Tally
+
+    def parts(self) -> Iterator[tuple[int, int, NDArray[Any]]]:
+        for start, array in checked(self.section):
+            self.tally.add(elements=array.size)
+            for first, last in _cut(array.size, MADE_PIECE):
+                yield start + first, start + last, array[first:last]
+
+
+def _unread() -> NDArray[Any]:
+    raise AssertionError("a section is read in parts")
+
+
 def pieces_of(*sources: Elements) -> Pieces[Any]:
     """One source, or two side by side, as it is best to read them."""
+    if len(sources) == 1 and isinstance(sources[0], SequentialSource) and sources[0].sections is not None:
+        return InSections(sources[0])
     by_position = [source for source in sources if not isinstance(source, SequentialSource)]
     if len(by_position) < len(sources):
         return InOrder(sources)
@@ -247,6 +307,8 @@ def stream(pieces: Pieces[P], make: Callable[[], F], progress: Progress | None =
 def _stages(pieces: Pieces[Any], shared: "_Shared", threads: int) -> Stages:
     """Pieces that are read at once are read by all threads; one piece after another is decoded by one."""
     reduce_s = shared.kernel_s / threads
+    if isinstance(pieces, InSections):
+        return Stages(decode_s=shared.load_s / threads, reduce_s=reduce_s)
     if pieces.ahead_s is not None:
         return Stages(decode_s=max(shared.asked_s, pieces.ahead_s), reduce_s=reduce_s)
     return Stages(read_s=(shared.load_s - shared.asked_s) / threads if pieces.reads else None, reduce_s=reduce_s)
@@ -254,13 +316,15 @@ def _stages(pieces: Pieces[Any], shared: "_Shared", threads: int) -> Stages:
 
 @dataclass
 class _Shared:
-    """What the threads of one stream have in common. `turn` is held by the thread that asks for the next piece."""
+    """What the threads of one stream have in common. `turn` is held by the thread that asks for the next piece. After
+    `stop` no piece is begun: those in hand may hold an error that comes before. After `given_up` none goes on."""
 
     coming: Iterator[Piece[Any]]
     likely: int
     turn: threading.Lock = field(default_factory=threading.Lock)
     lock: threading.Lock = field(default_factory=threading.Lock)
     stop: threading.Event = field(default_factory=threading.Event)
+    given_up: threading.Event = field(default_factory=threading.Event)
     errors: list[tuple[int, Exception]] = field(default_factory=list)
     asked: int = 0
     done: int = 0
@@ -286,6 +350,12 @@ class _Shared:
             self.asked_s += took_s
         return piece
 
+    def folded(self, elements: int, load_s: float, kernel_s: float) -> None:
+        with self.lock:
+            self.done += elements
+            self.load_s += load_s
+            self.kernel_s += kernel_s
+
     def fail(self, start: int, error: Exception) -> None:
         with self.lock:
             self.errors.append((start, error))
@@ -303,7 +373,8 @@ def _run(shared: _Shared, folds: list[F], progress: Progress | None) -> None:
                 if progress is not None:
                     shared.report(progress)
         finally:
-            shared.stop.set()  # where progress raised: leaving the pool waits for the pieces in hand
+            shared.stop.set()  # where progress raised: leaving the pool waits for the parts in hand
+            shared.given_up.set()
     for job in running:
         job.result()
 
@@ -311,18 +382,18 @@ def _run(shared: _Shared, folds: list[F], progress: Progress | None) -> None:
 def _work(shared: _Shared, fold: Folding, progress: Progress | None) -> None:
     """Fold pieces until there are no more; the lowest pieces are taken first."""
     while (piece := shared.next()) is not None:
-        began = time.perf_counter()
+        parts, began = piece.parts(), time.perf_counter()
         try:
-            part = piece.read()
-            loaded = time.perf_counter()
-            fold.add(piece.start, part)
+            for start, stop, part in parts:
+                loaded = time.perf_counter()
+                fold.add(start, part)
+                ended = time.perf_counter()
+                shared.folded(stop - start, loaded - began, ended - loaded)
+                if shared.given_up.is_set():
+                    return
+                if progress is not None:
+                    shared.report(progress)
+                began = ended
         except Exception as error:
             shared.fail(piece.start, error)
             return
-        ended = time.perf_counter()
-        with shared.lock:
-            shared.load_s += loaded - began
-            shared.kernel_s += ended - loaded
-            shared.done += piece.stop - piece.start
-        if progress is not None:
-            shared.report(progress)

@@ -11,18 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.sections import NullRefused
 from warpfold.kernels.sequential import Tally
 
 _FILLS = ("_FillValue", "missing_value")
 _PACKED = {"scale_factor": 1, "add_offset": 0}
-
-
-def null_refused(name: str, index: int) -> InvalidInput:
-    """The error of a null that may not be left out, the element at `index` of the array or column `name`."""
-    return InvalidInput(
-        f"holds a null in {name!r}, at index {index:,}; null_policy omit leaves nulls out, but not of argmin, argmax "
-        "and dot, which need every element in its place"
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +29,16 @@ class Missing:
     def __bool__(self) -> bool:
         return bool(self.values)
 
-    def left_out(self, piece: NDArray[Any], tally: Tally) -> NDArray[Any]:
-        """The elements that are values; `tally` counts the others. Raises InvalidInput where a null is refused."""
+    def left_out(self, piece: NDArray[Any], start: int, tally: Tally) -> NDArray[Any]:
+        """The elements that are values, of a piece that begins at the index `start`; `tally` counts the others. Raises
+        NullRefused where a null is refused."""
         if not self.values:
             return piece
         nulls = np.isin(piece, np.array(self.values, piece.dtype))
         count = int(np.count_nonzero(nulls))
         if count and self.refused:
-            index = tally.elements + int(np.argmax(nulls))
-            raise null_refused(self.path, index)
-        tally.nulls += count
+            raise NullRefused(self.path, start + int(np.argmax(nulls)))
+        tally.add(nulls=count)
         return piece[~nulls] if count else piece
 
 

@@ -1,9 +1,10 @@
 """Tables of which several columns are read at once, and arrays that stand side by side as one: rows for groups."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 
@@ -27,6 +28,16 @@ class Frame:
     make: Callable[[Sequence[str]], Iterator[Any]]
     likely: int
     tally: Tally = field(default_factory=Tally)
+
+    def within(self, context: Callable[[], AbstractContextManager[object]]) -> Self:
+        """The same columns, which are read within a context of their own, which may tell faults in other words."""
+        begin = self.make
+
+        def make(columns: Sequence[str]) -> Iterator[Any]:
+            with context():
+                yield from begin(columns)
+
+        return replace(self, make=make)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +104,12 @@ def _stream(file: BinaryIO, rows: Condition | None) -> Frame:
 
 
 def _text(file: BinaryIO, packed: Format | None, rows: Condition | None, delimiter: str) -> Frame:
-    from warpfold.kernels.formats.text import _Text
+    from warpfold.kernels.formats.text import TextFile
 
     pyarrow = required("pyarrow", "tables")
     with damaged("cannot be read as a table of text", pyarrow.ArrowException, OSError, ValueError):
-        text = _Text(file, packed, delimiter)
-        inferred = text.opened({}).schema
+        text = TextFile(file, packed, delimiter)
+        inferred = text.schema
         kinds = [pyarrow.string() if pyarrow.types.is_null(kind) else kind for kind in inferred.types]
         schema = pyarrow.schema(list(zip(inferred.names, kinds, strict=True)))
         condition = _filtered(rows, schema)
@@ -106,7 +117,7 @@ def _text(file: BinaryIO, packed: Format | None, rows: Condition | None, delimit
 
     def batches(columns: Sequence[str]) -> Iterator[Any]:
         types = {name: schema.field(name).type for name in schema.names if name in {*columns, *needed}}
-        for batch in text.exact(types):
+        for batch in text.batches(types):
             yield (batch if condition is None else batch.filter(condition)).select(list(columns))
 
     return Frame(schema, _told(batches), file.seek(0, 2) // 16)

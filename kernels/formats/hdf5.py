@@ -60,7 +60,7 @@ def open_hdf5(file: BinaryIO, name: str | None, ranges: tuple[Range, ...], conve
             decoded = _found(again, path)
             for block in blocks(selected, chunk, BLOCK_BYTES // head.dtype.itemsize):
                 part = decoded[block]
-                yield missing.left_out(ArraySource(part).read(0, part.size), tally)
+                yield missing.left_out(ArraySource(part).read(0, part.size), tally.elements, tally)
 
     shape = lengths(selected)
     size = prod(shape)

@@ -1,84 +1,120 @@
-"""Columns of Parquet files, a row group at a time; several row groups are decoded at once where they are small."""
+"""Columns of Parquet files, in sections of one row group or of several small ones, which threads decode at once."""
 
 import struct
-import time
-from collections import deque
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from threading import Lock
-from typing import Any, BinaryIO
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from threading import local
+from typing import Any, BinaryIO, Self
+
+from numpy.typing import NDArray
 
 from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
 from warpfold.kernels.formats.tables import ColumnWanted, Reading, random_access
-from warpfold.kernels.sequential import SequentialSource, Tally
+from warpfold.kernels.sections import AHEAD_BYTES, in_turn
+from warpfold.kernels.sequential import Section, SequentialSource, Tally
 
 MOST_FOOTER_BYTES = 1 << 27
 """The longest footer that is read: that of 100,000 column chunks takes some 20 MB."""
 
-_AHEAD_BYTES = 1 << 27
-"""What row groups that are decoded ahead take together; a larger one is decoded batch after batch."""
-
-_BATCH_ROWS = 1 << 17
+_BATCH_ROWS = 1 << 16
 _BUFFER_BYTES = 1 << 22
-"""What is read at a time of a large row group: without it, all of a column in it would be in memory."""
+"""What is read at a time of large row groups."""
 
 
 def open_parquet(file: BinaryIO, wanted: ColumnWanted) -> SequentialSource:
     """The elements of a column. Row groups whose statistics exclude all their rows are not read. Raises InvalidInput,
     and what pyarrow raises of a damaged file."""
-    dataset, parquet = required("pyarrow.dataset", "tables"), required("pyarrow.parquet", "tables")
+    dataset = required("pyarrow.dataset", "tables")
     check_footer(file)
     fragment = dataset.ParquetFileFormat().make_fragment(random_access(file))
     schema, metadata = fragment.physical_schema, fragment.metadata
     reading = Reading.of(schema, wanted)
     chosen = fragment if reading.rows is None else fragment.subset(reading.rows, schema=schema)
-    groups = [group.id for group in chosen.row_groups]
-    rows = sum(metadata.row_group(group).num_rows for group in groups)
-
-    tally, counting = Tally(), Lock()
-
-    def decoded(group: int, threads: int) -> Any:
-        began = time.perf_counter()
-        table = _decoded(opened, group, reading)
-        with counting:
-            tally.ahead_s += (time.perf_counter() - began) / threads
-        return table
-
-    def opened(buffer_bytes: int = 0) -> Any:
-        return parquet.ParquetFile(random_access(file), metadata=metadata, pre_buffer=False, buffer_size=buffer_bytes)
-
-    def batches() -> Iterator[Any]:
-        sizes = {group: _bytes(metadata.row_group(group), reading.columns) for group in groups}
-        threads = usable_cores()
-        with ThreadPoolExecutor(threads, "decode") as pool:
-            waiting: deque[tuple[int, Future[Any]]] = deque()
-            coming, ahead = deque(groups), 0
-            try:
-                while coming or waiting:
-                    while coming and len(waiting) < 2 * threads and ahead + sizes[coming[0]] <= _AHEAD_BYTES:
-                        group = coming.popleft()
-                        ahead += sizes[group]
-                        waiting.append((group, pool.submit(decoded, group, threads)))
-                    if waiting:
-                        group, coming_table = waiting.popleft()
-                        yield from coming_table.result().to_batches()
-                        ahead -= sizes[group]
-                    else:
-                        yield from opened(_BUFFER_BYTES).iter_batches(_BATCH_ROWS, [coming.popleft()], reading.columns)
-            finally:
-                for _, coming_table in waiting:
-                    coming_table.cancel()
-
-    nulls = [nulls_in(metadata.row_group(group), reading.column) for group in groups]
-    known = reading.rows is None and None not in nulls
-    return reading.source(batches, rows - sum(null or 0 for null in nulls) if known else None, rows, tally)
+    table = _Table(file, metadata, reading, [group.id for group in chosen.row_groups])
+    tally = Tally()
+    return SequentialSource(
+        reading.dtype,
+        lambda: in_turn(table.sections(tally), tally),
+        table.count,
+        table.rows,
+        tally,
+        sections=None if table.count is None else lambda: table.sections(tally),
+    )
 
 
-def _decoded(opened: Any, group: int, reading: Reading) -> Any:
-    # One thread decodes a row group; a reader serves one thread.
-    return opened().read_row_group(group, columns=list(reading.columns), use_threads=False)
+class _Table:
+    """The row groups `groups` of a file, which threads read one or several at a time."""
+
+    def __init__(self, file: BinaryIO, metadata: Any, reading: Reading, groups: Sequence[int]) -> None:
+        self._file, self._metadata, self._reading = file, metadata, reading
+        self._own = local()
+        at = {metadata.schema.column(number).path: number for number in range(metadata.num_columns)}
+        columns = [at[name] for name in reading.columns if name in at]  # what is nested lies at other paths
+        self._groups = [
+            _Group.of(metadata.row_group(group), group, at.get(reading.column), columns) for group in groups
+        ]
+        nulls = [group.nulls for group in self._groups]
+        known = reading.rows is None and None not in nulls
+        self.rows = sum(group.rows for group in self._groups)
+        self.count = self.rows - sum(null or 0 for null in nulls) if known else None
+        # All of a column in a row group is in memory at once, unless it is read a part at a time.
+        large = max((group.nbytes for group in self._groups), default=0) * usable_cores() > AHEAD_BYTES
+        self._buffer_bytes = _BUFFER_BYTES if large else 0
+
+    def sections(self, tally: Tally) -> Iterator[Section]:
+        """Small row groups that lie one behind another are one section."""
+        start: int | None = None if self.count is None else 0
+        run: list[_Group] = []
+        for group in self._groups:
+            if run and sum(before.rows for before in run) + group.rows > _BATCH_ROWS:
+                yield self._section(run, start, tally)
+                start, run = None if start is None else start + _values(run), []
+            run.append(group)
+        if run:
+            yield self._section(run, start, tally)
+
+    def _section(self, run: Sequence["_Group"], start: int | None, tally: Tally) -> Section:
+        numbers, count = [group.number for group in run], None if start is None else _values(run)
+
+        def make() -> Iterator[NDArray[Any]]:
+            columns = list(self._reading.columns)
+            batches = self._opened().iter_batches(_BATCH_ROWS, numbers, columns, use_threads=False)
+            return self._reading.elements(batches, start or 0, tally)
+
+        return Section(make, sum(group.nbytes for group in run), start, count)
+
+    def _opened(self) -> Any:
+        """The file as one thread reads it. A reader serves one thread."""
+        if not hasattr(self._own, "reader"):
+            parquet = required("pyarrow.parquet", "tables")
+            self._own.reader = parquet.ParquetFile(
+                random_access(self._file), metadata=self._metadata, pre_buffer=False, buffer_size=self._buffer_bytes
+            )
+        return self._own.reader
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """A row group: its number, its rows, how many of them have no value, None where that is not known, and the bytes of
+    the columns that are read."""
+
+    number: int
+    rows: int
+    nulls: int | None
+    nbytes: int
+
+    @classmethod
+    def of(cls, group: Any, number: int, column: int | None, columns: Sequence[int]) -> Self:
+        rows = int(group.num_rows)
+        taken = sum(int(group.column(at).total_uncompressed_size) for at in columns)
+        nulls = None if column is None else nulls_of(group.column(column))
+        return cls(number, rows, nulls, max(taken, 8 * rows * len(columns)))
+
+
+def _values(run: Sequence[_Group]) -> int:
+    return sum(group.rows - (group.nulls or 0) for group in run)
 
 
 def check_footer(file: BinaryIO) -> None:
@@ -91,22 +127,6 @@ def check_footer(file: BinaryIO) -> None:
     (length,) = struct.unpack("<I", end[:4])
     if length > min(size, MOST_FOOTER_BYTES):
         raise InvalidInput(f"is not a whole Parquet file: its footer claims {length:,} bytes")
-
-
-def _bytes(group: Any, columns: tuple[str, ...]) -> int:
-    """What the columns take in memory, or the whole row group, as far as the footer tells."""
-    chunks = (group.column(number) for number in range(group.num_columns))
-    taken = sum(chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema in columns)
-    return max(int(taken), 8 * int(group.num_rows) * len(columns))
-
-
-def nulls_in(group: Any, column: str) -> int | None:
-    """How many nulls a column has in a row group; None where its statistics do not say."""
-    for number in range(group.num_columns):
-        chunk = group.column(number)
-        if chunk.path_in_schema == column:
-            return nulls_of(chunk)
-    return None
 
 
 def nulls_of(chunk: Any) -> int | None:

@@ -4,7 +4,7 @@ The named column and those of the row filter are read, batch after batch. A colu
 it is in memory is read at its place.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
-from warpfold.kernels.formats.conventions import null_refused
 from warpfold.kernels.formats.naming import chosen_name, damaged
 from warpfold.kernels.formats.row_filter import Condition, columns_of, expression
 from warpfold.kernels.formats.signature import Format, format_of
 from warpfold.kernels.places.file import again, is_remote
+from warpfold.kernels.sections import NullRefused
 from warpfold.kernels.sequential import Elements, SequentialSource, Tally
 from warpfold.kernels.source import ChainedSource, FileBytes, FileSource, Link
 
@@ -94,28 +94,30 @@ class Reading:
         """Where the columns are in `schema`."""
         return [schema.get_field_index(column) for column in self.columns]
 
-    def source(self, batches: Any, count: int | None, likely: int, tally: Tally | None = None) -> SequentialSource:
+    def source(self, batches: Callable[[], Iterator[Any]], likely: int) -> SequentialSource:
         """The elements of what the function `batches` begins to read: record batches with the columns."""
+        tally = Tally()
+        return SequentialSource(self.dtype, lambda: self.elements(batches(), 0, tally), None, likely, tally)
+
+    def elements(self, batches: Iterator[Any], start: int, tally: Tally) -> Iterator[NDArray[Any]]:
+        """The column's values in record batches of which the first row that is reduced has the index `start`; `tally`
+        counts the nulls. Raises NullRefused where a null is refused, and InvalidInput where the file is damaged."""
         pyarrow = required("pyarrow", "tables")
-        tally = tally or Tally()
+        with damaged("is damaged", pyarrow.ArrowException, OSError, ValueError):
+            for batch in batches:
+                values = self._values(batch if self.rows is None else batch.filter(self.rows), start, tally)
+                start += values.size
+                yield values
 
-        def pieces() -> Iterator[NDArray[Any]]:
-            with damaged("is damaged", pyarrow.ArrowException, OSError, ValueError):
-                for batch in batches():
-                    yield self.elements(batch if self.rows is None else batch.filter(self.rows), tally)
-
-        return SequentialSource(self.dtype, pieces, count, likely, tally)
-
-    def elements(self, batch: Any, tally: Tally) -> NDArray[Any]:
-        """The column's values in a batch; `tally` counts the nulls. Raises InvalidInput where a null is refused."""
+    def _values(self, batch: Any, start: int, tally: Tally) -> NDArray[Any]:
         pyarrow = required("pyarrow", "tables")
         column = batch.column(self.column)
         if pyarrow.types.is_dictionary(column.type):
             column = column.dictionary_decode()  # a null in the dictionary is a null then
         if column.null_count:
             if self.refuse_nulls:
-                raise null_refused(self.column, tally.elements + column.is_null().index(True).as_py())
-            tally.nulls += column.null_count
+                raise NullRefused(self.column, start + column.is_null().index(True).as_py())
+            tally.add(nulls=column.null_count)
             column = column.drop_null()
         elements: NDArray[Any] = column.to_numpy(zero_copy_only=False)
         return elements
@@ -162,7 +164,7 @@ def _arrow_file(file: BinaryIO, wanted: ColumnWanted) -> Elements:
         for number in range(reader.num_record_batches):
             yield reader.get_batch(number)
 
-    return reading.source(batches, None, rows)
+    return reading.source(batches, rows)
 
 
 def _bit_width(kind: Any) -> int:
@@ -212,4 +214,4 @@ def _as_stored(file: BinaryIO, reading: Reading) -> ChainedSource | None:
 def _arrow_stream(file: BinaryIO, wanted: ColumnWanted) -> Elements:
     ipc = required("pyarrow.ipc", "tables")
     reading = Reading.of(ipc.open_stream(random_access(file)).schema, wanted)
-    return reading.source(lambda: iter(_projected(ipc.open_stream, random_access(file), reading)), None, 0)
+    return reading.source(lambda: iter(_projected(ipc.open_stream, random_access(file), reading)), 0)

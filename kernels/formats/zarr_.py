@@ -1,15 +1,17 @@
 """Arrays of Zarr hierarchies, versions 2 and 3, in folders and in zip archives.
 
-zarr-python decodes them, block after block and the chunks of a block in parallel. It reads through a store of ours,
-which follows no link and bounds what is read at a time. Only known codecs are taken: numcodecs has one that runs what a
-chunk says (pickle).
+zarr-python decodes them: threads ask for blocks, and the chunks of a block are decoded in parallel. It reads through a
+store of ours, which follows no link and bounds what is read at a time. Only known codecs are taken: numcodecs has one
+that runs what a chunk says (pickle).
 """
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable, Iterator
-from functools import cache
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from functools import cache, partial
 from math import prod
+from threading import BoundedSemaphore
 from typing import Any
 
 from numpy.typing import NDArray
@@ -21,11 +23,17 @@ from warpfold.kernels.formats.conventions import Conventions
 from warpfold.kernels.formats.folder import Tree
 from warpfold.kernels.formats.hyperslab import Range, blocks, hyperslab, lengths
 from warpfold.kernels.formats.naming import chosen_name, damaged
-from warpfold.kernels.sequential import SequentialSource, Tally
+from warpfold.kernels.sections import in_turn
+from warpfold.kernels.sequential import Section, SequentialSource, Tally
 from warpfold.kernels.source import ArraySource
 
-BLOCK_BYTES = 1 << 25
-MOST_CHUNK_BYTES = 1 << 28
+BLOCK_BYTES = 1 << 23
+"""What one thread reads at a time; chunks may make it more."""
+
+MOST_DECODED_BYTES = 1 << 28
+"""What all threads take to decode at a time: a block, and the chunks that it is made of."""
+
+MOST_CHUNK_BYTES = 1 << 27
 """The largest chunk, or shard, that is read or decoded."""
 
 _MOST_METADATA_BYTES = 1 << 22
@@ -63,20 +71,52 @@ def open_zarr(folder: Tree, name: str | None, ranges: tuple[Range, ...], convent
             )
         selected = hyperslab(ranges, shape)
         missing = conventions.missing(path, _attributes(array), array.dtype)
-    tally = Tally()
-
-    def pieces() -> Iterator[NDArray[Any]]:
-        with damaged(f"holds {path!r} that cannot be decoded", Exception):
-            at_once = max(1, MOST_CHUNK_BYTES // (prod(chunk) * dtype.itemsize))
-            for block in blocks(selected, chunk, BLOCK_BYTES // dtype.itemsize):
-                with zarr.config.set({"async.concurrency": min(zarr.config.get("async.concurrency"), at_once)}):
-                    part = array[block]
-                yield missing.left_out(ArraySource(part).read(0, part.size), tally)
-
-    taken = lengths(selected)
+    tally, taken = Tally(), lengths(selected)
     size = prod(taken)
     count = None if missing and not missing.refused else size
-    return SequentialSource(dtype, pieces, count, size, tally, None if count is None else taken)
+    most = _block_elements(shape, chunk, dtype.itemsize)
+    chunk_bytes = prod(chunk) * dtype.itemsize
+    beside = min(zarr.config.get("async.concurrency"), _chunks_of_a_block(shape, chunk, most)) * chunk_bytes
+    at_once = BoundedSemaphore(max(1, MOST_DECODED_BYTES // (most * dtype.itemsize + beside)))
+    # zarr's setting is that of the whole process: it is changed where one block is read at a time, and never else.
+    few = {"async.concurrency": max(1, MOST_DECODED_BYTES // chunk_bytes)} if beside > MOST_DECODED_BYTES else {}
+
+    def read(block: tuple[slice, ...], start: int) -> Iterator[NDArray[Any]]:
+        with damaged(f"holds {path!r} that cannot be decoded", Exception):
+            with at_once, zarr.config.set(few) if few else nullcontext():
+                part = array[block]
+            yield missing.left_out(ArraySource(part).read(0, part.size), start, tally)
+
+    def sections() -> Iterator[Section]:
+        start = 0
+        for block in blocks(selected, chunk, most):
+            length = prod(lengths(block))
+            known = (None, None) if count is None else (start, length)
+            yield Section(partial(read, block, start), length * dtype.itemsize, *known)
+            start += length
+
+    return SequentialSource(
+        dtype,
+        lambda: in_turn(sections(), tally),
+        count,
+        size,
+        tally,
+        None if count is None else taken,
+        None if count is None else sections,
+    )
+
+
+def _block_elements(shape: Sequence[int], chunk: Sequence[int], itemsize: int) -> int:
+    """How many elements a block has at most: as many as lie in the chunks beside one another where these are few, so
+    that no chunk is decoded for more than one block."""
+    beside = chunk[0] * prod(shape[1:])
+    return max(BLOCK_BYTES // itemsize, beside if 2 * beside * itemsize <= MOST_DECODED_BYTES else 1)
+
+
+def _chunks_of_a_block(shape: Sequence[int], chunk: Sequence[int], most: int) -> int:
+    """How many chunks a block of at most so many elements touches, about."""
+    row = prod(shape[1:]) or 1
+    return (-(-most // (chunk[0] * row)) or 1) * prod(-(-n // c) for n, c in zip(shape[1:], chunk[1:], strict=True))
 
 
 def is_zarr(folder: Tree) -> bool:

@@ -1,6 +1,7 @@
 """What a job over a large file takes of the host's memory, in a process of its own."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import zarr
 
 _SCRIPT = """
 import json, sys, threading, time
@@ -68,4 +70,30 @@ def test_a_sparse_file_of_half_a_gigabyte_is_not_held_in_memory(data_root: Path)
     np.lib.format.open_memmap(data_root / "large.npy", "w+", np.float64, (2 * _ELEMENTS,)).flush()
     figures = _reduced(data_root, {"type": "path", "path": "small.npy"}, {"type": "path", "path": "large.npy"})
     assert (figures["count"], figures["value"]) == (2 * _ELEMENTS, 0.0)
+    assert figures["bytes"] < _MOST_BYTES
+
+
+def test_large_chunks_of_zarr_are_decoded_few_at_a_time(data_root: Path) -> None:
+    chunk = _ELEMENTS // 4  # 64 MiB
+    for name, count in (("small", 10), ("large", 2 * _ELEMENTS)):
+        array = zarr.create_array(data_root / f"{name}.zarr", shape=(count,), chunks=(chunk,), dtype="f8")
+        array[: min(count, chunk)] = 1.0
+    for number in range(1, 2 * _ELEMENTS // chunk):
+        shutil.copy(data_root / "large.zarr/c/0", data_root / f"large.zarr/c/{number}")
+    figures = _reduced(data_root, *({"type": "array", "path": f"{name}.zarr"} for name in ("small", "large")))
+    assert (figures["count"], figures["value"]) == (2 * _ELEMENTS, 1.0)
+    assert figures["bytes"] < 400 << 20
+
+
+def test_text_is_not_held_in_memory(data_root: Path) -> None:
+    line = f"0.5,{'a' * 4000}\n"
+    (data_root / "small.csv").write_text(f"x,y\n{line}")
+    with (data_root / "large.csv").open("w") as file:
+        file.write("x,y\n")
+        for _ in range(64):
+            file.write(line * 1000)
+    figures = _reduced(
+        data_root, *({"type": "table", "path": f"{name}.csv", "column": "x"} for name in ("small", "large"))
+    )
+    assert (figures["count"], figures["value"]) == (64_000, 0.5)
     assert figures["bytes"] < _MOST_BYTES

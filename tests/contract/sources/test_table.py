@@ -20,6 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from warpfold.contract.folders import Folders
 from warpfold.contract.sources.table import TableSource
+from warpfold.kernels import sections
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
@@ -183,16 +184,77 @@ def test_nulls_of_parquet_are_counted_from_its_statistics_before_it_is_read(data
 
 
 def test_row_groups_of_any_size_come_in_their_order(data_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small ones are decoded at once, and those that are large one after another."""
+    """Several small ones are a section, which threads decode at once; large ones are decoded one after another."""
     numbers = list(range(1000))
     FORMATS["x.parquet"](data_root / "x.parquet", pa.table({"x": numbers}), 70)
-    for most in (1, 600, 5000, 1 << 20):
-        monkeypatch.setattr(parquet, "_AHEAD_BYTES", most)
+    for most, rows in ((1, 1), (600, 70), (5000, 150), (1 << 20, 1 << 16)):
+        monkeypatch.setattr(sections, "AHEAD_BYTES", most)
+        monkeypatch.setattr(parquet, "AHEAD_BYTES", most)
+        monkeypatch.setattr(parquet, "_BATCH_ROWS", rows)
         assert values(data_root, "x.parquet") == numbers
+        for op, value in (("sum", sum(numbers)), ("argmax", 999), ("argmin", 0)):
+            assert CpuBackend().reduce(opened(data_root, "x.parquet"), op).value == value
     want = {"op": ">", "column": "x", "value": 900}
     source = opened(data_root, "x.parquet", filter=want)
     assert isinstance(source, SequentialSource)
     assert source.likely == 1000 - 840  # the row groups below are not read
+
+
+def test_sections_know_where_their_elements_are_beside_nulls(data_root: Path) -> None:
+    FORMATS["x.parquet"](data_root / "x.parquet", pa.table({"x": [None, 1, None, 7, None, None, 9, 2]}), 2)
+    source = opened(data_root, "x.parquet")
+    assert isinstance(source, SequentialSource)
+    assert source.sections is not None
+    assert sum((section.count or 0) for section in source.sections()) == source.count == 4
+    assert CpuBackend().reduce(source, "sum").value == 19
+    assert (source.tally.elements, source.tally.nulls) == (4, 4)
+
+
+def test_a_footer_that_counts_nulls_wrongly_is_refused(data_root: Path) -> None:
+    pq.write_table(pa.table({"x": [1.0, None, 3.0]}), data_root / "x.parquet")
+    written = (data_root / "x.parquet").read_bytes()
+    count = written.rfind(b"\x16\x02", 0, -8)  # one null, as the statistics of the footer have it
+    forged = [at for at in range(len(written)) if written.startswith(b"\x16\x02", at)]
+    assert count in forged
+    for at in forged:
+        (data_root / "x.parquet").write_bytes(written[: at + 1] + b"\x04" + written[at + 2 :])
+        try:
+            source = opened(data_root, "x.parquet")
+        except InvalidInput:
+            continue
+        if source.count == 1:
+            with pytest.raises(InvalidInput, match="1 elements were promised, and 2 came"):
+                CpuBackend().reduce(source, "sum")
+            return
+    pytest.fail("no byte of the footer is the number of nulls")
+
+
+def test_blocks_of_text_end_where_lines_end(data_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = [number / 8 for number in range(400)]
+    for end in ("\n", "\r\n", "\r"):
+        for nulls in ("", end):
+            lines = [f"{number}" for number in numbers]
+            (data_root / "x.csv").write_bytes(f"x{end}{end.join(lines)}{end}{nulls}".encode())
+            (data_root / "xy.csv").write_bytes((f"y,x{end}" + "".join(f"1,{x}{end}" for x in lines)).encode())
+            for size in (1, 7, 64, 1 << 21):
+                monkeypatch.setattr(text, "_BLOCK_BYTES", size)
+                assert values(data_root, "x.csv") == numbers
+                assert values(data_root, "xy.csv", column="x") == numbers
+
+
+def test_an_error_in_text_names_the_row_of_the_file(data_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "_FIRST_BYTES", 64)
+    monkeypatch.setattr(text, "_BLOCK_BYTES", 40)
+    rows = "".join(f"{number},{number}.5\n" for number in range(100))
+    (data_root / "x.csv").write_text(f"y,x\n{rows}7,8,9\n{rows}")
+    assert "Row #102: Expected 2 columns, got 3" in refused(data_root, "x.csv", column="x")
+
+
+def test_a_line_without_end_is_refused(data_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "_BLOCK_BYTES", 1 << 10)
+    monkeypatch.setattr(text, "_FIRST_BYTES", 1 << 12)
+    (data_root / "x.csv").write_text("x\n1.5\n" + "0" * (1 << 14))
+    assert "a line has more than 4,096 bytes" in refused(data_root, "x.csv")
 
 
 def test_nan_is_a_number_and_no_null(data_root: Path) -> None:
@@ -227,7 +289,7 @@ def test_text_that_a_dtype_does_not_hold_is_refused(
 
 
 def test_a_later_block_never_changes_a_dtype(data_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "_BLOCK_BYTES", 64)
+    monkeypatch.setattr(text, "_FIRST_BYTES", 64)
     (data_root / "x.csv").write_text("x\n" + "7\n" * 100 + "0.5\n")
     assert "the first block told the dtype" in refused(data_root, "x.csv")
     assert sum(values(data_root, "x.csv", dtype="float64")) == 700.5
@@ -360,7 +422,8 @@ def test_a_table_that_changes_while_it_is_read_is_told(data_root: Path, name: st
 def test_a_row_group_larger_than_memory_allows_is_read_a_part_at_a_time(
     data_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parquet, "_AHEAD_BYTES", 1 << 20)
+    for module in (parquet, sections):
+        monkeypatch.setattr(module, "AHEAD_BYTES", 1 << 20)
     monkeypatch.setattr(parquet, "_BUFFER_BYTES", 1 << 16)
     table = pa.table({"x": np.random.default_rng(9).standard_normal(1 << 21)})  # 16 MiB
     pq.write_table(table, data_root / "x.parquet", row_group_size=1 << 21, compression="none", use_dictionary=False)

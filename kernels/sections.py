@@ -1,0 +1,83 @@
+"""Sources in sections: what can be decoded by several threads at once, given in order to whoever needs the order."""
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from numpy.typing import NDArray
+
+from warpfold.kernels.cores import usable_cores
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.sequential import Section, Tally
+
+AHEAD_BYTES = 1 << 27
+"""What sections that are decoded ahead take together. A larger one is decoded array after array, when it is needed."""
+
+
+class NullRefused(InvalidInput):
+    """A null that may not be left out: the element at `index` of the array or column `name`."""
+
+    def __init__(self, name: str, index: int) -> None:
+        super().__init__(
+            f"holds a null in {name!r}, at index {index:,}; null_policy omit leaves nulls out, but not of argmin, "
+            "argmax and dot, which need every element in its place"
+        )
+        self.name = name
+        self.index = index
+
+
+def in_turn(sections: Iterator[Section], tally: Tally) -> Iterator[NDArray[Any]]:
+    """The elements of all sections in order; threads decode the next ones meanwhile, in bounded memory. A null that a
+    section of unknown start refuses is told with its index in the whole."""
+    threads = usable_cores()
+
+    def decoded(section: Section) -> list[NDArray[Any]]:
+        began = time.perf_counter()
+        try:
+            return list(section.make())
+        finally:
+            tally.add(ahead_s=(time.perf_counter() - began) / threads)
+
+    with ThreadPoolExecutor(threads, "decode") as pool:
+        waiting: deque[tuple[Section, Future[list[NDArray[Any]]]]] = deque()
+        ahead, given, coming = 0, 0, next(sections, None)
+        try:
+            while coming is not None or waiting:
+                while coming is not None and len(waiting) < 2 * threads and ahead + coming.nbytes <= AHEAD_BYTES:
+                    waiting.append((coming, pool.submit(decoded, coming)))
+                    ahead += coming.nbytes
+                    coming = next(sections, None)
+                if waiting:
+                    section, arrays = waiting.popleft()
+                    ahead -= section.nbytes
+                    reading = _read_ahead(arrays)
+                else:
+                    assert coming is not None
+                    section, reading, coming = coming, coming.make(), next(sections, None)
+                try:
+                    for array in reading:
+                        yield array
+                        given += array.size
+                except NullRefused as null:
+                    raise NullRefused(null.name, null.index + (given if section.start is None else 0)) from None
+        finally:
+            for _, arrays in waiting:
+                arrays.cancel()
+
+
+def _read_ahead(arrays: "Future[list[NDArray[Any]]]") -> Iterator[NDArray[Any]]:
+    yield from arrays.result()
+
+
+def checked(section: Section) -> Iterator[tuple[int, NDArray[Any]]]:
+    """The arrays of a section whose start is known, each with the index of its first element. Raises InvalidInput where
+    it gives other than as many elements as it promised."""
+    assert section.start is not None
+    at = section.start
+    for array in section.make():
+        yield at, array
+        at += array.size
+    if at - section.start != section.count:
+        raise InvalidInput(f"{section.count:,} elements were promised, and {at - section.start:,} came")
