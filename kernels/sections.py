@@ -73,11 +73,12 @@ def _read_ahead(arrays: "Future[list[NDArray[Any]]]") -> Iterator[NDArray[Any]]:
 
 def checked(section: Section) -> Iterator[tuple[int, NDArray[Any]]]:
     """The arrays of a section whose start is known, each with the index of its first element. Raises InvalidInput where
-    it gives other than as many elements as it promised."""
+    it gives other than as many elements as it announced."""
     assert section.start is not None
     at = section.start
     for array in section.make():
         yield at, array
         at += array.size
     if at - section.start != section.count:
-        raise InvalidInput(f"{section.count:,} elements were promised, and {at - section.start:,} came")
+        read = at - section.start
+        raise InvalidInput(f"{section.count:,} elements were announced, but {read:,} were read")

@@ -130,10 +130,23 @@ def in_order(source: Elements, size: int) -> Iterator[NDArray[Any]]:
             if length == size:
                 yield held[0] if len(held) == 1 else np.concatenate(held)
                 held, length = [], 0
-    if source.count is not None and source.tally.elements != source.count:
-        raise InvalidInput(f"{source.count:,} elements were announced, but {source.tally.elements:,} were read")
+    _check_count(source)
     if held:
         yield held[0] if len(held) == 1 else np.concatenate(held)
+
+
+def as_given(source: SequentialSource, most: int) -> Iterator[NDArray[Any]]:
+    """All elements in order, in the arrays that the source gives, none of them copied; long ones in parts of `most`
+    elements. Raises as `in_order`."""
+    for piece in source.make():
+        source.tally.add(elements=piece.size)
+        yield from (piece[at : at + most] for at in range(0, piece.size, most))
+    _check_count(source)
+
+
+def _check_count(source: SequentialSource) -> None:
+    if source.count is not None and source.tally.elements != source.count:
+        raise InvalidInput(f"{source.count:,} elements were announced, but {source.tally.elements:,} were read")
 
 
 def shape_of(source: Elements) -> tuple[int, ...] | None:

@@ -18,6 +18,7 @@ from warpfold.kernels.sequential import (
     Section,
     SequentialSource,
     Tally,
+    as_given,
     decoded_ahead_s,
     likely_count,
     side_by_side,
@@ -182,11 +183,15 @@ class InOrder:
 
     def begin(self) -> Iterator[Piece[Any]]:
         start = 0
-        for arrays in side_by_side(self.sources, MADE_PIECE):
-            stop = start + arrays[0].size
-            part = arrays if len(arrays) > 1 else arrays[0]
+        for part in self._parts():
+            stop = start + (part[0] if isinstance(part, tuple) else part).size
             yield Piece(start, stop, lambda part=part: part)  # type: ignore[misc]
             start = stop
+
+    def _parts(self) -> Iterator[Any]:
+        if len(self.sources) == 1 and isinstance(self.sources[0], SequentialSource):
+            return as_given(self.sources[0], MADE_PIECE)
+        return side_by_side(self.sources, MADE_PIECE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,7 +116,7 @@ def _block_elements(shape: Sequence[int], chunk: Sequence[int], itemsize: int) -
 def _chunks_of_a_block(shape: Sequence[int], chunk: Sequence[int], most: int) -> int:
     """How many chunks a block of at most so many elements touches, about."""
     row = prod(shape[1:]) or 1
-    return (-(-most // (chunk[0] * row)) or 1) * prod(-(-n // c) for n, c in zip(shape[1:], chunk[1:], strict=True))
+    return -(-most // (chunk[0] * row)) * prod(-(-n // c) for n, c in zip(shape[1:], chunk[1:], strict=True))
 
 
 def is_zarr(folder: Tree) -> bool:

@@ -223,7 +223,7 @@ def test_a_footer_that_counts_nulls_wrongly_is_refused(data_root: Path) -> None:
         except InvalidInput:
             continue
         if source.count == 1:
-            with pytest.raises(InvalidInput, match="1 elements were promised, and 2 came"):
+            with pytest.raises(InvalidInput, match="1 elements were announced, but 2 were read"):
                 CpuBackend().reduce(source, "sum")
             return
     pytest.fail("no byte of the footer is the number of nulls")
