@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, BinaryIO, Literal, Self, TypeVar
+from typing import Annotated, BinaryIO, Literal, Self, TypeVar, cast
 
 from pydantic import Field, StrictBool, StrictInt, StringConstraints, field_validator, model_validator
 
@@ -259,7 +259,7 @@ def _named(source: T, called: str, field: str, still_open: ExitStack, file: Bina
 
     sequential = source.within(unchanged)
     weakref.finalize(sequential, still_open.close)
-    return sequential
+    return cast(T, sequential)
 
 
 def _of_place(
@@ -284,7 +284,7 @@ def _of_place(
         with faults_of(called, field), own_faults(opened):
             yield
 
-    return source.within(told)
+    return cast(T, source.within(told))
 
 
 def _stamp(file: BinaryIO | None) -> tuple[int, int] | None:
