@@ -91,13 +91,13 @@ def grouping_of(axis: int | tuple[int, ...] | None, keepdims: bool, segments: Se
 def check_results(grouping: Grouping, shape: tuple[int, ...]) -> tuple[int, ...]:
     """The shape of the values for an array of `shape`. Raises InvalidInput naming the field that is at fault: an axis
     that is not there, an offset outside of the array, or more values than a result may have."""
-    found = grouping.result_shape(shape)
-    if prod(found) > MOST_STORED:
+    result_shape = grouping.result_shape(shape)
+    if prod(result_shape) > MOST_STORED:
         raise InvalidInput(
-            f"the result would have {prod(found):,} values, and a stored result has at most {MOST_STORED:,}",
+            f"the result would have {prod(result_shape):,} values, and a stored result has at most {MOST_STORED:,}",
             field_of(grouping),
         )
-    return found
+    return result_shape
 
 
 def field_of(grouping: Grouping) -> str:

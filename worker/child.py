@@ -208,17 +208,17 @@ def child_main(
         connection.send(Broken(str(error) if expected else f"{type(error).__name__}: {error}"))
         return
     rated = work if isinstance(work, Measuring) else None
-    told = None if rated is None else rated.rates
-    connection.send(Ready(work.device, told))
+    measured_rates = None if rated is None else rated.rates
+    connection.send(Ready(work.device, measured_rates))
     pulse = _Pulse(connection, pulse_s)
     served = spare is None  # a spare child leaves the device to the child that works
     while True:
         try:
             if rated is not None and served and rated.rates is None:
                 _measure(rated, connection)
-            if rated is not None and (rates := rated.rates) is not None and rates is not told:
+            if rated is not None and (rates := rated.rates) is not None and rates is not measured_rates:
                 connection.send(Rated(rates))
-                told = rates
+                measured_rates = rates
             request = connection.receive()
             served = True
         except PipeClosed:

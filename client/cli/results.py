@@ -74,16 +74,16 @@ def artefact(
 ) -> None:
     """Download the stored result of a job: very many values, or a table."""
     with service(context) as client:
-        found = find(client, job)
+        finished = find(client, job)
         if delete:
             if to is not None or how is not None:
                 raise typer.BadParameter("downloads nothing", param_hint="--delete")
-            client.delete_artefact(found.id)
+            client.delete_artefact(finished.id)
             return
-        suffix = how or ("npy" if described(result_of(found)) is None else _first_format(found))
-        path = to or Path(f"{found.id}.{suffix}")
+        suffix = how or ("npy" if described(result_of(finished)) is None else _first_format(finished))
+        path = to or Path(f"{finished.id}.{suffix}")
         try:
-            written = client.artefact(found, path, None if how is None else how.value)
+            written = client.artefact(finished, path, None if how is None else how.value)
         except ValueError as error:
             raise typer.BadParameter(str(error), param_hint="--format") from None
     output.say(f"{written}: {written.stat().st_size:,} bytes")

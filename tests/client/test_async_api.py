@@ -19,7 +19,7 @@ def test_arrays_jobs_and_results(service: Service) -> None:
     async def use() -> None:
         async with AsyncClient(service.url, service.token) as client:
             sums = await asyncio.gather(*(client.reduce(LARGE * factor) for factor in (1, 2, 4)))
-            assert [one.value for one in sums] == [math.fsum(LARGE * factor) for factor in (1, 2, 4)]
+            assert [result.value for result in sums] == [math.fsum(LARGE * factor) for factor in (1, 2, 4)]
             job = await client.submit_reduce([1, 2, 3])
             assert await job.wait() is job
             result = await job.get()
@@ -66,7 +66,9 @@ def test_more_tasks_than_connections_may_wait_as_long_as_it_takes(service: Servi
 @pytest.mark.parametrize(("sync", "other"), [(Client, AsyncClient), (LiveJob, AsyncLiveJob)])
 def test_both_clients_offer_the_same(sync: type, other: type) -> None:
     def methods(of: type) -> dict[str, list[str]]:
-        own = {name: one for name, one in vars(of).items() if inspect.isfunction(one) and not name.startswith("_")}
-        return {name: list(inspect.signature(one).parameters) for name, one in own.items()}
+        own = {
+            name: method for name, method in vars(of).items() if inspect.isfunction(method) and not name.startswith("_")
+        }
+        return {name: list(inspect.signature(method).parameters) for name, method in own.items()}
 
     assert methods(sync) == methods(other)

@@ -30,8 +30,8 @@ def test_a_gpu_copies_reads_and_reduces_at_plausible_rates(backend: CudaBackend)
 
 
 def test_copies_of_twice_the_bytes_take_about_twice_the_time(backend: CudaBackend) -> None:
-    one, two = backend.copy_seconds(1 << 26), backend.copy_seconds(1 << 27)
-    assert 1.5 < min(two() for _ in range(5)) / min(one() for _ in range(5)) < 2.5
+    first, second = backend.copy_seconds(1 << 26), backend.copy_seconds(1 << 27)
+    assert 1.5 < min(second() for _ in range(5)) / min(first() for _ in range(5)) < 2.5
 
 
 def test_what_a_gpu_makes_ends_first_there_whatever_the_machine(backend: CudaBackend) -> None:

@@ -18,7 +18,7 @@ CUBE = np.arange(3 * 5 * 4 * 7, dtype=np.int64).reshape(3, 5, 4, 7) % 89
 
 def values_of(sources: Any, shape: tuple[int, ...], grouping: Grouping, most: int) -> list[int]:
     """The sums of products of the sources, made of what each block reads."""
-    found: list[int] = []
+    totals: list[int] = []
     for block in blocks(sources, shape, grouping, most):
         parts = [gathered(source) for source in block.sources]
         read = [part.read(0, part.count) for part in parts]
@@ -29,8 +29,8 @@ def values_of(sources: Any, shape: tuple[int, ...], grouping: Grouping, most: in
             bounds = block.grouping.bounds(product.size)
             sums = np.array([product[a:b].sum() for a, b in pairwise(bounds)])
         assert sums.size == block.values
-        found += sums.tolist()
-    return found
+        totals += sums.tolist()
+    return totals
 
 
 @pytest.mark.parametrize("axes", [axes for count in (1, 2, 3) for axes in combinations(range(4), count)])

@@ -49,11 +49,11 @@ class GroupFold(Protocol):
         ...
 
 
-def present(found: Sequence[Value], counts: Index) -> list[Value | None]:
+def present(values: Sequence[Value], counts: Index) -> list[Value | None]:
     """The values that were found, None where no elements entered one."""
     if counts.all():
-        return list(found)
-    return [value if count else None for value, count in zip(found, counts.tolist(), strict=True)]
+        return list(values)
+    return [value if count else None for value, count in zip(values, counts.tolist(), strict=True)]
 
 
 class Omitted:

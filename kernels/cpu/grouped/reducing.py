@@ -290,11 +290,11 @@ def compile_for(asked: Grouped, op: Op) -> None:
     """Have everything compiled or loaded that reductions like this one call: an element is reduced in every way."""
     ones = [np.ones(2, np.int8).astype(dtype.numpy) for dtype in asked.dtypes]
     zeros, edges = np.zeros(1, np.int64), np.array([0, 1], np.int64)
-    ways: list[Rows | Columns] = [Rows(edges, zeros, zeros, 1, whole) for whole in (True, False)]
-    ways.append(Columns(0, 1, 1, zeros, zeros, 1, False))
-    for way in ways:
+    layouts: list[Rows | Columns] = [Rows(edges, zeros, zeros, 1, whole) for whole in (True, False)]
+    layouts.append(Columns(0, 1, 1, zeros, zeros, 1, False))
+    for layout in layouts:
         folds = [_fold(asked, op, NanPolicy.PROPAGATE, 1, np.zeros(1)) for _ in range(2)]
         for fold in folds:
-            fold.add(0, GroupedPart(tuple(np.ascontiguousarray(array) for array in ones), [way]))
+            fold.add(0, GroupedPart(tuple(np.ascontiguousarray(array) for array in ones), [layout]))
         folds[0].merge(folds[1])
         folds[0].values(np.array([2], np.int64))

@@ -106,14 +106,14 @@ class Extremes:
 
     def values(self, counts: Index) -> list[Value | None]:
         if self._op.places:
-            found: list[Any] = self._where.tolist()
+            selected: list[Any] = self._where.tolist()
         elif self._dtype.is_float:
             with np.errstate(invalid="ignore"):
-                found = self._keys.elements(self._best).astype(np.float64).tolist()
+                selected = self._keys.elements(self._best).astype(np.float64).tolist()
         else:
             whole = bool if self._op.result_dtype(self._dtype) == "bool" else int
-            found = [whole(element) for element in self._keys.elements(self._best).tolist()]
-        return present(found, counts)
+            selected = [whole(element) for element in self._keys.elements(self._best).tolist()]
+        return present(selected, counts)
 
 
 class Nonzeros:
@@ -142,12 +142,12 @@ class Nonzeros:
     def values(self, counts: Index) -> list[Value | None]:
         match self._op.name:
             case "any":
-                found: list[Any] = (self._counts > 0).tolist()
+                answers: list[Any] = (self._counts > 0).tolist()
             case "all":
-                found = (self._counts == counts).tolist()
+                answers = (self._counts == counts).tolist()
             case _:
-                found = self._counts.tolist()
-        return present(found, counts)
+                answers = self._counts.tolist()
+        return present(answers, counts)
 
 
 class Products:

@@ -214,10 +214,10 @@ class LimbSums:
         if not self._unsigned:
             return self._flags
         infinite = (self._flags & int(Flags.POS_INF | Flags.NEG_INF)) != 0
-        told: Index = (
+        flags: Index = (
             (self._flags & int(Flags.NAN)) | np.where(infinite, int(Flags.POS_INF), 0) | int(Flags.NOT_NEGATIVE_ZERO)
         )
-        return told
+        return flags
 
     def round(self, divisors: Index, form: tuple[int, int, int], values: NDArray[np.float64]) -> None:
         """values[i] = sum i ÷ divisors[i], rounded once, wherever the divisor is not 0. Spoils the sums."""

@@ -98,8 +98,8 @@ class ColumnFold:
         if op.adds:
             return self._summed(asked, result, folds, groups, counts)
         if op.extreme is not None or op.name == "count_nonzero":
-            found: NDArray[Any] = folds[0].values(groups)
-            return found
+            values: NDArray[Any] = folds[0].values(groups)
+            return values
         if op.fold == "nonzero":
             nonzero = folds[0].values(groups)
             return np.asarray(nonzero > 0 if op.name == "any" else nonzero == self.counts(groups))

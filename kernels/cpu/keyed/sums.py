@@ -142,8 +142,8 @@ class KeyedFloatSums:
         return kept
 
     def _outside(self, words: NDArray[Any]) -> NDArray[np.int32]:
-        found = np.empty(words.size + 1, np.int32)
-        return found[: self._keyed.outside(words, *self._patterns(), found)]
+        positions = np.empty(words.size + 1, np.int32)
+        return positions[: self._keyed.outside(words, *self._patterns(), positions)]
 
     def _exponents(self, least: int, most: int) -> tuple[int, int]:
         """Elements whose magnitudes' patterns are from `least` to `most`, or their squares, are multiples of 2**(the
@@ -255,8 +255,8 @@ class KeyedFloatSums:
             limbs = self._limbs[slots].copy()
             self._keyed.resolve_all(limbs[None])
             units += units_of(limbs)
-        told = Flags(flags) | (Flags.NONE if negative_zeros == row[-1] else Flags.NOT_NEGATIVE_ZERO)
-        return ExactState(self.terms, units, row[-1], told)
+        flags_of_sum = Flags(flags) | (Flags.NONE if negative_zeros == row[-1] else Flags.NOT_NEGATIVE_ZERO)
+        return ExactState(self.terms, units, row[-1], flags_of_sum)
 
 
 class KeyedIntegerSums:

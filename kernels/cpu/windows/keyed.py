@@ -74,8 +74,8 @@ def _into(pattern: Any, anchor: Any) -> Any:
 
 
 @jit
-def add_two(elements: Any, ids: Any, state: Any, anchors: Any, one: Any) -> None:
-    """Add all elements; state has the shape (groups, 4), and `one` is what an element counts."""
+def add_two(elements: Any, ids: Any, state: Any, anchors: Any, weight: Any) -> None:
+    """Add all elements; state has the shape (groups, 4), and `weight` is what an element counts."""
     first, second = anchors[1], anchors[0]
     for i in range(elements.size):
         g = _U(ids[i])
@@ -83,14 +83,14 @@ def add_two(elements: Any, ids: Any, state: Any, anchors: Any, one: Any) -> None
         t = d + first
         state[g, _U(1)] += _into(t, first)
         state[g, _U(0)] += _into((d - (t - first)) + second, second)
-        count = state[g, _U(3)] + one
+        count = state[g, _U(3)] + weight
         state[g, _U(3)] = count
         if count & _CARRY == 0:
             _carry(state, np.int64(g), 2)
 
 
 @jit
-def add_four(elements: Any, ids: Any, state: Any, anchors: Any, one: Any) -> None:
+def add_four(elements: Any, ids: Any, state: Any, anchors: Any, weight: Any) -> None:
     """As `add_two`, with four levels and state of shape (groups, 6)."""
     m3, m2, m1, m0 = anchors[3], anchors[2], anchors[1], anchors[0]
     for i in range(elements.size):
@@ -105,21 +105,21 @@ def add_four(elements: Any, ids: Any, state: Any, anchors: Any, one: Any) -> Non
         t = d + m1
         state[g, _U(1)] += _into(t, m1)
         state[g, _U(0)] += _into((d - (t - m1)) + m0, m0)
-        count = state[g, _U(5)] + one
+        count = state[g, _U(5)] + weight
         state[g, _U(5)] = count
         if count & _CARRY == 0:
             _carry(state, np.int64(g), 4)
 
 
 @jit
-def outside(words: Any, least: Any, most: Any, found: Any) -> Any:
-    """Write to `found` where patterns are that are no zeros and whose magnitudes are not in least … most − 1; returns
-    how many there are."""
+def outside(words: Any, least: Any, most: Any, positions: Any) -> Any:
+    """Write to `positions` the places of the patterns that are not zero and whose magnitudes are not in
+    least … most − 1; returns how many there are."""
     magnitude = np.iinfo(words.dtype).max
     n = 0
     for i in range(words.size):
         a = np.int64(words[i] & magnitude)
-        found[n] = i
+        positions[n] = i
         n += a != 0 and (a < least or a >= most)
     return n
 

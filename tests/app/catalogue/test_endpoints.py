@@ -86,8 +86,8 @@ def test_devices_and_workers_tell_how_fast_they_are(api: Api, http: httpx.Client
     for name, rates in (("cpu", CPU.model_dump()), ("cuda:0", {"speed": 1})):
         worker = replace(WORKER, id=f"gpu1:{name}", slot=name, device={**DEVICE, "name": name}, rates=rates)
         api.database.run(workers.report, worker, "idle", None, 60.0)
-    assert [one["rates"] for one in http.get("/v1/devices").json()["items"]] == [CPU.model_dump()]
-    assert [one["rates"] for one in http.get("/v1/workers").json()["items"]] == [CPU.model_dump(), None]
+    assert [device["rates"] for device in http.get("/v1/devices").json()["items"]] == [CPU.model_dump()]
+    assert [worker["rates"] for worker in http.get("/v1/workers").json()["items"]] == [CPU.model_dump(), None]
 
 
 def test_a_worker_of_another_version_does_not_break_the_list(api: Api, http: httpx.Client) -> None:

@@ -38,28 +38,28 @@ def where(assignments: Sequence[Assignment]) -> list[str]:
 
 
 def test_data_on_the_host_goes_to_the_cpu_where_the_way_to_the_gpu_is_slower() -> None:
-    [given] = allotted(BOTH, asked(FILE))
-    assert given.slot.worker == "a:cpu"
-    assert given.expected_s == pytest.approx(0.0002 + (8 << 30) / 50e9)
-    assert given.placement is not None
-    assert given.placement.predicted == {"a:cpu": 0.172, "a:cuda:0": 0.227}
-    assert given.placement.reason == (
+    [assigned] = allotted(BOTH, asked(FILE))
+    assert assigned.slot.worker == "a:cpu"
+    assert assigned.expected_s == pytest.approx(0.0002 + (8 << 30) / 50e9)
+    assert assigned.placement is not None
+    assert assigned.placement.predicted == {"a:cpu": 0.172, "a:cuda:0": 0.227}
+    assert assigned.placement.reason == (
         "a:cpu was predicted to end it first, in 0.172 s, because it reduces 50 GB/s; the next, a:cuda:0, in 0.227 s, "
         "because it reads 38 GB/s."
     )
 
 
 def test_what_is_made_on_the_device_goes_to_the_gpu() -> None:
-    [given] = allotted(BOTH, asked(MADE))
-    assert (given.slot.worker, given.placement and given.placement.backend) == ("a:cuda:0", "cuda")
+    [assigned] = allotted(BOTH, asked(MADE))
+    assert (assigned.slot.worker, assigned.placement and assigned.placement.backend) == ("a:cuda:0", "cuda")
 
 
 def test_work_that_waits_for_a_slot_counts() -> None:
     busy = OpenSlot("a:cpu", "cpu", 1, busy_s=0.1, rates=CPU)
-    [given] = allotted((busy, GPU_SLOT), asked(FILE))
-    assert given.slot.worker == "a:cuda:0"
-    assert given.placement is not None
-    assert "a:cpu, in 0.272 s after 0.1 s of other jobs" in given.placement.reason
+    [assigned] = allotted((busy, GPU_SLOT), asked(FILE))
+    assert assigned.slot.worker == "a:cuda:0"
+    assert assigned.placement is not None
+    assert "a:cpu, in 0.272 s after 0.1 s of other jobs" in assigned.placement.reason
 
 
 def test_several_files_are_shared_as_both_end_them() -> None:
@@ -67,28 +67,28 @@ def test_several_files_are_shared_as_both_end_them() -> None:
 
 
 def test_a_backend_that_was_named_is_obeyed_and_nothing_is_said_of_it() -> None:
-    [given] = allotted(BOTH, only={"cuda": [asked(FILE, anywhere=False)]})
-    assert (given.slot.worker, given.placement) == ("a:cuda:0", None)
-    assert given.expected_s is not None, "it counts for those behind it"
+    [assigned] = allotted(BOTH, only={"cuda": [asked(FILE, anywhere=False)]})
+    assert (assigned.slot.worker, assigned.placement) == ("a:cuda:0", None)
+    assert assigned.expected_s is not None, "it counts for those behind it"
 
 
 def test_a_job_waits_for_the_slot_that_ends_it_first_and_others_pass_it_by() -> None:
     full = OpenSlot("a:cuda:0", "cuda", 2, busy_s=0.01, rates=H200)
     file = asked(FILE)
-    given = allotted((CPU_SLOT, full), asked(MADE), asked(MADE), file)
-    assert [(each.job, each.slot.worker) for each in given] == [(file, "a:cpu")]
+    assigned = allotted((CPU_SLOT, full), asked(MADE), asked(MADE), file)
+    assert [(each.job, each.slot.worker) for each in assigned] == [(file, "a:cpu")]
 
 
 def test_a_slower_slot_gets_a_job_as_soon_as_it_ends_it_first() -> None:
     """The CPU takes 1.7 s for a job that takes the GPU 6 ms, so 64 of them are better off with the GPU, unless that has
     other work for 2 s."""
     jobs = [asked(MADE) for _ in range(64)]
-    given = allotted(BOTH, *jobs)
-    assert where(given) == ["a:cuda:0"] * 2
+    assigned = allotted(BOTH, *jobs)
+    assert where(assigned) == ["a:cuda:0"] * 2
     late = OpenSlot("a:cuda:0", "cuda", 2, busy_s=2.0, rates=H200)
-    given = allotted((CPU_SLOT, late), *jobs)
-    assert where(given) == ["a:cpu"]
-    assert given[0].job is jobs[0]
+    assigned = allotted((CPU_SLOT, late), *jobs)
+    assert where(assigned) == ["a:cpu"]
+    assert assigned[0].job is jobs[0]
 
 
 def test_who_has_used_up_the_quota_of_gpus_gets_the_cpu() -> None:
@@ -104,14 +104,14 @@ def test_users_take_turns_at_a_slot_that_others_jobs_pass_by() -> None:
 @pytest.mark.parametrize("work", [FILE, None])
 def test_without_rates_or_a_prediction_the_slot_with_the_most_room_gets_it(work: Work | None) -> None:
     unmeasured = OpenSlot("a:cuda:0", "cuda", 0, 1, rates=None if work else H200)
-    [given] = allotted((CPU_SLOT, unmeasured), asked(work))
-    assert (given.slot.worker, given.placement) == ("a:cpu", None)
+    [assigned] = allotted((CPU_SLOT, unmeasured), asked(work))
+    assert (assigned.slot.worker, assigned.placement) == ("a:cpu", None)
 
 
 def test_small_jobs_go_where_there_is_room() -> None:
-    given = allotted(BOTH, *(asked(None, small=True) for _ in range(4)))
-    assert Counter(where(given)) == {"a:cpu": 2, "a:cuda:0": 2}
-    assert {each.placement for each in given} == {None}
+    assigned = allotted(BOTH, *(asked(None, small=True) for _ in range(4)))
+    assert Counter(where(assigned)) == {"a:cpu": 2, "a:cuda:0": 2}
+    assert {each.placement for each in assigned} == {None}
 
 
 def test_of_two_slots_of_a_kind_the_faster_gets_the_job_until_it_has_too_much() -> None:
@@ -121,6 +121,6 @@ def test_of_two_slots_of_a_kind_the_faster_gets_the_job_until_it_has_too_much() 
 
 
 def test_the_only_slot_is_said_to_be_the_only_one() -> None:
-    [given] = allotted((CPU_SLOT,), asked(MADE))
-    assert given.placement is not None
-    assert given.placement.reason.startswith("a:cpu was the only slot that took such jobs; it was predicted to")
+    [assigned] = allotted((CPU_SLOT,), asked(MADE))
+    assert assigned.placement is not None
+    assert assigned.placement.reason.startswith("a:cpu was the only slot that took such jobs; it was predicted to")

@@ -192,7 +192,7 @@ def test_a_hand_over_says_where_a_job_ends_first_and_counts_what_slots_have_in_h
     file = Work(lies="host", bytes=50 * 10**9)
     jobs_in_order = [ledger.submit(work=file) for _ in range(3)]
     first, second, third = jobs_in_order
-    handed = {one.job_id: one.worker for one in ledger.database.step(choose, Depth(2))}
+    handed = {message.job_id: message.worker for message in ledger.database.step(choose, Depth(2))}
     assert handed == {first: cpu, second: gpu, third: cpu}, "the third ends after 2 s there, and after 2.6 s on the GPU"
     assert ledger.column(first, "expected_s") == pytest.approx(1.0002)
     placement = Placement.model_validate(ledger.column(third, "placement"))
@@ -215,5 +215,5 @@ def test_a_lease_has_the_placement_and_another_hand_over_another_one(ledger: Led
     ledger.lose(job_id)
     ledger.drain(cpu)
     other = ledger.worker("cpu", host="there")
-    assert [one.worker for one in ledger.database.step(choose, Depth(2))] == [other]
+    assert [message.worker for message in ledger.database.step(choose, Depth(2))] == [other]
     assert (ledger.column(job_id, "placement"), ledger.column(job_id, "expected_s")) == (None, None)
