@@ -114,11 +114,10 @@ from warpfold.worker import dispatcher
 from warpfold import migrations
 print(reduce(np.array([1e16, 1.0, -1e16])).value, Client.__module__)
 """
-    for folder in (tmp_path, tmp_path / "both"):
-        (folder / "script.py").write_text(script)
-        for words in (["script.py"], ["-c", script]):
-            done = subprocess.run([sys.executable, *words], cwd=folder, capture_output=True, text=True, check=False)
-            assert done.stdout == "1.0 warpfold.client.api\n", done.stderr
+    (tmp_path / "script.py").write_text(script)
+    for folder, words in ((tmp_path, ["script.py"]), (tmp_path / "both", ["-c", script])):
+        done = subprocess.run([sys.executable, *words], cwd=folder, capture_output=True, text=True, check=False)
+        assert done.stdout == "1.0 warpfold.client.api\n", done.stderr
 
 
 def test_an_installation_puts_one_name_beside_other_packages(tmp_path: Path) -> None:

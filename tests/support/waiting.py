@@ -6,6 +6,8 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+_SLOWEST_S = 0.1
+
 
 def until(
     condition: Callable[[], T],
@@ -14,9 +16,14 @@ def until(
     every_s: float = 0.01,
     describe: Callable[[], object] = lambda: "the condition does not hold",
 ) -> T:
-    """What `condition` returns as soon as that is true. After `within_s` seconds the test fails, with `describe()`."""
-    give_up = time.monotonic() + within_s
+    """What `condition` returns as soon as that is true. After `within_s` seconds the test fails, with `describe()`.
+
+    `condition` is called after `every_s` seconds, and after a tenth of a second at most where it has been false for
+    long: it is often a query or a request, and takes the processor from those whom the test waits for.
+    """
+    begun = time.monotonic()
     while not (value := condition()):
-        assert time.monotonic() < give_up, describe()
-        time.sleep(every_s)
+        waited = time.monotonic() - begun
+        assert waited < within_s, describe()
+        time.sleep(max(every_s, min(waited / 10, _SLOWEST_S)))
     return value
