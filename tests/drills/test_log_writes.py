@@ -18,6 +18,7 @@ from tests.support import processes
 from tests.support.api import THREE_VALUES
 from tests.support.service import running_service
 from tests.support.waiting import until
+from tests.support.warm import Descriptor, Fork
 from warpfold.app.auth.access_tokens import create_token
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
@@ -81,18 +82,22 @@ def nothing() -> Iterator[None]:
 PLACES = [full_disk, closed_pipe, unread_pipe, unread_socket, nothing]
 
 
-def start(settings: Settings, place: int | None, *module: str) -> "subprocess.Popen[bytes]":
-    """`python -m module …` whose output and errors go to `place`; None closes both descriptors."""
-    words = [sys.executable, "-m", *module]
-    shut = words if place is not None else ["/bin/sh", "-c", 'exec "$@" >&- 2>&-', "sh", *words]
-    return subprocess.Popen(shut, env=processes.environment(settings), stdout=place, stderr=place)
+def start(settings: Settings, place: int | None, *module: str) -> processes.Process:
+    """`python -m module …` whose output and errors go to `place`. None closes both descriptors, and then an interpreter
+    begins with them closed: it has no standard output."""
+    environment = processes.environment(settings)
+    if place is not None:
+        return Fork(module, environment, Descriptor(place))
+    return subprocess.Popen(
+        ["/bin/sh", "-c", 'exec "$@" >&- 2>&-', "sh", sys.executable, "-m", *module], env=environment
+    )
 
 
 @contextmanager
-def running(settings: Settings, place: int | None, *module: str) -> Iterator["subprocess.Popen[bytes]"]:
+def running(settings: Settings, place: int | None, *module: str) -> Iterator[None]:
     process = start(settings, place, *module)
     try:
-        yield process
+        yield
         assert process.poll() is None, f"{module[0]} ended with code {process.returncode}"
     finally:
         process.terminate()

@@ -12,9 +12,11 @@ import sys
 import threading
 import warnings
 from collections.abc import Mapping, Sequence
-from multiprocessing import connection, get_context
+from dataclasses import dataclass
+from multiprocessing import connection, get_context, reduction
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
+from typing import Any
 
 _IMPORTED = ("pytest", "warpfold.app.__main__", "warpfold.worker.dispatcher", "warpfold.worker.boot")
 _TURN = threading.Lock()
@@ -24,14 +26,16 @@ _TURN = threading.Lock()
 class Fork:
     """A process that runs `python -m module …`, with the methods of `subprocess.Popen`."""
 
-    def __init__(self, module: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
-        """The process's output is appended to `log`."""
-        log.touch()
+    def __init__(self, module: Sequence[str], environment: Mapping[str, str], output: "Path | Descriptor") -> None:
+        """The process's output is appended to a file, or goes to a descriptor."""
+        if isinstance(output, Path):
+            output.touch()
+            output = output.absolute()
         context = get_context("forkserver")
         context.set_forkserver_preload(list(_IMPORTED))
         with _TURN:
             self._process: ForkServerProcess = context.Process(
-                target=_run, args=(tuple(module), dict(environment), str(log.absolute()), str(Path.cwd()))
+                target=_run, args=(tuple(module), dict(environment), output, str(Path.cwd()))
             )
             self._process.start()
         assert self._process.pid is not None
@@ -66,13 +70,27 @@ class Fork:
         self.send_signal(signal.SIGKILL)
 
 
-def _run(module: Sequence[str], environment: Mapping[str, str], log: str, folder: str) -> None:
+@dataclass(frozen=True)
+class Descriptor:
+    """An open file of this process, as the standard output and error of a fork."""
+
+    number: int
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _received, (reduction.DupFd(self.number),)
+
+
+def _received(sent: Any) -> Descriptor:
+    return Descriptor(sent.detach())
+
+
+def _run(module: Sequence[str], environment: Mapping[str, str], output: Path | Descriptor, folder: str) -> None:
     """Body of the fork: what `python -m module …` does."""
     os.chdir(folder)
-    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    opened = output.number if isinstance(output, Descriptor) else os.open(output, os.O_WRONLY | os.O_APPEND)
     for descriptor in (1, 2):
-        os.dup2(output, descriptor)
-    os.close(output)
+        os.dup2(opened, descriptor)
+    os.close(opened)
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = list(module)

@@ -11,10 +11,13 @@ from uuid import UUID
 
 import httpx
 import pytest
+from sqlalchemy import Connection, select
 
 from tests.support.api import WORKER, Api, leading
 from warpfold.app.jobs import leases, workers
+from warpfold.app.tables.jobs import jobs
 from warpfold.contract.jobs import job_spec
+from warpfold.contract.states import Status
 
 # What a schema cannot say (a cursor of ours, a state with the right magic) may be refused; the rest must hold.
 _CHECKS = (
@@ -57,10 +60,9 @@ def a_worker_at_work(api: Api) -> Iterator[None]:
     done = threading.Event()
 
     def work() -> None:
-        http = api.client()
-        while not done.wait(0.05):
-            for job in http.get("/v1/jobs", params={"status": "queued", "limit": 200}).json()["items"]:
-                lease = api.database.run(leases.claim, UUID(job["id"]), job["attempt"], WORKER.id, 60.0)
+        while not done.wait(0.1):
+            for job_id, attempt in api.database.run(_queued):
+                lease = api.database.run(leases.claim, job_id, attempt, WORKER.id, 60.0)
                 if lease is not None:
                     api.finish(lease)
 
@@ -71,6 +73,11 @@ def a_worker_at_work(api: Api) -> Iterator[None]:
     finally:
         done.set()
         thread.join()
+
+
+def _queued(connection: Connection) -> list[tuple[UUID, int]]:
+    queued = select(jobs.c.id, jobs.c.attempt).where(jobs.c.status == Status.QUEUED)
+    return [(row.id, row.attempt) for row in connection.execute(queued)]
 
 
 @pytest.mark.timeout(900)  # a minute of computing, of which a loaded machine made six
