@@ -12,6 +12,8 @@ from warpfold.client.errors import (
     WaitedTooLong,
     WarpfoldError,
 )
+from warpfold.client.group_table import GroupbyResult
+from warpfold.client.groupby import GroupBy
 from warpfold.client.live_batches import AsyncLiveBatch, LiveBatch
 from warpfold.client.live_jobs import AsyncLiveJob, LiveJob
 from warpfold.client.models import (
@@ -45,6 +47,8 @@ __all__ = [
     "Dataset",
     "ExactState",
     "FieldError",
+    "GroupBy",
+    "GroupbyResult",
     "Job",
     "JobFailed",
     "JobOutcome",

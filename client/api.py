@@ -16,6 +16,7 @@ from warpfold.client.artefacts import Format
 from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
 from warpfold.client.errors import JobFailed, WarpfoldError
 from warpfold.client.exchange import PAST_PROXIES, TIMEOUTS, Call, Interrupted, Receiver, Steps
+from warpfold.client.groupby import MakesGroups
 from warpfold.client.groups import Axis, Segments, fields_of
 from warpfold.client.jobs import Follow, JobFilter
 from warpfold.client.live_batches import LiveBatch
@@ -33,7 +34,7 @@ from warpfold.kernels.exact import ExactState
 T = TypeVar("T")
 
 
-class Client:
+class Client(MakesGroups):
     """A connection to one Warpfold service; `AsyncClient` is the same for asyncio.
 
     `url` is its address ("http://127.0.0.1:8080"), `token` the bearer token ("wf_…"). Left out, they are found in
@@ -216,8 +217,8 @@ class Client:
         service reads if it may ("s3://bucket/run-*.npy" is one array). Up to 10,000 elements go along with the request,
         more are uploaded once. No integer is rounded: columns that no dtype holds together are reduced apart and added
         exactly. `dtype` converts the elements first; `other` is the second array of `dot`. With `axis`, one or several,
-        or `segments`, their length or offsets, the values come as a NumPy array. A progress bar shows where standard
-        error is a terminal. Raises JobFailed, and TypeError for no numbers or a dtype that does not hold them.
+        or `segments`, their length or offsets, the values come as a NumPy array. A terminal shows a progress bar.
+        Raises JobFailed, and TypeError for no numbers or a dtype that does not hold them.
         """
         fields = fields_of(axis, keepdims, segments)
         with bar(show_progress) as follow:
@@ -280,8 +281,7 @@ class Client:
         return self._do(results.compare(baseline, candidate, across=across))
 
     def report(self, job_id: str, media_type: str = "text/markdown") -> str:
-        """The report of a job that has ended, as text/markdown, text/html or application/json. Markdown names its
-        pictures by addresses of the service, for `picture`."""
+        """The report of an ended job: text/markdown (`picture` gives its pictures), text/html or application/json."""
         return self._do(results.report(job_id, media_type))
 
     def picture(self, address: str) -> bytes:

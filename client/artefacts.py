@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from warpfold.client import jobs
 from warpfold.client.errors import Unreachable, WarpfoldError
 from warpfold.client.exchange import Call, Steps, send
+from warpfold.client.group_table import GroupbyResult
 from warpfold.client.groups import array_from
 from warpfold.client.models import Job, ReduceArrayResult, Result
 from warpfold.contract.artefact import Artefact, ArtefactPart
@@ -112,6 +113,21 @@ def array_of(result: ReduceArrayResult) -> Steps[NDArray[Any]]:
         mask = yield from _part(artefact, missing)
         return np.ma.masked_array(values, mask)
     return values
+
+
+def groups_of(result: GroupbyResult) -> Steps[Any]:
+    """The keys and the values of all groups as a table of pyarrow, downloaded if they are stored."""
+    artefact = result.artefact
+    if artefact is None:
+        return result.to_arrow()
+    from pyarrow import ipc
+
+    with tempfile.TemporaryFile() as file:
+        landing = Landing(file)
+        yield from _download(artefact.href, {"part": artefact.parts[0].name}, landing)
+        landing.check(artefact.parts[0].sha256)
+        file.seek(0)
+        return ipc.open_file(file).read_all()
 
 
 def _part(artefact: Artefact, part: ArtefactPart) -> Steps[NDArray[Any]]:

@@ -17,6 +17,7 @@ from warpfold.client.artefacts import Format
 from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
 from warpfold.client.errors import JobFailed, WarpfoldError
 from warpfold.client.exchange import PAST_PROXIES, TIMEOUTS, Call, Content, Interrupted, Receiver, Steps
+from warpfold.client.groupby import MakesGroups
 from warpfold.client.groups import Axis, Segments, fields_of
 from warpfold.client.jobs import Follow, JobFilter
 from warpfold.client.live_batches import AsyncLiveBatch
@@ -34,7 +35,7 @@ from warpfold.kernels.exact import ExactState
 T = TypeVar("T")
 
 
-class AsyncClient:
+class AsyncClient(MakesGroups):
     """`client.Client` for asyncio: the same methods with the same arguments, errors and answers, to be awaited."""
 
     def __init__(self, url: str | None = None, token: str | None = None, *, patience_s: float = 30.0) -> None:

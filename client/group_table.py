@@ -7,6 +7,7 @@ from pydantic import Field
 
 from warpfold.client.answer import Answer, Timings
 from warpfold.client.groups import array_from
+from warpfold.contract.artefact import Artefact
 from warpfold.contract.json_value import JsonValue
 from warpfold.kernels.extras import install
 from warpfold.kernels.keyed import GroupColumn
@@ -21,7 +22,7 @@ class GroupKeys(Answer):
 
     name: str
     dtype: str
-    values: tuple[bool | int | str | None, ...]
+    values: tuple[bool | int | str | None, ...] | None
 
 
 class GroupValues(Answer):
@@ -31,20 +32,22 @@ class GroupValues(Answer):
     op: str
     column: str | None
     dtype: str
-    values: tuple[JsonValue | None, ...]
+    values: tuple[JsonValue | None, ...] | None
     hex: tuple[str | None, ...] | None
-    counts: tuple[int, ...]
+    counts: tuple[int, ...] | None
 
 
 class GroupbyResult(Answer):
-    """A table with a row for each group: its keys, how many rows it has (`sizes`), and its values."""
+    """A table with a row for each group: its keys, how many rows it has (`sizes`), and its values. Very many groups are
+    stored instead (`artefact`): `Client.groupby` downloads them, and `Client.download` as a file."""
 
     groups: int
     keys: tuple[GroupKeys, ...]
     columns: tuple[GroupValues, ...]
-    sizes: tuple[int, ...]
+    sizes: tuple[int, ...] | None
     rows: int
     dropped: int
+    artefact: Artefact | None = None
     strategy: str
     correctly_rounded: bool
     backend: str
@@ -54,7 +57,10 @@ class GroupbyResult(Answer):
 
     def to_arrow(self) -> "pyarrow.Table":
         """The keys and the values as one table of pyarrow; integers that 64 bits do not hold are decimals or, where
-        these do not hold them, strings. Raises ImportError without pyarrow, which the extra `frames` brings."""
+        these do not hold them, strings. Raises ImportError without pyarrow, which the extra `frames` brings, and
+        ValueError where the groups are stored."""
+        if self.artefact is not None:
+            raise ValueError("the groups are stored apart: Client.download fetches them")
         try:
             import pyarrow
         except ImportError as error:
@@ -83,9 +89,8 @@ class GroupbyResult(Answer):
 
 
 def _column(column: GroupValues) -> GroupColumn:
-    present = array_from(
-        [0 if value is None else value for value in column.values], (len(column.values),), column.dtype
-    )
-    missing = np.array([value is None for value in column.values], np.bool_)
+    listed = column.values or ()
+    present = array_from([0 if value is None else value for value in listed], (len(listed),), column.dtype)
+    missing = np.array([value is None for value in listed], np.bool_)
     values = present.astype(np.float64) if present.dtype.kind in "fV" else present
-    return GroupColumn(column.name, column.op, column.dtype, values, missing, np.array(column.counts, np.int64))
+    return GroupColumn(column.name, column.op, column.dtype, values, missing, np.array(column.counts or (), np.int64))

@@ -1,17 +1,23 @@
 """Reductions without a service: on this machine, by the same code that the service's CPU slots run."""
 
 import time
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
 from warpfold.client.arrays import alike, as_numpy
 from warpfold.client.packages import installed
+from warpfold.contract.folders import Folders
+from warpfold.contract.keyed import open_rows, plan_of
+from warpfold.contract.kinds.groupby import GroupbySpec
 from warpfold.kernels.backend import GroupedReduction, GroupsBackend, Reduction
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.exact import ORIGIN, ExactState, value_of
 from warpfold.kernels.extras import install
 from warpfold.kernels.grouping import AlongAxes, Grouping
+from warpfold.kernels.keyed import GroupTable, KeyedBackend
 from warpfold.kernels.open import open_backend
 from warpfold.kernels.operands import Operands, operands
 from warpfold.kernels.ops import NanPolicy, Op, empty_value, op_named
@@ -88,6 +94,17 @@ def reduce_groups(
     return backend.reduce_groups(
         sources[0], shapes[0], grouping, op, strategy=strategy, nan_policy=policy, ddof=ddof, other=second
     )
+
+
+def group_by(spec: Mapping[str, Any], root: Path) -> GroupTable:
+    """Reduce by key as a `groupby` spec says, whose files lie below the folder `root`. Raises InvalidInput, and
+    Unavailable without the server's packages."""
+    if not installed("numba"):
+        raise Unavailable(f"reductions by key need the server's packages here: {install('server')}")
+    asked = GroupbySpec.model_validate(spec)
+    backend = open_backend("cpu")
+    assert isinstance(backend, KeyedBackend), "a CPU reduces by key"
+    return backend.group_by(open_rows(asked, Folders((root,), root)), plan_of(asked))
 
 
 def _portable(row: Op, taken: Operands, array: NDArray[Any], other: NDArray[Any] | None) -> Reduction:

@@ -1,6 +1,6 @@
 """What a `groupby` spec asks of kernels: its rows, which are opened here, its plan, and the columns of its result."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -109,26 +109,37 @@ def plan_of(spec: GroupbySpec) -> GroupPlan:
     )
 
 
-def check_size(table: GroupTable) -> None:
-    """Raise InvalidInput naming "by" where there are more groups than a result holds."""
-    if table.sizes.size > MOST_RESULTS:
-        raise InvalidInput(
-            f"the keys make {table.sizes.size:,} groups, and a result holds at most {MOST_RESULTS:,}", "by"
-        )
+def stands(table: GroupTable) -> bool:
+    """Whether a result holds all groups, so that they need not be stored."""
+    return table.sizes.size <= MOST_RESULTS
 
 
 def keys_of(table: GroupTable) -> tuple[GroupKeys, ...]:
-    """The keys of all groups."""
+    """The keys of all groups, as they stand in a result."""
     named = zip(table.key_names, table.keys, strict=True)
     return tuple(
-        GroupKeys.model_construct(name=name, dtype=str(array.type), values=tuple(array.to_pylist()))
+        GroupKeys(name=name, dtype=str(array.type), values=tuple(array.to_pylist()) if stands(table) else None)
         for name, array in named
     )
 
 
-def values_of(spec: GroupbySpec, columns: Iterable[GroupColumn]) -> tuple[GroupValues, ...]:
-    """The values of all groups. Raises InvalidInput for an integer too long to be served."""
-    return tuple(_values(asked.column, column) for asked, column in zip(spec.aggregations, columns, strict=True))
+def values_of(spec: GroupbySpec, table: GroupTable) -> tuple[GroupValues, ...]:
+    """The values of all groups, as they stand in a result. Raises InvalidInput for an integer too long to be served."""
+    named = zip(spec.aggregations, table.columns, strict=True)
+    if not stands(table):
+        return tuple(
+            GroupValues(
+                name=column.name,
+                op=column.op,
+                column=asked.column,
+                dtype=column.dtype,
+                values=None,
+                hex=None,
+                counts=None,
+            )
+            for asked, column in named
+        )
+    return tuple(_values(asked.column, column) for asked, column in named)
 
 
 def _values(name: str | None, column: GroupColumn) -> GroupValues:

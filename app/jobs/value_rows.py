@@ -33,11 +33,13 @@ def csv_of_result(stored: str) -> str:
         writer.writerow(["value", "hex", "count"])
         writer.writerow([result.value, result.hex, result.count])
     elif isinstance(result, GroupbyResult):
+        if result.artefact is not None:
+            raise Invalid.of("format", f"the groups are stored apart: see {result.artefact.href}?format=csv")
         names = [keys.name for keys in result.keys]
         writer.writerow([*names, "rows", *(name for column in result.columns for name in _headers(column))])
-        columns: list[Sequence[object]] = [*(keys.values for keys in result.keys), result.sizes]
+        columns: list[Sequence[object]] = [*(keys.values or () for keys in result.keys), result.sizes or ()]
         for column in result.columns:
-            columns += [column.values, column.hex] if column.hex else [column.values]
+            columns += [column.values or ()] if column.hex is None else [column.values or (), column.hex]
         writer.writerows(zip(*columns, strict=True))
     else:
         raise Invalid.of("format", "only the result of a reduction is a table of values")

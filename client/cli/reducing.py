@@ -17,6 +17,7 @@ from warpfold.client.cli import output
 from warpfold.client.cli.exits import Exit
 from warpfold.client.cli.files import DASH, Rehash, seekable
 from warpfold.client.cli.groups import check_file, fields_from, print_array, reduce_groups_locally
+from warpfold.client.cli.keyed import Asked, How, reduce_by
 from warpfold.client.cli.opening import Opened, is_plain, options_of
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import Timeout, check_ended_well, fail, service, wait_for
@@ -48,6 +49,8 @@ warpfold reduce sales.parquet --column price --filter '{"op": "==", "column": "r
 warpfold reduce ocean.nc --array temp --select '[0, {"stop": 10}]' --op max
 
 warpfold reduce matrix.npy --axis 0 --op mean -o means.npy
+
+warpfold reduce sales.parquet --by region,year --column price,quantity --op sum,max
 
 warpfold reduce 'runs/*.npy' --op max
 
@@ -83,13 +86,16 @@ def reduce(
     nan_policy: Annotated[str | None, typer.Option(help="propagate, omit or raise.")] = None,
     ddof: Annotated[int | None, typer.Option(min=0, help="var and std divide by n − ddof.")] = None,
     axis: Annotated[str | None, typer.Option(metavar="N", help="Reduce along this axis, or several: 0,2.")] = None,
+    by: Annotated[
+        str | None, typer.Option(metavar="KEYS", help="Reduce the rows of each group, by these columns of a table.")
+    ] = None,
     keepdims: Annotated[bool, typer.Option("--keepdims", help="Keep reduced axes, with length 1.")] = False,
     segments: Annotated[
         str | None, typer.Option(metavar="N", help="Reduce segments of this length, or between offsets: 0,3,9.")
     ] = None,
     locally: Annotated[bool, typer.Option("--local", help="Compute on this machine, without a service.")] = False,
     rehash: Rehash = False,
-    column: Annotated[str | None, typer.Option(help="The column of a table.")] = None,
+    column: Annotated[str | None, typer.Option(help="The column of a table; with --by several: x,y.")] = None,
     rows: Annotated[str | None, typer.Option("--filter", help="Which rows, as JSON.")] = None,
     array: Annotated[str | None, typer.Option(help="The array of an archive or a hierarchy.")] = None,
     select: Annotated[str | None, typer.Option(help="What of each axis, as JSON.")] = None,
@@ -100,7 +106,8 @@ def reduce(
     timeout: Timeout = None,
     as_json: Json = False,
 ) -> None:
-    """Reduce a file, by default to its correctly rounded sum; with --axis or --segments to an array.
+    """Reduce a file, by default to its correctly rounded sum; with --axis or --segments to an array,
+    with --by to a table of groups.
 
     A .npy or .npz file, HDF5, NetCDF-4, Parquet, Arrow, Feather, CSV or TSV; `warpfold inspect` shows what is in it. A
     large file is uploaded, once however often it is reduced; what a URL names (s3://, gs://, az://, https://) the
@@ -110,13 +117,18 @@ def reduce(
     """
     options: dict[str, Any] = {"strategy": strategy, "nan_policy": nan_policy, "ddof": ddof}
     chosen = {name: value for name, value in options.items() if value is not None}
+    _check_where(files, other, backend, locally=locally)
+    if by is not None:
+        if len(files) > 1 or any((other, axis, segments, array, select)):
+            raise typer.BadParameter("takes one file that is a table, and no other shape", param_hint="--by")
+        of_table = options_of({"filter": rows, "null_policy": null_policy})
+        asked = Asked(by, column, op, {**chosen, **({} if backend is None else {"backend": backend})}, of_table)
+        how = How(locally=locally, rehash=rehash, to=to, timeout=timeout, as_json=as_json)
+        reduce_by(context, files[0], asked, how)
+        return
     of_file = options_of(
         {"column": column, "filter": rows, "array": array, "select": select, "null_policy": null_policy}
     )
-    if locally and backend not in (None, "auto", "cpu"):
-        raise typer.BadParameter("--local computes on the CPU", param_hint="--backend")
-    if any(map(is_url, (*files, other or ""))) and (len(files) > 1 or locally):
-        raise typer.BadParameter("the service reduces a URL, and one URL at a time", param_hint="FILE")
     fields = fields_from(axis, segments, keepdims=keepdims)
     check_file(to, fields, as_json=as_json)
     if len(files) > 1 or (_is_pattern(files[0]) and not is_url(files[0])):
@@ -155,6 +167,13 @@ def reduce(
                 return
             show = partial(print_array, client, ended, to) if fields else partial(_print, ended)
             show()
+
+
+def _check_where(files: list[str], other: str | None, backend: str | None, *, locally: bool) -> None:
+    if locally and backend not in (None, "auto", "cpu"):
+        raise typer.BadParameter("--local computes on the CPU", param_hint="--backend")
+    if any(map(is_url, (*files, other or ""))) and (len(files) > 1 or locally):
+        raise typer.BadParameter("the service reduces a URL, and one URL at a time", param_hint="FILE")
 
 
 def _is_pattern(name: str) -> bool:

@@ -6,8 +6,10 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import ConfigDict, Field, StrictBool, model_validator
 from pydantic.config import JsonDict
 
+from warpfold.contract.artefact import Artefact
 from warpfold.contract.fields import MAX_ELEMENTS, BackendName, JobOptions, OpName
 from warpfold.contract.frozen import Frozen
+from warpfold.contract.groupings import MOST_RESULTS
 from warpfold.contract.inputs import InputView
 from warpfold.contract.json_value import JsonValue
 from warpfold.contract.kinds.reduce import _EXAMPLE as REDUCED
@@ -115,7 +117,7 @@ class GroupbySpec(Task):
                     "kind": "groupby",
                     "by": [{"name": "region", "source": {"type": "values", "values": ["north", "south", "north"]}}],
                     "aggregations": [
-                        {"op": "sum", "name": "total", "source": {"type": "values", "values": [1e16, 2.5, 1.0]}}
+                        {"op": "sum", "name": "total", "source": {"type": "values", "values": [1e16, 2.5, 2.0]}}
                     ],
                 },
             ]
@@ -327,7 +329,7 @@ class GroupKeys(Frozen):
 
     name: str
     dtype: str = Field(description="The keys' type, as Arrow calls it.")
-    values: tuple[Key, ...]
+    values: tuple[Key, ...] | None = Field(description="Null with an `artefact`, which has them.")
 
 
 class GroupValues(Frozen):
@@ -337,11 +339,15 @@ class GroupValues(Frozen):
     op: str
     column: str | None = Field(description="The column that was reduced; null if it had a source of its own.")
     dtype: str = Field(description='The dtype of the values; "integer" is an integer of any size.')
-    values: tuple[JsonValue | None, ...] = Field(description="Null stands where a group has no value.")
-    hex: tuple[str | None, ...] | None = Field(
-        description="The values as Python's float.hex prints them; null for integers and bools."
+    values: tuple[JsonValue | None, ...] | None = Field(
+        description="Null stands where a group has no value, and in place of all with an `artefact`, which has them."
     )
-    counts: tuple[int, ...] = Field(description="How many elements entered each value.")
+    hex: tuple[str | None, ...] | None = Field(
+        description="The values as Python's float.hex prints them; null for integers and bools, and with an `artefact`."
+    )
+    counts: tuple[int, ...] | None = Field(
+        description="How many elements each value was computed from; null with an `artefact`."
+    )
 
 
 _OF_EVERY = ("correctly_rounded", "backend", "device", "timings", "provenance")
@@ -376,9 +382,14 @@ class GroupbyResult(Frozen):
     groups: int = Field(description="How many groups there are.")
     keys: tuple[GroupKeys, ...]
     columns: tuple[GroupValues, ...]
-    sizes: tuple[int, ...] = Field(description="How many rows each group has.")
+    sizes: tuple[int, ...] | None = Field(description="How many rows each group has; null with an `artefact`.")
     rows: int = Field(description="How many rows all groups have together.")
     dropped: int = Field(description="How many rows were left out because a key is null.")
+    artefact: Artefact | None = Field(
+        None,
+        exclude_if=lambda artefact: artefact is None,
+        description=f"Where the table of keys and values is stored, if it has more than {MOST_RESULTS:,} groups.",
+    )
     input: InputView | None = Field(
         None, description="What was read of the places of this server's configuration; null where nothing was."
     )

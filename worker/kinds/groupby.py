@@ -1,12 +1,13 @@
 """Reductions of the rows of each group, by keys."""
 
 from warpfold.contract.inputs import InputView
-from warpfold.contract.keyed import check_size, keys_of, open_rows, plan_of, values_of
+from warpfold.contract.keyed import keys_of, open_rows, plan_of, stands, values_of
 from warpfold.contract.kinds.groupby import GroupbyResult, GroupbySpec
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.keyed import KeyedBackend
 from warpfold.kernels.mapped import survive_cuts
 from warpfold.kernels.strategy import EXACT
+from warpfold.worker.artefacts import store_table
 from warpfold.worker.kinds.attempt import Attempt
 from warpfold.worker.messages import Success
 from warpfold.worker.stages import timings_of
@@ -21,15 +22,16 @@ def run(attempt: Attempt, spec: GroupbySpec) -> Success:
     table = attempt.backend.group_by(
         rows, plan_of(spec), progress=lambda done, total: attempt.progress(done, total, "rows")
     )
-    check_size(table)
+    stored = None if stands(table) else store_table(attempt, table.table(), "by")
     width = sum(dtype.itemsize for dtype in rows.dtypes)
     result = GroupbyResult(
         groups=int(table.sizes.size),
         keys=keys_of(table),
-        columns=values_of(spec, table.columns),
-        sizes=tuple(table.sizes.tolist()),
+        columns=values_of(spec, table),
+        sizes=tuple(table.sizes.tolist()) if stored is None else None,
         rows=table.rows,
         dropped=table.dropped,
+        artefact=None if stored is None else stored.artefact,
         input=InputView.of([remote.facts() for remote in rows.remotes()]),
         strategy=EXACT,
         correctly_rounded=True,
@@ -38,4 +40,4 @@ def run(attempt: Attempt, spec: GroupbySpec) -> Success:
         timings=timings_of(attempt, table, width * (table.rows + table.dropped)),
         provenance=attempt.provenance,
     )
-    return Success(result.model_dump(mode="json"))
+    return Success(result.model_dump(mode="json"), (), None if stored is None else stored.note)

@@ -5,8 +5,9 @@ from itertools import islice
 
 from warpfold.app.charts.chart import Chart
 from warpfold.app.charts.vega_lite import Bar, ChartText, bar_chart
+from warpfold.app.reports.kinds.tables_only import preview
 from warpfold.app.reports.report import Table
-from warpfold.contract.kinds.groupby import GroupbyResult, GroupValues
+from warpfold.contract.kinds.groupby import GroupbyResult, GroupKeys, GroupValues
 from warpfold.contract.wording import ABSENT, exactly
 
 _MOST_SHOWN = 1000
@@ -16,11 +17,15 @@ _MOST_LETTERS = 40
 
 
 def tables(result: GroupbyResult) -> tuple[Table, ...]:
-    """A row for each group: its keys, how many rows it has, and its values."""
+    """A row for each group: its keys, how many rows it has, and its values; of groups that are stored, the first."""
+    title = f"{result.groups:,} groups of {result.rows:,} rows ({result.strategy})"
+    if result.artefact is not None:
+        return (preview(result.artefact, title),)
+    sizes = result.sizes or ()
     rows = tuple(
         (
-            *(_key(keys.values[group]) for keys in result.keys),
-            f"{result.sizes[group]:,}",
+            *(_key(keys, group) for keys in result.keys),
+            f"{sizes[group]:,}",
             *(_value(column, group) for column in result.columns),
         )
         for group in range(min(result.groups, _MOST_SHOWN))
@@ -30,7 +35,7 @@ def tables(result: GroupbyResult) -> tuple[Table, ...]:
         notes.append(f"{result.dropped:,} rows without a key were left out.")
     return (
         Table(
-            title=f"{result.groups:,} groups of {result.rows:,} rows ({result.strategy})",
+            title=title,
             columns=(
                 *(keys.name for keys in result.keys),
                 "rows",
@@ -42,22 +47,23 @@ def tables(result: GroupbyResult) -> tuple[Table, ...]:
     )
 
 
-def _key(key: object) -> str:
+def _key(keys: GroupKeys, group: int) -> str:
+    key = (keys.values or ())[group]
     return ABSENT if key is None else str(key)
 
 
 def _value(column: GroupValues, group: int) -> str:
-    value = column.values[group]
+    value = (column.values or ())[group]
     return ABSENT if value is None else exactly(value)
 
 
 def charts(result: GroupbyResult) -> list[Chart]:
-    """The values of the first groups as bars, one chart for each of the first columns."""
+    """The values of the first groups as bars, a chart for each of the first columns; none of groups that are stored."""
     drawn = []
     for number, column in enumerate(result.columns[:_MOST_CHARTS], 1):
         bars = [
             Bar(_name(result, group), float(value))
-            for group, value in islice(enumerate(column.values), _MOST_BARS)
+            for group, value in islice(enumerate(column.values or ()), _MOST_BARS)
             if value is not None and math.isfinite(value)
         ]
         if bars:
@@ -66,9 +72,7 @@ def charts(result: GroupbyResult) -> list[Chart]:
 
 
 def _name(result: GroupbyResult, group: int) -> str:
-    return ", ".join("null" if keys.values[group] is None else str(keys.values[group]) for keys in result.keys)[
-        :_MOST_LETTERS
-    ]
+    return ", ".join(_key(keys, group) for keys in result.keys)[:_MOST_LETTERS]
 
 
 def _text(result: GroupbyResult, column: GroupValues, number: int, bars: list[Bar]) -> ChartText:

@@ -155,7 +155,9 @@ class _Words:
 
     def __init__(self, kind: Any, *, keep_nulls: bool) -> None:
         pyarrow = required("pyarrow", "tables")
-        self._kind = kind.value_type if pyarrow.types.is_dictionary(kind) else kind
+        words = kind.value_type if pyarrow.types.is_dictionary(kind) else kind
+        # pyarrow neither sorts views of strings nor encodes them.
+        self._kind = pyarrow.large_string() if pyarrow.types.is_string_view(words) else words
         self._keep_nulls = keep_nulls
         self._places: dict[Any, int] = {}
         self._words: list[Any] = []

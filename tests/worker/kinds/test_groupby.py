@@ -11,7 +11,7 @@ import pyarrow
 import pytest
 from pyarrow import csv, ipc, parquet
 
-from warpfold.contract.folders import Folders
+from warpfold.contract.folders import ArtefactFolder, Folders
 from warpfold.contract.kinds.groupby import GroupbyResult
 from warpfold.kernels.errors import InvalidInput
 from warpfold.worker.execute import Kernels
@@ -36,7 +36,12 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def grouped(root: Path) -> Grouped:
     """Runs a group-by job in the folder."""
-    kernels = Kernels("cpu", "here:cpu", Folders((root,), Path("nowhere")), cpu_cache_bytes=8 << 20)
+    kernels = Kernels(
+        "cpu",
+        "here:cpu",
+        Folders((root,), root, artefacts=ArtefactFolder(root / "artefacts", 1 << 20, 0)),
+        cpu_cache_bytes=8 << 20,
+    )
 
     def run(**spec: Any) -> GroupbyResult:
         request = Request(uuid4(), 1, json.dumps({"kind": "groupby", **spec}), 1.0)
@@ -63,8 +68,8 @@ def written(root: Path, kind: str) -> dict[str, Any]:
 
 
 def columns(result: GroupbyResult) -> dict[str, list[Any]]:
-    keys: dict[str, list[Any]] = {key.name: list(key.values) for key in result.keys}
-    return {**keys, **{column.name: list(column.values) for column in result.columns}}
+    keys: dict[str, list[Any]] = {key.name: list(key.values or ()) for key in result.keys}
+    return {**keys, **{column.name: list(column.values or ()) for column in result.columns}}
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow", "stream", "csv"])
@@ -151,11 +156,16 @@ def test_what_cannot_be_grouped_names_its_field(
     assert words in str(caught.value)
 
 
-def test_more_groups_than_a_result_holds_are_refused_with_their_number(root: Path, grouped: Grouped) -> None:
+def test_more_groups_than_a_result_holds_are_stored_as_a_table(root: Path, grouped: Grouped) -> None:
     parquet.write_table(pyarrow.table({"k": np.arange(10_001), "x": np.ones(10_001)}), root / "many.parquet")
+    source = {"type": "table", "path": "many.parquet"}
     asked: dict[str, Any] = {"by": ["k"], "aggregations": [{"op": "sum", "column": "x"}]}
-    with pytest.raises(InvalidInput, match="10,001 groups, and a result holds at most 10,000") as caught:
-        grouped(source={"type": "table", "path": "many.parquet"}, **asked)
-    assert caught.value.field == "by"
+    result = grouped(source=source, **asked)
+    assert result.artefact is not None
+    assert (result.groups, result.sizes, result.keys[0].values, result.columns[0].values) == (10_001, None, None, None)
+    assert result.artefact.preview_columns == ("k", "x_sum", "x_sum_hex")
+    assert result.artefact.preview[1] == (1, 1.0, "0x1.0000000000000p+0")
+    stored = next(path for path in root.rglob("table.arrow") if path.stat().st_size == result.artefact.bytes)
+    assert ipc.open_file(stored).read_all().to_pydict() == {"k": list(range(10_001)), "x_sum": [1.0] * 10_001}
     few = {"op": "<", "column": "k", "value": 10_000}
-    assert grouped(source={"type": "table", "path": "many.parquet", "filter": few}, **asked).groups == 10_000
+    assert grouped(source={**source, "filter": few}, **asked).artefact is None

@@ -181,6 +181,7 @@ KEYS: dict[str, list[Any]] = {
     "bool": [True, False, True, True],
     "string": ["b", "", "ä", "b"],
     "large_string": ["b", "", "ä", "b"],
+    "string_view": ["b", "", "ä", "b"],
 }
 
 

@@ -1,0 +1,159 @@
+"""Reductions by key on the command line: `reduce FILE --by KEYS`."""
+
+import glob
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import typer
+from pydantic import ValidationError
+
+from warpfold.client import local
+from warpfold.client.api import Client
+from warpfold.client.cli import output
+from warpfold.client.cli.exits import Exit
+from warpfold.client.cli.files import seekable
+from warpfold.client.cli.session import check_ended_well, fail, service, wait_for
+from warpfold.client.group_table import GroupbyResult
+from warpfold.client.jobs import result_of
+from warpfold.contract.kinds.groupby import GroupbySpec
+from warpfold.kernels.errors import KernelError
+from warpfold.kernels.formats.signature import delimiter_of
+from warpfold.kernels.places.place import is_url
+
+_WRITTEN = (".csv", ".parquet", ".arrow")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the options ask for: names with commas between them, and the other fields of the spec."""
+
+    by: str
+    columns: str | None
+    ops: str
+    fields: Mapping[str, Any]
+    of_file: Mapping[str, Any]
+
+    def spec(self, of: Mapping[str, Any]) -> dict[str, Any]:
+        """The spec of the job, of a source. Raises BadParameter."""
+        if self.columns is None:
+            raise typer.BadParameter("needs --column, which names the columns to reduce", param_hint="--by")
+        fields = dict(self.fields)
+        ddof = fields.pop("ddof", None)
+        if "strategy" in fields:
+            raise typer.BadParameter("groups have one strategy, exact", param_hint="--strategy")
+        aggregations = [
+            {"column": column, "op": op, **({"ddof": ddof} if ddof and op in ("var", "std") else {})}
+            for column, op in product(self.columns.split(","), self.ops.split(","))
+        ]
+        made = {"kind": "groupby", "source": of, "by": self.by.split(","), "aggregations": aggregations, **fields}
+        try:
+            GroupbySpec.model_validate(made)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            raise typer.BadParameter(str(first.get("ctx", {}).get("error", first["msg"]))) from None
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """Where to reduce, and what becomes of the table."""
+
+    locally: bool
+    rehash: bool
+    to: Path | None
+    timeout: float | None
+    as_json: bool
+
+
+def reduce_by(context: typer.Context, file: str, asked: Asked, how: How) -> None:
+    """Reduce the rows of each group of a table, and print a line for each group, or write the table to a file."""
+    if how.to is not None and (how.as_json or how.to.suffix.lower() not in _WRITTEN):
+        raise typer.BadParameter(f"a name should end in {', '.join(_WRITTEN)}, without --json", param_hint="-o")
+    if is_url(file):
+        named = {"type": "files", **({"glob": file} if glob.has_magic(file) else {"paths": [file]})}
+        with service(context) as client:
+            _ask(client, asked.spec({**named, **asked.of_file}), how)
+        return
+    with seekable(Path(file), "FILE") as path:
+        if how.locally:
+            table = {"type": "table", "path": str(path.resolve()), **asked.of_file}
+            _here(asked.spec(table), path.resolve().parent, how)
+            return
+        asked.spec({"type": "dataset", "id": "0" * 64})  # what is wrong with it is said before the file is sent
+        with service(context) as client:
+            kept = client.upload(path, path.name[-128:], rehash=how.rehash)
+            tabs = {"text": "tsv"} if delimiter_of(path.name) == "\t" else {}
+            _ask(client, asked.spec({"type": "dataset", "id": kept.id, **tabs, **asked.of_file}), how)
+
+
+def _ask(client: Client, spec: dict[str, Any], how: How) -> None:
+    ended = wait_for(client.submit(spec), how.timeout)
+    if how.as_json:
+        output.document(ended)
+        check_ended_well(ended)
+        return
+    result = result_of(ended)
+    assert isinstance(result, GroupbyResult), "the job is a group-by"
+    if how.to is not None:
+        _write(client.groups(ended), how.to)
+    elif result.artefact is not None:
+        table = client.groups(ended)
+        _print(table.column_names, [column.to_pylist() for column in table.columns])
+    else:
+        keys = {key.name: key.values or () for key in result.keys}
+        values = {column.name: column.values or () for column in result.columns}
+        _print([*keys, *values], [*keys.values(), *values.values()])
+    where = result.device.get("name", result.backend)
+    _say(result.groups, result.rows, result.dropped, f"{where}, {result.timings.kernel_ms:.3f} ms")
+
+
+def _here(spec: dict[str, Any], root: Path, how: How) -> None:
+    try:
+        table = local.group_by(spec, root)
+        found = table.table()
+    except KernelError as error:
+        raise fail(str(error), Exit.NOT_INSTALLED if error.reason == "unavailable" else Exit.USAGE) from None
+    if how.to is not None:
+        _write(found, how.to)
+    elif how.as_json:
+        columns = {name: column.to_pylist() for name, column in zip(found.column_names, found.columns, strict=True)}
+        facts = {"groups": found.num_rows, "rows": table.rows, "dropped": table.dropped, "sizes": table.sizes.tolist()}
+        output.document({"columns": columns, **facts, "strategy": "exact", "correctly_rounded": True})
+        return
+    else:
+        _print(found.column_names, [column.to_pylist() for column in found.columns])
+    _say(found.num_rows, table.rows, table.dropped, "this machine")
+
+
+def _print(names: Sequence[str], columns: Sequence[Iterable[object]]) -> None:
+    typer.echo("\t".join(map(_cell, names)))
+    for row in zip(*columns, strict=True):
+        typer.echo("\t".join(map(_cell, row)))
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, str):
+        return value if value.isprintable() and value else json.dumps(value, ensure_ascii=False)
+    return json.dumps(value) if value is None or isinstance(value, bool) else str(value)
+
+
+def _write(table: Any, to: Path) -> None:
+    from pyarrow import csv, ipc, parquet
+
+    match to.suffix.lower():
+        case ".csv":
+            csv.write_csv(table, to)
+        case ".parquet":
+            parquet.write_table(table, to)
+        case _:
+            with ipc.new_file(to, table.schema) as file:
+                file.write_table(table)
+
+
+def _say(groups: int, rows: int, dropped: int, where: str) -> None:
+    left = f"; {dropped:,} row{'' if dropped == 1 else 's'} without a key left out" if dropped else ""
+    output.say(f"{groups:,} groups of {rows:,} rows; exact, correctly rounded; {where}{left}")

@@ -1,0 +1,217 @@
+"""Group-by of data frames: a frame is uploaded, reduced by its keys, and comes back as a frame of the same library.
+
+`Client` and `AsyncClient` inherit `groupby`; of the latter, what a `GroupBy` comes to is to be awaited.
+"""
+
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypedDict, TypeVar, Unpack
+
+from warpfold.client import artefacts, jobs, reductions
+from warpfold.client.exchange import Steps
+from warpfold.client.group_table import GroupbyResult
+from warpfold.client.models import Job
+from warpfold.contract.fields import BackendName, Priority
+from warpfold.kernels.extras import install
+
+T = TypeVar("T")
+
+Ops = str | Sequence[str]
+
+
+class GroupByOptions(TypedDict, total=False):
+    """What a group-by may be told besides its keys; the service's defaults hold for the rest (docs/groups.md).
+    `filter`, `text` and `null_policy` are those of a file that is given as a Path or a URL."""
+
+    dropna: bool
+    sort: bool
+    min_count: int
+    max_groups: int
+    nan_policy: str
+    backend: BackendName
+    timeout_s: float
+    priority: Priority
+    tags: Mapping[str, str]
+    filter: Mapping[str, Any]
+    text: str
+    null_policy: str
+
+
+_OF_FILES = ("filter", "text", "null_policy")
+
+
+class GroupBy:
+    """The groups of the rows of a frame. Each method hands in one job and waits for it, and gives a frame with the keys
+    and the values as columns: of pandas or Polars, whichever came in, and of pyarrow otherwise. Raises JobFailed,
+    KeyError for a column that is not there, and ImportError without pyarrow."""
+
+    def __init__(self, do: Callable[[Steps[Any]], Any], data: object, by: Ops, options: GroupByOptions) -> None:
+        self._do = do
+        self._data = data
+        self._by = [by] if isinstance(by, str) else list(by)
+        self._options = options
+
+    def agg(self, columns: Mapping[str, Ops] | None = None, /, *, ddof: int = 0, **named: tuple[str, str]) -> Any:
+        """Several ops of several columns in one pass: `agg({"price": ["sum", "max"]})`, whose columns are called
+        price_sum and price_max, or `agg(total=("price", "sum"))`. `ddof` is for var and std."""
+        asked = [(column, op, f"{column}_{op}") for column, ops in (columns or {}).items() for op in _listed(ops)]
+        asked += [(column, op, name) for name, (column, op) in named.items()]
+        return self._made(asked, ddof)
+
+    def sum(self, *columns: str) -> Any:
+        """The correctly rounded sums of these columns, or of all but the keys, called as the columns are."""
+        return self._made_of("sum", columns)
+
+    def mean(self, *columns: str) -> Any:
+        """The correctly rounded means; see `sum`."""
+        return self._made_of("mean", columns)
+
+    def min(self, *columns: str) -> Any:
+        """The smallest elements; see `sum`."""
+        return self._made_of("min", columns)
+
+    def max(self, *columns: str) -> Any:
+        """The largest elements; see `sum`."""
+        return self._made_of("max", columns)
+
+    def var(self, *columns: str, ddof: int = 0) -> Any:
+        """The correctly rounded variances; see `sum`."""
+        return self._made_of("var", columns, ddof)
+
+    def std(self, *columns: str, ddof: int = 0) -> Any:
+        """The correctly rounded standard deviations; see `sum`."""
+        return self._made_of("std", columns, ddof)
+
+    def _made_of(self, op: str, columns: Sequence[str], ddof: int = 0) -> Any:
+        chosen = columns or [name for name in names_of(self._data) if name not in self._by]
+        return self._made([(column, op, column) for column in chosen], ddof)
+
+    def _made(self, asked: Sequence[tuple[str, str, str]], ddof: int) -> Any:
+        if not asked:
+            raise ValueError("name a column to reduce")
+        aggregations = [
+            {"column": column, "op": op, "name": name, **({"ddof": ddof} if ddof and op in ("var", "std") else {})}
+            for column, op, name in asked
+        ]
+        return self._do(_reduced(self._data, self._by, aggregations, self._options))
+
+
+class MakesGroups(ABC):
+    """What a client needs to make groups: to hold a conversation."""
+
+    @abstractmethod
+    def _do(self, steps: Steps[T]) -> Any: ...
+
+    def groupby(self, data: object, by: Ops, **options: Unpack[GroupByOptions]) -> GroupBy:
+        """The groups of rows whose keys in the columns `by` are equal: `client.groupby(frame, "region").sum("price")`.
+
+        `data` is a frame of pandas or Polars, a table of pyarrow or what offers itself as one, or a dict of columns;
+        a Path to a file that is a table; or a URL, which the service reads if it may. Of pandas, NaN is a null.
+        """
+        return GroupBy(self._do, data, by, options)
+
+    def groups(self, job: Job) -> Any:
+        """All groups of a group-by, waiting for it, as a table of pyarrow. Raises JobFailed, and TypeError for another
+        kind."""
+        return self._do(_groups_of(job))
+
+
+def _groups_of(job: Job) -> Steps[Any]:
+    result = jobs.result_of((yield from jobs.wait(job)))
+    if not isinstance(result, GroupbyResult):
+        raise TypeError(f"job {job.id} is of kind {job.kind}, and makes no groups")
+    return (yield from artefacts.groups_of(result))
+
+
+def _listed(ops: Ops) -> Sequence[str]:
+    return [ops] if isinstance(ops, str) else ops
+
+
+def names_of(data: object) -> list[str]:
+    """The names of a frame's columns. Raises TypeError for a file, which is not read here."""
+    if reductions.is_file(data):
+        raise TypeError("name the columns to reduce: a file is read by the service")
+    return [str(name) for name in table_of(data).column_names]
+
+
+def table_of(data: object, columns: Sequence[str] | None = None) -> Any:
+    """`data` as a table of pyarrow, or only these of its columns. Raises TypeError for what is no table, KeyError for a
+    column that is not there, and ImportError without pyarrow."""
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise ImportError(f"groups of frames need pyarrow: {install('frames')}") from error
+    named: Any = data
+    if columns is not None and library_of(data) == "pandas":
+        named = named[list(columns)]  # others may hold what Arrow does not
+    try:
+        if library_of(data) == "pandas":
+            table = pyarrow.Table.from_pandas(named, preserve_index=False)
+        elif isinstance(data, Mapping):
+            table = pyarrow.table(dict(data))
+        else:
+            table = pyarrow.table(data)
+    except (pyarrow.ArrowException, TypeError, ValueError) as error:
+        raise TypeError(f"this {type(data).__name__} is no table of columns: {error}") from None
+    missing = [name for name in columns or () if name not in table.column_names]
+    if missing:
+        raise KeyError(f"there is no column {missing[0]!r}; there are {', '.join(map(repr, table.column_names))}")
+    chosen = table if columns is None else table.select(list(dict.fromkeys(columns)))
+    return chosen.replace_schema_metadata(None)
+
+
+def library_of(data: object) -> str:
+    """Which library a frame is of: pandas, polars, or pyarrow for all others."""
+    name = type(data).__module__.partition(".")[0]
+    return name if name in ("pandas", "polars") else "pyarrow"
+
+
+def frame_of(table: Any, library: str) -> Any:
+    """A table of pyarrow as a frame of a library."""
+    if library == "pandas":
+        return table.to_pandas()
+    if library == "polars":
+        import polars
+
+        return polars.from_arrow(table)
+    return table
+
+
+def spec_of(by: Sequence[str], aggregations: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> dict[str, Any]:
+    """A spec that lacks its source."""
+    rest = {name: value for name, value in options.items() if value is not None and name not in _OF_FILES}
+    return {"kind": "groupby", "by": list(by), "aggregations": [dict(asked) for asked in aggregations], **rest}
+
+
+def source_of(data: object, columns: Sequence[str], options: Mapping[str, Any]) -> Steps[dict[str, Any]]:
+    """The source of a spec for a frame, whose `columns` are uploaded as a file of Arrow, or for a file."""
+    of_files = {name: options[name] for name in _OF_FILES if options.get(name) is not None}
+    if reductions.is_file(data):
+        named = yield from reductions.source(data)
+        return {**named, **of_files}
+    if of_files:
+        raise TypeError(f"{', '.join(of_files)} are options of a file, and a frame is none")
+    from pyarrow import ipc
+
+    table = table_of(data, columns)
+    with tempfile.TemporaryDirectory(prefix="warpfold-") as folder:
+        path = Path(folder) / "frame.arrow"
+        with ipc.new_file(path, table.schema) as file:
+            file.write_table(table.combine_chunks())
+        return (yield from reductions.source(path, rehash=True))
+
+
+def _reduced(
+    data: object,
+    by: Sequence[str],
+    aggregations: Sequence[Mapping[str, Any]],
+    options: Mapping[str, Any],
+) -> Steps[Any]:
+    """Hand in a group-by, wait for it, and fetch its table."""
+    columns = [*by, *(str(asked["column"]) for asked in aggregations)]
+    made = spec_of(by, aggregations, options)
+    made["source"] = yield from source_of(data, columns, options)
+    job = yield from jobs.submit(made, None)
+    return frame_of((yield from _groups_of(job)), library_of(data))

@@ -1,0 +1,77 @@
+"""Data frames that the service groups by their keys."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from tests.support.service import Service
+from warpfold.client import AsyncClient, Client, GroupbyResult, JobFailed
+
+SALES: dict[str, list[Any]] = {
+    "region": ["south", "north", "south", "north"],
+    "price": [1e16, 2.5, 1.0, -2.5],
+    "sold": [3, 1, 5, 1],
+}
+SUMS = {"region": ["north", "south"], "price": [0.0, 1e16 + 1], "sold": [2, 8]}
+
+
+def test_a_frame_comes_back_as_a_frame_of_its_library(client: Client) -> None:
+    in_pandas = client.groupby(pd.DataFrame(SALES), "region").sum()
+    assert isinstance(in_pandas, pd.DataFrame)
+    assert in_pandas.to_dict("list") == SUMS
+    in_polars = client.groupby(pl.DataFrame(SALES).with_columns(pl.col("region").cast(pl.Categorical)), "region").sum(
+        "price"
+    )
+    assert isinstance(in_polars, pl.DataFrame)
+    assert in_polars.to_dict(as_series=False) == {"region": SUMS["region"], "price": SUMS["price"]}
+    table = client.groupby(SALES, ["region"]).agg(
+        {"price": "sum", "sold": ["sum", "max"]}, n=("price", "count_nonzero")
+    )
+    assert isinstance(table, pa.Table)
+    assert table.to_pydict() == {
+        "region": ["north", "south"], "price_sum": [0.0, 1e16 + 1], "sold_sum": [2, 8], "sold_max": [1, 5], "n": [2, 2],
+    }  # fmt: skip
+
+
+def test_nulls_files_and_many_groups(client: Client, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"k": [2, 1, None, 2], "x": [0.1, None, 0.3, 0.2]}).astype({"k": "Int64"})
+    kept = client.groupby(frame, "k", dropna=False, sort=False).sum("x")
+    assert kept["x"].tolist() == [0.30000000000000004, 0.0, 0.3]
+    many = pa.table({"k": np.arange(10_001), "x": np.ones(10_001, np.float32)})
+    parquet.write_table(many, tmp_path / "many.parquet")
+    told = client.groupby(tmp_path / "many.parquet", "k", filter={"op": ">", "column": "k", "value": 9_998}).std("x")
+    assert told.to_pydict() == {"k": [9_999, 10_000], "x": [0.0, 0.0]}
+    summed = client.groupby(many, "k").sum("x")
+    assert summed.num_rows == 10_001
+    assert summed["x"].type == pa.float32()
+    job = next(iter(client.jobs(limit=1)))
+    assert isinstance(job.result, GroupbyResult)
+    assert job.result.artefact is not None
+    with pytest.raises(ValueError, match="stored apart"):
+        job.result.to_arrow()
+
+
+def test_what_is_wrong_names_the_column(client: Client) -> None:
+    with pytest.raises(KeyError, match="no column 'prize'; there are 'region', 'price', 'sold'"):
+        client.groupby(SALES, "region").sum("prize")
+    with pytest.raises(JobFailed, match="floats are no keys"):
+        client.groupby(SALES, "price").sum("sold")
+    with pytest.raises(TypeError, match="no table of columns"):
+        client.groupby([1, 2], "region").sum("price")
+    with pytest.raises(ValueError, match="name a column"):
+        client.groupby(SALES, "region").agg()
+
+
+def test_asyncio_gives_the_same(service: Service) -> None:
+    async def use() -> Any:
+        async with AsyncClient(service.url, service.token) as client:
+            return await client.groupby(pl.DataFrame(SALES), "region").mean("sold")
+
+    assert asyncio.run(use()).to_dict(as_series=False) == {"region": ["north", "south"], "sold": [1.0, 4.0]}
