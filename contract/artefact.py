@@ -76,7 +76,7 @@ class Artefact(Frozen):
     model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
 
     href: str = Field(description="The path of the download; `format` chooses the format, and `part` a stored file.")
-    formats: tuple[ArtefactFormat, ...] = Field(description="The values of `format`.")
+    formats: tuple[ArtefactFormat, ...] = Field(description="The formats of the download.")
     shape: tuple[int, ...] = Field(description="The lengths of the axes of an array; of a table, the number of rows.")
     dtype: str | None = Field(
         description='The dtype of the values; "integer" is an integer of any size. Null for a table.'
@@ -87,8 +87,8 @@ class Artefact(Frozen):
     sha256: str = Field(description="The SHA-256 of the first part: of the values, or of the table.")
     parts: tuple[ArtefactPart, ...] = Field(description="The stored files.")
     count_each: int | None = Field(
-        description="How many elements entered each value; null where the numbers differ, which the part `counts` has, "
-        "and for a table."
+        description="How many elements each value was computed from; null for a table, and where the numbers "
+        "differ: then the part `counts` has them."
     )
     preview_columns: tuple[str, ...] = Field(description="The columns of `preview`: exact hex floats among them.")
     preview: tuple[tuple[JsonValue | StrictStr | None, ...], ...] = Field(

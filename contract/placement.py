@@ -94,7 +94,7 @@ class Placement(Frozen):
 
     backend: Literal["cpu", "cuda"]
     slot: str = Field(description="The worker that the job was sent to, as `host:slot`.")
-    reason: str = Field(description="Why it was sent there, in a sentence.")
+    reason: str = Field(description="Why the job was sent there, in a sentence.")
     predicted: Mapping[str, float] = Field(
         default_factory=dict,
         description="Within how many seconds each slot was predicted to end the job, its wait there included; of more "

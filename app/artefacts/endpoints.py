@@ -126,7 +126,7 @@ async def download(
     responses=answers(Forbidden, NotFound, Conflict, Gone, Invalid),
 )
 async def delete(job_id: UUID, user: User, context: Using) -> Response:
-    """Delete a stored result before its time, so that it counts towards the quota no more. The job stays, with its
+    """Delete a stored result before it expires; it then no longer counts towards the quota. The job stays, with its
     preview. Only the owner of the job and admins may do this."""
     job = await service.get(context, job_id)
     await _stored(context, job_id)

@@ -144,7 +144,7 @@ class WorkerView(BaseModel):
     job_id: UUID | None = Field(description="Job that the worker runs; null if it runs none.")
     device: str | None = Field(description="Name of the worker's device; null until the device is open.")
     reading: Reading | None = Field(description="Gauges of the device at the latest heartbeat; null if there are none.")
-    rates: RatesView | None = Field(description="How fast the slot is; null until that was measured.")
+    rates: RatesView | None = Field(description="The speeds of the slot; null until they were measured.")
     version: str
     started_at: datetime
     heartbeat_at: datetime
@@ -164,8 +164,8 @@ class DeviceInUse(BaseModel):
     workers: list[str]
     live: bool = Field(description="Whether a worker of the device could take a job now.")
     rates: RatesView | None = Field(
-        description="How fast the device is, by which jobs with the backend auto are placed; null until a slot of it "
-        "has measured that."
+        description="The speeds of the device, by which jobs with the backend auto are placed; null until a "
+        "slot has measured them."
     )
 
 

@@ -156,11 +156,11 @@ class UploadMoved(Conflict):
 
 
 class Gone(ApiError):
-    """It was there, and is there no more."""
+    """It is no longer here."""
 
     status = 410
     type = "gone"
-    title = "It was there, and is there no more"
+    title = "It is no longer here"
 
 
 class TooLarge(ApiError):

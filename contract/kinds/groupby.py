@@ -153,7 +153,7 @@ class GroupbySpec(Task):
         MOST_GROUPS, ge=1, le=1 << 30, strict=True, description="The job fails where the keys make more groups."
     )
     nan_policy: NanPolicy = Field(NanPolicy.PROPAGATE, description="What to do with NaN elements of float data.")
-    backend: BackendName = Field("auto", description="Backend of the slot; auto takes a slot that can.")
+    backend: BackendName = Field("auto", description="Backend of the slot; `auto` takes any slot that can run the job.")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

@@ -368,7 +368,7 @@ class ReduceArrayResult(Frozen):
         exclude_if=lambda artefact: artefact is None,
         description="Where the values are stored, if they are too many for the result.",
     )
-    nulls: int = Field(0, description="Nulls that were left out: none, for a null is an error here.")
+    nulls: int = Field(0, description="How many nulls were left out: 0, because a null is an error here.")
     input: InputView | None = Field(
         None, description="What was read from places of this server's configuration; null if nothing was."
     )
