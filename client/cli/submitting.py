@@ -14,6 +14,7 @@ from warpfold.client.cli import batches, output
 from warpfold.client.cli.jobs import show_job
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import Timeout, check_ended_well, service, wait_for
+from warpfold.client.live_batches import LiveBatch
 from warpfold.client.live_jobs import LiveJob
 
 _PANEL = "Jobs"
@@ -35,6 +36,13 @@ Set = Annotated[
 ]
 Tags = Annotated[list[str] | None, typer.Option("--tag", metavar="NAME:VALUE", help="To find the job by.")]
 Key = Annotated[str | None, typer.Option(help="Idempotency key: the same command again gives the same job.")]
+Webhook = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="The service tells this address when the job or the batch has ended, signed by your secret.",
+    ),
+]
 Wait = Annotated[bool, typer.Option("--wait", "-w", help="Wait for the end, and show the result.")]
 
 
@@ -70,6 +78,7 @@ def submit(
     time_limit: Annotated[float | None, typer.Option(min=0, metavar="SECONDS", help="The job may run so long.")] = None,
     tag: Tags = None,
     assign: Set = None,
+    webhook: Webhook = None,
     key: Key = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the spec, and submit nothing.")] = False,
     wait: Wait = False,
@@ -78,7 +87,8 @@ def submit(
 ) -> None:
     """Submit a job, from a file, from options, or from both: options win. Prints the job's id.
 
-    The specs of a .jsonl file are one batch, of which all jobs are accepted or none; its id is printed.
+    The specs of a .jsonl file are one batch, of which all jobs are accepted or none; its id is printed. A webhook is
+    then that of the batch.
     """
     options = {"kind": kind, "op": op, "strategy": strategy, "backend": backend, "priority": priority}
     source = _source(generate=generate, n=n, seed=seed, values=values, path=path, dataset=dataset, dtype=dtype)
@@ -97,9 +107,15 @@ def submit(
             output.lines(spec for _, spec in specs)
             return
         with service(context) as client:
-            _hand_in_batch(client, file, specs, key, wait=wait, timeout=timeout, as_json=as_json)
+            told = None if webhook is None else {"url": webhook}
+            with batches.naming_lines(file, [number for number, _ in specs]):
+                name = Path(file).name[:128]
+                batch = client.submit_many([spec for _, spec in specs], name=name, key=key, webhook=told)
+            _show_batch(batch, wait=wait, timeout=timeout, as_json=as_json)
         return
     spec = completed(_read(file) if file is not None else {})
+    if webhook is not None:
+        spec["webhook"] = {**(spec.get("webhook") or {}), "url": webhook}
     if dry_run:
         output.document(spec)
         return
@@ -141,19 +157,8 @@ def hand_in(
     check_ended_well(ended)
 
 
-def _hand_in_batch(
-    client: Client,
-    file: str,
-    specs: list[tuple[int, dict[str, Any]]],
-    key: str | None,
-    *,
-    wait: bool,
-    timeout: float | None,
-    as_json: bool,
-) -> None:
-    """Submit, print the id, and with `wait` what became of each job."""
-    with batches.naming_lines(file, [number for number, _ in specs]):
-        batch = client.submit_many([spec for _, spec in specs], name=Path(file).name[:128], key=key)
+def _show_batch(batch: LiveBatch, *, wait: bool, timeout: float | None, as_json: bool) -> None:
+    """Print the id, and with `wait` what became of each job."""
     if not wait:
         if as_json:
             output.document(batch)

@@ -1,7 +1,9 @@
 import json
 
+import httpx
 import numpy as np
 
+from tests.support.service import Service
 from tests.support.shell import Shell
 
 
@@ -38,6 +40,22 @@ def test_options_hold_for_every_line_and_a_wait_prints_every_value(shell: Shell)
     assert "max of no elements" in outcomes[1]["error"]
     assert waited.code == 1
     assert "1 failed" in waited.err
+
+
+def test_a_webhook_is_that_of_the_batch(shell: Shell, service: Service) -> None:
+    (shell.folder / "specs.jsonl").write_text(f"{spec(1)}\n{spec(2)}\n")
+    words = ("submit", "specs.jsonl", "--webhook", "https://hooks.example.org/warpfold")
+    refused = shell.run(*words)
+    assert refused.code == 4
+    assert "webhook.secret: give one" in refused.err
+    with httpx.Client(base_url=service.url, headers={"Authorization": f"Bearer {service.token}"}) as http:
+        assert http.post("/v1/webhooks/secret").is_success
+        batch = shell.run(*words).out.strip()
+        told = http.get(f"/v1/batches/{batch}/deliveries").json()["url"]
+        ids = http.get("/v1/jobs", params={"batch": batch}).json()["items"]
+        of_jobs = {http.get(f"/v1/jobs/{job['id']}/deliveries").status_code for job in ids}
+    assert told == "https://hooks.example.org/warpfold"
+    assert of_jobs == {404}
 
 
 def test_what_is_wrong_names_its_line(shell: Shell) -> None:

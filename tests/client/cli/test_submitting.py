@@ -53,6 +53,15 @@ time_limit_s: 0.05
             },
         ),
         (
+            ("-", "--webhook", "https://hooks.example.org/x", "--n", "4"),
+            {
+                "kind": "reduce",
+                "op": "mean",
+                "source": {"type": "generate", "distribution": "normal", "n": 4},
+                "webhook": {"url": "https://hooks.example.org/x"},
+            },
+        ),
+        (
             ("-", "--n", "9", "--op", "sum"),
             {"kind": "reduce", "op": "sum", "source": {"type": "generate", "distribution": "normal", "n": 9}},
         ),
