@@ -18,6 +18,7 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from warpfold.app.driver import AsyncDriver, BlockingDriver
 from warpfold.contract.backoff import Backoff
 
 P = ParamSpec("P")
@@ -105,6 +106,7 @@ class Database:
         at_once: dict[str, Any] = {"isolation_level": "AUTOCOMMIT", "pool_reset_on_return": None}
         self._reading = pool("reads", **at_once)
         self._searching = pool("searches", PLAN_EACH, **at_once)
+        self._driver = AsyncDriver(conninfo(url), _connect_args(f"{application} driver"), pool_size)
 
     async def run(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work` in one transaction and commit it.
@@ -126,6 +128,10 @@ class Database:
         connection turns out to be dead, `work` is run again, though its first statements may have happened: they must
         change nothing the second time."""
         return await self._look(self._stepping, work, *args, **kwargs)
+
+    async def quickly(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Like `step`, on the driver alone: for the few statements that a lone job waits for (`app.driver`)."""
+        return await self._driver.run(work, *args, **kwargs)
 
     async def search(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Like `read`, for statements whose best plan depends on the values they look for."""
@@ -158,6 +164,7 @@ class Database:
     async def close(self) -> None:
         for engine in (self._working, self._reading, self._searching):
             await engine.dispose()
+        await self._driver.close()
 
 
 @contextmanager
@@ -191,6 +198,11 @@ class BlockingDatabase:
             database_url(url), pool_size=pool_size, max_overflow=2, connect_args=_connect_args(application, options)
         )
         self._statements = self._engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._driver = BlockingDriver(conninfo(url), _connect_args(application, options))
+
+    def quickly(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Like `step`, on the driver alone: for the few statements that a lone job waits for (`app.driver`)."""
+        return self._driver.run(work, *args, **kwargs)
 
     def step(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work` with each of its statements a transaction of its own: one round trip each, not three.
@@ -215,14 +227,15 @@ class BlockingDatabase:
         """
         return _patiently(patience_s, partial(self.run, work, *args, **kwargs))
 
-    def step_patiently(
+    def quickly_and_patiently(
         self, patience_s: float, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Like `run_patiently`, with each statement of `work` a transaction of its own."""
-        return _patiently(patience_s, partial(self.step, work, *args, **kwargs))
+        """Like `run_patiently`, but as `quickly` does."""
+        return _patiently(patience_s, partial(self.quickly, work, *args, **kwargs))
 
     def close(self) -> None:
         self._engine.dispose()
+        self._driver.close()
 
 
 def _patiently(patience_s: float, attempt: Callable[[], T]) -> T:

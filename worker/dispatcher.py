@@ -40,6 +40,7 @@ from warpfold.worker.webhooks.sender import Sender
 log: FilteringBoundLogger = structlog.get_logger()
 
 _HOLDS_EVERY_S = 2.0
+_JUST_FREED = frozenset({FREED})
 _LEISURE_S = 0.02
 """The pause after the end of a job while none waits: those who answer the job's client have the processor first."""
 _IDLE = 8
@@ -111,7 +112,8 @@ class Dispatcher:
         log.info("leading")
         self._watch = Watch(self._settings, self._database, self._clock)
         next_round = 0.0
-        busy = heard = True
+        busy = True
+        news = frozenset({""})
         while not self._stop.requested:
             session.renew()
             if time.monotonic() >= next_round:
@@ -119,16 +121,16 @@ class Dispatcher:
                 busy = self._database.step(queue.anything)
                 next_round = time.monotonic() + self._settings.dispatch_interval_s * (1 if busy else _IDLE)
                 session.renew()
-            if busy or heard:
-                self.deliver()
-                session.renew()
+            if busy or news:
+                if news != _JUST_FREED:
+                    self.deliver()
+                    session.renew()
                 self.settle()
                 self._news()
             news = session.wait(next_round - time.monotonic(), self._stop)
-            if news == {FREED}:
-                session.wait(_LEISURE_S, self._stop)
-            heard = bool(news)
-            if heard:
+            if news == _JUST_FREED:
+                news |= session.wait(_LEISURE_S, self._stop)
+            if news:
                 next_round = min(next_round, time.monotonic() + self._settings.dispatch_interval_s)
 
     def look_around(self) -> None:

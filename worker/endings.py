@@ -133,8 +133,8 @@ def patiently(place: Place, work: Callable[Concatenate[Connection, P], T], *args
 def patiently_in_steps(
     place: Place, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """The same for work whose every statement is a transaction of its own."""
-    return _until_taken(place, partial(place.database.step_patiently, _PATIENCE_S, work, *args, **kwargs))
+    """The same for work on the driver alone, whose every statement is a transaction of its own."""
+    return _until_taken(place, partial(place.database.quickly_and_patiently, _PATIENCE_S, work, *args, **kwargs))
 
 
 def _until_taken(place: Place, attempt: Callable[[], T]) -> T:

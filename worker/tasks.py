@@ -31,7 +31,7 @@ def run_job(place: Place, job_id: UUID, attempt: int, behind: Behind = _NOTHING)
     Raises one of DATABASE_LOST if Postgres cannot be reached for the claim: then nothing has happened, or the answer
     was lost on its way, and the attempt is taken back when its lease expires.
     """
-    lease = place.database.step(leases.claim, job_id, attempt, place.worker, place.settings.lease_s)
+    lease = place.database.quickly(leases.claim, job_id, attempt, place.worker, place.settings.lease_s)
     if lease is None:
         log.info("dropped", job=str(job_id), attempt=attempt)
         return

@@ -19,6 +19,7 @@ from warpfold.app.jobs.store import Job, Stamp
 from warpfold.app.jobs.workers import Waiting, places, waiting_for
 from warpfold.app.notifications import Watch
 from warpfold.app.quotas.quota import Limits
+from warpfold.app.tables.jobs import NONE
 from warpfold.contract.jobs import JobSpec
 from warpfold.contract.kinds.spec import Task
 from warpfold.contract.states import Status
@@ -55,7 +56,7 @@ async def submit(
         limits = Limits.of(context.settings)
         submitted = None
         if submission.at_once:
-            submitted = await context.database.step(accept.submit_at_once, submission, key, limits)
+            submitted = await context.database.quickly(accept.submit_at_once, submission, key, limits)
         if submitted is None:
             submitted = await context.database.run(accept.submit, submission, key, limits)
         span.note(job=str(submitted.job.id), new=submitted.new)
@@ -135,7 +136,8 @@ async def _ended(
 ) -> Job:
     while (left := until - time.monotonic()) > 0:
         await watch.wait(left)
-        job = await context.database.read(store.ended, accepted)
+        read = context.database.quickly if accepted.needs != NONE else context.database.read
+        job = await read(store.ended, accepted)
         if job is not None:
             return job
         if await gone():

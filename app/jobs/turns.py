@@ -52,8 +52,8 @@ _PLACES = 64
 """How many places are filled at a time at most."""
 
 
-_ASKED = "warpfold: who is next"
-"""How often a connection was asked who is next, in what SQLAlchemy keeps of the connection."""
+_PLANNED = "warpfold: who is next"
+"""Whether a connection has its plan of who is next, in what SQLAlchemy keeps of the connection."""
 _ENOUGH_FOR_A_PLAN = 10
 """psycopg prepares a statement that it has seen five times. The plan of who is next is made before anything waits: made
 first when thousands of jobs wait whom no statistics know yet, it would read them all."""
@@ -230,8 +230,11 @@ def hand_over_some(
 ) -> Handed:
     """Mark the jobs that are next as dispatched, up to 64 of them. Jobs in `locked` are not looked at."""
     now = look(connection, max_running)
+    if not now.waiting:
+        _plan(connection, now)
+        return Handed()
     places = min(_PLACES, sum(slot.places(depth) for slot in now.slots))
-    if places == 0 or (not now.waiting and connection.info.get(_ASKED, 0) >= _ENOUGH_FOR_A_PLAN):
+    if places == 0:
         return Handed()
     backends = sorted({slot.backend for slot in now.slots if slot.places(depth)})
     # So that as many are found as there are places who have nothing in hand, if there are.
@@ -274,8 +277,16 @@ def hand_over_some(
     return Handed([handed[job_id] for job_id in order if job_id in handed], missed, more)
 
 
+def _plan(connection: Connection, now: Board) -> None:
+    """Have Postgres plan who is next, unless this connection has a plan."""
+    if connection.info.get(_PLANNED):
+        return
+    for _ in range(_ENOUGH_FOR_A_PLAN):
+        _next(connection, now, "cpu", {"locked": [], "places": 1, "most": 1})
+    connection.info[_PLANNED] = True
+
+
 def _next(connection: Connection, now: Board, backend: str, asked: Mapping[str, object]) -> Sequence[Candidate]:
-    connection.info[_ASKED] = connection.info.get(_ASKED, 0) + 1
     named, only_named = now.named(backend)
     of_backend = {
         "backend": backend,

@@ -255,5 +255,6 @@ def in_lanes(needs: Iterable[str], table: FromClause = jobs) -> ColumnElement[bo
     return waits(table) & table.c.dispatched_at.is_(None) & table.c.rank.in_(ranks) & table.c.needs.in_(words)
 
 
-OPEN = lives() & workers.c.state.in_(("idle", "running")) & ~workers.c.draining
+_SERVES = workers.c.state.in_([literal_column("'idle'", String), literal_column("'running'", String)])
+OPEN = lives() & _SERVES & ~workers.c.draining
 """Whether a worker takes jobs."""

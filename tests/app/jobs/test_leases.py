@@ -1,8 +1,11 @@
 """What a claim and an end leave to the disk."""
 
+import psycopg
 from sqlalchemy import Connection, text
 
+from tests.support.dispatching import claim
 from tests.support.ledger import Ledger
+from warpfold.app.db import FREED, QUEUE, conninfo
 from warpfold.app.jobs import leases
 from warpfold.app.jobs.leases import Lease
 
@@ -24,6 +27,23 @@ def test_a_claim_does_not_wait_for_the_disk_and_the_end_does(ledger: Ledger) -> 
     assert lease is not None
     assert not waits
     assert ledger.database.run(succeeded, lease) == (True, True)
+
+
+def test_an_end_tells_the_dispatcher_whether_any_job_waits(ledger: Ledger, database_url: str) -> None:
+    worker = ledger.worker("cpu")
+    held = [claim(ledger.database, ledger.submit(), worker) for _ in range(2)]
+    with psycopg.connect(conninfo(database_url), autocommit=True) as listener:
+        listener.execute(f"listen {QUEUE}")
+
+        def said() -> list[str]:
+            return [notice.payload for notice in listener.notifies(timeout=30.0, stop_after=1)]
+
+        assert ledger.database.run(leases.succeed, held[0], {}, ())
+        assert said() == [FREED]
+        ledger.submit()
+        assert said() == [""]
+        assert ledger.database.run(leases.succeed, held[1], {}, ())
+        assert said() == [""]
 
 
 def test_a_lease_that_was_lost_with_its_claim_ends_nothing(ledger: Ledger) -> None:

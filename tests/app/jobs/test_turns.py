@@ -180,8 +180,8 @@ def test_where_nothing_waits_the_end_of_a_job_costs_the_dispatcher_one_statement
         ledger.database._engine, "before_cursor_execute", lambda *event_arguments: statements.append(event_arguments[2])
     )
     numbers = ledger.database.run(looks)
-    assert numbers[0] == 3, "the plans for two backends are made before anything waits"
-    assert numbers[-1] == 1
+    assert numbers[0] > 5, "psycopg prepares a statement that it has seen five times: before anything waits"
+    assert set(numbers[1:]) == {1}
     job_id = ledger.submit()
     [handed] = ledger.database.step(choose, Depth(2))
     assert handed.job_id == job_id

@@ -1,0 +1,214 @@
+"""Units of work that a lone job waits for, on the driver of Postgres alone.
+
+SQLAlchemy takes longer to run a small statement than Postgres does, most of all in a process that has just slept
+(docs/decisions/0029-the-short-way-of-a-lone-job.md). Here each statement is compiled once, and its values go to the
+driver by their places. Each statement is a transaction of its own.
+"""
+
+import asyncio
+from collections import namedtuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+
+import psycopg
+from psycopg.pq import TransactionStatus
+from sqlalchemy import Connection
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.sql import Executable
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.util import await_only, greenlet_spawn
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+Fetched = tuple[Sequence[tuple[Any, ...]], Callable[[], Sequence[psycopg.Column] | None]]
+"""Rows, and what their columns are called for who asks."""
+
+
+class Rows:
+    """The rows of a statement, to be read as those of SQLAlchemy are."""
+
+    def __init__(self, names: Sequence[str], make: Callable[..., Any], rows: Sequence[tuple[Any, ...]]) -> None:
+        self._names = names
+        self._make = make
+        self._rows = rows
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self._make(*row) for row in self._rows)
+
+    def all(self) -> Sequence[Any]:
+        return list(self)
+
+    def one_or_none(self) -> Any:
+        assert len(self._rows) <= 1, "the statement has one row at most"
+        return next(iter(self), None)
+
+    def scalars(self) -> Iterator[Any]:
+        return (row[0] for row in self._rows)
+
+    def mappings(self) -> "Rows":
+        """The rows as mappings from names to values."""
+        return Rows(self._names, lambda *row: dict(zip(self._names, row, strict=True)), self._rows)
+
+
+@dataclass(slots=True)
+class _Prepared:
+    """A statement in the words of the driver. What its columns are called is known once it has run."""
+
+    text: str
+    compiled: SQLCompiler
+    places: Sequence[str]
+    writers: Mapping[str, Callable[[Any], Any]]
+    names: Sequence[str] = ()
+    make: Callable[..., Any] = tuple
+
+    def values(self, parameters: Mapping[str, object]) -> Sequence[object]:
+        bound = self.compiled.construct_params(dict(parameters))
+        return [self.writers[name](bound[name]) if name in self.writers else bound[name] for name in self.places]
+
+
+class Statements:
+    """The compiled statements of a process. They are few, and live as long as the objects they were compiled from."""
+
+    def __init__(self) -> None:
+        self._dialect = PGDialect_psycopg(dbapi=psycopg, paramstyle="numeric_dollar")
+        self._prepared: dict[Executable, _Prepared] = {}
+
+    def prepared(self, statement: Executable) -> _Prepared:
+        known = self._prepared.get(statement)
+        return known if known is not None else self._prepared.setdefault(statement, self._compiled(statement))
+
+    def _compiled(self, statement: Executable) -> _Prepared:
+        compiled = statement.compile(dialect=self._dialect)
+        assert isinstance(compiled, SQLCompiler)
+        assert not compiled.post_compile_params, "the text of the statement is the same for all values"
+        writers = {
+            name: writer
+            for bind, name in compiled.bind_names.items()
+            if (writer := bind.type.dialect_impl(self._dialect).bind_processor(self._dialect)) is not None
+        }
+        return _Prepared(compiled.string, compiled, compiled.positiontup or (), writers)
+
+
+class DriverConnection:
+    """What such a unit of work needs of a connection."""
+
+    def __init__(self, statements: Statements, fetch: Callable[[str, Sequence[object]], Fetched]) -> None:
+        """`fetch` runs a text with the values of its places."""
+        self._statements = statements
+        self._fetch = fetch
+
+    def execute(self, statement: Executable, parameters: Mapping[str, object] | None = None) -> Rows:
+        prepared = self._statements.prepared(statement)
+        try:
+            rows, columns = self._fetch(prepared.text, prepared.values(parameters or {}))
+        except psycopg.Error as error:
+            raise _as_sqlalchemy_says(prepared.text, error) from error
+        if not prepared.names:
+            prepared.names = [each.name for each in columns() or ()]
+            prepared.make = namedtuple("Row", prepared.names, rename=True)  # type: ignore[misc]
+        return Rows(prepared.names, prepared.make, rows)
+
+
+class BlockingDriver:
+    """Connections for a process without an event loop. Its threads may share it."""
+
+    def __init__(self, conninfo: str, options: Mapping[str, Any]) -> None:
+        self._conninfo = conninfo
+        self._options = options
+        self._statements = Statements()
+        self._idle: list[psycopg.Connection[tuple[Any, ...]]] = []
+
+    def run(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run `work`. Raises what SQLAlchemy would raise."""
+        connection = self._idle.pop() if self._idle else self._connected()
+
+        def fetch(text: str, values: Sequence[object]) -> Fetched:
+            cursor = connection.execute(text, values, prepare=True)
+            return cursor.fetchall(), lambda: cursor.description
+
+        try:
+            return work(cast(Connection, DriverConnection(self._statements, fetch)), *args, **kwargs)
+        finally:
+            if connection.info.transaction_status is TransactionStatus.IDLE:
+                self._idle.append(connection)
+            else:  # lost, or in the middle of a statement
+                connection.close()
+
+    def close(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
+
+    def _connected(self) -> psycopg.Connection[tuple[Any, ...]]:
+        try:
+            return psycopg.connect(self._conninfo, autocommit=True, cursor_factory=psycopg.RawCursor, **self._options)
+        except psycopg.Error as error:
+            raise _as_sqlalchemy_says("", error) from error
+
+
+class AsyncDriver:
+    """Connections for an event loop, `at_most` so many."""
+
+    def __init__(self, conninfo: str, options: Mapping[str, Any], at_most: int) -> None:
+        self._conninfo = conninfo
+        self._options = options
+        self._statements = Statements()
+        self._room = asyncio.Semaphore(at_most)
+        self._idle: list[psycopg.AsyncConnection[tuple[Any, ...]]] = []
+
+    async def run(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run `work`, and once more if the connection turns out to be dead: what it did before must do nothing the
+        second time. Raises what SQLAlchemy would raise."""
+        async with self._room:
+            if self._idle:
+                connection = self._idle.pop()
+                try:
+                    return await self._on(connection, work, *args, **kwargs)
+                except OperationalError:
+                    if not connection.closed:
+                        raise
+                await self.close()  # Postgres was restarted: the others are dead as well
+            return await self._on(await self._connected(), work, *args, **kwargs)
+
+    async def _on(
+        self,
+        connection: psycopg.AsyncConnection[tuple[Any, ...]],
+        work: Callable[Concatenate[Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        async def fetched(text: str, values: Sequence[object]) -> Fetched:
+            cursor = await connection.execute(text, values, prepare=True)
+            return await cursor.fetchall(), lambda: cursor.description
+
+        def fetch(text: str, values: Sequence[object]) -> Fetched:
+            return await_only(fetched(text, values))
+
+        try:
+            driver = cast(Connection, DriverConnection(self._statements, fetch))
+            return await greenlet_spawn(work, driver, *args, **kwargs)
+        finally:
+            if connection.info.transaction_status is TransactionStatus.IDLE:
+                self._idle.append(connection)
+            else:
+                await connection.close()
+
+    async def close(self) -> None:
+        while self._idle:
+            await self._idle.pop().close()
+
+    async def _connected(self) -> psycopg.AsyncConnection[tuple[Any, ...]]:
+        try:
+            return await psycopg.AsyncConnection.connect(
+                self._conninfo, autocommit=True, cursor_factory=psycopg.AsyncRawCursor, **self._options
+            )
+        except psycopg.Error as error:
+            raise _as_sqlalchemy_says("", error) from error
+
+
+def _as_sqlalchemy_says(text: str, error: psycopg.Error) -> Exception:
+    said = DBAPIError.instance(text, None, error, psycopg.Error)
+    assert isinstance(said, Exception), "psycopg's errors are no signals to exit"
+    return said
