@@ -9,14 +9,14 @@ import asyncio
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import psycopg
 from psycopg.pq import TransactionStatus
-from sqlalchemy import Connection
+from sqlalchemy import ClauseElement, Connection
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.exc import DBAPIError, OperationalError
-from sqlalchemy.sql import Executable
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.util import await_only, greenlet_spawn
 
@@ -73,14 +73,14 @@ class Statements:
     """The compiled statements of a process. They are few, and live as long as the objects they were compiled from."""
 
     def __init__(self) -> None:
-        self._dialect = PGDialect_psycopg(dbapi=psycopg, paramstyle="numeric_dollar")
-        self._prepared: dict[Executable, _Prepared] = {}
+        self._dialect = PGDialect_psycopg(dbapi=psycopg, paramstyle="numeric_dollar")  # type: ignore[no-untyped-call]
+        self._prepared: dict[ClauseElement, _Prepared] = {}
 
-    def prepared(self, statement: Executable) -> _Prepared:
+    def prepared(self, statement: ClauseElement) -> _Prepared:
         known = self._prepared.get(statement)
         return known if known is not None else self._prepared.setdefault(statement, self._compiled(statement))
 
-    def _compiled(self, statement: Executable) -> _Prepared:
+    def _compiled(self, statement: ClauseElement) -> _Prepared:
         compiled = statement.compile(dialect=self._dialect)
         assert isinstance(compiled, SQLCompiler)
         assert not compiled.post_compile_params, "the text of the statement is the same for all values"
@@ -100,7 +100,7 @@ class DriverConnection:
         self._statements = statements
         self._fetch = fetch
 
-    def execute(self, statement: Executable, parameters: Mapping[str, object] | None = None) -> Rows:
+    def execute(self, statement: ClauseElement, parameters: Mapping[str, object] | None = None) -> Rows:
         prepared = self._statements.prepared(statement)
         try:
             rows, columns = self._fetch(prepared.text, prepared.values(parameters or {}))
@@ -188,7 +188,7 @@ class AsyncDriver:
 
         try:
             driver = cast(Connection, DriverConnection(self._statements, fetch))
-            return await greenlet_spawn(work, driver, *args, **kwargs)
+            return await greenlet_spawn(partial(work, driver, *args, **kwargs))
         finally:
             if connection.info.transaction_status is TransactionStatus.IDLE:
                 self._idle.append(connection)
