@@ -13,9 +13,14 @@ if TYPE_CHECKING:
     from warpfold.client import *  # noqa: F403 - the list of public names is that of the client
 
 
+_ENGINES = ("dask", "xarray")
+
+
 def __getattr__(name: str) -> object:
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in _ENGINES:
+        return import_module(f"warpfold.engines.{name}")
     return _public(name)
 
 
@@ -29,4 +34,4 @@ def _public(name: str) -> object:
 
 def __dir__() -> list[str]:
     names: list[str] = import_module("warpfold.client").__all__
-    return sorted([*globals(), *names])
+    return sorted([*globals(), *names, *_ENGINES])

@@ -29,16 +29,28 @@ class FloatSums:
     """Limbs for each value, and for its squares where the op needs both. `dtypes` are those of one source, or of two
     whose products are added; `rounded` (float64, shape (values,)) is shared by the folds of all threads."""
 
-    def __init__(self, op: Op, dtypes: Sequence[DType], ddof: int, rounded: NDArray[np.float64]) -> None:
+    def __init__(
+        self,
+        op: Op,
+        dtypes: Sequence[DType],
+        ddof: int,
+        rounded: NDArray[np.float64],
+        *,
+        windows: Sequence[tuple[int, int] | None] | None = None,
+    ) -> None:
+        """With `windows`, one for each kind of terms, no row is rounded where it is added: other parts of its value are
+        elsewhere. A window is the exponent of the first limb and how many limbs there are, None is all of them."""
         self._op = op
         self._ddof = ddof
         self._result = result_dtype(op, *dtypes)
         self._rounded = rounded
         both = op.terms is Terms.MOMENTS
         kinds = (Terms.VALUES, Terms.PRODUCTS) if both else (op.terms,)
-        made = [LimbSums(terms, dtypes, rounded.size, magnitudes=op.magnitudes) for terms in kinds]
-        self._limbs = tuple(made)
-        self._at_once = not both and op.sources == 1 and op.finish in (Finish.ITSELF, Finish.MEAN)
+        self._limbs = tuple(
+            LimbSums(terms, dtypes, rounded.size, magnitudes=op.magnitudes, window=window)
+            for terms, window in zip(kinds, windows or [None] * len(kinds), strict=True)
+        )
+        self._at_once = windows is None and not both and op.sources == 1 and op.finish in (Finish.ITSELF, Finish.MEAN)
         self._form = _form(DTYPES[self._result])
 
     def add(self, start: int, part: GroupedPart, *, replaced: bool = False) -> None:
@@ -60,6 +72,11 @@ class FloatSums:
     def merge(self, other: "FloatSums") -> None:
         for mine, theirs in zip(self._limbs, other._limbs, strict=True):
             mine.merge(theirs)
+
+    def limbs(self) -> list[tuple[Terms, int, NDArray[np.int64], Index]]:
+        """For each kind of terms the exponent of the unit, the limbs of all values (shape (values, limbs)) and their
+        flags (shape (values,))."""
+        return [limbs.resolved() for limbs in self._limbs]
 
     def values(self, counts: Index) -> list[Value | None] | NDArray[np.float64]:
         if self._at_once and counts.size:
@@ -92,7 +109,15 @@ def _form(dtype: DType) -> tuple[int, int, int]:
 class LimbSums:
     """An exact sum for each value, and the compiled additions that serve its dtypes."""
 
-    def __init__(self, terms: Terms, dtypes: Sequence[DType], outputs: int, *, magnitudes: bool) -> None:
+    def __init__(
+        self,
+        terms: Terms,
+        dtypes: Sequence[DType],
+        outputs: int,
+        *,
+        magnitudes: bool,
+        window: tuple[int, int] | None = None,
+    ) -> None:
         from warpfold.kernels.cpu.windows import columns, levels, nearest, rows
 
         self.terms = terms
@@ -102,13 +127,14 @@ class LimbSums:
         self._unsigned = magnitudes or (terms is Terms.PRODUCTS and len(dtypes) == 1)
         self._squares = terms is Terms.PRODUCTS
         self._double = common_float(dtypes[0], dtypes[-1]) is DTYPES["float64"]
-        self._shape = outputs, levels.LIMBS
-        self._limbs = np.zeros((0, levels.LIMBS), np.int64)  # until something is added
+        origin, limbs = window or (ORIGIN[terms], levels.LIMBS)
+        adjusted = origin
+        self._shape = outputs, limbs
+        self._limbs = np.zeros((0, limbs), np.int64)  # until something is added
         self._flags = np.zeros(outputs, np.int64)
         self.used = np.zeros(outputs, np.bool_)
         self.touched = False
         self._calls = 0
-        origin, adjusted = ORIGIN[terms], ORIGIN[terms]
         if self._double:
             self._bits = np.dtype(np.int64)
             tiles = [np.empty(levels.TILE64, dtype) for dtype in (np.float64, np.float64, np.int64)]
@@ -224,6 +250,12 @@ class LimbSums:
         self._resolve()
         self._nearest.round_sums(self._limbs, self._origins[0], self._told(), divisors, form, values)
 
+    def resolved(self) -> tuple[Terms, int, NDArray[np.int64], Index]:
+        """The terms, the exponent of their unit, the resolved limbs of all values, and their flags."""
+        self._use(slice(0, 0))
+        self._resolve()
+        return self.terms, self._origins[0], self._limbs, self._told()
+
     def state(self, at: int, count: int) -> ExactState:
         """The state of a value of `count` ≥ 1 elements."""
         if self._calls:
@@ -267,6 +299,12 @@ class IntegerSums:
             for place in range(mine.shape[1] - 1):
                 mine[:, place + 1] += mine[:, place] >> 32
                 mine[:, place] &= _DIGIT
+
+    def limbs(self) -> list[tuple[Terms, int, NDArray[np.int64], Index]]:
+        """As `FloatSums.limbs`; integers have no flag but that they are not −0."""
+        kinds = (Terms.VALUES, Terms.PRODUCTS) if len(self._sums) == 2 else (self._op.terms,)
+        flags = np.full(self._sums[0].shape[0], int(Flags.NOT_NEGATIVE_ZERO))
+        return [(terms, 0, sums, flags) for terms, sums in zip(kinds, self._sums, strict=True)]
 
     def values(self, counts: Index) -> list[Value | None]:
         totals = [_totals(sums) for sums in self._sums]

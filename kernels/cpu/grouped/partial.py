@@ -1,0 +1,267 @@
+"""Partial results of sums to many values: what each part of an array has added up, before anything is rounded.
+
+Partial results of the parts of an array are merged in any order and rounded once. They give the bits of the whole
+array, however it was cut.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpfold.kernels.cpu.accumulator import readable, units_of
+from warpfold.kernels.cpu.grouped.fold import GroupedPart
+from warpfold.kernels.cpu.grouped.sums import FloatSums, IntegerSums
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.exact import ORIGIN, ExactState, Flags, deviation, value_of, variance
+from warpfold.kernels.grouping import AlongAxes, Index, walk_of
+from warpfold.kernels.operands import operands
+from warpfold.kernels.ops import INTEGER, Finish, Op, Terms, op_named
+from warpfold.kernels.source import ArraySource
+
+_DIGIT_BITS = 32
+_MASK = (1 << _DIGIT_BITS) - 1
+_MOST_DIVISOR = (1 << 32) - 1
+
+SLAB = 1 << 14
+"""Values that are added up at a time: their limbs stay in the cache."""
+
+_LONG = 1 << 12
+"""Elements a value beside which all limbs there are cost nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Digits:
+    """An exact sum for each value: Σ digits[k, i] · 2**(exponent + 32 k), and the flags of its terms (shape (values,)).
+
+    `digits` (int64, shape (digits, values)) are in 0 … 2**32 − 1 but the last, which has the sign. Digits that are
+    zero for all values are left out, so that a value takes tens of bytes and not a thousand.
+    """
+
+    terms: Terms
+    exponent: int
+    digits: NDArray[np.int64]
+    flags: Index
+
+    @classmethod
+    def of_limbs(cls, terms: Terms, exponent: int, limbs: NDArray[np.int64], flags: Index) -> "Digits":
+        """Limbs (shape (limbs, values)) below 2**62 in magnitude, limb k in units of 2**(exponent + 32 k). Spoils
+        `limbs`."""
+        for place in range(limbs.shape[0] - 1):
+            limbs[place + 1] += limbs[place] >> _DIGIT_BITS
+            limbs[place] &= _MASK
+        low, high = 0, limbs.shape[0] - 1
+        while low < high and not limbs[low].any():
+            low += 1
+        # The upper digits of a small negative number say no more than its sign does.
+        sign = limbs[high] >> 63
+        if (limbs[high] == sign).all():
+            while high > low and (limbs[high - 1] == (sign & _MASK)).all():
+                high -= 1
+            limbs[high] = sign
+        return cls(terms, exponent + _DIGIT_BITS * low, limbs[low : high + 1].copy(), flags)
+
+    @property
+    def end(self) -> int:
+        """The exponent behind the last digit."""
+        return self.exponent + _DIGIT_BITS * int(self.digits.shape[0])
+
+    def state(self, at: int, count: int) -> ExactState:
+        """The state of value `at`, which has `count` ≥ 1 terms."""
+        units = units_of(self.digits[:, at]) << (self.exponent - ORIGIN[self.terms])
+        return ExactState(self.terms, units, count, Flags(int(self.flags[at])))
+
+
+def _together(parts: Sequence[Digits]) -> tuple[int, int]:
+    """The lowest exponent, and how many limbs from it on have room for all parts and what is carried."""
+    low = min(part.exponent for part in parts)
+    return low, (max(part.end for part in parts) - low) // _DIGIT_BITS + 1
+
+
+def _sum(parts: Sequence[Digits]) -> Digits:
+    """The sums of all parts together, of which there are fewer than 2**29."""
+    low, width = _together(parts)
+    limbs = np.zeros((width, parts[0].digits.shape[1]), np.int64)
+    flags = np.zeros(limbs.shape[1], np.int64)
+    for part in parts:
+        place = (part.exponent - low) // _DIGIT_BITS
+        limbs[place : place + part.digits.shape[0]] += part.digits
+        flags |= part.flags
+    return Digits.of_limbs(parts[0].terms, low, limbs, flags)
+
+
+def _beside(parts: Sequence[Digits]) -> Digits:
+    """The sums of the values of all parts, one part's after another's."""
+    if len(parts) == 1:
+        return parts[0]
+    low, width = _together(parts)
+    limbs = np.zeros((width, sum(part.digits.shape[1] for part in parts)), np.int64)
+    start = 0
+    for part in parts:
+        place, stop = (part.exponent - low) // _DIGIT_BITS, start + part.digits.shape[1]
+        limbs[place : place + part.digits.shape[0], start:stop] = part.digits
+        start = stop
+    return Digits.of_limbs(parts[0].terms, low, limbs, np.concatenate([part.flags for part in parts]))
+
+
+@dataclass(frozen=True, slots=True)
+class PartialResults:
+    """The exact sums of a part of an array, to the values of `shape`, and how many elements entered each (shape
+    (values,)). It has a `Digits` for values, products or both, as its op needs; `result` is the dtype of its values."""
+
+    op: str
+    result: str
+    shape: tuple[int, ...]
+    counts: Index
+    sums: tuple[Digits, ...]
+
+    @staticmethod
+    def of(
+        array: NDArray[Any], axes: tuple[int, ...], op: str, *, other: NDArray[Any] | None = None
+    ) -> "PartialResults":
+        """What `array` adds up along `axes`, which stay with length 1. Raises InvalidInput for an op that adds nothing
+        up, or that needs another array."""
+        row = op_named(op)
+        if not row.adds:
+            raise InvalidInput(f"{op} adds nothing up and has no partial results", "op")
+        arrays = (array,) if other is None else (array, other)
+        taken = operands(row, ArraySource(array), None if other is None else ArraySource(other))
+        along = AlongAxes(axes, keepdims=True)
+        shape = along.result_shape(array.shape)
+        slabs = [
+            _slab(tuple(part[where] for part in arrays), along, row)
+            for where in _slabs(array.shape, along.reduced(array.ndim))
+        ]
+        sums = tuple(_beside([slab[number] for slab in slabs]) for number in range(len(slabs[0])))
+        return PartialResults(op, taken.result_dtype(row), shape, along.counts(array.shape), sums)
+
+    @staticmethod
+    def merge(parts: Sequence["PartialResults"]) -> "PartialResults":
+        """All of `parts`, in any order. Raises InvalidInput where they are not parts of one reduction."""
+        first = parts[0]
+        for part in parts[1:]:
+            if (part.op, part.result, part.shape) != (first.op, first.result, first.shape):
+                raise InvalidInput(
+                    f"partial results of {part.op} to {part.result} of shape {part.shape} do not belong to those of "
+                    f"{first.op} to {first.result} of shape {first.shape}"
+                )
+        sums = tuple(_sum([part.sums[number] for part in parts]) for number in range(len(first.sums)))
+        return replace(first, counts=np.sum([part.counts for part in parts], axis=0), sums=sums)
+
+    def values(self, dtype: "np.dtype[Any]", ddof: int = 0) -> NDArray[Any]:
+        """The values, each rounded once, in the shape of the result. `dtype` is that of the result; of integers int64
+        or uint64. NaN stands where no elements give a value.
+
+        Raises InvalidInput for a sum of integers that `dtype` does not hold."""
+        op = op_named(self.op)
+        at_once = op.finish in (Finish.ITSELF, Finish.MEAN) and self.result != INTEGER
+        if at_once and int(self.counts.max(initial=0)) <= _MOST_DIVISOR:
+            flat = self._rounded(op)
+        else:
+            values = [self._value(op, at, int(count), ddof) for at, count in enumerate(self.counts)]
+            flat = _integers(values, dtype) if self.result == INTEGER else np.array(values, np.float64)
+        with np.errstate(invalid="ignore"):
+            return flat.astype(dtype, copy=False).reshape(self.shape)
+
+    def _rounded(self, op: Op) -> NDArray[np.float64]:
+        from warpfold.kernels.cpu.windows import nearest
+
+        sums, dtype = self.sums[0], DTYPES[self.result]
+        values = np.full(self.counts.size, np.nan if op.finish is Finish.MEAN else 0.0)
+        divisors = self.counts if op.finish is Finish.MEAN else np.minimum(self.counts, 1)
+        form = dtype.precision, dtype.min_exponent, dtype.max_exponent
+        nearest.round_sums(np.ascontiguousarray(sums.digits.T), sums.exponent, sums.flags, divisors, form, values)
+        return values
+
+    def _value(self, op: Op, at: int, count: int, ddof: int) -> Any:
+        if not count or (op.ddof and count <= ddof):
+            return 0 if op.finish is Finish.ITSELF else np.nan
+        states = [sums.state(at, count) for sums in self.sums]
+        if len(states) == 1:
+            return value_of(op, states[0], self.result)
+        finish = variance if op.finish is Finish.VARIANCE else deviation
+        return finish(states[0], states[1], ddof, DTYPES[self.result])
+
+
+def _integers(values: Sequence[int], dtype: "np.dtype[Any]") -> NDArray[Any]:
+    bounds = np.iinfo(dtype)
+    least, most = min(values, default=0), max(values, default=0)
+    if least < bounds.min or most > bounds.max:
+        beyond = most if most > bounds.max else least
+        raise InvalidInput(f"the sum {beyond} does not fit {dtype}")
+    return np.array(values, dtype)
+
+
+def _slabs(shape: Sequence[int], reduced: Sequence[int]) -> Iterator[tuple[slice, ...]]:
+    """Parts of an array of `shape`, each with all elements of at most about SLAB values, in the order of the values."""
+    where = [slice(None)] * len(shape)
+    kept = [axis for axis in range(len(shape)) if axis not in reduced]
+
+    def cut(number: int) -> Iterator[tuple[slice, ...]]:
+        if number == len(kept) or prod(shape[axis] for axis in kept[number:]) <= SLAB:
+            yield tuple(where)
+            return
+        axis, inner = kept[number], prod(shape[axis] for axis in kept[number + 1 :])
+        step = max(1, SLAB // inner)
+        for start in range(0, shape[axis], step):
+            where[axis] = slice(start, start + step)
+            yield from cut(number + 1 if step == 1 else len(kept))
+        where[axis] = slice(None)
+
+    return cut(0)
+
+
+def _slab(arrays: tuple[NDArray[Any], ...], along: AlongAxes, op: Op) -> list[Digits]:
+    """The sums of one slab."""
+    shape = arrays[0].shape
+    walk = walk_of(along, shape)
+    outputs = prod(along.result_shape(shape))
+    whole = [ArraySource(np.ascontiguousarray(array)) for array in arrays]
+    flat = tuple(source.read(0, source.count) for source in whole)
+    dtypes = [source.dtype for source in whole]
+    fold: FloatSums | IntegerSums
+    if dtypes[0].is_float:
+        fold = FloatSums(op, dtypes, 0, np.zeros(outputs), windows=_windows(op, dtypes, flat, outputs))
+    else:
+        fold = IntegerSums(op, dtypes, 0, outputs)
+    if walk.count:
+        fold.add(0, GroupedPart(flat, walk.parts(0, walk.count)))
+    return [
+        Digits.of_limbs(terms, exponent, np.ascontiguousarray(limbs.T), flags)
+        for terms, exponent, limbs, flags in fold.limbs()
+    ]
+
+
+def _windows(
+    op: Op, dtypes: Sequence[DType], arrays: Sequence[NDArray[Any]], outputs: int
+) -> list[tuple[int, int] | None]:
+    """The limbs that the sums of these elements need: few, where their exponents are close to each other."""
+    if arrays[0].size >= outputs * _LONG:
+        return [None] * (2 if op.terms is Terms.MOMENTS else 1)
+    low, high = zip(*map(_bounds, dtypes, arrays), strict=True)
+    carried = (
+        76 + int(arrays[0].size).bit_length()
+    )  # a level of a tile is below 2**62, and a deposit reaches three limbs
+    windows: list[tuple[int, int] | None] = []
+    for terms in (Terms.VALUES, Terms.PRODUCTS) if op.terms is Terms.MOMENTS else (op.terms,):
+        times = 2 if terms is Terms.PRODUCTS and len(arrays) == 1 else 1
+        places = times * sum(low) - ORIGIN[terms]
+        first = ORIGIN[terms] + places // _DIGIT_BITS * _DIGIT_BITS  # so that windows of all parts fit each other
+        windows.append((first, max(0, times * sum(high) - first + carried) // _DIGIT_BITS + 4))
+    return windows
+
+
+def _bounds(dtype: DType, array: NDArray[Any]) -> tuple[int, int]:
+    """All finite elements are multiples of 2**low and below 2**high in magnitude."""
+    from warpfold.kernels.cpu.windows import levels
+
+    fraction, bias = dtype.precision - 1, dtype.max_exponent - 1
+    most, least = levels.bounds(readable(array.reshape(-1), np.dtype(f"int{8 * dtype.itemsize}")))
+    if most == 0:
+        return -bias - fraction, -bias
+    fields = [min(max(1, int(pattern) >> fraction), 2 * bias) for pattern in (least + 1, most)]
+    return fields[0] - bias - fraction, fields[1] - bias + 1

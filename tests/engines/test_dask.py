@@ -1,0 +1,77 @@
+"""Reductions of Dask arrays have the same bits for any chunks and on any scheduler."""
+
+from math import fsum
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from warpfold.engines import dask as exact
+from warpfold.kernels.errors import InvalidInput
+
+ARRAY = np.ldexp(np.random.default_rng(1).standard_normal((12, 9, 5)), np.arange(-40, 50, 10)[:, None])
+
+
+def chunked(array: Any, chunks: Any) -> Any:
+    return da.from_array(array, chunks=chunks, name=False)
+
+
+@settings(max_examples=25, deadline=None)
+@given(chunks=st.tuples(st.integers(1, 12), st.integers(1, 9), st.integers(1, 5)), split=st.integers(2, 5))
+def test_any_chunks_give_the_same_bits(chunks: tuple[int, int, int], split: int) -> None:
+    cut, whole = chunked(ARRAY, chunks), chunked(ARRAY, ARRAY.shape)
+    for reduce in (exact.sum, exact.mean, exact.var, exact.norm2):
+        for axis in (None, 0, (1, 2), -1):
+            value = reduce(cut, axis, split_every=split).compute(scheduler="synchronous")
+            assert (
+                np.asarray(value).tobytes()
+                == np.asarray(reduce(whole, axis).compute(scheduler="synchronous")).tobytes()
+            )
+
+
+def test_a_sum_is_the_correctly_rounded_one() -> None:
+    assert exact.sum(chunked(ARRAY, 3)).compute() == fsum(ARRAY.ravel())
+    along = exact.sum(chunked(ARRAY, 2), axis=0).compute()
+    assert along.ravel().tolist() == [fsum(column) for column in ARRAY.reshape(12, -1).T]
+
+
+def test_results_have_the_shapes_and_dtypes_that_dask_says_beforehand() -> None:
+    for dtype in ("float32", "float64", "int16", "uint8", "bool"):
+        x = chunked((ARRAY % 100).astype(dtype), 4)
+        for lazy in (exact.sum(x, axis=1), exact.mean(x, keepdims=True), exact.std(x, axis=(0, 2), ddof=1)):
+            computed = np.asarray(lazy.compute(scheduler="synchronous"))
+            assert (computed.shape, computed.dtype) == (lazy.shape, lazy.dtype), dtype
+
+
+def test_processes_give_the_bits_of_threads() -> None:
+    lazy = exact.mean(chunked(ARRAY, 5), axis=2)
+    assert lazy.compute(scheduler="processes", num_workers=2).tobytes() == lazy.compute(scheduler="threads").tobytes()
+
+
+def test_a_dot_product_takes_two_arrays_of_other_chunks() -> None:
+    x, y = chunked(ARRAY, (12, 3, 5)), chunked(ARRAY[::-1].copy(), (4, 9, 1))
+    expected = exact.dot(chunked(ARRAY, -1), chunked(ARRAY[::-1].copy(), -1), axis=0).compute()
+    assert exact.dot(x, y, axis=0).compute().tobytes() == expected.tobytes()
+    with pytest.raises(ValueError, match="two arrays of one shape"):
+        exact.dot(x, y[:3])
+
+
+def test_integers_are_summed_without_rounding_and_never_wrap() -> None:
+    most = np.full(4, 2**62)
+    with pytest.raises(InvalidInput, match="does not fit int64"):
+        exact.sum(chunked(most, 2)).compute(scheduler="synchronous")
+    assert exact.sum(chunked(most[:1], 1)).compute() == 2**62
+
+
+def test_a_mask_is_not_dropped_silently() -> None:
+    masked = da.ma.masked_equal(chunked(np.ones(4), 2), 1)
+    with pytest.raises(TypeError, match="MaskedArray"):
+        exact.sum(masked).compute(scheduler="synchronous")
+
+
+def test_complex_elements_are_refused_before_anything_runs() -> None:
+    with pytest.raises(InvalidInput):
+        exact.sum(chunked(np.ones(2, complex), 1))
