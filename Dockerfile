@@ -24,6 +24,7 @@ COPY src src
 COPY app app
 COPY client client
 COPY contract contract
+COPY engines engines
 COPY kernels kernels
 COPY migrations migrations
 COPY worker worker
@@ -73,6 +74,7 @@ COPY src src
 COPY app app
 COPY client client
 COPY contract contract
+COPY engines engines
 COPY kernels kernels
 COPY migrations migrations
 COPY worker worker

@@ -28,7 +28,7 @@ from pathlib import Path
 from benchmarks.walk import measured_walk
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = ("app", "client", "contract", "kernels", "migrations", "worker")
+FOLDERS = ("app", "client", "contract", "engines", "kernels", "migrations", "worker")
 SMALL = 70
 LARGE = 400
 APART = (

@@ -61,7 +61,7 @@ def test_what_is_copied_into_the_images_is_there_and_is_not_ignored() -> None:
     kept = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     assert all((ROOT / name).exists() for name in wanted)
     assert wanted - kept - {"requirements.lock"} == set()
-    assert {"LICENSE", "app", "client", "contract", "kernels", "migrations", "src", "worker"} <= wanted
+    assert {"LICENSE", "app", "client", "contract", "engines", "kernels", "migrations", "src", "worker"} <= wanted
 
 
 @pytest.mark.parametrize("name", OURS)

@@ -11,7 +11,7 @@ import warpfold
 import warpfold.client
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("app", "client", "contract", "kernels", "migrations", "worker")
+PACKAGES = ("app", "client", "contract", "engines", "kernels", "migrations", "worker")
 
 BLOCKED = """
 import sys
@@ -94,7 +94,7 @@ def test_a_server_command_says_what_to_install() -> None:
 
 
 def test_whoever_uses_the_client_can_have_it_type_checked() -> None:
-    packages = ("client", "contract", "app", "kernels", "src/warpfold")
+    packages = ("client", "contract", "app", "engines", "kernels", "src/warpfold")
     assert [name for name in packages if not (ROOT / name / "py.typed").is_file()] == []
 
 

@@ -10,7 +10,7 @@ from benchmarks.house import House
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "architecture.md"
-FOLDERS = ("app", "client", "contract", "kernels", "migrations", "worker")
+FOLDERS = ("app", "client", "contract", "engines", "kernels", "migrations", "worker")
 _PLACE = re.compile(rf"`((?:{'|'.join((*FOLDERS, 'docs', 'src', 'tests'))})/[^`\s]*)`")
 
 
