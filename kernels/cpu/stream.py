@@ -116,13 +116,10 @@ class One:
         return None
 
     def threads(self) -> int:
-        return _threads(self.source.count, self._size())
-
-    def _size(self) -> int:
-        return _size(self.source.count, self.source)
+        return _threads(self.source.count, _size(self.source))
 
     def begin(self) -> Iterator[Piece[NDArray[Any]]]:
-        for start, stop in _cut(self.source.count, self._size()):
+        for start, stop in _cut(self.source.count, _size(self.source)):
             yield Piece(start, stop, partial(self.source.read, start, stop))
 
 
@@ -146,13 +143,10 @@ class Two:
         return None
 
     def threads(self) -> int:
-        return _threads(self.first.count, self._size())
-
-    def _size(self) -> int:
-        return _size(self.first.count, self.first, self.second)
+        return _threads(self.first.count, _size(self.first, self.second))
 
     def begin(self) -> Iterator[Piece[tuple[NDArray[Any], NDArray[Any]]]]:
-        for start, stop in _cut(self.first.count, self._size()):
+        for start, stop in _cut(self.first.count, _size(self.first, self.second)):
             yield Piece(start, stop, partial(self._read, start, stop))
 
     def _read(self, start: int, stop: int) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -254,11 +248,11 @@ def reads(source: Elements) -> bool:
     return not in_memory(source)
 
 
-def _size(count: int, *sources: Source) -> int:
+def _size(*sources: Source) -> int:
     """Elements a piece."""
     if not all(isinstance(source, ArraySource) for source in sources):
         return MADE_PIECE
-    even = count // (usable_cores() * _PIECES_A_THREAD)
+    even = sources[0].count // (usable_cores() * _PIECES_A_THREAD)
     return max(ARRAY_PIECE, min(even, LARGE_PIECE))
 
 
