@@ -70,6 +70,12 @@ class Fork:
         self.send_signal(signal.SIGKILL)
 
 
+def run(module: Sequence[str], environment: Mapping[str, str], log: Path, within_s: float = 60.0) -> tuple[int, str]:
+    """The exit code of `python -m module …`, and what it prints, by way of the new file `log`."""
+    log.unlink(missing_ok=True)
+    return Fork(module, environment, log).wait(within_s), log.read_text()
+
+
 @dataclass(frozen=True)
 class Descriptor:
     """An open file of this process, as the standard output and error of a fork."""

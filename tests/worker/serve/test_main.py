@@ -1,10 +1,9 @@
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.support import warm
 from warpfold.worker.serve.__main__ import default_slots, parse_slots
 
 
@@ -48,20 +47,18 @@ NOWHERE = "postgresql://127.0.0.1:9/none"
     ],
 )
 def test_what_is_in_the_way_is_named(
-    tmp_path: Path, options: tuple[str, ...], variables: dict[str, str], message: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+    variables: dict[str, str],
+    message: str,
 ) -> None:
-    (tmp_path / "file").touch()
+    monkeypatch.chdir(tmp_path)
+    Path("file").touch()
     ours = {name: value for name, value in os.environ.items() if not name.startswith("WARPFOLD")}
-    done = subprocess.run(
-        [sys.executable, "-m", "warpfold.worker.serve", "--port", "18099", "--slots", "cpu", *options],
-        cwd=tmp_path,
-        env={**ours, "PYTHONPATH": str(Path(__file__).parents[3] / "src"), **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == 1
-    assert done.stderr.startswith("warpfold serve: ")
-    assert message in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    words = ("warpfold.worker.serve", "--port", "18099", "--slots", "cpu", *options)
+    code, printed = warm.run(words, {**ours, **variables}, tmp_path / "log", 120)
+    assert code == 1
+    assert printed.startswith("warpfold serve: ")
+    assert message in printed
+    assert len(printed.splitlines()) == 1
