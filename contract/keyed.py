@@ -55,7 +55,9 @@ def _side_by_side(spec: GroupbySpec, folders: Folders) -> KeyedSource:
     columns: list[tuple[str, Any, str]] = []
     for index in sorted(set(column_numbers(spec))):
         asked = next(
-            one for one, number in zip(spec.aggregations, column_numbers(spec), strict=True) if number == index
+            aggregation
+            for aggregation, number in zip(spec.aggregations, column_numbers(spec), strict=True)
+            if number == index
         )
         assert asked.source is not None, "each aggregation has a source"
         where = f"aggregations.{spec.aggregations.index(asked)}"
@@ -100,7 +102,10 @@ def plan_of(spec: GroupbySpec) -> GroupPlan:
     """What to make of the rows of each group."""
     numbered = zip(spec.aggregations, column_numbers(spec), strict=True)
     return GroupPlan(
-        aggregations=tuple(Aggregation(op_named(one.op), number, one.label, one.ddof) for one, number in numbered),
+        aggregations=tuple(
+            Aggregation(op_named(aggregation.op), number, aggregation.label, aggregation.ddof)
+            for aggregation, number in numbered
+        ),
         keep_nulls=not spec.dropna,
         sort=spec.sort,
         min_count=spec.min_count,

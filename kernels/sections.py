@@ -42,7 +42,7 @@ def in_turn(sections: Iterator[Section], tally: Tally) -> Iterator[NDArray[Any]]
 
     with ThreadPoolExecutor(threads, "decode") as pool:
         waiting: deque[tuple[Section, Future[list[NDArray[Any]]]]] = deque()
-        ahead, given, coming = 0, 0, next(sections, None)
+        ahead, handed_out, coming = 0, 0, next(sections, None)
         try:
             while coming is not None or waiting:
                 while coming is not None and len(waiting) < 2 * threads and ahead + coming.nbytes <= AHEAD_BYTES:
@@ -59,9 +59,9 @@ def in_turn(sections: Iterator[Section], tally: Tally) -> Iterator[NDArray[Any]]
                 try:
                     for array in reading:
                         yield array
-                        given += array.size
+                        handed_out += array.size
                 except NullRefused as null:
-                    raise NullRefused(null.name, null.index + (given if section.start is None else 0)) from None
+                    raise NullRefused(null.name, null.index + (handed_out if section.start is None else 0)) from None
         finally:
             for _, arrays in waiting:
                 arrays.cancel()

@@ -52,12 +52,9 @@ class KeyColumn(Frozen):
 
     column: InFile | None = Field(None, description="Name of the column of `source`.")
     source: KeySource | None = Field(
-        None, description="Where the keys come from if the request has no table `source`: integers or truth values, or "
-        "given strings."
-    )  # fmt: skip
-    name: Name | None = Field(
-        None, description="What the column is called in the result: as in the table if it is left out, or else `key`."
+        None, description="Where the keys come from without a table `source`: integers, truth values or given strings."
     )
+    name: Name | None = Field(None, description="Its name in the result; by default the name in the table, or `key`.")
 
     @model_validator(mode="before")
     @classmethod
@@ -78,10 +75,7 @@ class AggregationSpec(Frozen):
     source: Source | None = Field(
         None, description="Where the elements come from if the request has no table `source`."
     )
-    name: Name | None = Field(
-        None,
-        description="What the values are called in the result; if it is left out, the column and the op: `price_sum`.",
-    )
+    name: Name | None = Field(None, description="Name of the values; by default the column and the op: `price_sum`.")
     ddof: int = Field(
         0, ge=0, le=MAX_ELEMENTS, strict=True,
         description="The lost degrees of freedom: `var` and `std` divide by n − ddof.",
@@ -94,8 +88,8 @@ class AggregationSpec(Frozen):
 
 
 class GroupbySpec(Task):
-    """Reduce the rows of each group, which have equal keys, to a row of values: exactly, and with the same bits
-    whatever the order of the rows is.
+    """Reduce the rows of each group, which have equal keys, to one row of values: exactly, and with the same bits in
+    any order of the rows.
 
     The columns are those of a table, `source`, or arrays of one length with a source each. CPU slots alone run such
     jobs so far.
@@ -140,17 +134,16 @@ class GroupbySpec(Task):
     aggregations: tuple[AggregationSpec, ...] = Field(
         min_length=1, max_length=MOST_AGGREGATIONS, description="The columns of the result, which are made in one pass."
     )
-    dropna: StrictBool = Field(True, description="Whether rows with a null key are left out; else null is a key.")
+    dropna: StrictBool = Field(True, description="Whether rows with a null key are left out; otherwise null is a key.")
     sort: StrictBool = Field(
-        True, description="Whether the groups come in the order of their keys, nulls last; else in that of their first "
-        "rows."
-    )  # fmt: skip
+        True, description="Whether groups come in the order of their keys, nulls last; otherwise of their first rows."
+    )
     min_count: int = Field(
         0, ge=0, le=MAX_ELEMENTS, strict=True,
-        description="The value of fewer elements is null. A sum of none is 0 otherwise, and a minimum always null.",
+        description="A group of fewer elements has a null. By default a sum of no elements is 0.",
     )  # fmt: skip
     max_groups: int = Field(
-        MOST_GROUPS, ge=1, le=1 << 30, strict=True, description="The job fails where the keys make more groups."
+        MOST_GROUPS, ge=1, le=1 << 30, strict=True, description="The job fails if there are more groups than this."
     )
     nan_policy: NanPolicy = Field(NanPolicy.PROPAGATE, description="What to do with NaN elements of float data.")
     backend: BackendName = Field("auto", description="Backend of the slot; `auto` takes any slot that can run the job.")
@@ -315,7 +308,7 @@ class BriefGroupbySpec(JobOptions):
     kind: Literal["groupby"]
     by: tuple[str, ...] = Field(description="The names of the keys.")
     aggregations: tuple[str, ...] = Field(description="The ops and their columns, in words.")
-    rows: int | None = Field(description="How many rows there are, where the spec tells.")
+    rows: int | None = Field(description="The number of rows, where the spec tells it.")
     dropna: bool
     sort: bool
     min_count: int
@@ -340,7 +333,7 @@ class GroupValues(Frozen):
     column: str | None = Field(description="The column that was reduced; null if it had a source of its own.")
     dtype: str = Field(description='The dtype of the values; "integer" is an integer of any size.')
     values: tuple[JsonValue | None, ...] | None = Field(
-        description="Null stands where a group has no value, and in place of all with an `artefact`, which has them."
+        description="A null stands where a group has no value. With an `artefact`, which has them, this is null."
     )
     hex: tuple[str | None, ...] | None = Field(
         description="The values as Python's float.hex prints them; null for integers and bools, and with an `artefact`."

@@ -46,8 +46,10 @@ def test_nulls_files_and_many_groups(client: Client, tmp_path: Path) -> None:
     assert kept["x"].tolist() == [0.30000000000000004, 0.0, 0.3]
     many = pa.table({"k": np.arange(10_001), "x": np.ones(10_001, np.float32)})
     parquet.write_table(many, tmp_path / "many.parquet")
-    told = client.groupby(tmp_path / "many.parquet", "k", filter={"op": ">", "column": "k", "value": 9_998}).std("x")
-    assert told.to_pydict() == {"k": [9_999, 10_000], "x": [0.0, 0.0]}
+    deviations = client.groupby(tmp_path / "many.parquet", "k", filter={"op": ">", "column": "k", "value": 9_998}).std(
+        "x"
+    )
+    assert deviations.to_pydict() == {"k": [9_999, 10_000], "x": [0.0, 0.0]}
     summed = client.groupby(many, "k").sum("x")
     assert summed.num_rows == 10_001
     assert summed["x"].type == pa.float32()

@@ -175,15 +175,15 @@ class _Words:
         null = self._place(None) if self._keep_nulls else -1
         if indices.null_count:
             at = indices.cast(pyarrow.int64()).fill_null(places.size).to_numpy(zero_copy_only=False)
-            found = np.append(places, np.int32(null))[at]
+            numbers = np.append(places, np.int32(null))[at]
         else:
-            found = places[indices.to_numpy(zero_copy_only=False)]
-        found.flags.writeable = False
-        if self._keep_nulls or not (found < 0).any():
-            return self._numbers.number(found)
-        ids = np.zeros(found.size, np.int32)
-        present = found >= 0
-        kept = found[present]
+            numbers = places[indices.to_numpy(zero_copy_only=False)]
+        numbers.flags.writeable = False
+        if self._keep_nulls or not (numbers < 0).any():
+            return self._numbers.number(numbers)
+        ids = np.zeros(numbers.size, np.int32)
+        present = numbers >= 0
+        kept = numbers[present]
         kept.flags.writeable = False
         ids[present] = self._numbers.number(kept)
         return ids

@@ -108,7 +108,7 @@ def test_other_formats_have_a_row_for_each_value(http: httpx.Client, url: str) -
 
 
 @pytest.mark.parametrize(
-    ("values", "dtype", "told"),
+    ("values", "dtype", "wanted"),
     [
         ([3, None, 2**70], "integer", [3, None, 2**70]),
         ([True, False, None], "bool", [True, False, None]),
@@ -118,19 +118,19 @@ def test_other_formats_have_a_row_for_each_value(http: httpx.Client, url: str) -
     ],
 )
 def test_every_dtype_and_missing_values_survive(
-    http: httpx.Client, store_result: StoreResult, values: list[Any], dtype: str, told: list[Any]
+    http: httpx.Client, store_result: StoreResult, values: list[Any], dtype: str, wanted: list[Any]
 ) -> None:
     url = f"/v1/jobs/{store_result(np.array(values, object), dtype, [1, 0, 2])}/artefact"
     for format in ("arrow", "parquet"):
         content = http.get(url, params={"format": format}).content
         table = pa.ipc.open_file(content).read_all() if format == "arrow" else pq.read_table(io.BytesIO(content))
-        found = table["value"].to_pylist()
-        assert [int(value) if isinstance(value, str) else value for value in found] == told
+        downloaded = table["value"].to_pylist()
+        assert [int(value) if isinstance(value, str) else value for value in downloaded] == wanted
         assert table["count"].to_pylist() == [1, 0, 2]
     rows = list(csv.DictReader(io.StringIO(http.get(url, params={"format": "csv"}).text)))
-    assert [row["value"] for row in rows] == ["" if value is None else str(value) for value in told]
+    assert [row["value"] for row in rows] == ["" if value is None else str(value) for value in wanted]
     missing = np.load(io.BytesIO(http.get(url, params={"part": "missing"}).content))
-    assert missing.tolist() == [value is None for value in told]
+    assert missing.tolist() == [value is None for value in wanted]
     assert np.load(io.BytesIO(http.get(url, params={"part": "counts"}).content)).tolist() == [1, 0, 2]
     stored = np.load(io.BytesIO(http.get(url).content))
     if dtype == "bfloat16":

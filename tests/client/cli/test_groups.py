@@ -12,16 +12,16 @@ def test_an_axis_prints_a_line_for_each_value_or_each_row(shell: Shell) -> None:
     for words in (("--axis", "0,2"), ("--axis", "0,2", "--local")):
         asked = shell if "--local" not in words else alone
         assert asked.run("reduce", "cube.npy", *words).out == "60.0\n92.0\n124.0\n"
-    said = alone.run("reduce", "cube.npy", "--axis", "-1", "--op", "max", "--local")
-    assert said.out == "3.0\t7.0\t11.0\n15.0\t19.0\t23.0\n"
-    assert said.err.startswith("max of 24 elements as float64, shape 2 × 3; exact by rows, correctly rounded; ")
+    done = alone.run("reduce", "cube.npy", "--axis", "-1", "--op", "max", "--local")
+    assert done.out == "3.0\t7.0\t11.0\n15.0\t19.0\t23.0\n"
+    assert done.err.startswith("max of 24 elements as float64, shape 2 × 3; exact by rows, correctly rounded; ")
 
 
 def test_segments_have_a_length_or_offsets(shell: Shell) -> None:
     alone = Shell(shell.folder)
     assert alone.run("reduce", "samples.npy", "--segments", "2", "--local").out == "1e+16\n-1e+16\n"
-    said = alone.run("reduce", "samples.npy", "--segments", "0,0,3", "--op", "max", "--local", "--json")
-    assert json.loads(said.out)["values"] == [None, 1e16]
+    done = alone.run("reduce", "samples.npy", "--segments", "0,0,3", "--op", "max", "--local", "--json")
+    assert json.loads(done.out)["values"] == [None, 1e16]
 
 
 def test_a_job_with_an_axis_is_shown_with_its_shape(shell: Shell) -> None:
@@ -41,16 +41,16 @@ def test_a_job_with_an_axis_is_shown_with_its_shape(shell: Shell) -> None:
     ],
 )
 def test_what_is_wrong_is_said(shell: Shell, words: tuple[str, ...], message: str) -> None:
-    said = Shell(shell.folder).run("reduce", "samples.npy", *words)
-    assert said.code == 2
-    assert message in " ".join(said.err.replace("│", " ").split())
+    done = Shell(shell.folder).run("reduce", "samples.npy", *words)
+    assert done.code == 2
+    assert message in " ".join(done.err.replace("│", " ").split())
 
 
 def test_very_many_values_are_printed_or_downloaded(shell: Shell) -> None:
     np.save(shell.folder / "wide.npy", np.arange(24_000.0).reshape(2, 12_000))
-    said = shell.run("reduce", "wide.npy", "--axis", "0", "-o", "out.npy")
-    assert (said.out, said.code) == ("", 0)
-    assert "sum of 24,000 elements as float64, shape 12000" in said.err
+    done = shell.run("reduce", "wide.npy", "--axis", "0", "-o", "out.npy")
+    assert (done.out, done.code) == ("", 0)
+    assert "sum of 24,000 elements as float64, shape 12000" in done.err
     values = np.load(shell.folder / "out.npy")
     assert values.tolist() == [2.0 * n + 12_000 for n in range(12_000)]
     assert shell.run("reduce", "wide.npy", "--axis", "0").out.splitlines() == list(map(repr, values.tolist()))
@@ -76,6 +76,6 @@ def test_few_values_go_to_a_file_as_npy(shell: Shell) -> None:
         (("samples.npy", "-o", "few.npy"), "needs --axis or --segments"),
         (("samples.npy", "--segments", "0,0", "--op", "max", "-o", "few.npy", "--local"), "no missing values"),
     ):
-        said = alone.run("reduce", *words)
-        assert said.code == 2
-        assert message in " ".join(said.err.replace("│", "").split())
+        done = alone.run("reduce", *words)
+        assert done.code == 2
+        assert message in " ".join(done.err.replace("│", "").split())

@@ -119,8 +119,8 @@ def test_arrays_of_one_length_stand_side_by_side(root: Path, grouped: Grouped) -
     asked = {"op": "sum", "name": "total", "source": {"type": "path", "path": "values.npy"}}
     keys = {"name": "k", "source": {"type": "path", "path": "keys.npy"}}
     assert columns(grouped(by=[keys], aggregations=[asked])) == {"k": [1, 2], "total": [0.25, 0.625]}
-    given = {"source": {"type": "values", "values": ["a", None, "a"]}}
-    assert columns(grouped(by=[given], aggregations=[asked])) == {"key": ["a"], "total": [0.625]}
+    fields = {"source": {"type": "values", "values": ["a", None, "a"]}}
+    assert columns(grouped(by=[fields], aggregations=[asked])) == {"key": ["a"], "total": [0.625]}
     np.save(root / "keys.npy", np.array([2, 1], np.uint8))
     with pytest.raises(InvalidInput, match=r"has 3 elements, and by\.0\.source 2") as caught:
         grouped(by=[keys], aggregations=[asked])

@@ -102,13 +102,13 @@ def defined(op: Op, dtype: DType, elements: NDArray[Any], policy: NanPolicy, *, 
 
 
 def check(
-    found: GroupTable, dtype: DType, cells: Cells, groups: NDArray[Any], policy: NanPolicy, *, ddof: int = 0
+    grouped: GroupTable, dtype: DType, cells: Cells, groups: NDArray[Any], policy: NanPolicy, *, ddof: int = 0
 ) -> None:
     """`groups` numbers the group of each row, in the order of the table."""
     present = np.ones(groups.size, np.bool_) if cells.missing is None else ~cells.missing
-    for column in found.columns:
+    for column in grouped.columns:
         values = column.listed()
-        for group in range(found.sizes.size):
+        for group in range(grouped.sizes.size):
             rows = np.flatnonzero((groups == group) & present)
             wanted = defined(OPS[column.op], dtype, cells.elements[rows], policy, ddof=ddof, places=rows)
             value = values[group]
@@ -128,9 +128,9 @@ def test_every_value_of_every_op_is_the_correctly_rounded_one(dtype: DType) -> N
     source = rows_of([pyarrow.array(keys.astype(np.int16))], [(dtype, cells)], cuts=range(0, count, 37))
     for policy in (NanPolicy.PROPAGATE, NanPolicy.OMIT):
         for threads in (1, 3):
-            found = folded(source, plan(*ops, ddof=1, nan_policy=policy), threads)
-            assert found.sizes.tolist() == np.bincount(keys).tolist()
-            check(found, dtype, cells, keys, policy, ddof=1)
+            grouped = folded(source, plan(*ops, ddof=1, nan_policy=policy), threads)
+            assert grouped.sizes.tolist() == np.bincount(keys).tolist()
+            check(grouped, dtype, cells, keys, policy, ddof=1)
 
 
 @pytest.mark.parametrize("name", ["float32", "float64"])
@@ -161,8 +161,8 @@ def test_levels_move_where_later_parts_are_elsewhere(parts: list[float]) -> None
     dtype = DTYPES["float64"]
     source = rows_of([pyarrow.array(keys)], [(dtype, Cells(data))], cuts=range(0, data.size, 8))
     for threads in (1, 2, 3):
-        found = folded(source, plan("sum", "sum_squares", "mean"), threads)
-        check(found, dtype, Cells(data), keys, NanPolicy.PROPAGATE)
+        grouped = folded(source, plan("sum", "sum_squares", "mean"), threads)
+        check(grouped, dtype, Cells(data), keys, NanPolicy.PROPAGATE)
 
 
 def test_a_level_carries_before_it_is_full() -> None:
@@ -170,8 +170,8 @@ def test_a_level_carries_before_it_is_full() -> None:
     count = (1 << 21) + 5
     data = np.full(count, 1.75, np.float32)
     source = rows_of([pyarrow.array(np.zeros(count, np.int8))], [(DTYPES["float32"], Cells(data))])
-    found = backend().group_by(source, plan("sum", "mean"))
-    assert [column.listed() for column in found.columns] == [[float(np.float32(1.75 * count))], [1.75]]
+    grouped = backend().group_by(source, plan("sum", "mean"))
+    assert [column.listed() for column in grouped.columns] == [[float(np.float32(1.75 * count))], [1.75]]
 
 
 KEYS: dict[str, list[Any]] = {
@@ -206,12 +206,12 @@ def test_keys_of_every_type_with_nulls_kept_or_dropped(kind: str, keep: bool) ->
     for cuts in ((), (1, 2, 3)):
         for threads in (1, 2):
             source = rows_of([keys], [(DTYPES["float64"], cells)], cuts)
-            found = folded(source, plan("sum", keep_nulls=keep, sort=False), threads)
-            assert list(zip(found.keys[0].to_pylist(), found.columns[0].listed(), strict=True)) == list(
+            grouped = folded(source, plan("sum", keep_nulls=keep, sort=False), threads)
+            assert list(zip(grouped.keys[0].to_pylist(), grouped.columns[0].listed(), strict=True)) == list(
                 wanted.items()
-            ) or (keep and sorted(map(str, wanted)) == sorted(map(str, found.keys[0].to_pylist())))
-            assert dict(zip(found.keys[0].to_pylist(), found.columns[0].listed(), strict=True)) == wanted
-            assert found.dropped == (0 if keep else 1)
+            ) or (keep and sorted(map(str, wanted)) == sorted(map(str, grouped.keys[0].to_pylist())))
+            assert dict(zip(grouped.keys[0].to_pylist(), grouped.columns[0].listed(), strict=True)) == wanted
+            assert grouped.dropped == (0 if keep else 1)
             ordered = folded(source, plan("sum", keep_nulls=keep), threads).keys[0].to_pylist()
             present = sorted(key for key in wanted if key is not None)
             assert ordered == present + ([None] if keep else [])
@@ -223,25 +223,25 @@ def test_groups_of_several_keys_come_sorted_or_as_they_appear() -> None:
     flags = pyarrow.array([True, True, True, False, False, True])
     cells = Cells(np.arange(6))
     source = rows_of([words, years, flags], [(DTYPES["int64"], cells)], cuts=(2, 4))
-    found = folded(source, plan("sum", "argmax", sort=False, keep_nulls=True), threads=2)
-    listed = list(zip(*(array.to_pylist() for array in found.keys), found.columns[0].listed(), strict=True))
+    grouped = folded(source, plan("sum", "argmax", sort=False, keep_nulls=True), threads=2)
+    listed = list(zip(*(array.to_pylist() for array in grouped.keys), grouped.columns[0].listed(), strict=True))
     assert listed == [
         ("b", 2, True, 2), ("a", 1, True, 1), (None, 1, False, 3), ("a", None, False, 4), ("b", 1, True, 5),
     ]  # fmt: skip
-    found = folded(source, plan("sum"), threads=2)
-    listed = list(zip(*(array.to_pylist() for array in found.keys), found.columns[0].listed(), strict=True))
+    grouped = folded(source, plan("sum"), threads=2)
+    listed = list(zip(*(array.to_pylist() for array in grouped.keys), grouped.columns[0].listed(), strict=True))
     assert listed == [("a", 1, True, 1), ("b", 1, True, 5), ("b", 2, True, 2)]
-    assert (found.rows, found.dropped) == (4, 2)
+    assert (grouped.rows, grouped.dropped) == (4, 2)
 
 
 def test_a_value_of_fewer_than_min_count_elements_is_missing() -> None:
     cells = Cells(np.array([1, 2, 3]), np.array([False, True, False]))
     source = rows_of([pyarrow.array([0, 1, 0])], [(DTYPES["int64"], cells)])
-    found = folded(source, plan("sum", "min"), 1)
-    assert [column.listed() for column in found.columns] == [[4, 0], [1, None]]
-    found = folded(source, plan("sum", "min", min_count=2), 1)
-    assert [column.listed() for column in found.columns] == [[4, None], [1, None]]
-    assert found.table().to_pydict() == {"key 0": [0, 1], "sum 0": [4, None], "min 1": [1, None]}
+    grouped = folded(source, plan("sum", "min"), 1)
+    assert [column.listed() for column in grouped.columns] == [[4, 0], [1, None]]
+    grouped = folded(source, plan("sum", "min", min_count=2), 1)
+    assert [column.listed() for column in grouped.columns] == [[4, None], [1, None]]
+    assert grouped.table().to_pydict() == {"key 0": [0, 1], "sum 0": [4, None], "min 1": [1, None]}
 
 
 def test_more_groups_than_are_allowed_are_refused_with_their_number() -> None:
@@ -285,10 +285,10 @@ def test_many_keys_that_are_far_apart_are_told_apart_by_hash() -> None:
     keys = known[rng.integers(0, known.size, 40_000)]
     ones = Cells(np.ones(keys.size))
     source = rows_of([pyarrow.array(keys)], [(DTYPES["float64"], ones)], cuts=range(0, keys.size, 3000))
-    found = folded(source, plan("sum"), threads=2)
+    grouped = folded(source, plan("sum"), threads=2)
     present, counts = np.unique(keys, return_counts=True)
-    assert found.keys[0].to_pylist() == present.tolist()
-    assert found.columns[0].listed() == counts.tolist()
+    assert grouped.keys[0].to_pylist() == present.tolist()
+    assert grouped.columns[0].listed() == counts.tolist()
 
 
 def test_several_columns_and_ops_come_in_one_pass() -> None:
