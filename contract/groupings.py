@@ -8,6 +8,7 @@ from pydantic import Field, StrictInt, model_validator
 from warpfold.contract.artefact import MOST_STORED
 from warpfold.contract.fields import MAX_ELEMENTS, Listed, said_as
 from warpfold.contract.frozen import Frozen
+from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.grouping import AlongAxes, Grouping, Segments
 
@@ -98,6 +99,17 @@ def check_results(grouping: Grouping, shape: tuple[int, ...]) -> tuple[int, ...]
             field_of(grouping),
         )
     return result_shape
+
+
+def check_held(grouping: Grouping, shape: tuple[int, ...], dtype: str, most_bytes: int) -> None:
+    """Raise InvalidInput naming the field that is at fault where the values, of `dtype`, are stored and are more bytes
+    than a user may hold."""
+    count = prod(grouping.result_shape(shape))
+    nbytes = count * (DTYPES[dtype].itemsize if dtype in DTYPES else 8)
+    if count > MOST_RESULTS and nbytes > most_bytes:
+        raise InvalidInput(
+            f"the result would have {nbytes:,} bytes, and a user may hold {most_bytes:,}", field_of(grouping)
+        )
 
 
 def field_of(grouping: Grouping) -> str:

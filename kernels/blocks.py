@@ -18,7 +18,10 @@ from warpfold.kernels.sequential import Elements, SequentialSource
 from warpfold.kernels.source import ArraySource, Source
 
 MOST_OF_BLOCK = 1 << 17
-"""Values of a block: the exact states of as many take some 140 MB a thread, where they are needed."""
+"""Values of a block on a CPU: the exact states of as many take some 140 MB a thread, where they are needed."""
+
+MOST_ON_GPU = 1 << 24
+"""Values of a block on a GPU, which has more memory, and loses more by small blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +35,18 @@ class Block:
 
 
 def blocks(
-    sources: Sequence[Elements], shape: tuple[int, ...], grouping: Grouping, most: int = MOST_OF_BLOCK
+    sources: Sequence[Elements],
+    shape: tuple[int, ...],
+    grouping: Grouping,
+    most: int = MOST_OF_BLOCK,
+    *,
+    strips: bool = True,
 ) -> Iterator[Block]:
-    """The blocks of about `most` values that make up the whole, in the order of the values."""
+    """The blocks of about `most` values that make up the whole, in the order of the values. With `strips` short columns
+    are read strip by strip, which suits a CPU."""
     whole = prod(grouping.result_shape(shape))
     columns = None if isinstance(grouping, Segments) else _as_columns(sources, shape, grouping.reduced(len(shape)))
-    if columns is not None:
+    if columns is not None and strips:
         yield from _of_columns(*columns, most)
         return
     if whole <= most or any(isinstance(source, SequentialSource) for source in sources):

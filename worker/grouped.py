@@ -12,7 +12,7 @@ from warpfold.contract.inputs import InputView
 from warpfold.contract.json_value import check_length, hex_of
 from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceSpec
 from warpfold.kernels.backend import GroupedReduction, GroupsBackend, Progress, Stages
-from warpfold.kernels.blocks import Block, blocks
+from warpfold.kernels.blocks import MOST_OF_BLOCK, MOST_ON_GPU, Block, blocks
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.grouping import AlongAxes, Grouping
@@ -110,7 +110,8 @@ def _reduced_to_files(
     dtype = result_dtype(op_named(spec.op), *(source.dtype for source in sources))
     parts: list[GroupedReduction] = []
     with ArtefactWriter(attempt, result_shape, dtype, each=each, field=field_of(grouping)) as writer:
-        for block in blocks(sources, shape, grouping):
+        on_cpu = attempt.device.backend == "cpu"
+        for block in blocks(sources, shape, grouping, MOST_OF_BLOCK if on_cpu else MOST_ON_GPU, strips=on_cpu):
             before = done
 
             def progress(now: int, of: int, before: int = before) -> None:

@@ -84,7 +84,7 @@ async def download(
         Query(description="A stored file, one of the `parts` of the artefact, as it is; by default the first."),
     ] = None,
     byte_range: Annotated[
-        str | None, Header(alias="Range", description="Bytes of a stored file, as `bytes=0-99`.", max_length=64)
+        str | None, Header(alias="Range", description="Bytes of a stored file, as `bytes=0-99`.", max_length=1024)
     ] = None,
     if_range: Annotated[
         str | None, Header(description="`Range` counts only if this is the ETag of the file.", max_length=256)

@@ -41,12 +41,15 @@ from warpfold.app.quotas.quota import Limits, QuotaName, limits_of
 from warpfold.app.quotas.room import Room
 from warpfold.app.tables.jobs import NONE, events, idempotency_keys, jobs
 from warpfold.app.webhooks import repository as webhooks
+from warpfold.contract.groupings import check_held
 from warpfold.contract.jobs import JobSpec, brief_of
+from warpfold.contract.kinds.reduce import ReduceSpec
 from warpfold.contract.kinds.spec import Spec, Task
 from warpfold.contract.sources import TAGGED_FIELDS
 from warpfold.contract.states import PRIORITIES, EventType
 from warpfold.contract.webhook import Webhook
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.ops import op_named
 from warpfold.kernels.places.addresses import names_private
 
 RETRY_AFTER_FULL_S = 5
@@ -145,6 +148,10 @@ def check(spec: JobSpec, settings: Settings) -> None:
     check_receiver(spec.webhook, settings)
     for field, source in spec.sources():
         source.check(field, settings.data_roots, settings.max_values, settings.listed_places)
+    if isinstance(spec, ReduceSpec) and (grouping := spec.grouping()) is not None:
+        shape, dtype = spec.source.known_shape, spec.source.known_dtype
+        if shape is not None and dtype is not None:
+            check_held(grouping, shape, op_named(spec.op).result_dtype(dtype), settings.dataset_quota_bytes)
 
 
 def check_receiver(webhook: Webhook | None, settings: Settings) -> None:

@@ -10,7 +10,14 @@ from pydantic.config import JsonDict
 from warpfold.contract.artefact import Artefact
 from warpfold.contract.fields import MAX_ELEMENTS, BackendName, JobOptions, OpName, StrategyName
 from warpfold.contract.frozen import Frozen
-from warpfold.contract.groupings import MOST_RESULTS, AxisField, SegmentsSpec, check_results, grouping_of, words_of
+from warpfold.contract.groupings import (
+    MOST_RESULTS,
+    AxisField,
+    SegmentsSpec,
+    check_results,
+    grouping_of,
+    words_of,
+)
 from warpfold.contract.inputs import InputView
 from warpfold.contract.json_value import JsonValue
 from warpfold.contract.kinds.spec import Task, moved_from

@@ -49,6 +49,8 @@ def test_short_columns_are_read_in_strips() -> None:
     made = list(blocks([ArraySource(matrices)], matrices.shape, AlongAxes((1,)), 2048))
     assert all(isinstance(block.sources[0], PanelSource) for block in made)
     assert [block.values for block in made] == [1365, 1365, 271] * 2
+    whole = list(blocks([ArraySource(matrices)], matrices.shape, AlongAxes((1,)), 2048, strips=False))
+    assert [block.values for block in whole] == [2048, 953] * 2
     assert values_of([ArraySource(matrices)], matrices.shape, AlongAxes((1,)), 2048) == matrices.sum(1).ravel().tolist()
 
 

@@ -18,6 +18,7 @@ from warpfold.app.config import Settings
 from warpfold.app.datasets.store import Store
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases, transitions
+from warpfold.contract.folders import incoming_artefact
 from warpfold.worker.dispatcher import Dispatcher
 from warpfold.worker.housekeeping import Housekeeping
 from warpfold.worker.queue import AttemptQueues
@@ -205,3 +206,15 @@ def test_two_that_remove_at_once_remove_each_job_once(
         removed = list(pool.map(lambda _: database.run(transitions.remove_old, timedelta(days=90), 100), range(16)))
     assert sum(removed) == 1000
     assert count(settings) == 0
+
+
+def test_stored_results_that_nobody_holds_are_removed(
+    settings: Settings, ledger: Ledger, housekeeping: Housekeeping
+) -> None:
+    folder = settings.artefacts_dir()
+    left, running = ledger.submit(), ledger.submit()
+    assert ledger.database.run(leases.claim, running, 1, "here:cpu", 60.0) is not None
+    for job_id in (left, running):
+        incoming_artefact(folder, job_id, 1).mkdir(parents=True)
+    housekeeping.look()
+    assert [path.name for path in (folder / "incoming").iterdir()] == [f"{running}-1"]

@@ -11,6 +11,9 @@ import pytest
 from tests.support.api import THREE_VALUES, Api, running_api
 from tests.support.ledger import Ledger
 from warpfold.app.config import Settings
+from warpfold.app.jobs.accept import check
+from warpfold.contract.jobs import job_spec
+from warpfold.kernels.errors import InvalidInput
 
 
 def test_the_same_key_and_body_give_the_first_job_with_200(api: Api) -> None:
@@ -109,6 +112,16 @@ def test_too_many_values_are_422_and_named(small: Api) -> None:
     few = {"type": "values", "values": [1]}
     response = small.client().post("/v1/jobs", json={"kind": "reduce", "op": "dot", "source": few, "other": source})
     assert response.json()["errors"][0]["field"] == "other.values"
+
+
+def test_a_result_that_no_user_may_hold_is_422_and_names_the_field() -> None:
+    source = {"type": "generate", "distribution": "normal", "dtype": "float64", "n": 2**31, "shape": [2**30, 2]}
+    spec = {"kind": "reduce", "source": source, "axis": 1}
+    limits = Settings(database_url="postgresql://127.0.0.1/none", dataset_quota_bytes=2**33 - 1)
+    with pytest.raises(InvalidInput, match="8,589,934,592 bytes, and a user may hold 8,589,934,591") as refused:
+        check(job_spec.validate_python(spec), limits)
+    assert refused.value.field == "axis"
+    check(job_spec.validate_python(spec), limits.model_copy(update={"dataset_quota_bytes": 2**33}))
 
 
 def test_as_many_values_as_allowed_are_accepted(small: Api) -> None:
