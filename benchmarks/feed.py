@@ -1,9 +1,11 @@
 """Measures how fast the elements of a file reach the device that adds them: `python -m benchmarks.feed`.
 
-Both backends sum a `.npy` file in the page cache, beside the programs that a user writes by hand: NumPy on the map,
-CuPy on the map, threads that copy the map into pinned buffers, and KvikIO where it is installed. A figure is GB/s of
-the file in the best of several runs, because it shows what the machine can do; all take turns on the same file. The
-speed of the bus is that of one copy from pinned memory. `--out` writes the figures with their provenance as JSON.
+Both backends sum `.npy` files in the page cache, beside the programs that a user writes by hand: NumPy on the map,
+CuPy on the map, threads that copy the map into pinned buffers, and KvikIO where it is installed. Then they sum Parquet,
+Zarr, CSV, a `.npy` file that is not in the page cache and one of a web server, beside what the libraries of the
+formats, `dd` and bare sockets take to read them. A figure is GB/s of the file in the best of several runs, because it
+shows what the machine can do; all take turns on the same file. The speed of the bus is that of one copy from pinned
+memory. `--out` writes the figures with their provenance as JSON.
 """
 
 import argparse
@@ -22,6 +24,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.feed_formats import Case, cases
 from benchmarks.provenance import of_host
 from warpfold.kernels.backend import Backend
 from warpfold.kernels.cores import usable_cores
@@ -44,19 +47,23 @@ Way = Callable[[], object]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The GB/s of one way to feed, on one file. `ratio` is to the bus if the way crosses it, else to reading the
-    map."""
+    """The GB/s of one way to feed, on one file. `ratio` is to the way that `to` names."""
 
     way: str
+    file: str
     dtype: str
     bytes: int
     gb_per_s: float
     ratio: float
+    to: str
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bytes", type=int, nargs="+", default=list(SIZES), help="sizes of the files")
+    parser.add_argument("--bytes", type=int, nargs="*", default=list(SIZES), help="sizes of the files")
+    parser.add_argument(
+        "--formats-bytes", type=int, default=1 << 30, help="bytes of elements in other files; 0 for none"
+    )
     parser.add_argument("--dtypes", nargs="+", default=list(DTYPES))
     parser.add_argument("--folder", type=Path, help="where to write the files; a temporary folder by default")
     parser.add_argument("--out", type=Path, help="also write the figures here, as JSON")
@@ -67,6 +74,11 @@ def main() -> None:
         for nbytes in arguments.bytes:
             with written(arguments.folder, dtype, nbytes) as path:
                 rows += measure(path, dtype, nbytes, cpu, gpu)
+    if arguments.formats_bytes:
+        slots: dict[str, Backend] = {"cpu": cpu} if gpu is None else {"cpu": cpu, "cuda": gpu}
+        with tempfile.TemporaryDirectory(dir=arguments.folder) as inside:
+            for case in cases(Path(inside), arguments.formats_bytes, slots):
+                rows += measure_case(case)
     _show(rows)
     if arguments.out:
         devices = {"gpu": None if gpu is None else {"name": gpu.device.name, **dict(gpu.device.versions)}}
@@ -79,18 +91,33 @@ def measure(path: Path, dtype: str, nbytes: int, cpu: Backend, gpu: Backend | No
     with path.open("rb") as file:
         source = open_array(file, read_head(file))
     ways = _ways(path, source, cpu, gpu)
+    seconds = _best(ways)
+    rows = []
+    for name, spent in seconds.items():
+        to = BUS if name in _ACROSS else _READ
+        rows.append(Row(name, ".npy", dtype, nbytes, nbytes / spent / 1e9, seconds[to] / spent, to))
+    return rows
+
+
+def measure_case(case: Case) -> list[Row]:
+    """Measure every way to read another file, in turns."""
+    seconds = _best(case.ways, case.before)
+    return [
+        Row(name, case.name, "float64", case.bytes, case.bytes / spent / 1e9, seconds[case.to] / spent, case.to)
+        for name, spent in seconds.items()
+    ]
+
+
+def _best(ways: Mapping[str, Way], before: Way = lambda: None) -> dict[str, float]:
+    """The seconds of the best run of each way. All take turns."""
     seconds: dict[str, float] = {}
     for _ in range(ROUNDS):
         for name, run in ways.items():
+            before()
             began = time.perf_counter()
             run()
             seconds[name] = min(seconds.get(name, float("inf")), time.perf_counter() - began)
-    speeds = {name: nbytes / spent / 1e9 for name, spent in seconds.items()}
-    read = speeds[_READ]
-    return [
-        Row(name, dtype, nbytes, speed, speed / (speeds[BUS] if name in _ACROSS else read))
-        for name, speed in speeds.items()
-    ]
+    return seconds
 
 
 _READ = "threads that read the map"
@@ -216,11 +243,11 @@ def _gpu() -> Backend | None:
 
 
 def _show(rows: list[Row]) -> None:
-    table = Table("way", "dtype", "GiB", "GB/s", "ratio", title="From a file in the page cache to its sum")
+    table = Table("file", "way", "dtype", "GiB", "GB/s", "ratio", "to", title="From a file to its sum")
     for row in rows:
-        gib, speed, ratio = f"{row.bytes / (1 << 30):.2f}", f"{row.gb_per_s:.1f}", f"{row.ratio:.2f}"
-        table.add_row(row.way, row.dtype, gib, speed, ratio)
-    Console(width=120).print(table)
+        gib, speed, ratio = f"{row.bytes / (1 << 30):.2f}", f"{row.gb_per_s:.2f}", f"{row.ratio:.2f}"
+        table.add_row(row.file, row.way, row.dtype, gib, speed, ratio, row.to)
+    Console(width=150).print(table)
 
 
 if __name__ == "__main__":

@@ -61,7 +61,7 @@ def main() -> None:
         _serve(arguments.serve)
         return
     load, cpu = os.getloadavg()[0], CpuBackend()
-    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder, _server(Path(folder)) as port:
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder, server(Path(folder)) as port:
         np.save(Path(folder) / _NAME, np.random.default_rng(1).normal(size=arguments.bytes // 8))
         rows = measure(Path(folder), port, cpu)
     _show(rows)
@@ -75,9 +75,9 @@ def measure(folder: Path, port: int, cpu: Backend) -> list[Row]:
     size = (folder / _NAME).stat().st_size
     best: dict[str, float] = {}
     values: dict[str, object] = {}
-    ways = _ways(folder, port, cpu, size)
+    named = ways(folder, port, cpu)
     for _ in range(ROUNDS):
-        for name, read_file in ways.items():
+        for name, read_file in named.items():
             began = time.perf_counter()
             values[name] = read_file()
             best[name] = min(best.get(name, float("inf")), time.perf_counter() - began)
@@ -86,18 +86,20 @@ def measure(folder: Path, port: int, cpu: Backend) -> list[Row]:
     return [Row(name, size, size / taken / 1e9, best[SOCKETS] / taken) for name, taken in best.items()]
 
 
-def _ways(folder: Path, port: int, cpu: Backend, size: int) -> Mapping[str, Callable[[], object]]:
+def ways(folder: Path, port: int, slot: Backend, name: str = _NAME) -> Mapping[str, Callable[[], object]]:
+    """Ways to read the file `name` in `folder`, which a server gives at `port`; `slot` adds up its elements."""
+    size = (folder / name).stat().st_size
     root = f"http://127.0.0.1:{port}/"
     places = Folders((folder.resolve(),), folder, Places((Place(root, private=True),)))
-    by_url, of_file = (PathSource(type="path", path=path) for path in (root + _NAME, _NAME))
+    by_url, of_file = (PathSource(type="path", path=path) for path in (root + name, name))
     return {
-        SOCKETS: lambda: _thrown_away(port, size),
-        BY_URL: lambda: cpu.reduce(by_url.open(places), "sum").value,
-        FROM_FILE: lambda: cpu.reduce(of_file.open(places), "sum").value,
+        SOCKETS: lambda: _thrown_away(port, name, size),
+        BY_URL: lambda: slot.reduce(by_url.open(places), "sum").value,
+        FROM_FILE: lambda: slot.reduce(of_file.open(places), "sum").value,
     }
 
 
-def _thrown_away(port: int, size: int) -> None:
+def _thrown_away(port: int, name: str, size: int) -> None:
     """Read the whole file in ranges, several at a time, and keep nothing."""
     own = threading.local()
 
@@ -105,7 +107,7 @@ def _thrown_away(port: int, size: int) -> None:
         if not hasattr(own, "connection"):
             own.connection, own.buffer = socket.create_connection(("127.0.0.1", port)), bytearray(REQUEST_BYTES + 4096)
         stop = min(start + REQUEST_BYTES, size)
-        asked = f"GET /{_NAME} HTTP/1.1\r\nHost: here\r\nRange: bytes={start}-{stop - 1}\r\n\r\n"
+        asked = f"GET /{name} HTTP/1.1\r\nHost: here\r\nRange: bytes={start}-{stop - 1}\r\n\r\n"
         own.connection.sendall(asked.encode())
         view, filled, head = memoryview(own.buffer), 0, -1
         while head < 0 or filled - head < stop - start:
@@ -119,7 +121,8 @@ def _thrown_away(port: int, size: int) -> None:
 
 
 @contextmanager
-def _server(folder: Path) -> Iterator[int]:
+def server(folder: Path) -> Iterator[int]:
+    """A web server with ranges, in a process of its own, that has the files in `folder`; its port."""
     command = [sys.executable, "-m", "benchmarks.places", "--serve", str(folder)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None

@@ -76,6 +76,7 @@ class Session:
         self.connections = Connections(self.patience.timeouts)
         self._signers: dict[str, Signer] = {}
         self._threads = ThreadPoolExecutor(IN_FLIGHT, "places")
+        self._memory: deque[bytearray] = deque()
         self._closed = Event()
         weakref.finalize(self, _close, self._closed, self._threads, self.connections)
 
@@ -90,6 +91,19 @@ class Session:
         """Raises Unavailable where the session is closed meanwhile."""
         if self._closed.wait(seconds) if seconds else self._closed.is_set():
             raise Unavailable("the reading was stopped")
+
+    def lent(self, nbytes: int) -> NDArray[np.uint8]:
+        """An array of at most REQUEST_BYTES bytes, of any content. The memory of a long one is lent again when neither
+        the array nor a view of it is in use: the system clears new memory first, which takes time."""
+        if 2 * nbytes < REQUEST_BYTES:
+            return np.empty(nbytes, np.uint8)
+        try:
+            memory = self._memory.pop()
+        except IndexError:
+            memory = bytearray(REQUEST_BYTES)
+        array = np.frombuffer(memory, np.uint8)
+        weakref.finalize(array, self._memory.append, memory).atexit = False
+        return array[:nbytes]
 
     def close(self) -> None:
         _close(self._closed, self._threads, self.connections)
@@ -165,7 +179,7 @@ class RemoteObject:
                 waiting.cancel()
 
     def _array(self, start: int, stop: int) -> NDArray[np.uint8]:
-        out = np.empty(stop - start, np.uint8)
+        out = self._session.lent(stop - start)
         self.read_into(start, out.data)
         return out
 

@@ -19,8 +19,8 @@ from tests.support.places.web import (
 )
 from warpfold.kernels.errors import InvalidInput, KernelError, Unavailable
 from warpfold.kernels.places import remote
-from warpfold.kernels.places.place import Place
-from warpfold.kernels.places.remote import IN_FLIGHT, NotThere, Patience, RemoteObject
+from warpfold.kernels.places.place import Place, Places
+from warpfold.kernels.places.remote import IN_FLIGHT, REQUEST_BYTES, NotThere, Patience, RemoteObject, Session
 from warpfold.kernels.places.transport import Timeouts
 
 CONTENT = bytes(range(256)) * 40
@@ -213,3 +213,17 @@ def test_reading_that_is_broken_off_asks_for_no_more(web: WebServer) -> None:
     next(parts)
     parts.close()  # type: ignore[attr-defined]
     assert len(web.asked) <= 2 + 2 * IN_FLIGHT
+
+
+def test_memory_of_a_range_is_lent_again_when_no_view_of_it_is_left() -> None:
+    session = Session(Places(()))
+    first = session.lent(REQUEST_BYTES)
+    first[:] = 7
+    view, address = first[10:20], first.ctypes.data
+    del first
+    second = session.lent(REQUEST_BYTES)
+    second[:] = 1
+    assert view.tolist() == [7] * 10
+    del view
+    assert session.lent(REQUEST_BYTES - 1).ctypes.data == address
+    assert session.lent(100).size == 100

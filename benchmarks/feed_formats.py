@@ -1,0 +1,127 @@
+"""The files and the peers of `benchmarks.feed` that are no `.npy` in the page cache: formats that are decoded, a cold
+file, and a file of a web server.
+
+Each file is reduced by every slot in turns with the way that its own library reads it, which is what a ratio is to.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.dataset
+import pyarrow.parquet
+import zarr
+
+from benchmarks import places
+from warpfold.contract.folders import Folders
+from warpfold.contract.sources.array import ArrayFileSource
+from warpfold.contract.sources.path import PathSource
+from warpfold.contract.sources.table import TableSource
+from warpfold.kernels.backend import Backend
+from warpfold.kernels.cores import usable_cores
+
+Way = Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A file of some format: the ways to read it, the one that ratios are to, and what is done before each run."""
+
+    name: str
+    bytes: int
+    ways: Mapping[str, Way]
+    to: str
+    before: Way = lambda: None
+
+
+def cases(folder: Path, nbytes: int, slots: Mapping[str, Backend]) -> Iterator[Case]:
+    """A case of `nbytes` of float64 for each format, one after another: each file is gone when the next is made."""
+    numbers = np.random.default_rng(1).normal(100.0, 15.0, nbytes // 8)
+    for compression in ("zstd", "none"):
+        path = folder / "x.parquet"
+        pyarrow.parquet.write_table(pa.table({"x": numbers}), path, compression=compression)
+        peers: dict[str, Way] = {
+            "pyarrow's scan": partial(_scan, path),
+            "pandas.read_parquet, sum": partial(_pandas, path),
+        }
+        source = TableSource(type="table", path=path.name)
+        yield Case(f"Parquet {compression}", nbytes, peers | _ours(source, folder, slots), "pyarrow's scan")
+        path.unlink()
+    array = zarr.create_array(folder / "x.zarr", shape=numbers.shape, chunks=(1 << 20,), dtype="f8")
+    array[:] = numbers
+    ways: dict[str, Way] = {"zarr-python's read": partial(_zarr, folder / "x.zarr")}
+    ours = _ours(ArrayFileSource(type="array", path="x.zarr"), folder, slots)
+    yield Case("Zarr zstd", nbytes, ways | ours, "zarr-python's read")
+    shutil.rmtree(folder / "x.zarr")
+    text = folder / "x.csv"
+    few = numbers[: numbers.size // 4]
+    pyarrow.csv.write_csv(pa.table({"key": np.arange(few.size), "x": few.round(4)}), text)
+    ways = {"pyarrow.csv.read_csv": partial(_csv, text)}
+    ours = _ours(TableSource(type="table", path=text.name, column="x"), folder, slots)
+    yield Case("CSV, 1 of 2 columns", text.stat().st_size, ways | ours, "pyarrow.csv.read_csv")
+    text.unlink()
+    np.save(folder / "x.npy", numbers)
+    del numbers
+    with _cold(folder / "x.npy") as (forget, direct):
+        ours = _ours(PathSource(type="path", path="x.npy"), folder, slots)
+        yield Case("cold .npy", nbytes, {"dd with direct I/O": direct} | ours, "dd with direct I/O", forget)
+    with places.server(folder) as port:
+        for name, slot in slots.items():
+            read = places.ways(folder, port, slot, "x.npy")
+            chosen = {places.SOCKETS: read[places.SOCKETS], f"warpfold, slot {name}": read[places.BY_URL]}
+            yield Case(".npy of a web server", nbytes, chosen, places.SOCKETS)
+    (folder / "x.npy").unlink()
+
+
+def _ours(
+    source: TableSource | ArrayFileSource | PathSource, folder: Path, slots: Mapping[str, Backend]
+) -> dict[str, Way]:
+    """How each slot adds up a source, which is opened anew each time."""
+    folders = Folders((folder.resolve(),), folder)
+
+    def reduced(slot: Backend) -> object:
+        return slot.reduce(source.open(folders), "sum").value
+
+    return {f"warpfold, slot {name}": partial(reduced, slot) for name, slot in slots.items()}
+
+
+def _scan(path: Path) -> object:
+    return sum(batch.num_rows for batch in pyarrow.dataset.dataset(path).scanner(columns=["x"]).to_batches())
+
+
+def _pandas(path: Path) -> object:
+    return pandas.read_parquet(path, columns=["x"])["x"].sum()
+
+
+def _zarr(path: Path) -> object:
+    with zarr.config.set({"threading.max_workers": usable_cores()}):
+        return zarr.open_array(path, mode="r")[:]
+
+
+def _csv(path: Path) -> object:
+    return pyarrow.csv.read_csv(path, convert_options=pyarrow.csv.ConvertOptions(include_columns=["x"])).num_rows
+
+
+@contextmanager
+def _cold(path: Path) -> Iterator[tuple[Way, Way]]:
+    """What has the page cache forget the file, and what reads the file past it."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+        def forget() -> None:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+        def direct() -> None:
+            command: Sequence[str] = ("dd", f"if={path}", "of=/dev/null", "bs=16M", "iflag=direct", "status=none")
+            subprocess.run(command, check=True)
+
+        yield forget, direct
