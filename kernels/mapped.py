@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.errors import InvalidInput
 
+_MADV_DONTNEED = 4
 _MADV_POPULATE_READ = 22
 _SA_SIGINFO = 4
 
@@ -26,13 +27,25 @@ _SA_SIGINFO = 4
 def populate(array: NDArray[Any]) -> None:
     """Bring the pages of a mapped, contiguous array into memory. Raises InvalidInput where its file ends before. Does
     nothing where the system cannot."""
+    if _advise(array, _MADV_POPULATE_READ) and ctypes.get_errno() == errno.EFAULT:
+        raise InvalidInput("the file became shorter while it was read")
+
+
+def forget(array: NDArray[Any]) -> None:
+    """Take the pages of a mapped, contiguous array from this process, so that a large file does not count as its
+    memory. Whoever touches them gets them again."""
+    _advise(array, _MADV_DONTNEED)
+
+
+def _advise(array: NDArray[Any], advice: int) -> int:
+    """What madvise answers for all pages that hold a part of `array`; 0 where the system has none."""
     madvise = _madvise()
     if madvise is None or not array.nbytes:
-        return
+        return 0
     address: int = array.ctypes.data
     begin = address & -PAGESIZE
-    if madvise(begin, address + array.nbytes - begin, _MADV_POPULATE_READ) and ctypes.get_errno() == errno.EFAULT:
-        raise InvalidInput("the file became shorter while it was read")
+    answer: int = madvise(begin, address + array.nbytes - begin, advice)
+    return answer
 
 
 @cache

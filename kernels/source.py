@@ -17,7 +17,10 @@ from numpy.typing import NDArray
 from warpfold.kernels.dtypes import DType, Kind, dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.generate import generate
-from warpfold.kernels.mapped import populate
+from warpfold.kernels.mapped import forget, populate
+
+MOST_MAPPED_BYTES = 1 << 28
+"""The largest file of which a process keeps all pages that it has read through its map."""
 
 
 class Source(Protocol):
@@ -218,6 +221,14 @@ def unchanged(source: object) -> bool:
         case ChainedSource():
             return source.is_unchanged()
     return True
+
+
+def forget_read(source: object, start: int, stop: int) -> None:
+    """Have this process forget the mapped pages of elements start … stop − 1, which it has read, of a large file."""
+    if not isinstance(source, ArraySource) or source.file is None or source.array.nbytes <= MOST_MAPPED_BYTES:
+        return
+    if source.array.flags.c_contiguous:
+        forget(source.array.reshape(-1)[start:stop])
 
 
 def in_memory(source: object) -> bool:

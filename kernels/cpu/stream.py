@@ -23,7 +23,7 @@ from warpfold.kernels.sequential import (
     likely_count,
     side_by_side,
 )
-from warpfold.kernels.source import ArraySource, Source, in_memory
+from warpfold.kernels.source import ArraySource, Source, forget_read, in_memory
 
 ARRAY_PIECE = 1 << 20
 """Elements at a time of an array in memory: its pieces are views, so only the calls cost time."""
@@ -67,6 +67,18 @@ class Piece(Generic[P_co]):
     def parts(self) -> Iterator[tuple[int, int, P_co]]:
         """The elements at once or in parts: of each the index of its first element, that behind its last, and these."""
         yield self.start, self.stop, self.read()
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadPiece(Piece[P_co]):
+    """A piece that is read at its place in `sources`."""
+
+    sources: tuple[Source, ...]
+
+    def parts(self) -> Iterator[tuple[int, int, P_co]]:
+        yield self.start, self.stop, self.read()
+        for source in self.sources:  # the piece is folded by now
+            forget_read(source, self.start, self.stop)
 
 
 class Pieces(Protocol[P_co]):
@@ -120,7 +132,7 @@ class One:
 
     def begin(self) -> Iterator[Piece[NDArray[Any]]]:
         for start, stop in _cut(self.source.count, _size(self.source)):
-            yield Piece(start, stop, partial(self.source.read, start, stop))
+            yield _ReadPiece(start, stop, partial(self.source.read, start, stop), (self.source,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +159,7 @@ class Two:
 
     def begin(self) -> Iterator[Piece[tuple[NDArray[Any], NDArray[Any]]]]:
         for start, stop in _cut(self.first.count, _size(self.first, self.second)):
-            yield Piece(start, stop, partial(self._read, start, stop))
+            yield _ReadPiece(start, stop, partial(self._read, start, stop), (self.first, self.second))
 
     def _read(self, start: int, stop: int) -> tuple[NDArray[Any], NDArray[Any]]:
         return self.first.read(start, stop), self.second.read(start, stop)

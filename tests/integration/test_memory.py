@@ -19,9 +19,9 @@ from warpfold.contract.folders import Folders
 from warpfold.worker.execute import Kernels
 from warpfold.worker.messages import Request
 
-def taken():  # pages that are the process's own: those of a mapped file are the system's, and go when it needs room
+def taken():  # pages of its own, and those of mapped files
     lines = Path("/proc/self/status").read_text().splitlines()
-    return int(next(line for line in lines if line.startswith("RssAnon")).split()[1]) << 10
+    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith(("RssAnon", "RssFile")))
 
 root = Path(sys.argv[1])
 kernels = Kernels("cpu", "here:cpu", Folders((root,), root))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.mapped import populate
+from warpfold.kernels.mapped import forget, populate
 
 _SCRIPT = """
 import os, sys
@@ -42,3 +42,12 @@ def test_pages_behind_the_end_of_a_file_cannot_be_brought_in(tmp_path: Path) -> 
     populate(array[:1024])
     with pytest.raises(InvalidInput, match="became shorter"):
         populate(array[1000:5000])
+
+
+def test_pages_that_were_forgotten_are_there_again_when_they_are_touched(tmp_path: Path) -> None:
+    np.arange(100_000.0).tofile(tmp_path / "x")
+    array = np.memmap(tmp_path / "x", np.float64, "r")
+    want = float(array.sum())
+    forget(array[7:90_001])
+    forget(array[:0])
+    assert float(array.sum()) == want
