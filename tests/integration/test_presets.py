@@ -6,21 +6,28 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.servers import folder
+from tests.support.servers import fresh_database
+from tests.support.service import Service, running_service
+from warpfold.app.config import Settings
 from warpfold.app.reports.report import Part, Report, Verdict
 from warpfold.client.api import Client
-from warpfold.client.demo.service import Service, running_service
 from warpfold.contract.presets import catalogue
+from warpfold.worker.embedded import EmbeddedPostgres, EmbeddedRedis
 
 SHORT = {"backend": "cpu", "max_n": 2000, "time_limit_s": 0.02}
 
 
 @pytest.fixture(scope="module")
-def service() -> Iterator[Service]:
-    """`warpfold serve` with the CPU as its only slot, and little patience with slots that are not there."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WARPFOLD_UNAVAILABLE_AFTER_S", "1")
-        with folder() as root, running_service(root, "--slots", "cpu") as running:
+def service(
+    shared_postgres: EmbeddedPostgres, shared_redis: EmbeddedRedis, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Service]:
+    """A service with the CPU as its only slot, and little patience with slots that are not there."""
+    root = tmp_path_factory.mktemp("service")
+    with fresh_database(shared_postgres) as url:
+        settings = Settings(
+            database_url=url, redis_url=shared_redis.url, data_dir=root / "warpfold", unavailable_after_s=1
+        )
+        with running_service(settings, root / "log") as running:
             yield running
 
 
