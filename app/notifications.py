@@ -88,8 +88,10 @@ class Notifications:
                         await connection.execute(f"listen {channel}")
                     backoff.reset()
                     self._tell_all()  # of what was missed before
-                    async for notification in connection.notifies():
-                        self._tell(notification.channel, notification.payload)
+                    while True:
+                        async for notification in connection.notifies(timeout=0):
+                            self._tell(notification.channel, notification.payload)
+                        await _readable(connection.fileno())
             except psycopg.Error as error:
                 log.warning("listening was interrupted", error=str(error).strip().split("\n")[0])
             self._tell_all()
@@ -108,3 +110,14 @@ class Notifications:
         for watches in self._watches.values():
             for watch in watches:
                 watch.tell()
+
+
+async def _readable(number: int) -> None:
+    """Wait until the file of this number can be read. psycopg would wake up ten times a second meanwhile."""
+    loop = asyncio.get_running_loop()
+    event = asyncio.Event()
+    loop.add_reader(number, event.set)
+    try:
+        await event.wait()
+    finally:
+        loop.remove_reader(number)

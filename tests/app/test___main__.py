@@ -1,9 +1,12 @@
+import asyncio
+import signal
+
 import pytest
 import uvicorn
 from typer.testing import CliRunner
 
 from warpfold.app import logs
-from warpfold.app.__main__ import cli
+from warpfold.app.__main__ import Server, cli
 
 CADDY_IDLE_S = 120  # of connections to what it stands before, by default
 
@@ -26,6 +29,30 @@ def test_idle_connections_are_left_to_the_proxy_to_close(monkeypatch: pytest.Mon
     [config] = ran
     assert config.port == 8081
     assert config.timeout_keep_alive > CADDY_IDLE_S
+
+
+def test_the_server_rests_between_requests_and_stops_at_once() -> None:
+    async def answer(scope: object, receive: object, send: object) -> None:
+        pytest.fail("nobody asks")
+
+    server = Server(uvicorn.Config(answer, port=0, lifespan="off", log_config=None))
+    ticks: list[int] = []
+    tick = server.on_tick
+
+    async def counted(counter: int) -> bool:
+        ticks.append(counter)
+        return await tick(counter)
+
+    async def run() -> None:
+        serving = asyncio.create_task(server.main_loop())
+        await asyncio.sleep(0.3)
+        server.handle_exit(signal.SIGTERM, None)
+        await asyncio.wait_for(serving, 30)
+
+    server.on_tick = counted  # type: ignore[method-assign]
+    asyncio.run(run())
+    assert len(ticks) < 3
+    assert {number % 10 for number in ticks} == {0}, "uvicorn makes the header Date at each tenth tick"
 
 
 def test_without_a_database_the_command_says_which_setting_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

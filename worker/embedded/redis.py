@@ -90,6 +90,7 @@ class EmbeddedRedis:
                 *("--appendonly", "yes"),
                 *("--save", ""),
                 *("--maxmemory-policy", "noeviction"),
+                *("--hz", "2"),  # how often it wakes up by itself in a second: it has few clients and few keys
             ],
             stdin=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is for us; we stop it last

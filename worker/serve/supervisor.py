@@ -21,6 +21,7 @@ from warpfold.worker.stop import Stop
 _READY_WITHIN_S = 120.0  # a first start may compile kernels
 _ROTATE_EVERY_S = 5.0
 _REVIVE_EVERY_S = 0.5
+_LOOK_EVERY_S = 0.25
 _STOP_WITHIN_S = 3.0  # leaves 2 s of the 5 that we promise for the servers
 
 log: FilteringBoundLogger = structlog.get_logger()
@@ -116,7 +117,7 @@ def keep_alive(processes: Sequence[Process], servers: Servers, stop: Stop, hangs
                 log.warning("died", process=process.name, exit_code=code, log=str(process.log))
             if process.restarts > before:
                 log.warning("restarted", process=process.name, pid=process.pid, restarts=process.restarts)
-        stop.wait(0.1)
+        stop.wait(_LOOK_EVERY_S)
 
 
 def shut_down(processes: Sequence[Process], servers: Servers) -> None:
