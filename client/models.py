@@ -25,6 +25,26 @@ class Progress(Answer):
     unit: str
 
 
+class Input(Answer):
+    """What a reduction read: `files` and `objects` each with their sizes, times or ETags, and the SHA-256 of each where
+    `fingerprint` was asked for; `fingerprint` is that of all of them together."""
+
+    count: int
+    bytes_read: int
+    objects: list[dict[str, Any]] = Field(default_factory=list)
+    files: list[dict[str, Any]] = Field(default_factory=list)
+    fingerprint: str | None = None
+
+
+class Placement(Answer):
+    """Where the service sent a job with the backend auto, why, and the seconds that it predicted of each slot."""
+
+    backend: str
+    slot: str
+    reason: str
+    predicted: dict[str, float] = Field(default_factory=dict)
+
+
 class ReduceResult(Answer):
     """The value of a reduction: a bool, an integer of any size or a float, whose exact value is in `hex` too. `state`
     is the base64 of the exact accumulator, for `Client.merge`."""
@@ -42,6 +62,8 @@ class ReduceResult(Answer):
     provenance: dict[str, Any] = Field(default_factory=dict)
     state: str | None
     nulls: int = 0
+    input: Input | None = None
+    placement: Placement | None = None
 
     def __repr__(self) -> str:
         return f"<ReduceResult {self.op} of {self.count:,} elements as {self.dtype}: {self.value!r}, {self.strategy}>"
@@ -82,6 +104,8 @@ class ReduceArrayResult(Answer):
     timings: Timings
     provenance: dict[str, Any] = Field(default_factory=dict)
     nulls: int = 0
+    input: Input | None = None
+    placement: Placement | None = None
 
     def to_numpy(self) -> NDArray[Any]:
         """The values, masked where one is missing; integers are Python's where 64 bits hold them not."""

@@ -39,6 +39,7 @@ class Options(TypedDict, total=False):
     backend: BackendName
     nan_policy: str
     ddof: int
+    fingerprint: bool
     timeout_s: float
     priority: Priority
     tags: Mapping[str, str]
@@ -176,6 +177,7 @@ def _added(row: Op, results: Sequence[ReduceResult], dtype: str) -> ReduceResult
             "count": state.count,
             "timings": timings,
             "state": base64.b64encode(state.to_bytes()).decode(),
+            "input": None,  # each part was sent as a file of its own
         }
     )
 

@@ -1,15 +1,29 @@
-"""What a reduction read by URLs, as its result tells it."""
+"""What a reduction read, as its result tells it."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, StrictBool
 
 from warpfold.contract.frozen import Frozen
-from warpfold.kernels.places.place import ObjectFacts
+from warpfold.kernels.inputs import Inputs, fingerprint_of, hash_of_object
+from warpfold.kernels.sequential import Remote
 
 MOST_OBJECTS = 100
-"""A result names no more of the objects that it read than these."""
+"""A result names no more of the objects that it read than these, and no more of the files."""
+
+
+FingerprintField = Annotated[
+    StrictBool,
+    Field(
+        exclude_if=lambda wanted: not wanted,
+        description="Whether the files and objects that are read are hashed by SHA-256, too. They are read once more "
+        "for that, beside the reduction, at 1 to 2 GB/s each. The hash of a dataset is always told.",
+    ),
+]
+"""The field `fingerprint` of a spec."""
 
 
 class ObjectView(Frozen):
@@ -20,19 +34,56 @@ class ObjectView(Frozen):
     etag: str | None = Field(description="The ETag of the object, as its server writes it.")
     modified: str | None = Field(description="When the object was changed last, as its server writes it.")
     bytes_read: int = Field(description="How many bytes of the object were read.")
+    sha256: str | None = Field(None, description="The SHA-256 of the object, where `fingerprint` asked for it.")
+
+
+class FileView(Frozen):
+    """A file of the machine that reduced it, as it was read; of a folder the name alone is known."""
+
+    name: str = Field(description="The name of the file as the request gave it, or the id of a dataset.")
+    size: int | None = Field(description="The size of the file in bytes.")
+    modified: datetime | None = Field(description="When the file was changed last; null of a dataset, which never is.")
+    sha256: str | None = Field(
+        description="The SHA-256 of the file, where `fingerprint` asked for it; always of a dataset."
+    )
 
 
 class InputView(Frozen):
-    """What a reduction read by URLs."""
+    """What a reduction read of files and by URLs."""
 
-    count: int = Field(description="How many objects were read.")
-    bytes_read: int = Field(description="How many bytes of them all were read.")
+    count: int = Field(description="How many files and objects were read.")
+    bytes_read: int = Field(description="How many bytes of all objects were read; those of files do not count.")
     objects: tuple[ObjectView, ...] = Field(description=f"The objects in order, the first {MOST_OBJECTS}.")
+    files: tuple[FileView, ...] = Field((), description=f"The files in order, the first {MOST_OBJECTS}.")
+    fingerprint: str | None = Field(
+        None,
+        description="The SHA-256 of what was read: of one file or object its own; of several, the files first, that of "
+        "their hashes in hexadecimal digits, each with a line feed behind it. Null where one of them is not known.",
+    )
 
     @classmethod
-    def of(cls, read: Sequence[ObjectFacts]) -> "InputView | None":
-        """None where nothing was read by URLs."""
-        if not read:
+    def of(cls, read: Sequence[Remote], inputs: Inputs, *, fingerprint: bool) -> "InputView | None":
+        """None where nothing was read. Waits for the hashes of files, and makes those of objects. Raises InvalidInput
+        where one is another than it was, and Unavailable."""
+        if not read and not inputs.count:
             return None
-        shown = tuple(ObjectView(**asdict(facts)) for facts in read[:MOST_OBJECTS])
-        return cls(count=len(read), bytes_read=sum(facts.bytes_read for facts in read), objects=shown)
+        files = inputs.facts()
+        # Hashed first, because an object counts the bytes that are read for that.
+        hashes = [hash_of_object(remote) if fingerprint else None for remote in read]
+        objects = [replace(remote.facts(), sha256=sha256) for remote, sha256 in zip(read, hashes, strict=True)]
+        whole = len(files) == inputs.count
+        return cls(
+            count=inputs.count + len(read),
+            bytes_read=sum(facts.bytes_read for facts in objects),
+            objects=tuple(ObjectView(**asdict(facts)) for facts in objects[:MOST_OBJECTS]),
+            files=tuple(
+                FileView(
+                    name=file.name,
+                    size=file.size,
+                    modified=None if file.modified is None else datetime.fromtimestamp(file.modified, UTC),
+                    sha256=file.sha256,
+                )
+                for file in files[:MOST_OBJECTS]
+            ),
+            fingerprint=fingerprint_of([*(file.sha256 for file in files), *hashes]) if whole else None,
+        )

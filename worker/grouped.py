@@ -16,6 +16,7 @@ from warpfold.kernels.blocks import MOST_OF_BLOCK, MOST_ON_GPU, Block, blocks
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.grouping import AlongAxes, Grouping
+from warpfold.kernels.inputs import Inputs
 from warpfold.kernels.operands import result_dtype
 from warpfold.kernels.ops import NanPolicy, op_named
 from warpfold.kernels.sequential import Elements, SequentialSource, gathered, shape_of
@@ -26,9 +27,10 @@ from warpfold.worker.stages import point_of, timings_of
 
 
 def run_grouped(
-    attempt: Attempt, spec: ReduceSpec, grouping: Grouping, source: Elements, other: Elements | None
+    attempt: Attempt, spec: ReduceSpec, grouping: Grouping, sources: tuple[Elements, Elements | None], inputs: Inputs
 ) -> Success:
-    """Reduce the elements of one or two open sources to many values. Raises a KernelError."""
+    """Reduce the elements of one or two open `sources`, which read `inputs`, to many values. Raises a KernelError."""
+    source, other = sources
     if not isinstance(attempt.backend, GroupsBackend):
         raise Unavailable("reductions along axes and by segments run on CPU slots only so far")
     opened = [part for part in (source, other) if isinstance(part, SequentialSource)]
@@ -56,7 +58,7 @@ def run_grouped(
         if value is not None:
             check_length(value)
     nbytes = width * prod(shape)
-    read = [remote.facts() for part in opened for remote in part.tally.objects]
+    read = [remote for part in opened for remote in part.tally.objects]
     real = reduction.dtype in DTYPES and DTYPES[reduction.dtype].is_float
     hexes = None if values is None else tuple(None if value is None else hex_of(value) for value in values)
     result = ReduceArrayResult(
@@ -67,7 +69,7 @@ def run_grouped(
         count=count,
         counts=None if stored is not None else reduction.counted(),
         artefact=None if stored is None else stored.artefact,
-        input=InputView.of(read),
+        input=InputView.of(read, inputs, fingerprint=spec.fingerprint),
         op=reduction.op,
         strategy=reduction.strategy,
         kernel=reduction.kernel,

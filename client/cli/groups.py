@@ -14,6 +14,7 @@ from warpfold.client.api import Client
 from warpfold.client.artefacts import FORMATS
 from warpfold.client.cli import output
 from warpfold.client.cli.exits import Exit
+from warpfold.client.cli.opening import ReadHere
 from warpfold.client.cli.session import fail
 from warpfold.client.groups import array_from, grouping_of
 from warpfold.client.jobs import array_result_of
@@ -91,6 +92,7 @@ def reduce_groups_locally(
     chosen: Mapping[str, Any],
     fields: Mapping[str, Any],
     *,
+    read: ReadHere,
     as_json: bool,
     to: Path | None = None,
 ) -> None:
@@ -99,6 +101,7 @@ def reduce_groups_locally(
     assert grouping is not None, "there is an axis or there are segments"
     try:
         result = local.reduce_groups(array, op, grouping, other=other, **chosen)
+        source = read.view()
     except KernelError as error:
         raise fail(str(error), Exit.NOT_INSTALLED if error.reason == "unavailable" else Exit.USAGE) from None
     if as_json:
@@ -110,6 +113,7 @@ def reduce_groups_locally(
         facts = {name: getattr(result, name) for name in told}
         output.document(
             {"shape": list(result.shape), "values": values, "hex": hexes, "counts": list(result.counted()), **facts}
+            | {"input": source.model_dump(mode="json")}
         )
         return
     if to is not None:

@@ -4,24 +4,26 @@ import json
 import os
 import shutil
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, BinaryIO
 
 import typer
 from pydantic import ValidationError
 
 from warpfold.client.cli.exits import Exit
 from warpfold.client.cli.session import fail
+from warpfold.contract.inputs import MOST_OBJECTS, InputView
 from warpfold.contract.sources.options import AnyOptions, read_of
 from warpfold.kernels.errors import InvalidInput, KernelError
 from warpfold.kernels.formats.folder import Folder
 from warpfold.kernels.formats.signature import Format, format_of, is_text
 from warpfold.kernels.formats.zarr_ import is_zarr
+from warpfold.kernels.inputs import Inputs, LocalFile
 from warpfold.kernels.ops import Op
 from warpfold.kernels.sequential import Elements
 
@@ -89,6 +91,35 @@ class Opened:
                     with file.open("rb") as stored, archive.open(member, "w", force_zip64=True) as to:
                         shutil.copyfileobj(stored, to)
             yield packed
+
+
+def _begin(path: Path) -> BinaryIO:
+    return path.open("rb")
+
+
+class ReadHere:
+    """The files that a reduction on this machine reads, by the names that the user gave them: `with ReadHere(…)`."""
+
+    def __init__(self, files: Sequence[tuple[str, Path]], fingerprint: bool) -> None:
+        self.fingerprint = fingerprint
+        self._inputs = Inputs(
+            [LocalFile(name, partial(_begin, path)) for name, path in files],
+            fingerprint=fingerprint,
+            most=MOST_OBJECTS,
+        )
+
+    def __enter__(self) -> "ReadHere":
+        self._inputs.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._inputs.__exit__(*error)
+
+    def view(self) -> InputView:
+        """What was read, as a result of the service tells it. Raises InvalidInput where a file has changed."""
+        view = InputView.of((), self._inputs, fingerprint=self.fingerprint)
+        assert view is not None, "there is a file"
+        return view
 
 
 def folder_at(path: Path) -> Folder:

@@ -18,7 +18,7 @@ from warpfold.client.cli.exits import Exit
 from warpfold.client.cli.files import DASH, Rehash, seekable
 from warpfold.client.cli.groups import check_file, fields_from, print_array, reduce_groups_locally
 from warpfold.client.cli.keyed import Asked, How, reduce_by
-from warpfold.client.cli.opening import Opened, is_plain, options_of
+from warpfold.client.cli.opening import Opened, ReadHere, is_plain, options_of
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import Timeout, check_ended_well, fail, service, wait_for
 from warpfold.client.errors import JobFailed
@@ -100,6 +100,7 @@ def reduce(
     array: Annotated[str | None, typer.Option(help="The array of an archive or a hierarchy.")] = None,
     select: Annotated[str | None, typer.Option(help="What of each axis, as JSON.")] = None,
     null_policy: Annotated[str | None, typer.Option(help="omit or raise.")] = None,
+    fingerprint: Annotated[bool, typer.Option("--fingerprint", help="Tell the SHA-256 of what is read, too.")] = False,
     to: Annotated[
         Path | None, typer.Option("--output", "-o", dir_okay=False, help="Write an array of values here, as .npy.")
     ] = None,
@@ -116,6 +117,7 @@ def reduce(
     name of its file.
     """
     options: dict[str, Any] = {"strategy": strategy, "nan_policy": nan_policy, "ddof": ddof}
+    options["fingerprint"] = True if fingerprint and not locally else None
     chosen = {name: value for name, value in options.items() if value is not None}
     _check_where(files, other, backend, locally=locally)
     if by is not None:
@@ -146,12 +148,16 @@ def reduce(
         first = opened.enter_context(_read(files[0], "FILE", of_file))
         second = None if other is None else opened.enter_context(_read(other, "--other", of_file))
         if locally:
+            paths = [(files[0], first), *([] if other is None else [(other, second)])]
+            read = opened.enter_context(
+                ReadHere([(name, part.path) for name, part in paths if isinstance(part, _Read | Opened)], fingerprint)
+            )
             with_it = None if second is None else second.elements("--other", OPS.get(op))
             elements = first.elements("FILE", OPS.get(op), in_place=bool(fields))
             if fields:
-                reduce_groups_locally(elements, op, with_it, chosen, fields, as_json=as_json, to=to)
+                reduce_groups_locally(elements, op, with_it, chosen, fields, read=read, as_json=as_json, to=to)
             else:
-                _reduce_locally(elements, op, with_it, chosen, as_json=as_json)
+                _reduce_locally(elements, op, with_it, chosen, read=read, as_json=as_json)
             return
         if backend is not None:
             chosen["backend"] = backend
@@ -165,7 +171,9 @@ def reduce(
                 output.document(ended)
                 check_ended_well(ended)
                 return
-            show = partial(print_array, client, ended, to) if fields else partial(_print, ended)
+            show = (
+                partial(print_array, client, ended, to) if fields else partial(_print, ended, fingerprint=fingerprint)
+            )
             show()
 
 
@@ -295,7 +303,7 @@ def _opened(path: Path, called: str, parameter: str) -> NDArray[Any]:
         raise typer.BadParameter(f"{called} {error}", param_hint=parameter) from None
 
 
-def _print(job: Job) -> None:
+def _print(job: Job, *, fingerprint: bool) -> None:
     result = result_of(job)
     assert isinstance(result, ReduceResult), "the job is a reduction"
     typer.echo(repr(result.value))
@@ -309,16 +317,20 @@ def _print(job: Job) -> None:
         + (f", {bound}" if bound else "")
         + (f"; {result.hex}" if result.hex else "")
         + _left(result.nulls)
+        + _named(result.input.fingerprint if fingerprint and result.input is not None else None)
     )
 
 
-def _reduce_locally(array: Elements, op: str, other: Elements | None, chosen: dict[str, Any], *, as_json: bool) -> None:
+def _reduce_locally(
+    array: Elements, op: str, other: Elements | None, chosen: dict[str, Any], *, read: ReadHere, as_json: bool
+) -> None:
     try:
         if isinstance(array, ArraySource) and isinstance(other, ArraySource):  # whose dtypes may be made one
             result = local.reduce(array.array, op, other=other.array, **chosen)
         else:
             result = local.reduce_elements(array, op, other=other, **chosen)
         check_length(result.value)
+        source = read.view()
     except KernelError as error:
         code = Exit.NOT_INSTALLED if error.reason == "unavailable" else Exit.USAGE
         raise fail(str(error), code) from None
@@ -331,6 +343,7 @@ def _reduce_locally(array: Elements, op: str, other: Elements | None, chosen: di
             "count": result.count,
             "strategy": result.strategy,
             "nulls": nulls,
+            "input": source.model_dump(mode="json"),
         }
         shown = str(value) if isinstance(value, float) and not np.isfinite(value) else value
         output.document({"value": shown, "hex": hex_of(value), **facts, "correctly_rounded": result.correctly_rounded})
@@ -339,7 +352,12 @@ def _reduce_locally(array: Elements, op: str, other: Elements | None, chosen: di
     rounded = "correctly rounded" if result.correctly_rounded else "not correctly rounded"
     output.say(
         f"{op} of {result.count:,} elements as {result.dtype}, {result.strategy}, {rounded}; this machine{_left(nulls)}"
+        + _named(source.fingerprint if read.fingerprint else None)
     )
+
+
+def _named(fingerprint: str | None) -> str:
+    return f"; SHA-256 {fingerprint}" if fingerprint else ""
 
 
 def _left(nulls: int) -> str:

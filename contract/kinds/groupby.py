@@ -10,7 +10,7 @@ from warpfold.contract.artefact import Artefact
 from warpfold.contract.fields import MAX_ELEMENTS, BackendName, JobOptions, OpName
 from warpfold.contract.frozen import Frozen
 from warpfold.contract.groupings import MOST_RESULTS
-from warpfold.contract.inputs import InputView
+from warpfold.contract.inputs import FingerprintField, InputView
 from warpfold.contract.json_value import JsonValue
 from warpfold.contract.kinds.reduce import _EXAMPLE as REDUCED
 from warpfold.contract.kinds.reduce import MOST_OF_SMALL
@@ -147,6 +147,7 @@ class GroupbySpec(Task):
     )
     nan_policy: NanPolicy = Field(NanPolicy.PROPAGATE, description="What to do with NaN elements of float data.")
     backend: BackendName = Field("auto", description="Backend of the slot; `auto` takes any slot that can run the job.")
+    fingerprint: FingerprintField = False
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -315,6 +316,7 @@ class BriefGroupbySpec(JobOptions):
     max_groups: int
     nan_policy: NanPolicy
     backend: BackendName
+    fingerprint: FingerprintField = False
 
 
 class GroupKeys(Frozen):
@@ -384,7 +386,7 @@ class GroupbyResult(Frozen):
         description=f"Where the table of keys and values is stored, if it has more than {MOST_RESULTS:,} groups.",
     )
     input: InputView | None = Field(
-        None, description="What was read of the places of this server's configuration; null where nothing was."
+        None, description="What was read from files, datasets and URLs; null if nothing was."
     )
     strategy: str
     correctly_rounded: bool = Field(description="Whether every value is the true one, rounded once.")

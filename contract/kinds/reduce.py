@@ -18,7 +18,7 @@ from warpfold.contract.groupings import (
     grouping_of,
     words_of,
 )
-from warpfold.contract.inputs import InputView
+from warpfold.contract.inputs import FingerprintField, InputView
 from warpfold.contract.json_value import JsonValue
 from warpfold.contract.kinds.spec import Task, moved_from
 from warpfold.contract.needs import ANY
@@ -131,6 +131,7 @@ class ReduceSpec(Task):
         description="Segments of the elements, each of which is reduced to a value. CPU slots alone run such jobs so "
         "far.",
     )
+    fingerprint: FingerprintField = False
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -285,6 +286,7 @@ class BriefReduceSpec(JobOptions):
     axis: AxisField = Field(None, exclude_if=lambda axis: axis is None)
     keepdims: bool = Field(False, exclude_if=lambda kept: not kept)
     segments: SegmentsSpec | None = Field(None, exclude_if=lambda segments: segments is None)
+    fingerprint: FingerprintField = False
 
 
 _EXAMPLE: JsonDict = {
@@ -317,7 +319,7 @@ class ReduceResult(Frozen):
     count: int = Field(description="How many elements the value was computed from.")
     nulls: int = Field(0, description="How many nulls were left out. They are counted apart from NaNs.")
     input: InputView | None = Field(
-        None, description="What was read from places of this server's configuration; null if nothing was."
+        None, description="What was read from files, datasets and URLs; null if nothing was."
     )
     op: str
     strategy: str = Field(description="The strategy that ran, which is never `auto`.")
@@ -377,7 +379,7 @@ class ReduceArrayResult(Frozen):
     )
     nulls: int = Field(0, description="How many nulls were left out: 0, because a null is an error here.")
     input: InputView | None = Field(
-        None, description="What was read from places of this server's configuration; null if nothing was."
+        None, description="What was read from files, datasets and URLs; null if nothing was."
     )
     op: str
     strategy: str = Field(description="The strategy that ran, which is never `auto`.")

@@ -1,7 +1,7 @@
 """Arrays that were uploaded."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, BinaryIO, Literal
 
@@ -13,6 +13,7 @@ from warpfold.contract.sources.source import SourceSpec
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.frames import Frame
 from warpfold.kernels.formats.signature import Format, format_of
+from warpfold.kernels.inputs import LocalFile
 from warpfold.kernels.npy import read_head
 from warpfold.kernels.sequential import Elements
 
@@ -40,6 +41,9 @@ class DatasetSource(AnyOptions, SourceSpec):
     def summary(stored: Mapping[str, Any]) -> str | None:
         chosen = stored.get("column") or stored.get("array")
         return f"dataset {stored['id']}" + (f" {chosen}" if chosen else "") if "id" in stored else None
+
+    def files(self, folders: Folders) -> Sequence[LocalFile]:
+        return (LocalFile(self.id, partial(self.begin, folders), sha256=self.id),)
 
     def open(self, folders: Folders) -> Elements:
         """The elements of the uploaded file; an array of a .npy file is mapped into memory for reading. Raises

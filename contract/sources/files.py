@@ -12,12 +12,13 @@ from pydantic import Field, StringConstraints, model_validator
 
 from warpfold.contract.fields import Listed
 from warpfold.contract.folders import Folders
-from warpfold.contract.sources.options import AnyOptions, faults_of, open_file
+from warpfold.contract.sources.options import AnyOptions, faults_of, files_named, open_file
 from warpfold.contract.sources.roots import PathName, check_name, matching
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.frames import Frame
+from warpfold.kernels.inputs import LocalFile
 from warpfold.kernels.places.file import stamp_of
 from warpfold.kernels.places.place import NOWHERE, Places, is_url
 from warpfold.kernels.places.remote import IN_FLIGHT, Session
@@ -84,6 +85,11 @@ class FilesSource(AnyOptions, SourceSpec):
         target = folders.places.target(self.glob, field, pattern=True)
         with faults_of(repr(self.glob), field):
             return matching_objects(session or Session(folders.places), target, MOST_MATCHED)
+
+    def files(self, folders: Folders) -> Sequence[LocalFile]:
+        if self.glob is not None and is_url(self.glob):
+            return ()
+        return files_named(self.names(folders), folders, "source.paths")
 
     def open(self, folders: Folders) -> Elements:
         reader = _Reader(self, folders, Session(folders.places))

@@ -1,7 +1,7 @@
 """The options of sources of files that several sources share, and the errors about their files."""
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import islice
@@ -25,6 +25,7 @@ from warpfold.kernels.formats.hyperslab import Range
 from warpfold.kernels.formats.signature import delimiter_of, format_of, is_text
 from warpfold.kernels.formats.tables import ColumnWanted, open_column
 from warpfold.kernels.formats.zarr_ import is_zarr, open_zarr
+from warpfold.kernels.inputs import LocalFile
 from warpfold.kernels.places.file import as_file
 from warpfold.kernels.places.place import NOWHERE, Places, is_url
 from warpfold.kernels.places.remote import RemoteObject, Session
@@ -198,8 +199,16 @@ class NamedFile(SourceSpec):
 
     path: PathName
 
+    def files(self, folders: Folders) -> Sequence[LocalFile]:
+        return files_named((self.path,), folders, "source.path")
+
     def check(self, field: str, roots: tuple[Path, ...], most_values: int, places: Places = NOWHERE) -> None:
         check_name(self.path, f"{field}.path", roots, places)
+
+
+def files_named(names: Sequence[str], folders: Folders, field: str) -> Sequence[LocalFile]:
+    """The files of this machine that bear these names, which may be URLs, too."""
+    return [LocalFile(name, partial(open_regular, name, folders.roots, field)) for name in names if not is_url(name)]
 
 
 def open_file(

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 from warpfold.contract.folders import Folders
-from warpfold.contract.sources.options import open_file
+from warpfold.contract.sources.options import files_named, open_file
 from warpfold.contract.sources.roots import PathName, check_name, opened
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.arrays import open_array_file
 from warpfold.kernels.formats.signature import Format, format_of
+from warpfold.kernels.inputs import LocalFile
 from warpfold.kernels.npy import open_array, read_head
 from warpfold.kernels.places.place import NOWHERE, Places, is_url
 from warpfold.kernels.sequential import Elements
@@ -38,6 +39,9 @@ class PathSource(SourceSpec):
         if is_url(self.path):
             return open_file(self.path, folders, _FIELD, _npy_in)
         return open_npy(self.path, folders.roots)
+
+    def files(self, folders: Folders) -> Sequence[LocalFile]:
+        return files_named((self.path,), folders, _FIELD)
 
     def check(self, field: str, roots: tuple[Path, ...], most_values: int, places: Places = NOWHERE) -> None:
         """Judge the name alone: the worker, which may be on another machine, looks at the file itself."""

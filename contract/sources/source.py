@@ -1,7 +1,7 @@
 """What every kind of source answers, whatever it reads from."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,6 +13,7 @@ from warpfold.contract.placement import Lies
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.frames import Frame
+from warpfold.kernels.inputs import LocalFile
 from warpfold.kernels.places.place import NOWHERE, Places
 from warpfold.kernels.sequential import Elements
 
@@ -71,6 +72,11 @@ class SourceSpec(Frozen, ABC):
         """The columns of the table, to be called by a worker. Raises InvalidInput, whose field begins with "source",
         where the source is no table, and Unavailable."""
         raise InvalidInput(f"{self.identity()} is no table with columns", "source")
+
+    def files(self, folders: Folders) -> Sequence[LocalFile]:
+        """The files of this machine that `open` reads, in their order; none where it reads URLs or no files. Raises
+        InvalidInput."""
+        return ()
 
     def check(self, field: str, roots: tuple[Path, ...], most_values: int, places: Places = NOWHERE) -> None:
         """Refuse what this server does not offer, or what is too long for a request. Raises InvalidInput, whose field

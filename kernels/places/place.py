@@ -72,13 +72,14 @@ class Target:
 @dataclass(frozen=True, slots=True)
 class ObjectFacts:
     """An object that was read, or a folder of objects, which has no size, ETag and time: `size` and `bytes_read` are in
-    bytes, `etag` and `modified` as the server writes them."""
+    bytes, `etag` and `modified` as the server writes them. `sha256` is None where nobody asked for it."""
 
     url: str
     size: int | None
     etag: str | None
     modified: str | None
     bytes_read: int
+    sha256: str | None = None
 
 
 def is_url(name: str) -> bool:

@@ -151,4 +151,4 @@ def test_another_backend_says_that_it_cannot(cpu: Kernels, monkeypatch: pytest.M
     assert grouping is not None
     elsewhere: Any = object()
     with pytest.raises(Unavailable, match="CPU slots only so far"):
-        real(replace(seen[0], backend=elsewhere), spec, grouping, elsewhere, None)
+        real(replace(seen[0], backend=elsewhere), spec, grouping, (elsewhere, None), elsewhere)

@@ -1,9 +1,10 @@
 """Reductions of the rows of each group, by keys."""
 
-from warpfold.contract.inputs import InputView
+from warpfold.contract.inputs import MOST_OBJECTS, InputView
 from warpfold.contract.keyed import keys_of, open_rows, plan_of, stands, values_of
 from warpfold.contract.kinds.groupby import GroupbyResult, GroupbySpec
 from warpfold.kernels.errors import Unavailable
+from warpfold.kernels.inputs import Inputs
 from warpfold.kernels.keyed import KeyedBackend
 from warpfold.kernels.mapped import survive_cuts
 from warpfold.kernels.strategy import EXACT
@@ -17,11 +18,15 @@ def run(attempt: Attempt, spec: GroupbySpec) -> Success:
     """Reduce the rows of `spec`, which are opened here. Raises a KernelError."""
     if not isinstance(attempt.backend, KeyedBackend):
         raise Unavailable("groups are made on CPU slots only so far")
+    files = [file for _, named in spec.sources() for file in named.files(attempt.folders)]
+    with Inputs(files, fingerprint=spec.fingerprint, most=MOST_OBJECTS) as inputs:
+        return _run(attempt, attempt.backend, spec, inputs)
+
+
+def _run(attempt: Attempt, backend: KeyedBackend, spec: GroupbySpec, inputs: Inputs) -> Success:
     rows = open_rows(spec, attempt.folders)
     survive_cuts()
-    table = attempt.backend.group_by(
-        rows, plan_of(spec), progress=lambda done, total: attempt.progress(done, total, "rows")
-    )
+    table = backend.group_by(rows, plan_of(spec), progress=lambda done, total: attempt.progress(done, total, "rows"))
     stored = None if stands(table) else store_table(attempt, table.table(), "by")
     width = sum(dtype.itemsize for dtype in rows.dtypes)
     result = GroupbyResult(
@@ -32,7 +37,7 @@ def run(attempt: Attempt, spec: GroupbySpec) -> Success:
         rows=table.rows,
         dropped=table.dropped,
         artefact=None if stored is None else stored.artefact,
-        input=InputView.of([remote.facts() for remote in rows.remotes()]),
+        input=InputView.of(rows.remotes(), inputs, fingerprint=spec.fingerprint),
         strategy=EXACT,
         correctly_rounded=True,
         backend="cpu",

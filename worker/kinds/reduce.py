@@ -3,10 +3,11 @@
 import base64
 from collections.abc import Sequence
 
-from warpfold.contract.inputs import InputView
+from warpfold.contract.inputs import MOST_OBJECTS, InputView
 from warpfold.contract.json_value import check_length, hex_of
 from warpfold.contract.kinds.reduce import ReduceResult, ReduceSpec
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.inputs import Inputs
 from warpfold.kernels.mapped import survive_cuts
 from warpfold.kernels.ops import op_named
 from warpfold.kernels.sequential import Elements, SequentialSource, counted
@@ -19,6 +20,12 @@ from warpfold.worker.stages import point_of, timings_of
 
 def run(attempt: Attempt, spec: ReduceSpec) -> Success:
     """Reduce the elements of `spec`, which are opened here. Raises a KernelError."""
+    files = [file for _, named in spec.sources() for file in named.files(attempt.folders)]
+    with Inputs(files, fingerprint=spec.fingerprint, most=MOST_OBJECTS) as inputs:
+        return _run(attempt, spec, inputs)
+
+
+def _run(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
     op, grouping = op_named(spec.op), spec.grouping()
     in_place = op.places or op.sources > 1 or grouping is not None
     sources = [(named.refusing_nulls() if in_place else named).open(attempt.folders) for _, named in spec.sources()]
@@ -27,7 +34,7 @@ def run(attempt: Attempt, spec: ReduceSpec) -> Success:
     if any(isinstance(part, ArraySource) and part.file is not None for part in sources):
         survive_cuts()
     if grouping is not None:
-        success = run_grouped(attempt, spec, grouping, source, other)
+        success = run_grouped(attempt, spec, grouping, (source, other), inputs)
         _check_unchanged(spec, sources)
         return success
     reduction = attempt.backend.reduce(
@@ -57,7 +64,9 @@ def run(attempt: Attempt, spec: ReduceSpec) -> Success:
         timings=timings_of(attempt, reduction, nbytes),
         provenance=attempt.provenance,
         nulls=sum(part.tally.nulls for part in decoded),
-        input=InputView.of([remote.facts() for part in decoded for remote in part.tally.objects]),
+        input=InputView.of(
+            [remote for part in decoded for remote in part.tally.objects], inputs, fingerprint=spec.fingerprint
+        ),
         state=None if reduction.state is None else base64.b64encode(reduction.state).decode(),
     )
     point = point_of(

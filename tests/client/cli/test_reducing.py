@@ -1,4 +1,5 @@
 import json
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +35,27 @@ def test_without_a_service_the_answer_is_the_same(shell: Shell) -> None:
     here = alone.run("reduce", "large.npy", "--op", "norm2", "--local", "--json")
     assert here.code == 0, here
     remote = json.loads(shell.run("reduce", "large.npy", "--op", "norm2", "--json").out)["result"]
-    assert {name: remote[name] for name in json.loads(here.out)} == json.loads(here.out)
+    local = json.loads(here.out)
+    read = local.pop("input")
+    assert {name: remote[name] for name in local} == local
+    assert [(file["name"], file["size"]) for file in read["files"]] == [
+        ("large.npy", (shell.folder / "large.npy").stat().st_size)
+    ]
+
+
+@pytest.mark.parametrize("fields", [(), ("--segments", "100")])
+def test_the_hash_of_a_file_is_the_same_with_and_without_a_service(shell: Shell, fields: tuple[str, ...]) -> None:
+    """A large file is uploaded, and named by its hash; small ones travel in the request, and are no file any more."""
+    digest = sha256((shell.folder / "large.npy").read_bytes()).hexdigest()
+    words = ("reduce", "large.npy", "--fingerprint", *fields)
+    here = shell.run(*words, "--local", "--json")
+    there = shell.run(*words, "--json")
+    for read in (json.loads(here.out)["input"], json.loads(there.out)["result"]["input"]):
+        assert read["fingerprint"] == read["files"][0]["sha256"] == digest
+    if not fields:
+        assert f"SHA-256 {digest}" in shell.run(*words).err
+        assert f"SHA-256 {digest}" in shell.run(*words, "--local").err
+        assert "SHA-256" not in shell.run("reduce", "large.npy").err
 
 
 def test_what_cannot_be_reduced_is_said(shell: Shell) -> None:
