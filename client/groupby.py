@@ -31,6 +31,7 @@ class GroupByOptions(TypedDict, total=False):
     max_groups: int
     nan_policy: str
     backend: BackendName
+    fingerprint: bool
     timeout_s: float
     priority: Priority
     tags: Mapping[str, str]

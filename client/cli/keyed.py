@@ -16,6 +16,7 @@ from warpfold.client.api import Client
 from warpfold.client.cli import output
 from warpfold.client.cli.exits import Exit
 from warpfold.client.cli.files import seekable
+from warpfold.client.cli.opening import ReadHere
 from warpfold.client.cli.session import check_ended_well, fail, service, wait_for
 from warpfold.client.group_table import GroupbyResult
 from warpfold.client.jobs import result_of
@@ -81,7 +82,7 @@ def reduce_by(context: typer.Context, file: str, asked: Asked, how: How) -> None
     with seekable(Path(file), "FILE") as path:
         if how.locally:
             table = {"type": "table", "path": str(path.resolve()), **asked.of_file}
-            _here(asked.spec(table), path.resolve().parent, how)
+            _here(asked.spec(table), (file, path.resolve()), how)
             return
         asked.spec({"type": "dataset", "id": "0" * 64})  # what is wrong with it is said before the file is sent
         with service(context) as client:
@@ -111,10 +112,12 @@ def _ask(client: Client, spec: dict[str, Any], how: How) -> None:
     _say(result.groups, result.rows, result.dropped, f"{where}, {result.timings.kernel_ms:.3f} ms")
 
 
-def _here(spec: dict[str, Any], root: Path, how: How) -> None:
+def _here(spec: dict[str, Any], named: tuple[str, Path], how: How) -> None:
     try:
-        table = local.group_by(spec, root)
-        found = table.table()
+        with ReadHere([named], spec.get("fingerprint", False)) as read:
+            table = local.group_by(spec, named[1].parent)
+            found = table.table()
+            source = read.view().model_dump(mode="json")
     except KernelError as error:
         raise fail(str(error), Exit.NOT_INSTALLED if error.reason == "unavailable" else Exit.USAGE) from None
     if how.to is not None:
@@ -122,6 +125,7 @@ def _here(spec: dict[str, Any], root: Path, how: How) -> None:
     elif how.as_json:
         columns = {name: column.to_pylist() for name, column in zip(found.column_names, found.columns, strict=True)}
         facts = {"groups": found.num_rows, "rows": table.rows, "dropped": table.dropped, "sizes": table.sizes.tolist()}
+        facts["input"] = source
         output.document({"columns": columns, **facts, "strategy": "exact", "correctly_rounded": True})
         return
     else:

@@ -24,7 +24,10 @@ def test_a_line_has_a_group_wherever_it_is_computed(shell: Shell) -> None:
         assert said.out == wanted
         assert said.err.startswith("2 groups of 4 rows; exact, correctly rounded; ")
         assert said.err.rstrip().endswith("1 row without a key left out")
-    told = json.loads(alone.run(*words, "--local", "--json").out)
+    told = json.loads(alone.run(*words, "--local", "--fingerprint", "--json").out)
+    read = told.pop("input")
+    there = json.loads(shell.run(*words, "--fingerprint", "--json").out)["result"]["input"]
+    assert read["fingerprint"] == there["fingerprint"] == read["files"][0]["sha256"]
     assert told["columns"]["sold_max"] == [1, 5]
     assert json.loads(shell.run(*words, "--json").out)["result"]["groups"] == 2
 
