@@ -21,6 +21,7 @@ from warpfold.client.cli.session import (
     wait_for,
 )
 from warpfold.client.errors import Refused, WaitedTooLong
+from warpfold.client.group_table import GroupbyResult
 from warpfold.client.jobs import Status
 from warpfold.client.live_jobs import LiveJob
 from warpfold.client.models import Child, Job, ReduceArrayResult, ReduceResult
@@ -133,7 +134,9 @@ def _elements(source: dict[Any, Any]) -> str:
 
 
 def value(job: Job) -> str | None:
-    """The value of a reduction, or the shape of its values."""
+    """The value of a reduction, the shape of its values, or the number of its groups."""
+    if isinstance(job.result, GroupbyResult):
+        return f"{job.result.groups:,} groups"
     if isinstance(job.result, ReduceArrayResult):
         return f"array of {' × '.join(map(str, job.result.shape)) or 'one value'}"
     return repr(job.result.value) if isinstance(job.result, ReduceResult) else None

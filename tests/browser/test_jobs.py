@@ -151,3 +151,17 @@ def test_a_preset_is_run_from_its_page(visit: Visiting) -> None:
     page.get_by_role("button", name="Run 1 job").click()
     expect(page.locator(".state-line .status")).to_have_text("succeeded")
     expect(page.get_by_role("region", name="Its jobs")).to_contain_text("reduction")
+
+
+def test_groups_are_shown_as_bars_and_as_a_table(visit: Visiting, dashboard: Dashboard) -> None:
+    keys = {"name": "region", "source": {"type": "values", "values": ["south", "north", "south"]}}
+    values = {"op": "sum", "name": "total", "source": {"type": "values", "values": [1e16, 2.5, 2.0]}}
+    with dashboard.client() as client:
+        job = client.submit({"kind": "groupby", "by": [keys], "aggregations": [values]})
+    page = visit().page
+    page.goto(f"/jobs/{job.id}")
+    chart = page.get_by_role("img", name=re.compile("Bars of sum by region, 2 groups"))
+    expect(chart.locator("svg path").first).to_be_attached()
+    table = page.get_by_role("group", name=re.compile("2 groups of 3 rows"))
+    expect(table).to_contain_text("1.0000000000000002e+16")
+    expect(table.get_by_role("row")).to_have_count(3)

@@ -4,6 +4,7 @@ from tests.support.api import Api
 from tests.support.window import Window
 from warpfold.app.dashboard.pages.job import timeline_of
 from warpfold.contract.artefact import Artefact
+from warpfold.contract.kinds.groupby import GroupbyResult
 from warpfold.contract.kinds.reduce import ReduceArrayResult
 
 
@@ -54,3 +55,12 @@ def test_a_stored_result_shows_its_first_rows_and_links_to_every_format(ann: Win
     assert "turned_columns" in page
     assert "count each" not in page
     assert "20,000 rows" in ann.get(f"/v1/reports/{job}", headers={"Accept": "text/markdown"}).text
+
+
+def test_groups_are_a_table_and_bars(ann: Window, api: Api) -> None:
+    job = api.submit()
+    api.finish(api.claim(job), GroupbyResult.model_json_schema()["examples"][0])
+    shown = ann.get(f"/jobs/{job}/measured").text
+    for part in ("2 groups of 3 rows (exact)", "1.0000000000000002e+16", f"/v1/jobs/{job}/result?format=csv"):
+        assert part in shown
+    assert "Bars of sum by region, 2 groups: from 2.5 (south) to 1e+16 (north)." in shown

@@ -1,0 +1,115 @@
+"""Measures exact sums by key on this machine's CPU: `python -m benchmarks.groups`.
+
+A row is a number of groups and a dtype of values; keys are random int32. The contenders run in turn, several times, in
+this one process, and medians are compared: the exact sums, and the sums of Polars, pandas and pyarrow, which round at
+every step. `wrong` counts the groups whose sum by Polars has other bits. `--out` writes the table as JSON.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.provenance import of_host
+from warpfold.kernels.cores import usable_cores
+from warpfold.kernels.cpu.backend import CpuBackend
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.formats.frames import keyed_arrays
+from warpfold.kernels.keyed import Aggregation, GroupPlan
+from warpfold.kernels.ops import OPS
+from warpfold.kernels.source import ArraySource
+
+GROUPS = (100, 10_000, 1_000_000)
+SPREADS = (0, 6)
+"""Values are normal, and multiplied by exp of so many times another normal."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupsRow:
+    """Nanoseconds a row of the table that is reduced, and how many times as fast the exact sums are as Polars'."""
+
+    groups: int
+    dtype: str
+    spread: int
+    exact: float
+    polars: float
+    pandas: float
+    pyarrow: float
+    per_polars: float
+    wrong: int
+
+
+def measure(backend: CpuBackend, case: tuple[int, str, int], *, rows: int, rounds: int) -> GroupsRow:
+    """One table of so many groups, of a dtype and a spread, by all contenders in turn."""
+    groups, dtype, spread = case
+    rng = np.random.default_rng(groups)
+    keys = rng.integers(0, groups, rows, dtype=np.int32)
+    values = rng.standard_normal(rows)
+    if spread:
+        values *= np.exp(spread * rng.standard_normal(rows))
+    values = values.astype(DTYPES[dtype].numpy)
+    source = keyed_arrays([("k", ArraySource(keys), "by")], [("v", ArraySource(values), "column")])
+    plan = GroupPlan((Aggregation(OPS["sum"], 0, "v"),))
+    columns = {"k": keys, "v": values}
+    in_polars, in_pandas, in_arrow = pl.DataFrame(columns), pd.DataFrame(columns), pa.table(columns)
+    contenders: list[Callable[[], object]] = [
+        lambda: backend.group_by(source, plan),
+        lambda: in_polars.group_by("k").agg(pl.col("v").sum()),
+        in_pandas.groupby("k")["v"].sum,
+        lambda: in_arrow.group_by("k").aggregate([("v", "sum")]),
+    ]
+    times: list[list[float]] = [[] for _ in contenders]
+    backend.group_by(source, plan)  # compiles
+    for _ in range(rounds):
+        for taken, run in zip(times, contenders, strict=True):
+            began = time.perf_counter()
+            run()
+            taken.append(time.perf_counter() - began)
+    exact, polars, pandas, pyarrow = (statistics.median(taken) / rows * 1e9 for taken in times)
+    sums = backend.group_by(source, plan).columns[0].values.astype(values.dtype)
+    theirs = in_polars.group_by("k").agg(pl.col("v").sum()).sort("k")["v"].to_numpy()
+    wrong = int(np.count_nonzero(sums != theirs))
+    return GroupsRow(groups, dtype, spread, exact, polars, pandas, pyarrow, polars / exact, wrong)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Exact sums by key on the CPU, beside Polars, pandas and pyarrow.")
+    parser.add_argument("--out", type=Path, help="a file for the table as JSON")
+    parser.add_argument("--rows", type=int, default=50_000_000, help="rows of a table")
+    parser.add_argument("--rounds", type=int, default=5, help="how often each contender runs")
+    chosen = parser.parse_args()
+    backend = CpuBackend()
+    measured = [
+        measure(backend, (groups, dtype, spread), rows=chosen.rows, rounds=chosen.rounds)
+        for spread in SPREADS
+        for dtype in ("float32", "float64")
+        for groups in GROUPS
+    ]
+    table = Table(title=f"{chosen.rows:,} rows, {usable_cores()} cores, load {os.getloadavg()[0]:.1f}: ns a row")
+    for name in ("groups", "dtype", "spread", "exact", "Polars", "pandas", "pyarrow", "× Polars", "wrong in Polars"):
+        table.add_column(name, justify="right")
+    for row in measured:
+        speeds = (f"{speed:.2f}" for speed in (row.exact, row.polars, row.pandas, row.pyarrow, row.per_polars))
+        table.add_row(f"{row.groups:,}", row.dtype, str(row.spread), *speeds, f"{row.wrong:,}")
+    Console(width=120).print(table)
+    if chosen.out is not None:
+        document = {
+            "provenance": of_host(backend.device, os.getloadavg()[0]),
+            "rows": [asdict(row) for row in measured],
+        }
+        chosen.out.write_text(json.dumps(document, indent=1, default=str) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
