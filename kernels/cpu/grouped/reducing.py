@@ -18,7 +18,8 @@ from warpfold.kernels.cpu.grouped.fold import Arrays, GroupedPart, Omitted
 from warpfold.kernels.cpu.grouped.selecting import Extremes, Nonzeros, Products
 from warpfold.kernels.cpu.grouped.sums import FloatSums, IntegerSums
 from warpfold.kernels.cpu.memory import require
-from warpfold.kernels.cpu.stream import ARRAY_PIECE, MADE_PIECE, Piece, reads, stream
+from warpfold.kernels.cpu.pieces import ARRAY_PIECE, MADE_PIECE, Piece, reads
+from warpfold.kernels.cpu.stream import stream
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.grouping import AlongAxes, AxisWalk, Columns, Grouping, Rows, Walk, walk_of

@@ -14,7 +14,8 @@ from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.keyed.column import ColumnFold, ops_by_fold
 from warpfold.kernels.cpu.keyed.keys import KeyTable
 from warpfold.kernels.cpu.keyed.sums import LevelOrigin, grown
-from warpfold.kernels.cpu.stream import Piece, stream
+from warpfold.kernels.cpu.pieces import Piece
+from warpfold.kernels.cpu.stream import stream
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
 from warpfold.kernels.grouping import Index

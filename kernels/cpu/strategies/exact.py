@@ -10,8 +10,9 @@ from warpfold.kernels.backend import Progress, Reduction
 from warpfold.kernels.cpu.folds import extremes, integers, sums
 from warpfold.kernels.cpu.folds.fold import Fold, StartFold
 from warpfold.kernels.cpu.folds.sums import DotFold
+from warpfold.kernels.cpu.pieces import pieces_of
 from warpfold.kernels.cpu.strategy import CpuStrategy
-from warpfold.kernels.cpu.stream import Streamed, pieces_of, stream
+from warpfold.kernels.cpu.stream import Streamed, stream
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact import ORIGIN, ExactState
 from warpfold.kernels.operands import Operands

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu import stream
+from warpfold.kernels.cpu import pieces, stream
+from warpfold.kernels.cpu.pieces import MADE_PIECE, One, Two
 from warpfold.kernels.cpu.strategies.exact import fold_for
-from warpfold.kernels.cpu.stream import MADE_PIECE, One, Two
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import OPS, NanPolicy, Terms
@@ -49,7 +49,7 @@ def test_every_element_is_read_once(count: int) -> None:
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
 def test_the_number_of_threads_changes_nothing(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "usable_cores", lambda: threads)
+    monkeypatch.setattr(pieces, "usable_cores", lambda: threads)
     source = GeneratedSource("all_exponents", 9 * MADE_PIECE + 11, 4, F32)
     streamed = stream.stream(One(source), lambda: fold_for(OPS["sum"], F32, NanPolicy.PROPAGATE))
     state = streamed.fold.state()
@@ -70,7 +70,7 @@ def test_progress_never_falls_and_ends_with_everything() -> None:
 
 
 def test_progress_is_reported_piece_by_piece_on_one_core(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "usable_cores", lambda: 1)
+    monkeypatch.setattr(pieces, "usable_cores", lambda: 1)
     done: list[int] = []
     total(Counted(3 * MADE_PIECE), lambda now, of: done.append(now))
     assert done[:3] == [MADE_PIECE, 2 * MADE_PIECE, 3 * MADE_PIECE]
@@ -84,7 +84,7 @@ class Stopped(Exception):
 def test_what_progress_raises_stops_a_reduction_that_would_take_days(
     threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "usable_cores", lambda: threads)
+    monkeypatch.setattr(pieces, "usable_cores", lambda: threads)
 
     def stop(done: int, of: int) -> None:
         raise Stopped
@@ -95,7 +95,7 @@ def test_what_progress_raises_stops_a_reduction_that_would_take_days(
 
 @pytest.mark.parametrize("threads", [1, 4])
 def test_of_several_errors_the_first_pieces_is_raised(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "usable_cores", lambda: threads)
+    monkeypatch.setattr(pieces, "usable_cores", lambda: threads)
     bad = 3 * MADE_PIECE
     for _ in range(5):
         with pytest.raises(InvalidInput, match=f"piece at {bad}$"):
