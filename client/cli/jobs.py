@@ -168,7 +168,7 @@ def show_job(job: Job, *, as_json: bool) -> None:
             ("value", None if result is None else repr(result.value)),
             ("hex", None if result is None else result.hex),
             ("computed by", None if result is None else _how(result)),
-            ("prepare", f"{result.timings.prepare_ms:.3f} ms" if result and result.timings.prepare_ms else None),
+            ("prepare", f"{result.timings.prepare_ms:.3f} ms" if result and result.timings.prepare_ms >= 1 else None),
             ("kernel", None if result is None else f"{result.timings.kernel_ms:.3f} ms"),
             *scalars.items(),
             ("owner", job.owner),
