@@ -143,7 +143,7 @@ class Backend(Protocol):
 
 @runtime_checkable
 class GroupsBackend(Protocol):
-    """A backend that reduces along axes and by segments, too: so far the CPU's."""
+    """A backend that reduces along axes and by segments, too."""
 
     def reduce_groups(
         self,

@@ -4,7 +4,7 @@ from functools import cache, lru_cache
 
 from warpfold.kernels.cpu.strategies import cpu_strategies
 from warpfold.kernels.cuda.strategies.registry import cuda_strategies
-from warpfold.kernels.dtypes import DType
+from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import Op
 from warpfold.kernels.strategy import AUTO, EXACT, Strategy
@@ -65,6 +65,25 @@ def resolve_grouped(op: Op, dtype: DType | None, strategy: str) -> str:
             "strategy",
         )
     return able[0]
+
+
+GROUPED_ON_GPUS = frozenset((op, dtype) for op in ("sum", "mean") for dtype in ("float32", "float64"))
+"""What a GPU reduces along axes and by segments, so far."""
+
+
+def grouped_backends(op: Op, dtype: DType | None) -> tuple[str, ...]:
+    """The backends on which `op` is reduced to many values. A dtype of None is not known yet."""
+    able = any(name == op.name and dtype in (None, DTYPES[of]) for name, of in GROUPED_ON_GPUS)
+    return ("cpu", "cuda") if able else ("cpu",)
+
+
+def refused_on_gpu(op: Op, dtype: DType | None) -> str:
+    """Why a GPU does not reduce this to many values."""
+    what = op.name if dtype is None else _named(op, dtype, None)
+    return (
+        f"along an axis or by segments a GPU computes sum and mean of float32 and float64, and not {what} so far; give "
+        "the backend cpu or auto"
+    )
 
 
 def _named(op: Op, dtype: DType, other: DType | None) -> str:

@@ -6,7 +6,9 @@ and which place each has among the elements of its value.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from math import prod
+from operator import itemgetter
 from typing import Any, Protocol
 
 import numpy as np
@@ -46,6 +48,14 @@ class AlongAxes:
         reduced = self.reduced(len(shape))
         lengths = ((1 if axis in reduced else length, axis in reduced) for axis, length in enumerate(shape))
         return tuple(length for length, gone in lengths if self.keepdims or not gone)
+
+    def runs(self, shape: Sequence[int], *, reversed_axes: bool = False) -> list[tuple[int, bool]]:
+        """The axes in the order of reading, neighbours that are reduced, or not, as one axis each: its length, and
+        whether it is reduced. Axes of length 1 are left out."""
+        reduced = self.reduced(len(shape))
+        order = range(len(shape))[::-1] if reversed_axes else range(len(shape))
+        longer = [(shape[axis], axis in reduced) for axis in order if shape[axis] != 1]
+        return [(prod(length for length, _ in run), gone) for gone, run in groupby(longer, key=itemgetter(1))]
 
     def counts(self, shape: Sequence[int]) -> Index:
         """How many elements each value has, in C order of the result."""

@@ -32,7 +32,7 @@ def run_grouped(
     """Reduce the elements of one or two open `sources`, which read `inputs`, to many values. Raises a KernelError."""
     source, other = sources
     if not isinstance(attempt.backend, GroupsBackend):
-        raise Unavailable("reductions along axes and by segments run on CPU slots only so far")
+        raise Unavailable("this slot does not reduce along axes and by segments")
     opened = [part for part in (source, other) if isinstance(part, SequentialSource)]
     source, shape = _with_shape(source, spec.source.known_shape)
     if other is not None:
@@ -74,7 +74,7 @@ def run_grouped(
         strategy=reduction.strategy,
         kernel=reduction.kernel,
         correctly_rounded=reduction.correctly_rounded,
-        backend="cpu",
+        backend=attempt.device.backend,
         device=attempt.device,
         placement=attempt.placed(spec),
         timings=timings_of(attempt, reduction, nbytes),

@@ -27,16 +27,19 @@ from warpfold.contract.provenance import DEVICE_EXAMPLE, PROVENANCE_EXAMPLE, Dev
 from warpfold.contract.sources import TAGGED_FIELDS, Source, summary_of_source
 from warpfold.contract.sources.values import BriefValues
 from warpfold.contract.timings import TIMINGS_EXAMPLE, Timings
-from warpfold.kernels.catalog import backends_for, resolve_grouped, strategies
+from warpfold.kernels.catalog import backends_for, grouped_backends, refused_on_gpu, resolve_grouped, strategies
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.grouping import AlongAxes, Grouping
 from warpfold.kernels.operands import check, check_arity, check_counts, check_freedom
-from warpfold.kernels.ops import NanPolicy, op_named
+from warpfold.kernels.ops import NanPolicy, Op, op_named
 from warpfold.kernels.strategy import AUTO
 
 MOST_OF_SMALL = 10_000
 """A job over no more elements than these, which are in its spec or generated, is small. Where a file has to be opened
 first, nobody knows how long that takes."""
+
+LARGE_ON_GPU = 1 << 24
+"""Elements that are made on a GPU from which on it may reduce them to many values without being asked to."""
 
 
 class ReduceSpec(Task):
@@ -118,7 +121,7 @@ class ReduceSpec(Task):
         None,
         exclude_if=lambda axis: axis is None,
         description="The axis along which elements are reduced, or several; a negative one counts from the last. The "
-        "result is an array with the other axes. CPU slots alone run such jobs so far.",
+        "result is an array with the other axes. GPU slots compute sum and mean of float32 and float64.",
     )
     keepdims: StrictBool = Field(
         False,
@@ -128,8 +131,8 @@ class ReduceSpec(Task):
     segments: SegmentsSpec | None = Field(
         None,
         exclude_if=lambda segments: segments is None,
-        description="Segments of the elements, each of which is reduced to a value. CPU slots alone run such jobs so "
-        "far.",
+        description="Segments of the elements, each of which is reduced to a value. GPU slots compute sum and mean "
+        "of float32 and float64.",
     )
     fingerprint: FingerprintField = False
 
@@ -181,10 +184,11 @@ class ReduceSpec(Task):
     def _claimed(self) -> Self:
         able = self.backends()
         if self.backend not in ("auto", *able) and self.grouping() is not None:
-            field = "segments" if self.axis is None else "axis"
-            raise InvalidInput(
-                f"a reduction with {field} runs on CPU slots only so far; give the backend cpu or auto", "backend"
-            )
+            raise InvalidInput(refused_on_gpu(op_named(self.op), self.source.known_dtype), "backend")
+        shape, grouping = self.source.known_shape, self.grouping()
+        runs = grouping.runs(shape) if isinstance(grouping, AlongAxes) and shape is not None else []
+        if self.backend == "cuda" and sum(reduced for _, reduced in runs) > 1:
+            raise InvalidInput("a GPU reduces axes that lie side by side; give the backend cpu or auto", "axis")
         if self.backend not in ("auto", *able):
             dtype = self.source.known_dtype
             raise InvalidInput(
@@ -199,7 +203,7 @@ class ReduceSpec(Task):
         there are none."""
         op = op_named(self.op)
         if self.grouping() is not None:
-            return ("cpu",)
+            return self._backends_of_groups(op)
         known = [dtype for _, source in self.sources() if (dtype := source.known_dtype) is not None]
         if known:
             return backends_for(op, known[0], self.strategy, known[-1] if op.sources == 2 else None)
@@ -208,6 +212,23 @@ class ReduceSpec(Task):
         if not backends:
             raise InvalidInput(f"strategy {self.strategy!r} does not compute {op.name}", "strategy")
         return backends
+
+    def _backends_of_groups(self, op: Op) -> tuple[str, ...]:
+        """A GPU is chosen for many elements that are made on it, and else where the request names it."""
+        able, dtype, count = grouped_backends(op, self.source.known_dtype), self.source.known_dtype, None
+        if dtype is not None and self.work().lies == "made":
+            count = self.source.known_count
+        large = count is not None and count >= LARGE_ON_GPU and self._lies_side_by_side()
+        return able if large or self.backend == "cuda" else ("cpu",)
+
+    def _lies_side_by_side(self) -> bool:
+        """Whether a GPU can take the axes."""
+        shape, grouping = self.source.known_shape, self.grouping()
+        if not isinstance(grouping, AlongAxes):
+            return True
+        if shape is None:
+            return False
+        return len(grouping.runs(shape)) <= 2
 
     def needs(self) -> str:
         if self.backend != "auto":

@@ -8,18 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from warpfold.kernels.backend import Device, Progress, Reduction
-from warpfold.kernels.catalog import resolve
+from warpfold.kernels.backend import Device, GroupedReduction, Progress, Reduction
+from warpfold.kernels.catalog import grouped_backends, refused_on_gpu, resolve, resolve_grouped
 from warpfold.kernels.cuda.gpu.device import describe
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.stopwatch import Stopwatch
+from warpfold.kernels.cuda.grouped.reducing import reduce_groups
 from warpfold.kernels.cuda.staging.nans import NanCounter
 from warpfold.kernels.cuda.staging.parts import RingShape
 from warpfold.kernels.cuda.staging.stager import Stager, piece_size
 from warpfold.kernels.cuda.strategies.registry import cuda_strategies
 from warpfold.kernels.cuda.strategies.strategy import CudaStrategy, Reducer
 from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.grouping import Grouping
 from warpfold.kernels.operands import Operands, operands
 from warpfold.kernels.ops import NanPolicy, Op, empty_value, op_named
 from warpfold.kernels.sequential import Elements
@@ -128,6 +131,33 @@ class CudaBackend:
             prepare_ms=prepare_ms,
             stages=stages,
         )
+
+    def reduce_groups(
+        self,
+        source: Elements,
+        shape: tuple[int, ...],
+        grouping: Grouping,
+        op: str,
+        *,
+        strategy: str = "auto",
+        nan_policy: NanPolicy = NanPolicy.PROPAGATE,
+        progress: Progress | None = None,
+        ddof: int = 0,
+        other: Elements | None = None,
+    ) -> GroupedReduction:
+        """Reduce the elements of `source`, an array of `shape` in C order that fits into the GPU's memory, to the
+        values of `grouping`: sums and means of float32 and float64.
+
+        Raises InvalidInput naming "backend" for another op or dtype, "strategy" or "axis"; Unavailable, OutOfMemory or
+        CudaError, and whatever `progress` raises.
+        """
+        row = op_named(op)
+        operands(row, source, other, ddof)
+        resolve_grouped(row, source.dtype, strategy)
+        if "cuda" not in grouped_backends(row, source.dtype):
+            raise InvalidInput(refused_on_gpu(row, source.dtype), "backend")
+        with self._gpu.active(), cuda_errors(f"{op} of many values"):
+            return reduce_groups(self._gpu, self._stager, source, shape, grouping, row, nan_policy, progress)
 
     def _start(self, op: Op, taken: Operands, strategy: CudaStrategy, policy: NanPolicy) -> "_Reducing":
         sources = (taken.source,) if taken.other is None else taken.both

@@ -12,6 +12,7 @@ from warpfold.kernels.cuda.bench.blocking_kernel import hold_unit
 from warpfold.kernels.cuda.bench.reader import read_unit
 from warpfold.kernels.cuda.compile import ARCHITECTURES, Unit
 from warpfold.kernels.cuda.exact import exact_units, integer_dot_units
+from warpfold.kernels.cuda.grouped.shapes import grouped_units
 from warpfold.kernels.cuda.puzzles import CLUSTERS_SINCE, puzzle_unit
 from warpfold.kernels.cuda.staging.generator import generator_unit
 from warpfold.kernels.cuda.staging.nans import nans_unit
@@ -45,7 +46,7 @@ def cells(arch: str, *, whole: bool) -> Iterator[Cell]:
     for dtype in DTYPES.values():
         yield from _services(dtype, arch)
     widening = [widening_unit(DTYPES[name]) for name in ("float32", "float64")]
-    others = [*exact_units(), *integer_dot_units(), *widening, hold_unit(), read_unit()]
+    others = [*exact_units(), *grouped_units(), *integer_dot_units(), *widening, hold_unit(), read_unit()]
     if int(arch.removeprefix("sm_")) >= CLUSTERS_SINCE:
         others += [puzzle_unit(puzzle) for puzzle in Puzzle]
     for unit in others:

@@ -150,5 +150,5 @@ def test_another_backend_says_that_it_cannot(cpu: Kernels, monkeypatch: pytest.M
     grouping = spec.grouping()
     assert grouping is not None
     elsewhere: Any = object()
-    with pytest.raises(Unavailable, match="CPU slots only so far"):
+    with pytest.raises(Unavailable, match="this slot does not reduce along axes"):
         real(replace(seen[0], backend=elsewhere), spec, grouping, (elsewhere, None), elsewhere)

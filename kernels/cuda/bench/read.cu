@@ -44,6 +44,23 @@ __global__ void read_parts(const uint4* data, uint64 vectors, uint32* never) {
     if (seen >> 31) *never = seen;
 }
 
+// The same by blocks of FLIGHTS flights that also write a vector for every `ratio` vectors that they read.
+template <int FLIGHT, int FLIGHTS>
+__global__ void read_and_write(const uint4* data, uint64 vectors, uint4* out, uint32 ratio) {
+    const uint32 part = blockDim.x * FLIGHT * FLIGHTS, written = part / ratio;
+    uint64 i = uint64(blockIdx.x) * part + threadIdx.x;
+    const uint64 end = min(uint64(blockIdx.x + 1) * part, vectors);
+    uint32 seen = 0;
+    for (; i + (FLIGHT - 1) * blockDim.x < end; i += FLIGHT * blockDim.x) {
+        uint4 flight[FLIGHT];
+#pragma unroll
+        for (int k = 0; k < FLIGHT; ++k) flight[k] = load<false>(data + i + k * blockDim.x);
+#pragma unroll
+        for (int k = 0; k < FLIGHT; ++k) seen |= any_of(flight[k]);
+    }
+    for (uint32 k = threadIdx.x; k < written; k += blockDim.x) out[uint64(blockIdx.x) * written + k] = {seen, k, seen, k};
+}
+
 // Fills an array with words that have no pattern and a clear top bit (the finaliser of MurmurHash3, by Austin Appleby).
 __global__ void scramble(uint32* data, uint64 words) {
     const uint64 step = uint64(gridDim.x) * blockDim.x;

@@ -12,6 +12,8 @@ from warpfold.kernels.cuda.gpu.recorded import Prepared, RecordedLaunch
 
 SOURCE = Path(__file__).parent / "read.cu"
 _SCRAMBLE = "scramble"
+_WRITING = "read_and_write<4, 2>"
+_WRITING_THREADS = 512
 
 
 SWEEP = LaunchShape(threads=512, blocks_per_multiprocessor=4, flight=4)
@@ -36,7 +38,7 @@ def read_kernel(shape: LaunchShape) -> str:
 
 def read_unit() -> Unit:
     """Every shape's kernel."""
-    return Unit(SOURCE, (*dict.fromkeys(map(read_kernel, SHAPES)), _SCRAMBLE))
+    return Unit(SOURCE, (*dict.fromkeys(map(read_kernel, SHAPES)), _WRITING, _SCRAMBLE))
 
 
 def patternless(gpu: Gpu, nbytes: int) -> Any:
@@ -59,3 +61,11 @@ def reading(gpu: Gpu, array: Any, shape: LaunchShape) -> Prepared:
     args = (array, np.uint64(vectors), never)
     blocks = -(-vectors // shape.tile) if shape.tile else shape.most_blocks(gpu.multiprocessors)
     return Prepared(gpu, [RecordedLaunch(kernel, blocks, shape.threads, args, 0, cooperative=False)])
+
+
+def reading_and_writing(gpu: Gpu, array: Any, out: Any, ratio: int) -> Prepared:
+    """A launch that reads all of `array` and writes to `out` one byte for every `ratio` bytes that it reads."""
+    kernel = gpu.kernel(read_unit(), _WRITING)
+    vectors, part = array.nbytes // VECTOR_BYTES, _WRITING_THREADS * 4 * 2
+    args = (array, np.uint64(vectors), out, np.uint32(ratio))
+    return Prepared(gpu, [RecordedLaunch(kernel, vectors // part, _WRITING_THREADS, args, 0, cooperative=False)])

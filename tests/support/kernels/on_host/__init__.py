@@ -52,6 +52,13 @@ def build_exact() -> ctypes.CDLL:
     return library
 
 
+def build_grouped() -> ctypes.CDLL:
+    """Exact sums of many values."""
+    library = _compiled("grouped")
+    library.grouped_by_name.restype = ctypes.c_bool
+    return library
+
+
 def _compiled(name: str) -> ctypes.CDLL:
     """The library of `name`.cpp. It is compiled once for all tests that find the same sources and the same compiler."""
     with tempfile.TemporaryDirectory(prefix="warpfold-tests-") as made:

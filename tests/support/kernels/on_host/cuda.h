@@ -23,6 +23,9 @@ static Three blockIdx{0}, threadIdx{0}, blockDim{1}, gridDim{1};
 struct uint4 {
     unsigned x, y, z, w;
 };
+struct float2 {
+    float x, y;
+};
 
 template <class To, class From>
 static To bits_as(From from) {
@@ -39,6 +42,8 @@ static double __longlong_as_double(long long x) { return bits_as<double>(x); }
 static float __fmaf_rn(float x, float y, float z) { return std::fma(x, y, z); }
 static double __fma_rn(double x, double y, double z) { return std::fma(x, y, z); }
 static uint4 __ldcg(const uint4* at) { return *at; }
+static int __clz(int x) { return x ? __builtin_clz(unsigned(x)) : 32; }
+static int __clzll(long long x) { return x ? __builtin_clzll((unsigned long long)(x)) : 64; }
 static int __popc(unsigned x) { return __builtin_popcount(x); }
 static unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
     return (unsigned __int128)a * b >> 64;

@@ -86,9 +86,19 @@ static T __shfl_down_sync(unsigned, T x, int distance) {
     return Warp::exchange(x, threadIdx.x + distance);
 }
 template <class T>
+static T __shfl_up_sync(unsigned, T x, int distance) {
+    return Warp::exchange(x, threadIdx.x - distance);
+}
+template <class T>
 static T __shfl_xor_sync(unsigned, T x, int distance) {
     return Warp::exchange(x, threadIdx.x ^ distance);
 }
 static bool __all_sync(unsigned, bool x) { return Warp::all(x); }
 static unsigned long long atomicAdd(unsigned long long* at, unsigned long long x) { return *at += x, *at - x; }
 static unsigned long long atomicOr(unsigned long long* at, unsigned long long x) { return *at |= x; }
+static unsigned atomicAdd(unsigned* at, unsigned x) { return *at += x, *at - x; }
+static int atomicMax(int* at, int x) {
+    const int before = *at;
+    if (x > before) *at = x;
+    return before;
+}

@@ -1,0 +1,165 @@
+"""Exact sums of many values on a GPU, against exact integers; memory that is not written first reads as all ones."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.support.gpu.accumulators import on_device
+from tests.support.gpu.adversarial import ADVERSARIAL, adversarial
+from warpfold.kernels.cpu.backend import CpuBackend
+from warpfold.kernels.cuda.backend import CudaBackend
+from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.grouped import ColumnsLayout, GroupedSums, Layout, OffsetsLayout, RowsLayout
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.exact.finish import value_of
+from warpfold.kernels.exact.state import ExactState
+from warpfold.kernels.grouping import AlongAxes, Grouping, Segments
+from warpfold.kernels.ops import OPS, NanPolicy, Terms
+from warpfold.kernels.source import ArraySource
+
+Array = NDArray[Any]
+CHECKED = 8  # values of a shape, spread over all
+
+
+def sums(
+    gpu: Gpu, array: Array, layout: Layout, *, start: int = 0, mean: bool = False, omit_nan: bool = False
+) -> tuple[Array, Array, GroupedSums, int]:
+    """Values, how many elements were left out of each, the sums, and how many values no window held."""
+    dtype = DTYPES[array.dtype.name]
+    made = GroupedSums(gpu, on_device(array, start), layout, dtype, mean=mean, omit_nan=omit_nan)
+    made.start()
+    wide = made.finish()
+    omitted = np.zeros(made.values.size, int) if made.omitted is None else made.omitted.get()
+    return made.values.get(), omitted, made, wide
+
+
+def check(values: Array, omitted: Array, groups: Sequence[Array], *, mean: bool, omit_nan: bool) -> None:
+    assert values.size == len(groups)
+    for number in sorted({*np.linspace(0, len(groups) - 1, CHECKED).astype(int).tolist()}):
+        members = np.ascontiguousarray(groups[number])
+        missing = np.isnan(members)
+        kept = members[~missing] if omit_nan else members
+        state = ExactState.empty(Terms.VALUES).add(kept)
+        wanted = float(value_of(OPS["mean" if mean else "sum"], state, members.dtype.name)) if kept.size else 0.0
+        assert float(values[number]).hex() == wanted.hex(), number
+        assert omitted[number] == (missing.sum() if omit_nan else 0), number
+
+
+ROWS = (
+    *((1, 50), (2, 1001), (3, 70), (4, 3000), (8, 3001), (12, 100), (20, 77), (32, 1000), (60, 100), (100, 40)),
+    *((128, 300), (129, 50), (250, 30), (512, 40), (1000, 9), (1024, 70), (1028, 9), (5000, 7), (16384, 40)),
+    *((70_000, 3), (1 << 18, 3), (300_001, 2)),
+)
+
+
+@pytest.mark.parametrize("data", ADVERSARIAL)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_rows(gpu: Gpu, dtype: str, data: str) -> None:
+    for number, (length, rows) in enumerate(ROWS):
+        array = adversarial(data, DTYPES[dtype], rows * length, length)
+        mean, omit_nan, start = number % 3 == 1, number % 2 == 1, int(number % 5 == 4)
+        values, omitted, _, _ = sums(
+            gpu, array, RowsLayout(rows, length, array.size), start=start, mean=mean, omit_nan=omit_nan
+        )
+        check(values, omitted, list(array.reshape(rows, length)), mean=mean, omit_nan=omit_nan)
+
+
+COLUMNS = (
+    *((1, 70_000), (2, 100_001), (2, 1 << 18), (3, 40_000), (4, 100), (7, 30_000), (8, 256), (30, 3000), (31, 700)),
+    *((32, 9000), (128, 7000), (130, 5000), (256, 300), (1000, 700), (1001, 300), (1024, 2000), (1027, 3)),
+    *((16384, 60), (100_000, 3), (3001, 1), (3000, 7), (3000, 16), (3000, 17)),
+)
+
+
+@pytest.mark.parametrize("data", ADVERSARIAL)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_columns(gpu: Gpu, dtype: str, data: str) -> None:
+    for number, (width, height) in enumerate(COLUMNS):
+        array = adversarial(data, DTYPES[dtype], width * height, height)
+        mean, omit_nan, start = number % 3 == 1, number % 2 == 1, int(number % 5 == 4)
+        values, omitted, _, _ = sums(
+            gpu, array, ColumnsLayout(width, height), start=start, mean=mean, omit_nan=omit_nan
+        )
+        check(values, omitted, list(array.reshape(height, width).T), mean=mean, omit_nan=omit_nan)
+
+
+@pytest.mark.parametrize("data", ADVERSARIAL)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_segments(gpu: Gpu, dtype: str, data: str) -> None:
+    random = np.random.default_rng(1)
+    for number, lengths in enumerate(
+        (
+            random.geometric(0.4, 4000) - 1,
+            random.geometric(1 / 4, 4000),
+            random.geometric(1 / 20, 2000),
+            random.geometric(1 / 90, 500),
+            random.geometric(1 / 3000, 50),
+            np.array([0, 3, 400_000, 0, 1, *random.geometric(0.1, 500).tolist()]),
+        )
+    ):
+        offsets = np.concatenate([[2], 2 + np.cumsum(lengths)]).astype(np.int64)
+        array = adversarial(data, DTYPES[dtype], int(offsets[-1]) + 3, lengths.size)
+        layout = OffsetsLayout.of(offsets)
+        mean, omit_nan = number % 2 == 1, number % 3 == 1
+        values, omitted, _, _ = sums(gpu, array, layout, start=number % 4, mean=mean, omit_nan=omit_nan)
+        check(values, omitted, np.split(array, offsets)[1:-1], mean=mean, omit_nan=omit_nan)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_every_value_has_the_bits_of_a_cpu(gpu: Gpu, dtype: str) -> None:
+    backend = CpuBackend()
+    shapes: list[tuple[tuple[int, int], Grouping, Layout]] = [
+        ((9000, 32), AlongAxes((1,)), RowsLayout(9000, 32, 9000 * 32)),
+        ((900, 1024), AlongAxes((1,)), RowsLayout(900, 1024, 900 * 1024)),
+        ((9, 100_000), AlongAxes((1,)), RowsLayout(9, 100_000, 900_000)),
+        ((32, 9000), AlongAxes((0,)), ColumnsLayout(9000, 32)),
+        ((90_000, 8), AlongAxes((0,)), ColumnsLayout(8, 90_000)),
+        ((1, 90_001), Segments(length=10), RowsLayout(9001, 10, 90_001)),
+    ]
+    for shape, grouping, layout in shapes:
+        for data in ("normal", "lognormal", "any finite"):
+            array = adversarial(data, DTYPES[dtype], shape[0] * shape[1], 5)
+            for op in ("sum", "mean"):
+                wanted = backend.reduce_groups(ArraySource(array), shape, grouping, op).values
+                values = sums(gpu, array, layout, mean=op == "mean")[0]
+                assert values.astype(np.float64).tobytes() == np.array(wanted, np.float64).tobytes(), (shape, data, op)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_usual_data_need_hardly_a_second_look(gpu: Gpu, dtype: str) -> None:
+    for length, rows in ROWS:
+        for data in ("normal", "mostly zeros", "negative zeros"):
+            array = adversarial(data, DTYPES[dtype], rows * length, 1)
+            for layout in (RowsLayout(rows, length, array.size), ColumnsLayout(length, rows)):
+                assert sums(gpu, array, layout)[3] == 0, (layout, data)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_backend_reduces_arrays_of_any_layout_as_a_cpu_does(backend: CudaBackend, dtype: str) -> None:
+    cpu = CpuBackend()
+    array = adversarial("any finite", DTYPES[dtype], 40 * 30 * 20, 1).reshape(40, 30, 20)
+    array[3, 5, 7] = np.nan
+    groupings: tuple[Grouping, ...] = (
+        *(AlongAxes((axis,), keepdims=True) for axis in range(3)),
+        *(AlongAxes((axis, axis + 1)) for axis in range(2)),
+        AlongAxes((0, 1, 2)),
+        Segments(length=7),
+        Segments((0, 0, 11, 20_000, 24_000)),
+    )
+    for grouping in groupings:
+        for laid in (array, np.asfortranarray(array)):
+            for op, policy in (("sum", NanPolicy.PROPAGATE), ("mean", NanPolicy.OMIT)):
+                made, wanted = (
+                    on.reduce_groups(ArraySource(laid), array.shape, grouping, op, nan_policy=policy)
+                    for on in (backend, cpu)
+                )
+                assert (made.shape, made.counted()) == (wanted.shape, wanted.counted())
+                assert list(map(repr, made.listed())) == list(map(repr, wanted.listed())), (grouping, op)
+    with pytest.raises(InvalidInput, match="is NaN, and nan_policy is raise"):
+        backend.reduce_groups(ArraySource(array), array.shape, groupings[0], "sum", nan_policy=NanPolicy.RAISE)
+    with pytest.raises(InvalidInput, match="and not max of"):
+        backend.reduce_groups(ArraySource(array), array.shape, groupings[0], "max")

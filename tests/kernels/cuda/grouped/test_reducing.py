@@ -1,0 +1,108 @@
+"""Reductions to many values by the GPU's code on the host: every shape has the bits of the CPU's own."""
+
+import ctypes
+import sys
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.support.gpu.adversarial import adversarial
+from tests.support.kernels import on_host
+from tests.support.kernels.grouped_on_host import HostGpu, as_cupy, host_array, small_pairs
+from warpfold.kernels.backend import GroupedReduction, Stages
+from warpfold.kernels.cpu.backend import CpuBackend
+from warpfold.kernels.cuda.grouped import reducing
+from warpfold.kernels.cuda.grouped.sums import GroupedSums
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.grouping import AlongAxes, Grouping, Segments
+from warpfold.kernels.ops import NanPolicy, op_named
+from warpfold.kernels.source import ArraySource
+
+
+@pytest.fixture(scope="module")
+def library() -> ctypes.CDLL:
+    if on_host.COMPILER is None or sys.platform != "linux":
+        pytest.skip("needs g++ to build the device code for the host")
+    return on_host.build_grouped()
+
+
+class HostStager:
+    """Elements are where they are."""
+
+    def whole(self, source: ArraySource, progress: Any) -> Any:
+        return host_array(np.array(source.read(0, source.count)))
+
+    def stages(self, reduce_s: float) -> Stages:
+        return Stages(reduce_s=reduce_s)
+
+
+class Reducer:
+    """Reduces arrays on the host as a GPU does, and on the CPU."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._gpu: Any = HostGpu(library)
+        self._stager: Any = HostStager()
+        self._cpu = CpuBackend()
+
+    def on_gpu(self, array: Any, grouping: Grouping, op: str, policy: NanPolicy) -> GroupedReduction:
+        source = ArraySource(array)
+        return reducing.reduce_groups(
+            self._gpu, self._stager, source, array.shape, grouping, op_named(op), policy, None
+        )
+
+    def on_cpu(self, array: Any, grouping: Grouping, op: str, policy: NanPolicy) -> GroupedReduction:
+        return self._cpu.reduce_groups(ArraySource(array), array.shape, grouping, op, nan_policy=policy)
+
+
+@pytest.fixture
+def reducer(library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> Reducer:
+    monkeypatch.setitem(sys.modules, "cupy", as_cupy())
+    monkeypatch.setattr(reducing, "GroupedSums", partial(GroupedSums, shapes=small_pairs()))
+    return Reducer(library)
+
+
+GROUPINGS: tuple[tuple[tuple[int, ...], Grouping], ...] = (
+    ((6, 10), AlongAxes((1,))),
+    ((6, 10), AlongAxes((0,), keepdims=True)),
+    ((6, 10), AlongAxes((0, 1))),
+    ((4, 5, 6), AlongAxes((1,))),
+    ((4, 5, 6), AlongAxes((1, 2), keepdims=True)),
+    ((4, 1, 6), AlongAxes((-1,))),
+    ((4, 1, 6), AlongAxes((1,))),
+    ((1, 1), AlongAxes((0,))),
+    ((3, 0, 5), AlongAxes((1,))),
+    ((3, 0, 5), AlongAxes((0,))),
+    ((61,), Segments((0, 0, 7, 60, 60))),
+    ((5, 10), Segments(length=7)),
+)
+
+
+@pytest.mark.parametrize(("shape", "grouping"), GROUPINGS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("op", ["sum", "mean"])
+def test_shape_dtype_counts_and_bits_are_those_of_a_cpu(
+    reducer: Reducer, op: str, dtype: str, shape: tuple[int, ...], grouping: Grouping
+) -> None:
+    for data, policy in (
+        ("any finite", NanPolicy.PROPAGATE),
+        ("special", NanPolicy.PROPAGATE),
+        ("special", NanPolicy.OMIT),
+    ):
+        array = adversarial(data, DTYPES[dtype], int(np.prod(shape)), 1).reshape(shape)
+        if data == "special" and array.size:
+            array.reshape(-1)[::9] = np.nan
+        for laid in (array, np.asfortranarray(array)):
+            made = reducer.on_gpu(laid, grouping, op, policy)
+            wanted = reducer.on_cpu(laid, grouping, op, policy)
+            assert (made.shape, made.dtype, made.counted()) == (wanted.shape, wanted.dtype, wanted.counted())
+            assert list(map(repr, made.listed())) == list(map(repr, wanted.listed())), (data, policy)
+
+
+def test_axes_that_do_not_lie_side_by_side_are_refused(reducer: Reducer) -> None:
+    array = np.ones((2, 3, 4), np.float32)
+    with pytest.raises(InvalidInput, match="side by side") as caught:
+        reducer.on_gpu(array, AlongAxes((0, 2)), "sum", NanPolicy.PROPAGATE)
+    assert caught.value.field == "axis"

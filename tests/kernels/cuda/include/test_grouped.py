@@ -1,0 +1,146 @@
+"""Exact sums of many values on the host: launches and device code, against exact fractions, value by value."""
+
+import ctypes
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.support.gpu.adversarial import ADVERSARIAL, adversarial
+from tests.support.kernels import on_host
+from tests.support.kernels.grouped_on_host import HostGpu, as_cupy, host_array, small_pairs
+from warpfold.kernels.cuda.grouped.sums import ColumnsLayout, GroupedSums, Layout, OffsetsLayout, RowsLayout
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.exact.finish import value_of
+from warpfold.kernels.exact.state import ExactState
+from warpfold.kernels.ops import OPS, Terms
+
+Array = NDArray[Any]
+Sums = Callable[..., tuple[Array, Array, HostGpu, int]]
+
+
+@pytest.fixture(scope="module")
+def library() -> ctypes.CDLL:
+    if on_host.COMPILER is None or sys.platform != "linux":
+        pytest.skip("needs g++ to build the device code for the host")
+    return on_host.build_grouped()
+
+
+@pytest.fixture
+def sums(library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> Sums:
+    """Values and how many elements were left out of each, the kernels that ran, and how many values no window held."""
+    monkeypatch.setitem(sys.modules, "cupy", as_cupy())
+
+    def run(array: Array, layout: Layout, *, mean: bool, omit_nan: bool = False) -> tuple[Array, Array, HostGpu, int]:
+        gpu: Any = HostGpu(library)
+        dtype = DTYPES[array.dtype.name]
+        made = GroupedSums(gpu, host_array(array), layout, dtype, mean=mean, omit_nan=omit_nan, shapes=small_pairs())
+        made.start()
+        wide = made.finish()
+        omitted = np.zeros(made.values.size, int) if made.omitted is None else made.omitted.get()
+        return made.values.get(), omitted, gpu, wide
+
+    return run
+
+
+def expected(op: str, members: Array, *, omit_nan: bool) -> float:
+    """What the op makes of these elements; 0 of none."""
+    kept = members[~np.isnan(members)] if omit_nan else members
+    if not kept.size:
+        return 0.0
+    state = ExactState.empty(Terms.VALUES).add(np.ascontiguousarray(kept))
+    return float(value_of(OPS[op], state, members.dtype.name))
+
+
+def check(values: Array, omitted: Array, groups: list[Array], *, mean: bool, omit_nan: bool) -> None:
+    assert values.size == len(groups)
+    for number, (value, members) in enumerate(zip(values.tolist(), groups, strict=True)):
+        wanted = expected("mean" if mean else "sum", members, omit_nan=omit_nan)
+        assert float(value).hex() == wanted.hex(), (number, members[:20])
+    left_out = [int(np.isnan(members).sum()) if omit_nan else 0 for members in groups]
+    assert omitted.tolist() == left_out
+
+
+def aligned(array: Array, start: int) -> Array:
+    """A copy of which the first element lies `start` elements behind a multiple of 16 bytes."""
+    room = np.empty(array.size + 16, array.dtype)
+    first = (-room.ctypes.data % 16) // array.itemsize + start
+    room[first : first + array.size] = array
+    return room[first : first + array.size]
+
+
+# length and start of rows: pairs, whole reads in registers, at odd addresses, by warps, in parts, in parts of parts
+ROWS = (
+    *((1, 0), (2, 0), (2, 1), (3, 0), (4, 0), (8, 0), (12, 0), (32, 0), (100, 0), (128, 0), (129, 1)),
+    *((1100, 0), (5000, 0)),
+)
+
+
+@pytest.mark.parametrize("data", ADVERSARIAL)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_and_means_of_rows_are_correctly_rounded(sums: Sums, dtype: str, data: str) -> None:
+    for length, start in ROWS:
+        rows = 5 if length < 1000 else 2
+        array = aligned(adversarial(data, DTYPES[dtype], rows * length, length), start)
+        layout = RowsLayout(rows, length, array.size)
+        for mean, omit_nan in ((False, False), (True, data == "special")):
+            values, omitted, _, _ = sums(array, layout, mean=mean, omit_nan=omit_nan)
+            check(values, omitted, list(array.reshape(rows, length)), mean=mean, omit_nan=omit_nan)
+
+
+# width and height of columns: several rows a read, a column a thread, of odd widths, more than a block, in parts
+COLUMNS = (
+    *((1, 9), (2, 3000), (3, 8), (4, 100), (7, 31), (8, 256), (24, 40), (30, 3), (31, 700), (64, 50), (100, 3)),
+    *((130, 9), (256, 300)),
+)
+
+
+@pytest.mark.parametrize("data", ADVERSARIAL)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_and_means_of_columns_are_correctly_rounded(sums: Sums, dtype: str, data: str) -> None:
+    for width, height in COLUMNS:
+        array = aligned(adversarial(data, DTYPES[dtype], width * height, height), 1 if width == 64 else 0)
+        for mean, omit_nan in ((False, data == "special"), (True, False)):
+            values, omitted, _, _ = sums(array, ColumnsLayout(width, height), mean=mean, omit_nan=omit_nan)
+            check(values, omitted, list(array.reshape(height, width).T), mean=mean, omit_nan=omit_nan)
+
+
+@pytest.mark.parametrize("data", ADVERSARIAL)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_and_means_of_segments_are_correctly_rounded(sums: Sums, dtype: str, data: str) -> None:
+    random = np.random.default_rng(1)
+    for lengths in (
+        random.geometric(0.4, 300) - 1,
+        random.geometric(0.08, 40),
+        random.geometric(1 / 20, 20),
+        random.geometric(1 / 300, 5),
+        np.array([0, 3, 6000, 0, 1]),  # a giant
+    ):
+        offsets = np.concatenate([[2], 2 + np.cumsum(lengths)]).astype(np.int64)
+        start = int(lengths.size == 20)
+        array = aligned(adversarial(data, DTYPES[dtype], int(offsets[-1]) + 3, lengths.size), start)
+        layout = OffsetsLayout(host_array(offsets), offsets)
+        groups = np.split(array, offsets)[1:-1]
+        for mean, omit_nan in ((False, False), (True, data == "special")):
+            values, omitted, _, _ = sums(array, layout, mean=mean, omit_nan=omit_nan)
+            check(values, omitted, groups, mean=mean, omit_nan=omit_nan)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_last_row_may_be_shorter(sums: Sums, dtype: str) -> None:
+    array = adversarial("any finite", DTYPES[dtype], 41, 3)
+    for mean in (False, True):
+        values, omitted, _, _ = sums(array, RowsLayout(5, 9, 41), mean=mean)
+        check(values, omitted, np.split(array, range(9, 41, 9)), mean=mean, omit_nan=False)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_usual_data_need_no_second_look(sums: Sums, dtype: str) -> None:
+    layouts = (RowsLayout(30, 100, 3000), ColumnsLayout(100, 30), ColumnsLayout(4, 750), RowsLayout(2, 1500, 3000))
+    for layout in layouts:
+        for data in ("normal", "mostly zeros", "negative zeros"):
+            array = aligned(adversarial(data, DTYPES[dtype], 3000, 1), 0)
+            assert sums(array, layout, mean=False)[3] == 0, (layout, data)

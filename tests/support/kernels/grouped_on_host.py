@@ -1,0 +1,105 @@
+"""A GPU of which the kernels of exact sums of many values run on the host: the launches, and all that they compute."""
+
+import ctypes
+import re
+import types
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from warpfold.kernels.cuda.compile import Unit
+from warpfold.kernels.cuda.grouped.shapes import SHAPES, ColumnsShape, GroupedShapes, PrefixShape, RowsShape, SpanShape
+from warpfold.kernels.preparation import Preparation
+
+WARP = 32
+
+SMALL = GroupedShapes(
+    rows=(
+        RowsShape(1, 2, 1, WARP),
+        RowsShape(2, 2, 2, WARP),
+        RowsShape(4, 1, 2, WARP),
+        RowsShape(32, 1, 1, WARP),
+    ),
+    long=SpanShape(32, 2, vectors=True, threads=WARP),
+    part=512,
+    enough=3,
+    short_spans=((3, SpanShape(1, 1, vectors=False, threads=WARP)), (50, SpanShape(4, 2, vectors=False, threads=WARP))),
+    long_spans=SpanShape(32, 2, vectors=False, threads=WARP),
+    columns=ColumnsShape(2, WARP, 6, 4),
+    narrow=ColumnsShape(2, WARP, 6, 4),
+    of_parts=ColumnsShape(2, WARP, 6, 4),
+    short_columns=WARP,
+    prefix=PrefixShape(4, 4, 1, WARP, 1),
+    prefix_until=25,
+)
+"""Shapes whose launches take all paths with few elements."""
+
+
+class HostArray(np.ndarray):
+    """An array with what a CuPy array has beside."""
+
+    @property
+    def data(self) -> Any:
+        return types.SimpleNamespace(ptr=self.ctypes.data)
+
+    def get(self) -> "np.ndarray[Any, Any]":
+        return np.asarray(self)
+
+
+def host_array(array: Any) -> HostArray:
+    """The same memory."""
+    made: HostArray = np.asarray(array).view(HostArray)
+    return made
+
+
+def as_cupy() -> types.ModuleType:
+    """What stands for the module cupy. Memory that is not written first reads as all ones."""
+
+    def empty(size: int, dtype: Any) -> HostArray:
+        made = host_array(np.empty(size, dtype))
+        made.view(np.uint8)[:] = 0xFF
+        return made
+
+    event = types.SimpleNamespace(record=lambda stream: None, synchronize=lambda: None)
+    cuda = types.SimpleNamespace(Event=lambda: event, get_elapsed_time=lambda start, stop: 0.0)
+    module = types.ModuleType("cupy")
+    module.__dict__.update(
+        cuda=cuda,
+        empty=empty,
+        asarray=host_array,
+        zeros=lambda size, dtype: host_array(np.zeros(size, dtype)),
+        flatnonzero=lambda array: host_array(np.flatnonzero(array)),
+    )
+    return module
+
+
+class HostGpu:
+    """Kernels by name. `ran` holds the names in the order of their launches."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._library = library
+        self.stream: Any = None
+        self.preparation = Preparation()
+        self.ran: list[str] = []
+
+    def kernel(self, unit: Unit, name: str) -> Any:
+        def launch(grid: int, block: int, args: Sequence[Any], shared: int = 0) -> None:
+            plain = re.sub(r"^((?:spans|pairs|columns)<.*), \d+>$", rf"\1, {WARP}>", name)
+            plain = re.sub(r"wide_sums<(\w+),.*", r"wide_sums<\1>", plain)
+            if not name.startswith(("columns", "short_spans", "wide", "round")):
+                grid = grid * block // WARP
+            assert not name.startswith(("columns", "short_spans")) or block == WARP
+            kept = [np.asarray([arg.ctypes.data if isinstance(arg, np.ndarray) else arg]) for arg in args]
+            table = (ctypes.c_void_p * len(kept))(*(value.ctypes.data for value in kept))
+            known = self._library.grouped_by_name(plain.encode(), ctypes.c_uint64(grid), ctypes.c_uint64(shared), table)
+            assert known, name
+            self.ran.append(name)
+
+        return launch
+
+
+def small_pairs() -> GroupedShapes:
+    """SMALL, with the reads of pairs as they are."""
+    return replace(SMALL, pairs=SHAPES["float32"].pairs)
