@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.support.gpu.adversarial import ADVERSARIAL, adversarial
+from tests.support.gpu.adversarial import adversarial
 from tests.support.kernels import on_host
 from tests.support.kernels.grouped_on_host import HostGpu, as_cupy, host_array, small_pairs
 from warpfold.kernels.cuda.grouped.sums import ColumnsLayout, GroupedSums, Layout, OffsetsLayout, RowsLayout
@@ -19,6 +19,9 @@ from warpfold.kernels.exact.state import ExactState
 from warpfold.kernels.ops import OPS, Terms
 
 Array = NDArray[Any]
+
+# A GPU has all kinds (tests/gpu/test_grouped.py).
+DATA = ("normal", "any finite", "special", "cancelling", "negative zeros", "all largest", "least and subnormal")
 Sums = Callable[..., tuple[Array, Array, HostGpu, int]]
 
 
@@ -79,7 +82,7 @@ ROWS = (
 )
 
 
-@pytest.mark.parametrize("data", ADVERSARIAL)
+@pytest.mark.parametrize("data", DATA)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_sums_and_means_of_rows_are_correctly_rounded(sums: Sums, dtype: str, data: str) -> None:
     for length, start in ROWS:
@@ -98,7 +101,7 @@ COLUMNS = (
 )
 
 
-@pytest.mark.parametrize("data", ADVERSARIAL)
+@pytest.mark.parametrize("data", DATA)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_sums_and_means_of_columns_are_correctly_rounded(sums: Sums, dtype: str, data: str) -> None:
     for width, height in COLUMNS:
@@ -108,7 +111,7 @@ def test_sums_and_means_of_columns_are_correctly_rounded(sums: Sums, dtype: str,
             check(values, omitted, list(array.reshape(height, width).T), mean=mean, omit_nan=omit_nan)
 
 
-@pytest.mark.parametrize("data", ADVERSARIAL)
+@pytest.mark.parametrize("data", DATA)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_sums_and_means_of_segments_are_correctly_rounded(sums: Sums, dtype: str, data: str) -> None:
     random = np.random.default_rng(1)
