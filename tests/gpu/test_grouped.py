@@ -134,8 +134,11 @@ def test_usual_data_need_hardly_a_second_look(gpu: Gpu, dtype: str) -> None:
     for length, rows in ROWS:
         for data in ("normal", "mostly zeros", "negative zeros"):
             array = adversarial(data, DTYPES[dtype], rows * length, 1)
-            for layout in (RowsLayout(rows, length, array.size), ColumnsLayout(length, rows)):
-                assert sums(gpu, array, layout)[3] == 0, (layout, data)
+            for layout, outputs in (
+                (RowsLayout(rows, length, array.size), rows),
+                (ColumnsLayout(length, rows), length),
+            ):
+                assert sums(gpu, array, layout)[3] <= outputs // 1000, (layout, data)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
