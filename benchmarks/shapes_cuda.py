@@ -33,6 +33,7 @@ from warpfold.kernels.cuda.exact import ExactAccumulator
 from warpfold.kernels.cuda.gpu.device import describe
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.recorded import Prepared, RecordingGpu
+from warpfold.kernels.cuda.grouped.layouts import ColumnsLayout, Layout, OffsetsLayout, RowsLayout
 from warpfold.kernels.cuda.grouped.shapes import (
     SHAPES,
     ColumnsShape,
@@ -43,7 +44,7 @@ from warpfold.kernels.cuda.grouped.shapes import (
     families,
     unit_of,
 )
-from warpfold.kernels.cuda.grouped.sums import ColumnsLayout, GroupedSums, Layout, OffsetsLayout, RowsLayout
+from warpfold.kernels.cuda.grouped.sums import GroupedSums
 from warpfold.kernels.cuda.staging.generator import fill
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.exact.finish import value_of

@@ -129,3 +129,17 @@ def words_of(stored: Any) -> str:
         case {"segments": {"offsets": [*offsets]}}:
             return f"{len(offsets) - 1:,} segments"
     return ""
+
+
+LARGE_ON_GPU = 1 << 24
+"""Elements that are made on a GPU from which on it may reduce them to many values without being asked to."""
+
+
+def serves_a_gpu(grouping: Grouping | None, shape: tuple[int, ...] | None, made: int) -> bool:
+    """Whether a GPU may reduce `made` elements that it makes itself to many values without being asked to: they are
+    many, and the axes lie side by side."""
+    if made < LARGE_ON_GPU:
+        return False
+    if not isinstance(grouping, AlongAxes):
+        return True
+    return shape is not None and len(grouping.runs(shape)) <= 2

@@ -12,8 +12,7 @@ from warpfold.contract.frozen import Frozen
 from warpfold.contract.groupings import MOST_RESULTS
 from warpfold.contract.inputs import FingerprintField, InputView
 from warpfold.contract.json_value import JsonValue
-from warpfold.contract.kinds.reduce import _EXAMPLE as REDUCED
-from warpfold.contract.kinds.reduce import MOST_OF_SMALL
+from warpfold.contract.kinds.reduce import MOST_OF_SMALL, REDUCE_EXAMPLE
 from warpfold.contract.kinds.spec import Task, moved_from
 from warpfold.contract.provenance import DeviceView, Provenance
 from warpfold.contract.sources import Source, summary_of_source
@@ -364,7 +363,7 @@ _EXAMPLE: JsonDict = {
     "rows": 3,
     "dropped": 0,
     "strategy": "exact",
-    **{name: REDUCED[name] for name in _OF_EVERY},
+    **{name: REDUCE_EXAMPLE[name] for name in _OF_EVERY},
 }
 
 

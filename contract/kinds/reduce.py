@@ -16,6 +16,7 @@ from warpfold.contract.groupings import (
     SegmentsSpec,
     check_results,
     grouping_of,
+    serves_a_gpu,
     words_of,
 )
 from warpfold.contract.inputs import FingerprintField, InputView
@@ -31,65 +32,56 @@ from warpfold.kernels.catalog import backends_for, grouped_backends, refused_on_
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.grouping import AlongAxes, Grouping
 from warpfold.kernels.operands import check, check_arity, check_counts, check_freedom
-from warpfold.kernels.ops import NanPolicy, Op, op_named
+from warpfold.kernels.ops import NanPolicy, op_named
 from warpfold.kernels.strategy import AUTO
 
 MOST_OF_SMALL = 10_000
 """A job over no more elements than these, which are in its spec or generated, is small. Where a file has to be opened
 first, nobody knows how long that takes."""
 
-LARGE_ON_GPU = 1 << 24
-"""Elements that are made on a GPU from which on it may reduce them to many values without being asked to."""
+_SPEC_EXAMPLES: list[JsonDict] = [
+    {"kind": "reduce", "op": "sum", "source": {"type": "values", "values": [1e8, 1, -1e8], "dtype": "float32"}},
+    {
+        "kind": "reduce",
+        "op": "sum",
+        "strategy": "exact",
+        "backend": "auto",
+        "source": {"type": "generate", "distribution": "normal", "n": 10000000, "seed": 42},
+        "timeout_s": 300,
+        "priority": "normal",
+        "tags": {"course": "p05"},
+    },
+    {
+        "kind": "reduce",
+        "op": "dot",
+        "source": {"type": "values", "values": [1e16, 1, -1e16], "dtype": "float64"},
+        "other": {"type": "values", "values": [1, 2, 1], "dtype": "float64"},
+    },
+    {
+        "kind": "reduce",
+        "op": "std",
+        "ddof": 1,
+        "source": {"type": "generate", "distribution": "normal", "n": 1000000, "seed": 42},
+    },
+    {
+        "kind": "reduce",
+        "op": "sum",
+        "axis": 0,
+        "source": {"type": "values", "values": [1e16, 1.0, 1.0, 2.0, -1e16, 4.0], "shape": [3, 2]},
+    },
+    {
+        "kind": "reduce",
+        "op": "mean",
+        "segments": {"offsets": [0, 2, 2, 5]},
+        "source": {"type": "values", "values": [1.0, 2.0, 3.0, 4.0, 5.0]},
+    },
+]
 
 
 class ReduceSpec(Task):
     """Reduce one array, or for `dot` two, to one value; or along axes or by segments to an array of values."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "kind": "reduce",
-                    "op": "sum",
-                    "source": {"type": "values", "values": [1e8, 1, -1e8], "dtype": "float32"},
-                },
-                {
-                    "kind": "reduce",
-                    "op": "sum",
-                    "strategy": "exact",
-                    "backend": "auto",
-                    "source": {"type": "generate", "distribution": "normal", "n": 10000000, "seed": 42},
-                    "timeout_s": 300,
-                    "priority": "normal",
-                    "tags": {"course": "p05"},
-                },
-                {
-                    "kind": "reduce",
-                    "op": "dot",
-                    "source": {"type": "values", "values": [1e16, 1, -1e16], "dtype": "float64"},
-                    "other": {"type": "values", "values": [1, 2, 1], "dtype": "float64"},
-                },
-                {
-                    "kind": "reduce",
-                    "op": "std",
-                    "ddof": 1,
-                    "source": {"type": "generate", "distribution": "normal", "n": 1000000, "seed": 42},
-                },
-                {
-                    "kind": "reduce",
-                    "op": "sum",
-                    "axis": 0,
-                    "source": {"type": "values", "values": [1e16, 1.0, 1.0, 2.0, -1e16, 4.0], "shape": [3, 2]},
-                },
-                {
-                    "kind": "reduce",
-                    "op": "mean",
-                    "segments": {"offsets": [0, 2, 2, 5]},
-                    "source": {"type": "values", "values": [1.0, 2.0, 3.0, 4.0, 5.0]},
-                },
-            ]
-        }
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [*_SPEC_EXAMPLES]})
 
     kind: Literal["reduce"]
     op: OpName = Field("sum", description="Op that reduces the elements. `/v1/ops` lists the ops.")
@@ -203,7 +195,10 @@ class ReduceSpec(Task):
         there are none."""
         op = op_named(self.op)
         if self.grouping() is not None:
-            return self._backends_of_groups(op)
+            dtype = self.source.known_dtype
+            made = self.source.known_count if dtype is not None and self.work().lies == "made" else None
+            unasked = made is None or not serves_a_gpu(self.grouping(), self.source.known_shape, made)
+            return ("cpu",) if unasked and self.backend != "cuda" else grouped_backends(op, dtype)
         known = [dtype for _, source in self.sources() if (dtype := source.known_dtype) is not None]
         if known:
             return backends_for(op, known[0], self.strategy, known[-1] if op.sources == 2 else None)
@@ -212,23 +207,6 @@ class ReduceSpec(Task):
         if not backends:
             raise InvalidInput(f"strategy {self.strategy!r} does not compute {op.name}", "strategy")
         return backends
-
-    def _backends_of_groups(self, op: Op) -> tuple[str, ...]:
-        """A GPU is chosen for many elements that are made on it, and else where the request names it."""
-        able, dtype, count = grouped_backends(op, self.source.known_dtype), self.source.known_dtype, None
-        if dtype is not None and self.work().lies == "made":
-            count = self.source.known_count
-        large = count is not None and count >= LARGE_ON_GPU and self._lies_side_by_side()
-        return able if large or self.backend == "cuda" else ("cpu",)
-
-    def _lies_side_by_side(self) -> bool:
-        """Whether a GPU can take the axes."""
-        shape, grouping = self.source.known_shape, self.grouping()
-        if not isinstance(grouping, AlongAxes):
-            return True
-        if shape is None:
-            return False
-        return len(grouping.runs(shape)) <= 2
 
     def needs(self) -> str:
         if self.backend != "auto":
@@ -310,7 +288,7 @@ class BriefReduceSpec(JobOptions):
     fingerprint: FingerprintField = False
 
 
-_EXAMPLE: JsonDict = {
+REDUCE_EXAMPLE: JsonDict = {
     "value": 1.0,
     "hex": "0x1.0000000000000p+0",
     "dtype": "float32",
@@ -332,7 +310,7 @@ _EXAMPLE: JsonDict = {
 class ReduceResult(Frozen):
     """The value of a reduction, how it was computed, and where."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
+    model_config = ConfigDict(json_schema_extra={"examples": [REDUCE_EXAMPLE]})
 
     value: JsonValue
     hex: str | None = Field(description="The value as Python's float.hex prints it; null for integers and bools.")
@@ -369,9 +347,9 @@ _ARRAY_EXAMPLE: JsonDict = {
     "op": "sum",
     "strategy": "exact",
     "kernel": "turned_columns",
-    **{name: _EXAMPLE[name] for name in ("correctly_rounded", "backend", "device")},
+    **{name: REDUCE_EXAMPLE[name] for name in ("correctly_rounded", "backend", "device")},
     "placement": {**PLACEMENT_EXAMPLE, "reason": "Only CPU slots compute this reduction."},
-    **{name: _EXAMPLE[name] for name in ("timings", "provenance")},
+    **{name: REDUCE_EXAMPLE[name] for name in ("timings", "provenance")},
 }
 
 

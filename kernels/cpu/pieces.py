@@ -91,7 +91,7 @@ class Pieces(Protocol[P_co]):
 
 
 @dataclass(frozen=True, slots=True)
-class One:
+class OneSource:
     """A source as it is."""
 
     source: Source
@@ -117,7 +117,7 @@ class One:
 
 
 @dataclass(frozen=True, slots=True)
-class Two:
+class TwoSources:
     """Two sources of one length, read side by side."""
 
     first: Source
@@ -233,7 +233,7 @@ def pieces_of(*sources: Elements) -> Pieces[Any]:
     by_position = [source for source in sources if not isinstance(source, SequentialSource)]
     if len(by_position) < len(sources):
         return InOrder(sources)
-    return One(by_position[0]) if len(by_position) == 1 else Two(*by_position)
+    return OneSource(by_position[0]) if len(by_position) == 1 else TwoSources(*by_position)
 
 
 def reads(source: Elements) -> bool:

@@ -19,12 +19,12 @@ def chunked(array: Any, chunks: Any) -> Any:
     return da.from_array(array, chunks=chunks, name=False)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(chunks=st.tuples(st.integers(1, 12), st.integers(1, 9), st.integers(1, 5)), split=st.integers(2, 5))
 def test_any_chunks_give_the_same_bits(chunks: tuple[int, int, int], split: int) -> None:
     cut, whole = chunked(ARRAY, chunks), chunked(ARRAY, ARRAY.shape)
     for reduce in (exact.sum, exact.mean, exact.var, exact.norm2):
-        for axis in (None, 0, (1, 2), -1):
+        for axis in (None, (1, 2)):
             value = reduce(cut, axis, split_every=split).compute(scheduler="synchronous")
             assert (
                 np.asarray(value).tobytes()

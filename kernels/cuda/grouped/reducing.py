@@ -14,7 +14,8 @@ import numpy as np
 from warpfold.kernels.backend import LISTED, GroupedReduction, Progress
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.stopwatch import Stopwatch
-from warpfold.kernels.cuda.grouped.sums import ColumnsLayout, GroupedSums, Layout, OffsetsLayout, RowsLayout
+from warpfold.kernels.cuda.grouped.layouts import ColumnsLayout, Layout, OffsetsLayout, RowsLayout
+from warpfold.kernels.cuda.grouped.sums import GroupedSums
 from warpfold.kernels.cuda.staging.nans import NanCounter
 from warpfold.kernels.cuda.staging.stager import Stager
 from warpfold.kernels.errors import InvalidInput

@@ -9,10 +9,10 @@ from math import gcd
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.launch_shape import VECTOR_BYTES
+from warpfold.kernels.cuda.grouped.layouts import ColumnsLayout, Layout, OffsetsLayout, RowsLayout
 from warpfold.kernels.cuda.grouped.shapes import (
     COLUMN_BITS,
     LEVELS,
@@ -46,52 +46,6 @@ _AT_ONCE = 1 << 15
 
 MARKS = {"float32": (np.uint32, 0x7FC66D6B), "float64": (np.uint64, 0x7FF86D61726B6564)}
 """The bits of a value that is not there yet (include/grouped_window.cuh)."""
-
-
-@dataclass(frozen=True, slots=True)
-class RowsLayout:
-    """`count` values of `length` ≥ 1 neighbouring elements each; the last has those that are left of `total`."""
-
-    count: int
-    length: int
-    total: int
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnsLayout:
-    """`width` values; value c has the elements c, c + width, … of `height` ≥ 1 rows."""
-
-    width: int
-    height: int
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetsLayout:
-    """Value s has the elements offsets[s] … offsets[s + 1] − 1. `offsets` is a CuPy array of int64, and `host` the same
-    on the host."""
-
-    offsets: Any
-    host: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, host: NDArray[np.int64]) -> "OffsetsLayout":
-        """The layout of offsets that are on the host."""
-        import cupy
-
-        return cls(cupy.asarray(host), host)
-
-    @property
-    def total(self) -> int:
-        """Elements of all values."""
-        return int(self.host[-1] - self.host[0])
-
-    @property
-    def longest(self) -> int:
-        """Elements of the longest value."""
-        return int(np.diff(self.host).max(initial=0))
-
-
-Layout = RowsLayout | ColumnsLayout | OffsetsLayout
 
 
 class GroupedSums:

@@ -20,15 +20,15 @@ def test_a_line_has_a_group_wherever_it_is_computed(shell: Shell) -> None:
         "south\t1.0000000000000002e+16\t1e+16\t8\t5\n"
     )
     alone = Shell(shell.folder)
-    for said in (shell.run(*words), alone.run(*words, "--local")):
-        assert said.out == wanted
-        assert said.err.startswith("2 groups of 4 rows; exact, correctly rounded; ")
-        assert said.err.rstrip().endswith("1 row without a key left out")
-    told = json.loads(alone.run(*words, "--local", "--fingerprint", "--json").out)
-    read = told.pop("input")
-    there = json.loads(shell.run(*words, "--fingerprint", "--json").out)["result"]["input"]
-    assert read["fingerprint"] == there["fingerprint"] == read["files"][0]["sha256"]
-    assert told["columns"]["sold_max"] == [1, 5]
+    for shown in (shell.run(*words), alone.run(*words, "--local")):
+        assert shown.out == wanted
+        assert shown.err.startswith("2 groups of 4 rows; exact, correctly rounded; ")
+        assert shown.err.rstrip().endswith("1 row without a key left out")
+    local = json.loads(alone.run(*words, "--local", "--fingerprint", "--json").out)
+    read = local.pop("input")
+    remote = json.loads(shell.run(*words, "--fingerprint", "--json").out)["result"]["input"]
+    assert read["fingerprint"] == remote["fingerprint"] == read["files"][0]["sha256"]
+    assert local["columns"]["sold_max"] == [1, 5]
     assert json.loads(shell.run(*words, "--json").out)["result"]["groups"] == 2
 
 
@@ -38,10 +38,10 @@ def test_the_table_is_written_to_a_file(shell: Shell) -> None:
     words = ("reduce", "many.parquet", "--by", "k", "--column", "x")
     assert shell.run(*words, "-o", "out.parquet").out == ""
     assert parquet.read_table(shell.folder / "out.parquet")["x_sum"].to_pylist() == [0.5] * 10_001
-    said = Shell(shell.folder).run(
+    shown = Shell(shell.folder).run(
         *words, "--local", "--filter", '{"op": "<", "column": "k", "value": 2}', "-o", "out.csv"
     )
-    assert said.code == 0
+    assert shown.code == 0
     assert (shell.folder / "out.csv").read_text() == '"k","x_sum"\n0,0.5\n1,0.5\n'
 
 
@@ -58,6 +58,6 @@ def test_the_table_is_written_to_a_file(shell: Shell) -> None:
 )
 def test_what_is_wrong_is_said(shell: Shell, words: tuple[str, ...], message: str) -> None:
     (shell.folder / "sales.csv").write_text(CSV)
-    said = Shell(shell.folder).run("reduce", "sales.csv", "--by", "region", *words)
-    assert said.code == 2
-    assert message in " ".join(said.err.replace("│", " ").split())
+    shown = Shell(shell.folder).run("reduce", "sales.csv", "--by", "region", *words)
+    assert shown.code == 2
+    assert message in " ".join(shown.err.replace("│", " ").split())

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from warpfold.kernels.cpu import pieces, stream
-from warpfold.kernels.cpu.pieces import MADE_PIECE, One, Two
+from warpfold.kernels.cpu.pieces import MADE_PIECE, OneSource, TwoSources
 from warpfold.kernels.cpu.strategies.exact import fold_for
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
@@ -38,7 +38,9 @@ class Counted:
 
 
 def total(source: Any, progress: Callable[[int, int], None] | None = None) -> int:
-    fold = stream.stream(One(source), lambda: fold_for(OPS["sum"], source.dtype, NanPolicy.PROPAGATE), progress).fold
+    fold = stream.stream(
+        OneSource(source), lambda: fold_for(OPS["sum"], source.dtype, NanPolicy.PROPAGATE), progress
+    ).fold
     return int(fold.value())
 
 
@@ -51,7 +53,7 @@ def test_every_element_is_read_once(count: int) -> None:
 def test_the_number_of_threads_changes_nothing(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pieces, "usable_cores", lambda: threads)
     source = GeneratedSource("all_exponents", 9 * MADE_PIECE + 11, 4, F32)
-    streamed = stream.stream(One(source), lambda: fold_for(OPS["sum"], F32, NanPolicy.PROPAGATE))
+    streamed = stream.stream(OneSource(source), lambda: fold_for(OPS["sum"], F32, NanPolicy.PROPAGATE))
     state = streamed.fold.state()
     assert state is not None
     monkeypatch.undo()
@@ -110,14 +112,14 @@ def test_no_thread_outlives_a_stream() -> None:
 
 def test_time_is_shared_between_loading_and_reducing() -> None:
     source = ArraySource(np.ones(1000, dtype=np.float32))
-    streamed = stream.stream(One(source), lambda: fold_for(OPS["sum"], F32, NanPolicy.PROPAGATE))
+    streamed = stream.stream(OneSource(source), lambda: fold_for(OPS["sum"], F32, NanPolicy.PROPAGATE))
     assert streamed.load_ms >= 0
     assert streamed.kernel_ms > 0
 
 
 def test_two_sources_are_read_side_by_side() -> None:
     count = 5 * MADE_PIECE + 3
-    streamed = stream.stream(Two(Counted(count), Counted(count)), Together)
+    streamed = stream.stream(TwoSources(Counted(count), Counted(count)), Together)
     assert streamed.fold.count == count
 
 

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from tests.support.gpu.adversarial import adversarial
 from tests.support.kernels import on_host
 from tests.support.kernels.grouped_on_host import HostGpu, as_cupy, host_array, small_pairs
-from warpfold.kernels.cuda.grouped.sums import ColumnsLayout, GroupedSums, Layout, OffsetsLayout, RowsLayout
+from warpfold.kernels.cuda.grouped.layouts import ColumnsLayout, Layout, OffsetsLayout, RowsLayout
+from warpfold.kernels.cuda.grouped.sums import GroupedSums
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.exact.finish import value_of
 from warpfold.kernels.exact.state import ExactState
