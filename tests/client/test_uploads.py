@@ -75,6 +75,7 @@ def cutting(service: Service, *after: int) -> Iterator[str]:
                         break
                     sink.sendall(data)
             ended(source, sink)
+            source.close()  # with bytes unread: whoever still writes is told at once, and not after its time limit
 
         def accept() -> None:
             with suppress(OSError):

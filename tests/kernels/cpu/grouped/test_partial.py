@@ -44,7 +44,7 @@ def of_the_whole(
     return np.array(values).astype(dtype).reshape(reduction.shape)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), op=st.sampled_from(OPS), dtype=st.sampled_from(DTYPES))
 def test_parts_give_the_bits_of_the_whole(seed: int, op: str, dtype: str) -> None:
     rng = np.random.default_rng(seed)
