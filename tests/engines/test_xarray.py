@@ -32,3 +32,13 @@ def test_dimensions_and_coordinates_that_are_left_stay() -> None:
 
 def test_degrees_of_freedom_reach_the_variance() -> None:
     assert float(ARRAY.exact.var(ddof=1)) == pytest.approx(float(ARRAY.astype(np.float64).var(ddof=1)), rel=1e-6)
+
+
+def test_an_array_of_another_library_is_not_stripped_of_what_it_carries() -> None:
+    class WithUnits(np.ndarray):
+        """An array whose class says more than its elements do."""
+
+    carried = xr.DataArray(ARRAY.to_numpy(), dims=ARRAY.dims)
+    carried.variable._data = ARRAY.to_numpy().view(WithUnits)
+    with pytest.raises(TypeError, match="WithUnits"):
+        carried.exact.sum()

@@ -243,9 +243,8 @@ def _windows(
     if arrays[0].size >= outputs * _LONG:
         return [None] * (2 if op.terms is Terms.MOMENTS else 1)
     low, high = zip(*map(_bounds, dtypes, arrays), strict=True)
-    carried = (
-        76 + int(arrays[0].size).bit_length()
-    )  # a level of a tile is below 2**62, and a deposit reaches three limbs
+    # A level of a tile is below 2**62, and a deposit reaches three limbs.
+    carried = 76 + int(arrays[0].size).bit_length()
     windows: list[tuple[int, int] | None] = []
     for terms in (Terms.VALUES, Terms.PRODUCTS) if op.terms is Terms.MOMENTS else (op.terms,):
         times = 2 if terms is Terms.PRODUCTS and len(arrays) == 1 else 1
