@@ -120,9 +120,9 @@ COMPILE = $(BIN)uv pip compile --quiet --universal --python-version 3.11 --gener
 
 lock: $(DEV) ## Resolve the pinned dependencies anew
 	$(COMPILE) --extra dev --output-file requirements-dev.lock
-	$(COMPILE) --extra build --extra embedded --extra tracing --extra tables --extra arrays --extra places -c requirements-dev.lock --output-file requirements.lock
-	$(COMPILE) --extra build --extra embedded --extra tracing --extra tables --extra arrays --extra places --extra cuda13 -c requirements-dev.lock --output-file requirements-cuda13.lock
-	$(COMPILE) --extra build --extra embedded --extra tracing --extra tables --extra arrays --extra places --extra cuda12 --output-file requirements-cuda12.lock
+	$(COMPILE) --extra build --extra embedded --extra tracing --extra tables --extra arrays --extra places --extra cluster -c requirements-dev.lock --output-file requirements.lock
+	$(COMPILE) --extra build --extra embedded --extra tracing --extra tables --extra arrays --extra places --extra cluster --extra cuda13 -c requirements-dev.lock --output-file requirements-cuda13.lock
+	$(COMPILE) --extra build --extra embedded --extra tracing --extra tables --extra arrays --extra places --extra cluster --extra cuda12 --output-file requirements-cuda12.lock
 	$(filter-out pyproject.toml,$(COMPILE)) --group audit --output-file requirements-audit.lock
 
 clean: ## Forget the environment and every cache
