@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
+from warpfold.app.jobs.attempt import Lease
 from warpfold.contract.folders import ArtefactFolder, Folders
 from warpfold.kernels.cores import usable_cores
 from warpfold.worker.artefacts import ArtefactWriter
 from warpfold.worker.execute import Kernels
 from warpfold.worker.kinds.attempt import Attempt
-from warpfold.worker.messages import Request
 
 ROUNDS = 3
 DEPTH = 8
@@ -44,15 +44,12 @@ def _saved(values: NDArray[Any], path: Path, *, flush: bool) -> None:
 def _written(values: NDArray[Any], folders: Folders) -> None:
     unused: Any = None
     attempt = Attempt(
-        job_id=uuid4(),
-        number=1,
+        lease=Lease(uuid4(), 1, uuid4(), "{}", 60.0, 0.0),
         kind="reduce",
         backend=unused,
         device=unused,
         provenance=unused,
         folders=folders,
-        queued_ms=0.0,
-        done=(),
         tell=lambda news: None,
         started=0.0,
     )
@@ -65,7 +62,7 @@ def _written(values: NDArray[Any], folders: Folders) -> None:
 
 def _reduced(child: Kernels, path: str, axis: int) -> dict[str, Any]:
     spec = {"kind": "reduce", "axis": axis, "source": {"type": "path", "path": path}}
-    result: Any = child.run(Request(uuid4(), 1, json.dumps(spec), 0.0), lambda news: None).result
+    result: Any = child.run(Lease(uuid4(), 1, uuid4(), json.dumps(spec), 60.0, 0.0), lambda news: None).result
     return dict(result)
 
 

@@ -39,7 +39,7 @@ from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase, conninfo, database_url
 from warpfold.app.jobs import accept, groups, leases, workers
 from warpfold.app.jobs.accept import Submission
-from warpfold.app.jobs.groups import Succeeded
+from warpfold.app.jobs.attempt import Success
 from warpfold.app.jobs.store import Job
 from warpfold.app.jobs.workers import WorkerInfo
 from warpfold.app.quotas.quota import Limits
@@ -234,8 +234,8 @@ class Bench:
             return len(attempts)
         claimed = self.database.step(groups.claim, attempts, self.slot.id, _LEASE_S)
         assert len(claimed.leases) == len(attempts), "some could not be claimed"
-        ends = [Succeeded(lease, {}) for lease in claimed.leases]
-        assert len(self.database.run(groups.end, ends, [])) == len(attempts)
+        ends = [(lease, Success({})) for lease in claimed.leases]
+        assert len(self.database.run(groups.end, ends)) == len(attempts)
         return len(attempts)
 
 

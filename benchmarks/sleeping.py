@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from warpfold.app.jobs.attempt import Lease, Success
 from warpfold.contract.measurement import Measurement
-from warpfold.worker.messages import Request, Success, Tell
+from warpfold.worker.messages import Tell
 
 _POINT = Measurement(
     kind="reduce",
@@ -35,7 +36,7 @@ class Sleeper:
     seconds: float
     device: Mapping[str, object]
 
-    def run(self, request: Request, tell: Tell) -> Success:
+    def run(self, lease: Lease, tell: Tell) -> Success:
         time.sleep(self.seconds)
         return Success({"value": 0.0}, (_POINT,))
 

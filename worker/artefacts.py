@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from warpfold.app.artefacts.formats import ROWS
 from warpfold.app.datasets.digest import FollowingDigest
+from warpfold.app.jobs.attempt import StoredResult
 from warpfold.contract.artefact import PREVIEWED, Artefact, ArtefactColumn, ArtefactPart, PartName
 from warpfold.contract.folders import incoming_artefact
 from warpfold.contract.json_value import hex_of
@@ -32,7 +33,6 @@ from warpfold.kernels.extras import required
 from warpfold.kernels.npy import head_of
 from warpfold.kernels.ops import INTEGER, Value
 from warpfold.worker.kinds.attempt import Attempt
-from warpfold.worker.messages import StoredResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class ArtefactWriter:
         floats = self._dtype != INTEGER and DTYPES[self._dtype].is_float
         names = (*(axis.name for axis in axes), "value", *(["hex"] if floats else []), "count")
         artefact = Artefact(
-            href=f"/v1/jobs/{self._attempt.job_id}/artefact",
+            href=f"/v1/jobs/{self._attempt.lease.job_id}/artefact",
             formats=("npy", "arrow", "parquet", "csv"),
             shape=self._shape,
             dtype=self._dtype,
@@ -220,7 +220,7 @@ def store_table(attempt: Attempt, table: Any, field: str) -> Stored:
         raise
     names, preview = _previewed(pyarrow, table.slice(0, PREVIEWED))
     artefact = Artefact(
-        href=f"/v1/jobs/{attempt.job_id}/artefact",
+        href=f"/v1/jobs/{attempt.lease.job_id}/artefact",
         formats=("arrow", "parquet", "csv"),
         shape=(table.num_rows,),
         dtype=None,
@@ -336,7 +336,7 @@ def _prepared(attempt: Attempt, nbytes: int, field: str) -> Path:
     artefacts = attempt.folders.artefacts
     if artefacts is None:
         raise Unavailable("this worker has no folder for results that are stored")
-    folder = incoming_artefact(artefacts.path, attempt.job_id, attempt.number)
+    folder = incoming_artefact(artefacts.path, attempt.lease.job_id, attempt.lease.attempt)
     shutil.rmtree(folder, ignore_errors=True)
     with _full_disk():
         folder.mkdir(mode=0o700, parents=True)

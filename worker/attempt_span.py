@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
-from warpfold.app.jobs.leases import Lease
+from warpfold.app.jobs.attempt import Failure, Lease, Success
 from warpfold.app.tracing.tracing import Span, Tracing
-from warpfold.worker.messages import Begun, Failure, Measured, Success
+from warpfold.worker.messages import Begun, Measured
 from warpfold.worker.slot import Ending, Hung
 
 

@@ -1,6 +1,6 @@
 """The child of a slot, and the pipe between it and its parent.
 
-The child opens the device once, then runs one request after another until its parent goes away. The pipe carries whole
+The child opens the device once, then runs one attempt after another until its parent goes away. The pipe carries whole
 messages. A child that is stopped reads nothing and writes nothing, or half a message; so the parent's end sends what
 the pipe takes, keeps the rest, and puts together what has come: each of its calls returns at once. The child's end may
 wait.
@@ -24,10 +24,10 @@ from structlog.contextvars import bound_contextvars
 from structlog.typing import FilteringBoundLogger
 
 from warpfold.app import logs
+from warpfold.app.jobs.attempt import Answer, Lease
 from warpfold.contract.folders import Folders
 from warpfold.worker.messages import (
     Broken,
-    Failure,
     Measuring,
     News,
     Opener,
@@ -36,9 +36,7 @@ from warpfold.worker.messages import (
     Pulse,
     Rated,
     Ready,
-    Request,
     Spare,
-    Success,
     Work,
 )
 
@@ -48,11 +46,11 @@ _PROGRESS_EVERY_S = 0.1
 _IDLE_S = 0.5
 """A child that has had nothing to do for so long measures the rates of its slot, if they are not known."""
 _BETWEEN_S = 0.05
-"""How long it waits for a request after each step of that."""
+"""How long it waits for a lease after each step of that."""
 _HEAD = struct.Struct("!Q")  # how many bytes of pickle follow
 _PIECE = 1 << 18
 _AHEAD_BYTES = 1 << 20
-"""What the parent wants the kernel to hold for the child: requests of 32 small jobs. The kernel may allow less."""
+"""What the parent wants the kernel to hold for the child: the leases of 32 small jobs. The kernel may allow less."""
 
 
 class PipeClosed(Exception):
@@ -219,19 +217,18 @@ def child_main(
             if rated is not None and (rates := rated.rates) is not None and rates is not measured_rates:
                 connection.send(Rated(rates))
                 measured_rates = rates
-            request = connection.receive()
+            lease: Lease = connection.receive()
             served = True
         except PipeClosed:
             return
-        facts = {"job": str(request.job_id), "attempt": request.attempt, "request_id": request.request_id}
-        with bound_contextvars(**facts):
+        with bound_contextvars(**lease.facts):
             with pulse.beating():
-                answer = _answer(work, request, _Teller(connection))
+                answer = _answer(work, lease, _Teller(connection))
             connection.send(answer)
 
 
 def _measure(work: Measuring, connection: ChildEnd) -> None:
-    """Measure the rates of the slot, unless a request comes first: then they are measured in a later pause."""
+    """Measure the rates of the slot, unless a lease comes first: then they are measured in a later pause."""
     if connection.readable(_IDLE_S):
         return
     for _ in work.measuring():
@@ -268,13 +265,13 @@ class _Pulse:
                     self._connection.send(Pulse())
 
 
-def _answer(work: Work, request: Request, tell: "_Teller") -> Success | Failure:
+def _answer(work: Work, lease: Lease, tell: "_Teller") -> Answer:
     from warpfold.worker.failures import failure_of
 
     try:
-        return work.run(request, tell)
+        return work.run(lease, tell)
     except Exception as error:
-        return failure_of(error, request)
+        return failure_of(error, lease)
 
 
 def open_kernels(

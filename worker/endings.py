@@ -17,13 +17,12 @@ from warpfold.app.artefacts.store import ArtefactName, ArtefactStore
 from warpfold.app.config import Settings
 from warpfold.app.db import DATABASE_LOST, BlockingDatabase
 from warpfold.app.jobs import leases
-from warpfold.app.jobs.leases import Lease
+from warpfold.app.jobs.attempt import Failure, Lease, Success
 from warpfold.app.tracing.tracing import NoTracing, Tracing
 from warpfold.contract.measurement import Measurement
 from warpfold.contract.states import Loss, Reason
 from warpfold.worker.failures import incident
 from warpfold.worker.gpu_lock import GpuTurn
-from warpfold.worker.messages import Failure, Success
 from warpfold.worker.slot import Died, Ending, Halt, Hung, Slot
 from warpfold.worker.stop import Stop
 

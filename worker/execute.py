@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from warpfold.app.jobs.attempt import Lease, Success
 from warpfold.contract.folders import Folders
 from warpfold.contract.provenance import DeviceView, Provenance
 from warpfold.contract.tasks import TaskSpec, stored_task
@@ -21,7 +22,7 @@ from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.open import open_backend
 from warpfold.worker.kinds import runs
 from warpfold.worker.kinds.attempt import Attempt
-from warpfold.worker.messages import Request, Success, Tell, Timed
+from warpfold.worker.messages import Tell, Timed
 from warpfold.worker.rates import SlotRates
 
 
@@ -67,36 +68,32 @@ class Kernels:
     def measuring(self) -> Iterator[None]:
         return self._rates.measuring(self._backend)
 
-    def run(self, request: Request, tell: Tell) -> Success:
+    def run(self, lease: Lease, tell: Tell) -> Success:
         """Run one attempt. Raises a KernelError where the job cannot be done."""
         started = time.perf_counter()
         try:
-            spec = stored_task(request.spec)
+            spec = stored_task(lease.spec)
         except ValidationError as error:
             first = error.errors(include_url=False, include_context=False, include_input=False)[0]
             raise InvalidInput(f"this version cannot read the job's spec: {first['msg']}") from None
         if spec.timed:
             tell(Timed())
         attempt = Attempt(
-            job_id=request.job_id,
-            number=request.attempt,
+            lease=lease,
             kind=spec.kind,
             backend=self._backend,
             device=self._device,
-            provenance=self._provenance(spec, request),
+            provenance=self._provenance(spec, lease),
             folders=self._folders,
-            queued_ms=request.queued_ms,
-            done=request.done,
             tell=tell,
             started=started,
-            placement=request.placement,
         )
         success = self._runs[spec.kind](attempt, spec)
         if not spec.small():
             self._rates.learn(spec, success.result)
         return success
 
-    def _provenance(self, spec: TaskSpec, request: Request) -> Provenance:
+    def _provenance(self, spec: TaskSpec, lease: Lease) -> Provenance:
         return Provenance(
             warpfold=self._origin.warpfold,
             commit=self._origin.commit,
@@ -104,8 +101,8 @@ class Kernels:
             libraries=self._device.versions,
             host=self._origin.host,
             worker=self._origin.worker,
-            attempt=request.attempt,
-            spec_sha256=_digest(request.spec),
+            attempt=lease.attempt,
+            spec_sha256=_digest(lease.spec),
             seed=spec.data_seed(),
         )
 

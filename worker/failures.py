@@ -5,16 +5,16 @@ from uuid import UUID, uuid4
 import structlog
 from structlog.typing import FilteringBoundLogger
 
+from warpfold.app.jobs.attempt import Failure, Lease
 from warpfold.contract.states import Reason
 from warpfold.kernels.errors import CudaError, KernelError
-from warpfold.worker.messages import Failure, Request
 
 log: FilteringBoundLogger = structlog.get_logger()
 
 _LONGEST = 2000  # characters of a sentence; a driver's message may come with a dump
 
 
-def failure_of(error: Exception, request: Request) -> Failure:
+def failure_of(error: Exception, lease: Lease) -> Failure:
     """The failure to report for `error`. An unforeseen error goes to the log under an incident number.
 
     The child is kept after errors that it understood (bad input, too little memory) and replaced after all others:
@@ -22,14 +22,14 @@ def failure_of(error: Exception, request: Request) -> Failure:
     """
     match error:
         case CudaError():
-            log.error("cuda error", job=str(request.job_id), attempt=request.attempt, exc_info=error)
+            log.error("cuda error", job=str(lease.job_id), attempt=lease.attempt, exc_info=error)
             return Failure(Reason.CUDA_ERROR, _sentence(error), replace=True)
         case KernelError() if error.reason != Reason.INTERNAL:
             return Failure(Reason(error.reason), _sentence(error), replace=False)
         case MemoryError():
             return Failure(Reason.OUT_OF_MEMORY, "The data does not fit in this host's memory.", replace=False)
         case _:
-            return Failure(Reason.INTERNAL, incident(error, request.job_id, request.attempt), replace=True)
+            return Failure(Reason.INTERNAL, incident(error, lease.job_id, lease.attempt), replace=True)
 
 
 def _sentence(error: Exception) -> str:

@@ -1,7 +1,7 @@
 """Small jobs that a slot runs one after another, and claims and ends several at a time
 (docs/decisions/0021-small-jobs-in-groups.md).
 
-The child has the next requests while it runs one, and a thread of the parent claims and stores jobs meanwhile, so that
+The child has the next leases while it runs one, and a thread of the parent claims and stores jobs meanwhile, so that
 none of them waits for another. Each job keeps a lease, a deadline and an end of its own: if the child is lost, only the
 job that it was running is lost with it, and the others go on in the next child.
 """
@@ -22,12 +22,12 @@ from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.db import DATABASE_LOST
 from warpfold.app.jobs import groups, leases
-from warpfold.app.jobs.groups import ClaimedGroup, Failed, Succeeded
-from warpfold.app.jobs.leases import Lease
+from warpfold.app.jobs.attempt import Answer, Failure, Lease, Success
+from warpfold.app.jobs.groups import ClaimedGroup
 from warpfold.worker.attempt_span import record_attempt
 from warpfold.worker.child_process import BrokenSlot
 from warpfold.worker.endings import Place, patiently, patiently_in_steps, store
-from warpfold.worker.messages import Failure, News, Progress, Pulse, Request, Success
+from warpfold.worker.messages import News, Progress, Pulse
 from warpfold.worker.slot import Died, Ending, Halt, Hung, Talk
 from warpfold.worker.stop import GaveUp, StopRequested
 
@@ -41,13 +41,13 @@ _AT_ONCE = 64
 _AT_FIRST = 16
 """Most jobs that the first claim behind the first job takes: the child has nothing to do meanwhile."""
 _AHEAD = 32
-"""Most requests that the child has at a time, including the one that it runs."""
+"""Most leases that the child has at a time, including the one that it runs."""
 _STORE_AFTER_S = 0.02
 """A result waits at most this long for other results, which are stored with it."""
 _LONG_S = 0.02
 """A job that has run for this time is not small after all: nothing more is claimed to wait behind it."""
 _NAP_S = 0.0015
-"""The pause between two looks at a child that has several requests: the parent need not wake up for each answer."""
+"""The pause between two looks at a child that has several leases: the parent need not wake up for each answer."""
 _LOOK_AGAIN_S = 0.005
 """The pause between two looks at an empty queue, while the group still has work."""
 _TURN_S = 1.0
@@ -78,32 +78,24 @@ class NothingBehind:
 
 @dataclass(slots=True)
 class _Member:
-    """A claimed job of the group, and when the child began it."""
+    """A claimed job of the group, when the child began it, and when the child's answer came."""
 
     lease: Lease
     began: float = 0.0
     began_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    ended: float = 0.0
+    ended_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     over: bool = False
-    """Whether its end is stored already, or another worker has the job, although the child still has the request."""
+    """Whether its end is stored already, or another worker has the job, although the child still has the lease."""
 
     def begin(self) -> None:
         self.began, self.began_at = time.monotonic(), datetime.now(UTC)
 
-    @property
-    def request(self) -> Request:
-        lease = self.lease
-        return Request(lease.job_id, lease.attempt, lease.spec, lease.queued_ms, request_id=lease.request_id)
+    def end(self) -> None:
+        self.ended, self.ended_at = time.monotonic(), datetime.now(UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class _Ended:
-    """A job of the group that ended with an answer of the child, and when it ended."""
-
-    lease: Lease
-    answer: Success | Failure
-    began_at: datetime
-    ended_at: datetime
-    at: float
+_Answered = tuple[_Member, Answer]
 
 
 class Group:
@@ -114,11 +106,11 @@ class Group:
         self._behind = behind
         self._waiting: deque[_Member] = deque()  # claimed, in their order, not sent to the child yet
         self._sent: deque[_Member] = deque()  # sent to the child, which runs the first
-        self._ended: deque[_Ended] = deque()  # answered by the child, not stored yet
+        self._ended: deque[_Answered] = deque()  # answered by the child, not stored yet
         self._desk: ThreadPoolExecutor | None = None
         self._claiming: Future[ClaimedGroup] | None = None
         self._storing: Future[None] | None = None
-        self._stored: Sequence[_Ended] = ()  # what `_storing` stores
+        self._stored: Sequence[_Answered] = ()  # what `_storing` stores
         self._since = time.monotonic()
         self._next_beat = self._since + place.settings.heartbeat_s
         self._progress: Progress | None = None
@@ -173,7 +165,7 @@ class Group:
             if not self._sent:
                 self._show(member)
             self._sent.append(member)
-            talk.send(member.request)
+            talk.send(member.lease)
 
     def _show(self, member: _Member) -> None:
         member.begin()
@@ -207,8 +199,8 @@ class Group:
                 self._answered += 1
                 self._progress = None
                 if not member.over:
-                    now = datetime.now(UTC)
-                    self._ended.append(_Ended(member.lease, heard, member.began_at, now, time.monotonic()))
+                    member.end()
+                    self._ended.append((member, heard))
                 if self._sent:
                     self._show(self._sent[0])
                 return not (isinstance(heard, Failure) and heard.replace)
@@ -243,7 +235,7 @@ class Group:
             return True
         settings = self._place.settings
         members = [member for member in (*self._sent, *self._waiting) if not member.over]
-        ended = [each.lease for each in (*self._stored, *self._ended)]
+        ended = [member.lease for member, _ in (*self._stored, *self._ended)]
         try:
             renewals = self._place.database.step(
                 groups.renew, [*(member.lease for member in members), *ended], settings.lease_s
@@ -331,7 +323,8 @@ class Group:
             self._storing, self._stored = None, ()
         if self._storing is not None or not self._ended:
             return
-        if not self._sent or len(self._ended) >= _AT_ONCE or time.monotonic() - self._ended[0].at >= _STORE_AFTER_S:
+        oldest, _ = self._ended[0]
+        if not self._sent or len(self._ended) >= _AT_ONCE or time.monotonic() - oldest.ended >= _STORE_AFTER_S:
             self._stored = [self._ended.popleft() for _ in range(min(_AT_ONCE, len(self._ended)))]
             self._storing = self._at_desk(self._store, self._stored)
 
@@ -343,31 +336,25 @@ class Group:
         while self._ended:
             self._store([self._ended.popleft() for _ in range(min(_AT_ONCE, len(self._ended)))])
 
-    def _store(self, ended: Sequence[_Ended]) -> None:
-        succeeded, failed = [], []
-        for each in ended:
-            if isinstance(each.answer, Success):
-                succeeded.append(Succeeded(each.lease, each.answer.result, each.answer.points))
-            else:
-                failed.append(Failed(each.lease, each.answer.reason, each.answer.error))
+    def _store(self, ended: Sequence[_Answered]) -> None:
         try:
-            kept = patiently_in_steps(self._place, groups.end, succeeded, failed)
+            kept = patiently_in_steps(self._place, groups.end, [(member.lease, answer) for member, answer in ended])
         except DATABASE_LOST:
             raise
         except StatementError:  # Postgres refuses one of the ends: store each by itself
-            for each in ended:
-                store(self._place, each.lease, each.answer)
+            for member, answer in ended:
+                store(self._place, member.lease, answer)
             return
-        for each in ended:
-            facts = {"job": str(each.lease.job_id), "attempt": each.lease.attempt, "request_id": each.lease.request_id}
-            if each.lease.job_id not in kept:
-                log.info("result dropped: the lease is gone", **facts)
-            elif isinstance(each.answer, Success):
-                log.info("succeeded", **facts)
+        for member, answer in ended:
+            lease = member.lease
+            if lease.job_id not in kept:
+                log.info("result dropped: the lease is gone", **lease.facts)
+            elif isinstance(answer, Success):
+                log.info("succeeded", **lease.facts)
             else:
-                log.info("failed", reason=each.answer.reason.value, error=each.answer.error, **facts)
-            span = (each.began_at, each.ended_at)
-            record_attempt(self._place.tracing, each.lease, self._place.worker, each.answer, span)
+                log.info("failed", reason=answer.reason.value, error=answer.error, **lease.facts)
+            span = (member.began_at, member.ended_at)
+            record_attempt(self._place.tracing, lease, self._place.worker, answer, span)
 
     def _put_back(self) -> None:
         """Store what has ended and give the other jobs back, because the worker stops."""

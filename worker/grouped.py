@@ -7,6 +7,7 @@ from math import prod
 
 import numpy as np
 
+from warpfold.app.jobs.attempt import Success
 from warpfold.contract.groupings import MOST_RESULTS, check_results, field_of
 from warpfold.contract.inputs import InputView
 from warpfold.contract.json_value import check_length, hex_of
@@ -22,7 +23,6 @@ from warpfold.kernels.ops import NanPolicy, op_named
 from warpfold.kernels.sequential import Elements, SequentialSource, gathered, shape_of
 from warpfold.worker.artefacts import ArtefactWriter, Stored
 from warpfold.worker.kinds.attempt import Attempt
-from warpfold.worker.messages import Success
 from warpfold.worker.stages import point_of, timings_of
 
 

@@ -1,31 +1,12 @@
-"""The messages that the parent of a slot and its child send each other through their pipe."""
+"""The messages that the parent of a slot and its child send each other through their pipe, besides the lease of an
+attempt and its answer (`app.jobs.attempt`)."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
-from uuid import UUID
 
+from warpfold.app.jobs.attempt import Lease, Success
 from warpfold.contract.measurement import Measurement
-from warpfold.contract.states import Reason
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One attempt of a job, to be run by the child.
-
-    `spec` is the job's spec as JSON text, and `queued_ms` how long the job waited. `done` are the points that an
-    earlier child of this attempt measured before it died. `request_id` names the HTTP request that submitted the job,
-    for the log. `placement` is why the job was sent to this slot, as JSON text; None where its request named the
-    backend, and where the service made no prediction.
-    """
-
-    job_id: UUID
-    attempt: int
-    spec: str
-    queued_ms: float
-    done: tuple[Measurement, ...] = ()
-    request_id: str | None = None
-    placement: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,34 +75,6 @@ class Pulse:
     """The child lives, and has no other news of the running job."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredResult:
-    """The attempt wrote so many bytes of its result to files, in the folder that its name tells. `field` is the part of
-    the spec that is at fault where they are too many."""
-
-    bytes: int
-    field: str
-
-
-@dataclass(frozen=True, slots=True)
-class Success:
-    """The job succeeded: its result as JSON values, the points that were measured, and what is stored of the result in
-    files."""
-
-    result: Mapping[str, object]
-    points: tuple[Measurement, ...] = ()
-    stored: StoredResult | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """The job failed, with a sentence for its owner. `replace` means that the child cannot be trusted any more."""
-
-    reason: Reason
-    error: str
-    replace: bool
-
-
 News = Progress | Begun | Measured | Timed
 
 Tell = Callable[[News], None]
@@ -134,7 +87,7 @@ class Work(Protocol):
     @property
     def device(self) -> Mapping[str, object]: ...
 
-    def run(self, request: Request, tell: Tell) -> Success:
+    def run(self, lease: Lease, tell: Tell) -> Success:
         """Run one attempt. An error that it raises becomes a Failure by `worker.failures.failure_of`."""
         ...
 

@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
+from warpfold.app.jobs.attempt import Failure, Lease
 from warpfold.contract.measurement import Measurement
 from warpfold.contract.states import Reason
-from warpfold.worker.messages import Begun, Failure, Measured, Request
+from warpfold.worker.messages import Begun, Measured
 from warpfold.worker.slot import Died, Ending, Hung
 
 
@@ -29,8 +30,8 @@ class Points:
                 self._done.append(point)
                 self._begun = None
 
-    def rest(self, request: Request, ending: Ending) -> Request | None:
-        """The request for another child after this `ending`; None if the ending stands.
+    def rest(self, lease: Lease, ending: Ending) -> Lease | None:
+        """The lease for another child to go on with after this `ending`; None if the ending stands.
 
         A child that died or hung, or cannot be trusted after a CUDA error, leaves the rest of a benchmark to do, if it
         got at least one point further. A point that the child died of has failed and is not tried again.
@@ -45,8 +46,8 @@ class Points:
             case _:
                 return None
         self._begun = None
-        further = len(self._done) > len(request.done)
-        return replace(request, done=tuple(self._done)) if further else None
+        further = len(self._done) > len(lease.done)
+        return replace(lease, done=tuple(self._done)) if further else None
 
     def _give_up(self, reason: str) -> None:
         if self._begun is not None:

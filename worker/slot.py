@@ -10,23 +10,11 @@ from enum import Enum, auto
 import structlog
 from structlog.typing import FilteringBoundLogger
 
+from warpfold.app.jobs.attempt import Answer, Failure, Lease, Success
 from warpfold.contract.backoff import Backoff
 from warpfold.worker.child import PipeClosed
 from warpfold.worker.child_process import BrokenSlot, Child
-from warpfold.worker.messages import (
-    Begun,
-    Failure,
-    Measured,
-    News,
-    Opener,
-    Progress,
-    Pulse,
-    Rated,
-    Request,
-    Spare,
-    Success,
-    Timed,
-)
+from warpfold.worker.messages import Begun, Measured, News, Opener, Progress, Pulse, Rated, Spare, Timed
 from warpfold.worker.stop import Stop
 
 log: FilteringBoundLogger = structlog.get_logger()
@@ -64,7 +52,7 @@ class Hung:
     seconds: float
 
 
-Ending = Success | Failure | Halt | Died | Hung
+Ending = Answer | Halt | Died | Hung
 Beat = Callable[[Progress | None], Verdict]
 Keep = Callable[[Begun | Measured], None]
 
@@ -162,19 +150,17 @@ class Slot:
         if self._spare is None and time.monotonic() >= self._spare_again:
             self._spare = self._spawned(self._spare_does)
 
-    def run(
-        self, request: Request, *, timeout_s: float, beat_s: float, beat: Beat, keep: Keep = _keep_nothing
-    ) -> Ending:
-        """Run one request. Every `beat_s` seconds `beat` is called with the latest progress, if any is new; `keep` is
+    def run(self, lease: Lease, *, timeout_s: float, beat_s: float, beat: Beat, keep: Keep = _keep_nothing) -> Ending:
+        """Run one attempt. Every `beat_s` seconds `beat` is called with the latest progress, if any is new; `keep` is
         given the points of a benchmark as they begin and end.
 
         After any ending but a plain answer the child is gone, and `ready` has the next: the spare child if there is
         one, else a new one.
         """
         try:
-            ending = self._watch(request, timeout_s, beat_s, beat, keep)
+            ending = self._watch(lease, timeout_s, beat_s, beat, keep)
         except BaseException:
-            self._end_child()  # or its answer to this request would be taken for that to the next
+            self._end_child()  # or its answer to this lease would be taken for that to the next
             raise
         if not isinstance(ending, Success) and not (isinstance(ending, Failure) and not ending.replace):
             self._end_child()
@@ -182,8 +168,8 @@ class Slot:
 
     @contextmanager
     def talk(self) -> Iterator["Talk"]:
-        """Have the child run several requests, one after another; more may be sent while it runs one. After a talk that
-        left a request without an answer, or that had any ending but a plain answer, the child is gone."""
+        """Have the child run several attempts, one after another; more may be sent while it runs one. After a talk that
+        left a lease without an answer, or that had any ending but a plain answer, the child is gone."""
         assert self._child is not None, "ready() comes first"
         talk = Talk(self._child, self._listen, _Quiet(self._child, self._silent_s), self._silent_s)
         try:
@@ -207,7 +193,7 @@ class Slot:
             self._spare.end()
             self._spare = None
 
-    def _watch(self, request: Request, timeout_s: float, beat_s: float, beat: Beat, keep: Keep) -> Ending:
+    def _watch(self, lease: Lease, timeout_s: float, beat_s: float, beat: Beat, keep: Keep) -> Ending:
         child = self._child
         assert child is not None, "ready() comes first"
         deadline = time.monotonic() + timeout_s
@@ -215,7 +201,7 @@ class Slot:
         progress: Progress | None = None
         quiet = _Quiet(child, self._silent_s)
         try:
-            child.pipe.send(request)
+            child.pipe.send(lease)
         except OSError:
             return Died(child.exit_code())
         while (now := time.monotonic()) < deadline:
@@ -297,7 +283,7 @@ class Slot:
 
     def _listen(self, child: Child, seconds: float) -> News | Pulse | Ending | None:
         """What comes first: a message of the child, its death, a request to stop, or None when the time is over or only
-        a part of a message came. Meanwhile, what the child has not read of a request yet is sent on."""
+        a part of a message came. Meanwhile, what the child has not read of a lease yet is sent on."""
         sentinel, stop = child.sentinel, self._stop.fileno()
         readable = child.pipe.wait(seconds, sentinel, stop)
         with suppress(OSError):  # a dead child takes no more, but what it sent before still counts
@@ -319,7 +305,7 @@ class Slot:
 
 
 class Talk:
-    """Requests to a child and its answers, which come in the order of the requests."""
+    """Leases that a child is sent and its answers, which come in the order of the leases."""
 
     def __init__(
         self,
@@ -337,17 +323,17 @@ class Talk:
 
     @property
     def over(self) -> bool:
-        """Whether every request has its answer, so that the child can be given others."""
+        """Whether every lease has its answer, so that the child can be given others."""
         return self._unanswered == 0 and not self._broken
 
-    def send(self, request: Request) -> None:
-        """Send the child one more request. If the child is gone, `hear` says so."""
+    def send(self, lease: Lease) -> None:
+        """Send the child one more lease. If the child is gone, `hear` says so."""
         self._unanswered += 1
         with suppress(OSError):
-            self._child.pipe.send(request)
+            self._child.pipe.send(lease)
 
     def hear(self, seconds: float) -> News | Pulse | Ending | None:
-        """What comes first within `seconds`: news or the answer of the running request, an ending of the child or of
+        """What comes first within `seconds`: news or the answer of the running attempt, an ending of the child or of
         the talk, or None. After an ending that is no plain answer, nothing more comes."""
         began = time.monotonic()
         heard = self._listen(self._child, seconds)

@@ -25,7 +25,7 @@ def timings_of(attempt: Attempt, reduction: Reduction | GroupedReduction | Group
     if reduction.stages is None and reduction.kernel_ms <= reduction.load_ms:
         bound = None
     return Timings(
-        queued_ms=attempt.queued_ms,
+        queued_ms=attempt.lease.queued_ms,
         prepare_ms=reduction.prepare_ms,
         load_ms=reduction.load_ms,
         kernel_ms=reduction.kernel_ms,

@@ -10,11 +10,11 @@ from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.db import DATABASE_LOST
 from warpfold.app.jobs import leases
-from warpfold.app.jobs.leases import Lease
+from warpfold.app.jobs.attempt import Lease
 from warpfold.worker.attempt_span import AttemptSpan, attempt_span
 from warpfold.worker.endings import Place, store
 from warpfold.worker.group import Behind, Group, NothingBehind
-from warpfold.worker.messages import Begun, Measured, Progress, Request
+from warpfold.worker.messages import Begun, Measured, Progress
 from warpfold.worker.points import Points
 from warpfold.worker.slot import Ending, Halt, Verdict
 from warpfold.worker.stop import GaveUp, StopRequested
@@ -56,8 +56,7 @@ def _run_group(place: Place, lease: Lease, behind: Behind) -> None:
 def _run_alone(place: Place, lease: Lease) -> None:
     points = Points()
     place.show(lease.job_id)
-    facts = {"job": str(lease.job_id), "attempt": lease.attempt, "request_id": lease.request_id}
-    with bound_contextvars(**facts), attempt_span(place.tracing, lease, place.worker) as span:
+    with bound_contextvars(**lease.facts), attempt_span(place.tracing, lease, place.worker) as span:
         ending = _run(place, lease, points, span)
         store(place, lease, ending, points.done)
         span.ended(ending)
@@ -66,14 +65,6 @@ def _run_alone(place: Place, lease: Lease) -> None:
 def _run(place: Place, lease: Lease, points: Points, span: AttemptSpan) -> Ending:
     beat_s = place.settings.heartbeat_s
     pulse = _Pulse(place, lease)
-    request = Request(
-        lease.job_id,
-        lease.attempt,
-        lease.spec,
-        lease.queued_ms,
-        request_id=lease.request_id,
-        placement=lease.placement,
-    )
 
     def keep(news: Begun | Measured) -> None:
         span.heard(news)
@@ -85,12 +76,12 @@ def _run(place: Place, lease: Lease, points: Points, span: AttemptSpan) -> Endin
             deadline = time.monotonic() + lease.timeout_s
             while True:
                 left_s = deadline - time.monotonic()
-                ending = place.slot.run(request, timeout_s=left_s, beat_s=beat_s, beat=pulse.beat, keep=keep)
-                rest = points.rest(request, ending)
+                ending = place.slot.run(lease, timeout_s=left_s, beat_s=beat_s, beat=pulse.beat, keep=keep)
+                rest = points.rest(lease, ending)
                 if rest is None:
                     return ending
                 log.warning("child lost in the middle of a benchmark", points=len(rest.done))
-                request = rest
+                lease = rest
                 place.slot.ready(pulse.give_up)
     except GaveUp:
         return pulse.halted

@@ -34,11 +34,12 @@ from sqlalchemy import (
 )
 
 from warpfold.app.jobs import leases
-from warpfold.app.jobs.leases import LEASED, Lease, Renewal
+from warpfold.app.jobs.attempt import Answer, Failure, Lease, Success
+from warpfold.app.jobs.leases import LEASED, Renewal, leased
 from warpfold.app.jobs.transitions import Change
 from warpfold.app.tables.jobs import in_groups, is_, jobs, still_waits, workers
-from warpfold.contract.measurement import FIELDS, Measurement
-from warpfold.contract.states import EventType, Reason, Status
+from warpfold.contract.measurement import FIELDS
+from warpfold.contract.states import EventType, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,24 +50,6 @@ class ClaimedGroup:
 
     leases: Sequence[Lease]
     waiting: Collection[UUID]
-
-
-@dataclass(frozen=True, slots=True)
-class Succeeded:
-    """An attempt that succeeded, with its result and its measurements."""
-
-    lease: Lease
-    result: Mapping[str, object]
-    points: Sequence[Measurement] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """An attempt that failed, with a sentence for people."""
-
-    lease: Lease
-    reason: Reason
-    error: str
 
 
 def _asked(**columns: type[Uuid[UUID]] | type[Integer]) -> TableValuedAlias:
@@ -194,7 +177,7 @@ def claim(connection: Connection, asked: Sequence[tuple[UUID, int]], worker: str
             "lease": timedelta(seconds=lease_s),
         },
     )
-    claimed = {row.id: Lease.of(row, tokens[row.id]) for row in rows}
+    claimed = {row.id: leased(row, tokens[row.id]) for row in rows}
     rest = [job_id for job_id, _ in asked if job_id not in claimed]
     waiting = connection.execute(_STILL_WAITING, {"all_id": rest}).scalars().all() if rest else ()
     return ClaimedGroup([claimed[job_id] for job_id, _ in asked if job_id in claimed], frozenset(waiting))
@@ -210,25 +193,24 @@ def renew(connection: Connection, group: Sequence[Lease], lease_s: float) -> Map
     }
 
 
-def end(connection: Connection, succeeded: Sequence[Succeeded], failed: Sequence[Failed]) -> Collection[UUID]:
-    """Store how these attempts ended; returns the ids of those whose leases were still held: only these outcomes count.
-    All successes are one statement, with their measurements, and each failure is one: each may be a transaction.
+def end(connection: Connection, answered: Sequence[tuple[Lease, Answer]]) -> Collection[UUID]:
+    """Store how these attempts ended; returns the ids of those whose leases were still held: only these answers count.
+    All successes are one statement, with their measurements, and each failure is one: each may be a transaction. What
+    a success has stored in files is not looked at: small jobs store nothing there.
 
     As safe to repeat as `leases.succeed`.
     """
     kept: set[UUID] = set()
+    succeeded = [(lease, answer) for lease, answer in answered if isinstance(answer, Success)]
     if succeeded:
-        group = [each.lease for each in succeeded]
+        group = [lease for lease, _ in succeeded]
         outcomes = [
-            {
-                "id": str(each.lease.job_id),
-                "attempt": each.lease.attempt,
-                "token": str(each.lease.token),
-                "outcome": each.result,
-            }
-            for each in succeeded
+            {"id": str(lease.job_id), "attempt": lease.attempt, "token": str(lease.token), "outcome": success.result}
+            for lease, success in succeeded
         ]
-        points = [{"job_id": str(each.lease.job_id), **vars(point)} for each in succeeded for point in each.points]
+        points = [
+            {"job_id": str(lease.job_id), **vars(point)} for lease, success in succeeded for point in success.points
+        ]
         rows = _SUCCEED.run(
             connection,
             {
@@ -240,7 +222,9 @@ def end(connection: Connection, succeeded: Sequence[Succeeded], failed: Sequence
         kept.update(row.id for row in rows)
         if len(kept) < len(group):
             kept.update(connection.execute(_ENDED_BY, _named(group)).scalars())
-    kept.update(each.lease.job_id for each in failed if leases.fail(connection, each.lease, each.reason, each.error))
+    for lease, answer in answered:
+        if isinstance(answer, Failure) and leases.fail(connection, lease, answer.reason, answer.error):
+            kept.add(lease.job_id)
     return kept
 
 

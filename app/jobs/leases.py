@@ -31,6 +31,7 @@ from sqlalchemy import (
 )
 
 from warpfold.app.db import JOB
+from warpfold.app.jobs.attempt import Lease
 from warpfold.app.jobs.transitions import Change, change, durably, wake_dispatcher
 from warpfold.app.metrics import counters
 from warpfold.app.metrics.counters import Name
@@ -38,45 +39,6 @@ from warpfold.app.tables.jobs import in_groups, in_hand, is_, jobs, still, still
 from warpfold.app.tables.measurements import measurements
 from warpfold.contract.measurement import Measurement
 from warpfold.contract.states import EventType, Loss, Reason, Status
-
-
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """The right to run one attempt of a job. `request_id` names the request that brought the job, for the logs;
-    `traceparent` is the parent of the attempt's spans; a job that came without a request or a trace has none.
-
-    `spec` is the stored JSON text: whoever runs the attempt reads it, so that a worker's parent need know no kernels
-    and a spec that cannot be read any more fails its job instead of the claim. The attempt may run in a group
-    (`app.jobs.groups`) if it is `small`; one whose job a worker was lost with runs alone. `placement` is why the job
-    was sent to this slot, as JSON text; None where the dispatcher made no prediction.
-    """
-
-    job_id: UUID
-    attempt: int
-    token: UUID
-    spec: str
-    timeout_s: float
-    queued_ms: float
-    request_id: str | None = None
-    traceparent: str | None = None
-    small: bool = False
-    placement: str | None = None
-
-    @classmethod
-    def of(cls, row: Row[*tuple[Any, ...]], token: UUID) -> "Lease":
-        """The lease on a job that was just claimed; `row` has its id, its attempt and the columns `LEASED`."""
-        return cls(
-            row.id,
-            row.attempt,
-            token,
-            row.spec,
-            row.timeout_s,
-            float(row.queued_ms),
-            request_id=row.request_id,
-            traceparent=row.traceparent,
-            small=row.small,
-            placement=row.placement,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +178,23 @@ def claim(connection: Connection, job_id: UUID, attempt: int, worker: str, lease
         },
         {"worker": worker, "attempt": attempt},
     )
-    return Lease.of(rows[0], token) if rows else None
+    return leased(rows[0], token) if rows else None
+
+
+def leased(row: Row[*tuple[Any, ...]], token: UUID) -> Lease:
+    """The lease on a job that was just claimed; `row` has its id, its attempt and the columns `LEASED`."""
+    return Lease(
+        row.id,
+        row.attempt,
+        token,
+        row.spec,
+        row.timeout_s,
+        float(row.queued_ms),
+        request_id=row.request_id,
+        traceparent=row.traceparent,
+        small=row.small,
+        placement=row.placement,
+    )
 
 
 def renew(

@@ -5,20 +5,20 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
 
+from tests.support.leases import lease_on
 from tests.support.places.web import web_server
 from warpfold.contract.folders import Folders, dataset_file
 from warpfold.contract.inputs import InputView
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.places.place import Places
 from warpfold.worker.execute import Kernels
-from warpfold.worker.messages import Progress, Request
+from warpfold.worker.messages import Progress
 
 NUMBERS = np.arange(300_000.0)
 
@@ -42,7 +42,7 @@ def read_by(
     kernels: Kernels, source: dict[str, Any], news: Callable[[Any], None] = lambda news: None, **spec: Any
 ) -> Any:
     text = json.dumps({"kind": "reduce", "op": "sum", "source": source, **spec})
-    success = kernels.run(Request(uuid4(), 1, text, 0.0), news)
+    success = kernels.run(lease_on(text), news)
     stored = success.result["input"]
     return None if stored is None else InputView.model_validate_json(json.dumps(stored))
 

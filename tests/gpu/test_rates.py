@@ -2,15 +2,14 @@
 
 import json
 from pathlib import Path
-from uuid import uuid4
 
+from tests.support.leases import lease_on
 from warpfold.contract.folders import Folders
 from warpfold.contract.placement import RatesView, Work
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.rates import Rates, measure
 from warpfold.worker.execute import Kernels
-from warpfold.worker.messages import Request
 
 
 def measured(backend: CpuBackend | CudaBackend) -> Rates:
@@ -47,9 +46,9 @@ def test_a_prediction_is_of_the_size_of_the_time_that_a_job_takes(backend: CudaB
     rates = RatesView.stored(slot.rates)
     assert rates is not None
     source = {"type": "generate", "distribution": "normal", "n": 1 << 28, "dtype": "float64"}
-    request = Request(uuid4(), 1, json.dumps({"kind": "reduce", "op": "sum", "source": source}), 0.0)
-    slot.run(request, lambda news: None)
-    timings = slot.run(request, lambda news: None).result["timings"]
+    lease = lease_on(json.dumps({"kind": "reduce", "op": "sum", "source": source}))
+    slot.run(lease, lambda news: None)
+    timings = slot.run(lease, lambda news: None).result["timings"]
     predicted_ms = 1e3 * Work(lies="made", bytes=8 << 28).predicted(rates).seconds
     assert isinstance(timings, dict)
     assert predicted_ms / 4 < timings["load_ms"] + timings["kernel_ms"] < 4 * predicted_ms

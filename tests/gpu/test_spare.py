@@ -4,17 +4,18 @@ import json
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from uuid import uuid4
 
 import psutil
 import pytest
 
 from tests.support import processes
+from tests.support.leases import lease_on
 from tests.support.waiting import until
+from warpfold.app.jobs.attempt import Success
 from warpfold.contract.folders import Folders
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.worker.child import open_kernels, prepare_kernels
-from warpfold.worker.messages import Progress, Request, Spare, Success
+from warpfold.worker.messages import Progress, Spare
 from warpfold.worker.slot import Ending, Slot, Verdict
 from warpfold.worker.stop import Stop
 
@@ -41,8 +42,8 @@ def reduced(slot: Slot) -> Ending:
     def go_on(progress: Progress | None) -> Verdict:
         return Verdict.GO_ON
 
-    request = Request(uuid4(), 1, json.dumps({**SPEC, "timeout_s": 60}), 0.0)
-    return slot.run(request, timeout_s=60.0, beat_s=0.5, beat=go_on)
+    lease = lease_on(json.dumps({**SPEC, "timeout_s": 60}))
+    return slot.run(lease, timeout_s=60.0, beat_s=0.5, beat=go_on)
 
 
 def devices_of(pid: int) -> list[str]:

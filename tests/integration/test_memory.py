@@ -17,7 +17,7 @@ from pathlib import Path
 from uuid import uuid4
 from warpfold.contract.folders import Folders
 from warpfold.worker.execute import Kernels
-from warpfold.worker.messages import Request
+from warpfold.app.jobs.attempt import Lease
 
 def taken():  # pages of its own, and those of mapped files
     lines = Path("/proc/self/status").read_text().splitlines()
@@ -25,7 +25,7 @@ def taken():  # pages of its own, and those of mapped files
 
 root = Path(sys.argv[1])
 kernels = Kernels("cpu", "here:cpu", Folders((root,), root))
-kernels.run(Request(uuid4(), 1, sys.argv[2], 0.0), lambda news: None)  # imports what reads the format
+kernels.run(Lease(uuid4(), 1, uuid4(), sys.argv[2], 60.0, 0.0), lambda news: None)  # imports what reads the format
 before, most, ended = taken(), 0, threading.Event()
 
 def watch():
@@ -36,7 +36,7 @@ def watch():
 
 watcher = threading.Thread(target=watch)
 watcher.start()
-result = kernels.run(Request(uuid4(), 1, sys.argv[3], 0.0), lambda news: None).result
+result = kernels.run(Lease(uuid4(), 1, uuid4(), sys.argv[3], 60.0, 0.0), lambda news: None).result
 ended.set()
 watcher.join()
 print(json.dumps({"count": result["count"], "value": result["value"], "bytes": most}))

@@ -12,7 +12,7 @@ from tests.support.ledger import Ledger
 from tests.support.servers import Servers, kill
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases, presets, queue
-from warpfold.app.jobs.leases import Lease
+from warpfold.app.jobs.attempt import Lease
 from warpfold.app.tables.jobs import NONE
 from warpfold.contract.states import Status
 

@@ -23,9 +23,9 @@ from warpfold.app.census import waiting_by_owner
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import accept, groups, leases, presets, queue, store, transitions, turns, workers
 from warpfold.app.jobs.accept import Key, Submission
+from warpfold.app.jobs.attempt import Lease, Success
 from warpfold.app.jobs.board import Depth
-from warpfold.app.jobs.groups import Succeeded
-from warpfold.app.jobs.leases import Lease, Running
+from warpfold.app.jobs.leases import Running
 from warpfold.app.jobs.positions import positions_of
 from warpfold.app.jobs.store import Job
 from warpfold.app.jobs.workers import WorkerInfo
@@ -123,7 +123,7 @@ def _works(lease: Lease, waiting: Sequence[UUID]) -> Works:
         "fail": lambda connection: leases.fail(connection, lease, Reason.INTERNAL, "a sentence"),
         "claim a group": lambda connection: groups.claim(connection, [(lease.job_id, 1)], _CPU.id, 60.0),
         "renew a group": lambda connection: groups.renew(connection, [lease], 60.0),
-        "end a group": lambda connection: groups.end(connection, [Succeeded(lease, {})], []),
+        "end a group": lambda connection: groups.end(connection, [(lease, Success({}))]),
         "put back": lambda connection: leases.put_back(connection, lease, "stopped"),
         "take back from a worker": lambda connection: leases.take_back_from(connection, _CPU.id, 3),
         "drain": lambda connection: workers.drain(connection, _CPU.id),

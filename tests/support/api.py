@@ -19,7 +19,7 @@ from warpfold.app.auth.access_tokens import Role, create_token
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases
-from warpfold.app.jobs.leases import Lease
+from warpfold.app.jobs.attempt import Lease
 from warpfold.app.jobs.workers import WorkerInfo
 from warpfold.app.main import create_app
 from warpfold.app.notifications import Notifications

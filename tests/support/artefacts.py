@@ -7,10 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.support.api import Api
+from tests.support.leases import lease_on
 from warpfold.app.artefacts import repository
 from warpfold.app.artefacts.store import ArtefactName, ArtefactStore
 from warpfold.app.jobs import leases
-from warpfold.app.jobs.leases import Lease
+from warpfold.app.jobs.attempt import Lease
 from warpfold.contract.folders import Folders
 from warpfold.contract.kinds.reduce import ReduceArrayResult
 from warpfold.worker.artefacts import ArtefactWriter, Stored, store_table
@@ -21,15 +22,12 @@ def attempt_in(folders: Folders, job_id: UUID | None = None, number: int = 1) ->
     """An attempt as its child has it, as far as storing needs it."""
     unused: Any = None
     return Attempt(
-        job_id=job_id or uuid4(),
-        number=number,
+        lease=lease_on("{}", job_id=job_id or uuid4(), attempt=number),
         kind="reduce",
         backend=unused,
         device=unused,
         provenance=unused,
         folders=folders,
-        queued_ms=0.0,
-        done=(),
         tell=lambda news: None,
         started=0.0,
     )

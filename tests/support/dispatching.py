@@ -5,7 +5,7 @@ from uuid import UUID
 from tests.support.clock import HandClock
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases
-from warpfold.app.jobs.leases import Lease
+from warpfold.app.jobs.attempt import Lease
 from warpfold.worker.dispatcher import Dispatcher
 
 

@@ -12,6 +12,8 @@ import pyarrow as pa
 import pytest
 
 from tests.support.artefacts import attempt_in
+from tests.support.leases import lease_on
+from warpfold.app.jobs.attempt import StoredResult, Success
 from warpfold.contract.artefact import Artefact
 from warpfold.contract.folders import ArtefactFolder, Folders, incoming_artefact
 from warpfold.contract.jobs import result_of
@@ -21,7 +23,6 @@ from warpfold.worker import artefacts
 from warpfold.worker.artefacts import ArtefactWriter, Stored, store_table
 from warpfold.worker.execute import Kernels
 from warpfold.worker.kinds.attempt import Attempt
-from warpfold.worker.messages import Request, StoredResult, Success
 
 MOST_BYTES = 1 << 20
 WIDE = np.array([[1e16], [1.0], [-1e16]]) * np.ones(10_001)
@@ -51,7 +52,7 @@ def attempt(folders: Folders) -> Attempt:
 
 
 def run(cpu: Kernels, job_id: UUID, **spec: Any) -> Success:
-    return cpu.run(Request(job_id, 1, json.dumps({"kind": "reduce", **spec}), 0.0), lambda news: None)
+    return cpu.run(lease_on(json.dumps({"kind": "reduce", **spec}), job_id=job_id), lambda news: None)
 
 
 def folder_of(root: Path, job_id: UUID) -> Path:
@@ -117,7 +118,7 @@ def test_integers_beyond_64_bits_become_text(attempt: Attempt) -> None:
         writer.append([10**40, 3], [1, 1])
         writer.append(np.array([5, 6]), np.ones(2, np.int64))
         done = writer.finish()
-    folder = incoming_artefact(attempt.folders.artefacts.path, attempt.job_id, 1)  # type: ignore[union-attr]
+    folder = incoming_artefact(attempt.folders.artefacts.path, attempt.lease.job_id, 1)  # type: ignore[union-attr]
     texts = np.load(folder / "values.npy")
     assert [int(text) for text in texts.ravel()] == [1, -(2**63), 2**64, 0, 10**40, 3, 5, 6]
     assert texts.shape == (4, 2)
@@ -178,7 +179,7 @@ def test_what_fails_in_the_middle_leaves_nothing(cpu: Kernels, root: Path) -> No
 def test_a_table_is_stored_as_an_arrow_file(attempt: Attempt, root: Path) -> None:
     table = pa.table({"key": ["a", None], "price.sum": [0.1, float("nan")], "state": [b"\0\1", b"\0"], "n": [3, 2**40]})
     done: Stored = store_table(attempt, table, field="by")
-    folder = folder_of(root, attempt.job_id)
+    folder = folder_of(root, attempt.lease.job_id)
     assert str(pa.ipc.open_file(folder / "table.arrow").read_all().to_pylist()) == str(table.to_pylist())
     artefact = done.artefact
     assert artefact.formats == ("arrow", "parquet", "csv")
@@ -193,4 +194,4 @@ def test_a_table_is_stored_as_an_arrow_file(attempt: Attempt, root: Path) -> Non
 def test_a_table_beyond_the_quota_is_refused(attempt: Attempt, root: Path) -> None:
     with pytest.raises(InvalidInput, match="by: the result would have"):
         store_table(attempt, pa.table({"x": np.zeros(200_000)}), field="by")
-    assert not folder_of(root, attempt.job_id).exists()
+    assert not folder_of(root, attempt.lease.job_id).exists()

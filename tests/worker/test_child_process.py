@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from uuid import uuid4
 
 import psutil
 import pytest
 
 from tests.support import processes
+from tests.support.leases import lease_on
 from tests.support.waiting import until
 from tests.support.workers.actor import (
     actor,
@@ -24,7 +24,8 @@ from tests.support.workers.actor import (
     prepare_forever,
     prepare_nothing,
 )
-from warpfold.worker.messages import Opener, Prepare, Progress, Request, Spare, Success
+from warpfold.app.jobs.attempt import Success
+from warpfold.worker.messages import Opener, Prepare, Progress, Spare
 from warpfold.worker.slot import Died, Ending, Slot, Verdict
 from warpfold.worker.stop import Stop, StopRequested
 
@@ -49,8 +50,8 @@ def run(slot: Slot, do: str, timeout_s: float = 60.0) -> Ending:
     def go_on(progress: Progress | None) -> Verdict:
         return Verdict.GO_ON
 
-    request = Request(uuid4(), 1, json.dumps({"do": do}), 0.0)
-    return slot.run(request, timeout_s=timeout_s, beat_s=0.05, beat=go_on)
+    lease = lease_on(json.dumps({"do": do}))
+    return slot.run(lease, timeout_s=timeout_s, beat_s=0.05, beat=go_on)
 
 
 def served_by(slot: Slot) -> object:

@@ -15,10 +15,10 @@ from warpfold.app.artefacts.store import ArtefactName, ArtefactStore
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases
+from warpfold.app.jobs.attempt import Lease, Success
 from warpfold.contract.states import Loss, Status
 from warpfold.worker.endings import Place, store
 from warpfold.worker.gpu_lock import GpuTurn
-from warpfold.worker.messages import Request, Success
 from warpfold.worker.slot import Slot
 from warpfold.worker.stop import Stop
 from warpfold.worker.tasks import run_job
@@ -72,13 +72,12 @@ def test_a_child_that_is_killed_leaves_nothing_and_the_next_attempt_stores_all(
     assert names(place) == [ArtefactName(job_id, 2)]
 
 
-def ran(place: Place, ledger: Ledger) -> tuple[leases.Lease, Success]:
+def ran(place: Place, ledger: Ledger) -> tuple[Lease, Success]:
     """An attempt whose child has answered, and nothing more."""
     job_id: UUID = ledger.submit("store 100")
     lease = place.database.run(leases.claim, job_id, 1, WORKER, 60.0)
     assert lease is not None
-    request = Request(job_id, 1, lease.spec, 0.0)
-    ending = place.slot.run(request, timeout_s=60.0, beat_s=60.0, beat=lambda news: pytest.fail("no beat is due"))
+    ending = place.slot.run(lease, timeout_s=60.0, beat_s=60.0, beat=lambda news: pytest.fail("no beat is due"))
     assert isinstance(ending, Success)
     return lease, ending
 

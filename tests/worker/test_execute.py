@@ -8,7 +8,6 @@ import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import pyarrow
@@ -16,6 +15,8 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
+from tests.support.leases import lease_on
+from warpfold.app.jobs.attempt import Lease, Success
 from warpfold.contract.folders import Folders
 from warpfold.contract.kinds.reduce import ReduceResult
 from warpfold.contract.states import Reason
@@ -23,7 +24,7 @@ from warpfold.contract.tasks import task_spec
 from warpfold.kernels.errors import InvalidInput
 from warpfold.worker.execute import Kernels, _digest
 from warpfold.worker.failures import failure_of
-from warpfold.worker.messages import News, Progress, Request, Success, Timed
+from warpfold.worker.messages import News, Progress, Timed
 
 
 @pytest.fixture
@@ -35,13 +36,13 @@ def silent(news: News) -> None:
     pass
 
 
-def request(spec: Mapping[str, Any] | str) -> Request:
+def lease(spec: Mapping[str, Any] | str) -> Lease:
     text = spec if isinstance(spec, str) else json.dumps({"kind": "reduce", **spec})
-    return Request(uuid4(), 2, text, 12.5)
+    return lease_on(text, attempt=2, queued_ms=12.5)
 
 
 def run(kernels: Kernels, **spec: Any) -> Success:
-    return kernels.run(request(spec), silent)
+    return kernels.run(lease(spec), silent)
 
 
 def values(*numbers: float | str, dtype: str = "float64") -> dict[str, Any]:
@@ -73,9 +74,9 @@ def test_a_job_that_takes_times_says_so_before_it_does(kernels: Kernels) -> None
         raise Enough
 
     with pytest.raises(Enough):
-        kernels.run(request({"kind": "benchmark", "strategies": ["numpy"], "dtypes": ["float32"], "sizes": [8]}), tell)
+        kernels.run(lease({"kind": "benchmark", "strategies": ["numpy"], "dtypes": ["float32"], "sizes": [8]}), tell)
     heard: list[News] = []
-    kernels.run(request({"source": values(1)}), heard.append)
+    kernels.run(lease({"source": values(1)}), heard.append)
     assert Timed() not in heard
 
 
@@ -100,7 +101,7 @@ def test_the_digest_of_a_spec_does_not_depend_on_the_order_of_its_fields(kernels
         '{"source":{"values":[1,2],"type":"values"},"op":"max","kind":"reduce"}',
         '{"source":{"values":[1,3],"type":"values"},"op":"max","kind":"reduce"}',
     )
-    results = [ReduceResult.model_validate(kernels.run(request(spec), silent).result) for spec in specs]
+    results = [ReduceResult.model_validate(kernels.run(lease(spec), silent).result) for spec in specs]
     digests = [result.provenance.spec_sha256 for result in results]
     assert digests[0] == digests[1] != digests[2]
 
@@ -165,7 +166,7 @@ def test_argmin_of_a_file_in_fortran_order_counts_in_c_order(kernels: Kernels, d
 def test_progress_is_told_in_bytes(kernels: Kernels) -> None:
     news: list[News] = []
     source = {"type": "generate", "distribution": "arange", "n": 50_000_000, "dtype": "float64"}
-    kernels.run(request({"op": "sum", "source": source}), news.append)
+    kernels.run(lease({"op": "sum", "source": source}), news.append)
     steps = [news for news in news if isinstance(news, Progress)]
     assert steps
     assert {(step.total, step.unit) for step in steps} == {(400_000_000, "bytes")}
@@ -182,7 +183,7 @@ def test_progress_is_told_in_bytes(kernels: Kernels) -> None:
     ],
 )
 def test_the_owners_mistakes_are_told_in_a_sentence(kernels: Kernels, spec: dict[str, Any], message: str) -> None:
-    asked = request(spec)
+    asked = lease(spec)
     with pytest.raises(InvalidInput) as caught:
         kernels.run(asked, silent)
     failure = failure_of(caught.value, asked)
@@ -193,7 +194,7 @@ def test_the_owners_mistakes_are_told_in_a_sentence(kernels: Kernels, spec: dict
 @pytest.mark.parametrize("spec", ['{"kind": "juggle"}', "{}", '{"kind": "reduce", "op": "sum", "color": "red"}'])
 def test_a_spec_of_another_version_fails_as_invalid(kernels: Kernels, spec: str) -> None:
     with pytest.raises(InvalidInput, match="this version cannot read the job's spec"):
-        kernels.run(request(spec), silent)
+        kernels.run(lease(spec), silent)
 
 
 @pytest.mark.parametrize(
@@ -274,5 +275,5 @@ def test_a_file_that_changes_while_it_is_read_fails_its_job_and_not_the_process(
                 change()
 
         with pytest.raises(InvalidInput, match=r"changed while it was read|became shorter"):
-            kernels.run(request(spec), tell)
+            kernels.run(lease(spec), tell)
         assert changed

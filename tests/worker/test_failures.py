@@ -1,13 +1,11 @@
-from uuid import uuid4
-
 import pytest
 
+from tests.support.leases import lease_on
 from warpfold.contract.states import Reason
 from warpfold.kernels.errors import CudaError, InvalidInput, KernelError, OutOfMemory, Unavailable
 from warpfold.worker.failures import failure_of
-from warpfold.worker.messages import Request
 
-REQUEST = Request(uuid4(), 1, "{}", 0.0)
+LEASE = lease_on("{}")
 
 
 @pytest.mark.parametrize(
@@ -23,16 +21,16 @@ REQUEST = Request(uuid4(), 1, "{}", 0.0)
     ],
 )
 def test_every_error_has_its_reason(error: Exception, reason: Reason, replace: bool) -> None:
-    failure = failure_of(error, REQUEST)
+    failure = failure_of(error, LEASE)
     assert (failure.reason, failure.replace) == (reason, replace)
     assert failure.error
 
 
 def test_a_sentence_can_be_stored_and_read() -> None:
-    sentence = failure_of(InvalidInput("a\x00b" + "c" * 10_000), REQUEST).error
+    sentence = failure_of(InvalidInput("a\x00b" + "c" * 10_000), LEASE).error
     assert sentence.startswith("abc")
     assert len(sentence) == 2000
 
 
 def test_what_is_not_ours_to_explain_is_not_shown() -> None:
-    assert "password" not in failure_of(RuntimeError("password=1234"), REQUEST).error
+    assert "password" not in failure_of(RuntimeError("password=1234"), LEASE).error

@@ -4,12 +4,13 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import h5py
 import numpy as np
 import pytest
 
+from tests.support.leases import lease_on
+from warpfold.app.jobs.attempt import Success
 from warpfold.contract.folders import Folders
 from warpfold.contract.jobs import result_of
 from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceSpec
@@ -17,7 +18,6 @@ from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.worker import grouped
 from warpfold.worker.execute import Kernels
 from warpfold.worker.kinds.attempt import Attempt
-from warpfold.worker.messages import Request, Success
 
 ARRAY = np.arange(24.0).reshape(2, 3, 4)
 
@@ -41,7 +41,7 @@ def cpu(folder: Path) -> Kernels:
 
 
 def run(cpu: Kernels, **spec: Any) -> Success:
-    return cpu.run(Request(uuid4(), 1, json.dumps({"kind": "reduce", **spec}), 0.0), lambda news: None)
+    return cpu.run(lease_on(json.dumps({"kind": "reduce", **spec})), lambda news: None)
 
 
 def reduced(cpu: Kernels, **spec: Any) -> ReduceArrayResult:

@@ -4,19 +4,20 @@ import io
 import json
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import pytest
 
+from tests.support.leases import lease_on
 from tests.support.places.web import folders_of, web_server
+from warpfold.app.jobs.attempt import Lease
 from warpfold.contract.folders import Folders
 from warpfold.contract.kinds.benchmark import BenchmarkResult
 from warpfold.contract.kinds.cluster import ClusterResult
 from warpfold.contract.kinds.reduce import ReduceResult
 from warpfold.kernels.errors import InvalidInput
 from warpfold.worker.execute import Kernels
-from warpfold.worker.messages import Begun, Measured, News, Progress, Request
+from warpfold.worker.messages import Begun, Measured, News, Progress
 
 QUICK = {"target_rse": 0.5, "min_samples": 2, "max_samples": 5, "time_limit_s": 1.0}
 
@@ -26,8 +27,8 @@ def cpu() -> Kernels:
     return Kernels("cpu", "here:cpu", Folders((), Path("nowhere")), cpu_cache_bytes=8 << 20)
 
 
-def asked(**spec: Any) -> Request:
-    return Request(uuid4(), 1, json.dumps(spec), 12.5)
+def asked(**spec: Any) -> Lease:
+    return lease_on(json.dumps(spec), queued_ms=12.5)
 
 
 BENCHMARK = asked(
@@ -69,7 +70,7 @@ def test_points_are_told_as_they_begin_and_end(cpu: Kernels) -> None:
 def test_what_is_done_is_not_measured_again(cpu: Kernels) -> None:
     first = cpu.run(BENCHMARK, lambda news: None).points
     heard: list[News] = []
-    rest = Request(uuid4(), 1, BENCHMARK.spec, 0.0, done=first[:3])
+    rest = lease_on(BENCHMARK.spec, done=first[:3])
     success = cpu.run(rest, heard.append)
     assert success.points[:3] == first[:3]
     assert [(news.point.strategy, news.point.op) for news in heard if isinstance(news, Measured)] == [("numpy", "max")]
@@ -77,10 +78,10 @@ def test_what_is_done_is_not_measured_again(cpu: Kernels) -> None:
 
 
 def test_a_case_that_is_not_claimed_or_too_large_is_skipped_while_the_rest_runs(cpu: Kernels) -> None:
-    request = asked(
+    lease = asked(
         kind="benchmark", strategies=["numpy"], dtypes=["float64"], sizes=[1 << 40, 100], caches=["hot"], **QUICK
     )
-    large, small = cpu.run(request, lambda news: None).points
+    large, small = cpu.run(lease, lambda news: None).points
     assert (large.outcome, small.outcome) == ("skipped", "measured")
     assert large.reason is not None
     assert large.reason.startswith("the data take 8796.1 GB")
@@ -104,8 +105,8 @@ def test_the_reduction_puzzle_is_523776(cpu: Kernels) -> None:
 
 
 def test_the_seed_of_a_benchmark_is_in_its_provenance(cpu: Kernels) -> None:
-    request = asked(kind="benchmark", strategies=["exact"], sizes=[10], caches=["hot"], seed=99, **QUICK)
-    assert BenchmarkResult.model_validate(cpu.run(request, lambda news: None).result).provenance.seed == 99
+    lease = asked(kind="benchmark", strategies=["exact"], sizes=[10], caches=["hot"], seed=99, **QUICK)
+    assert BenchmarkResult.model_validate(cpu.run(lease, lambda news: None).result).provenance.seed == 99
 
 
 def test_a_dot_product_reads_both_sources_and_a_variance_its_ddof(cpu: Kernels) -> None:

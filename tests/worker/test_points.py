@@ -9,17 +9,19 @@ from uuid import UUID
 import pytest
 from sqlalchemy import Connection, select
 
+from tests.support.leases import lease_on
 from tests.support.ledger import Ledger
 from tests.support.measurements import replace
 from tests.support.waiting import until
 from tests.support.workers.measurer import POINT, measurer
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
+from warpfold.app.jobs.attempt import Failure
 from warpfold.app.tables.measurements import measurements
 from warpfold.contract.states import Reason, Status
 from warpfold.worker.endings import Place
 from warpfold.worker.gpu_lock import GpuTurn
-from warpfold.worker.messages import Begun, Failure, Measured, Request
+from warpfold.worker.messages import Begun, Measured
 from warpfold.worker.points import Points
 from warpfold.worker.slot import Died, Halt, Slot
 from warpfold.worker.stop import Stop
@@ -116,7 +118,7 @@ def test_a_benchmark_that_fails_keeps_its_points(ledger: Ledger, place: Place) -
     assert [strategy for strategy, _, _ in ledger.database.run(rows, job_id)] == ["a"]
 
 
-REQUEST = Request(UUID(int=0), 1, "{}", 0.0)
+LEASE = lease_on("{}", job_id=UUID(int=0))
 
 
 @pytest.mark.parametrize(
@@ -131,12 +133,12 @@ REQUEST = Request(UUID(int=0), 1, "{}", 0.0)
     ],
 )
 def test_other_endings_stand(ending: Halt | Failure) -> None:
-    assert Points().rest(REQUEST, ending) is None
+    assert Points().rest(LEASE, ending) is None
 
 
 def test_a_reduction_whose_child_died_is_not_run_on() -> None:
-    assert Points().rest(REQUEST, Died(-9)) is None
-    assert Points().rest(REQUEST, Failure(Reason.CUDA_ERROR, "", replace=True)) is None
+    assert Points().rest(LEASE, Died(-9)) is None
+    assert Points().rest(LEASE, Failure(Reason.CUDA_ERROR, "", replace=True)) is None
 
 
 def test_points_are_kept_in_order_and_the_one_begun_is_not_among_them() -> None:
@@ -152,17 +154,17 @@ def test_points_are_kept_in_order_and_the_one_begun_is_not_among_them() -> None:
 def test_the_rest_of_a_benchmark_leaves_out_the_point_that_killed(code: int | None, words: str) -> None:
     points = Points()
     points.take(Begun(replace(POINT, outcome="failed")))
-    rest = points.rest(REQUEST, Died(code))
+    rest = points.rest(LEASE, Died(code))
     assert rest is not None
     (lost,) = rest.done
     assert (lost.outcome, lost.reason) == ("failed", f"the process that measured it died ({words})")
-    assert rest == dataclasses.replace(REQUEST, done=points.done)
+    assert rest == dataclasses.replace(LEASE, done=points.done)
 
 
 def test_a_child_that_dies_again_without_a_new_point_ends_the_attempt() -> None:
     points = Points()
     points.take(Measured(POINT))
-    rest = points.rest(REQUEST, Died(-9))
+    rest = points.rest(LEASE, Died(-9))
     assert rest is not None
     assert points.rest(rest, Died(-9)) is None
     assert points.done == (POINT,)
@@ -172,6 +174,6 @@ def test_after_a_cuda_error_the_point_that_met_it_is_done() -> None:
     points = Points()
     points.take(Begun(POINT))
     points.take(Measured(replace(POINT, outcome="failed")))
-    rest = points.rest(REQUEST, Failure(Reason.CUDA_ERROR, "", replace=True))
+    rest = points.rest(LEASE, Failure(Reason.CUDA_ERROR, "", replace=True))
     assert rest is not None
     assert [point.outcome for point in rest.done] == ["failed"]

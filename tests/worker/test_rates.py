@@ -6,11 +6,12 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
+from tests.support.leases import lease_on
 from tests.support.rates import CPU
+from warpfold.app.jobs.attempt import Lease
 from warpfold.contract.folders import Folders
 from warpfold.contract.placement import Placement, RatesView
 from warpfold.contract.tasks import TaskSpec, task_spec
@@ -18,7 +19,6 @@ from warpfold.kernels.backend import Backend
 from warpfold.kernels.rates import Rates
 from warpfold.worker import rates
 from warpfold.worker.execute import Kernels
-from warpfold.worker.messages import Request
 from warpfold.worker.rates import SlotRates
 
 MADE = {"kind": "reduce", "op": "sum", "source": {"type": "generate", "distribution": "normal", "n": 1 << 24}}
@@ -168,15 +168,15 @@ def test_what_is_no_exact_sum_of_much_float64_at_speed_teaches_nothing(
     assert told(slot) == CPU
 
 
-def asked(placement: Placement | None = None, **changes: Any) -> Request:
+def asked(placement: Placement | None = None, **changes: Any) -> Lease:
     source = {"type": "generate", "distribution": "normal", "n": 20_000, "dtype": "float64"}
     text = json.dumps({"kind": "reduce", "op": "sum", "source": source, **changes})
-    return Request(uuid4(), 1, text, 0.0, placement=None if placement is None else placement.model_dump_json())
+    return lease_on(text, placement=None if placement is None else placement.model_dump_json())
 
 
 def test_a_result_says_why_the_job_was_sent_to_its_slot(kernels: Kernels) -> None:
-    def placed(request: Request) -> Any:
-        return kernels.run(request, lambda news: None).result["placement"]
+    def placed(lease: Lease) -> Any:
+        return kernels.run(lease, lambda news: None).result["placement"]
 
     chosen = Placement(backend="cpu", slot="here:cpu", reason="It ends there first.", predicted={"here:cpu": 0.5})
     assert placed(asked(chosen)) == chosen.model_dump()

@@ -8,17 +8,18 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from uuid import uuid4
 
 import psutil
 import pytest
 
 from tests.support import processes
+from tests.support.leases import lease_on
 from tests.support.waiting import until
 from tests.support.workers.actor import actor, open_and_exit, open_slowly, open_without_gpu
+from warpfold.app.jobs.attempt import Failure, Lease, Success
 from warpfold.contract.states import Reason
 from warpfold.worker.child_process import BrokenSlot
-from warpfold.worker.messages import Failure, Opener, Progress, Request, Success
+from warpfold.worker.messages import Opener, Progress
 from warpfold.worker.slot import Died, Ending, Halt, Hung, Slot, Verdict
 from warpfold.worker.stop import GaveUp, Stop, StopRequested
 
@@ -38,8 +39,8 @@ def slot(stop: Stop) -> Iterator[Slot]:
     slot.close()
 
 
-def asked(do: str) -> Request:
-    return Request(uuid4(), 1, json.dumps({"do": do}), 0.0)
+def asked(do: str) -> Lease:
+    return lease_on(json.dumps({"do": do}))
 
 
 def go_on(progress: Progress | None) -> Verdict:
@@ -76,7 +77,7 @@ def test_what_a_child_answered_before_it_died_counts_although_more_was_to_be_sen
     assert died == Died(3)
 
 
-def test_a_request_of_many_megabytes_passes(slot: Slot) -> None:
+def test_a_lease_of_many_megabytes_passes(slot: Slot) -> None:
     ending = run(slot, "say " + "x" * 5_000_000)
     assert isinstance(ending, Success)
     assert len(str(ending.result["said"])) == 5_000_000
@@ -167,29 +168,29 @@ def test_time_in_which_nobody_listened_does_not_count(impatient: Slot) -> None:
 BEYOND_THE_PIPE = "say " + "x" * 5_000_000
 
 
-def test_a_stopped_child_that_takes_no_request_is_hung(impatient: Slot) -> None:
+def test_a_stopped_child_that_takes_no_lease_is_hung(impatient: Slot) -> None:
     psutil.Process(impatient.pid).suspend()
     assert run(impatient, BEYOND_THE_PIPE, timeout_s=600.0) == Hung(1.0)
 
 
-def test_a_job_whose_stopped_child_takes_no_request_keeps_its_time(slot: Slot) -> None:
+def test_a_job_whose_stopped_child_takes_no_lease_keeps_its_time(slot: Slot) -> None:
     psutil.Process(slot.pid).suspend()
     assert run(slot, BEYOND_THE_PIPE, timeout_s=0.2) is Halt.TIMEOUT
 
 
-def test_a_job_whose_stopped_child_takes_no_request_can_be_cancelled(slot: Slot) -> None:
+def test_a_job_whose_stopped_child_takes_no_lease_can_be_cancelled(slot: Slot) -> None:
     psutil.Process(slot.pid).suspend()
     ending = slot.run(asked(BEYOND_THE_PIPE), timeout_s=600.0, beat_s=0.05, beat=lambda progress: Verdict.CANCEL)
     assert ending is Halt.CANCELLED
 
 
-def test_a_worker_whose_stopped_child_takes_no_request_can_be_stopped(slot: Slot, stop: Stop) -> None:
+def test_a_worker_whose_stopped_child_takes_no_lease_can_be_stopped(slot: Slot, stop: Stop) -> None:
     psutil.Process(slot.pid).suspend()
     stop.request()
     assert run(slot, BEYOND_THE_PIPE, timeout_s=600.0) is Halt.STOPPING
 
 
-def test_a_child_that_was_slow_to_take_its_request_gets_all_of_it(slot: Slot) -> None:
+def test_a_child_that_was_slow_to_take_its_lease_gets_all_of_it(slot: Slot) -> None:
     child = psutil.Process(slot.pid)
     child.suspend()
 
@@ -313,11 +314,10 @@ def test_a_start_that_is_no_longer_wanted_is_given_up(stop: Stop) -> None:
 
 _PARENT = """
 import sys, time
-from uuid import uuid4
 from tests.support import processes
+from tests.support.leases import lease_on
 from tests.support.workers.actor import actor
 from warpfold.app import logs
-from warpfold.worker.messages import Request
 from warpfold.worker.slot import Slot, Verdict
 from warpfold.worker.stop import Stop
 
@@ -326,8 +326,8 @@ def main():
     slot = Slot("cpu", actor(), Stop())
     slot.ready()
     print(slot.pid, flush=True)
-    request = Request(uuid4(), 1, '{"do": "' + sys.argv[1] + '"}', 0.0)
-    slot.run(request, timeout_s=60, beat_s=60, beat=lambda progress: Verdict.GO_ON)
+    lease = lease_on('{"do": "' + sys.argv[1] + '"}')
+    slot.run(lease, timeout_s=60, beat_s=60, beat=lambda progress: Verdict.GO_ON)
     time.sleep(60)
 
 if __name__ == "__main__":
@@ -345,6 +345,6 @@ def test_a_child_does_not_outlive_a_killed_parent(tmp_path: Path, spec: str) -> 
     ) as parent:
         assert parent.stdout is not None
         child = psutil.Process(int(parent.stdout.readline()))
-        time.sleep(0.1)  # let the request arrive
+        time.sleep(0.1)  # let the lease arrive
         parent.kill()
         processes.wait_for_ends([child], within_s=30.0)

@@ -5,9 +5,9 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any, get_args
 
+from warpfold.app.jobs.attempt import Success
 from warpfold.contract.tasks import TaskKind
 from warpfold.worker.kinds.attempt import Attempt
-from warpfold.worker.messages import Success
 
 Run = Callable[[Attempt, Any], Success]
 """Runs one attempt, whose spec is of the module's kind. Raises a KernelError where the job cannot be done."""

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from math import isfinite
 
+from warpfold.app.jobs.attempt import Success
 from warpfold.contract.kinds.accuracy import AccuracyPoint, AccuracyResult, AccuracySpec
 from warpfold.contract.measurement import Measurement
 from warpfold.kernels.accuracy import AccuracyCase, BoundVerdict, StudiedCase, study
 from warpfold.kernels.dtypes import dtype_named
 from warpfold.kernels.outcome import Outcome
 from warpfold.worker.kinds.attempt import Attempt
-from warpfold.worker.messages import Success
 
 _DIED = "the process that computed it died"
 _UNMEASURED = dict.fromkeys(AccuracyPoint.model_fields)
@@ -22,7 +22,7 @@ def run(attempt: Attempt, spec: AccuracySpec) -> Success:
     child had computed is computed again, for a row does not hold a whole point. Raises CudaError after
     the point that met it."""
     axes = spec.axes(attempt.backend.device.backend)
-    earlier = {_case(row): row for row in attempt.done}
+    earlier = {_case(row): row for row in attempt.lease.done}
     known = {
         case: StudiedCase(case, Outcome.FAILED, row.reason)
         for case, row in earlier.items()

@@ -3,8 +3,8 @@
 import time
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
+from warpfold.app.jobs.attempt import Lease
 from warpfold.contract.folders import Folders
 from warpfold.contract.kinds.spec import Task
 from warpfold.contract.measurement import Measurement
@@ -18,30 +18,25 @@ from warpfold.worker.messages import Begun, Measured, Progress, Tell
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt, with its `number`, of a job of `kind` on an open device.
+    """The attempt of `lease` at a job of `kind`, on an open device.
 
-    `done` are the points that an earlier child of this attempt measured before it died. `tell` sends news of the job to
-    the parent. `started` is the time at which the attempt began, by `time.perf_counter`. `placement` is why the job was
-    sent here, as the dispatcher wrote it down in JSON; None where it chose nothing.
+    `tell` sends news of the job to the parent. `started` is the time at which the attempt began, by
+    `time.perf_counter`.
     """
 
-    job_id: UUID
-    number: int
+    lease: Lease
     kind: str
     backend: Backend
     device: DeviceView
     provenance: Provenance
     folders: Folders
-    queued_ms: float
-    done: tuple[Measurement, ...]
     tell: Tell
     started: float
-    placement: str | None = None
 
     def placed(self, task: Task) -> Placement | None:
         """Why the job was sent here; None where its request named the backend."""
-        if self.placement is not None:
-            return Placement.model_validate_json(self.placement)
+        if self.lease.placement is not None:
+            return Placement.model_validate_json(self.lease.placement)
         if task.needs() != ANY:
             chosen = getattr(task, "backend", None) != "auto"
             return None if chosen else Placement.for_only(self.device.backend, self.provenance.worker)
@@ -53,7 +48,7 @@ class Attempt:
 
     def timings(self) -> StudyTimings:
         """The times, up to now, of a job of many points."""
-        return StudyTimings(queued_ms=self.queued_ms, total_ms=self.elapsed_ms())
+        return StudyTimings(queued_ms=self.lease.queued_ms, total_ms=self.elapsed_ms())
 
     def progress(self, done: int, total: int, unit: str = "points") -> None:
         """Report how many of the `total` units of work are done."""

@@ -3,20 +3,20 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from warpfold.app.jobs.attempt import Success
 from warpfold.contract.kinds.benchmark import BenchmarkResult, BenchmarkSpec
 from warpfold.contract.measurement import Measurement
 from warpfold.kernels.bench import Cache, Case, Flag, Point, Record, engine, open_target, record_of
 from warpfold.kernels.bench.ceiling import Ceiling
 from warpfold.kernels.outcome import Outcome
 from warpfold.worker.kinds.attempt import Attempt
-from warpfold.worker.messages import Success
 
 _DIED = "the process that measured it died"
 
 
 def run(attempt: Attempt, spec: BenchmarkSpec) -> Success:
     """Measure all cases of `spec` but those that are done already. Raises CudaError after the point that met it."""
-    axes, rows = spec.axes(), list(attempt.done)
+    axes, rows = spec.axes(), list(attempt.lease.done)
     target = open_target(attempt.backend)
 
     def begin(case: Case) -> None:

@@ -2,12 +2,12 @@
 
 import numpy as np
 
+from warpfold.app.jobs.attempt import Success
 from warpfold.contract.kinds.cluster import CheckView, ClusterResult, ClusterSpec
 from warpfold.contract.timings import Timings
 from warpfold.kernels.puzzles import checks, solve
 from warpfold.kernels.puzzles.solve import model
 from warpfold.worker.kinds.attempt import Attempt
-from warpfold.worker.messages import Success
 
 
 def run(attempt: Attempt, spec: ClusterSpec) -> Success:
@@ -30,7 +30,7 @@ def run(attempt: Attempt, spec: ClusterSpec) -> Success:
         backend=attempt.device.backend,
         device=attempt.device,
         timings=Timings(
-            queued_ms=attempt.queued_ms,
+            queued_ms=attempt.lease.queued_ms,
             prepare_ms=solution.prepare_ms,
             load_ms=max(0.0, attempt.elapsed_ms() - solution.prepare_ms - solution.kernel_ms),
             kernel_ms=solution.kernel_ms,

@@ -1,5 +1,6 @@
 """Reductions of the rows of each group, by keys."""
 
+from warpfold.app.jobs.attempt import Success
 from warpfold.contract.inputs import MOST_OBJECTS, InputView
 from warpfold.contract.keyed import keys_of, open_rows, plan_of, stands, values_of
 from warpfold.contract.kinds.groupby import GroupbyResult, GroupbySpec
@@ -10,7 +11,6 @@ from warpfold.kernels.mapped import survive_cuts
 from warpfold.kernels.strategy import EXACT
 from warpfold.worker.artefacts import store_table
 from warpfold.worker.kinds.attempt import Attempt
-from warpfold.worker.messages import Success
 from warpfold.worker.stages import timings_of
 
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import asdict
 
+from warpfold.app.jobs.attempt import Success
 from warpfold.contract.kinds.profile import ProfilePoint, ProfileResult, ProfileSpec
 from warpfold.kernels.backend import Backend
 from warpfold.kernels.cuda.backend import CudaBackend
@@ -11,7 +12,6 @@ from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.profile.run import profile
 from warpfold.kernels.outcome import Outcome
 from warpfold.worker.kinds.attempt import Attempt
-from warpfold.worker.messages import Success
 
 _NOTE = "no GPU took part: kernels were compiled for {arch}; what a launch on a GPU decides is null"
 

@@ -3,6 +3,7 @@
 import base64
 from collections.abc import Sequence
 
+from warpfold.app.jobs.attempt import Success
 from warpfold.contract.inputs import MOST_OBJECTS, InputView
 from warpfold.contract.json_value import check_length, hex_of
 from warpfold.contract.kinds.reduce import ReduceResult, ReduceSpec
@@ -14,7 +15,6 @@ from warpfold.kernels.sequential import Elements, SequentialSource, counted
 from warpfold.kernels.source import ArraySource, unchanged
 from warpfold.worker.grouped import run_grouped
 from warpfold.worker.kinds.attempt import Attempt
-from warpfold.worker.messages import Success
 from warpfold.worker.stages import point_of, timings_of
 
 

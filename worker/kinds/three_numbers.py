@@ -1,10 +1,10 @@
 """Adds three numbers in every order."""
 
+from warpfold.app.jobs.attempt import Success
 from warpfold.contract.kinds.three_numbers import OrderView, ThreeNumbersResult, ThreeNumbersSpec
 from warpfold.kernels.accuracy.errors import add_three
 from warpfold.kernels.dtypes import dtype_named
 from warpfold.worker.kinds.attempt import Attempt
-from warpfold.worker.messages import Success
 
 
 def run(attempt: Attempt, spec: ThreeNumbersSpec) -> Success:

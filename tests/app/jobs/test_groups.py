@@ -12,7 +12,8 @@ from tests.support.ledger import Ledger
 from tests.support.measurements import POINT
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import groups, leases
-from warpfold.app.jobs.groups import ClaimedGroup, Failed, Succeeded
+from warpfold.app.jobs.attempt import Answer, Failure, Lease, Success
+from warpfold.app.jobs.groups import ClaimedGroup
 from warpfold.app.tables.jobs import jobs
 from warpfold.contract.states import Reason, Status
 
@@ -99,12 +100,12 @@ def test_ends_are_stored_once_each_with_result_points_and_event(
 ) -> None:
     group = claim(database, *small).leases
     ledger.lose(small[4])
-    succeeded = [
-        Succeeded(lease, {"value": -0.0, "of": str(lease.job_id)}, (POINT,)) for lease in (*group[:3], group[4])
+    answered: list[tuple[Lease, Answer]] = [
+        (lease, Success({"value": -0.0, "of": str(lease.job_id)}, (POINT,))) for lease in (*group[:3], group[4])
     ]
-    failed = [Failed(group[3], Reason.INVALID_INPUT, "the input is odd")]
+    answered.append((group[3], Failure(Reason.INVALID_INPUT, "the input is odd", replace=False)))
     for _ in range(2):  # the answer of the first commit may have been lost
-        assert set(database.run(groups.end, succeeded, failed)) == set(small[:4])
+        assert set(database.run(groups.end, answered)) == set(small[:4])
     assert statuses(ledger, small) == [*[Status.SUCCEEDED] * 3, Status.FAILED, Status.QUEUED]
     for job_id in small[:3]:
         assert json.loads(ledger.result_text(job_id)) == {"value": -0.0, "of": str(job_id)}
@@ -118,7 +119,7 @@ def test_a_point_of_a_group_is_stored_as_that_of_one_alone(
     ledger: Ledger, database: BlockingDatabase, small: Sequence[UUID]
 ) -> None:
     group = claim(database, *small[:2]).leases
-    database.run(groups.end, [Succeeded(group[0], {}, (POINT,))], [])
+    database.run(groups.end, [(group[0], Success({}, (POINT,)))])
     database.run(leases.succeed, group[1], {}, (POINT,))
     first, second = (ledger.measured(job_id) for job_id in small[:2])
     assert first == second
@@ -129,7 +130,7 @@ def test_one_result_that_postgres_refuses_undoes_the_transaction(
 ) -> None:
     good, bad = claim(database, *small[:2]).leases
     with pytest.raises(StatementError):
-        database.run(groups.end, [Succeeded(good, {}), Succeeded(bad, {"value": float("nan")})], [])
+        database.run(groups.end, [(good, Success({})), (bad, Success({"value": float("nan")}))])
     assert statuses(ledger, small[:2]) == [Status.RUNNING, Status.RUNNING]
 
 
@@ -147,7 +148,7 @@ def test_lease_expiry_takes_back_only_what_has_not_ended(
     ledger: Ledger, database: BlockingDatabase, small: Sequence[UUID]
 ) -> None:
     group = claim(database, *small).leases
-    database.run(groups.end, [Succeeded(lease, {}) for lease in group[:3]], [])
+    database.run(groups.end, [(lease, Success({})) for lease in group[:3]])
     taken = database.run(leases.take_back_silent, database.run(leases.running_attempts), 3)
     assert set(taken) == set(small[3:])
     assert statuses(ledger, small) == [*[Status.SUCCEEDED] * 3, *[Status.QUEUED] * 2]

@@ -7,7 +7,7 @@ from tests.support.dispatching import claim
 from tests.support.ledger import Ledger
 from warpfold.app.db import FREED, QUEUE, conninfo
 from warpfold.app.jobs import leases
-from warpfold.app.jobs.leases import Lease
+from warpfold.app.jobs.attempt import Lease
 
 
 def _waits_for_disk(connection: Connection) -> bool:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from warpfold.app.jobs.attempt import Lease, Success
 from warpfold.contract.measurement import Measurement
 from warpfold.kernels.errors import CudaError, InvalidInput, OutOfMemory, Unavailable
-from warpfold.worker.messages import Opener, Progress, Request, Success, Tell, Timed
+from warpfold.worker.messages import Opener, Progress, Tell, Timed
 
 _POINT = Measurement(
     kind="reduce",
@@ -37,8 +38,8 @@ class Actor:
 
     device: Mapping[str, object]
 
-    def run(self, request: Request, tell: Tell) -> Success:
-        word, _, rest = str(json.loads(request.spec)["do"]).partition(" ")
+    def run(self, lease: Lease, tell: Tell) -> Success:
+        word, _, rest = str(json.loads(lease.spec)["do"]).partition(" ")
         _PARTS[word](rest, tell)
         return Success({"pid": os.getpid(), "said": math.nan if rest == "nan" else rest}, (_POINT,))
 

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from warpfold.app.jobs.attempt import Lease, Success
 from warpfold.contract.folders import Folders
 from warpfold.kernels.accuracy import executors
 from warpfold.kernels.accuracy.looped import looped
 from warpfold.worker.execute import Kernels
-from warpfold.worker.messages import Request, Success, Tell
+from warpfold.worker.messages import Tell
 
 DEADLY = "kahan"
 
@@ -25,9 +26,9 @@ class Dying:
     def device(self) -> Mapping[str, object]:
         return self._kernels.device
 
-    def run(self, request: Request, tell: Tell) -> Success:
+    def run(self, lease: Lease, tell: Tell) -> Success:
         vars(executors)[looped.__name__] = _deadly  # in this process alone
-        return self._kernels.run(request, tell)
+        return self._kernels.run(lease, tell)
 
 
 def dying() -> Dying:

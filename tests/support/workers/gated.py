@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from warpfold.worker.messages import Request, Success, Tell, Work
+from warpfold.app.jobs.attempt import Lease, Success
+from warpfold.worker.messages import Tell, Work
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,9 @@ class Gated:
     def device(self) -> Mapping[str, object]:
         return self.work.device
 
-    def run(self, request: Request, tell: Tell) -> Success:
-        self.gates.wait(json.loads(request.spec)["source"]["n"])
-        return self.work.run(request, tell)
+    def run(self, lease: Lease, tell: Tell) -> Success:
+        self.gates.wait(json.loads(lease.spec)["source"]["n"])
+        return self.work.run(lease, tell)
 
 
 def opened(worker: str, gates: Gates) -> Gated:

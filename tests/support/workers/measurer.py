@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tests.support.measurements import replace
+from warpfold.app.jobs.attempt import Lease, Success
 from warpfold.contract.measurement import Measurement
 from warpfold.kernels.errors import CudaError
-from warpfold.worker.messages import Begun, Measured, Progress, Request, Success, Tell
+from warpfold.worker.messages import Begun, Measured, Progress, Tell
 
 POINT = Measurement(
     kind="benchmark",
@@ -37,10 +38,10 @@ class Measurer:
 
     device: Mapping[str, object] = field(default_factory=dict)
 
-    def run(self, request: Request, tell: Tell) -> Success:
-        rows = list(request.done)
+    def run(self, lease: Lease, tell: Tell) -> Success:
+        rows = list(lease.done)
         known = {row.strategy for row in rows}
-        for name in json.loads(request.spec)["strategies"]:
+        for name in json.loads(lease.spec)["strategies"]:
             if name in known:
                 continue
             if name == "always":

@@ -10,9 +10,10 @@ from functools import partial
 import numpy as np
 
 from tests.support.artefacts import attempt_in
+from warpfold.app.jobs.attempt import Lease, Success
 from warpfold.contract.folders import Folders
 from warpfold.worker.artefacts import ArtefactWriter
-from warpfold.worker.messages import Opener, Request, Success, Tell
+from warpfold.worker.messages import Opener, Tell
 
 
 @dataclass(frozen=True)
@@ -26,16 +27,16 @@ class Storing:
     def device(self) -> Mapping[str, object]:
         return {"backend": "cpu", "name": "storing"}
 
-    def run(self, request: Request, tell: Tell) -> Success:
-        word, _, count = str(json.loads(request.spec)["do"]).partition(" ")
-        attempt = attempt_in(self.folders, request.job_id, request.attempt)
+    def run(self, lease: Lease, tell: Tell) -> Success:
+        word, _, count = str(json.loads(lease.spec)["do"]).partition(" ")
+        attempt = attempt_in(self.folders, lease.job_id, lease.attempt)
         values = np.arange(int(count), dtype=np.float64)
         with ArtefactWriter(attempt, values.shape, "float64", each=1, field="axis") as writer:
             writer.append(values, np.ones(values.size, np.int64))
-            if word == "killed-writing" and request.attempt == 1:
+            if word == "killed-writing" and lease.attempt == 1:
                 os.kill(os.getpid(), signal.SIGKILL)
             stored = writer.finish()
-        if word == "killed-written" and request.attempt == 1:
+        if word == "killed-written" and lease.attempt == 1:
             os.kill(os.getpid(), signal.SIGKILL)
         return Success({"artefact": stored.artefact.model_dump(mode="json")}, (), stored.note)
 

@@ -4,16 +4,17 @@ import dataclasses
 import json
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
+from tests.support.leases import lease_on
 from tests.support.measurements import replace
+from warpfold.app.jobs.attempt import Lease
 from warpfold.contract.folders import Folders
 from warpfold.contract.kinds.accuracy import AccuracyPoint, AccuracyResult
 from warpfold.contract.kinds.three_numbers import ThreeNumbersResult
 from warpfold.worker.execute import Kernels
-from warpfold.worker.messages import Begun, Measured, News, Progress, Request
+from warpfold.worker.messages import Begun, Measured, News, Progress
 
 
 @pytest.fixture(scope="module")
@@ -21,8 +22,8 @@ def cpu(tmp_path_factory: pytest.TempPathFactory) -> Kernels:
     return Kernels("cpu", "here:cpu", Folders((), Path(tmp_path_factory.mktemp("datasets"))), cpu_cache_bytes=8 << 20)
 
 
-def asked(**spec: Any) -> Request:
-    return Request(uuid4(), 1, json.dumps(spec), 12.5)
+def asked(**spec: Any) -> Lease:
+    return lease_on(json.dumps(spec), queued_ms=12.5)
 
 
 def silent(news: News) -> None:
@@ -111,9 +112,9 @@ def test_a_point_that_killed_the_child_before_stays_failed_and_all_others_are_wh
 
 
 def test_infinite_figures_are_json(cpu: Kernels) -> None:
-    request = asked(kind="accuracy", methods=["sequential"], distributions=["uniform"], dtypes=["float16"],
+    lease = asked(kind="accuracy", methods=["sequential"], distributions=["uniform"], dtypes=["float16"],
                     parameters={"uniform": {"low": 50000, "high": 60000}}, sizes=[100])  # fmt: skip
-    success = cpu.run(request, silent)
+    success = cpu.run(lease, silent)
     (point,) = json.loads(json.dumps(success.result, allow_nan=False))["points"]
     assert (point["value"], point["absolute_error"], point["bound_verdict"]) == ("inf", "inf", "not_applicable")
     assert success.points[0].relative_error is None
@@ -128,7 +129,7 @@ def test_three_numbers_are_added_in_all_orders(cpu: Kernels) -> None:
 
 
 def test_three_numbers_may_be_hex_floats_of_any_float_dtype(cpu: Kernels) -> None:
-    request = asked(kind="three_numbers", a="0x1p53", b=1, c="0x1p-52", dtype="float64")
-    result = ThreeNumbersResult.model_validate(cpu.run(request, silent).result)
+    lease = asked(kind="three_numbers", a="0x1p53", b=1, c="0x1p-52", dtype="float64")
+    result = ThreeNumbersResult.model_validate(cpu.run(lease, silent).result)
     assert result.exact_hex == "0x1.0000000000001p+53"
     assert result.distinct_values == 2

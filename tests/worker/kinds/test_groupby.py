@@ -4,18 +4,17 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import pyarrow
 import pytest
 from pyarrow import csv, ipc, parquet
 
+from tests.support.leases import lease_on
 from warpfold.contract.folders import ArtefactFolder, Folders
 from warpfold.contract.kinds.groupby import GroupbyResult
 from warpfold.kernels.errors import InvalidInput
 from warpfold.worker.execute import Kernels
-from warpfold.worker.messages import Request
 
 Grouped = Callable[..., GroupbyResult]
 
@@ -44,8 +43,8 @@ def grouped(root: Path) -> Grouped:
     )
 
     def run(**spec: Any) -> GroupbyResult:
-        request = Request(uuid4(), 1, json.dumps({"kind": "groupby", **spec}), 1.0)
-        return GroupbyResult.model_validate(kernels.run(request, lambda _: None).result)
+        lease = lease_on(json.dumps({"kind": "groupby", **spec}), queued_ms=1.0)
+        return GroupbyResult.model_validate(kernels.run(lease, lambda _: None).result)
 
     return run
 

@@ -2,14 +2,14 @@
 
 import json
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
+from tests.support.leases import lease_on
 from warpfold.contract.folders import Folders
 from warpfold.contract.kinds.profile import ProfileResult
 from warpfold.worker.execute import Kernels
-from warpfold.worker.messages import News, Progress, Request
+from warpfold.worker.messages import News, Progress
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def cpu(tmp_path_factory: pytest.TempPathFactory) -> Kernels:
 
 def profiled(cpu: Kernels, heard: list[News], **spec: object) -> ProfileResult:
     asked = {"kind": "profile", "sizes": [1000, 2000], **spec}
-    return ProfileResult.model_validate(cpu.run(Request(uuid4(), 1, json.dumps(asked), 1.0), heard.append).result)
+    return ProfileResult.model_validate(cpu.run(lease_on(json.dumps(asked), queued_ms=1.0), heard.append).result)
 
 
 def test_without_a_gpu_registers_and_memory_are_those_of_the_chosen_architecture(cpu: Kernels) -> None:

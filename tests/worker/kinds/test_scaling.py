@@ -2,15 +2,15 @@
 
 import json
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
+from tests.support.leases import lease_on
 from warpfold.contract.folders import Folders
 from warpfold.contract.kinds.scaling import ScalingResult
 from warpfold.kernels.cores import usable_cores
 from warpfold.worker.execute import Kernels
-from warpfold.worker.messages import News, Progress, Request
+from warpfold.worker.messages import News, Progress
 
 STUDY = {
     "kind": "scaling",
@@ -31,7 +31,7 @@ def cpu(tmp_path_factory: pytest.TempPathFactory) -> Kernels:
 
 def test_a_study_says_what_stood_in_for_gpus_and_tells_its_progress(cpu: Kernels) -> None:
     heard: list[News] = []
-    success = cpu.run(Request(uuid4(), 1, json.dumps(STUDY), 12.5), heard.append)
+    success = cpu.run(lease_on(json.dumps(STUDY), queued_ms=12.5), heard.append)
     result = ScalingResult.model_validate(success.result)
     assert result.backend == "cpu"
     assert result.note is not None
@@ -46,7 +46,7 @@ def test_a_study_says_what_stood_in_for_gpus_and_tells_its_progress(cpu: Kernels
 
 
 def test_exact_points_have_the_same_bits_whatever_ran_them(cpu: Kernels) -> None:
-    success = cpu.run(Request(uuid4(), 1, json.dumps(STUDY), 0.0), lambda news: None)
+    success = cpu.run(lease_on(json.dumps(STUDY)), lambda news: None)
     points = [point for point in ScalingResult.model_validate(success.result).points if point.outcome == "measured"]
     exact = [point for point in points if point.method == "exact"]
     assert len({point.hex for point in exact}) == 1

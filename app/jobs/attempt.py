@@ -1,0 +1,73 @@
+"""An attempt at a job: the right to run it, which goes from its claim through the worker into the child, and the answer
+that comes back. This module imports no database, because the child of a slot needs none."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from warpfold.contract.measurement import Measurement
+from warpfold.contract.states import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to run one attempt at a job. Its `token` guards every write of the worker. `request_id` names the
+    request that brought the job, for the logs; `traceparent` is the parent of the attempt's spans; a job that came
+    without a request or a trace has none.
+
+    `spec` is the stored JSON text: the child reads it, so that a worker's parent need know no kernels and a spec that
+    cannot be read any more fails its job instead of the claim. `queued_ms` is how long the job waited. The attempt may
+    run in a group (`app.jobs.groups`) if it is `small`; one whose job a worker was lost with runs alone. `placement` is
+    why the job was sent to this slot, as JSON text; None where its request named the backend, and where the service
+    made no prediction. `done` are the points that an earlier child of this attempt measured before it died.
+    """
+
+    job_id: UUID
+    attempt: int
+    token: UUID
+    spec: str
+    timeout_s: float
+    queued_ms: float
+    request_id: str | None = None
+    traceparent: str | None = None
+    small: bool = False
+    placement: str | None = None
+    done: tuple[Measurement, ...] = ()
+
+    @property
+    def facts(self) -> dict[str, str | int | None]:
+        """The names that the log has for the attempt."""
+        return {"job": str(self.job_id), "attempt": self.attempt, "request_id": self.request_id}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResult:
+    """The attempt wrote so many bytes of its result to files, in the folder of its own. `field` is the part of the spec
+    that is at fault where they are too many."""
+
+    bytes: int
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
+class Success:
+    """The attempt succeeded: its result as JSON values, the points that were measured, and what is stored of the result
+    in files."""
+
+    result: Mapping[str, object]
+    points: tuple[Measurement, ...] = ()
+    stored: StoredResult | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The attempt failed, with a sentence for the job's owner. `replace` means that the child cannot be trusted any
+    more."""
+
+    reason: Reason
+    error: str
+    replace: bool
+
+
+Answer = Success | Failure
+"""How an attempt ended, as its child says."""
