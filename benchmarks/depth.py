@@ -38,7 +38,6 @@ from warpfold import migrations
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase, conninfo, database_url
 from warpfold.app.jobs import accept, groups, leases, workers
-from warpfold.app.jobs.accept import Submission
 from warpfold.app.jobs.attempt import Success
 from warpfold.app.jobs.store import Job
 from warpfold.app.jobs.workers import WorkerInfo
@@ -192,9 +191,8 @@ class Bench:
                 spec="{}",
                 small=self.small,
             )
-            submission = Submission(new, (), {}, None)
-            if self.database.step(accept.submit_at_once, submission, None, _LIMITS) is None:
-                self.database.run(accept.submit, submission, None, _LIMITS)  # the first counts the room
+            if self.database.step(accept.submit_at_once, new, None, _LIMITS) is None:
+                self.database.run(accept.submit, new, None, _LIMITS)  # the first counts the room
         return jobs
 
     def drain(self, jobs: int, budget_s: float) -> int:

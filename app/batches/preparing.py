@@ -21,11 +21,10 @@ from warpfold.app.http.error_handlers import as_api_error, spec_problem
 from warpfold.app.http.errors import ApiError, BadRequest, FieldProblem, Invalid, TooLarge
 from warpfold.app.http.requests import MOST_FIELDS
 from warpfold.app.jobs import accept
-from warpfold.app.jobs.accept import Submission
 from warpfold.app.jobs.store import Job
 from warpfold.app.tables.jobs import NONE
 from warpfold.contract.batches import MAX_JOBS, BatchOptions, BatchSpec, Sweep, check_one
-from warpfold.contract.jobs import job_spec
+from warpfold.contract.jobs import JobSpec, job_spec
 from warpfold.contract.states import PRIORITIES
 from warpfold.contract.webhook import Webhook
 from warpfold.kernels.errors import InvalidInput
@@ -232,24 +231,26 @@ def prepared(piece: Piece, options: BatchOptions, origin: Origin, settings: Sett
     ids: list[str] = []
     for number, spec in piece.unchecked():
         try:
-            submission = _submission(spec, options, origin, settings)
+            checked = _checked(spec, options, settings)
         except ApiError as error:
             problems = error.errors or (FieldProblem(field="", message=str(error.detail)),)
             raise Invalid.at([piece.problem(number, problem) for problem in problems]) from None
-        ids.append(f'"{submission.job.id}"')
-        rows.append(_row(submission.job, number))
-        rows.extend(_row(child, None) for child in submission.children)
+        job = accept.job_of(checked, origin.owner, origin.request_id, origin.traceparent)
+        children = accept.children_of(checked, job, origin.owner)
+        ids.append(f'"{job.id}"')
+        rows.append(_row(job, number))
+        rows.extend(_row(child, None) for child in children)
         if len(rows) > MAX_JOBS:
             raise too_many_jobs()
-        portion.tagged = portion.tagged or bool(submission.job.tags or submission.children)
-        for job in submission.children or (submission.job,):
+        portion.tagged = portion.tagged or bool(job.tags or children)
+        for waiting in children or (job,):
             portion.places += 1
-            portion.high += job.priority == _HIGH and job.needs != NONE
-        for dataset, named in submission.datasets.items():
+            portion.high += waiting.priority == _HIGH and waiting.needs != NONE
+        for dataset, named in accept.datasets_of(checked).items():
             portion.datasets.setdefault(dataset, piece.problem(number, FieldProblem(field=named, message="")).field)
-        if submission.webhook is not None:
+        if checked.webhook is not None:
             place = piece.problem(number, FieldProblem(field="webhook.secret", message="")).field
-            portion.webhooks.append(WebhookOf(str(submission.job.id), place, submission.webhook))
+            portion.webhooks.append(WebhookOf(str(job.id), place, checked.webhook))
     portion.rows, portion.ids, portion.stored = f"[{', '.join(rows)}]", ", ".join(ids), len(rows)
     return portion
 
@@ -259,18 +260,18 @@ def too_many_jobs() -> Invalid:
     return Invalid.of("specs", f"the jobs and the jobs of their presets are more than {MAX_JOBS}")
 
 
-def _submission(spec: Any, options: BatchOptions, origin: Origin, settings: Settings) -> Submission:
+def _checked(spec: Any, options: BatchOptions, settings: Settings) -> JobSpec:
     if not isinstance(spec, dict):
         raise Invalid.of("", "Input should be an object")
     accept.check_lengths(spec, settings.max_values)
     try:
-        checked = job_spec.validate_python(options.onto(spec))
+        checked: JobSpec = job_spec.validate_python(options.onto(spec))
         accept.check(checked, settings)
     except ValidationError as error:
         raise spec_problem(error) from None
     except InvalidInput as error:
         raise as_api_error(error) from None
-    return Submission.of(checked, origin.owner, origin.request_id, origin.traceparent)
+    return checked
 
 
 def _row(job: Job, number: int | None) -> str:

@@ -6,6 +6,7 @@ loses the job. Statements are built once, with bound parameters: SQLAlchemy then
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -30,7 +31,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from warpfold.app.auth.access_tokens import Principal
 from warpfold.app.config import Settings
-from warpfold.app.datasets import repository as datasets
+from warpfold.app.datasets import repository as dataset_rows
 from warpfold.app.db import QUEUE
 from warpfold.app.http.errors import Invalid, TooMany
 from warpfold.app.jobs import direct, store, tags
@@ -53,6 +54,7 @@ from warpfold.kernels.ops import op_named
 from warpfold.kernels.places.addresses import names_private
 
 RETRY_AFTER_FULL_S = 5
+_NO_DATASETS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,62 +65,11 @@ class Key:
     body_hash: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Submitted:
-    """A job, and whether this submission made it or an earlier submission with the same key; `slot` is the worker that
-    it was handed to with its acceptance."""
-
-    job: Job
-    new: bool
-    slot: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Submission:
-    """What one request adds: a job, its children, the uploaded arrays that they need by the field that names each, and
-    the webhook to call at the end."""
-
-    job: Job
-    children: tuple[Job, ...]
-    datasets: Mapping[str, str]
-    webhook: Webhook | None
-
-    @property
-    def places(self) -> int:
-        """How many jobs of it will wait in the queue."""
-        return len(self.children) or 1
-
-    @property
-    def at_once(self) -> bool:
-        """Whether one statement stores it whole."""
-        beside = self.children or self.datasets or self.webhook is not None or self.job.tags
-        return not beside and self.job.priority != _HIGH
-
-    @classmethod
-    def of(
-        cls,
-        spec: JobSpec,
-        owner: Principal,
-        request_id: str | None,
-        traceparent: str | None,
-        job_id: UUID | None = None,
-    ) -> "Submission":
-        """The submission that `spec` asks for, with `job_id` as the id of its job if that is given. A job of a preset
-        or of a benchmark on several devices takes the tags and the priority of its parent. `request_id` goes to the
-        logs of all who handle the jobs, `traceparent` to their spans; either may be missing."""
-        job = _job(spec, owner, request_id, traceparent, job_id)
-        children = []
-        for name, part in spec.parts():
-            update = {"tags": {**part.tags, **spec.tags}, "priority": spec.priority, "webhook": None}
-            child = _job(part.model_copy(update=update), owner, request_id, traceparent)
-            children.append(replace(child, parent_id=job.id, name=name))
-        used = {source.dataset_id: f"{field}.id" for field, source in spec.sources() if source.dataset_id is not None}
-        return cls(job, tuple(children), used, spec.webhook)
-
-
-def _job(
+def job_of(
     spec: Spec, owner: Principal, request_id: str | None, traceparent: str | None, job_id: UUID | None = None
 ) -> Job:
+    """The new job that `spec` asks for, with `job_id` as its id if that is given. `request_id` goes to the logs of all
+    who handle the job, `traceparent` to their spans; either may be missing."""
     return Job.new(
         id=job_id or uuid4(),
         owner=owner.name,
@@ -135,6 +86,22 @@ def _job(
         request_id=request_id,
         traceparent=traceparent,
     )
+
+
+def children_of(spec: JobSpec, parent: Job, owner: Principal) -> tuple[Job, ...]:
+    """The jobs of a preset, or of a benchmark on several devices, with the tags and the priority of their parent, which
+    is the job of `spec`."""
+    children = []
+    for name, part in spec.parts():
+        update = {"tags": {**part.tags, **spec.tags}, "priority": spec.priority, "webhook": None}
+        child = job_of(part.model_copy(update=update), owner, parent.request_id, parent.traceparent)
+        children.append(replace(child, parent_id=parent.id, name=name))
+    return tuple(children)
+
+
+def datasets_of(spec: JobSpec) -> Mapping[str, str]:
+    """The uploaded arrays that a job needs, by their ids, and the field that names each."""
+    return {source.dataset_id: f"{field}.id" for field, source in spec.sources() if source.dataset_id is not None}
 
 
 def _work(spec: Spec) -> Mapping[str, object] | None:
@@ -168,64 +135,78 @@ def check_lengths(spec: Mapping[str, Any], max_values: int) -> None:
                 raise Invalid.of(f"{field}.values", f"{len(values)} values are more than the {max_values} allowed")
 
 
-def submit(connection: Connection, submission: Submission, key: Key | None, limits: Limits) -> Submitted:
-    """Store a submission, or find the job that was accepted with the same key. Raises Invalid that names the field, or
-    TooMany where the owner's quota of queued jobs leaves no room."""
-    new = submission.job
+def submit(
+    connection: Connection,
+    new: Job,
+    key: Key | None,
+    limits: Limits,
+    *,
+    children: tuple[Job, ...] = (),
+    datasets: Mapping[str, str] = _NO_DATASETS,
+    webhook: Webhook | None = None,
+) -> Job:
+    """Store a new job with its `children`, its use of `datasets` and its `webhook`, or find the job that was accepted
+    with the same key: that has another id. Raises Invalid that names the field, or TooMany where the owner's quota of
+    queued jobs leaves no room."""
     if new.priority == _HIGH:
         room.take_turn(connection, new.owner_id)  # two that count the high jobs at once would see the same budget
-        submission = _ranked(connection, submission, limits)
-    submitted = submit_at_once(connection, submission, key, limits)
-    if submitted is None:
+        new, children = _ranked(connection, new, children, limits)
+    places = len(children) or 1
+    job = submit_at_once(connection, new, key, limits, places)
+    if job is None:
         earlier = _earlier(connection, new, key)
         if earlier is not None:
             return earlier
         left = room.count(connection, new.owner_id, _queued(limits))
-        if left.room < submission.places:
-            raise _queue_full(left, len(submission.children))
-        submitted = submit_at_once(connection, submission, key, limits)
-    if submitted is None:  # while the jobs were counted, another request came with the key
+        if left.room < places:
+            raise _queue_full(left, len(children))
+        job = submit_at_once(connection, new, key, limits, places)
+    if job is None:  # while the jobs were counted, another request came with the key
         earlier = _earlier(connection, new, key)
         assert earlier is not None, "there was room, and the key was new"
         return earlier
-    if submission.datasets:
-        for missing in datasets.use(connection, submission.datasets.keys()):
-            raise Invalid.of(submission.datasets[missing], "there is no dataset with this id, or it was deleted")
-    for child in submission.children:
+    if datasets:
+        for missing in dataset_rows.use(connection, datasets.keys()):
+            raise Invalid.of(datasets[missing], "there is no dataset with this id, or it was deleted")
+    for child in children:
         accept(connection, child)
-    if submitted.job.tags or submission.children:
-        tags.note(connection, [new.id])
-    if submission.webhook is not None:
-        _register(connection, submitted.job, submission.webhook)
-    return replace(submitted, job=store.existing(connection, new.id)) if submission.children else submitted
+    if job.tags or children:
+        tags.note(connection, [job.id])
+    if webhook is not None:
+        _register(connection, job, webhook)
+    return store.existing(connection, job.id) if children else job
 
 
-def submit_at_once(connection: Connection, submission: Submission, key: Key | None, limits: Limits) -> Submitted | None:
-    """Store the job of a submission by one statement, which may be a transaction of its own where the submission is
-    `at_once`. None if no room is known to be left for it by the owner's quota, or the key was used before, or this was
-    done before and its answer was lost: `submit` knows why. A preset takes no place itself: its children do."""
-    new = submission.job
-    row = _row_of(new) | {"limit": _queued(limits), "places": submission.places}
+def at_once(new: Job, *beside: object) -> bool:
+    """Whether one statement stores a new job whole, where its children, its datasets and its webhook are `beside`."""
+    return not any(beside) and not new.tags and new.priority != _HIGH
+
+
+def submit_at_once(connection: Connection, new: Job, key: Key | None, limits: Limits, places: int = 1) -> Job | None:
+    """Store a new job, which takes `places` in the queue, by one statement, which may be a transaction of its own where
+    the job is stored `at_once`. None if no room is known to be left for it by the owner's quota, or the key was used
+    before, or this was done before and its answer was lost: `submit` knows why. A preset takes no place itself: its
+    children do."""
+    row = _row_of(new) | {"limit": _queued(limits), "places": places}
     row |= {"directly": new.small and limits.running is None}
     if key is None:
         accepted = connection.execute(_ACCEPT_CHECKED, row).one_or_none()
     else:
         row |= {"key": key.name, "body_hash": key.body_hash}
         accepted = connection.execute(_ACCEPT_KEYED, row).one_or_none()
-    return None if accepted is None else Submitted(_accepted(new, accepted), new=True, slot=accepted.slot)
+    return None if accepted is None else _accepted(new, accepted)
 
 
-def _earlier(connection: Connection, new: Job, key: Key | None) -> Submitted | None:
+def _earlier(connection: Connection, new: Job, key: Key | None) -> Job | None:
     """The job that came with the same key, or this very job, if the answer to its insertion was lost; None if there is
     neither. Raises Invalid if another body came with the key."""
     stored = None if key is None else _find_key(connection, new.owner_id, key.name)
     if stored is None:
-        job = store.get(connection, new.id)
-        return None if job is None else Submitted(job, new=True)
+        return store.get(connection, new.id)
     body_hash, job_id = stored
     if job_id is None or (key is not None and body_hash != key.body_hash):
         raise other_body()
-    return Submitted(store.existing(connection, job_id), new=job_id == new.id)
+    return store.existing(connection, job_id)
 
 
 def _queued(limits: Limits) -> int:
@@ -269,14 +250,15 @@ def high_left(connection: Connection, owner_id: int, defaults: Limits) -> int:
     return max(0, most - int(connection.execute(_HIGH_OF_THE_HOUR, {"owner_id": owner_id}).scalar_one()))
 
 
-def _ranked(connection: Connection, submission: Submission, defaults: Limits) -> Submission:
-    """A submission of high priority whose jobs wait as high as far as the owner's budget of the hour goes, and else as
-    normal ones. A preset takes nothing of the budget: its children do."""
-    left = high_left(connection, submission.job.owner_id, defaults)
-    if submission.children:
-        children = (replace(job, rank=_HIGH if n < left else _NORMAL) for n, job in enumerate(submission.children))
-        return replace(submission, children=tuple(children))
-    return replace(submission, job=replace(submission.job, rank=_HIGH if left else _NORMAL))
+def _ranked(
+    connection: Connection, new: Job, children: tuple[Job, ...], defaults: Limits
+) -> tuple[Job, tuple[Job, ...]]:
+    """A job of high priority and its children, which wait as high as far as the owner's budget of the hour goes, and
+    else as normal ones. A preset takes nothing of the budget: its children do."""
+    left = high_left(connection, new.owner_id, defaults)
+    if children:
+        return new, tuple(replace(job, rank=_HIGH if n < left else _NORMAL) for n, job in enumerate(children))
+    return replace(new, rank=_HIGH if left else _NORMAL), ()
 
 
 _STORED = (
@@ -366,7 +348,7 @@ def _row_of(new: Job) -> dict[str, object]:
 
 
 def _accepted(new: Job, row: Row[*tuple[Any, ...]]) -> Job:
-    return replace(new, seq=row.seq, created_at=row.created_at, queue_position=row.queue_position)
+    return replace(new, seq=row.seq, created_at=row.created_at, queue_position=row.queue_position, slot=row.slot)
 
 
 def _find_key(connection: Connection, owner_id: int, key: str) -> tuple[bytes, UUID | None] | None:

@@ -5,7 +5,7 @@ import re
 from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any, Literal
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from fastapi import APIRouter, Header, Query, Request
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
@@ -118,13 +118,14 @@ async def create(
     if idempotency_key is not None:
         key = Key(idempotency_key, hashlib.sha256(await request.body()).digest())
     wait = seconds_to_wait(prefer)
+    job_id = uuid4()
     if wait is None:
-        submitted = await service.submit(context, user, spec, key)
+        job = await service.submit(context, user, spec, key, job_id)
     else:
-        submitted = await service.submit_and_wait(context, user, spec, key, seconds=wait, gone=partial(gone, request))
-    job = submitted.job
+        left = partial(gone, request)
+        job = await service.submit_and_wait(context, user, spec, key, job_id, seconds=wait, gone=left)
     headers = {"Location": f"/v1/jobs/{job.id}", "Retry-After": "1", **applied(wait)}
-    return Response(job_json(job), 202 if submitted.new else 200, headers, _JSON)
+    return Response(job_json(job), 202 if job.id == job_id else 200, headers, _JSON)
 
 
 def _dated(written: object) -> object:

@@ -2,8 +2,8 @@
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
-from uuid import UUID, uuid4
+from dataclasses import dataclass
+from uuid import UUID
 
 import structlog
 from sqlalchemy import Connection
@@ -14,7 +14,7 @@ from warpfold.app.http.context import Context
 from warpfold.app.http.errors import Conflict, Forbidden, no_such_job
 from warpfold.app.http.middleware import current_request_id
 from warpfold.app.jobs import accept, presets, store, transitions
-from warpfold.app.jobs.accept import Key, Submission, Submitted
+from warpfold.app.jobs.accept import Key
 from warpfold.app.jobs.store import Job, Stamp
 from warpfold.app.jobs.workers import Waiting, places, waiting_for
 from warpfold.app.notifications import Watch
@@ -45,28 +45,27 @@ async def unable(context: Context, spec: JobSpec) -> tuple[Unable, ...]:
     return tuple(Unable(name, why) for name, why in reasons if why is not None)
 
 
-async def submit(
-    context: Context, user: Principal, spec: JobSpec, key: Key | None, job_id: UUID | None = None
-) -> Submitted:
-    """Accept a job, as `job_id` if it is given, or find the one that was accepted with the same key. Touches nothing
-    but Postgres."""
+async def submit(context: Context, user: Principal, spec: JobSpec, key: Key | None, job_id: UUID | None = None) -> Job:
+    """Accept a job, as `job_id` if it is given, or find the one that was accepted with the same key: that has another
+    id. Touches nothing but Postgres."""
     accept.check(spec, context.settings)
     with context.tracing.span("submit", kind=spec.kind) as span:
-        submission = Submission.of(spec, user, current_request_id(), span.traceparent, job_id)
+        new = accept.job_of(spec, user, current_request_id(), span.traceparent, job_id)
+        children, datasets = accept.children_of(spec, new, user), accept.datasets_of(spec)
         limits = Limits.of(context.settings)
-        submitted = None
-        if submission.at_once:
-            submitted = await context.database.quickly(accept.submit_at_once, submission, key, limits)
-        if submitted is None:
-            submitted = await context.database.run(accept.submit, submission, key, limits)
-        span.note(job=str(submitted.job.id), new=submitted.new)
-    if submitted.new:
-        children = len(submission.children)
-        job = submitted.job
-        log.info("submitted", job=str(job.id), kind=spec.kind, owner=user.name, children=children)
-        if submitted.slot is not None:
-            log.info("handed over", job=str(job.id), attempt=job.attempt, worker=submitted.slot)
-    return submitted
+        job = None
+        if accept.at_once(new, children, datasets, spec.webhook):
+            job = await context.database.quickly(accept.submit_at_once, new, key, limits)
+        if job is None:
+            job = await context.database.run(
+                accept.submit, new, key, limits, children=children, datasets=datasets, webhook=spec.webhook
+            )
+        span.note(job=str(job.id), new=job.id == new.id)
+    if job.id == new.id:
+        log.info("submitted", job=str(job.id), kind=spec.kind, owner=user.name, children=len(children))
+        if job.slot is not None:
+            log.info("handed over", job=str(job.id), attempt=job.attempt, worker=job.slot)
+    return job
 
 
 async def get(context: Context, job_id: UUID) -> Job:
@@ -109,26 +108,26 @@ async def submit_and_wait(
     user: Principal,
     spec: JobSpec,
     key: Key | None,
+    job_id: UUID,
     *,
     seconds: float,
     gone: Callable[[], Awaitable[bool]],
-) -> Submitted:
-    """Accept a job, or find the one that was accepted with the same key, and wait until it has ended, the time is over,
-    or the client is `gone`; returns the job as it is then.
+) -> Job:
+    """Accept a job as `job_id`, or find the one that was accepted with the same key, and wait until it has ended, the
+    time is over, or the client is `gone`; returns the job as it is then.
 
     A job that is new is watched before it is accepted, so that nothing is read before its end.
     """
     until = time.monotonic() + seconds
-    job_id = uuid4()
     with context.notifications.watch(job_id, for_end=True) as watch:
-        submitted = await submit(context, user, spec, key, job_id)
-        if submitted.job.id == job_id:
-            return replace(submitted, job=await _ended(context, submitted.job, until, watch, gone))
-    if submitted.job.status.terminal:
-        return submitted
-    with context.notifications.watch(submitted.job.id, for_end=True) as watch:
+        job = await submit(context, user, spec, key, job_id)
+        if job.id == job_id:
+            return await _ended(context, job, until, watch, gone)
+    if job.status.terminal:
+        return job
+    with context.notifications.watch(job.id, for_end=True) as watch:
         watch.tell()  # it may have ended before it was watched
-        return replace(submitted, job=await _ended(context, submitted.job, until, watch, gone))
+        return await _ended(context, job, until, watch, gone)
 
 
 async def _ended(

@@ -55,7 +55,7 @@ class Job:
     `rank` is the priority as which the job waits. `queue_position` is 1 for the queued job that is next by rank and age
     (fair share may let another owner's job pass; beyond 1000 it is an estimate), None unless the job is queued and to
     be run. `children` are those of a preset that is read alone, in their order. `small`, `work` and the last four
-    fields are stored with a new job and not read again.
+    fields are stored with a new job and not read again. `slot` is the one that its acceptance handed it to, if any.
     """
 
     id: UUID
@@ -88,6 +88,7 @@ class Job:
     needs: str = NONE
     small: bool = False
     work: Mapping[str, object] | None = None
+    slot: str | None = None
     dispatched_at: datetime | None = None
     hold: Hold | None = None
     waiting: Waiting | None = None

@@ -22,7 +22,7 @@ from warpfold.app.batches import transitions as of_batches
 from warpfold.app.census import waiting_by_owner
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import accept, groups, leases, presets, queue, store, transitions, turns, workers
-from warpfold.app.jobs.accept import Key, Submission
+from warpfold.app.jobs.accept import Key
 from warpfold.app.jobs.attempt import Lease, Success
 from warpfold.app.jobs.board import Depth
 from warpfold.app.jobs.leases import Running
@@ -140,9 +140,9 @@ def _works(lease: Lease, waiting: Sequence[UUID]) -> Works:
 def _submitted(connection: Connection, limits: Limits, key: Key | None = None, *, small: bool = False) -> None:
     """Submit a job by the statement that does it at once, and see that it did. For a small job, that statement looks
     whether any waits."""
-    submission = Submission(_job(small=small), (), {}, None)
-    assert submission.at_once
-    assert accept.submit_at_once(connection, submission, key, limits) is not None
+    job = _job(small=small)
+    assert accept.at_once(job)
+    assert accept.submit_at_once(connection, job, key, limits) is not None
 
 
 def _job(*, small: bool = False) -> Job:

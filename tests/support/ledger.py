@@ -11,7 +11,6 @@ from sqlalchemy import Connection, Text, cast, func, insert, select, update
 from tests.support.waiting import until
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import accept, leases, store, transitions, workers
-from warpfold.app.jobs.accept import Submission
 from warpfold.app.jobs.events import events_after
 from warpfold.app.jobs.store import Job
 from warpfold.app.jobs.workers import WorkerInfo
@@ -50,7 +49,7 @@ class Ledger:
     def submit_small(self, do: str = "say hello", *, owner: str = "ada") -> UUID:
         """Accept a small job as the api does: it goes to an idle slot with its acceptance, if it may."""
         new = self._new(spec={"do": do}, owner=owner, priority="normal", needs="any", timeout_s=60.0, small=True)
-        self.database.run(accept.submit, Submission(new, (), {}, None), None, Limits(queued=1000, high_per_hour=0))
+        self.database.run(accept.submit, new, None, Limits(queued=1000, high_per_hour=0))
         return new.id
 
     def _new(

@@ -111,12 +111,12 @@ async def submit(request: Request, visitor: Contributor, context: Using) -> Resp
     if submission.spec is None:
         return await _page(request, context, visitor, submission, submission.wrong)
     try:
-        submitted = await service.submit(context, visitor, submission.spec, _key(submission))
+        job = await service.submit(context, visitor, submission.spec, _key(submission))
     except InvalidInput as error:
         return await _page(request, context, visitor, submission, as_api_error(error))
     except ApiError as error:
         return await _page(request, context, visitor, submission, error)
-    return RedirectResponse(f"/jobs/{submitted.job.id}", 303)
+    return RedirectResponse(f"/jobs/{job.id}", 303)
 
 
 async def _sent(request: Request, context: Context, visitor: Principal) -> SentForm:

@@ -70,8 +70,8 @@ async def run(
         spec = PresetSpec.model_validate({key: value for key, value in fields.items() if value is not None})
     except ValidationError as error:
         raise spec_problem(error) from None
-    submitted = await service.submit(context, visitor, spec, None)
-    return RedirectResponse(f"/jobs/{submitted.job.id}", 303)
+    job = await service.submit(context, visitor, spec, None)
+    return RedirectResponse(f"/jobs/{job.id}", 303)
 
 
 def _preset(name: str) -> Preset:

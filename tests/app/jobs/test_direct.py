@@ -12,7 +12,7 @@ from tests.support.ledger import Ledger
 from tests.support.waiting import until
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import accept, leases
-from warpfold.app.jobs.accept import Key, Submission
+from warpfold.app.jobs.accept import Key
 from warpfold.app.jobs.store import Job
 from warpfold.app.quotas.quota import Limits
 from warpfold.app.tables.users import quota_holds, quotas
@@ -46,8 +46,8 @@ def slot_of(ledger: Ledger, database: BlockingDatabase) -> Callable[..., str | N
         *, owner: str = "ada", needs: str = "any", small: bool = True, key: Key | None = None, limits: Limits = LIMITS
     ) -> str | None:
         job = _job(ledger, owner, needs, small=small)
-        submitted = database.run(accept.submit, Submission(job, (), {}, None), key, limits)
-        assert submitted.new
+        submitted = database.run(accept.submit, job, key, limits)
+        assert submitted.id == job.id
         assert ledger.column(job.id, "slot") == submitted.slot
         assert (ledger.column(job.id, "dispatched_at") is None) == (submitted.slot is None)
         return submitted.slot
@@ -91,7 +91,7 @@ def test_the_worker_hears_of_its_job_and_no_other_worker_does(
     ours, theirs = listens(cpu), listens(other)
     first, second = _job(ledger), _job(ledger)
     for job in (first, second):
-        database.run(accept.submit, Submission(job, (), {}, None), None, LIMITS)
+        database.run(accept.submit, job, None, LIMITS)
     assert message(ours) == (first.id, 1)
     assert message(theirs) == (second.id, 1)  # the first slot has a job in hand
     assert ours.take() is theirs.take() is None

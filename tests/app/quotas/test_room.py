@@ -7,7 +7,7 @@ from tests.support.ledger import Ledger
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.http.errors import TooMany
 from warpfold.app.jobs import accept, leases
-from warpfold.app.jobs.accept import Key, Submission, Submitted
+from warpfold.app.jobs.accept import Key
 from warpfold.app.jobs.store import Job
 from warpfold.app.quotas import quota, room
 from warpfold.app.quotas.quota import Limits
@@ -16,8 +16,8 @@ from warpfold.app.tables.queue import queue_room
 FIVE = Limits(queued=5, high_per_hour=5)
 
 
-def submission(ledger: Ledger, **changes: str) -> Submission:
-    job = Job.new(
+def new_job(ledger: Ledger, **tags: str) -> Job:
+    return Job.new(
         id=uuid4(),
         owner="ada",
         owner_id=ledger.owner("ada"),
@@ -26,13 +26,12 @@ def submission(ledger: Ledger, **changes: str) -> Submission:
         needs="any",
         timeout_s=60.0,
         spec="{}",
-        tags=changes,
+        tags=tags,
     )
-    return Submission(job, (), {}, None)
 
 
 def submit(ledger: Ledger, key: Key | None = None) -> UUID:
-    return ledger.database.run(accept.submit, submission(ledger), key, FIVE).job.id
+    return ledger.database.run(accept.submit, new_job(ledger), key, FIVE).id
 
 
 def left(connection: Connection) -> int:
@@ -95,18 +94,19 @@ def test_a_submission_whose_answer_was_lost_is_found_again(
     ledger: Ledger, database: BlockingDatabase, key: Key | None
 ) -> None:
     """The connection was cut after the one statement was done: it is sent again, and does nothing."""
-    database.run(accept.submit, submission(ledger), None, FIVE)  # counts the room
-    new = submission(ledger)
-    assert new.at_once
+    database.run(accept.submit, new_job(ledger), None, FIVE)  # counts the room
+    new = new_job(ledger)
+    assert accept.at_once(new)
     stored = database.step(accept.submit_at_once, new, key, FIVE)
     assert stored is not None
     assert database.step(accept.submit_at_once, new, key, FIVE) is None
-    again: Submitted = database.run(accept.submit, new, key, FIVE)
-    assert (again.job.id, again.new) == (stored.job.id, True)
-    assert again.job.queue_position == stored.job.queue_position == 2
+    again = database.run(accept.submit, new, key, FIVE)
+    assert again.id == stored.id == new.id
+    assert again.queue_position == stored.queue_position == 2
     assert ledger.count() == 2
 
 
 def test_what_needs_more_than_one_statement_is_not_stored_at_once(ledger: Ledger) -> None:
-    assert submission(ledger).at_once
-    assert not submission(ledger, course="p05").at_once
+    assert accept.at_once(new_job(ledger))
+    assert not accept.at_once(new_job(ledger, course="p05"))
+    assert not accept.at_once(new_job(ledger), (), {"an id": "source.id"}, None)
