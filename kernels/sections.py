@@ -72,13 +72,12 @@ def _read_ahead(arrays: "Future[list[NDArray[Any]]]") -> Iterator[NDArray[Any]]:
 
 
 def checked(section: Section) -> Iterator[tuple[int, NDArray[Any]]]:
-    """The arrays of a section whose start is known, each with the index of its first element. Raises InvalidInput where
-    it gives other than as many elements as it announced."""
-    assert section.start is not None
-    at = section.start
+    """The arrays of a section, each with the index of its first element, which is that within the section where the
+    section's own start is not known. Raises InvalidInput where it gives other than as many elements as it announced."""
+    start = section.start or 0
+    at = start
     for array in section.make():
         yield at, array
         at += array.size
-    if at - section.start != section.count:
-        read = at - section.start
-        raise InvalidInput(f"{section.count:,} elements were announced, but {read:,} were read")
+    if section.count is not None and at - start != section.count:
+        raise InvalidInput(f"{section.count:,} elements were announced, but {at - start:,} were read")

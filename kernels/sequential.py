@@ -70,8 +70,9 @@ class SequentialSource:
     `make` begins to read; it gives arrays of shape (n,) with any n, native byte order, whose True is the byte 1.
     `count` is None where only reading tells how many elements there are; `likely` says how many there may be, for the
     progress alone, and `shape` how they are arranged, None where they are one after another. `sections` begins to list
-    the same elements in sections whose starts and counts are known, for whoever need not have them in order; it is None
-    where there are none. A source is read by `make` or by its sections, once.
+    the same elements in sections, in order, for whoever need not have the elements in order; it is None where there are
+    none. Where `count` is None, so are the sections' starts and counts. A source is read by `make` or by its sections,
+    once.
     """
 
     dtype: DType

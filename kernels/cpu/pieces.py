@@ -204,10 +204,10 @@ class InSections:
 
     def begin(self) -> Iterator[Piece[NDArray[Any]]]:
         assert self.source.sections is not None
-        for section in self.source.sections():
-            assert section.start is not None
-            assert section.count is not None
-            yield _SectionPiece(section.start, section.start + section.count, _unread, section, self.source.tally)
+        for number, section in enumerate(self.source.sections()):
+            # Of errors the one of the first section is told, and the number of a section sorts as its start does.
+            start = number if section.start is None else section.start
+            yield _SectionPiece(start, start + (section.count or 1), _unread, section, self.source.tally)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,10 +226,13 @@ def _unread() -> NDArray[Any]:
     raise AssertionError("a section is read in parts")
 
 
-def pieces_of(*sources: Elements) -> Pieces[Any]:
-    """One source, or two side by side, as it is best to read them."""
-    if len(sources) == 1 and isinstance(sources[0], SequentialSource) and sources[0].sections is not None:
-        return InSections(sources[0])
+def pieces_of(*sources: Elements, by_index: bool = True) -> Pieces[Any]:
+    """One source, or two side by side, as it is best to read them; `by_index` if whoever folds them has use for the
+    indices of elements."""
+    match sources:
+        case (SequentialSource(sections=sections, count=count) as source,) if sections is not None:
+            if count is not None or not by_index:
+                return InSections(source)
     by_position = [source for source in sources if not isinstance(source, SequentialSource)]
     if len(by_position) < len(sources):
         return InOrder(sources)

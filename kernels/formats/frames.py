@@ -109,7 +109,7 @@ def _text(file: BinaryIO, packed: Format | None, rows: Condition | None, delimit
     pyarrow = required("pyarrow", "tables")
     with damaged("cannot be read as a table of text", pyarrow.ArrowException, OSError, ValueError):
         text = TextFile(file, packed, delimiter)
-        inferred = text.schema
+        inferred = text.schema()
         kinds = [pyarrow.string() if pyarrow.types.is_null(kind) else kind for kind in inferred.types]
         schema = pyarrow.schema(list(zip(inferred.names, kinds, strict=True)))
         condition = _filtered(rows, schema)

@@ -40,7 +40,8 @@ def open_parquet(file: BinaryIO, wanted: ColumnWanted) -> SequentialSource:
         table.count,
         table.rows,
         tally,
-        sections=None if table.count is None else lambda: table.sections(tally),
+        # A null is refused by its index.
+        sections=None if table.count is None and wanted.refuse_nulls else lambda: table.sections(tally),
     )
 
 

@@ -1,14 +1,19 @@
 """Columns of CSV and TSV files, which may be compressed by gzip or zstd.
 
+Blocks of lines are parsed apart, each by one thread, which also reads the block where the file is on this machine and
+is not compressed. Blocks end where lines end, without a look at quotes: as pyarrow does it, too, unless it is told that
+values hold line ends.
+
 Text has no dtypes. The first block of a column tells its dtype, or the request names it; a later value that the dtype
 does not hold is an error and never changes the dtype. An integer is a number without a point and without an exponent,
 and no integer is rounded: pyarrow would read one beyond int64 as the nearest float64.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
+from threading import local
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -20,8 +25,10 @@ from warpfold.kernels.formats.naming import chosen_name, damaged
 from warpfold.kernels.formats.row_filter import columns_of
 from warpfold.kernels.formats.signature import Format
 from warpfold.kernels.formats.tables import ColumnWanted, Reading, random_access
+from warpfold.kernels.places.file import is_remote
 from warpfold.kernels.sections import in_turn
 from warpfold.kernels.sequential import Section, SequentialSource, Tally
+from warpfold.kernels.source import FileBytes
 
 NULLS = ("", "NA", "N/A", "n/a", "#N/A", "NULL", "null")
 """What is read as a null. NaN is a number here."""
@@ -31,6 +38,18 @@ _FIRST_BYTES = 1 << 22
 
 _BLOCK_BYTES = 1 << 21
 """What one thread parses at a time."""
+
+_HEAD_BYTES = 1 << 16
+"""The beginning of a file that tells the columns' names."""
+
+_INFERRED_BYTES = 1 << 19
+"""What one thread parses at a time of the block that tells the dtypes."""
+
+_NEAR_BYTES = 1 << 12
+"""Where the end of a line is looked for at first."""
+
+Block = Callable[[], memoryview]
+"""Reads the lines of one block, which stay as they are until the same thread reads another block."""
 
 _ROW = re.compile(r"Row #(\d+)")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -44,15 +63,15 @@ def open_text(file: BinaryIO, packed: Format | None, wanted: ColumnWanted) -> Se
         raise InvalidInput("is in none of the formats that can be read")
     with damaged("cannot be read as a table of text", pyarrow.ArrowException, OSError, ValueError):
         text = TextFile(file, packed, wanted.delimiter)
-        inferred = text.schema
-        name = chosen_name(wanted.column, inferred.names, "a column", "column")
-        needed = {name} | (set() if wanted.rows is None else columns_of(wanted.rows) & set(inferred.names))
-        types = {column: inferred.field(column).type for column in inferred.names if column in needed}
+        name = chosen_name(wanted.column, text.names, "a column", "column")
+        needed = {name} | (set() if wanted.rows is None else columns_of(wanted.rows))
+        inferred = text.schema([column for column in text.names if column in needed])
+        types = dict(zip(inferred.names, inferred.types, strict=True))
         types[name] = _type_of(name, types[name], wanted.dtype)
         for column, kind in types.items():
             if pyarrow.types.is_null(kind):
                 types[column] = pyarrow.string()
-        schema = pyarrow.schema([(column, types.get(column, inferred.field(column).type)) for column in inferred.names])
+        schema = pyarrow.schema([(column, types.get(column, pyarrow.null())) for column in text.names])
         reading = Reading.of(schema, wanted)
     hint = "" if wanted.dtype else "; the first block told the dtype, and `dtype` names another"
     likely = file.seek(0, 2) // 8
@@ -62,24 +81,31 @@ def open_text(file: BinaryIO, packed: Format | None, wanted: ColumnWanted) -> Se
     def sections() -> Iterator[Section]:
         with damaged("cannot be read as a table of text", OSError, ValueError):
             for number, block in enumerate(text.blocks()):
-                yield Section(partial(read, number, block), 3 * len(block))
+                yield Section(partial(read, number, block), 3 * _BLOCK_BYTES)
 
-    def read(number: int, block: memoryview) -> Iterator[NDArray[Any]]:
+    def read(number: int, block: Block) -> Iterator[NDArray[Any]]:
         return reading.elements(batches(number, block), 0, tally)
 
-    def batches(number: int, block: memoryview) -> Iterator[Any]:
+    def batches(number: int, block: Block) -> Iterator[Any]:
         try:
             yield from text.exact(number, block, types)
         except pyarrow.ArrowInvalid as error:
             why = str(error).splitlines()[0][:300]
             raise InvalidInput(f"cannot be read as a table of text: {why}{hint}") from None
 
-    return SequentialSource(reading.dtype, lambda: in_turn(sections(), tally), None, likely, tally)
+    return SequentialSource(
+        reading.dtype,
+        lambda: in_turn(sections(), tally),
+        None,
+        likely,
+        tally,
+        sections=None if wanted.refuse_nulls else sections,  # a null is refused by its index
+    )
 
 
 def first_block(file: BinaryIO, packed: Format | None, delimiter: str) -> Any:
     """The columns of text as their first block tells their types: a schema of pyarrow."""
-    return TextFile(file, packed, delimiter).schema
+    return TextFile(file, packed, delimiter).schema()
 
 
 def _type_of(name: str, inferred: Any, chosen: str | None) -> Any:
@@ -95,18 +121,49 @@ def _type_of(name: str, inferred: Any, chosen: str | None) -> Any:
 
 
 class TextFile:
-    """A file of text, to be read from its beginning as often as needed."""
+    """A file of text, to be read from its beginning as often as needed. `names` are those of its columns.
+
+    Opening it raises what pyarrow raises of the text, and InvalidInput where a line is too long."""
 
     def __init__(self, file: BinaryIO, packed: Format | None, delimiter: str) -> None:
         csv = required("pyarrow.csv", "tables")
-        self._file, self._packed, self._delimiter = file, packed, delimiter
+        self._file, self._packed = file, packed
+        self._bytes = None if packed is not None or is_remote(file) else FileBytes(file.fileno(), 0)
+        self._size = file.seek(0, 2)
+        self._own = local()
         self._parsing = csv.ParseOptions(delimiter=delimiter)
-        self.schema = csv.open_csv(
-            self._stream(), csv.ReadOptions(block_size=_FIRST_BYTES), self._parsing, self._converting({})
-        ).schema
+        self.names: Sequence[str] = self._schema_in(self._beginning(_HEAD_BYTES), None, at_once=True).names
         # An empty line of a single column is a null; of several columns it is none of the table's rows.
-        self._lines_are_rows = len(self.schema.names) == 1
+        self._lines_are_rows = len(self.names) == 1
         self._parsing = csv.ParseOptions(delimiter=delimiter, ignore_empty_lines=not self._lines_are_rows)
+
+    def schema(self, columns: Sequence[str] | None = None) -> Any:
+        """The schema of pyarrow that the first block tells of the named columns, or of all. Raises what pyarrow raises
+        of the text, and InvalidInput where a line is too long."""
+        pyarrow, text = required("pyarrow", "tables"), self._beginning(_FIRST_BYTES, lines=2)
+        try:
+            return self._schema_in(text, columns, at_once=False)
+        except pyarrow.ArrowInvalid:  # a line is longer than a part, or wrong: one thread can tell which row is wrong
+            return self._schema_in(text, columns, at_once=True)
+
+    def _beginning(self, most: int, lines: int = 1) -> bytes:
+        """The first lines of the text: `most` bytes at most, and more only where so few lines are longer."""
+        for length in (most, _FIRST_BYTES):
+            text: bytes = self._stream().read(length)
+            if len(text) < length:
+                return text
+            ends = _end_of_lines(text)
+            if ends if lines == 1 else _end_of_lines(text[: ends - 1]):
+                return text[:ends]
+        raise _line_too_long()
+
+    def _schema_in(self, text: bytes, columns: Sequence[str] | None, *, at_once: bool) -> Any:
+        """The schema of the columns, None for all, as `text` tells it, parsed at once or by several threads."""
+        pyarrow, csv = required("pyarrow", "tables"), required("pyarrow.csv", "tables")
+        part = len(text) + 1 if at_once else _INFERRED_BYTES
+        reading = csv.ReadOptions(use_threads=part < len(text), block_size=part)
+        converting = self._converting({} if columns is None else dict.fromkeys(columns))
+        return csv.read_csv(pyarrow.BufferReader(text), reading, self._parsing, converting).schema
 
     def _stream(self) -> Any:
         stream = random_access(self._file)
@@ -116,33 +173,70 @@ class TextFile:
 
     @staticmethod
     def _converting(types: dict[str, Any]) -> Any:
+        """How the columns that `types` names are converted, all where it names none; a type of None is inferred."""
         return required("pyarrow.csv", "tables").ConvertOptions(
             include_columns=list(types),
-            column_types=types,
+            column_types={name: kind for name, kind in types.items() if kind is not None},
             null_values=list(NULLS),
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
         )
 
-    def blocks(self) -> Iterator[memoryview]:
-        """The text in blocks of whole lines; the first begins with the names of the columns. Raises InvalidInput where
-        a line is too long."""
+    def blocks(self) -> Iterator[Block]:
+        """The text in blocks of whole lines; the first begins with the names of the columns, and a block may be empty.
+        A block raises InvalidInput where a line is too long."""
+        if self._bytes is None:
+            return self._streamed()
+        return (partial(self._block, self._bytes, at) for at in range(0, self._size, _BLOCK_BYTES))
+
+    def _streamed(self) -> Iterator[Block]:
         stream, rest = self._stream(), b""
         while read := stream.read(_BLOCK_BYTES):
             text = rest + read
-            end = text.rfind(b"\n") + 1 or text.rfind(b"\r", 0, -1) + 1  # behind a last \r may come its \n
+            end = _end_of_lines(text)
             if end:
-                yield memoryview(text)[:end]
+                yield _in_memory(text[:end])
             elif len(text) > _FIRST_BYTES:
-                raise InvalidInput(f"cannot be read as a table of text: a line has more than {_FIRST_BYTES:,} bytes")
+                raise _line_too_long()
             rest = text[end:]
         if rest:
-            yield memoryview(rest)
+            yield _in_memory(rest)
+
+    def _block(self, file: FileBytes, at: int) -> memoryview:
+        """The lines that begin at the byte `at` or up to a block's length behind it."""
+        start = self._line_from(file, at)
+        stop = self._line_from(file, at + _BLOCK_BYTES)
+        memory: bytearray | None = getattr(self._own, "memory", None)
+        if memory is None or len(memory) < stop - start:  # the system clears new memory first, which takes time
+            memory = self._own.memory = bytearray(max(stop - start, _BLOCK_BYTES + _NEAR_BYTES))
+        lines = memoryview(memory)[: stop - start]
+        file.read_into(start, np.frombuffer(lines, np.uint8))
+        return lines
+
+    def _line_from(self, file: FileBytes, at: int) -> int:
+        """Where the first line begins at the byte `at` or behind it. A line ends with a line feed, or, where none is
+        near, with a carriage return."""
+        if at == 0 or at >= self._size:
+            return min(at, self._size)
+        for near in (_NEAR_BYTES, _FIRST_BYTES + 1):
+            text = bytearray(min(near, self._size - at + 1))
+            file.read_into(at - 1, np.frombuffer(text, np.uint8))
+            end = text.find(b"\n") + 1
+            if end:
+                return at - 1 + end
+            is_last = at - 1 + len(text) == self._size
+            if is_last or near > _FIRST_BYTES:
+                end = text.find(b"\r") + 1
+                if end and (end < len(text) or is_last):  # behind a \r at the end of what was read may come its \n
+                    return at - 1 + end
+                if is_last:
+                    return self._size
+        raise _line_too_long()
 
     def _parsed(self, number: int, block: memoryview, types: dict[str, Any]) -> Any:
         """The columns that `types` names, of the block with this number: a table of one batch or none."""
         pyarrow, csv = required("pyarrow", "tables"), required("pyarrow.csv", "tables")
-        names = self.schema.names if number else None
+        names = self.names if number else None
         reading = csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=names)
         try:
             return csv.read_csv(pyarrow.BufferReader(block), reading, self._parsing, self._converting(types))
@@ -154,28 +248,44 @@ class TextFile:
         for number, block in enumerate(self.blocks()):
             yield from self.exact(number, block, types)
 
-    def exact(self, number: int, block: memoryview, types: dict[str, Any]) -> Iterator[Any]:
+    def exact(self, number: int, block: Block, types: dict[str, Any]) -> Iterator[Any]:
         """Record batches of the columns in the block with this number. Raises InvalidInput where a float would round an
         integer, and what pyarrow raises of the text.
 
         Only a float beyond the integers that its format holds can have rounded one: the text is looked at again only
         where a block has such a float."""
-        if number and not self._lines_are_rows and block[0] in b"\r\n" and not bytes(block).strip(b"\r\n"):
+        lines = block()
+        if not lines:
+            return
+        if number and not self._lines_are_rows and lines[0] in b"\r\n" and not bytes(lines).strip(b"\r\n"):
             return  # pyarrow takes a block of nothing but empty lines for an empty file
         pyarrow = required("pyarrow", "tables")
-        table = self._parsed(number, block, types)
+        table = self._parsed(number, lines, types)
         floats = {name: _PRECISION[str(kind)] for name, kind in types.items() if str(kind) in _PRECISION}
         suspects = {name: rows for name, bits in floats.items() if (rows := _beyond(table.column(name), bits)).size}
         if suspects:
-            words = self._parsed(number, block, {name: pyarrow.string() for name in suspects})
+            words = self._parsed(number, lines, {name: pyarrow.string() for name in suspects})
             for name, rows in suspects.items():
                 _check(name, words.column(name), table.column(name).to_numpy(), rows)
         yield from table.to_batches()
 
     def _by_rows_of_the_file(self, error: str, number: int) -> str:
         """An error of the block with this number, which counts the rows of that, with the row of the file."""
-        before = sum(block.tobytes().count(b"\n") for block in islice(self.blocks(), number))
+        before = sum(bytes(block()).count(b"\n") for block in islice(self.blocks(), number))
         return _ROW.sub(lambda match: f"Row #{int(match[1]) + before:,}", error)
+
+
+def _in_memory(lines: bytes) -> Block:
+    return lambda: memoryview(lines)
+
+
+def _end_of_lines(text: bytes) -> int:
+    """Where the last whole line of `text` ends; 0 where there is none."""
+    return text.rfind(b"\n") + 1 or text.rfind(b"\r", 0, -1) + 1  # behind a last \r may come its \n
+
+
+def _line_too_long() -> InvalidInput:
+    return InvalidInput(f"cannot be read as a table of text: a line has more than {_FIRST_BYTES:,} bytes")
 
 
 def _beyond(column: Any, precision: int) -> NDArray[np.intp]:

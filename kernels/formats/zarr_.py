@@ -1,17 +1,19 @@
 """Arrays of Zarr hierarchies, versions 2 and 3, in folders and in zip archives.
 
-zarr-python decodes them: threads ask for blocks, and the chunks of a block are decoded in parallel. It reads through a
-store of ours, which follows no link and bounds what is read at a time. Only known codecs are taken: numcodecs has one
-that runs what a chunk says (pickle).
+zarr-python decodes them: each thread asks for blocks of its own, and decodes their chunks itself. zarr-python reads
+through a store of ours, which follows no link and bounds what is read at a time. Only known codecs are taken: numcodecs
+has one that runs what a chunk says (pickle).
 """
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+import weakref
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import cache, partial
 from math import prod
-from threading import BoundedSemaphore
+from threading import BoundedSemaphore, local
 from typing import Any
 
 from numpy.typing import NDArray
@@ -23,6 +25,7 @@ from warpfold.kernels.formats.conventions import Conventions
 from warpfold.kernels.formats.folder import Tree
 from warpfold.kernels.formats.hyperslab import Range, blocks, hyperslab, lengths
 from warpfold.kernels.formats.naming import chosen_name, damaged
+from warpfold.kernels.places.tree import RemoteTree
 from warpfold.kernels.sections import in_turn
 from warpfold.kernels.sequential import Section, SequentialSource, Tally
 from warpfold.kernels.source import ArraySource
@@ -80,11 +83,13 @@ def open_zarr(folder: Tree, name: str | None, ranges: tuple[Range, ...], convent
     at_once = BoundedSemaphore(max(1, MOST_DECODED_BYTES // (most * dtype.itemsize + beside)))
     # zarr's setting is that of the whole process: it is changed where one block is read at a time, and never else.
     few = {"async.concurrency": max(1, MOST_DECODED_BYTES // chunk_bytes)} if beside > MOST_DECODED_BYTES else {}
+    own = _OwnLoop()
 
     def read(block: tuple[slice, ...], start: int) -> Iterator[NDArray[Any]]:
         with damaged(f"holds {path!r} that cannot be decoded", Exception):
             with at_once, zarr.config.set(few) if few else nullcontext():
-                part = array[block]
+                # Of a place, chunks are asked for beside one another; files are read where they are decoded.
+                part = array[block] if isinstance(folder, RemoteTree) else own.read(array, block)
             yield missing.left_out(ArraySource(part).read(0, part.size), start, tally)
 
     def sections() -> Iterator[Section]:
@@ -102,8 +107,42 @@ def open_zarr(folder: Tree, name: str | None, ranges: tuple[Range, ...], convent
         size,
         tally,
         None if count is None else taken,
-        None if count is None else sections,
+        sections,
     )
+
+
+class _OwnLoop(local):
+    """An event loop for each thread that reads, which does itself what zarr-python would hand to other threads.
+    zarr-python has one loop for all threads, and that loop copies the elements of every chunk."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def read(self, array: Any, block: tuple[slice, ...]) -> Any:
+        """The elements of a block, as `array[block]` gives them."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            pass
+        else:  # a thread has one loop at a time: that of a notebook, for instance
+            return array[block]
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            self._loop.set_default_executor(_AtOnce(1))
+            weakref.finalize(self, self._loop.close)
+        return self._loop.run_until_complete(array.async_array.getitem(block))
+
+
+class _AtOnce(ThreadPoolExecutor):
+    """Does what is submitted before `submit` returns, in the same thread."""
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        try:
+            done.set_result(function(*arguments, **named))
+        except Exception as error:
+            done.set_exception(error)
+        return done
 
 
 def _block_elements(shape: Sequence[int], chunk: Sequence[int], itemsize: int) -> int:

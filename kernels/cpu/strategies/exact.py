@@ -45,8 +45,11 @@ class ExactCpuStrategy(CpuStrategy):
                 pieces_of(first, second), lambda: DotFold(op, first.dtype, second.dtype, nan_policy), progress
             )
         else:
+            by_index = op.places or nan_policy is NanPolicy.RAISE
             streamed = stream(
-                pieces_of(operands.source), lambda: fold_for(op, dtype, nan_policy, operands.ddof), progress
+                pieces_of(operands.source, by_index=by_index),
+                lambda: fold_for(op, dtype, nan_policy, operands.ddof),
+                progress,
             )
         fold: Fold[Any] = streamed.fold
         value = fold.value() if fold.count else empty_value(op, dtype)

@@ -1,11 +1,14 @@
 """Arrays in Zarr hierarchies, as folders and as zip archives, and hierarchies that mean harm."""
 
+import asyncio
 import base64
 import json
 import os
 import struct
+import threading
 import zipfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +19,8 @@ from numpy.typing import NDArray
 from tests.support.array_files import SELECTED, elements, opened, refused, zipped
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.formats import zarr_
-from warpfold.kernels.sequential import SequentialSource
+from warpfold.kernels.formats.folder import Folder
+from warpfold.kernels.sequential import Section, SequentialSource
 
 zarr = pytest.importorskip("zarr")
 
@@ -45,6 +49,46 @@ def test_a_zarr_array_gives_the_elements_that_numpy_selects(data_root: Path, how
     ZARRS[how](data_root / "x.zarr", array)
     for select, slices in SELECTED:
         assert elements(data_root, "x.zarr", select=select).tolist() == array[slices].ravel().tolist()
+
+
+def test_a_block_is_read_and_decoded_by_the_thread_that_asks_for_it(
+    data_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = np.random.default_rng(5).standard_normal(600)
+    _zarr(chunks=(50,))(data_root / "x.zarr", numbers)
+    monkeypatch.setattr(zarr_, "BLOCK_BYTES", 800)
+    readers = set()
+    read = Folder.read
+
+    def noted(self: Folder, name: str, *how: Any) -> bytes | None:
+        readers.add(threading.current_thread())
+        return read(self, name, *how)
+
+    source = opened(data_root, "x.zarr")
+    assert isinstance(source, SequentialSource)
+    assert source.sections is not None
+    sections = list(source.sections())
+    assert len(sections) == 6
+    monkeypatch.setattr(Folder, "read", noted)
+    pool = set()
+
+    def make(section: Section) -> NDArray[Any]:
+        pool.add(threading.current_thread())
+        return np.concatenate(list(section.make()))
+
+    with ThreadPoolExecutor(2) as threads:
+        parts = list(threads.map(make, sections))
+    assert np.concatenate(parts).tolist() == numbers.tolist()
+    assert readers <= pool
+
+
+def test_a_zarr_array_is_read_where_an_event_loop_runs(data_root: Path) -> None:
+    _zarr(chunks=(2,))(data_root / "x.zarr", np.arange(6.0))
+
+    async def reduced() -> Any:
+        return elements(data_root, "x.zarr").tolist()
+
+    assert asyncio.run(reduced()) == list(range(6))
 
 
 @pytest.mark.parametrize("version", [2, 3])

@@ -1,0 +1,104 @@
+"""Text in blocks that threads read and parse apart."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from warpfold.kernels.cpu.backend import CpuBackend
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.formats import text
+from warpfold.kernels.formats.tables import ColumnWanted, open_column
+from warpfold.kernels.ops import NanPolicy
+from warpfold.kernels.sequential import SequentialSource
+from warpfold.kernels.source import ArraySource
+
+BLOCK = 64
+
+
+@pytest.fixture(autouse=True)
+def short_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "_BLOCK_BYTES", BLOCK)
+
+
+@contextmanager
+def column(path: Path, content: str, *, refuse_nulls: bool = False) -> Iterator[SequentialSource]:
+    path.write_text(content)
+    with path.open("rb") as file:
+        source = open_column(file, ColumnWanted("x", delimiter=",", refuse_nulls=refuse_nulls))
+        assert isinstance(source, SequentialSource)
+        yield source
+
+
+def test_any_thread_may_read_any_block(tmp_path: Path) -> None:
+    numbers = [number / 4 for number in range(500)]
+    with column(tmp_path / "x.csv", "y,x\n" + "".join(f"7,{number}\n" for number in numbers)) as source:
+        assert source.sections is not None
+        sections = list(source.sections())
+        assert len(sections) > 10
+        backwards = [np.concatenate([np.empty(0), *section.make()]) for section in reversed(sections)]
+        assert np.concatenate(backwards[::-1]).tolist() == numbers
+
+
+@pytest.mark.parametrize("op", ["sum", "var", "max", "argmin", "count_nonzero"])
+def test_blocks_in_any_order_give_the_value_of_the_column(tmp_path: Path, op: str) -> None:
+    numbers = np.random.default_rng(3).standard_normal(2000)
+    numbers[[700, 1300]] = -9.5
+    with column(tmp_path / "x.csv", "x\n" + "".join(f"{number!r}\n" for number in numbers.tolist())) as source:
+        result = CpuBackend().reduce(source, op)
+    assert result.count == 2000
+    assert result.value == CpuBackend().reduce(ArraySource(numbers), op).value
+
+
+def test_what_is_refused_is_named_by_its_index_in_the_column(tmp_path: Path) -> None:
+    lines = ["1.5"] * 300
+    with (
+        column(tmp_path / "nan.csv", "\n".join(["x", *lines, "nan", *lines, "nan"])) as source,
+        pytest.raises(InvalidInput, match="element 300 is NaN"),
+    ):
+        CpuBackend().reduce(source, "sum", nan_policy=NanPolicy.RAISE)
+    with (
+        column(tmp_path / "null.csv", "\n".join(["x", *lines, "NA", *lines, "NA"]), refuse_nulls=True) as source,
+        pytest.raises(InvalidInput, match="at index 300"),
+    ):
+        CpuBackend().reduce(source, "sum")
+
+
+def test_of_several_wrong_rows_the_first_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "_FIRST_BYTES", 128)
+    monkeypatch.setattr(text, "_HEAD_BYTES", 128)
+    lines = [f"{number},1" for number in range(200)]
+    with (
+        column(tmp_path / "x.csv", "\n".join(["x,y", *lines, "1,2,3", *lines, "4", ""])) as source,
+        pytest.raises(InvalidInput, match="Row #202: Expected 2 columns, got 3"),
+    ):
+        CpuBackend().reduce(source, "sum")
+
+
+def test_a_file_that_is_cut_after_it_was_opened_is_an_error(tmp_path: Path) -> None:
+    with column(tmp_path / "x.csv", "x\n" + "1\n" * 1000) as source:
+        (tmp_path / "x.csv").write_text("x\n1\n")
+        with pytest.raises(InvalidInput, match="the file became shorter while it was read"):
+            CpuBackend().reduce(source, "sum")
+
+
+@pytest.mark.parametrize("near", [1, 5, 1 << 12])
+def test_lines_longer_than_a_block_stay_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, near: int) -> None:
+    monkeypatch.setattr(text, "_NEAR_BYTES", near)
+    lengths = [1, 3 * BLOCK, 2, BLOCK, BLOCK - 1, 10 * BLOCK, 1]
+    lines = [f"{'z' * length},{number}" for number, length in enumerate(lengths)]
+    for end in ("\n", "\r\n", "\r"):
+        with column(tmp_path / "x.csv", end.join(["y,x", *lines])) as source:
+            assert np.concatenate(list(source.make())).tolist() == list(range(len(lengths)))
+
+
+def test_parts_of_the_first_block_tell_one_dtype_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "_INFERRED_BYTES", 16)
+    with column(tmp_path / "x.csv", "x,y\n" + ",a\n" * 20 + "1,a\n" * 20 + "0.5,a\n") as source:
+        assert source.dtype.name == "float64"
+        assert sum(array.sum() for array in source.make()) == 20.5
+    with (tmp_path / "x.csv").open("rb") as file:
+        assert text.first_block(file, None, ",") == pa.schema([("x", pa.float64()), ("y", pa.string())])
