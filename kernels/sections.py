@@ -42,17 +42,21 @@ def in_turn(sections: Iterator[Section], tally: Tally) -> Iterator[NDArray[Any]]
 
     with ThreadPoolExecutor(threads, "decode") as pool:
         waiting: deque[tuple[Section, Future[list[NDArray[Any]]]]] = deque()
+        oldest: tuple[Section, Future[list[NDArray[Any]]]] | None = None
         ahead, handed_out, coming = 0, 0, next(sections, None)
         try:
-            while coming is not None or waiting:
+            while coming is not None or waiting or oldest is not None:
                 while coming is not None and len(waiting) < 2 * threads and ahead + coming.nbytes <= AHEAD_BYTES:
                     waiting.append((coming, pool.submit(decoded, coming)))
                     ahead += coming.nbytes
                     coming = next(sections, None)
-                if waiting:
-                    section, arrays = waiting.popleft()
-                    ahead -= section.nbytes
-                    reading = _read_ahead(arrays)
+                if oldest is None and waiting:
+                    oldest = waiting.popleft()
+                    ahead -= oldest[0].nbytes
+                    continue  # threads are to have work while the oldest section is waited for
+                if oldest is not None:
+                    section, arrays = oldest
+                    reading, oldest = _read_ahead(arrays), None
                 else:
                     assert coming is not None
                     section, reading, coming = coming, coming.make(), next(sections, None)

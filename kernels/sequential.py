@@ -16,7 +16,7 @@ from warpfold.kernels.cpu.memory import require
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.places.place import ObjectFacts
-from warpfold.kernels.source import ArraySource, Source
+from warpfold.kernels.source import ArraySource, HeldArrays, Source
 
 T = TypeVar("T")
 
@@ -115,8 +115,14 @@ def likely_count(source: Elements) -> int:
 def in_order(source: Elements, size: int) -> Iterator[NDArray[Any]]:
     """All elements of `source` in order, in arrays of `size` elements; the last has what is left. Raises InvalidInput
     where the source gives other than as many elements as it promised."""
+    return (held.whole() for held in held_in_order(source, size))
+
+
+def held_in_order(source: Elements, size: int) -> Iterator[HeldArrays]:
+    """The same elements, in the arrays that the source gives."""
     if not isinstance(source, SequentialSource):
-        yield from (source.read(at, min(at + size, source.count)) for at in range(0, source.count, size))
+        for at in range(0, source.count, size):
+            yield HeldArrays(source.dtype, [source.read(at, min(at + size, source.count))])
         return
     held: list[NDArray[Any]] = []
     length = 0
@@ -129,11 +135,11 @@ def in_order(source: Elements, size: int) -> Iterator[NDArray[Any]]:
             length += part.size
             held.append(part)
             if length == size:
-                yield held[0] if len(held) == 1 else np.concatenate(held)
+                yield HeldArrays(source.dtype, held)
                 held, length = [], 0
     _check_count(source)
     if held:
-        yield held[0] if len(held) == 1 else np.concatenate(held)
+        yield HeldArrays(source.dtype, held)
 
 
 def as_given(source: SequentialSource, most: int) -> Iterator[NDArray[Any]]:
@@ -172,11 +178,16 @@ def decoded_ahead_s(sources: Sequence[Elements]) -> float:
 def side_by_side(sources: Sequence[Elements], size: int) -> Iterator[tuple[NDArray[Any], ...]]:
     """The elements of every source in order, in arrays of one length a step. Raises InvalidInput naming "other" where
     one source ends before another."""
-    readers = [in_order(source, size) for source in sources]
+    return (tuple(held.whole() for held in parts) for parts in held_side_by_side(sources, size))
+
+
+def held_side_by_side(sources: Sequence[Elements], size: int) -> Iterator[tuple[HeldArrays, ...]]:
+    """The same elements, in the arrays that the sources give."""
+    readers = [held_in_order(source, size) for source in sources]
     done = 0
     while True:
         arrays = tuple(part for part in (next(reader, None) for reader in readers) if part is not None)
-        lengths = [array.size for array in arrays]
+        lengths = [array.count for array in arrays]
         if len(arrays) < len(sources) or len(set(lengths)) > 1:
             if not arrays:
                 return

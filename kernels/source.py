@@ -112,6 +112,37 @@ class ArraySource:
             out[:] = np.ascontiguousarray(self.read(start, start + out.size // dtype.itemsize)).view(np.uint8)
 
 
+class HeldArrays:
+    """Arrays in memory as one source, one after another: none of them is copied before it is read."""
+
+    def __init__(self, dtype: DType, arrays: Sequence[NDArray[Any]]) -> None:
+        self.dtype = dtype
+        self._arrays = arrays
+        self._ends = list(accumulate(array.size for array in arrays))
+
+    @property
+    def count(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    def whole(self) -> NDArray[Any]:
+        """All elements, shape (count,); what is one array already is not copied."""
+        return self._arrays[0] if len(self._arrays) == 1 else np.concatenate(self._arrays)
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        out = np.empty(stop - start, self.dtype.numpy)
+        self.read_into(start, out.view(np.uint8))
+        return out
+
+    def read_into(self, start: int, out: NDArray[np.uint8]) -> None:
+        rest, at = out.view(self.dtype.numpy), start
+        while rest.size:
+            number = bisect_right(self._ends, at)
+            array = self._arrays[number]
+            part = array[at - self._ends[number] + array.size :][: rest.size]
+            rest[: part.size] = part
+            rest, at = rest[part.size :], at + part.size
+
+
 @dataclass(frozen=True)
 class GeneratedSource:
     """`count` elements of a named distribution (`kernels.generate.DISTRIBUTIONS`), the same bits on every backend."""
@@ -233,4 +264,4 @@ def forget_read(source: object, start: int, stop: int) -> None:
 
 def in_memory(source: object) -> bool:
     """Whether the elements of a source are in memory: they are neither read from a file nor made."""
-    return isinstance(source, ArraySource) and source.file is None
+    return isinstance(source, HeldArrays) or (isinstance(source, ArraySource) and source.file is None)

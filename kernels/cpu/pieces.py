@@ -34,6 +34,10 @@ _PIECES_A_THREAD = 16
 MADE_PIECE = 1 << 17
 """Elements at a time of a source that makes or copies them, so that they stay in the second-level cache."""
 
+DECODED_PIECE = 1 << 19
+"""Elements at a time of an array that was decoded or received: they are in memory already, and each call costs as much
+as adding up thousands of elements."""
+
 P_co = TypeVar("P_co", covariant=True)
 
 
@@ -177,7 +181,7 @@ class InOrder:
 
     def _parts(self) -> Iterator[Any]:
         if len(self.sources) == 1 and isinstance(self.sources[0], SequentialSource):
-            return as_given(self.sources[0], MADE_PIECE)
+            return as_given(self.sources[0], DECODED_PIECE)
         return side_by_side(self.sources, MADE_PIECE)
 
 
@@ -218,7 +222,7 @@ class _SectionPiece(Piece[NDArray[Any]]):
     def parts(self) -> Iterator[tuple[int, int, NDArray[Any]]]:
         for start, array in checked(self.section):
             self.tally.add(elements=array.size)
-            for first, last in _cut(array.size, MADE_PIECE):
+            for first, last in _cut(array.size, DECODED_PIECE):
                 yield start + first, start + last, array[first:last]
 
 

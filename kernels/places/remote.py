@@ -29,6 +29,10 @@ IN_FLIGHT = 8
 FIRST_BYTES = 1 << 18
 """The range that opens an object, which is all of a small one."""
 
+_IN_HAND = IN_FLIGHT + IN_FLIGHT // 2
+"""How many ranges of one object are under way, or read and not yet asked for: while the first of them is late, the
+connections of the others have something left to do."""
+
 _MOST_REDIRECTS = 5
 _PROGRESS = 1 << 16
 _PIECE = 1 << 20  # what is read at a time, and is not lost where the connection is
@@ -76,7 +80,7 @@ class Session:
         self.connections = Connections(self.patience.timeouts)
         self._signers: dict[str, Signer] = {}
         self._threads = ThreadPoolExecutor(IN_FLIGHT, "places")
-        self._memory: deque[bytearray] = deque()
+        self._memory: deque[NDArray[np.uint8]] = deque()
         self._closed = Event()
         weakref.finalize(self, _close, self._closed, self._threads, self.connections)
 
@@ -100,8 +104,8 @@ class Session:
         try:
             memory = self._memory.pop()
         except IndexError:
-            memory = bytearray(REQUEST_BYTES)
-        array = np.frombuffer(memory, np.uint8)
+            memory = np.empty(REQUEST_BYTES, np.uint8)  # in large pages, where the system has them
+        array = np.frombuffer(memory.data, np.uint8)  # of which views keep hold; views of `memory` would not
         weakref.finalize(array, self._memory.append, memory).atexit = False
         return array[:nbytes]
 
@@ -170,7 +174,7 @@ class RemoteObject:
         try:
             for start, stop in ranges:
                 under_way.append(self._session.start(self._array, start, stop))
-                if len(under_way) == IN_FLIGHT:
+                if len(under_way) == _IN_HAND:
                     yield under_way.popleft().result()
             while under_way:
                 yield under_way.popleft().result()

@@ -1,12 +1,15 @@
 """HTTP connections to checked addresses: a host's name is looked up once, and connected to by number, so that a name
 that changes its address between the check and the connection gains nothing.
 
-http.client reads a body straight into the buffer that it is for, and follows no redirect.
+http.client reads a body straight into the buffer that it is for, and follows no redirect. Without TLS, the system waits
+until a buffer is full: a call for each packet would have threads wait for the interpreter's lock.
 """
 
 import http.client
+import io
 import socket
 import ssl
+import struct
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -156,13 +159,55 @@ class _Guarded(http.client.HTTPConnection):
         self._key = key
         self._connect_s = timeouts.connect_s
         self._context = context
+        self._read_s = timeouts.read_s
+        if context is None:
+            self.response_class = _PlainResponse
 
     def connect(self) -> None:
         self.sock: Any = connected(self.host.strip("[]"), self.port, self._connect_s, private=self._key.private)
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._context is not None:
             self.sock = self._context.wrap_socket(self.sock, server_hostname=self._key.host)
-        self.sock.settimeout(self.timeout)
-        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.sock.settimeout(self._read_s)
+            return
+        self.sock.settimeout(None)  # the system alone waits until a buffer is full
+        within = struct.pack("@ll", int(self._read_s), int(self._read_s % 1 * 1e6))
+        for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+            self.sock.setsockopt(socket.SOL_SOCKET, option, within)
+
+
+class _PlainResponse(http.client.HTTPResponse):
+    """The answer of a connection without TLS."""
+
+    def __init__(self, sock: socket.socket, *arguments: Any, **named: Any) -> None:
+        super().__init__(sock, *arguments, **named)
+        self.fp: Any = io.BufferedReader(_WholeReads(sock, self.fp.detach()))
+
+
+_LONG = 1 << 16
+
+
+class _WholeReads(io.RawIOBase):
+    """What a socket receives. Long reads are filled, unless the time limit of the socket ends before."""
+
+    def __init__(self, sock: socket.socket, raw: io.RawIOBase) -> None:
+        super().__init__()
+        self._socket = sock
+        self._raw = raw  # http.client counts on it to keep the socket open until the answer is closed
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Raises TimeoutError where nothing comes in time."""
+        try:
+            return self._socket.recv_into(buffer, 0, socket.MSG_WAITALL if len(buffer) >= _LONG else 0)
+        except BlockingIOError:
+            raise TimeoutError("nothing came in time") from None
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
 
 
 def connected(host: str, port: int, within_s: float, *, private: bool) -> socket.socket:

@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +34,7 @@ def _short_pieces(backend: CudaBackend, monkeypatch: pytest.MonkeyPatch) -> Iter
 @contextmanager
 def staged(backend: CudaBackend, monkeypatch: pytest.MonkeyPatch, shape: RingShape) -> Iterator[None]:
     """The backend brings sources to the GPU by short pieces, through a ring of this shape."""
-    short = stager.Stager(backend.gpu, shape)
+    short = stager.Stager(backend.gpu, replace(shape, decoded_bytes=PIECE))
     with monkeypatch.context() as patched:
         patched.setattr(stager, "COPIED_BYTES", PIECE)
         patched.setattr(backend, "_stager", short)

@@ -7,7 +7,7 @@ import pytest
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.npy import open_array, read_head
-from warpfold.kernels.source import ArraySource, GeneratedSource
+from warpfold.kernels.source import ArraySource, GeneratedSource, HeldArrays, in_memory
 
 
 @pytest.mark.parametrize("dtype", ["<f4", ">f4", ">i8", "?"])
@@ -66,3 +66,14 @@ def test_a_source_gives_its_file_back_when_nobody_needs_it(tmp_path: Path) -> No
             open_array(file, read_head(file)).read(0, 10)
     gc.collect()
     assert _descriptors() <= before
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int8", "bool"])
+def test_held_arrays_are_read_as_one_array_across_their_ends(dtype: str) -> None:
+    whole = (np.random.default_rng(2).standard_normal(60) * 3).astype(dtype)
+    held = HeldArrays(DTYPES[dtype], [whole[:7], whole[7:7], whole[7:40], whole[40:]])
+    assert held.count == 60
+    assert in_memory(held)
+    assert held.whole().tolist() == whole.tolist()
+    for start, stop in [(0, 60), (6, 8), (7, 40), (39, 60), (5, 5)]:
+        assert held.read(start, stop).tolist() == whole[start:stop].tolist()

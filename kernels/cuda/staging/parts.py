@@ -26,7 +26,8 @@ class RingShape:
     `first_bytes` is the size of the first part that is read, if that is smaller; the first parts of the other threads
     have sizes between, so that parts become ready one after another and not all at once. With `waves`, a short source
     is cut into smaller parts, so that each thread reads as many of them or more: no thread reads long while all others
-    have nothing left to read.
+    have nothing left to read. `decoded_bytes` is the size of a piece of what comes in order; one piece is copied while
+    the next is decoded.
     """
 
     part_bytes: int = 1 << 23
@@ -34,6 +35,7 @@ class RingShape:
     most_threads: int = 12
     first_bytes: int = 1 << 23
     waves: int = 0
+    decoded_bytes: int = 1 << 26
 
     def threads(self) -> int:
         """How many threads read. Some cores are left to the thread that drives the GPU and to the driver's own."""

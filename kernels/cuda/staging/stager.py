@@ -24,10 +24,10 @@ from warpfold.kernels.sequential import (
     ahead,
     decoded_ahead_s,
     gathered,
+    held_side_by_side,
     likely_count,
-    side_by_side,
 )
-from warpfold.kernels.source import ArraySource, GeneratedSource, Source
+from warpfold.kernels.source import GeneratedSource, Source
 
 T = TypeVar("T")
 
@@ -44,7 +44,8 @@ class Stager:
 
     def __init__(self, gpu: Gpu, shape: RingShape | None = None) -> None:
         self._gpu = gpu
-        self._ring = PinnedRing(gpu, shape or RingShape())
+        self._shape = shape or RingShape()
+        self._ring = PinnedRing(gpu, self._shape)
         self._times = StageTimes(gpu.stream)
         self._buffers, self._others = (DeviceBuffer(), DeviceBuffer()), (DeviceBuffer(), DeviceBuffer())
 
@@ -67,8 +68,9 @@ class Stager:
     ) -> Iterator[tuple[tuple[Any, ...], int]]:
         """The pieces of sources of which one at least comes in order: a thread decodes a piece while the one before is
         copied and reduced."""
-        size, likely, first, before = min(map(piece_size, sources)), max(map(likely_count, sources)), 0, 0
-        with ahead(self._decoded(side_by_side(sources, size))) as decoded:
+        size = self._shape.decoded_bytes // max(source.dtype.itemsize for source in sources)
+        likely, first, before = max(map(likely_count, sources)), 0, 0
+        with ahead(self._decoded(held_side_by_side(sources, size))) as decoded:
             for number, parts in enumerate(decoded):
                 buffers = [pair[number % 2] for pair in (self._buffers, self._others)[: len(sources)]]
                 for buffer in buffers:
@@ -77,13 +79,13 @@ class Stager:
                     progress(before, max(first, likely))
                 arrays = []
                 for part, source, buffer in zip(parts, sources, buffers, strict=True):
-                    arrays.append(buffer.array(part.size, source.dtype))
-                    self._ring.begin([ArraySource(part)], part.size, self._times)
+                    arrays.append(buffer.array(part.count, source.dtype))
+                    self._ring.begin([part], part.count, self._times)
                     self._ring.send(arrays[-1])
                 yield tuple(arrays), first
                 for buffer in buffers:
                     buffer.mark(self._gpu.stream)
-                before, first = first, first + parts[0].size
+                before, first = first, first + parts[0].count
         self._times.ahead_s = decoded_ahead_s(sources)
         self._gpu.stream.synchronize()
         if progress is not None:
