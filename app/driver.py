@@ -209,6 +209,6 @@ class AsyncDriver:
 
 
 def _as_sqlalchemy_says(text: str, error: psycopg.Error) -> Exception:
-    said = DBAPIError.instance(text, None, error, psycopg.Error)
-    assert isinstance(said, Exception), "psycopg's errors are no signals to exit"
-    return said
+    wrapped = DBAPIError.instance(text, None, error, psycopg.Error)
+    assert isinstance(wrapped, Exception), "psycopg's errors are no signals to exit"
+    return wrapped

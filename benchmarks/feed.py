@@ -49,7 +49,7 @@ Way = Callable[[], object]
 class Row:
     """The GB/s of one way to feed, on one file. `ratio` is to the way that `to` names."""
 
-    way: str
+    reader: str
     file: str
     dtype: str
     bytes: int
@@ -246,7 +246,7 @@ def _show(rows: list[Row]) -> None:
     table = Table("file", "way", "dtype", "GiB", "GB/s", "ratio", "to", title="From a file to its sum")
     for row in rows:
         gib, speed, ratio = f"{row.bytes / (1 << 30):.2f}", f"{row.gb_per_s:.2f}", f"{row.ratio:.2f}"
-        table.add_row(row.file, row.way, row.dtype, gib, speed, ratio, row.to)
+        table.add_row(row.file, row.reader, row.dtype, gib, speed, ratio, row.to)
     Console(width=150).print(table)
 
 

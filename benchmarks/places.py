@@ -44,7 +44,7 @@ SOCKETS, BY_URL, FROM_FILE = "the server's own ranged reads", "warpfold, by URL"
 class Row:
     """The GB/s of one way to read the file; `ratio` is to the bare sockets."""
 
-    way: str
+    reader: str
     bytes: int
     gb_per_s: float
     ratio: float
@@ -166,7 +166,7 @@ def _show(rows: list[Row]) -> None:
         "way", "GB/s", "ratio", title=f"{rows[0].bytes:,} bytes, {IN_FLIGHT} ranges of {REQUEST_BYTES:,} bytes"
     )
     for row in rows:
-        table.add_row(row.way, f"{row.gb_per_s:.2f}", f"{row.ratio:.2f}")
+        table.add_row(row.reader, f"{row.gb_per_s:.2f}", f"{row.ratio:.2f}")
     Console().print(table)
 
 

@@ -383,7 +383,7 @@ def compile_ahead(arch: str, dtypes: Sequence[str], *, more: bool) -> None:
     for dtype in dtypes:
         variants = [column_variants(dtype, more=more), *(row_variants(dtype, length, more=more) for length in LENGTHS)]
         variants += [segment_variants(dtype, mean, more=more) for mean in MEANS]
-        for shapes in (shapes for given in variants for shapes in given.values()):
+        for shapes in (shapes for variant in variants for shapes in variant.values()):
             names |= dict.fromkeys(name for kind in families(DTYPES[dtype], shapes) for name in kind)
     with ProcessPoolExecutor(usable_cores(), mp_context=get_context("spawn")) as pool:
         list(pool.map(_compiled, names, [arch] * len(names)))

@@ -61,8 +61,8 @@ def blocks(
             yield Block(tuple(sources), shape, grouping, whole)
             return
         lengths = tuple(index.stop - index.start for index in part)
-        found = tuple(source for source in selected if source is not None)
-        yield Block(found, lengths, grouping, prod(grouping.result_shape(lengths)))
+        pieces = tuple(source for source in selected if source is not None)
+        yield Block(pieces, lengths, grouping, prod(grouping.result_shape(lengths)))
 
 
 _TALLEST = 512

@@ -87,7 +87,7 @@ class JobOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailedJob:
     """A job of a batch that failed. `spec` is JSON as text, in brief where it carries many values."""
 
     id: UUID
@@ -227,9 +227,9 @@ def outcomes(connection: Connection, batch_id: UUID, after_seq: int, limit: int)
     return [JobOutcome(*row) for row in connection.execute(_OUTCOMES, asked)]
 
 
-def failures(connection: Connection, batch_id: UUID, limit: int) -> Sequence[Failure]:
+def failures(connection: Connection, batch_id: UUID, limit: int) -> Sequence[FailedJob]:
     """The first `limit` jobs of a batch that failed, in their order."""
-    return [Failure(*row) for row in connection.execute(_FAILED, {"batch_id": batch_id, "limit": limit})]
+    return [FailedJob(*row) for row in connection.execute(_FAILED, {"batch_id": batch_id, "limit": limit})]
 
 
 def result_of(connection: Connection, job_id: UUID) -> str | None:

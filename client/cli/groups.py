@@ -109,8 +109,8 @@ def reduce_groups_locally(
             str(value) if isinstance(value, float) and not np.isfinite(value) else value for value in result.listed()
         ]
         hexes = [None if value is None else hex_of(value) for value in result.listed()]
-        told = ("op", "dtype", "strategy", "kernel", "correctly_rounded")
-        facts = {name: getattr(result, name) for name in told}
+        shown = ("op", "dtype", "strategy", "kernel", "correctly_rounded")
+        facts = {name: getattr(result, name) for name in shown}
         output.document(
             {"shape": list(result.shape), "values": values, "hex": hexes, "counts": list(result.counted()), **facts}
             | {"input": source.model_dump(mode="json")}

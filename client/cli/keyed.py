@@ -116,21 +116,21 @@ def _here(spec: dict[str, Any], named: tuple[str, Path], how: How) -> None:
     try:
         with ReadHere([named], spec.get("fingerprint", False)) as read:
             table = local.group_by(spec, named[1].parent)
-            found = table.table()
+            groups = table.table()
             source = read.view().model_dump(mode="json")
     except KernelError as error:
         raise fail(str(error), Exit.NOT_INSTALLED if error.reason == "unavailable" else Exit.USAGE) from None
     if how.to is not None:
-        _write(found, how.to)
+        _write(groups, how.to)
     elif how.as_json:
-        columns = {name: column.to_pylist() for name, column in zip(found.column_names, found.columns, strict=True)}
-        facts = {"groups": found.num_rows, "rows": table.rows, "dropped": table.dropped, "sizes": table.sizes.tolist()}
+        columns = {name: column.to_pylist() for name, column in zip(groups.column_names, groups.columns, strict=True)}
+        facts = {"groups": groups.num_rows, "rows": table.rows, "dropped": table.dropped, "sizes": table.sizes.tolist()}
         facts["input"] = source
         output.document({"columns": columns, **facts, "strategy": "exact", "correctly_rounded": True})
         return
     else:
-        _print(found.column_names, [column.to_pylist() for column in found.columns])
-    _say(found.num_rows, table.rows, table.dropped, "this machine")
+        _print(groups.column_names, [column.to_pylist() for column in groups.columns])
+    _say(groups.num_rows, table.rows, table.dropped, "this machine")
 
 
 def _print(names: Sequence[str], columns: Sequence[Iterable[object]]) -> None:

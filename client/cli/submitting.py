@@ -107,10 +107,10 @@ def submit(
             output.lines(spec for _, spec in specs)
             return
         with service(context) as client:
-            told = None if webhook is None else {"url": webhook}
+            receiver = None if webhook is None else {"url": webhook}
             with batches.naming_lines(file, [number for number, _ in specs]):
                 name = Path(file).name[:128]
-                batch = client.submit_many([spec for _, spec in specs], name=name, key=key, webhook=told)
+                batch = client.submit_many([spec for _, spec in specs], name=name, key=key, webhook=receiver)
             _show_batch(batch, wait=wait, timeout=timeout, as_json=as_json)
         return
     spec = completed(_read(file) if file is not None else {})

@@ -57,8 +57,8 @@ class KeyColumn(Frozen):
 
     @model_validator(mode="before")
     @classmethod
-    def _named(cls, given: Any) -> Any:
-        return {"column": given} if isinstance(given, str) else given
+    def _named(cls, value: Any) -> Any:
+        return {"column": value} if isinstance(value, str) else value
 
     @property
     def label(self) -> str:
@@ -267,8 +267,8 @@ class GroupbySpec(Task):
         return f"{' of '.join(parts)}{nulls}"
 
 
-def _listed(parts: Any, said: Any) -> str:
-    return ", ".join(said(part) for part in parts) if isinstance(parts, Sequence) else ""
+def _listed(parts: Any, wording: Any) -> str:
+    return ", ".join(wording(part) for part in parts) if isinstance(parts, Sequence) else ""
 
 
 def _of(stored: Any) -> str:

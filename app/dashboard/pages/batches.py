@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 
 from warpfold.app.auth.access_tokens import Principal
 from warpfold.app.batches import repository, service
-from warpfold.app.batches.repository import Batch, Failure
+from warpfold.app.batches.repository import Batch, FailedJob
 from warpfold.app.dashboard.rendering import etag, page, part, unchanged
 from warpfold.app.dashboard.routes import router as pages
 from warpfold.app.dashboard.rows import BatchRow
@@ -40,7 +40,7 @@ class FailedRow:
     error: str
 
     @classmethod
-    def of(cls, failure: Failure) -> "FailedRow":
+    def of(cls, failure: FailedJob) -> "FailedRow":
         summary = summary_of(failure.kind, json.loads(failure.spec))
         return cls(failure.id, failure.index, failure.kind, summary, failure.reason, failure.error)
 
@@ -89,7 +89,7 @@ async def _read(context: Context, shared: Shared, batch_id: UUID) -> Batch:
 
 
 async def _model(context: Context, batch: Batch, visitor: Principal) -> dict[str, Any]:
-    failures: Sequence[Failure] = ()
+    failures: Sequence[FailedJob] = ()
     if batch.failed:
         failures = await context.database.read(repository.failures, batch.id, _FIRST_FAILURES)
     return {

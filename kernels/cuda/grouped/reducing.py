@@ -106,15 +106,16 @@ def reduce_groups(  # noqa: PLR0917
         counts = counts - omitted
     prepare_ms = preparation.total_ms - before_ms
     total_ms = (time.perf_counter() - began) * 1e3
-    found = values.astype(np.float64)
+    rounded = values.astype(np.float64)
     listed = op.finish is Finish.MEAN and not counts.all()
-    if listed or found.size <= LISTED:
+    if listed or rounded.size <= LISTED:
         means = op.finish is Finish.MEAN
         values_found: Any = tuple(
-            None if means and not count else value for value, count in zip(found.tolist(), counts.tolist(), strict=True)
+            None if means and not count else value
+            for value, count in zip(rounded.tolist(), counts.tolist(), strict=True)
         )
     else:
-        values_found = found
+        values_found = rounded
     return GroupedReduction(
         values=values_found,
         shape=result_shape,

@@ -164,8 +164,8 @@ class GroupedSums:
             self._run(pairs_kernel(flight), grid, 256, (self._array, np.uint64(count), *self._results(2)))
         if layout.count % 2:
             shape = self._shapes.spans(2)
-            one = self._array[2 * count : 2 * layout.count]
-            self._spans(one, self._dtype, shape, None, 1, 2, 2, 2, values=self.values[count:])
+            last = self._array[2 * count : 2 * layout.count]
+            self._spans(last, self._dtype, shape, None, 1, 2, 2, 2, values=self.values[count:])
         return True
 
     def _rows(self, shape: RowsShape, layout: RowsLayout) -> None:
@@ -222,11 +222,11 @@ class GroupedSums:
         none = np.uint64(0)
         sizes = (np.uint64(count), np.uint64(total), np.uint64(length), np.uint64(length if part is None else part))
         grid = -(-count * shape.lanes // shape.threads)
-        given = 1 if divisor is None else divisor
+        divided_by = 1 if divisor is None else divisor
         self._run(
             name, grid, shape.threads,
             (array, none if offsets is None else offsets, *sizes, np.uint64(longest), np.uint32(parts),
-             *self._results(given, values), none if stored is None else stored, none if lost is None else lost),
+             *self._results(divided_by, values), none if stored is None else stored, none if lost is None else lost),
         )  # fmt: skip
 
     def _short(  # noqa: PLR0917

@@ -51,10 +51,10 @@ def test_a_webhook_is_that_of_the_batch(shell: Shell, service: Service) -> None:
     with httpx.Client(base_url=service.url, headers={"Authorization": f"Bearer {service.token}"}) as http:
         assert http.post("/v1/webhooks/secret").is_success
         batch = shell.run(*words).out.strip()
-        told = http.get(f"/v1/batches/{batch}/deliveries").json()["url"]
+        url = http.get(f"/v1/batches/{batch}/deliveries").json()["url"]
         ids = http.get("/v1/jobs", params={"batch": batch}).json()["items"]
         of_jobs = {http.get(f"/v1/jobs/{job['id']}/deliveries").status_code for job in ids}
-    assert told == "https://hooks.example.org/warpfold"
+    assert url == "https://hooks.example.org/warpfold"
     assert of_jobs == {404}
 
 

@@ -49,8 +49,8 @@ def test_the_hash_of_a_file_is_the_same_with_and_without_a_service(shell: Shell,
     digest = sha256((shell.folder / "large.npy").read_bytes()).hexdigest()
     words = ("reduce", "large.npy", "--fingerprint", *fields)
     here = shell.run(*words, "--local", "--json")
-    there = shell.run(*words, "--json")
-    for read in (json.loads(here.out)["input"], json.loads(there.out)["result"]["input"]):
+    remote = shell.run(*words, "--json")
+    for read in (json.loads(here.out)["input"], json.loads(remote.out)["result"]["input"]):
         assert read["fingerprint"] == read["files"][0]["sha256"] == digest
     if not fields:
         assert f"SHA-256 {digest}" in shell.run(*words).err

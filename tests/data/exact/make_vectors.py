@@ -37,13 +37,13 @@ def cases(dtype: DType) -> list[Case]:
 
 def _float_cases(dtype: DType, chance: random.Random) -> Iterator[tuple[str, Sequence[int]]]:
     width, fraction_bits = 8 * dtype.itemsize, dtype.precision - 1
-    sign, one = 1 << (width - 1), 1 << fraction_bits
+    sign, unit = 1 << (width - 1), 1 << fraction_bits
     top = 2 * dtype.max_exponent - 1  # the exponent field of infinities and NaN
-    infinity, largest = top * one, top * one - 1
-    nan = infinity | one >> 1
+    infinity, largest = top * unit, top * unit - 1
+    nan = infinity | unit >> 1
 
     def random_finite(low: int = 0, high: int = top - 1) -> int:
-        return chance.getrandbits(1) * sign | chance.randint(low, high) * one | chance.getrandbits(fraction_bits)
+        return chance.getrandbits(1) * sign | chance.randint(low, high) * unit | chance.getrandbits(fraction_bits)
 
     def number(value: float) -> int:
         return reference.pattern(reference.nearest(Fraction(value), dtype), dtype)
@@ -61,17 +61,17 @@ def _float_cases(dtype: DType, chance: random.Random) -> Iterator[tuple[str, Seq
     yield "huge, small, cancelled", [largest, 1, sign | largest, sign | 1, 3]
     yield "overflow", [largest, largest, 1]
     yield "overflow, then cancelled", [largest] * 3 + [sign | largest] * 3 + [number(1.5)]
-    yield "overflow by half an ulp", [largest, (top - 1 - dtype.precision) * one]
-    yield "just below overflow", [largest, (top - 2 - dtype.precision) * one]
+    yield "overflow by half an ulp", [largest, (top - 1 - dtype.precision) * unit]
+    yield "just below overflow", [largest, (top - 2 - dtype.precision) * unit]
     yield "tie to even, down", [number(1.0), number(2.0**-dtype.precision)]
     yield "tie to even, up", [number(1.0) | 1, number(2.0**-dtype.precision)]
     yield "tie broken by the smallest subnormal", [number(1.0), number(2.0**-dtype.precision), 1]
     yield "subnormals", [chance.getrandbits(1) * sign | chance.getrandbits(fraction_bits) for _ in range(40)]
     yield (
         "every exponent",
-        [chance.getrandbits(1) * sign | e * one | chance.getrandbits(fraction_bits) for e in range(top)],
+        [chance.getrandbits(1) * sign | e * unit | chance.getrandbits(fraction_bits) for e in range(top)],
     )
-    yield "every exponent, cancelled", [s | e * one for s in (0, sign) for e in range(top)] + [1]
+    yield "every exponent, cancelled", [s | e * unit for s in (0, sign) for e in range(top)] + [1]
     yield "random", [random_finite() for _ in range(100)]
     yield "near one", [random_finite(middle - 3, middle + 3) for _ in range(100)]
     yield "equal", [number(0.1)] * 64
@@ -80,7 +80,7 @@ def _float_cases(dtype: DType, chance: random.Random) -> Iterator[tuple[str, Seq
     yield "minus infinity", [number(1.0), sign | infinity, sign | infinity]
     yield "infinities of both signs", [infinity, number(1.0), sign | infinity]
     yield "NaN", [number(4.0), nan, number(-1.0)]
-    yield "NaN of every kind", [nan, sign | nan, infinity | 1, sign | infinity | one - 1]
+    yield "NaN of every kind", [nan, sign | nan, infinity | 1, sign | infinity | unit - 1]
     yield "NaN and minus zero", [nan, sign, sign]
     yield "NaN and infinity", [infinity, number(-2.0), nan, number(7.0), sign | nan]
 

@@ -65,9 +65,9 @@ def test_parts_give_the_bits_of_the_whole(seed: int, op: str, dtype: str) -> Non
     result = integers if merged.result == "integer" else np.dtype(merged.result)
     values, whole = merged.values(result), of_the_whole(arrays, op, axes, result)
     assert values.shape == whole.shape
-    there = ~np.isnan(whole)
-    assert (np.isnan(values) == ~there).all()
-    assert values[there].tobytes() == whole[there].tobytes()
+    present = ~np.isnan(whole)
+    assert (np.isnan(values) == ~present).all()
+    assert values[present].tobytes() == whole[present].tobytes()
 
 
 def test_sums_are_those_of_exact_arithmetic() -> None:
