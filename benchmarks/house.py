@@ -89,6 +89,7 @@ class House:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._parsed: dict[Path, ast.Module] = {}
 
     @cached_property
     def modules(self) -> dict[str, Path]:
@@ -108,7 +109,13 @@ class House:
 
     @cached_property
     def _trees(self) -> dict[str, ast.Module]:
-        return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in self.modules.items()}
+        return {name: self._tree(path) for name, path in self.modules.items()}
+
+    def _tree(self, path: Path) -> ast.Module:
+        """The syntax of a file, which is parsed once: that takes most of the time of all figures."""
+        if path not in self._parsed:
+            self._parsed[path] = ast.parse(path.read_text(encoding="utf-8"))
+        return self._parsed[path]
 
     def _imports(self, module: str) -> Iterator[tuple[str, str]]:
         """The pairs (module, name) that a module imports of ours, those imported within functions included."""
@@ -157,6 +164,10 @@ class House:
             if path.stem not in _ENTRIES and self.lines[module] < SMALL and len(self.importers[module]) == 1
         ]
 
+    def over_400_lines(self) -> list[str]:
+        """The modules of more than 400 lines, with their lengths."""
+        return [f"{name}: {count}" for name, count in self.lines.items() if count > LARGE]
+
     def repeated_classes(self) -> list[str]:
         """The names of classes that a top-level folder defines more than once, with their modules."""
         places: dict[tuple[str, str], list[str]] = defaultdict(list)
@@ -193,11 +204,15 @@ class House:
         header = test.parent / f"{name}.cuh"
         return str(header) if (self.root / header).exists() else None
 
+    def tests_that_mirror_nothing(self) -> list[str]:
+        """The files of tests that should mirror a module, and mirror none."""
+        return [str(test) for test in self.tests() if self.mirrored(test) is None]
+
     def tests_imported(self) -> list[str]:
         """Tests, or fixtures of a folder, that another file imports from."""
         imports = set()
         for path in sorted((self.root / "tests").rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for node in ast.walk(self._tree(path)):
                 if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("tests."):
                     names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
                     if any(re.search(r"\.(test_\w+|conftest)$", name) for name in names):
@@ -227,7 +242,7 @@ class House:
         paths = (path for folder in folders for path in sorted((self.root / folder).rglob("*.py")))
         places = []
         for path in paths:
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for node in ast.walk(self._tree(path)):
                 name = node.arg if isinstance(node, ast.arg) else getattr(node, "id", None)
                 if name in VAGUE and not isinstance(getattr(node, "ctx", None), ast.Load):
                     places.append(f"{path.relative_to(self.root)}: {name}")
@@ -247,7 +262,7 @@ class House:
         modules = [name for name, path in self.modules.items() if path.stem != "__init__"]
         return Figures(
             folders=self.folders(),
-            over_400_lines=[f"{name}: {count}" for name, count in self.lines.items() if count > LARGE],
+            over_400_lines=self.over_400_lines(),
             single_importer_under_70_lines=self.single_importer(),
             repeated_class_names=self.repeated_classes(),
             modules=len(modules),
@@ -255,7 +270,7 @@ class House:
             tests=len(tests),
             tests_that_mirror=sum(self.mirrored(test) is not None for test in tests),
             tests_of_behaviour=len(self.all_tests()) - len(tests),
-            tests_that_mirror_nothing=[str(test) for test in tests if self.mirrored(test) is None],
+            tests_that_mirror_nothing=self.tests_that_mirror_nothing(),
             tests_imported_by_others=self.tests_imported(),
             walk_by_the_architecture=self.walk_by_the_architecture(),
             carriers_by_the_architecture=self.carriers_by_the_architecture(),

@@ -15,7 +15,14 @@ from redis import Redis
 from tests.support.api import Api, running_api
 from tests.support.clock import HandClock
 from tests.support.ledger import Ledger
-from tests.support.servers import Servers, fresh_database, own_servers, postgres_server, redis_server
+from tests.support.servers import (
+    Servers,
+    fresh_database,
+    migrated_cluster,
+    own_servers,
+    postgres_server,
+    redis_server,
+)
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.worker.embedded import EmbeddedPostgres, EmbeddedRedis
@@ -48,9 +55,16 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(scope="session")
-def shared_postgres() -> Iterator[EmbeddedPostgres]:
+def cluster() -> Iterator[Path]:
+    """The files of a migrated Postgres, of which every server begins with a copy."""
+    with migrated_cluster() as path:
+        yield path
+
+
+@pytest.fixture(scope="session")
+def shared_postgres(cluster: Path) -> Iterator[EmbeddedPostgres]:
     """One Postgres for all tests that do not break it."""
-    with postgres_server() as server:
+    with postgres_server(cluster) as server:
         yield server
 
 
@@ -93,9 +107,9 @@ def settings(database_url: str, redis_url: str, tmp_path: Path, data_root: Path)
 
 
 @pytest.fixture
-def servers() -> Iterator[Servers]:
+def servers(cluster: Path) -> Iterator[Servers]:
     """A Postgres and a Redis for this test alone, to be killed and restarted."""
-    with own_servers() as own:
+    with own_servers(cluster) as own:
         yield own
 
 

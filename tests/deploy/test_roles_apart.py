@@ -29,8 +29,8 @@ BENCHMARK = {
 }
 
 
-def test_jobs_run_with_a_role_for_each_process(tmp_path: Path) -> None:
-    with own_servers() as servers:
+def test_jobs_run_with_a_role_for_each_process(cluster: Path, tmp_path: Path) -> None:
+    with own_servers(cluster) as servers:
         url = create_database(servers.postgres, "apart", template="template1")
         make_roles(url)
 

@@ -63,8 +63,8 @@ def test_a_secret_that_is_there_stays_and_one_that_is_missing_is_made(secrets: P
 
 
 @pytest.fixture(scope="module")
-def servers() -> Iterator[Servers]:
-    with own_servers() as own:
+def servers(cluster: Path) -> Iterator[Servers]:
+    with own_servers(cluster) as own:
         yield own
 
 

@@ -56,9 +56,9 @@ class Roles:
 
 
 @pytest.fixture(scope="module")
-def roles() -> Iterator[Roles]:
+def roles(cluster: Path) -> Iterator[Roles]:
     """On a server of its own, for roles belong to a server and not to a database."""
-    with postgres_server() as server:
+    with postgres_server(cluster) as server:
         url = create_database(server, "apart")
         make_roles(url)
         migrations.upgrade(url.replace("postgres@", f"{OWNER}@", 1))

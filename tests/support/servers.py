@@ -4,6 +4,7 @@ import os
 import secrets
 import shutil
 import signal
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -57,13 +58,27 @@ def folder() -> Iterator[Path]:
 
 
 @contextmanager
-def postgres_server() -> Iterator[EmbeddedPostgres]:
-    """A running Postgres that holds the migrated template database."""
+def migrated_cluster() -> Iterator[Path]:
+    """The files of a stopped Postgres that holds the migrated template database. To copy them takes a fifth of the
+    computing that makes them, and about forty tests have a server of their own."""
     with folder() as path:
         server = EmbeddedPostgres(path / "pg", _FAST)
         server.start()
         try:
             migrations.upgrade(create_database(server, TEMPLATE, template="template1"))
+        finally:
+            server.stop()
+        yield path / "pg"
+
+
+@contextmanager
+def postgres_server(cluster: Path) -> Iterator[EmbeddedPostgres]:
+    """A running Postgres on a copy of `cluster`."""
+    with folder() as path:
+        subprocess.run(["cp", "-a", cluster, path / "pg"], check=True)  # with the owner, who is not root
+        server = EmbeddedPostgres(path / "pg", _FAST)
+        server.start()
+        try:
             yield server
         finally:
             server.stop()
@@ -119,7 +134,7 @@ class Servers:
 
 
 @contextmanager
-def own_servers() -> Iterator[Servers]:
-    """Servers for a test that breaks them."""
-    with postgres_server() as postgres, redis_server() as redis:
+def own_servers(cluster: Path) -> Iterator[Servers]:
+    """Servers for a test that breaks them; Postgres begins with a copy of `cluster`."""
+    with postgres_server(cluster) as postgres, redis_server() as redis:
         yield Servers(postgres, redis, create_database(postgres, "warpfold"))
