@@ -9,6 +9,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    SerializeAsAny,
     ValidationInfo,
     ValidatorFunctionWrapHandler,
     WrapValidator,
@@ -67,7 +68,9 @@ class ValuesSource(SourceSpec):
     model_config = ConfigDict(json_schema_extra=_without_default)
 
     type: Literal["values"]
-    values: Annotated[Listed[Number], WrapValidator(_unless_stored)] = Field(
+    # Each is written as the plain number or text that it is: to find out which of the union's types it has would take
+    # five times as long.
+    values: Annotated[Listed[Number], WrapValidator(_unless_stored), SerializeAsAny()] = Field(
         description="The elements. Floats are rounded once to `dtype`, and an integer that `dtype` does not hold "
         "is an error."
     )
