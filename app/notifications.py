@@ -1,7 +1,7 @@
 """One LISTEN connection a process, fanned out to all who wait for a job.
 
-A notification only says "look again". Whoever waits reads the row again when told, and every second anyway, so that
-a lost notification costs a second and nothing else.
+A notification says "look again", or with the end of one job also what there is to see. Whoever waits looks again when
+told, and every second anyway, so that a lost notification costs a second and nothing else.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 import psycopg
 import structlog
 
-from warpfold.app.db import ACCESS, ENDED, JOB, NOTICES_LOSS, conninfo
+from warpfold.app.db import ACCESS, ENDED, JOB, NOTICES_LOSS, OUTCOME, conninfo
 from warpfold.app.fairness.turns import give_up_turn
 from warpfold.contract.backoff import Backoff
 
@@ -21,10 +21,11 @@ log = structlog.get_logger("notifications")
 
 
 class Watch:
-    """A request that waits for changes of one job, or `for_end` alone."""
+    """A request that waits for changes of one job, or `for_end` alone. `outcome` is what it was told of that end."""
 
     def __init__(self, *, for_end: bool) -> None:
         self.for_end = for_end
+        self.outcome: str | None = None
         self._changed = asyncio.Event()
 
     def tell(self) -> None:
@@ -84,7 +85,7 @@ class Notifications:
                     application_name="warpfold api notifications",
                     **NOTICES_LOSS,
                 ) as connection:
-                    for channel in (JOB, ENDED, ACCESS):
+                    for channel in (JOB, OUTCOME, ENDED, ACCESS):
                         await connection.execute(f"listen {channel}")
                     backoff.reset()
                     self._tell_all()  # of what was missed before
@@ -100,6 +101,11 @@ class Notifications:
     def _tell(self, channel: str, payload: str) -> None:
         if channel == ACCESS:
             self._tell_all()  # who is held may no longer be allowed to
+        if channel == OUTCOME:
+            job_id, _, outcome = payload.partition(" ")
+            for watch in self._watches.get(job_id, ()):
+                watch.outcome = outcome  # the news that the job has ended comes next
+            return
         for job_id in payload.split(","):
             for watch in self._watches.get(job_id, ()):
                 if channel == ENDED or not watch.for_end:

@@ -13,7 +13,7 @@ from warpfold.app.auth.access_tokens import Principal
 from warpfold.app.http.context import Context
 from warpfold.app.http.errors import Conflict, Forbidden, no_such_job
 from warpfold.app.http.middleware import current_request_id
-from warpfold.app.jobs import accept, presets, store, transitions
+from warpfold.app.jobs import accept, outcome, presets, store, transitions
 from warpfold.app.jobs.accept import Key
 from warpfold.app.jobs.store import Job, Stamp
 from warpfold.app.jobs.workers import Waiting, places, waiting_for
@@ -135,6 +135,8 @@ async def _ended(
 ) -> Job:
     while (left := until - time.monotonic()) > 0:
         await watch.wait(left)
+        if watch.outcome is not None and accepted.needs != NONE:
+            return store.with_outcome(accepted, outcome.values_of(watch.outcome))
         read = context.database.quickly if accepted.needs != NONE else context.database.read
         job = await read(store.ended, accepted)
         if job is not None:

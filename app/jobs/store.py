@@ -13,7 +13,7 @@ from zlib import crc32
 from sqlalchemy import Connection, Text, bindparam, case, cast, func, literal_column, select, true
 
 from warpfold.app.http.errors import no_such_job
-from warpfold.app.jobs import estimates, presets
+from warpfold.app.jobs import estimates, outcome, presets
 from warpfold.app.jobs.positions import place_of
 from warpfold.app.jobs.presets import Child, versions
 from warpfold.app.jobs.workers import Place, Waiting, fingerprint, places, waiting_for
@@ -225,22 +225,7 @@ _GET = (
     .select_from(OWNED.outerjoin(holding, true()))
     .where(_ONE)
 )
-_OUTCOME = (
-    jobs.c.version,
-    jobs.c.status,
-    jobs.c.attempt,
-    jobs.c.worker,
-    jobs.c.cancel_requested_at,
-    jobs.c.reason,
-    jobs.c.error,
-    jobs.c.progress_done,
-    jobs.c.progress_total,
-    jobs.c.progress_unit,
-    jobs.c.started_at,
-    jobs.c.finished_at,
-    cast(jobs.c.result, Text).label("result"),
-)
-"""The columns that change between the acceptance of a job and its end, and that an answer shows."""
+_OUTCOME = [cast(each, Text).label("result") if each is jobs.c.result else each for each in outcome.COLUMNS]
 _ENDED = select(*_OUTCOME).where(_ONE, jobs.c.finished_at.is_not(None))
 _STAMP = (
     select(jobs.c.version, jobs.c.status, _POSITION, versions, holding.c.quota, presets.waiting)
@@ -255,9 +240,14 @@ def ended(connection: Connection, accepted: Job) -> Job | None:
     row = connection.execute(_ENDED, {"job_id": accepted.id}).mappings().one_or_none()
     if row is None:
         return None
-    columns = {**row, "status": Status(row["status"]), "queue_position": None, "waiting": None, "slots": ""}
-    job = replace(accepted, hold=None, estimated_start_at=None, **columns)
+    job = with_outcome(accepted, {**row, "status": Status(row["status"])})
     return replace(job, children=presets.children(connection, job.id)) if job.needs == NONE else job
+
+
+def with_outcome(accepted: Job, values: Mapping[str, Any]) -> Job:
+    """A job that was read or `accepted` before, as it ended; `values` are those of `outcome.COLUMNS`."""
+    ended = replace(accepted, queue_position=None, waiting=None, slots="", hold=None, estimated_start_at=None)
+    return replace(ended, **values)
 
 
 def get(connection: Connection, job_id: UUID) -> Job | None:

@@ -36,7 +36,7 @@ from sqlalchemy import (
 )
 
 from warpfold.app.db import ENDED, FREED, JOB, QUEUE
-from warpfold.app.jobs import tags
+from warpfold.app.jobs import outcome, tags
 from warpfold.app.tables.jobs import NONE, events, idempotency_keys, in_lanes, is_, jobs, still_waits, waits
 from warpfold.app.tables.service import uncounted_jobs
 from warpfold.contract.needs import ALL
@@ -49,7 +49,8 @@ _NOTHING: Mapping[str, object] = MappingProxyType({})
 
 class Change:
     """An UPDATE of `jobs` that records `event` for each row it touches and notifies those who wait for the job or for
-    its batch. An end is left to be counted (`app.metrics.counters`).
+    its batch. An end is left to be counted (`app.metrics.counters`). Whoever waits for the end of a job that ends alone
+    is told its outcome (`app.jobs.outcome`).
 
     Built once and run often: with bound parameters (named unlike columns), SQLAlchemy finds its compiled form at once.
     `also` are columns to return beside id, version, attempt and status; `frees_slot` wakes the dispatcher too, and
@@ -71,11 +72,11 @@ class Change:
         data: Callable[[CTE], ColumnElement[Any]] | None = None,
         beside: TextClause | None = None,
     ) -> None:
-        changed = (
-            statement.values(version=jobs.c.version + 1)
-            .returning(jobs.c.id, jobs.c.version, jobs.c.attempt, jobs.c.status, jobs.c.batch_id, *also)
-            .cte("changed")
-        )
+        ends = event in _ENDINGS
+        returned = (jobs.c.id, jobs.c.version, jobs.c.attempt, jobs.c.status, jobs.c.batch_id, *also)
+        tells_outcome = ends and not of_many
+        beyond = [each for each in outcome.COLUMNS if each not in returned] if tells_outcome else []
+        changed = statement.values(version=jobs.c.version + 1).returning(*returned, *beyond).cte("changed")
         recorded_data = bindparam("event_data", type_=JSON) if data is None else data(changed)
         recorded = (
             insert(events)
@@ -88,7 +89,9 @@ class Change:
         # Postgres sends equal notifications of a transaction once: so a batch is notified once.
         of_batch = case((changed.c.batch_id.is_not(None), func.pg_notify(JOB, cast(changed.c.batch_id, Text))))
         notified: list[ColumnElement[Any]] = [of_batch]
-        news = ENDED if event in _ENDINGS else JOB
+        if tells_outcome:
+            notified.append(outcome.told(changed))
+        news = ENDED if ends else JOB
         if of_group:
             ids = func.string_agg(cast(changed.c.id, Text), literal_column("','", Text))
             notified.append(select(func.pg_notify(news, ids)).select_from(changed).scalar_subquery())
@@ -96,8 +99,9 @@ class Change:
             notified.append(func.pg_notify(news, cast(changed.c.id, Text)))
         if frees_slot:
             notified.append(func.pg_notify(QUEUE, case((exists().where(in_lanes(ALL)), ""), else_=FREED)))
-        self._statement = select(changed, *notified).add_cte(recorded)
-        if event in _ENDINGS:
+        given = [column for column in changed.c if column.name not in {each.name for each in beyond}]
+        self._statement = select(*given, *notified).add_cte(recorded)
+        if ends:
             left = insert(uncounted_jobs).from_select(["job_id"], select(changed.c.id)).cte("left_to_count")
             self._statement = self._statement.add_cte(left)
 

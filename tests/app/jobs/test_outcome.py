@@ -1,0 +1,125 @@
+"""What those who wait for the end of a job are told of it, and what the row says."""
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+from sqlalchemy import Connection
+
+from tests.support.api import THREE_VALUES, Api
+from tests.support.ledger import Ledger
+from warpfold.app.db import ENDED, OUTCOME, BlockingDatabase, conninfo
+from warpfold.app.jobs import groups, leases, outcome, store
+from warpfold.app.jobs.attempt import Failure, Lease, Success
+from warpfold.app.jobs.store import Job
+from warpfold.contract.states import Reason
+
+WORKER = "here:cpu"
+RESULT: Mapping[str, Any] = {"value": 1.5, "hex": "0x1.8p+0", "text": 'a "quote", ä line\nand \\ another'}
+
+Heard = Callable[[], list[tuple[str, str]]]
+
+
+@pytest.fixture
+def heard(database_url: str) -> Iterator[Heard]:
+    """What was told of outcomes and ends since the last call: channel and message."""
+    with psycopg.connect(conninfo(database_url), autocommit=True) as connection:
+        for channel in (OUTCOME, ENDED):
+            connection.execute(f"listen {channel}")
+
+        def told() -> list[tuple[str, str]]:
+            connection.execute("select pg_notify(%s, 'last')", (ENDED,))  # after all that was committed before
+            messages: list[tuple[str, str]] = []
+            for each in connection.notifies(timeout=60):
+                if each.payload == "last":
+                    break
+                messages.append((each.channel, each.payload))
+            return messages
+
+        yield told
+
+
+@contextmanager
+def running(ledger: Ledger, database: BlockingDatabase) -> Iterator[tuple[Job, Lease]]:
+    """A job as it was accepted, and the lease on it."""
+    job_id = ledger.submit(small=True)
+    accepted = ledger.job(job_id)
+    lease = database.run(leases.claim, job_id, 1, WORKER, 60.0)
+    assert lease is not None
+    yield accepted, lease
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda database, lease: database.run(leases.succeed, lease, RESULT, ()),
+        lambda database, lease: database.run(leases.fail, lease, Reason.INVALID_INPUT, 'it is "no" file\nof ä'),
+        lambda database, lease: database.run(leases.cancelled, lease),
+        lambda database, lease: database.quickly(groups.end, [(lease, Success(RESULT))]),
+        lambda database, lease: database.quickly(groups.end, [(lease, Failure(Reason.INTERNAL, "no", replace=False))]),
+    ],
+    ids=["succeeded", "failed", "cancelled", "succeeded in a group", "failed in a group"],
+)
+def test_the_outcome_that_is_told_is_what_a_reader_of_the_row_finds(
+    ledger: Ledger, database: BlockingDatabase, heard: Heard, end: Callable[[BlockingDatabase, Lease], object]
+) -> None:
+    with running(ledger, database) as (accepted, lease):
+        end(database, lease)
+        (first, message), *rest = heard()
+        assert (first, [channel for channel, _ in rest]) == (OUTCOME, [ENDED])
+        job_id, _, told = message.partition(" ")
+        assert job_id == str(accepted.id)
+        assert store.with_outcome(accepted, outcome.values_of(told)) == database.run(store.ended, accepted)
+
+
+def test_an_end_that_is_undone_is_not_told(ledger: Ledger, database: BlockingDatabase, heard: Heard) -> None:
+    def undone(connection: Connection, lease: Lease) -> None:
+        leases.succeed(connection, lease, RESULT, ())
+        raise RuntimeError
+
+    with running(ledger, database) as (_, lease), pytest.raises(RuntimeError):
+        database.run(undone, lease)
+    assert heard() == []
+
+
+def test_of_several_jobs_that_end_together_and_of_a_long_result_the_end_alone_is_told(
+    ledger: Ledger, database: BlockingDatabase, heard: Heard
+) -> None:
+    with running(ledger, database) as (_, first), running(ledger, database) as (_, second):
+        database.quickly(groups.end, [(first, Success(RESULT)), (second, Success(RESULT))])
+    assert [channel for channel, _ in heard()] == [ENDED]
+    for length in (7_000, 8_000, 100_000):
+        with running(ledger, database) as (_, lease):
+            database.quickly(groups.end, [(lease, Success({"long": "a" * length}))])
+        assert [channel for channel, _ in heard()] == ([OUTCOME, ENDED] if length == 7_000 else [ENDED])
+
+
+@pytest.mark.usefixtures("without_timer")
+@pytest.mark.parametrize("letters", [1, 10_000])
+def test_whoever_waits_for_a_job_is_answered_by_what_is_told_and_reads_the_row_only_of_a_long_result(
+    api: Api, monkeypatch: pytest.MonkeyPatch, letters: int
+) -> None:
+    reads: list[UUID] = []
+    read = store.ended
+
+    def counted(connection: Connection, job: Job) -> Job | None:
+        reads.append(job.id)
+        return read(connection, job)
+
+    monkeypatch.setattr(store, "ended", counted)
+    http = api.client("ann")
+    with ThreadPoolExecutor(1) as pool:
+        held = pool.submit(lambda: http.post("/v1/jobs", json=THREE_VALUES, headers={"Prefer": "wait=40"}))
+        while not (jobs := api.client("bob").get("/v1/jobs").json()["items"]):
+            pass
+        api.until_watched(jobs[0]["id"])
+        lease = api.claim(jobs[0]["id"])
+        api.finish(lease, {"letters": "a" * letters})
+        answer = held.result().json()
+    assert (answer["status"], answer["result"]) == ("succeeded", {"letters": "a" * letters})
+    assert answer == http.get(f"/v1/jobs/{answer['id']}").json()
+    assert len(reads) == (letters > 1)
