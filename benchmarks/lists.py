@@ -2,10 +2,13 @@
 
 Starts Postgres, one api and a dispatcher's housekeeping in a temporary folder, fills the table, and asks over HTTP, one
 request after the other: each filter of the list, and each answer that counts what waits, with 100 jobs waiting and with
-as many as `--waiting`. Prints a row a question; `--out` writes them as JSON.
+as many as `--waiting`. Six tenths of the jobs came in batches, of 10,000 and of 50 jobs. Each filter is also asked of
+the list in which a batch is one row, as the dashboard reads a page of it with its counts. Prints a row a question;
+`--out` writes them as JSON.
 """
 
 import argparse
+import asyncio
 import json
 import logging
 import os
@@ -26,28 +29,50 @@ import psycopg
 import structlog
 from rich.console import Console
 from rich.table import Table
+from sqlalchemy import Connection
 
 from benchmarks.figures import provenance
 from benchmarks.http_load import Exchange, percentile
 from warpfold import migrations
 from warpfold.app.auth.access_tokens import Role, create_token
+from warpfold.app.batches import folding
+from warpfold.app.batches.folding import FoldedPage, FoldedTally
 from warpfold.app.config import Settings
-from warpfold.app.db import BlockingDatabase
+from warpfold.app.db import BlockingDatabase, Database
 from warpfold.app.jobs import tags
+from warpfold.app.jobs.endpoints import JobQuery
+from warpfold.app.jobs.listing import Filter
 from warpfold.client.demo.service import free_port
 from warpfold.worker.embedded import EmbeddedPostgres
 from warpfold.worker.housekeeping import Housekeeping
 
 _OWNERS = 100
+_PAGE = 50
+_SEVERAL = ("status", "kind", "owner", "tag")
 _GOAL_MS = 30.0
 _SHALLOW = 100
 
 _USERS = "insert into users (name, role) select 'user' || i, 'user' from generate_series(1, %s) i"
+# Of each 100,000 jobs, five times 10,000 are a batch, and 10,000 are batches of 50 jobs.
+_PLACES = """
+    create view bench_places as
+    select i, case when i / 10000 % 10 < 5 then i / 10000 * 10000 when i / 10000 % 10 = 5 then i / 50 * 50 end as batch
+    from generate_series(1, {finished}) i
+"""
+_BATCHES = """
+    insert into batches (id, owner_id, name, count, created_at, settled_at, succeeded, started_at, finished_at)
+    select lpad(to_hex(batch), 32, '0')::uuid,
+           u.first + case when batch / 50 %% 2 = 0 then 0 else batch / 100 %% %s end,
+           'sweep ' || batch, count(*), at, at, count(*), at, at
+    from bench_places, (select min(id) as first from users where name like 'user%%') u,
+         lateral (select now() - (%s - batch) * interval '1 s' as at) t
+    where batch is not null group by batch, u.first, at
+"""
 # Half of the jobs belong to one user; sweeps of a tenth follow each other; every 10,000th job has a tag that is rare.
 _FINISHED = """
     insert into jobs (id, owner_id, kind, priority, needs, timeout_s, spec, tags, status, reason, error, slot, worker,
-                      created_at, dispatched_at, started_at, finished_at, result, version)
-    select gen_random_uuid(), u.first + case when i %% 2 = 0 then 0 else i / 2 %% %s end,
+                      batch_id, batch_index, created_at, dispatched_at, started_at, finished_at, result, version)
+    select gen_random_uuid(), coalesce(batches.owner_id, u.first + case when i %% 2 = 0 then 0 else i / 2 %% %s end),
            case when i %% 1000 = 7 then 'accuracy' when i %% 20 = 3 then 'benchmark' else 'reduce' end, 1, 'any', 60,
            '{"kind": "reduce", "op": "sum", "source": {"type": "values", "values": [1.0], "dtype": "float32"}}'::json,
            jsonb_build_object('sweep', 'lr-' || i * 10 / (%s + 1), 'course', 'p' || i %% 20)
@@ -55,9 +80,16 @@ _FINISHED = """
                || case when i %% 20 = 4 then jsonb_build_object('run', 'r' || i) else '{}' end,
            case when i %% 33 = 1 then 'failed' when i %% 101 = 2 then 'cancelled' else 'succeeded' end,
            case when i %% 33 = 1 then 'internal' end, case when i %% 33 = 1 then 'a sentence' end,
-           'bench:cpu', 'bench:cpu', t.at, t.at, t.at, t.at + interval '10 ms', '{}'::json, 3
-    from generate_series(1, %s) i, (select min(id) as first from users where name like 'user%%') u,
-         lateral (select now() - (%s - i) * interval '1 s' as at) t
+           'bench:cpu', 'bench:cpu', batches.id, i - batch, t.at, t.at, t.at, t.at + interval '10 ms', '{}'::json, 3
+    from bench_places left join batches on batches.id = lpad(to_hex(batch), 32, '0')::uuid
+    cross join (select min(id) as first from users where name like 'user%%') u
+    cross join lateral (select coalesce(batches.created_at, now() - (%s - i) * interval '1 s') as at) t
+    order by i
+"""
+_SPANS = """
+    update batches set first_seq = span.low, last_seq = span.high
+    from (select batch_id, min(seq) low, max(seq) high from jobs where batch_id is not null group by batch_id) span
+    where batches.id = span.batch_id
 """
 _WAITING = """
     insert into jobs (id, owner_id, kind, priority, rank, needs, timeout_s, spec)
@@ -140,7 +172,10 @@ class Bench:
         """Put `finished` jobs on record, and note their tags as submissions do."""
         with psycopg.connect(self.database_url, autocommit=True) as connection:
             connection.execute(_USERS, (_OWNERS,))
-            connection.execute(_FINISHED, (_OWNERS, finished, finished, finished))
+            connection.execute(_PLACES.format(finished=finished))
+            connection.execute(_BATCHES, (_OWNERS, finished))
+            connection.execute(_FINISHED, (_OWNERS, finished, finished))
+            connection.execute(_SPANS)
         note_tags(self.database_url)
         with psycopg.connect(self.database_url, autocommit=True) as connection:
             connection.execute("vacuum analyze")
@@ -278,6 +313,39 @@ def of_filters(bench: Bench, times: int) -> Iterator[Row]:
         yield measure(bench, Row(question, 0), "GET", "/v1/jobs", times, params=_with_times(filters, newest))
 
 
+async def of_folded(bench: Bench, times: int) -> Sequence[Row]:
+    """A row for each filter of the list in which a batch is one row."""
+    newest = bench.newest()
+    database = Database(bench.database_url, application="bench")
+    rows = []
+    for question, filters in FILTERS:
+        if filters.get("parent") or filters.get("count"):
+            continue  # every such list has these
+        asked = {
+            name: [value] if name in _SEVERAL and isinstance(value, str) else value
+            for name, value in _with_times(filters, newest).items()
+        }
+        chosen = replace(JobQuery.model_validate(asked).chosen(), parent=False)
+        exchanges = []
+        for _ in range(3):
+            page, _ = await database.search(_folded_page, chosen)
+        busy_s = bench.cpu_s()
+        for _ in range(times):
+            started = time.perf_counter()
+            page, _ = await database.search(_folded_page, chosen)
+            exchanges.append(Exchange(200, b"", time.perf_counter() - started))
+        cpu_ms = (bench.cpu_s() - busy_s) / times * 1e3
+        p50_ms, p95_ms = percentile(exchanges, 50), percentile(exchanges, 95)
+        rows.append(Row(f"folded: {question}", 0, p50_ms, p95_ms, cpu_ms, len(page.rows)))
+    await database.close()
+    return rows
+
+
+def _folded_page(connection: Connection, chosen: Filter) -> tuple[FoldedPage, FoldedTally]:
+    page = folding.page(connection, chosen, _PAGE)
+    return page, folding.count(connection, chosen, page)
+
+
 def of_depth(bench: Bench, waiting: int, times: int) -> Iterator[Row]:
     """A row for each request that could cost more where more waits."""
     bench.wait_for(waiting)
@@ -325,7 +393,7 @@ def main() -> int:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     with bench() as service:
         service.fill(arguments.finished)
-        filters = list(of_filters(service, arguments.times))
+        filters = [*of_filters(service, arguments.times), *asyncio.run(of_folded(service, arguments.times))]
         depth = [
             row for waiting in (_SHALLOW, arguments.waiting) for row in of_depth(service, waiting, arguments.times)
         ]
