@@ -26,7 +26,7 @@ cli = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 
 
 class Part(StrEnum):
-    """What can be asked for."""
+    """The parts whose health can be asked for."""
 
     API = "api"
     DISPATCHER = "dispatcher"

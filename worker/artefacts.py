@@ -1,8 +1,8 @@
 """Results that are too large to stand in a job: the child writes them to files, which the worker keeps with the job.
 
 `ArtefactWriter` takes the values of an array block by block, and `store_table` takes a table. Both leave their files,
-flushed and hashed, in the folder of the attempt; the transaction that ends the job gives that its place
-(`worker.endings`). What goes wrong leaves nothing.
+flushed and hashed, in the folder of the attempt; the transaction that ends the job moves that folder to its place
+(`worker.endings`). An attempt that fails leaves no file.
 """
 
 import errno
@@ -89,7 +89,7 @@ class ArtefactWriter:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def append(self, values: Sequence[Value | None] | NDArray[Any], counts: Sequence[int] | NDArray[np.int64]) -> None:
-        """Add the next values, None where there is none, and how many elements entered each."""
+        """Add the next values, and how many elements entered each. A value is None where the op has none."""
         missing = None
         if isinstance(values, np.ndarray):
             present: Sequence[Value] | NDArray[Any] = values
@@ -103,7 +103,7 @@ class ArtefactWriter:
                 self._columns["missing"] = self._column("missing", np.dtype(np.bool_))
             if "missing" in self._columns:
                 column = self._columns["missing"]
-                while column.rows < self._rows:  # of values that came before the first that is missing
+                while column.rows < self._rows:  # the values before the first missing one are all present
                     column.append(np.zeros(min(self._rows - column.rows, ROWS), np.bool_))
                 column.append(np.zeros(len(values), np.bool_) if missing is None else missing)
             if self._each is None:
@@ -112,7 +112,7 @@ class ArtefactWriter:
         self._rows += len(values)
 
     def finish(self) -> Stored:
-        """The description of all that was written, which is on the disk now."""
+        """The description of the result. All of it is on the disk now."""
         assert self._rows == prod(self._shape), "all values are there"
         with _full_disk():
             parts = tuple(column.finished() for column in self._columns.values())
@@ -151,11 +151,11 @@ class ArtefactWriter:
                 self._widen(texts.dtype)
             self._columns["values"].append(texts)
             return
-        # A float of a narrow dtype is exact as float64, and comes back as it was.
+        # A float of a narrow dtype is exact as float64, and the conversion back gives the same float.
         self._columns["values"].append(np.asarray(values))
 
     def _widen(self, dtype: "np.dtype[Any]") -> None:
-        """Write the integers again, as decimal text that holds those that come now."""
+        """Write the integers again, as decimal text that is wide enough for the new ones."""
         old = self._columns["values"]
         width = max(dtype.itemsize, 2 * self._stored.itemsize if self._stored.kind == "S" else 20)
         self._stored = np.dtype(f"S{width}")
@@ -298,7 +298,7 @@ class _Column:
         return self._end
 
     def flush(self) -> None:
-        """Nothing waits in memory."""
+        """Do nothing: no byte waits in memory."""
 
     def pieces(self) -> Iterator[NDArray[Any]]:
         """All values that were written, piece by piece."""
@@ -362,7 +362,7 @@ def _check_room(attempt: Attempt, nbytes: int, field: str) -> None:
 
 @contextmanager
 def _full_disk() -> Iterator[None]:
-    """Turn what the disk refuses in the block into Unavailable."""
+    """Turn an error of the disk within the block into Unavailable."""
     try:
         yield
     except OSError as error:
@@ -371,7 +371,7 @@ def _full_disk() -> Iterator[None]:
 
 
 def _flush(folder: Path) -> None:
-    """Make the names in `folder`, and its own, survive the machine."""
+    """Flush the names in `folder`, and its own name, so that a crash of the machine loses none of them."""
     for place in (folder, folder.parent):
         descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
         try:

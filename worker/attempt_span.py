@@ -27,11 +27,11 @@ class AttemptSpan:
         self._since = datetime.now(UTC)
 
     def begun(self) -> None:
-        """The attempt holds the device: the time before was the wait for it."""
+        """Note that the attempt holds the device now. The time before was the wait for the device."""
         self._since = datetime.now(UTC)
 
     def heard(self, news: Begun | Measured) -> None:
-        """A point of a benchmark begins, or is done."""
+        """Note that a point of a benchmark begins, or is done."""
         now = datetime.now(UTC)
         if isinstance(news, Measured):
             point = news.point
@@ -42,7 +42,7 @@ class AttemptSpan:
         self._since = now
 
     def ended(self, ending: Ending) -> None:
-        """The attempt ended."""
+        """Note how the attempt ended."""
         _record_stages(self._tracing, self._span.traceparent, self._since, ending)
         self._span.note(**_how(ending))
 
@@ -50,7 +50,8 @@ class AttemptSpan:
 def record_attempt(
     tracing: Tracing, lease: Lease, worker: str, ending: Ending, span: tuple[datetime, datetime]
 ) -> None:
-    """Record an attempt of a group, once its end is stored; `span` is the begin of its work and the end of that."""
+    """Record an attempt of a group, once its end is stored; `span` is when the child began the job, and when its answer
+    came."""
     began, ended = span
     facts: dict[str, str | int] = {"job": str(lease.job_id), "attempt": lease.attempt, "worker": worker}
     run = tracing.past("run", began, ended, parent=lease.traceparent, **facts, **_how(ending))
@@ -59,7 +60,8 @@ def record_attempt(
 
 
 def _record_stages(tracing: Tracing, parent: str | None, since: datetime, ending: Ending) -> None:
-    """A reduction may load and add up by turns: its spans are the total times of each, in a row."""
+    """A reduction may load and add by turns. Its spans are the total time of loading and the total time of adding, one
+    after the other."""
     match ending:
         case Success(_, [point]) if point.kind == "reduce":
             prepared = since + timedelta(milliseconds=point.prepare_ms or 0.0)

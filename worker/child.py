@@ -44,13 +44,14 @@ log: FilteringBoundLogger = structlog.get_logger()
 
 _PROGRESS_EVERY_S = 0.1
 _IDLE_S = 0.5
-"""A child that has had nothing to do for so long measures the rates of its slot, if they are not known."""
+"""A child that has been idle for this time measures the rates of its slot, if they are not known."""
 _BETWEEN_S = 0.05
-"""How long it waits for a lease after each step of that."""
+"""After each step of the measurement the child waits this long for a lease."""
 _HEAD = struct.Struct("!Q")  # how many bytes of pickle follow
 _PIECE = 1 << 18
 _AHEAD_BYTES = 1 << 20
-"""What the parent wants the kernel to hold for the child: the leases of 32 small jobs. The kernel may allow less."""
+"""How many bytes the parent wants the operating system to hold for the child: the leases of 32 small jobs. The kernel
+may allow less."""
 
 
 class PipeClosed(Exception):
@@ -250,7 +251,7 @@ class _Pulse:
 
     @contextmanager
     def beating(self) -> Iterator[None]:
-        """A job runs in the block."""
+        """Send pulses within the block, in which a job runs."""
         self._busy = True
         try:
             yield
@@ -258,7 +259,7 @@ class _Pulse:
             self._busy = False
 
     def _beat(self) -> None:
-        with suppress(OSError):  # the parent is gone, and so are we soon
+        with suppress(OSError):  # the parent is gone, and the child ends soon
             while True:
                 time.sleep(self._every_s)
                 if self._busy:

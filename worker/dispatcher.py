@@ -44,13 +44,14 @@ _JUST_FREED = frozenset({FREED})
 _LEISURE_S = 0.02
 """The pause after the end of a job while none waits: those who answer the job's client have the processor first."""
 _IDLE = 8
-"""How many times as long the rounds of an idle service take: where nothing waits or runs, time brings nothing about."""
+"""How many times as long the rounds of an idle service take: where no job waits or runs, the passing of time changes
+nothing."""
 
 
 class Dispatcher:
     """The loop of the leader. Other dispatchers stand by, and one of them takes over when it ends or falls silent.
 
-    `clock` is what losses and delays are judged by. `news` is called after each round in which jobs may have ended.
+    Losses and delays are judged by `clock`. `news` is called after each round in which jobs may have ended.
     """
 
     def __init__(
@@ -134,8 +135,8 @@ class Dispatcher:
                 next_round = min(next_round, time.monotonic() + self._settings.dispatch_interval_s)
 
     def look_around(self) -> None:
-        """Everything that time brings about and a hand-over depends on: spent quotas, lost workers and messages,
-        unservable jobs. `worker.housekeeping` has the rest."""
+        """Look at what changes with time and matters to hand-overs: spent quotas, lost workers and messages, and jobs
+        that no slot can run. `worker.housekeeping` does all else that is due with time."""
         now = time.monotonic()
         if now >= self._next_holds:
             self._next_holds = now + _HOLDS_EVERY_S

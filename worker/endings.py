@@ -1,4 +1,4 @@
-"""How the end of an attempt is stored, and the place that everything that runs attempts in a slot shares."""
+"""How the end of an attempt is stored, and the `Place` that all code which runs attempts in a slot shares."""
 
 import signal
 from collections.abc import Callable, Sequence
@@ -74,7 +74,7 @@ def store(place: Place, lease: Lease, ending: Ending, measured: Sequence[Measure
         case Halt.ABANDONED:
             log.warning("abandoned: the lease is gone")
         case Died(exit_code) if exit_code == -signal.SIGBUS:
-            # What a memory-mapped file does to its reader when it shrinks.
+            # The operating system sends this signal to a process whose memory-mapped file became shorter.
             sentence = "The file was cut short while it was read."
             patiently(place, leases.fail, lease, Reason.INVALID_INPUT, sentence)
             log.warning("bus error")
@@ -96,7 +96,7 @@ def _store_success(place: Place, lease: Lease, success: Success) -> None:
         assert success.stored is not None, "only what is stored has a quota"
         dropped = f"{success.stored.field}: {error}"
         patiently(place, leases.fail, lease, Reason.INVALID_INPUT, dropped)
-    except (StatementError, OSError) as error:  # Postgres, the way there, or the disk refuses what the child made
+    except (StatementError, OSError) as error:  # Postgres, the driver or the disk refuses the result
         dropped = incident(error, lease.job_id, lease.attempt)
         patiently(place, leases.fail, lease, Reason.INTERNAL, dropped)
     if not kept and success.stored is not None:

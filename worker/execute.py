@@ -28,7 +28,7 @@ from warpfold.worker.rates import SlotRates
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What the provenance of all results of this child has in common."""
+    """The fields that are the same in the provenance of all results of this child."""
 
     worker: str
     host: str

@@ -33,7 +33,7 @@ def failure_of(error: Exception, lease: Lease) -> Failure:
 
 
 def _sentence(error: Exception) -> str:
-    # Postgres stores no NUL, and nobody reads beyond a page.
+    # Postgres stores no NUL, and nobody reads more than a page of an error.
     text = str(error).replace("\x00", "").strip() or type(error).__name__
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 

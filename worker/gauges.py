@@ -19,7 +19,7 @@ class Gauges:
     """Keeps the latest reading of one device, which a thread of its own takes.
 
     A driver in trouble can make NVML wait for long. The heartbeat, which says that the worker is alive, must not wait
-    with it: it takes what was read last, and nothing once that is ten seconds old.
+    with it: it takes the latest reading, and none if that is more than ten seconds old.
     """
 
     def __init__(self, read: Callable[[], Reading], every_s: float = _EVERY_S) -> None:

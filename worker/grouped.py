@@ -133,7 +133,7 @@ def _reduced_to_files(
 
 
 def _together(parts: Sequence[GroupedReduction]) -> GroupedReduction:
-    """One description of the blocks of a reduction: their times added up, and all loops that ran."""
+    """One description of the blocks of a reduction: the sums of their times, and the names of all loops that ran."""
 
     def added(stage: str) -> float | None:
         times = [seconds for part in parts if part.stages and (seconds := getattr(part.stages, stage)) is not None]
@@ -151,7 +151,8 @@ def _together(parts: Sequence[GroupedReduction]) -> GroupedReduction:
 
 
 def _with_shape(source: Elements, known: tuple[int, ...] | None) -> tuple[Elements, tuple[int, ...]]:
-    """The source and the shape of its elements, which are all read where only that tells how many there are."""
+    """The source and the shape of its elements. All elements are read first where their number is not known
+    otherwise."""
     shape = known or shape_of(source)
     if shape is not None:
         return source, shape

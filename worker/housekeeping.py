@@ -43,11 +43,12 @@ _SWEPT = 1000
 
 @dataclass
 class _Duty:
-    """A kind of work. `work` does a portion of it, and returns whether more is to do."""
+    """A duty: some work that is done again and again. `work` does a portion of it, and returns whether more is left to
+    do."""
 
     every_s: float
     work: Callable[[], bool]
-    share: float = 0.5  # the most of the time that it takes for itself
+    share: float = 0.5  # the largest share of the time that the duty may take
     next: float = 0.0
 
 

@@ -56,9 +56,9 @@ class Leadership:
     in which its holder did not renew it, by the watcher's own clock. Then all sessions of the silent holder are ended:
     its open transaction lets go of its rows, and whatever it does when it wakes up fails, so that it hears of its loss.
 
-    Leading saves work; it is not what keeps jobs from running twice. Each statement of a dispatcher is harmless in the
-    hands of one that no longer leads (docs/decisions/0014-the-lead-is-a-lease.md).
-    Every method raises psycopg.OperationalError once the session is lost.
+    Leading saves work; that no job runs twice does not depend on it. Each statement of a dispatcher is harmless in the
+    hands of one that no longer leads (docs/decisions/0014-the-lead-is-a-lease.md). Every method raises
+    psycopg.OperationalError once the session is lost.
     """
 
     def __init__(self, url: str, holder: str, lasts_s: float, clock: Clock = time.monotonic) -> None:

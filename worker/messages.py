@@ -67,7 +67,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """The running job takes times: nothing else of this slot is to use the processor until it ends."""
+    """The running job measures times: nothing else of this slot is to use the processor until it ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Measuring(Protocol):
         ...
 
     def measuring(self) -> Iterator[None]:
-        """Measure what is not known, a short step at a time."""
+        """Measure the rates that are not known, a short step at a time."""
         ...
 
 

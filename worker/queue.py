@@ -35,7 +35,7 @@ log: FilteringBoundLogger = structlog.get_logger()
 FUNCTION = "warpfold.worker.tasks.run_job"
 _DAY_S = 24 * 3600
 _LOOK_UP_EVERY_S = 2.0
-"""The wait for work ends so often, for a look at the child."""
+"""The wait for work ends after this time, so that the worker can look at its child."""
 _ASK_FOR_S = 10
 """How long Redis is asked to wait for a message, at a time."""
 _ANSWERS_WITHIN_S = 5.0
@@ -170,7 +170,8 @@ class Consumer(SimpleWorker):
     def enter(self) -> None:
         """Register, and put back into the queue what an earlier process, or this one before an error, took out and did
         not run."""
-        self.connection.delete(self.key)  # of an earlier process that was killed: the lock of the slot allows no other
+        # The key is of an earlier process that was killed: the lock of the slot lets no other process run.
+        self.connection.delete(self.key)
         self.register_birth()  # type: ignore[no-untyped-call]
         self.set_state(WorkerStatus.IDLE)
         queue = self.queues[0]

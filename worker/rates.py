@@ -26,20 +26,20 @@ from warpfold.kernels.strategy import EXACT
 log: FilteringBoundLogger = structlog.get_logger()
 
 _LEAST_BYTES = 1 << 26
-"""A job over fewer bytes says nothing: starting it takes too much of its time."""
+"""A job over fewer bytes tells nothing of the rate: its start takes too much of its time."""
 
 _WEIGHT = 1 / 8
-"""Of a job in the mean of jobs."""
+"""The weight of one job in the running mean."""
 
 _SLOWEST = 1 / 2
-"""A job that was slower than this share of the rate says nothing of the slot: its file was not in memory, or the
+"""A job that was slower than this share of the rate tells nothing of the slot: its file was not in memory, or the
 machine had other work."""
 
 _NEWS = 0.1
-"""By how much a rate must have changed to be told."""
+"""A rate is reported again when it has changed by this share."""
 
 _AGAIN_S = 3600.0
-"""After a child died of measuring, so long nothing is measured."""
+"""After a child died while it measured, nothing is measured for this time."""
 
 
 class SlotRates:
@@ -55,7 +55,8 @@ class SlotRates:
         self._latest: RatesView | None = None
         self._told: RatesView | None = None
         self.told: Mapping[str, object] | None = None
-        """The rates as the service is to know them, an object of its own after each change; None before any."""
+        """The rates that are reported to the service. Each change makes a new object. None before the first
+        measurement."""
         self._tell(self._kept())
 
     def measuring(self, backend: Backend) -> Iterator[None]:
@@ -69,7 +70,7 @@ class SlotRates:
             try:
                 with self._turn() as mine:
                     rates = next(steps) if mine else None
-            except Exception as error:  # whatever a device does: jobs run without rates
+            except Exception as error:  # any error may be the device's, and jobs run without rates
                 log.warning("rates not measured", error=str(error))
                 self._failed = True
                 return
@@ -118,7 +119,7 @@ class SlotRates:
 
     @property
     def _mark(self) -> Path:
-        """A file that is there while this slot measures, and after its child died of that."""
+        """A file that exists while this slot measures, and that stays if its child dies meanwhile."""
         assert self._folder is not None, "nothing is measured without a folder"
         return self._folder / f"{self._name}.measuring"
 

@@ -109,7 +109,7 @@ class Slot:
 
     @property
     def rates(self) -> Mapping[str, object] | None:
-        """How fast the slot is, as the latest child that knew it has told; None where none did yet."""
+        """How fast the slot is, by the latest report of a child. None before the first report."""
         if self._child is not None:
             self._rates = self._child.rates or self._rates
         return self._rates
@@ -160,7 +160,7 @@ class Slot:
         try:
             ending = self._watch(lease, timeout_s, beat_s, beat, keep)
         except BaseException:
-            self._end_child()  # or its answer to this lease would be taken for that to the next
+            self._end_child()  # otherwise its answer to this lease would be taken for the answer to the next one
             raise
         if not isinstance(ending, Success) and not (isinstance(ending, Failure) and not ending.replace):
             self._end_child()
@@ -212,7 +212,8 @@ class Slot:
                 progress, next_beat = None, time.monotonic() + beat_s
             listening_s = max(0.0, min(deadline, next_beat) - now)
             heard = self._listen(child, listening_s)
-            # No longer than was meant: this process may have been stopped meanwhile, and the child not.
+            # This process may have been stopped meanwhile while the child ran on. So no more than the planned time
+            # counts.
             quiet.note(heard is not None, min(listening_s, time.monotonic() - now))
             if isinstance(heard, Progress):
                 progress = heard
@@ -275,7 +276,7 @@ class Slot:
                 self._spare_pause.reset()
 
     def _spare_the_processor(self) -> None:
-        """A job takes times: end a spare child that is not prepared yet. `keep_spare` starts one after the job."""
+        """The job measures times: end a spare child that is not prepared yet. `keep_spare` starts one after the job."""
         if self._spare is not None:
             self._look_at(self._spare)
         if self._spare is not None and not self._spare.stands_by:

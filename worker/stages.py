@@ -11,8 +11,8 @@ from warpfold.worker.kinds.attempt import Attempt
 
 
 def timings_of(attempt: Attempt, reduction: Reduction | GroupedReduction | GroupTable, nbytes: int) -> Timings:
-    """Where the time went. A backend that tells no stages apart has told the time of the reduction, which is the bound
-    only where it took longer than all else."""
+    """Where the time went. A backend that tells no stages apart reports the time of the reduction. That is the bound
+    only if it is longer than all the other times."""
     stages = reduction.stages or Stages(reduce_s=reduction.kernel_ms / 1e3)
     by_name: dict[StageName, float | None] = {
         "read": stages.read_s,

@@ -1,4 +1,4 @@
-"""Turns SIGTERM, SIGINT and SIGHUP into a flag, and into something to wait on."""
+"""Turns SIGTERM, SIGINT and SIGHUP into a flag, and into a file number that a process can wait for."""
 
 import os
 import select
@@ -11,7 +11,7 @@ class StopRequested(Exception):
 
 
 class GaveUp(Exception):
-    """The event that was waited for is not wanted any more."""
+    """The caller gave up its wait for an event."""
 
 
 class Stop:

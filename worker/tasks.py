@@ -111,7 +111,7 @@ class _Pulse:
         return Verdict.CANCEL if standing.cancel_requested else Verdict.GO_ON
 
     def give_up(self) -> bool:
-        """For the wait for a GPU, which may be long: beat while waiting."""
+        """Whether to give up the wait for a GPU. The wait may be long, so this renews the lease meanwhile."""
         if self.place.stop.requested:
             self.halted = Halt.STOPPING
             return True

@@ -68,8 +68,8 @@ class Watch:
         return self._old(handed, within_s)
 
     def stuck(self, within_s: float, long: int, small: int) -> list[HandOver]:
-        """Those of them that wait behind a running job, although another slot has room: so many that run alone at most,
-        and so many small ones. To be asked after `overdue`."""
+        """Overdue jobs that wait behind a running job although another slot has room: at most so many that run alone,
+        and so many small ones. Call `overdue` first."""
         waiting = self._old(self._database.step(queue.stuck), within_s)
         return [
             *[message for message in waiting if not message.small][:long],

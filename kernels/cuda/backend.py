@@ -37,7 +37,7 @@ class _Reducing:
     reducer: Reducer
 
     def add(self, arrays: tuple[Any, ...], first: int) -> None:
-        """Put the reduction of a piece, an array of each source, on the GPU's stream."""
+        """Put the reduction of a piece on the GPU's stream. The piece is one array of each source."""
         for counter, array in zip(self.nans, arrays, strict=bool(self.nans)):
             counter.add(array, first)
         self.reducer.add(arrays, first)
@@ -177,7 +177,8 @@ class CudaBackend:
     def _arrays(
         self, sources: Sequence[Elements], progress: Progress | None, *, whole: bool
     ) -> Iterator[tuple[tuple[Any, ...], int]]:
-        """The elements on the GPU, a CuPy array of each source at a time, with the index of the first element."""
+        """The pieces of the sources: for each piece one CuPy array of each source, and the index of its first
+        element."""
         if whole:
             (source,) = sources
             array = self._stager.whole(source, progress)
@@ -189,7 +190,7 @@ class CudaBackend:
     def _nan_counters(
         self, op: Op, sources: Sequence[Elements], strategy: CudaStrategy, policy: NanPolicy
     ) -> tuple[NanCounter, ...]:
-        """A counter for each source, or none where no NaN has to be counted."""
+        """One counter for each source. The tuple is empty where no NaN has to be counted."""
         if policy is NanPolicy.PROPAGATE or not sources[0].dtype.is_float:
             return ()
         if policy is NanPolicy.OMIT and strategy.omits(op):
@@ -216,7 +217,8 @@ class CudaBackend:
         import cupy
 
         with self._gpu.active(), cuda_errors(f"pinned and device memory of {nbytes:,} bytes"):
-            pinned = cupy.cuda.PinnedMemory(nbytes)  # not of the pool, which would keep it
+            # Taken from CUDA and not from CuPy's pool, which would keep the memory.
+            pinned = cupy.cuda.PinnedMemory(nbytes)
             array = cupy.empty(nbytes, dtype=np.uint8)
 
         def passed() -> float:

@@ -28,8 +28,8 @@ class Compiled:
 
 
 def compile_cell(cell: Cell, cache: Path | None) -> Compiled:
-    """Compile one cell. A fault is returned, not raised; Unavailable is raised, because no other cell would do
-    better."""
+    """Compile one cell. A fault of the source is returned. Unavailable is raised, because every other cell would meet
+    it, too."""
     began = time.perf_counter()
     try:
         binary = compile_unit(cell.unit, cell.arch, cache)

@@ -1,4 +1,4 @@
-"""How element types are called and held on a GPU."""
+"""The names of element types in CUDA C++, and the NumPy dtypes in which CuPy holds them."""
 
 import numpy as np
 

@@ -18,9 +18,9 @@ _UNMEASURED = dict.fromkeys(AccuracyPoint.model_fields)
 
 
 def run(attempt: Attempt, spec: AccuracySpec) -> Success:
-    """Compute all points of `spec`. What failed for a child that did not live to the end is not tried again. What that
-    child had computed is computed again, for a row does not hold a whole point. Raises CudaError after
-    the point that met it."""
+    """Compute all points of `spec`. A point that failed in a child which died is not tried again. The points that this
+    child had computed are computed again, because a row does not hold a whole point. Raises CudaError after the point
+    that met it."""
     axes = spec.axes(attempt.backend.device.backend)
     earlier = {_case(row): row for row in attempt.lease.done}
     known = {

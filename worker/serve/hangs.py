@@ -23,7 +23,8 @@ _ANSWER_WITHIN_S = 2.0
 
 
 class Reports:
-    """Who lives by what Postgres holds: a dispatcher while some dispatcher leads, a worker while its lease is renewed.
+    """Tells from Postgres which processes are alive: a dispatcher while some dispatcher leads, a worker while its lease
+    is renewed.
 
     Every look goes on in a thread of its own. While Postgres does not answer, only that thread waits, and nobody is
     called silent: no process could have reported itself.
@@ -77,8 +78,8 @@ def _reported(connection: Connection, host: str) -> tuple[bool, Mapping[str, int
 
 
 class Hangs:
-    """To be asked often. A process hangs when every look for `after_s` finds it stopped, or deaf; and when every look
-    for `unreported_after_s` finds that it does not report itself, as a dispatcher does whose loop does not turn.
+    """Call this object often. A process hangs when every look for `after_s` finds it stopped, or deaf; and when every
+    look for `unreported_after_s` finds that it does not report itself, as a dispatcher does whose loop does not turn.
 
     A worker reports itself by a thread of its own; what hangs in its child is found by its slot.
     """

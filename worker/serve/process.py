@@ -1,7 +1,7 @@
 """One supervised process: started, watched, restarted when it dies, stopped on request; and its log, which is rotated.
 
-A process writes to a descriptor that it inherited, and asks nobody: a supervisor that hangs must not hold it up. So a
-log is not renamed but copied and cut, which needs nothing of its writer but that it appends. Lines written between the
+A process writes to a descriptor that it inherited, and needs nobody for that: a supervisor that hangs must not hold the
+process up. So a log is not renamed but copied and cut, for which its writer need only append. Lines written between the
 last look of the copy and the cut, some microseconds, are lost.
 """
 

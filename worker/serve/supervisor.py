@@ -48,7 +48,8 @@ def service_processes(servers: Servers, root: Path, host: str, port: int, slots:
 def _environment(servers: Servers, root: Path) -> Mapping[str, str]:
     return {
         "NUMBA_CACHE_DIR": str(root / "cache" / "numba"),
-        # The user's settings stand, but for the addresses of servers and folders, which this process knows.
+        # The processes get the user's settings, except for the addresses of servers and for folders, which this process
+        # knows.
         **os.environ,
         "WARPFOLD_DATABASE_URL": servers.database_url,
         "WARPFOLD_REDIS_URL": servers.redis_url,

@@ -58,7 +58,7 @@ class Sender:
         self._thread.join(2.0)
 
     def wake(self) -> None:
-        """Say that jobs may have ended. Without it a message leaves up to `_QUIET` times as late."""
+        """Tell the sender that jobs may have ended. Otherwise a message may wait `_QUIET` times as long."""
         if self._loop is not None:
             with suppress(RuntimeError):  # it has ended
                 self._loop.call_soon_threadsafe(self._news.set)

@@ -1,5 +1,5 @@
-"""Peers that we measure ourselves against. All are optional: a missing one says why, in the catalogue and in
-results."""
+"""The peers that Warpfold is measured against. All of them are optional: the catalogue and the results say why a peer
+is missing."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -14,6 +14,6 @@ __all__ = ["Baseline", "BoundReduction", "baselines"]
 
 @cache
 def baselines() -> Mapping[str, Baseline]:
-    """By name. Looks for compilers and packages at its first call; loads none of them."""
+    """The peers by name. The first call looks for compilers and packages, and loads none of them."""
     rows = (*cccl_baselines(), torch_baseline())
     return MappingProxyType({baseline.name: baseline for baseline in rows})

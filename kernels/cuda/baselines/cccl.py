@@ -28,7 +28,7 @@ _ELEMENTS: Mapping[str, str] = MappingProxyType(
     }
 )
 _RESULT_BYTES = 16
-_DETERMINISM = (3, 6, 0)  # the first CCCL whose interface to it was seen to work here
+_DETERMINISM = (3, 6, 0)  # the first version of CCCL in which this interface was seen to work
 
 _SELECTIONS = ("min", "max", "argmin", "argmax")
 _BOUND = (
@@ -86,7 +86,7 @@ _PEERS = (
 
 
 def cccl_baselines() -> tuple[Baseline, ...]:
-    """CUB's three and Thrust; those that cannot be built here say why."""
+    """The three peers of CUB, and Thrust. A peer that cannot be built here says why."""
     return tuple(_baseline(peer) for peer in _PEERS)
 
 
@@ -162,8 +162,8 @@ class CcclReduction:
 
 
 def prebuild(gpu: Gpu, strategy: str, op: str, dtype: str) -> None:
-    """Build what `strategy` needs for `op` of `dtype`, if it is one of these peers, claims the pair and can be built.
-    Where it cannot, binding it later says why."""
+    """Build what `strategy` needs for `op` of `dtype`, if the strategy is one of these peers, claims the pair and can
+    be built. If it cannot be built, binding it later says why."""
     for peer in _PEERS:
         if peer.name == strategy and (op, dtype) in peer.claims and _missing(peer) is None:
             with suppress(KernelError):

@@ -34,7 +34,7 @@ Bind = Callable[[Gpu, Op, DType, Any], BoundReduction]
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline(PeerStrategy):
-    """A peer that we measure ourselves against. Binding raises Unavailable where `missing` says why."""
+    """A peer that Warpfold is measured against. Binding raises Unavailable where `missing` says why."""
 
     bind: Bind
 
@@ -62,11 +62,11 @@ class BaselineReducer:
         self._bound.run()
 
     def omitted(self) -> None:
-        """None: a peer leaves nothing out."""
+        """None, because a peer leaves nothing out."""
 
     def finish(self, count: int) -> Finished:
         assert self._bound is not None
-        return Finished(self._bound.value(), not self._op.rounds)  # nothing is proved of what a peer adds
+        return Finished(self._bound.value(), not self._op.rounds)  # nothing is proved about how a peer adds
 
 
 class BaselineWorkload:

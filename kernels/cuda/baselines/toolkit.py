@@ -1,4 +1,5 @@
-"""The CUDA compiler of this machine, and the C++ peers that it builds: each library once, kept in the cache."""
+"""The CUDA compiler of this machine, and the C++ peers that it builds. Each library is built once and kept in the
+cache."""
 
 import hashlib
 import re
@@ -31,7 +32,7 @@ class Cccl:
 
 @dataclass(frozen=True, slots=True)
 class Toolkit:
-    """What C++ peers are built with."""
+    """The compiler and the headers that C++ peers are built with."""
 
     nvcc: Path
     cccl: Cccl

@@ -28,7 +28,7 @@ _CALLS: Mapping[str, str] = {
 
 
 def torch_baseline() -> Baseline:
-    """PyTorch as a baseline; its row says so where PyTorch is missing."""
+    """PyTorch as a peer. Where PyTorch is missing, the row of the catalogue says so."""
     return Baseline(
         name="torch",
         summary="What PyTorch's own reductions give, on the array as a whole.",
@@ -60,7 +60,7 @@ class TorchReduction:
         if not torch.cuda.is_available():
             raise Unavailable("this PyTorch cannot use the GPU")
         device = torch.device("cuda", gpu.index)
-        # PyTorch's current stream is its own affair: from here on it is ours.
+        # PyTorch has a current stream of its own. From here on it is the stream of this GPU.
         torch.cuda.set_stream(torch.cuda.ExternalStream(gpu.stream.ptr, device=device))
         tensor = torch.from_dlpack(array)
         self._tensor = tensor.view(torch.bfloat16) if dtype.name == "bfloat16" else tensor

@@ -1,1 +1,2 @@
-"""A GPU as a benchmark target: its clocks behind a blocked stream, its conditions, its memory."""
+"""A GPU as a benchmark target: how times are taken behind a blocked stream, what disturbs them, and how fast memory
+is."""

@@ -18,7 +18,7 @@ _LIMIT_S = 2.0
 
 
 class Waited(KernelError):
-    """The run that was to be timed waits for the device, so its stream cannot be held."""
+    """The run that should be timed waits for the device by itself, so its stream cannot be held."""
 
 
 def hold_unit() -> Unit:
@@ -70,7 +70,8 @@ class BlockingKernel:
 
 @contextmanager
 def held_together(blocking_kernels: Sequence[BlockingKernel]) -> Iterator[None]:
-    """As `Gate.held` for several GPUs, whose streams may wait for each other: all are let go, then all waited for."""
+    """As `Gate.held` for several GPUs, whose streams may wait for each other. At the end of the block all streams are
+    let go before the first is waited for."""
     with ExitStack() as shut:
         for blocking_kernel in blocking_kernels:
             shut.enter_context(blocking_kernel._blocked())

@@ -14,14 +14,14 @@ from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.recorded import Prepared
 
-_SHARE = 4  # one part in so many of the free memory
+_SHARE = 4  # the array takes one part in so many of the free memory
 _MOST_BYTES = 8 << 30
 _PASSES = 9
 _DIFFER = 0.05
 """The share by which the median of passes may lie above the fastest pass; on a quiet GPU it is below 0.01."""
 _L2_BYTES_A_CLOCK = 64
-"""What a multiprocessor takes from the level-2 cache each clock, Volta to Hopper (NVIDIA's H100 white paper and
-Z. Jia et al., Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking, 2018, table 3.1)."""
+"""How many bytes a multiprocessor takes from the level-2 cache each clock, Volta to Hopper (NVIDIA's H100 white paper
+and Z. Jia et al., Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking, 2018, table 3.1)."""
 
 
 def measure_ceiling(gpu: Gpu, observer: NvmlObserver, cache_bytes: int) -> Ceiling:
@@ -51,14 +51,14 @@ def measure_ceiling(gpu: Gpu, observer: NvmlObserver, cache_bytes: int) -> Ceili
 
 
 def undisturbed(looks: Sequence[Conditions], passes: Sequence[float], max_clock_mhz: float | None) -> bool:
-    """Whether passes (seconds each), with these looks at the GPU meanwhile, tell what it can do."""
+    """Whether passes of so many seconds each tell what the GPU can do, by what was observed of the GPU meanwhile."""
     if any(throttled(look, max_clock_mhz) for look in looks):
         return False
     return statistics.median(passes) <= (1 + _DIFFER) * min(passes) or not any(map(contended, looks))
 
 
 def _passes(gpu: Gpu, read: Prepared) -> list[float]:
-    """Seconds of each pass."""
+    """The seconds that each pass took."""
     import cupy
 
     events: list[Any] = []

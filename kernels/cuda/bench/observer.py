@@ -9,7 +9,7 @@ from warpfold.kernels.bench.conditions import Conditions
 
 T = TypeVar("T")
 
-# What holds clocks down against our wish. Left out: an idle GPU's low clocks, and clocks that its owner has set.
+# The reasons that count as throttling. An idle GPU's low clocks and clocks that its owner has set do not count.
 _REASONS: Mapping[str, str] = MappingProxyType(
     {
         "SwPowerCap": "power_cap",
@@ -23,7 +23,8 @@ _REASONS: Mapping[str, str] = MappingProxyType(
 
 
 class NvmlObserver:
-    """Looks at the GPU at a PCI address ("0000:17:00.0"). A condition that NVML does not report here is None."""
+    """Observes the GPU at a PCI address ("0000:17:00.0"). A condition that NVML does not report on this machine is
+    None."""
 
     def __init__(self, pci_bus_id: str) -> None:
         self._handle: Any = None
@@ -77,11 +78,12 @@ class NvmlObserver:
         return tuple(name for bit, name in names if bits & bit)
 
     def _others(self) -> float:
-        # One of those listed is this process, under an id that in a container need not be the one it knows.
+        # One of the listed processes is this one. In a container its id in the list may differ from the id that it
+        # knows.
         return max(0.0, len(self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle)) - 1.0)
 
     def _asked(self, question: Callable[[], T]) -> T | None:
-        """The answer of NVML; None where this GPU does not give it or this user may not ask."""
+        """The answer of NVML. It is None where this GPU has no such value, and where this user may not ask for it."""
         if self._handle is None:
             return None
         try:

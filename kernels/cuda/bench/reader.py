@@ -24,7 +24,8 @@ SHAPES = (
         for threads, blocks in ((256, 8), (512, 4), (1024, 2))
         for flight in (2, 4, 8)
     ),
-    # A block reads so many flights and ends, and there are as many blocks as that takes. A tile counts 16-byte reads.
+    # A block reads this many flights and ends. There are as many blocks as the array needs. A tile is counted in
+    # 16-byte reads.
     *(LaunchShape(threads=512, tile=512 * 4 * rounds, flight=4, rounds=rounds) for rounds in (2, 4, 8)),
 )
 

@@ -61,7 +61,7 @@ class CudaTarget:
         import cupy
 
         with cuda_errors("memory of the device"):
-            cupy.get_default_memory_pool().free_all_blocks()  # what other sizes left
+            cupy.get_default_memory_pool().free_all_blocks()  # what arrays of other sizes left in the pool
         array = self._stager.whole(source, None)
         with cuda_errors("loading"):
             self._gpu.stream.synchronize()

@@ -14,9 +14,11 @@ from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.errors import CudaError
 
-_WRITE = 2  # times the cache, written and then
-_READ = 4  # times the cache, read: nothing of the data is left, and little that must still be written back
-_GRAPH_S = 1e-3  # of runs in a graph, so that its own start does not count
+# Before a cold run twice the size of the cache is written and then four times its size is read: nothing of the data is
+# left in the cache, and little must still be written back.
+_WRITE = 2
+_READ = 4
+_GRAPH_S = 1e-3  # the runs in a graph take so long, so that the start of the graph does not count
 _GRAPH_RUNS = 64
 _REPLAYS = 15
 
@@ -24,7 +26,7 @@ _REPLAYS = 15
 class CudaTimer:
     """Times runs on the stream of `gpu`, whose last cache has `cache_bytes`. To be used while `gpu.active()`."""
 
-    resolution_s = 0.5e-6  # of cudaEventElapsedTime, by the CUDA Runtime API's documentation
+    resolution_s = 0.5e-6  # the resolution of cudaEventElapsedTime, by the documentation of the CUDA Runtime API
 
     def __init__(self, gpu: Gpu, cache_bytes: int) -> None:
         import cupy
@@ -114,7 +116,7 @@ class CudaTimer:
         return [cupy.cuda.get_elapsed_time(start, stop) / 1e3 for start, stop in spans]
 
     def _capture(self, workload: Workload, runs: int) -> Any:
-        """A graph of `runs` runs; None if the workload does something that cannot be captured."""
+        """A graph of `runs` runs. It is None if the workload does something that a graph cannot capture."""
         stream = self._gpu.stream
         refused = False
         stream.begin_capture()

@@ -72,7 +72,8 @@ def most_added(blocks: int, count: int) -> int:
 
 
 class ExactAccumulator:
-    """The exact sum of what is added to it: values of a float `dtype` (their `magnitudes` if so), or squares.
+    """The exact sum of the arrays that are added: of their values, of their `magnitudes`, or of their squares. Their
+    `dtype` is a float.
 
     Raises InvalidInput for a dtype that is no float or terms that are neither values nor products.
     """
@@ -99,7 +100,8 @@ class ExactAccumulator:
 
 
 class ExactMoments:
-    """The exact sums of the values and of the squares of what is added to it, in one read of a float `dtype`.
+    """The exact sums of the values and of the squares of the arrays that are added, in one read. Their `dtype` is a
+    float.
 
     Raises InvalidInput for a dtype that is no float.
     """
@@ -158,7 +160,7 @@ def _start(launches: Launches, *arrays: Any) -> None:
 
 
 def _alike(array: Any, model: Any) -> Any:
-    """`array`, or a copy of it, that lies between boundaries of 16 bytes as `model` does."""
+    """`array`, or a copy of it, at the same distance from a boundary of 16 bytes as `model`."""
     import cupy
 
     start = int(model.data.ptr) % VECTOR_BYTES // int(model.itemsize)
@@ -175,7 +177,7 @@ ADDED = 32
 
 
 def integer_dot_unit(left: DType, right: DType) -> Unit:
-    """The kernel of two dtypes that are no floats."""
+    """The kernel for products of two dtypes that are no floats."""
     return Unit(SOURCE, (f"integer_dot<{element(left)}, {element(right)}>",))
 
 

@@ -29,7 +29,7 @@ class SumKind(StrEnum):
 
     @property
     def terms(self) -> Terms:
-        """The terms of the state; for moments, those of the first of two states."""
+        """The terms of the state. Moments have two states, and these are the terms of the first."""
         return Terms.PRODUCTS if self in (SumKind.SQUARES, SumKind.PRODUCTS) else Terms.VALUES
 
     @property
@@ -39,7 +39,8 @@ class SumKind(StrEnum):
 
 
 def _shape(threads: int, blocks: int, flight: int, shared: int, *, ahead: bool = True) -> LaunchShape:
-    """Threads a block, blocks a multiprocessor, reads in flight a thread, bytes of shared memory a thread."""
+    """The shape of a launch: threads a block, blocks a multiprocessor, reads in flight a thread, and bytes of shared
+    memory a thread."""
     return LaunchShape(threads, blocks_per_multiprocessor=blocks, flight=flight, shared=shared, ahead=ahead)
 
 
@@ -57,7 +58,7 @@ def _by_kind(
     )
 
 
-# Measured on an H200 (benchmarks/exact_cuda.py); as many reads in flight as no architecture spills for.
+# Measured on an H200 (benchmarks/exact_cuda.py); the most reads in flight for which no architecture spills registers.
 SHAPES: Mapping[str, Mapping[SumKind, LaunchShape]] = MappingProxyType(
     {
         "float16": _by_kind(

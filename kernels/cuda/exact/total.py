@@ -26,7 +26,7 @@ MOST_ADDED = 1 << 25
 """Numbers below 2**32 that may be added to one limb on a GPU before carries must be resolved."""
 
 MOST_GPUS = 32
-"""GPUs whose limbs may be added up: MOST_ADDED · 2**32 · MOST_GPUS = 2**62, so no limb overflows."""
+"""How many GPUs' limbs may be added up: MOST_ADDED · 2**32 · MOST_GPUS = 2**62, so no limb overflows."""
 
 
 def limbs_of(kind: SumKind) -> int:
@@ -74,7 +74,7 @@ def _sum(limbs: NDArray[Any]) -> int:
 
 
 def _state(kind: SumKind, units: int, count: int, flags: Flags) -> ExactState:
-    if flags or (count and not kind.signed):  # what has another flag is not −0
+    if flags or (count and not kind.signed):  # a sum with any other flag is not −0
         flags |= Flags.NOT_NEGATIVE_ZERO
     return ExactState.from_limbs(kind.terms, (units,), ORIGIN[kind.terms], count, flags)
 

@@ -81,7 +81,7 @@ class Gpu:
                 self.stream = cupy.cuda.Stream(non_blocking=True)
 
     def active(self) -> "_Active":
-        """A context in which this device and its stream are CuPy's current ones."""
+        """A context in which this device and its stream are current for CuPy."""
         return _Active(self)
 
     def kernel(self, unit: Unit, name: str, *, cooperative: bool = False) -> Kernel:
@@ -110,7 +110,7 @@ class Gpu:
         return self._modules[key]
 
     def close(self) -> None:
-        """Give back what the device holds for us; the object is of no use afterwards."""
+        """Give back the memory and the modules on the device. The object must not be used afterwards."""
         import cupy
 
         with cuda_errors("close"), self.active():

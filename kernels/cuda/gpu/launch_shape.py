@@ -17,7 +17,7 @@ MOST = 8192
 """Blocks of a launch in rounds: the last block has to take in a partial of each."""
 
 _WRITTEN = ("threads", "max_blocks", "blocks_per_multiprocessor", "tile", "flight", "rounds", "cluster", "cooperative")
-"""The fields that a strategy's source may set."""
+"""The names of the fields that the `// launch:` line of a strategy may set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,4 +108,4 @@ class LaunchShape:
 
 
 GRID_STRIDE = LaunchShape(threads=256, blocks_per_multiprocessor=8)
-"""Kernels that do a little for each element, a thread with one element after another."""
+"""The shape for kernels that do little work for each element: a thread takes one element after another."""

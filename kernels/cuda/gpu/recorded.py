@@ -27,7 +27,7 @@ class RecordedLaunch:
 
 
 class _Start(partial[None]):
-    """A call of the driver, and what must live as long as it may be called."""
+    """A prepared call of the driver, and the objects that must live as long as the call may be made."""
 
     kept: Any
 
@@ -54,7 +54,7 @@ class Prepared:
             start = _Start(call, launch.kernel.function.kernel.ptr, *shape, *where)
             start.kept = launch, packed
             self._starts.append(start)
-        # One launch needs no Python between its caller and the driver.
+        # Where there is one launch, `start` is the call of the driver itself.
         self.start: Callable[[], None] = self._starts[0] if len(launches) == 1 else self._start_all
 
     def _start_all(self) -> None:
@@ -91,7 +91,7 @@ class RecordingGpu(Gpu):
     """`gpu` with kernels that, within `recording`, write their launches down in place of running."""
 
     def __init__(self, gpu: Gpu) -> None:
-        self.__dict__.update(gpu.__dict__)  # the same device, stream and modules
+        self.__dict__.update(gpu.__dict__)  # the recorder has the device, the stream and the modules of `gpu`
         self._recorded: list[RecordedLaunch] | None = None
 
     def kernel(self, unit: Any, name: str, *, cooperative: bool = False) -> Kernel:

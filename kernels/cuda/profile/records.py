@@ -1,4 +1,4 @@
-"""What a profile found, as plain values: the fields of `contract.kinds.profile`, where they are described."""
+"""The findings of a profile as plain values: the fields of `contract.kinds.profile`, where they are described."""
 
 from dataclasses import dataclass
 

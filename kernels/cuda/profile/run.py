@@ -59,7 +59,7 @@ def launched_kernels(gpu: Gpu, strategy: str, op: Op, dtype: DType, n: int) -> t
     """
     chosen = claimed(strategy, op, dtype)
     if chosen.needs_whole:
-        chosen.planned(op, dtype, gpu.arch)  # says why a peer's launches are not written down
+        chosen.planned(op, dtype, gpu.arch)  # raises Unavailable, which says why a peer's launches are not recorded
     watcher = _Watcher(gpu)
     with gpu.active(), cuda_errors(f"{op.name} by {strategy}"):
         launches = _launches(watcher, chosen, op, dtype, n)
@@ -67,7 +67,7 @@ def launched_kernels(gpu: Gpu, strategy: str, op: Op, dtype: DType, n: int) -> t
 
 
 class _Watcher(RecordingGpu):
-    """Remembers, too, which unit each kernel is of."""
+    """A recorder that also remembers the unit of each kernel."""
 
     def __init__(self, gpu: Gpu) -> None:
         super().__init__(gpu)
@@ -88,7 +88,7 @@ def _launches(gpu: _Watcher, strategy: CudaStrategy, op: Op, dtype: DType, n: in
 
 
 def _arrays(dtype: DType, n: int, count: int) -> Iterator[Any]:
-    """Nothing reads them: what is launched depends on where they lie and how long they are."""
+    """The array's elements are never read: the launches depend only on its address and its length."""
     import cupy
 
     free = int(cupy.cuda.runtime.memGetInfo()[0]) + int(cupy.get_default_memory_pool().free_bytes())
@@ -124,7 +124,8 @@ def _launched(gpu: Gpu, launch: RecordedLaunch, unit: Unit) -> KernelRecord:
 
 def profile(axes: Axes, gpu: Gpu | None, arch: str, *, counters: bool) -> Iterator[ProfileRecord]:
     """Every point of `axes` as launched on `gpu`; without one, what is known of kernels compiled for `arch`, once for
-    all sizes. What does not exist is skipped with the reason, what goes wrong fails with it; CudaError is raised."""
+    all sizes. A point that does not exist is skipped, and a point that goes wrong fails, each with its reason.
+    CudaError is raised."""
     for strategy in axes.strategies:
         for op in axes.ops:
             for dtype in axes.dtypes:

@@ -32,7 +32,7 @@ def run(gpu: Gpu, puzzle: Puzzle, shape: ClusterShape) -> Solution:
         name = _name(puzzle, shape.cluster_size)
         kernel = gpu.kernel(puzzle_unit(puzzle), name)
         data = cupy.asarray(elements(puzzle, shape))
-        # What no kernel writes must be seen.
+        # A value that no kernel writes must be noticed.
         answer = cupy.full(1 if puzzle is Puzzle.REDUCTION else shape.cluster_size, np.nan, dtype=np.float32)
         partials = (cupy.full(shape.cluster_size, np.nan, dtype=np.float32),) if puzzle is Puzzle.REDUCTION else ()
         args = (data, np.uint32(shape.size), *partials, answer)

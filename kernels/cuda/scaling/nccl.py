@@ -22,7 +22,7 @@ def nccl_errors(doing: str) -> Iterator[None]:
 
 
 def new_token() -> tuple[int, ...]:
-    """What the processes of one group find each other by."""
+    """The token by which the processes of one group find each other."""
     with nccl_errors("NCCL's unique id"):
         token: tuple[int, ...] = _nccl().get_unique_id()
         return token

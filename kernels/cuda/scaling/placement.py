@@ -52,14 +52,15 @@ class Gang:
         raise Unavailable("the gang of all GPUs runs scaling studies; a single reduction runs on one GPU")
 
     def close(self) -> None:
-        """Nothing is held."""
+        """There is nothing to give back."""
 
 
 _ALGORITHMS: Mapping[Algorithm, str | None] = MappingProxyType(
     {Algorithm.AUTO: None, Algorithm.RING: "Ring", Algorithm.TREE: "Tree"}
 )
 _MESSAGES = 5
-"""A message has room for one part in so many of a GPU's memory: it is sent, received and checked."""
+"""A message takes at most one part in so many of a GPU's memory, which holds it several times: as sent, as received and
+for the check."""
 
 
 class CudaPlacement:

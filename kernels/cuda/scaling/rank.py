@@ -93,7 +93,7 @@ class GpuRank:
         self.received: Any = None
 
     def empty(self) -> None:
-        """Give back all memory that a part or a message took."""
+        """Give back the memory of the part and of the message."""
         import cupy
 
         self._part = self.local = self.sent = self.received = None
@@ -119,7 +119,7 @@ class GpuRank:
         import cupy
 
         self.empty()
-        self._reserve(3 * 8 * words)  # the numbers that they are checked against, too
+        self._reserve(3 * 8 * words)  # the memory also holds the numbers that the message is checked against
         with cuda_errors("a message"):
             self.sent = cupy.arange(words, dtype=np.int64)
             self.sent += self.rank

@@ -27,7 +27,7 @@ from warpfold.kernels.scaling.study import WORD, shard
 from warpfold.kernels.source import GeneratedSource
 
 PIECE_BYTES = 1 << 30
-"""Made at a time where no array is kept."""
+"""The bytes of elements that are made at a time where no array is kept."""
 
 _WARM_UP = 3
 
@@ -134,7 +134,8 @@ class CudaRanks:
         return all(correct)
 
     def _run(self) -> list[tuple[Any, Any, Any]]:
-        """One run put on the streams: for each rank here the events of its start, of its part's end and of its end."""
+        """Put one run on the streams. Returns for each rank of this process three events: the start, the end of its
+        part, and the end of the run."""
         for member in self._members:
             with member.gpu.active():
                 member.flush()

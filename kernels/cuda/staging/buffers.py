@@ -28,7 +28,8 @@ class PinnedRing:
         self._gpu = gpu
         self._shape = shape
         self._threads: ThreadPoolExecutor | None = None
-        self._readers: ThreadPoolExecutor | None = None  # those of the sources at hand: none for a short one
+        # The threads that read the current sources; None where the sources are short.
+        self._readers: ThreadPoolExecutor | None = None
         self._slots: deque[_Slot] = deque()
         self._coming: Iterator[Part] = iter(())
         self._times = StageTimes(gpu.stream)
@@ -174,13 +175,13 @@ class DeviceBuffer:
         self._done: Any = None
 
     def wait(self) -> None:
-        """Until the work that uses the buffer is done."""
+        """Wait until the work that uses the buffer is done."""
         if self._done is not None:
             with cuda_errors("the piece before"):
                 self._done.synchronize()
 
     def mark(self, stream: Any) -> None:
-        """Whatever was put on `stream` so far uses the buffer."""
+        """Note that the work that was put on `stream` so far uses the buffer."""
         import cupy
 
         if self._done is None:

@@ -37,7 +37,7 @@ class NanCounter:
         self._kernel(blocks, threads, (array, np.uint64(array.size), np.uint64(first), self._found))
 
     def count(self) -> int:
-        """The NaN elements so far; waits for the work."""
+        """How many elements so far are NaN. This waits for the work."""
         return int(self._found.get()[0])
 
     def refuse(self, what: str = "element") -> None:

@@ -1,7 +1,7 @@
 """How long the stages of a reduction on a GPU were busy.
 
-Threads of the host add what the clock says around their own work. Copies and generators are timed by events on the
-GPU's stream, which are read when the work behind them is known to have ended: nothing waits for a time.
+Threads of the host add the time that their own work took. Copies and generators are timed by events on the GPU's
+stream, which are read when the work behind them is known to have ended: nothing waits for a time.
 """
 
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ class StageTimes:
         yield from self._timed("decoded")
 
     def copied(self, seconds: float) -> None:
-        """The GPU has copied a part for so long."""
+        """Note that the GPU has copied a part, and for how many seconds."""
         self._add("copied", seconds)
 
     def stages(self, reduce_s: float) -> Stages:

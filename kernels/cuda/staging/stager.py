@@ -92,7 +92,7 @@ class Stager:
             progress(first, first)
 
     def _decoded(self, items: Iterator[T]) -> Iterator[T]:
-        """The same items; the time of asking for each is that of decoding."""
+        """The same items. The time that asking for an item takes is counted as decoding."""
         while True:
             with self._times.decoding():
                 item = next(items, None)
@@ -123,7 +123,7 @@ class Stager:
             progress(count, count)
 
     def whole(self, elements: Elements, progress: Progress | None) -> Any:
-        """All `elements` in one CuPy array of one dimension. Raises OutOfMemory if they do not fit."""
+        """One CuPy array of one dimension that holds all `elements`. Raises OutOfMemory if they do not fit."""
         import cupy
 
         self._times = StageTimes(self._gpu.stream)
@@ -161,7 +161,7 @@ class Stager:
     def _bring(self, source: Source, start: int, array: Any) -> None:
         if isinstance(source, GeneratedSource):
             made = plan(source)
-            load(self._gpu, made)  # which is no time of making
+            load(self._gpu, made)  # the time of preparing is no time of making elements
             with self._times.making:
                 fill(self._gpu, made, array, start)
         else:

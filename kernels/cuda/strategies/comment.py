@@ -23,7 +23,7 @@ from warpfold.kernels.strategy import claims
 
 
 class SourceError(ValueError):
-    """A strategy's leading comment does not say what it must."""
+    """A strategy's leading comment lacks a line, or has a line that is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ _GROUPS: Mapping[str, Callable[[Op], bool]] = MappingProxyType(
         "tests": lambda op: not op.adds and not op.rounds and op.extreme is None,
     }
 )
-"""Ops whose reductions a strategy computes alike."""
+"""Groups of ops, each of which a strategy computes in the same way."""
 
 
 def _ops(word: str) -> list[str]:

@@ -27,7 +27,8 @@ class CupyStrategy(PeerStrategy):
 
 def cupy_strategy() -> CupyStrategy:
     """CuPy as a row of the catalogue; whether it is installed is seen when a GPU is opened."""
-    # Not claimed: bfloat16, which CuPy does not reduce; what its 64-bit integers could overflow in.
+    # Two things are not claimed: bfloat16, which CuPy does not reduce, and ops in which its 64-bit integers could
+    # overflow.
     floats = ("float16", "float32", "float64")
     narrow = [name for name, row in DTYPES.items() if not row.is_float and row.itemsize <= 4]
     values = [name for name in DTYPES if name != "bfloat16"]
@@ -66,12 +67,12 @@ class CupyReducer:
                 self._result = getattr(cupy, f"nan{self._op.name}")(array)
                 return
             array = array[~cupy.isnan(array)]
-            if array.size == 0:  # the backend has the value of nothing
+            if array.size == 0:  # the backend itself knows the value of no elements
                 return
         self._result = cupy_calls()[self._op.name](array)
 
     def omitted(self) -> None:
-        """None: CuPy does not count what it leaves out."""
+        """None, because CuPy does not count the elements that it leaves out."""
 
     def finish(self, count: int) -> Finished:
         value: Value = self._result.item() if hasattr(self._result, "item") else self._result

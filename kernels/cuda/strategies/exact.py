@@ -87,7 +87,7 @@ class ExactCudaStrategy(CudaStrategy):
 
 
 def exact_strategy(fast: OwnStrategy) -> ExactCudaStrategy:
-    """The row of the catalogue: what adds up, and what `fast` computes without rounding."""
+    """The row of the catalogue: the ops that add, and those that `fast` computes without rounding."""
     summed = claims((op.name for op in OPS.values() if op.adds), DTYPES)
     selected = frozenset(pair for pair in fast.claims if not OPS[pair[0]].rounds)
     return ExactCudaStrategy(

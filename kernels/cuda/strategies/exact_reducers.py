@@ -24,7 +24,7 @@ SUMS_OF_MOMENTS = ("sum", "sum_squares")
 
 
 class ExactReducer(ABC):
-    """A sum that leaves NaN elements out by itself if `omit_nan`, and counts them."""
+    """A sum that with `omit_nan` leaves NaN elements out by itself, and counts them."""
 
     def __init__(self, *, omit_nan: bool) -> None:
         self._omit_nan = omit_nan

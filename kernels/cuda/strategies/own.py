@@ -23,10 +23,11 @@ from warpfold.kernels.operands import Operands
 from warpfold.kernels.ops import OPS, Op
 
 PARTIAL_BYTES = 32
-"""No accumulator is larger."""
+"""The bytes of the largest accumulator."""
 
 STATE_BYTES = 48
-"""Of a block: the largest accumulator that blocks send each other, of 24 bytes, with its flags."""
+"""The bytes of state that a block has: the largest accumulator that blocks send each other, of 24 bytes, with its
+flags."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,13 +56,13 @@ class OwnStrategy(CudaStrategy):
         return tuple(f"{self.name}{stage}<{reduction}<{element(dtype)}>>" for stage in stages)
 
     def unit(self, dtype: DType) -> Unit:
-        """Everything it claims of `dtype`, to be compiled together."""
+        """The unit of all ops of `dtype` that the strategy claims. They are compiled together."""
         ops = (OPS[op] for op, name in sorted(self.claims) if name == dtype.name)
         reductions = dict.fromkeys(reduction_of(op, dtype) for op in ops)
         return Unit(self.source, tuple(name for reduction in reductions for name in self.kernels(reduction, dtype)))
 
     def units(self) -> tuple[tuple[DType, Unit], ...]:
-        """All of its units, each with its dtype."""
+        """All units of the strategy, each with its dtype."""
         claimed = {name for _, name in self.claims}
         return tuple((dtype, self.unit(dtype)) for dtype in DTYPES.values() if dtype.name in claimed)
 
@@ -142,7 +143,7 @@ class OwnReducer:
 
         (array,) = arrays
         blocks, threads = self._launch.grid(array.size, self._dtype.itemsize, self._gpu.multiprocessors)
-        # Blocks come in one wave, or in many: a second would start when the first is all but done.
+        # Blocks run in one wave or in many. Of two waves the second would start when the first has almost ended.
         if blocks <= self._launch.blocks_per_multiprocessor * self._gpu.multiprocessors:
             blocks = min(blocks, self._resident // self._launch.cluster * self._launch.cluster)
         self._make_room(blocks)
@@ -195,7 +196,7 @@ class OwnReducer:
         return [PartialResult(words[k], first) for k, first in enumerate(self._firsts)]
 
     def omitted(self) -> None:
-        """None: the kernels leave NaN elements out and do not count them."""
+        """None, because the kernels leave NaN elements out and do not count them."""
 
     def finish(self, count: int) -> Finished:
         value = value_of(self._op, self._dtype, self.partial_results(), count)

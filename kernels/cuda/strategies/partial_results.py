@@ -20,7 +20,7 @@ from warpfold.kernels.ops import Finish, Op, Value
 
 WORDS = 4
 NOWHERE = (1 << 64) - 1
-"""The index of an extremum that no element beat the worst key to."""
+"""The index where no element was better than the worst key."""
 
 _FAR = 10_000
 """A binary exponent above that of any finite result."""
@@ -99,8 +99,8 @@ def _of_count(op: Op, nonzero: int, count: int) -> Value:
 def _place(partials: Sequence[PartialResult]) -> int:
     def order(partial: PartialResult) -> tuple[int, int]:
         index, key = partial.unsigned(0), partial.unsigned(1)
-        # No integer of the piece beat the worst: all equal it, and the first counts. A NaN that was left out has that
-        # key too, but then any other element wins, and there is one.
+        # No integer of the piece was better than the worst key, so all are equal to it, and the first one counts. A NaN
+        # that was left out has the worst key, too. But then any other element wins, and there is another one.
         return key, partial.first if index == NOWHERE else index
 
     return min(map(order, partials))[1]
@@ -137,7 +137,7 @@ def _of_real(op: Op, parts: Sequence[float], count: int, dtype: DType) -> float:
         return math.sqrt(special) if op.finish is Finish.ROOT and not math.isnan(special) else special
     total = sum(map(Fraction, parts))
     if not total:
-        # The totals, every other part, are −0 only if all elements are.
+        # The totals are every other word. They are −0 only if all elements are −0.
         return (
             -0.0 if all(math.copysign(1.0, part) < 0 for part in parts[::2]) and op.finish is not Finish.ROOT else 0.0
         )

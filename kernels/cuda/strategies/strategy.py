@@ -18,7 +18,7 @@ from warpfold.kernels.strategy import Strategy
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A value, whether it is proved to be correctly rounded, and the exact state where there was one."""
+    """A value, whether it is proved to be correctly rounded, and the exact state if the strategy had one."""
 
     value: Value
     correctly_rounded: bool
