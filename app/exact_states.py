@@ -1,25 +1,33 @@
-"""Exact states over the wire: states of any jobs and machines are merged to one state and its value."""
+"""Exact states over the wire: states of any jobs and machines are merged to one state and its value, and tables of
+states by a job of kind `merge`."""
 
 import base64
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Self
 
-from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
 
 from warpfold.app.http.bearer import User
-from warpfold.app.http.errors import BadRequest, Forbidden, Invalid, TooLarge, UnsupportedMedia
+from warpfold.app.http.context import Using
+from warpfold.app.http.errors import BadRequest, Forbidden, Invalid, TooLarge, TooMany, UnsupportedMedia
 from warpfold.app.http.openapi import answers
 from warpfold.app.http.requests import JsonRoute
+from warpfold.app.jobs.endpoints import Prefer, submitted
+from warpfold.app.jobs.views import JobView
 from warpfold.contract.fields import DTypeName, Listed, OpName
 from warpfold.contract.json_value import JsonValue, check_length, hex_of
+from warpfold.contract.kinds.merge import MaxGroupsField, MergeSpec, MinCountField, SortField, TablesField
 from warpfold.kernels.dtypes import dtype_named
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ExactState, StateError, value_of
+from warpfold.kernels.keyed import MOST_GROUPS
 from warpfold.kernels.ops import Terms, empty_value, op_named
 
 MOST_STATES = 10_000
+_OF_TABLES = frozenset({"sort", "min_count", "max_groups"})
 
 
 class MergeRequest(BaseModel):
@@ -43,13 +51,34 @@ class MergeRequest(BaseModel):
     )
 
     states: Annotated[
-        Listed[Annotated[str, StringConstraints(max_length=4096)]],
+        Listed[Annotated[str, StringConstraints(max_length=4096)]] | None,
         Field(
             min_length=1, max_length=MOST_STATES, description="The states in base64, as results have them in `state`."
         ),
-    ]
+    ] = None
+    tables: TablesField | None = None
+    sort: SortField = True
+    min_count: MinCountField = 0
+    max_groups: MaxGroupsField = MOST_GROUPS
     op: OpName = Field("sum", description="The op that the sum of all terms is finished to.")
     dtype: DTypeName = Field("float64", description="The dtype of the elements that the states were made of.")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.states is None and self.tables is None:
+            raise InvalidInput("Field required", "states")
+        if self.tables is not None:
+            odd = self.model_fields_set & {"states", "op", "dtype"}
+            if odd:
+                raise InvalidInput("does not go with `tables`, which say what their states are of", min(odd))
+        elif odd := self.model_fields_set & _OF_TABLES:
+            raise InvalidInput("goes with `tables` alone", min(odd))
+        return self
+
+    def spec(self) -> MergeSpec:
+        """The job that merges the tables."""
+        given = self.model_dump(include={"tables", *(self.model_fields_set & _OF_TABLES)})
+        return MergeSpec.model_validate({"kind": "merge", **given})
 
 
 class Merged(BaseModel):
@@ -69,7 +98,7 @@ def merged(request: MergeRequest) -> Merged:
     op = op_named(request.op)
     if op.terms not in (Terms.VALUES, Terms.PRODUCTS):
         raise InvalidInput(f"results of {op.name} have no exact state", "op")
-    total = _sum(request.states, op.terms)
+    total = _sum(request.states or (), op.terms)
     elements = dtype_named(request.dtype)
     dtype = op.result_dtype(elements)
     try:
@@ -102,12 +131,27 @@ def _sum(states: Sequence[str], terms: Terms) -> ExactState:
 
 router = APIRouter(prefix="/v1/states", tags=["exact states"], route_class=JsonRoute)
 
-_PROBLEMS = (BadRequest, Forbidden, TooLarge, UnsupportedMedia, Invalid)
+_PROBLEMS = (BadRequest, Forbidden, TooLarge, UnsupportedMedia, Invalid, TooMany)
 
 
-@router.post("/merge", summary="Merge exact states", responses=answers(*_PROBLEMS))
-async def merge(request: MergeRequest, user: User) -> Merged:
+@router.post(
+    "/merge",
+    response_model=Merged,
+    summary="Merge exact states",
+    responses={
+        202: {"model": JobView, "description": "The tables are merged by this job."},
+        **answers(*_PROBLEMS),
+    },
+)
+async def merge(
+    *, request: MergeRequest, http: Request, user: User, context: Using, prefer: Prefer = None
+) -> Merged | Response:
     """Add exact states of any jobs and machines, in any order, to the state and the value that one job over all their
-    elements would have given: the same bits."""
-    # Thousands of states take tenths of a second.
-    return await run_in_threadpool(merged, request)
+    elements would have given: the same bits.
+
+    `tables` of states are merged group by group, by a job of kind `merge`: the answer is 202 with that job. With
+    `Prefer: wait=N` it comes when the job has ended, or after N seconds."""
+    if request.tables is None:
+        # Thousands of states take tenths of a second.
+        return await run_in_threadpool(merged, request)
+    return await submitted(http, user, context, request.spec(), prefer=prefer)

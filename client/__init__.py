@@ -12,7 +12,7 @@ from warpfold.client.errors import (
     WaitedTooLong,
     WarpfoldError,
 )
-from warpfold.client.group_table import GroupbyResult
+from warpfold.client.group_table import GroupbyResult, MergeResult
 from warpfold.client.groupby import GroupBy
 from warpfold.client.live_batches import AsyncLiveBatch, LiveBatch
 from warpfold.client.live_jobs import AsyncLiveJob, LiveJob
@@ -55,6 +55,7 @@ __all__ = [
     "LiveBatch",
     "LiveJob",
     "Measurement",
+    "MergeResult",
     "Merged",
     "NotConfigured",
     "OtherResult",

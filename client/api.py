@@ -16,11 +16,11 @@ from warpfold.client.artefacts import Format
 from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
 from warpfold.client.errors import JobFailed, WarpfoldError
 from warpfold.client.exchange import PAST_PROXIES, TIMEOUTS, Call, Interrupted, Receiver, Steps
-from warpfold.client.groupby import MakesGroups
 from warpfold.client.groups import Axis, Segments, fields_of
 from warpfold.client.jobs import Follow, JobFilter
 from warpfold.client.live_batches import LiveBatch
 from warpfold.client.live_jobs import LiveJob
+from warpfold.client.merging import MergesTables
 from warpfold.client.models import Dataset, Job, JobCount, Merged, ReduceResult, Result, User
 from warpfold.client.patience import Patience
 from warpfold.client.progress import bar
@@ -34,7 +34,7 @@ from warpfold.kernels.exact import ExactState
 T = TypeVar("T")
 
 
-class Client(MakesGroups):
+class Client(MergesTables):
     """A connection to one Warpfold service; `AsyncClient` is the same for asyncio.
 
     `url` is its address ("http://127.0.0.1:8080"), `token` the bearer token ("wf_…"). Left out, they are found in

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from warpfold.client import jobs
 from warpfold.client.errors import Unreachable, WarpfoldError
 from warpfold.client.exchange import Call, Steps, send
-from warpfold.client.group_table import GroupbyResult
+from warpfold.client.group_table import GroupTable
 from warpfold.client.groups import array_from
 from warpfold.client.models import Job, ReduceArrayResult, Result
 from warpfold.contract.artefact import Artefact, ArtefactPart
@@ -102,8 +102,13 @@ def save(job: Job, path: Path, how: Format | None) -> Steps[Path]:
 def array_of(result: ReduceArrayResult) -> Steps[NDArray[Any]]:
     """All values of a result as an array, downloaded if they are stored; see `ReduceArrayResult.to_numpy`."""
     artefact = result.artefact
-    if artefact is None:
+    if artefact is None or result.values is not None:
         return result.to_numpy()
+    return (yield from stored_array(artefact))
+
+
+def stored_array(artefact: Artefact) -> Steps[NDArray[Any]]:
+    """The stored values of an array, masked where one is missing."""
     values = yield from _part(artefact, artefact.parts[0])
     if values.dtype.kind == "S":
         plain = [int(text) if text else 0 for text in values.reshape(-1).tolist()]
@@ -115,7 +120,7 @@ def array_of(result: ReduceArrayResult) -> Steps[NDArray[Any]]:
     return values
 
 
-def groups_of(result: GroupbyResult) -> Steps[Any]:
+def groups_of(result: GroupTable) -> Steps[Any]:
     """The keys and the values of all groups as a table of pyarrow, downloaded if they are stored."""
     artefact = result.artefact
     if artefact is None:

@@ -17,11 +17,11 @@ from warpfold.client.artefacts import Format
 from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
 from warpfold.client.errors import JobFailed, WarpfoldError
 from warpfold.client.exchange import PAST_PROXIES, TIMEOUTS, Call, Content, Interrupted, Receiver, Steps
-from warpfold.client.groupby import MakesGroups
 from warpfold.client.groups import Axis, Segments, fields_of
 from warpfold.client.jobs import Follow, JobFilter
 from warpfold.client.live_batches import AsyncLiveBatch
 from warpfold.client.live_jobs import AsyncLiveJob
+from warpfold.client.merging import MergesTables
 from warpfold.client.models import Dataset, Job, JobCount, Merged, ReduceResult, Result, User
 from warpfold.client.patience import Patience
 from warpfold.client.progress import bar
@@ -35,7 +35,7 @@ from warpfold.kernels.exact import ExactState
 T = TypeVar("T")
 
 
-class AsyncClient(MakesGroups):
+class AsyncClient(MergesTables):
     """`client.Client` for asyncio: the same methods with the same arguments, errors and answers, to be awaited."""
 
     def __init__(self, url: str | None = None, token: str | None = None, *, patience_s: float = 30.0) -> None:

@@ -37,16 +37,15 @@ class GroupValues(Answer):
     counts: tuple[int, ...] | None
 
 
-class GroupbyResult(Answer):
+class GroupTable(Answer):
     """A table with a row for each group: its keys, how many rows it has (`sizes`), and its values. Very many groups are
-    stored instead (`artefact`): `Client.groupby` downloads them, and `Client.download` as a file."""
+    stored instead (`artefact`): `Client.groups` downloads them, and `Client.artefact` as a file."""
 
     groups: int
     keys: tuple[GroupKeys, ...]
     columns: tuple[GroupValues, ...]
     sizes: tuple[int, ...] | None
     rows: int
-    dropped: int
     artefact: Artefact | None = None
     strategy: str
     correctly_rounded: bool
@@ -59,8 +58,8 @@ class GroupbyResult(Answer):
         """The keys and the values as one table of pyarrow; integers that 64 bits do not hold are decimals or, where
         these do not hold them, strings. Raises ImportError without pyarrow, which the extra `frames` brings, and
         ValueError where the groups are stored."""
-        if self.artefact is not None:
-            raise ValueError("the groups are stored apart: Client.download fetches them")
+        if self.sizes is None:
+            raise ValueError("the groups are stored apart: Client.groups fetches them")
         try:
             import pyarrow
         except ImportError as error:
@@ -85,7 +84,20 @@ class GroupbyResult(Answer):
 
     def __repr__(self) -> str:
         names = ", ".join(column.name for column in self._columns())
-        return f"<GroupbyResult of {self.groups:,} groups of {self.rows:,} rows: {names}>"
+        return f"<{type(self).__name__} of {self.groups:,} groups of {self.rows:,} rows: {names}>"
+
+
+class GroupbyResult(GroupTable):
+    """The groups of a group-by; `dropped` rows had no key, and are in none."""
+
+    dropped: int
+
+
+class MergeResult(GroupTable):
+    """The groups of merged `tables` of states; with a `shape` the values of an array, whose indices are the keys."""
+
+    tables: int
+    shape: tuple[int, ...] | None
 
 
 def _column(column: GroupValues) -> GroupColumn:

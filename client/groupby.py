@@ -11,7 +11,7 @@ from typing import Any, TypedDict, TypeVar, Unpack
 
 from warpfold.client import artefacts, jobs, reductions
 from warpfold.client.exchange import Steps
-from warpfold.client.group_table import GroupbyResult
+from warpfold.client.group_table import GroupTable
 from warpfold.client.models import Job
 from warpfold.contract.fields import BackendName, Priority
 from warpfold.kernels.extras import install
@@ -31,6 +31,7 @@ class GroupByOptions(TypedDict, total=False):
     max_groups: int
     nan_policy: str
     backend: BackendName
+    states: bool
     fingerprint: bool
     timeout_s: float
     priority: Priority
@@ -121,7 +122,7 @@ class MakesGroups(ABC):
 
 def _groups_of(job: Job) -> Steps[Any]:
     result = jobs.result_of((yield from jobs.wait(job)))
-    if not isinstance(result, GroupbyResult):
+    if not isinstance(result, GroupTable):
         raise TypeError(f"job {job.id} is of kind {job.kind}, and makes no groups")
     return (yield from artefacts.groups_of(result))
 

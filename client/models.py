@@ -11,7 +11,7 @@ from pydantic import BaseModel, Discriminator, Field, Tag
 
 from warpfold.client import html
 from warpfold.client.answer import Answer, Timings
-from warpfold.client.group_table import GroupbyResult
+from warpfold.client.group_table import GroupbyResult, MergeResult
 from warpfold.client.groups import array_from
 from warpfold.contract.artefact import Artefact
 from warpfold.contract.json_value import JsonValue
@@ -234,6 +234,7 @@ _NEEDED: Mapping[str, frozenset[str]] = MappingProxyType(
             AccuracyResult,
             ThreeNumbersResult,
             GroupbyResult,
+            MergeResult,
         )
     }
 )
@@ -249,6 +250,7 @@ Result = Annotated[
     | Annotated[AccuracyResult, Tag("AccuracyResult")]
     | Annotated[ThreeNumbersResult, Tag("ThreeNumbersResult")]
     | Annotated[GroupbyResult, Tag("GroupbyResult")]
+    | Annotated[MergeResult, Tag("MergeResult")]
     | Annotated[OtherResult, Tag("OtherResult")],
     Discriminator(_kind),
 ]

@@ -39,6 +39,7 @@ class Options(TypedDict, total=False):
     backend: BackendName
     nan_policy: str
     ddof: int
+    states: bool
     fingerprint: bool
     timeout_s: float
     priority: Priority

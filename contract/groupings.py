@@ -3,7 +3,7 @@
 from math import prod
 from typing import Annotated, Any, Self
 
-from pydantic import Field, StrictInt, model_validator
+from pydantic import Field, StrictBool, StrictInt, model_validator
 
 from warpfold.contract.artefact import MOST_STORED
 from warpfold.contract.fields import MAX_ELEMENTS, Listed, said_as
@@ -32,6 +32,16 @@ ShapeField = Annotated[
         exclude_if=lambda shape: shape is None,
         description="The lengths of the axes of the array that the elements are, in C order; if it is left out, the "
         "array has one axis.",
+    ),
+]
+
+
+StatesField = Annotated[
+    StrictBool,
+    Field(
+        exclude_if=lambda states: not states,
+        description="Whether the exact state of each value is stored, too, in a table that `/v1/states/merge` takes. "
+        "Ops that add nothing up have none. CPU slots alone give them.",
     ),
 ]
 

@@ -1,6 +1,6 @@
 """What a `groupby` spec asks of kernels: its rows, which are opened here, its plan, and the columns of its result."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -111,6 +111,7 @@ def plan_of(spec: GroupbySpec) -> GroupPlan:
         min_count=spec.min_count,
         max_groups=spec.max_groups,
         nan_policy=spec.nan_policy,
+        states=spec.states,
     )
 
 
@@ -130,21 +131,20 @@ def keys_of(table: GroupTable) -> tuple[GroupKeys, ...]:
 
 def values_of(spec: GroupbySpec, table: GroupTable) -> tuple[GroupValues, ...]:
     """The values of all groups, as they stand in a result. Raises InvalidInput for an integer too long to be served."""
-    named = zip(spec.aggregations, table.columns, strict=True)
+    return column_values([asked.column for asked in spec.aggregations], table)
+
+
+def column_values(names: Sequence[str | None], table: GroupTable) -> tuple[GroupValues, ...]:
+    """The values of all groups; `names` are those of the columns that were reduced. Raises as `values_of`."""
+    named = zip(names, table.columns, strict=True)
     if not stands(table):
         return tuple(
             GroupValues(
-                name=column.name,
-                op=column.op,
-                column=asked.column,
-                dtype=column.dtype,
-                values=None,
-                hex=None,
-                counts=None,
+                name=column.name, op=column.op, column=name, dtype=column.dtype, values=None, hex=None, counts=None
             )
-            for asked, column in named
+            for name, column in named
         )
-    return tuple(_values(asked.column, column) for asked, column in named)
+    return tuple(_values(name, column) for name, column in named)
 
 
 def _values(name: str | None, column: GroupColumn) -> GroupValues:

@@ -11,13 +11,16 @@ from warpfold.contract.kinds.accuracy import AccuracyResult, AccuracySpec
 from warpfold.contract.kinds.benchmark import BenchmarkResult, BenchmarkSpec
 from warpfold.contract.kinds.cluster import ClusterResult, ClusterSpec
 from warpfold.contract.kinds.groupby import GroupbyResult, GroupbySpec
+from warpfold.contract.kinds.merge import MergeResult, MergeSpec
 from warpfold.contract.kinds.profile import ProfileResult, ProfileSpec
 from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceResult, ReduceSpec
 from warpfold.contract.kinds.scaling import ScalingResult, ScalingSpec
 from warpfold.contract.kinds.three_numbers import ThreeNumbersResult, ThreeNumbersSpec
 from warpfold.contract.sources.values import AS_STORED
 
-TaskKind = Literal["reduce", "benchmark", "cluster", "accuracy", "three_numbers", "scaling", "profile", "groupby"]
+TaskKind = Literal[
+    "reduce", "benchmark", "cluster", "accuracy", "three_numbers", "scaling", "profile", "groupby", "merge"
+]
 
 TaskSpec = Annotated[
     ReduceSpec
@@ -27,13 +30,14 @@ TaskSpec = Annotated[
     | ThreeNumbersSpec
     | ScalingSpec
     | ProfileSpec
-    | GroupbySpec,
+    | GroupbySpec
+    | MergeSpec,
     Field(discriminator="kind"),
 ]
 """The specs of these kinds."""
 
 FirstResult = ReduceResult | ReduceArrayResult | BenchmarkResult | ClusterResult | ScalingResult | ProfileResult
-LaterResult = AccuracyResult | ThreeNumbersResult | GroupbyResult
+LaterResult = AccuracyResult | ThreeNumbersResult | GroupbyResult | MergeResult
 """The results of these kinds: the API's document lists that of presets between the first and the later ones."""
 
 task_spec: TypeAdapter[TaskSpec] = TypeAdapter(TaskSpec)

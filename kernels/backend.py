@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.grouping import Grouping
 from warpfold.kernels.ops import NanPolicy, Value
 from warpfold.kernels.sequential import Elements
@@ -88,7 +89,8 @@ class GroupedReduction:
 
     More than LISTED values may come as arrays of float64, where none is missing, and their counts as arrays of int64;
     `listed` has them as a tuple in any case. `counts` says how many elements entered each. `kernel` names the compiled
-    loops that the shape chose. The other fields are those of `Reduction`.
+    loops that the shape chose. `states` has the exact states of all values where they were asked for: of the sums, or
+    of the sums and the sums of squares that a variance has. The other fields are those of `Reduction`.
     """
 
     values: tuple[Value | None, ...] | NDArray[np.float64]
@@ -103,6 +105,7 @@ class GroupedReduction:
     kernel_ms: float
     prepare_ms: float = 0.0
     stages: Stages | None = None
+    states: tuple[StateColumn, ...] = ()
 
     def listed(self) -> tuple[Value | None, ...]:
         """The values as Python has them."""
@@ -157,7 +160,9 @@ class GroupsBackend(Protocol):
         progress: Progress | None = None,
         ddof: int = 0,
         other: Elements | None = None,
+        states: bool = False,
     ) -> GroupedReduction:
-        """Reduce the elements of `source`, an array of `shape` in C order, to the values of `grouping`; the other
-        arguments are those of `Backend.reduce`. Raises a KernelError."""
+        """Reduce the elements of `source`, an array of `shape` in C order, to the values of `grouping`, and with
+        `states` give their exact states; the other arguments are those of `Backend.reduce`. Raises a KernelError, which
+        names "states" where there are none."""
         ...

@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.backend import Progress, Stages
 from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.extras import required
 from warpfold.kernels.ops import INTEGER, NanPolicy, Op, Value
 from warpfold.kernels.sequential import Remote
+from warpfold.kernels.state_tables import TableOfStates
 
 MOST_GROUPS = 1_000_000
 """Groups that a reduction makes unless more are allowed."""
@@ -33,7 +35,7 @@ class GroupPlan:
 
     A group is the rows whose keys are equal. With `keep_nulls` nulls are equal keys, else rows with a null key are
     dropped. Groups come sorted by their keys, nulls last, or in the order of their first rows. A value of fewer than
-    `min_count` elements is missing.
+    `min_count` elements is missing. With `states` the exact state of every value is given, too.
     """
 
     aggregations: tuple[Aggregation, ...]
@@ -42,6 +44,7 @@ class GroupPlan:
     min_count: int = 0
     max_groups: int = MOST_GROUPS
     nan_policy: NanPolicy = NanPolicy.PROPAGATE
+    states: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,8 @@ PART_ROWS = 1 << 17
 class GroupColumn:
     """The values of an aggregation, one for each group: floats as float64, integers as int64, uint64 or Python
     integers. Where `missing` is set there is none. `counts` says how many elements entered each. `dtype` is the name
-    of a dtype, or "integer"."""
+    of a dtype, or "integer". `states` are the exact states of the sums where they were asked for, and for a variance
+    those of the sums of squares, too."""
 
     name: str
     op: str
@@ -102,6 +106,7 @@ class GroupColumn:
     values: NDArray[Any]
     missing: NDArray[np.bool_]
     counts: NDArray[np.int64]
+    states: tuple[StateColumn, ...] = ()
 
     def listed(self, most: int | None = None) -> list[Value | None]:
         """The values, or the first `most`; None where one is missing."""
@@ -111,7 +116,13 @@ class GroupColumn:
 
     def taken(self, order: NDArray[np.int64]) -> "GroupColumn":
         """The same values in this order."""
-        return replace(self, values=self.values[order], missing=self.missing[order], counts=self.counts[order])
+        return replace(
+            self,
+            values=self.values[order],
+            missing=self.missing[order],
+            counts=self.counts[order],
+            states=tuple(column.taken(order) for column in self.states),
+        )
 
     def array(self) -> Any:
         """The values as an array of pyarrow: integers that 64 bits do not hold as decimals of up to 76 digits or, where
@@ -133,7 +144,8 @@ class GroupColumn:
 @dataclass(frozen=True, slots=True)
 class GroupTable:
     """A row for each group: its keys, how many rows it has, and its values. `rows` are the rows of all groups, and
-    `dropped` those with a null key, which are in none."""
+    `dropped` those with a null key, which are in none. `described` is what the columns of states are, where there are
+    any."""
 
     key_names: tuple[str, ...]
     keys: tuple[Any, ...]
@@ -144,16 +156,31 @@ class GroupTable:
     kernel_ms: float
     prepare_ms: float = 0.0
     stages: Stages | None = None
+    described: TableOfStates | None = None
 
     @property
     def rows(self) -> int:
         return int(self.sizes.sum())
 
+    def without_states(self) -> "GroupTable":
+        """The same table, which is one of keys and values alone."""
+        return replace(self, described=None)
+
     def table(self) -> Any:
-        """The keys and the values as one table of pyarrow."""
+        """The keys and the values as one table of pyarrow: with their states, it is a table of states."""
         pyarrow = required("pyarrow", "tables")
         arrays = [*self.keys, *(column.array() for column in self.columns)]
-        return pyarrow.Table.from_arrays(arrays, names=[*self.key_names, *(column.name for column in self.columns)])
+        names = [*self.key_names, *(column.name for column in self.columns)]
+        described = self.described
+        if described is None:
+            return pyarrow.Table.from_arrays(arrays, names=names)
+        if described.sizes is not None:
+            arrays.append(pyarrow.array(self.sizes))
+            names.append(described.sizes)
+        for column, each in zip(self.columns, described.values, strict=True):
+            arrays += [states.array() for states in column.states]
+            names += each.states
+        return pyarrow.Table.from_arrays(arrays, names=names, metadata=described.metadata())
 
 
 @runtime_checkable

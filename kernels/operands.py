@@ -77,6 +77,12 @@ def check_freedom(op: Op, count: int, ddof: int) -> None:
         )
 
 
+def check_states(op: Op, field: str = "states") -> None:
+    """Raise InvalidInput naming `field` unless values of `op` have exact states: it adds something up."""
+    if not op.adds:
+        raise InvalidInput(f"values of {op.name} have no exact state: {op.name} adds nothing up", field)
+
+
 def result_dtype(op: Op, dtype: DType, other: DType | None = None) -> str:
     """Name of the dtype of the op's value: of two floats, the narrowest float that holds both."""
     if other is None or not dtype.is_float:

@@ -5,15 +5,11 @@ flushed and hashed, in the folder of the attempt; the transaction that ends the 
 (`worker.endings`). An attempt that fails leaves no file.
 """
 
-import errno
 import io
-import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -22,16 +18,16 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from warpfold.app.artefacts.formats import ROWS
-from warpfold.app.datasets.digest import FollowingDigest
 from warpfold.app.jobs.attempt import StoredResult
-from warpfold.contract.artefact import PREVIEWED, Artefact, ArtefactColumn, ArtefactPart, PartName
-from warpfold.contract.folders import incoming_artefact
+from warpfold.contract.artefact import PREVIEWED, Artefact, ArtefactColumn, PartName
 from warpfold.contract.json_value import hex_of
 from warpfold.kernels.dtypes import DTYPES
-from warpfold.kernels.errors import InvalidInput, Unavailable
+from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.extras import required
 from warpfold.kernels.npy import head_of
 from warpfold.kernels.ops import INTEGER, Value
+from warpfold.kernels.state_tables import TableOfStates
+from warpfold.worker.artefact_files import Column, check_room, flush_folder, full_disk, prepared
 from warpfold.worker.kinds.attempt import Attempt
 
 
@@ -48,12 +44,22 @@ class ArtefactWriter:
     """Writes the values of a result of `shape` and `dtype` ("integer" is an integer of any size) in C order.
 
     `each` is how many elements entered every value, None where the numbers differ. `field` is the part of the spec that
-    errors name. Use it as a context: unless `finish` was called, its end removes what was written.
+    errors name. With `described` the exact states of the values are written, too, to a table. Use it as a context:
+    unless `finish` was called, its end removes what was written.
 
     Raises InvalidInput where the result is larger than a user may hold, and Unavailable where the disk has no room.
     """
 
-    def __init__(self, attempt: Attempt, shape: tuple[int, ...], dtype: str, *, each: int | None, field: str) -> None:
+    def __init__(
+        self,
+        attempt: Attempt,
+        shape: tuple[int, ...],
+        dtype: str,
+        *,
+        each: int | None,
+        field: str,
+        described: TableOfStates | None = None,
+    ) -> None:
         self._attempt = attempt
         self._shape = shape
         self._dtype = dtype
@@ -62,14 +68,20 @@ class ArtefactWriter:
         self._rows = 0
         self._preview: list[tuple[Any, ...]] = []
         self._stored = np.dtype("<i8") if dtype == INTEGER else DTYPES[dtype].numpy
-        self._columns: dict[PartName, _Column] = {}
+        self._columns: dict[PartName, Column] = {}
+        self._states: _StatesWriter | None = None
         self._finished = False
-        self._folder = _prepared(attempt, prod(shape) * (self._stored.itemsize + 8 * (each is None)), field)
+        least = 0 if described is None else len(described.values[0].states) * _LEAST_STATE + 8 * len(shape)
+        row = self._stored.itemsize + 8 * (each is None) + least
+        self._folder = prepared(attempt, prod(shape) * row, field)
         try:
-            with _full_disk():
+            with full_disk():
                 self._columns["values"] = self._column("values", self._stored)
                 if each is None:
                     self._columns["counts"] = self._column("counts", np.dtype("<i8"))
+                if described is not None:
+                    self._columns["states"] = Column(self._folder / "states.arrow", None, b"")
+                    self._states = _StatesWriter(self._columns["states"], described)
         except BaseException:
             self._close()
             raise
@@ -88,8 +100,14 @@ class ArtefactWriter:
         if not self._finished:
             shutil.rmtree(self._folder, ignore_errors=True)
 
-    def append(self, values: Sequence[Value | None] | NDArray[Any], counts: Sequence[int] | NDArray[np.int64]) -> None:
-        """Add the next values, and how many elements entered each. A value is None where the op has none."""
+    def append(
+        self,
+        values: Sequence[Value | None] | NDArray[Any],
+        counts: Sequence[int] | NDArray[np.int64],
+        states: Sequence[StateColumn] = (),
+    ) -> None:
+        """Add the next values, how many elements entered each, and their states. A value is None where the op has
+        none."""
         missing = None
         if isinstance(values, np.ndarray):
             present: Sequence[Value] | NDArray[Any] = values
@@ -97,7 +115,7 @@ class ArtefactWriter:
             empty: Value = float("nan") if self._dtype != INTEGER and DTYPES[self._dtype].is_float else 0
             present = [empty if value is None else value for value in values]
             missing = np.array([value is None for value in values]) if None in values else None
-        with _full_disk():
+        with full_disk():
             self._write(present)
             if missing is not None and "missing" not in self._columns:
                 self._columns["missing"] = self._column("missing", np.dtype(np.bool_))
@@ -108,15 +126,20 @@ class ArtefactWriter:
                 column.append(np.zeros(len(values), np.bool_) if missing is None else missing)
             if self._each is None:
                 self._columns["counts"].append(np.asarray(counts, np.int64))
+            if self._states is not None:
+                self._states.append(states)
+                check_room(self._attempt, sum(column.tell() for column in self._columns.values()), self._field)
         self._look(present, missing, counts)
         self._rows += len(values)
 
     def finish(self) -> Stored:
         """The description of the result. All of it is on the disk now."""
         assert self._rows == prod(self._shape), "all values are there"
-        with _full_disk():
+        with full_disk():
+            if self._states is not None:
+                self._states.finish()
             parts = tuple(column.finished() for column in self._columns.values())
-            _flush(self._folder)
+            flush_folder(self._folder)
         self._finished = True
         axes = [ArtefactColumn(name=f"axis_{axis}", dtype="int64") for axis in range(len(self._shape))]
         value = ArtefactColumn(name="value", dtype=self._value_column())
@@ -127,7 +150,7 @@ class ArtefactWriter:
             formats=("npy", "arrow", "parquet", "csv"),
             shape=self._shape,
             dtype=self._dtype,
-            columns=(*axes, value, ArtefactColumn(name="count", dtype="int64")),
+            columns=(*axes, value, ArtefactColumn(name="count", dtype="int64"), *self._of_states()),
             rows=self._rows,
             bytes=sum(part.bytes for part in parts),
             sha256=parts[0].sha256,
@@ -137,6 +160,11 @@ class ArtefactWriter:
             preview=tuple(self._preview),
         )
         return Stored(artefact, StoredResult(artefact.bytes, self._field))
+
+    def _of_states(self) -> Iterator[ArtefactColumn]:
+        if self._states is not None:
+            for name in self._states.names:
+                yield ArtefactColumn(name=name, dtype="large_binary")
 
     def _write(self, values: Sequence[Value] | NDArray[Any]) -> None:
         if self._dtype == INTEGER and self._stored.kind == "i":
@@ -159,7 +187,7 @@ class ArtefactWriter:
         old = self._columns["values"]
         width = max(dtype.itemsize, 2 * self._stored.itemsize if self._stored.kind == "S" else 20)
         self._stored = np.dtype(f"S{width}")
-        _check_room(self._attempt, prod(self._shape) * width, self._field)
+        check_room(self._attempt, prod(self._shape) * width, self._field)
         new = self._column("values-as-text", self._stored)
         for piece in old.pieces():
             new.append(piece.astype(self._stored))
@@ -167,13 +195,13 @@ class ArtefactWriter:
         new.rename(old.path)
         self._columns["values"] = new
 
-    def _column(self, name: str, dtype: "np.dtype[Any]") -> "_Column":
+    def _column(self, name: str, dtype: "np.dtype[Any]") -> "Column":
         if dtype.kind == "S":
             head = _head_of_text(dtype, self._shape)
         else:
             row = next(row for row in DTYPES.values() if row.numpy == dtype.newbyteorder("="))
             head = head_of(row, prod(self._shape), self._shape)
-        return _Column(self._folder / f"{name}.npy", dtype, head)
+        return Column(self._folder / f"{name}.npy", dtype, head)
 
     def _value_column(self) -> str:
         if self._dtype != INTEGER:
@@ -199,14 +227,57 @@ class ArtefactWriter:
             self._preview.append((*index, value, *hexadecimal, int(counts[at])))
 
 
+_LEAST_STATE = 32
+"""Bytes that a state takes in a table at least: its head and its offset."""
+
+
+class _StatesWriter:
+    """Writes the states of the values of an array to a table, in batches that lie as those of the other formats do."""
+
+    def __init__(self, column: "Column", described: TableOfStates) -> None:
+        self._pyarrow = required("pyarrow", "tables")
+        shape = described.shape
+        assert shape is not None, "the values are an array"
+        self._shape = shape
+        self.names = described.values[0].states
+        fields = [*((name, self._pyarrow.int64()) for name in described.keys)]
+        fields += [(name, self._pyarrow.large_binary()) for name in self.names]
+        self._schema = self._pyarrow.schema(fields, metadata=described.metadata())
+        self._file = self._pyarrow.ipc.new_file(column, self._schema)
+        self._waiting: list[Any] = []
+        self._rows = 0
+
+    def append(self, states: Sequence[StateColumn]) -> None:
+        """Add the states of the next values. Raises OSError."""
+        rows = np.arange(self._rows, self._rows + len(states[0]), dtype=np.int64)
+        indices = np.unravel_index(rows, self._shape) if self._shape else ()
+        arrays = [*map(self._pyarrow.array, indices), *(column.array() for column in states)]
+        self._waiting.append(self._pyarrow.Table.from_arrays(arrays, schema=self._schema))
+        self._rows += rows.size
+        if sum(table.num_rows for table in self._waiting) >= ROWS:
+            self._write(last=False)
+
+    def finish(self) -> None:
+        """Write what waits. Raises OSError."""
+        self._write(last=True)
+        self._file.close()
+
+    def _write(self, *, last: bool) -> None:
+        table = self._pyarrow.concat_tables(self._waiting or [self._schema.empty_table()]).combine_chunks()
+        whole = table.num_rows if last else table.num_rows // ROWS * ROWS
+        for batch in table.slice(0, whole).to_batches(max_chunksize=ROWS):
+            self._file.write_batch(batch)
+        self._waiting = [table.slice(whole)]
+
+
 def store_table(attempt: Attempt, table: Any, field: str) -> Stored:
     """Store a table (`pyarrow.Table`), which is the result of an attempt, and describe it. `field` is the part of the
     spec that errors name. Raises as `ArtefactWriter`, and Unavailable without pyarrow."""
     pyarrow = required("pyarrow", "tables")
-    folder = _prepared(attempt, table.nbytes, field)
+    folder = prepared(attempt, table.nbytes, field)
     try:
-        with _full_disk():
-            column = _Column(folder / "table.arrow", None, b"")
+        with full_disk():
+            column = Column(folder / "table.arrow", None, b"")
             try:
                 with pyarrow.ipc.new_file(column, table.schema) as writer:
                     for batch in table.to_batches(max_chunksize=ROWS):
@@ -214,7 +285,7 @@ def store_table(attempt: Attempt, table: Any, field: str) -> Stored:
                 part = column.finished()
             finally:
                 column.close()
-            _flush(folder)
+            flush_folder(folder)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -259,126 +330,7 @@ def _previewed(pyarrow: Any, table: Any) -> tuple[tuple[str, ...], tuple[tuple[A
     return tuple(names), tuple(zip(*columns, strict=True))
 
 
-class _Column:
-    """A file of an artefact that is written from its beginning to its end, and hashed and flushed meanwhile. A writer
-    of files of pyarrow takes it as a file, too."""
-
-    def __init__(self, path: Path, dtype: "np.dtype[Any] | None", head: bytes) -> None:
-        self.path = path
-        self.rows = 0
-        self.closed = False
-        self._dtype = dtype
-        self._head = len(head)
-        self._file = open(path, "x+b", buffering=0, opener=_privately)  # noqa: SIM115 (closed by `close`)
-        self._digest = FollowingDigest(self._file.fileno())
-        self._end = 0
-        try:
-            self.write(head)
-        except BaseException:
-            self.close()
-            raise
-
-    def append(self, values: NDArray[Any]) -> None:
-        """Add values, converted to the dtype of the column. Raises OSError."""
-        assert self._dtype is not None, "the column is an array"
-        self.write(np.ascontiguousarray(values, self._dtype).view(np.uint8).data)
-        self.rows += values.size
-
-    def write(self, data: Any) -> int:
-        """Add bytes. Raises OSError."""
-        view = memoryview(data).cast("B")
-        at = 0
-        while at < len(view):
-            at += self._file.write(view[at:]) or 0
-        self._end += at
-        self._digest.advance(self._end)
-        return at
-
-    def tell(self) -> int:
-        return self._end
-
-    def flush(self) -> None:
-        """Do nothing: no byte waits in memory."""
-
-    def pieces(self) -> Iterator[NDArray[Any]]:
-        """All values that were written, piece by piece."""
-        assert self._dtype is not None, "the column is an array"
-        self._file.seek(self._head)
-        for start in range(0, self.rows, ROWS):
-            yield np.fromfile(self._file, self._dtype, min(ROWS, self.rows - start))
-
-    def rename(self, path: Path) -> None:
-        """Take the place of another file."""
-        self.path = self.path.rename(path)
-
-    def finished(self) -> ArtefactPart:
-        """The description of the file, all of which is on the disk now. Raises OSError."""
-        name: Any = self.path.stem
-        digest = self._digest.hexdigest()
-        descr = None if self._dtype is None else self._dtype.str if self._dtype.kind != "V" else self._dtype.name
-        kind: Any = self.path.suffix[1:]
-        return ArtefactPart(name=name, format=kind, dtype=descr, bytes=self._end, sha256=digest)
-
-    def close(self) -> None:
-        if not self._file.closed:
-            self._digest.close()
-            self._file.close()
-
-
 def _head_of_text(dtype: "np.dtype[Any]", shape: tuple[int, ...]) -> bytes:
     buffer = io.BytesIO()
     npy.write_array_header_1_0(buffer, {"descr": dtype.str, "fortran_order": False, "shape": shape})
     return buffer.getvalue()
-
-
-def _prepared(attempt: Attempt, nbytes: int, field: str) -> Path:
-    """The empty folder of an attempt, on a disk that has room for `nbytes`."""
-    artefacts = attempt.folders.artefacts
-    if artefacts is None:
-        raise Unavailable("this worker has no folder for results that are stored")
-    folder = incoming_artefact(artefacts.path, attempt.lease.job_id, attempt.lease.attempt)
-    shutil.rmtree(folder, ignore_errors=True)
-    with _full_disk():
-        folder.mkdir(mode=0o700, parents=True)
-        try:
-            _check_room(attempt, nbytes, field)
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-    return folder
-
-
-def _check_room(attempt: Attempt, nbytes: int, field: str) -> None:
-    artefacts = attempt.folders.artefacts
-    assert artefacts is not None, "the folder was asked for before"
-    if nbytes > artefacts.most_bytes:
-        raise InvalidInput(
-            f"{field}: the result would have {nbytes:,} bytes, and a user may hold {artefacts.most_bytes:,}", field
-        )
-    disk = os.statvfs(artefacts.path)
-    if disk.f_bavail * disk.f_frsize - nbytes < artefacts.keep_free_bytes:
-        raise Unavailable(f"the disk of stored results has no room for the {nbytes:,} bytes of this one")
-
-
-@contextmanager
-def _full_disk() -> Iterator[None]:
-    """Turn an error of the disk within the block into Unavailable."""
-    try:
-        yield
-    except OSError as error:
-        why = "it is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else os.strerror(error.errno or 0).lower()
-        raise Unavailable(f"the result cannot be stored on the disk: {why}") from error
-
-
-def _flush(folder: Path) -> None:
-    """Flush the names in `folder`, and its own name, so that a crash of the machine loses none of them."""
-    for place in (folder, folder.parent):
-        descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def _privately(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)

@@ -3,6 +3,7 @@ result; very many are stored in files."""
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from itertools import chain
 from math import prod
 
 import numpy as np
@@ -21,6 +22,7 @@ from warpfold.kernels.inputs import Inputs
 from warpfold.kernels.operands import result_dtype
 from warpfold.kernels.ops import NanPolicy, op_named
 from warpfold.kernels.sequential import Elements, SequentialSource, gathered, shape_of
+from warpfold.kernels.state_tables import TableOfStates
 from warpfold.worker.artefacts import ArtefactWriter, Stored
 from warpfold.worker.kinds.attempt import Attempt
 from warpfold.worker.stages import point_of, timings_of
@@ -48,12 +50,13 @@ def run_grouped(
 
     whole = Block((source,) if other is None else (source, other), shape, grouping, prod(result_shape))
     stored: Stored | None = None
-    if whole.values > MOST_RESULTS:
+    if whole.values > MOST_RESULTS or spec.states:
         reduction, count, stored = _reduced_to_files(attempt, attempt.backend, spec, whole)
     else:
         reduction = _reduced(attempt.backend, spec, whole, progress)
         count = sum(reduction.counted())
-    values = None if stored is not None else reduction.listed()
+    stands = whole.values <= MOST_RESULTS
+    values = reduction.listed() if stands else None
     for value in values or ():
         if value is not None:
             check_length(value)
@@ -67,7 +70,7 @@ def run_grouped(
         hex=hexes if real else None,
         dtype=reduction.dtype,
         count=count,
-        counts=None if stored is not None else reduction.counted(),
+        counts=reduction.counted() if stands else None,
         artefact=None if stored is None else stored.artefact,
         input=InputView.of(read, inputs, fingerprint=spec.fingerprint),
         op=reduction.op,
@@ -95,23 +98,27 @@ def _reduced(backend: GroupsBackend, spec: ReduceSpec, block: Block, progress: P
         ddof=spec.ddof,
         other=block.sources[1] if len(block.sources) > 1 else None,
         progress=progress,
+        states=spec.states,
     )
 
 
 def _reduced_to_files(
     attempt: Attempt, backend: GroupsBackend, spec: ReduceSpec, whole: Block
 ) -> tuple[GroupedReduction, int, Stored]:
-    """Reduce block by block, and store the values. Returns what holds of all blocks together, without values, how many
-    elements entered the values, and what was stored."""
+    """Reduce block by block, and store the values. Returns what holds of all blocks together, with values only where a
+    result holds them, how many elements entered the values, and what was stored."""
     grouping, shape, sources = whole.grouping, whole.shape, whole.sources
     result_shape, width = grouping.result_shape(shape), sum(source.dtype.itemsize for source in sources)
     first, total, done, count = sources[0].dtype, prod(shape), 0, 0
     each = None
     if isinstance(grouping, AlongAxes) and not (first.is_float and spec.nan_policy is NanPolicy.OMIT):
         each = prod(shape[axis] for axis in grouping.reduced(len(shape)))
-    dtype = result_dtype(op_named(spec.op), *(source.dtype for source in sources))
+    op, dtypes = op_named(spec.op), [source.dtype for source in sources]
+    described = TableOfStates.of_array(result_shape, op, dtypes, spec.ddof) if spec.states else None
     parts: list[GroupedReduction] = []
-    with ArtefactWriter(attempt, result_shape, dtype, each=each, field=field_of(grouping)) as writer:
+    with ArtefactWriter(
+        attempt, result_shape, result_dtype(op, *dtypes), each=each, field=field_of(grouping), described=described
+    ) as writer:
         on_cpu = attempt.device.backend == "cpu"
         for block in blocks(sources, shape, grouping, MOST_OF_BLOCK if on_cpu else MOST_ON_GPU, strips=on_cpu):
             before = done
@@ -127,13 +134,14 @@ def _reduced_to_files(
                 raise
             done += prod(block.shape)
             count += int(np.sum(part.counts))
-            writer.append(part.values, part.counts)
-            parts.append(replace(part, values=(), counts=()))
+            writer.append(part.values, part.counts, part.states)
+            stands = whole.values <= MOST_RESULTS
+            parts.append(replace(part, states=()) if stands else replace(part, values=(), counts=(), states=()))
         return _together(parts), count, writer.finish()
 
 
 def _together(parts: Sequence[GroupedReduction]) -> GroupedReduction:
-    """One description of the blocks of a reduction: the sums of their times, and the names of all loops that ran."""
+    """The blocks of a reduction as one: their values, the sums of their times, and the names of all loops that ran."""
 
     def added(stage: str) -> float | None:
         times = [seconds for part in parts if part.stages and (seconds := getattr(part.stages, stage)) is not None]
@@ -142,6 +150,8 @@ def _together(parts: Sequence[GroupedReduction]) -> GroupedReduction:
     stages = Stages(**{field.name: added(field.name) for field in fields(Stages)})
     return replace(
         parts[0],
+        values=tuple(chain.from_iterable(part.listed() for part in parts)),
+        counts=tuple(chain.from_iterable(part.counted() for part in parts)),
         kernel=", ".join(dict.fromkeys(part.kernel for part in parts)),
         load_ms=sum(part.load_ms for part in parts),
         kernel_ms=sum(part.kernel_ms for part in parts),

@@ -18,18 +18,22 @@ from warpfold.contract.json_value import hex_of
 from warpfold.kernels.dtypes import DTYPES
 
 ROWS = 1 << 16
+STATE = "large_binary"
+"""The type of a column of exact states."""
+
 _ROWS_OF_CSV = 1 << 12  # few, because Python writes each of them and other requests wait meanwhile
 
 
 @dataclass(frozen=True, slots=True)
 class StoredRows:
     """Some rows of a stored array: the number of the first, and arrays of one length. `values` are of the stored dtype,
-    and `missing` is true where there is no value."""
+    and `missing` is true where there is no value. `states` are arrays of pyarrow."""
 
     start: int
     values: NDArray[Any]
     missing: NDArray[np.bool_]
     counts: NDArray[np.int64]
+    states: tuple[Any, ...] = ()
 
     def indices(self, shape: Sequence[int]) -> tuple[NDArray[np.int64], ...]:
         """The index of each row on every axis."""
@@ -39,14 +43,16 @@ class StoredRows:
 
 def batches(artefact: Artefact, folder: Path, size: int) -> Iterator[StoredRows]:
     """The rows of a stored array, `size` at a time. Raises OSError."""
-    files = {part.name: _Column(folder / f"{part.name}.npy") for part in artefact.parts}
+    files = {part.name: _Column(folder / f"{part.name}.npy") for part in artefact.parts if part.format == "npy"}
+    states = _States(folder, size) if artefact.part("states") is not None else None
     try:
         for start in range(0, prod(artefact.shape), size):
             length = min(size, prod(artefact.shape) - start)
             each = artefact.count_each
             counts = np.full(length, each, np.int64) if each is not None else files["counts"].read(length)
             missing = files["missing"].read(length) if "missing" in files else np.zeros(length, np.bool_)
-            yield StoredRows(start, files["values"].read(length), missing, counts)
+            told = () if states is None else states.read(start, length)
+            yield StoredRows(start, files["values"].read(length), missing, counts, told)
     finally:
         for column in files.values():
             column.close()
@@ -71,6 +77,23 @@ class _Column:
         self._file.close()
 
 
+class _States:
+    """The stored states of the values of an array, of which each batch but the last has ROWS rows."""
+
+    def __init__(self, folder: Path, size: int) -> None:
+        import pyarrow
+
+        assert ROWS % size == 0, "rows are read within a batch"
+        self._file = pyarrow.ipc.open_file(pyarrow.OSFile(str(folder / "states.arrow")))
+        self._batch: Any = None
+
+    def read(self, start: int, length: int) -> tuple[Any, ...]:
+        if start % ROWS == 0:
+            self._batch = self._file.get_batch(start // ROWS)
+        columns = [column for column in self._batch.columns if str(column.type) == STATE]
+        return tuple(column.slice(start % ROWS, length) for column in columns)
+
+
 def listed(values: NDArray[Any]) -> list[Any]:
     """Stored values as Python has them: integers that are stored as text are integers again."""
     if values.dtype.kind == "S":
@@ -84,14 +107,16 @@ def csv_of(artefact: Artefact, folder: Path) -> Iterator[bytes]:
     """The rows as CSV: the index on every axis, value, hex and count, as a result has them that is not stored."""
     text = io.StringIO()
     writer = csv.writer(text)
-    writer.writerow([*_axes(artefact), "value", "hex", "count"])
+    states = [column.name for column in artefact.columns if column.dtype == STATE]
+    writer.writerow([*_axes(artefact), "value", "hex", "count", *states])
     for batch in batches(artefact, folder, _ROWS_OF_CSV):
         values = [
             None if gone else value for value, gone in zip(listed(batch.values), batch.missing.tolist(), strict=True)
         ]
         hexes = [None if value is None else hex_of(value) for value in values]
         indices = [axis.tolist() for axis in batch.indices(artefact.shape)]
-        writer.writerows(zip(*indices, values, hexes, batch.counts.tolist(), strict=True))
+        states_of_rows = [map(_cell, column.to_pylist()) for column in batch.states]
+        writer.writerows(zip(*indices, values, hexes, batch.counts.tolist(), *states_of_rows, strict=True))
         yield _taken(text)
     yield _taken(text)
 
@@ -114,12 +139,20 @@ def record_batches(artefact: Artefact, folder: Path) -> "tuple[Any, Iterator[Any
     if artefact.part("table") is not None:
         table = pyarrow.ipc.open_file(pyarrow.OSFile(str(folder / "table.arrow")))
         return table.schema, (table.get_batch(number) for number in range(table.num_record_batches))
-    types = {"integer": pyarrow.string(), "bfloat16": pyarrow.float32(), "string": pyarrow.string()}
+    types = {
+        "integer": pyarrow.string(),
+        "bfloat16": pyarrow.float32(),
+        "string": pyarrow.string(),
+        STATE: pyarrow.large_binary(),
+    }
     fields = [
         pyarrow.field(column.name, types.get(column.dtype) or pyarrow.from_numpy_dtype(DTYPES[column.dtype].numpy))
         for column in artefact.columns
     ]
-    schema = pyarrow.schema(fields, {"shape": str(list(artefact.shape))})
+    described = {}
+    if artefact.part("states") is not None:
+        described = pyarrow.ipc.open_file(pyarrow.OSFile(str(folder / "states.arrow"))).schema.metadata
+    schema = pyarrow.schema(fields, {"shape": str(list(artefact.shape)), **described})
 
     def made() -> Iterator[Any]:
         for batch in batches(artefact, folder, ROWS):
@@ -130,13 +163,11 @@ def record_batches(artefact: Artefact, folder: Path) -> "tuple[Any, Iterator[Any
                 values = values.astype(np.float32)
             arrays = [*batch.indices(artefact.shape), values, batch.counts]
             masks = [*(None for _ in artefact.shape), batch.missing, None]
-            yield pyarrow.record_batch(
-                [
-                    pyarrow.array(array, field.type, mask=mask)
-                    for array, field, mask in zip(arrays, schema, masks, strict=True)
-                ],
-                schema=schema,
-            )
+            columns = [
+                pyarrow.array(array, field.type, mask=mask)
+                for array, field, mask in zip(arrays, schema, masks, strict=False)
+            ]
+            yield pyarrow.record_batch([*columns, *batch.states], schema=schema)
 
     return schema, made()
 

@@ -16,7 +16,7 @@ from warpfold.app.db import DATABASE_LOST
 from warpfold.app.http.errors import ApiError, FieldProblem, Invalid, Unavailable, problem, problem_response
 from warpfold.app.http.middleware import REQUEST_ID, allowed
 from warpfold.contract.jobs import KINDS
-from warpfold.contract.sources import TAGGED_FIELDS
+from warpfold.contract.sources import TAGGED_FIELDS, TAGGED_LIST
 from warpfold.contract.sources.row_filter import FILTER_TAGS
 from warpfold.kernels.errors import InvalidInput
 
@@ -104,7 +104,7 @@ def dotted(location: Sequence[str | int]) -> str:
             tag_follows = False
             continue
         parts.append(str(part)[:64])
-        tag_follows = part in TAGGED_FIELDS or part == "spec"
+        tag_follows = part in TAGGED_FIELDS or part == "spec" or parts[-2:-1] == [TAGGED_LIST]
         filters = filters or part == "filter"
     return ".".join(parts)
 

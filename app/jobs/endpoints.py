@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from warpfold.app.http.bearer import User, still_allowed
-from warpfold.app.http.context import Using
+from warpfold.app.http.context import Context, Using
 from warpfold.app.http.cursors import cursor_of, key_of
 from warpfold.app.http.errors import (
     BadRequest,
@@ -117,6 +117,13 @@ async def create(
     key = None
     if idempotency_key is not None:
         key = Key(idempotency_key, hashlib.sha256(await request.body()).digest())
+    return await submitted(request, user, context, spec, key=key, prefer=prefer)
+
+
+async def submitted(
+    request: Request, user: User, context: Context, spec: JobSpec, *, key: Key | None = None, prefer: str | None
+) -> Response:
+    """Accept a job, wait for it as long as `prefer` says, and answer with it. Raises ApiError."""
     wait = seconds_to_wait(prefer)
     job_id = uuid4()
     if wait is None:

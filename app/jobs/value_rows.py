@@ -7,7 +7,7 @@ from itertools import product
 
 from warpfold.app.http.errors import Invalid
 from warpfold.contract.jobs import result_of
-from warpfold.contract.kinds.groupby import GroupbyResult, GroupValues
+from warpfold.contract.kinds.groupby import GroupTableResult, GroupValues
 from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceResult
 
 CSV = "text/csv"
@@ -32,8 +32,8 @@ def csv_of_result(stored: str) -> str:
     elif isinstance(result, ReduceResult):
         writer.writerow(["value", "hex", "count"])
         writer.writerow([result.value, result.hex, result.count])
-    elif isinstance(result, GroupbyResult):
-        if result.artefact is not None:
+    elif isinstance(result, GroupTableResult):
+        if result.sizes is None and result.artefact is not None:
             raise Invalid.of("format", f"the groups are stored apart: see {result.artefact.href}?format=csv")
         names = [keys.name for keys in result.keys]
         writer.writerow([*names, "rows", *(name for column in result.columns for name in _headers(column))])

@@ -16,6 +16,7 @@ from warpfold.client.cli import (
     doctor,
     inspecting,
     jobs,
+    merging,
     reducing,
     results,
     submitting,
@@ -64,7 +65,7 @@ def build() -> typer.Typer:
         """Options of the command itself."""
         context.obj = Session(url, patience)
 
-    for group in (reducing, inspecting, submitting, jobs, batches, results, datasets, catalogue, access):
+    for group in (reducing, merging, inspecting, submitting, jobs, batches, results, datasets, catalogue, access):
         group.register(app)
     doctor.register(app)
     register_server_commands(app)

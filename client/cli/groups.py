@@ -53,13 +53,15 @@ def print_array(client: Client, job: LiveJob, to: Path | None) -> None:
     result = array_result_of(job)
     if to is None:
         values = result.values if result.values is not None else _listed(client.array(job))
-        _print_values(values, result.shape)
+        print_values(values, result.shape)
     elif result.artefact is not None:
         client.artefact(job, to)
     else:
         write_array(array_from(result.values or (), result.shape, result.dtype), to)
     where = result.device.get("name", result.backend)
     _say(result, result.count, f"{where}, {result.timings.kernel_ms:.3f} ms")
+    if result.artefact is not None and result.artefact.part("states") is not None:
+        output.say(f"job {job.id} has the states, which `warpfold merge` takes")
 
 
 def _listed(array: NDArray[Any]) -> list[Any]:
@@ -119,11 +121,12 @@ def reduce_groups_locally(
     if to is not None:
         write_array(array_from(result.listed(), result.shape, result.dtype), to)
     else:
-        _print_values(result.listed(), result.shape)
+        print_values(result.listed(), result.shape)
     _say(result, sum(result.counted()), "this machine")
 
 
-def _print_values(values: Sequence[Value | None], shape: Sequence[int]) -> None:
+def print_values(values: Sequence[Value | None], shape: Sequence[int]) -> None:
+    """Print the values of an array, a row of the last axis a line."""
     width = shape[-1] if len(shape) > 1 else 1
     texts = [json.dumps(None) if value is None else repr(value) for value in values]
     for at in range(0, len(texts), max(1, width)):

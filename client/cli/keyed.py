@@ -25,7 +25,7 @@ from warpfold.kernels.errors import KernelError
 from warpfold.kernels.formats.signature import delimiter_of
 from warpfold.kernels.places.place import is_url
 
-_WRITTEN = (".csv", ".parquet", ".arrow")
+WRITTEN = (".csv", ".parquet", ".arrow")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,8 @@ class How:
 
 def reduce_by(context: typer.Context, file: str, asked: Asked, how: How) -> None:
     """Reduce the rows of each group of a table, and print a line for each group, or write the table to a file."""
-    if how.to is not None and (how.as_json or how.to.suffix.lower() not in _WRITTEN):
-        raise typer.BadParameter(f"a name should end in {', '.join(_WRITTEN)}, without --json", param_hint="-o")
+    if how.to is not None and (how.as_json or how.to.suffix.lower() not in WRITTEN):
+        raise typer.BadParameter(f"a name should end in {', '.join(WRITTEN)}, without --json", param_hint="-o")
     if is_url(file):
         named = {"type": "files", **({"glob": file} if glob.has_magic(file) else {"paths": [file]})}
         with service(context) as client:
@@ -100,16 +100,17 @@ def _ask(client: Client, spec: dict[str, Any], how: How) -> None:
     result = result_of(ended)
     assert isinstance(result, GroupbyResult), "the job is a group-by"
     if how.to is not None:
-        _write(client.groups(ended), how.to)
-    elif result.artefact is not None:
-        table = client.groups(ended)
-        _print(table.column_names, [column.to_pylist() for column in table.columns])
+        write_table(client.groups(ended), how.to)
+    elif result.sizes is None:
+        _print_all(client.groups(ended))
     else:
         keys = {key.name: key.values or () for key in result.keys}
         values = {column.name: column.values or () for column in result.columns}
-        _print([*keys, *values], [*keys.values(), *values.values()])
+        print_table([*keys, *values], [*keys.values(), *values.values()])
     where = result.device.get("name", result.backend)
     _say(result.groups, result.rows, result.dropped, f"{where}, {result.timings.kernel_ms:.3f} ms")
+    if "states" in spec:
+        output.say(f"job {ended.id} has the states, which `warpfold merge` takes")
 
 
 def _here(spec: dict[str, Any], named: tuple[str, Path], how: How) -> None:
@@ -121,19 +122,30 @@ def _here(spec: dict[str, Any], named: tuple[str, Path], how: How) -> None:
     except KernelError as error:
         raise fail(str(error), Exit.NOT_INSTALLED if error.reason == "unavailable" else Exit.USAGE) from None
     if how.to is not None:
-        _write(groups, how.to)
+        write_table(groups, how.to)
     elif how.as_json:
-        columns = {name: column.to_pylist() for name, column in zip(groups.column_names, groups.columns, strict=True)}
+        columns = {name: groups[name].to_pylist() for name in names_without_states(groups)}
         facts = {"groups": groups.num_rows, "rows": table.rows, "dropped": table.dropped, "sizes": table.sizes.tolist()}
         facts["input"] = source
         output.document({"columns": columns, **facts, "strategy": "exact", "correctly_rounded": True})
         return
     else:
-        _print(groups.column_names, [column.to_pylist() for column in groups.columns])
+        _print_all(groups)
     _say(groups.num_rows, table.rows, table.dropped, "this machine")
 
 
-def _print(names: Sequence[str], columns: Sequence[Iterable[object]]) -> None:
+def _print_all(table: Any) -> None:
+    shown = names_without_states(table)
+    print_table(shown, [table[name].to_pylist() for name in shown])
+
+
+def names_without_states(table: Any) -> list[str]:
+    """The names of the columns of a table of pyarrow that can be read."""
+    return [name for name in table.column_names if str(table.schema.field(name).type) != "large_binary"]
+
+
+def print_table(names: Sequence[str], columns: Sequence[Iterable[object]]) -> None:
+    """Print a line for each row, with tabs between the columns."""
     typer.echo("\t".join(map(_cell, names)))
     for row in zip(*columns, strict=True):
         typer.echo("\t".join(map(_cell, row)))
@@ -145,12 +157,13 @@ def _cell(value: object) -> str:
     return json.dumps(value) if value is None or isinstance(value, bool) else str(value)
 
 
-def _write(table: Any, to: Path) -> None:
+def write_table(table: Any, to: Path) -> None:
+    """Write a table of pyarrow to a file, as its name says."""
     from pyarrow import csv, ipc, parquet
 
     match to.suffix.lower():
         case ".csv":
-            csv.write_csv(table, to)
+            csv.write_csv(table.select(names_without_states(table)), to)
         case ".parquet":
             parquet.write_table(table, to)
         case _:

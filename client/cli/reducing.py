@@ -93,6 +93,7 @@ def reduce(
     segments: Annotated[
         str | None, typer.Option(metavar="N", help="Reduce segments of this length, or between offsets: 0,3,9.")
     ] = None,
+    states: Annotated[bool, typer.Option("--states", help="Store exact states, for `warpfold merge`.")] = False,
     locally: Annotated[bool, typer.Option("--local", help="Compute on this machine, without a service.")] = False,
     rehash: Rehash = False,
     column: Annotated[str | None, typer.Option(help="The column of a table; with --by several: x,y.")] = None,
@@ -118,6 +119,7 @@ def reduce(
     """
     options: dict[str, Any] = {"strategy": strategy, "nan_policy": nan_policy, "ddof": ddof}
     options["fingerprint"] = True if fingerprint and not locally else None
+    options["states"] = _checked_states(states, by, axis or segments, locally=locally)
     chosen = {name: value for name, value in options.items() if value is not None}
     _check_where(files, other, backend, locally=locally)
     if by is not None:
@@ -176,6 +178,12 @@ def reduce(
                 partial(print_array, client, ended, to) if fields else partial(_print, ended, fingerprint=fingerprint)
             )
             show()
+
+
+def _checked_states(states: bool, by: str | None, shape: str | None, *, locally: bool) -> bool | None:
+    if states and by is None and (locally or shape is None):
+        raise typer.BadParameter("needs --axis or --segments without --local, or --by", param_hint="--states")
+    return states or None
 
 
 def _check_where(files: list[str], other: str | None, backend: str | None, *, locally: bool) -> None:

@@ -9,7 +9,7 @@ from pydantic.config import JsonDict
 from warpfold.contract.artefact import Artefact
 from warpfold.contract.fields import MAX_ELEMENTS, BackendName, JobOptions, OpName
 from warpfold.contract.frozen import Frozen
-from warpfold.contract.groupings import MOST_RESULTS
+from warpfold.contract.groupings import MOST_RESULTS, StatesField
 from warpfold.contract.inputs import FingerprintField, InputView
 from warpfold.contract.json_value import JsonValue
 from warpfold.contract.kinds.reduce import MOST_OF_SMALL, REDUCE_EXAMPLE
@@ -28,7 +28,7 @@ from warpfold.contract.sources.table import TableSource
 from warpfold.contract.timings import Timings
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.keyed import MOST_GROUPS
-from warpfold.kernels.operands import check_arity
+from warpfold.kernels.operands import check_arity, check_states
 from warpfold.kernels.ops import NanPolicy, op_named
 
 MOST_KEYS = 16
@@ -146,6 +146,7 @@ class GroupbySpec(Task):
     )
     nan_policy: NanPolicy = Field(NanPolicy.PROPAGATE, description="What to do with NaN elements of float data.")
     backend: BackendName = Field("auto", description="Backend of the slot; `auto` takes any slot that can run the job.")
+    states: StatesField = False
     fingerprint: FingerprintField = False
 
     @model_validator(mode="after")
@@ -159,6 +160,8 @@ class GroupbySpec(Task):
                 check_arity(op, other=False, ddof=asked.ddof)
             except InvalidInput as error:
                 raise InvalidInput(str(error), f"aggregations.{index}.{error.field}") from None
+            if self.states:
+                check_states(op, f"aggregations.{index}.op")
             dtype = None if asked.source is None else asked.source.known_dtype
             if dtype is not None:
                 check_multiplies(asked.op, is_float=dtype.is_float, where=f"aggregations.{index}.op")
@@ -234,6 +237,8 @@ class GroupbySpec(Task):
         return parts
 
     def small(self) -> bool:
+        if self.states:
+            return False
         counts = [source.known_count for _, source in self.sources()]
         return all(count is not None and count <= MOST_OF_SMALL for count in counts)
 
@@ -315,6 +320,7 @@ class BriefGroupbySpec(JobOptions):
     max_groups: int
     nan_policy: NanPolicy
     backend: BackendName
+    states: StatesField = False
     fingerprint: FingerprintField = False
 
 
@@ -323,7 +329,7 @@ class GroupKeys(Frozen):
 
     name: str
     dtype: str = Field(description="The keys' type, as Arrow calls it.")
-    values: tuple[Key, ...] | None = Field(description="Null with an `artefact`, which has them.")
+    values: tuple[Key, ...] | None = Field(description=f"Null of more than {MOST_RESULTS:,} groups: see `artefact`.")
 
 
 class GroupValues(Frozen):
@@ -334,18 +340,19 @@ class GroupValues(Frozen):
     column: str | None = Field(description="The column that was reduced; null if it had a source of its own.")
     dtype: str = Field(description='The dtype of the values; "integer" is an integer of any size.')
     values: tuple[JsonValue | None, ...] | None = Field(
-        description="A null stands where a group has no value. With an `artefact`, which has them, this is null."
+        description="A null stands where a group has no value. Of more than "
+        f"{MOST_RESULTS:,} groups, which are in the `artefact`, this is null."
     )
     hex: tuple[str | None, ...] | None = Field(
-        description="The values as Python's float.hex prints them; null for integers and bools, and with an `artefact`."
+        description="The values as Python's float.hex prints them; null for integers and bools, and where `values` is."
     )
     counts: tuple[int, ...] | None = Field(
-        description="How many elements each value was computed from; null with an `artefact`."
+        description="How many elements each value was computed from; null where `values` is."
     )
 
 
 _OF_EVERY = ("correctly_rounded", "backend", "device", "timings", "provenance")
-_EXAMPLE: JsonDict = {
+GROUPS_EXAMPLE: JsonDict = {
     "groups": 2,
     "keys": [{"name": "region", "dtype": "string", "values": ["north", "south"]}],
     "columns": [
@@ -361,28 +368,26 @@ _EXAMPLE: JsonDict = {
     ],
     "sizes": [2, 1],
     "rows": 3,
-    "dropped": 0,
     "strategy": "exact",
     **{name: REDUCE_EXAMPLE[name] for name in _OF_EVERY},
 }
 
 
-class GroupbyResult(Frozen):
-    """A table with a row for each group, how it was computed, and where. The columns' values stand in the order of the
-    groups."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
+class GroupTableResult(Frozen):
+    """A table with a row for each group, how it was computed, and where."""
 
     groups: int = Field(description="How many groups there are.")
     keys: tuple[GroupKeys, ...]
     columns: tuple[GroupValues, ...]
-    sizes: tuple[int, ...] | None = Field(description="How many rows each group has; null with an `artefact`.")
+    sizes: tuple[int, ...] | None = Field(
+        description=f"How many rows each group has; null of more than {MOST_RESULTS:,} groups."
+    )
     rows: int = Field(description="How many rows all groups have together.")
-    dropped: int = Field(description="How many rows were left out because a key is null.")
     artefact: Artefact | None = Field(
         None,
         exclude_if=lambda artefact: artefact is None,
-        description=f"Where the table of keys and values is stored, if it has more than {MOST_RESULTS:,} groups.",
+        description=f"Where the table of keys and values is stored, if it has more than {MOST_RESULTS:,} groups, or if "
+        "`states` were asked for: then it has a column of them for each column of values.",
     )
     input: InputView | None = Field(
         None, description="What was read from files, datasets and URLs; null if nothing was."
@@ -393,3 +398,12 @@ class GroupbyResult(Frozen):
     device: DeviceView
     timings: Timings
     provenance: Provenance
+
+
+class GroupbyResult(GroupTableResult):
+    """A table with a row for each group, how it was computed, and where. The columns' values stand in the order of the
+    groups."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{**GROUPS_EXAMPLE, "dropped": 0}]})
+
+    dropped: int = Field(description="How many rows were left out because a key is null.")

@@ -14,6 +14,7 @@ from warpfold.contract.groupings import (
     MOST_RESULTS,
     AxisField,
     SegmentsSpec,
+    StatesField,
     check_results,
     grouping_of,
     serves_a_gpu,
@@ -31,8 +32,8 @@ from warpfold.contract.timings import TIMINGS_EXAMPLE, Timings
 from warpfold.kernels.catalog import backends_for, grouped_backends, refused_on_gpu, resolve_grouped, strategies
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.grouping import AlongAxes, Grouping
-from warpfold.kernels.operands import check, check_arity, check_counts, check_freedom
-from warpfold.kernels.ops import NanPolicy, op_named
+from warpfold.kernels.operands import check, check_arity, check_counts, check_freedom, check_states
+from warpfold.kernels.ops import NanPolicy, Op, op_named
 from warpfold.kernels.strategy import AUTO
 
 MOST_OF_SMALL = 10_000
@@ -126,6 +127,7 @@ class ReduceSpec(Task):
         description="Segments of the elements, each of which is reduced to a value. GPU slots compute sum and mean "
         "of float32 and float64.",
     )
+    states: StatesField = False
     fingerprint: FingerprintField = False
 
     @model_validator(mode="after")
@@ -146,7 +148,18 @@ class ReduceSpec(Task):
             self._be_grouped(grouping)
         elif count:
             check_freedom(op, count, self.ddof)
+        if self.states:
+            self._have_states(op, grouping)
         return self
+
+    def _have_states(self, op: Op, grouping: Grouping | None) -> None:
+        if grouping is None:
+            raise InvalidInput("needs an axis or segments: a single value has its `state` in any case", "states")
+        check_states(op)
+        if self.backend == "cuda":
+            raise InvalidInput(
+                "CPU slots alone give exact states of many values; give the backend cpu or auto", "states"
+            )
 
     def grouping(self) -> Grouping | None:
         """Which elements make which value; None where all of them make one."""
@@ -196,6 +209,8 @@ class ReduceSpec(Task):
         op = op_named(self.op)
         if self.grouping() is not None:
             dtype = self.source.known_dtype
+            if self.states:
+                return ("cpu",)
             made = self.source.known_count if dtype is not None and self.work().lies == "made" else None
             unasked = made is None or not serves_a_gpu(self.grouping(), self.source.known_shape, made)
             return ("cpu",) if unasked and self.backend != "cuda" else grouped_backends(op, dtype)
@@ -222,6 +237,8 @@ class ReduceSpec(Task):
     def small(self) -> bool:
         counts = [source.known_count for _, source in self.sources()]
         grouping, shape = self.grouping(), self.source.known_shape
+        if self.states:
+            return False
         if grouping is not None and shape is not None and prod(grouping.result_shape(shape)) > MOST_RESULTS:
             return False
         return all(count is not None and count <= MOST_OF_SMALL for count in counts)
@@ -285,6 +302,7 @@ class BriefReduceSpec(JobOptions):
     axis: AxisField = Field(None, exclude_if=lambda axis: axis is None)
     keepdims: bool = Field(False, exclude_if=lambda kept: not kept)
     segments: SegmentsSpec | None = Field(None, exclude_if=lambda segments: segments is None)
+    states: StatesField = False
     fingerprint: FingerprintField = False
 
 
@@ -364,17 +382,18 @@ class ReduceArrayResult(Frozen):
         f"maximum of no elements. More than {MOST_RESULTS:,} values are all in the `artefact`; then this is null."
     )
     hex: tuple[str | None, ...] | None = Field(
-        description="The values as Python's float.hex prints them; null for integers and bools, and with an `artefact`."
+        description="The values as Python's float.hex prints them; null for integers and bools, and where `values` is."
     )
     dtype: str = Field(description='The dtype of the values; "integer" is an integer of any size.')
     count: int = Field(description="How many elements all values together were computed from.")
     counts: tuple[int, ...] | None = Field(
-        description="How many elements each value was computed from; null with an `artefact`."
+        description="How many elements each value was computed from; null where `values` is."
     )
     artefact: Artefact | None = Field(
         None,
         exclude_if=lambda artefact: artefact is None,
-        description="Where the values are stored, if they are too many for the result.",
+        description="Where the values are stored, if they are too many for the result, or if `states` were asked for: "
+        "these are its part `states`.",
     )
     nulls: int = Field(0, description="How many nulls were left out: 0, because a null is an error here.")
     input: InputView | None = Field(

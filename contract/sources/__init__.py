@@ -24,6 +24,9 @@ Source = Annotated[
 TAGGED_FIELDS = frozenset({"source", "other"})
 """Fields that hold a source: in the location of an error the tag follows them."""
 
+TAGGED_LIST = "tables"
+"""The field that is a list of sources: the tag follows the number of one."""
+
 SOURCES: Mapping[str, type[SourceSpec]] = MappingProxyType(
     {get_args(source.model_fields["type"].annotation)[0]: source for source in get_args(get_args(Source)[0])}
 )

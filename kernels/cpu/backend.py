@@ -1,7 +1,7 @@
 """The CPU as a backend."""
 
 import platform
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,12 +13,14 @@ from warpfold.kernels.catalog import resolve, resolve_grouped
 from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.grouped.reducing import Grouped, compile_for, multiply_groups, reduce_groups
 from warpfold.kernels.cpu.keyed import reducing as keyed
+from warpfold.kernels.cpu.keyed.merging import merge_tables
 from warpfold.kernels.cpu.memory import cache_bytes
 from warpfold.kernels.cpu.strategies import cpu_strategies
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.grouping import Grouping
 from warpfold.kernels.keyed import GroupPlan, GroupTable, KeyedSource
-from warpfold.kernels.operands import Operands, operands
+from warpfold.kernels.merging import MergePlan, StatesTable
+from warpfold.kernels.operands import Operands, check_states, operands
 from warpfold.kernels.ops import NanPolicy, Op, op_named
 from warpfold.kernels.preparation import Preparation
 from warpfold.kernels.sequential import Elements, SequentialSource
@@ -80,23 +82,27 @@ class CpuBackend:
         progress: Progress | None = None,
         ddof: int = 0,
         other: Elements | None = None,
+        states: bool = False,
     ) -> GroupedReduction:
-        """Reduce the elements of `source`, an array of `shape` in C order, to the values of `grouping`.
+        """Reduce the elements of `source`, an array of `shape` in C order, to the values of `grouping`, and with
+        `states` give their exact states.
 
-        Raises as `reduce`, and InvalidInput naming "axis" or "segments.offsets.…".
+        Raises as `reduce`, and InvalidInput naming "axis", "segments.offsets.…" or "states".
         """
         row = op_named(op)
         asked = Grouped(operands(row, source, other, ddof), shape, grouping)
         chosen = resolve_grouped(row, source.dtype, strategy)
+        if states:
+            check_states(row)
         if chosen != EXACT:
             return multiply_groups(asked, row, nan_policy, progress)
         before_ms = self._preparation.total_ms
-        key = ("groups", row.name, *(dtype.name for dtype in asked.dtypes))
+        key = ("groups", row.name, states, *(dtype.name for dtype in asked.dtypes))
         if key not in self._preparation.ready:
             with self._preparation:
-                compile_for(asked, row)
+                compile_for(asked, row, states=states)
             self._preparation.ready.add(key)
-        reduction = reduce_groups(asked, row, nan_policy, progress)
+        reduction = reduce_groups(asked, row, nan_policy, progress, states=states)
         return replace(reduction, prepare_ms=self._preparation.total_ms - before_ms)
 
     def group_by(self, source: KeyedSource, plan: GroupPlan, progress: Progress | None = None) -> GroupTable:
@@ -106,13 +112,22 @@ class CpuBackend:
         """
         before_ms = self._preparation.total_ms
         ops = ((asked.op.name, source.dtypes[asked.column]) for asked in plan.aggregations)
-        key = ("keys", plan.sort, *map(str, source.key_types), *ops)
+        key = ("keys", plan.sort, plan.states, *map(str, source.key_types), *ops)
         if key not in self._preparation.ready:
             with self._preparation:
                 keyed.compile_for(source, plan)
             self._preparation.ready.add(key)
         table = keyed.group_by(source, plan, progress)
         return replace(table, prepare_ms=self._preparation.total_ms - before_ms)
+
+    def merge_tables(
+        self, tables: Sequence[StatesTable], plan: MergePlan, progress: Progress | None = None
+    ) -> GroupTable:
+        """Add up the states of equal keys in all tables, and round each sum once.
+
+        Raises InvalidInput naming the field of a table or "max_groups", what reading raises, and OutOfMemory.
+        """
+        return merge_tables(tables, plan, progress)
 
     def _prepare(self, strategy: str, op: Op, taken: Operands) -> None:
         """Have everything compiled or loaded that this reduction calls, unless a reduction like it was prepared before.

@@ -144,6 +144,7 @@ class CudaBackend:
         progress: Progress | None = None,
         ddof: int = 0,
         other: Elements | None = None,
+        states: bool = False,
     ) -> GroupedReduction:
         """Reduce the elements of `source`, an array of `shape` in C order that fits into the GPU's memory, to the
         values of `grouping`: sums and means of float32 and float64.
@@ -151,6 +152,8 @@ class CudaBackend:
         Raises InvalidInput naming "backend" for another op or dtype, "strategy" or "axis"; Unavailable, OutOfMemory or
         CudaError, and whatever `progress` raises.
         """
+        if states:
+            raise InvalidInput("CPU slots alone give the states of many values so far", "states")
         row = op_named(op)
         operands(row, source, other, ddof)
         resolve_grouped(row, source.dtype, strategy)

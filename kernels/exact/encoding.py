@@ -21,8 +21,8 @@ VERSION = 1
 HEADER = struct.Struct("<4sBBBBQHHI")
 _DIGIT_BYTES = DIGIT_BITS // 8
 
-_CODES: Mapping[Terms, int] = MappingProxyType({Terms.VALUES: 0, Terms.PRODUCTS: 1})
-_TERMS: Mapping[int, Terms] = MappingProxyType({code: terms for terms, code in _CODES.items()})
+CODES: Mapping[Terms, int] = MappingProxyType({Terms.VALUES: 0, Terms.PRODUCTS: 1})
+_TERMS: Mapping[int, Terms] = MappingProxyType({code: terms for terms, code in CODES.items()})
 
 MAX_DIGITS: Mapping[Terms, int] = MappingProxyType({Terms.VALUES: 68, Terms.PRODUCTS: 134})
 """Digits for 2**64 − 1 of the largest terms and a sign: 2098 + 64 + 1 bits of values, 4196 + 64 + 1 of products."""
@@ -78,7 +78,7 @@ def encode(state: Fields) -> bytes:
     digits = digits_needed(state.units)
     first = ((state.units & -state.units).bit_length() - 1) // DIGIT_BITS if state.units else 0
     stored = digits - first if digits else 0
-    header = HEADER.pack(MAGIC, VERSION, _CODES[state.terms], int(state.flags), 0, state.count, first, stored, 0)
+    header = HEADER.pack(MAGIC, VERSION, CODES[state.terms], int(state.flags), 0, state.count, first, stored, 0)
     body = (state.units >> (first * DIGIT_BITS)).to_bytes(stored * _DIGIT_BYTES, "little", signed=True)
     return header + body
 

@@ -117,3 +117,40 @@ def test_no_states_are_refused(refusing: httpx.Client) -> None:
 def test_five_thousand_states_are_merged_in_time(refusing: httpx.Client) -> None:
     merged = merge(refusing, [state([0.1])] * 5000).json()
     assert merged["value"] == math.fsum([0.1] * 5000)
+
+
+A_JOB = {"type": "artefact", "job_id": "bad2cde1-a387-4c34-b05b-cb4651e4f880"}
+
+
+def test_tables_are_merged_by_a_job(http: httpx.Client) -> None:
+    body = {"tables": [A_JOB, {"type": "table", "path": "january.parquet"}], "sort": False, "min_count": 2}
+    answer = http.post("/v1/states/merge", json=body)
+    assert answer.status_code == 202, answer.text
+    job = answer.json()
+    assert answer.headers["Location"] == f"/v1/jobs/{job['id']}"
+    assert (job["kind"], job["status"]) == ("merge", "queued")
+    assert (job["spec"]["tables"][0], job["spec"]["sort"], job["spec"]["min_count"]) == (A_JOB, False, 2)
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "words"),
+    [
+        ({}, "states", "required"),
+        ({"tables": [A_JOB], "states": []}, "states", ""),
+        ({"tables": [A_JOB], "op": "sum"}, "op", "does not go with `tables`"),
+        ({"states": ["V0ZYUwEACAABAAAAAAAAACEAAQAAAAAAAAAGAA=="], "sort": True}, "sort", "goes with `tables` alone"),
+        ({"tables": []}, "tables", "at least 1"),
+        ({"tables": [A_JOB] * 1001}, "tables", "at most 1000"),
+        ({"tables": [{"type": "artefact", "job_id": "7"}]}, "tables.0.job_id", "UUID"),
+        ({"tables": [A_JOB, {"type": "values", "values": [1]}]}, "tables.1.type", "artefact"),
+        ({"tables": [{"type": "table", "path": "../secret"}]}, "tables.0.path", ""),
+        ({"tables": [{"type": "dataset", "id": "0" * 64}]}, "tables.0.id", ""),
+        ({"tables": [A_JOB], "max_groups": 0}, "max_groups", ""),
+    ],
+)
+def test_tables_that_cannot_be_merged_are_named(
+    http: httpx.Client, body: dict[str, Any], field: str, words: str
+) -> None:
+    at, message = fault(http.post("/v1/states/merge", json=body))
+    assert at == field
+    assert words in message

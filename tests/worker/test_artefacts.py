@@ -19,7 +19,7 @@ from warpfold.contract.folders import ArtefactFolder, Folders, incoming_artefact
 from warpfold.contract.jobs import result_of
 from warpfold.contract.kinds.reduce import ReduceArrayResult
 from warpfold.kernels.errors import InvalidInput, Unavailable
-from warpfold.worker import artefacts
+from warpfold.worker import artefact_files
 from warpfold.worker.artefacts import ArtefactWriter, Stored, store_table
 from warpfold.worker.execute import Kernels
 from warpfold.worker.kinds.attempt import Attempt
@@ -155,7 +155,7 @@ def test_a_disk_without_room_is_said_and_nothing_is_left(
     def refuse(*_: object) -> int:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(artefacts._Column, "write", refuse)
+    monkeypatch.setattr(artefact_files.Column, "write", refuse)
     with pytest.raises(Unavailable, match="cannot be stored on the disk: it is full"):
         ArtefactWriter(attempt, (3,), "float64", each=1, field="axis")
 

@@ -27,13 +27,13 @@ def _run(attempt: Attempt, backend: KeyedBackend, spec: GroupbySpec, inputs: Inp
     rows = open_rows(spec, attempt.folders)
     survive_cuts()
     table = backend.group_by(rows, plan_of(spec), progress=lambda done, total: attempt.progress(done, total, "rows"))
-    stored = None if stands(table) else store_table(attempt, table.table(), "by")
+    stored = store_table(attempt, table.table(), "by") if spec.states or not stands(table) else None
     width = sum(dtype.itemsize for dtype in rows.dtypes)
     result = GroupbyResult(
         groups=int(table.sizes.size),
         keys=keys_of(table),
         columns=values_of(spec, table),
-        sizes=tuple(table.sizes.tolist()) if stored is None else None,
+        sizes=tuple(table.sizes.tolist()) if stands(table) else None,
         rows=table.rows,
         dropped=table.dropped,
         artefact=None if stored is None else stored.artefact,

@@ -25,7 +25,7 @@ from warpfold.app.json_view import JsonView, json_view_of
 from warpfold.app.results.repository import MeasurementFilter
 from warpfold.app.results.repository import page as page_of_measurements
 from warpfold.contract.jobs import result_of
-from warpfold.contract.kinds.groupby import GroupbyResult
+from warpfold.contract.kinds.groupby import GroupTableResult
 from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceResult
 from warpfold.contract.timings import bound_in_words
 
@@ -104,7 +104,7 @@ async def measured(job_id: UUID, request: Request, visitor: Visitor, context: Us
         job_id=job_id,
         figures=figures,
         exports=bool(points),
-        values=isinstance(result, ReduceArrayResult | GroupbyResult),
+        values=isinstance(result, ReduceArrayResult | GroupTableResult),
         artefact=getattr(result, "artefact", None),
         points=rows_of(points) if benchmark else [],
         more=len(points) == _MOST_POINTS,

@@ -7,7 +7,7 @@ from warpfold.app.charts.chart import Chart
 from warpfold.app.charts.vega_lite import Bar, ChartText, bar_chart
 from warpfold.app.reports.kinds.tables_only import preview
 from warpfold.app.reports.report import Table
-from warpfold.contract.kinds.groupby import GroupbyResult, GroupKeys, GroupValues
+from warpfold.contract.kinds.groupby import GroupbyResult, GroupKeys, GroupTableResult, GroupValues
 from warpfold.contract.wording import ABSENT, exactly
 
 _MOST_SHOWN = 1000
@@ -16,10 +16,10 @@ _MOST_CHARTS = 4
 _MOST_LETTERS = 40
 
 
-def tables(result: GroupbyResult) -> tuple[Table, ...]:
+def tables(result: GroupTableResult) -> tuple[Table, ...]:
     """A row for each group: its keys, how many rows it has, and its values; of groups that are stored, the first."""
     title = f"{result.groups:,} groups of {result.rows:,} rows ({result.strategy})"
-    if result.artefact is not None:
+    if result.sizes is None and result.artefact is not None:
         return (preview(result.artefact, title),)
     sizes = result.sizes or ()
     rows = tuple(
@@ -31,7 +31,7 @@ def tables(result: GroupbyResult) -> tuple[Table, ...]:
         for group in range(min(result.groups, _MOST_SHOWN))
     )
     notes = [f"The first {len(rows):,} of {result.groups:,} groups."] if len(rows) < result.groups else []
-    if result.dropped:
+    if isinstance(result, GroupbyResult) and result.dropped:
         notes.append(f"{result.dropped:,} rows without a key were left out.")
     return (
         Table(
@@ -57,7 +57,7 @@ def _value(column: GroupValues, group: int) -> str:
     return ABSENT if value is None else exactly(value)
 
 
-def charts(result: GroupbyResult) -> list[Chart]:
+def charts(result: GroupTableResult) -> list[Chart]:
     """The values of the first groups as bars, a chart for each of the first columns; none of groups that are stored."""
     drawn = []
     for number, column in enumerate(result.columns[:_MOST_CHARTS], 1):
@@ -71,11 +71,11 @@ def charts(result: GroupbyResult) -> list[Chart]:
     return drawn
 
 
-def _name(result: GroupbyResult, group: int) -> str:
+def _name(result: GroupTableResult, group: int) -> str:
     return ", ".join(_key(keys, group) for keys in result.keys)[:_MOST_LETTERS]
 
 
-def _text(result: GroupbyResult, column: GroupValues, number: int, bars: list[Bar]) -> ChartText:
+def _text(result: GroupTableResult, column: GroupValues, number: int, bars: list[Bar]) -> ChartText:
     keys = ", ".join(keys.name for keys in result.keys)
     what = column.op if column.column is None else f"{column.op} of {column.column}"
     some = (

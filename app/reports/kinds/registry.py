@@ -14,6 +14,7 @@ from warpfold.contract.kinds.accuracy import AccuracyResult
 from warpfold.contract.kinds.benchmark import BenchmarkResult
 from warpfold.contract.kinds.cluster import ClusterResult
 from warpfold.contract.kinds.groupby import GroupbyResult
+from warpfold.contract.kinds.merge import MergeResult
 from warpfold.contract.kinds.preset import PresetResult
 from warpfold.contract.kinds.profile import ProfileResult
 from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceResult
@@ -43,6 +44,7 @@ PRESENTATIONS: Mapping[type, Presentation] = MappingProxyType(
         ScalingResult: Presentation(scaling.tables, scaling.charts),
         ProfileResult: Presentation(tables_only.profile, None),
         GroupbyResult: Presentation(groupby.tables, groupby.charts),
+        MergeResult: Presentation(groupby.tables, groupby.charts),
         # The report of a preset has a section for each preset, and the jobs in it have tables and charts.
         PresetResult: Presentation(None, None),
     }

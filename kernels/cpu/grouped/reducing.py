@@ -22,6 +22,7 @@ from warpfold.kernels.cpu.pieces import ARRAY_PIECE, MADE_PIECE, Piece, reads
 from warpfold.kernels.cpu.stream import stream
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.grouping import AlongAxes, AxisWalk, Columns, Grouping, Rows, Walk, walk_of
 from warpfold.kernels.operands import Operands, check_counts
 from warpfold.kernels.ops import NanPolicy, Op, Terms, Value, empty_value
@@ -46,8 +47,11 @@ class Grouped:
         return (first,) if second is None else (first, second)
 
 
-def reduce_groups(asked: Grouped, op: Op, nan_policy: NanPolicy, progress: Progress | None) -> GroupedReduction:
-    """Reduce exactly. Floats are not multiplied so; `multiply_groups` does that.
+def reduce_groups(
+    asked: Grouped, op: Op, nan_policy: NanPolicy, progress: Progress | None, *, states: bool = False
+) -> GroupedReduction:
+    """Reduce exactly; with `states` the exact state of every value is given, too. Floats are not multiplied so;
+    `multiply_groups` does that.
 
     Raises InvalidInput naming "axis", "segments.offsets.…" or "source", and for a NaN where the policy is RAISE;
     OutOfMemory where the states of all values do not fit.
@@ -60,13 +64,14 @@ def reduce_groups(asked: Grouped, op: Op, nan_policy: NanPolicy, progress: Progr
     counts = asked.grouping.counts(asked.shape)
     pieces = _Pieces(sources, walk)
     if op.adds and dtypes[0].is_float:
-        states = (2 if op.terms is Terms.MOMENTS else 1) * pieces.threads() * outputs
-        require(states * _STATE_BYTES, f"the exact states of {outputs:,} values")
+        held = (2 if op.terms is Terms.MOMENTS else 1) * pieces.threads() * outputs
+        require(held * _STATE_BYTES, f"the exact states of {outputs:,} values")
     rounded = np.zeros(outputs)
-    make = partial(_Taking, asked, op, nan_policy, outputs, rounded, turned=turned)
+    make = partial(_Taking, asked, op, nan_policy, outputs, rounded, turned=turned, keep=states)
     streamed = stream(pieces, make, progress)
     began = time.perf_counter()
     counts = counts - streamed.fold.omitted_counts()
+    kept = streamed.fold.states(counts) if states else ()
     values = streamed.fold.values(counts)
     if op.empty is not None and not counts.all():
         empty = empty_value(op, dtypes[0])
@@ -75,6 +80,7 @@ def reduce_groups(asked: Grouped, op: Op, nan_policy: NanPolicy, progress: Progr
         order = np.arange(outputs).reshape(result_shape[::-1]).transpose().reshape(-1)  # axes were read in reverse
         values = values[order] if isinstance(values, np.ndarray) else [values[number] for number in order]
         counts = counts[order]
+        kept = tuple(column.taken(order) for column in kept)
     finished_s = time.perf_counter() - began
     return GroupedReduction(
         values=values if isinstance(values, np.ndarray) else tuple(values),
@@ -88,6 +94,7 @@ def reduce_groups(asked: Grouped, op: Op, nan_policy: NanPolicy, progress: Progr
         load_ms=streamed.load_ms,
         kernel_ms=streamed.kernel_ms + finished_s * 1e3,
         stages=replace(streamed.stages, reduce_s=(streamed.stages.reduce_s or 0.0) + finished_s),
+        states=tuple(kept),
     )
 
 
@@ -183,7 +190,15 @@ class _Taking:
     """A fold that deals with NaNs before they are folded."""
 
     def __init__(
-        self, asked: Grouped, op: Op, nan_policy: NanPolicy, outputs: int, rounded: NDArray[np.float64], *, turned: bool
+        self,
+        asked: Grouped,
+        op: Op,
+        nan_policy: NanPolicy,
+        outputs: int,
+        rounded: NDArray[np.float64],
+        *,
+        turned: bool,
+        keep: bool,
     ) -> None:
         self._asked = asked
         self._turned = turned
@@ -192,7 +207,7 @@ class _Taking:
         self._refuse = floats and nan_policy is NanPolicy.RAISE
         self._omitted = Omitted(outputs, dtypes) if floats and nan_policy is NanPolicy.OMIT else None
         self._neutral = (nan,) if op.extreme else (-0.0, 0.0) if op.adds else (0.0,)
-        self._fold = _fold(asked, op, nan_policy, outputs, rounded)
+        self._fold = _fold(asked, op, nan_policy, outputs, rounded, keep=keep)
 
     def add(self, start: int, part: GroupedPart) -> None:
         replaced = False
@@ -223,16 +238,27 @@ class _Taking:
     def omitted_counts(self) -> Any:
         return 0 if self._omitted is None else self._omitted.counts
 
+    def states(self, counts: NDArray[np.int64]) -> tuple[StateColumn, ...]:
+        return tuple(self._fold.states(counts))
+
     def values(self, counts: NDArray[np.int64]) -> list[Value | None] | NDArray[np.float64]:
         values: list[Value | None] | NDArray[np.float64] = self._fold.values(counts)
         return values
 
 
-def _fold(asked: Grouped, op: Op, nan_policy: NanPolicy, outputs: int, rounded: NDArray[np.float64]) -> Any:
-    """An empty fold of `op`."""
+def _fold(
+    asked: Grouped,
+    op: Op,
+    nan_policy: NanPolicy,
+    outputs: int,
+    rounded: NDArray[np.float64],
+    *,
+    keep: bool = False,
+) -> Any:
+    """An empty fold of `op`; with `keep` one that can give the states of its values."""
     dtypes = asked.dtypes
     if op.adds and dtypes[0].is_float:
-        return FloatSums(op, dtypes, asked.operands.ddof, rounded)
+        return FloatSums(op, dtypes, asked.operands.ddof, rounded, keep=keep)
     if op.adds:
         return IntegerSums(op, dtypes, asked.operands.ddof, outputs)
     if op.extreme is not None:
@@ -287,15 +313,17 @@ def multiply_groups(asked: Grouped, op: Op, nan_policy: NanPolicy, progress: Pro
     )
 
 
-def compile_for(asked: Grouped, op: Op) -> None:
+def compile_for(asked: Grouped, op: Op, *, states: bool = False) -> None:
     """Have everything compiled or loaded that reductions like this one call: an element is reduced in every way."""
     ones = [np.ones(2, np.int8).astype(dtype.numpy) for dtype in asked.dtypes]
     zeros, edges = np.zeros(1, np.int64), np.array([0, 1], np.int64)
     layouts: list[Rows | Columns] = [Rows(edges, zeros, zeros, 1, whole) for whole in (True, False)]
     layouts.append(Columns(0, 1, 1, zeros, zeros, 1, False))
     for layout in layouts:
-        folds = [_fold(asked, op, NanPolicy.PROPAGATE, 1, np.zeros(1)) for _ in range(2)]
+        folds = [_fold(asked, op, NanPolicy.PROPAGATE, 1, np.zeros(1), keep=states) for _ in range(2)]
         for fold in folds:
             fold.add(0, GroupedPart(tuple(np.ascontiguousarray(array) for array in ones), [layout]))
         folds[0].merge(folds[1])
+        if states:
+            folds[0].states(np.array([2], np.int64))
         folds[0].values(np.array([2], np.int64))

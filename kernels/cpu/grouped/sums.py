@@ -13,8 +13,10 @@ from warpfold.kernels.backend import LISTED
 from warpfold.kernels.cpu.accumulator import LAYOUTS, readable, units_of
 from warpfold.kernels.cpu.folds.nans import widened
 from warpfold.kernels.cpu.grouped.fold import Arrays, GroupedPart, present
+from warpfold.kernels.cpu.states import encoded
 from warpfold.kernels.dtypes import DTYPES, DType, Kind, common_float
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags, deviation, value_of, variance
+from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.grouping import Columns, Index, Rows
 from warpfold.kernels.operands import result_dtype
 from warpfold.kernels.ops import INTEGER, Finish, Op, Terms, Value
@@ -37,9 +39,11 @@ class FloatSums:
         rounded: NDArray[np.float64],
         *,
         windows: Sequence[tuple[int, int] | None] | None = None,
+        keep: bool = False,
     ) -> None:
         """With `windows`, one for each kind of terms, no row is rounded where it is added: other parts of its value are
-        elsewhere. A window is the exponent of the first limb and how many limbs there are, None is all of them."""
+        elsewhere. A window is the exponent of the first limb and how many limbs there are, None is all of them. With
+        `keep` no row is rounded so either, because its state is asked for."""
         self._op = op
         self._ddof = ddof
         self._result = result_dtype(op, *dtypes)
@@ -50,7 +54,8 @@ class FloatSums:
             LimbSums(terms, dtypes, rounded.size, magnitudes=op.magnitudes, window=window)
             for terms, window in zip(kinds, windows or [None] * len(kinds), strict=True)
         )
-        self._at_once = windows is None and not both and op.sources == 1 and op.finish in (Finish.ITSELF, Finish.MEAN)
+        self._together = windows is None and not both and op.sources == 1 and op.finish in (Finish.ITSELF, Finish.MEAN)
+        self._at_once = self._together and not keep
         self._form = _form(DTYPES[self._result])
 
     def add(self, start: int, part: GroupedPart, *, replaced: bool = False) -> None:
@@ -78,8 +83,13 @@ class FloatSums:
         flags (shape (values,))."""
         return [limbs.resolved() for limbs in self._limbs]
 
+    def states(self, counts: Index) -> list[StateColumn]:
+        """The states of all values, for each kind of terms; `counts` are the numbers of elements. They are asked for
+        before the values, whose rounding spoils the sums."""
+        return [encoded(*limbs, counts) for limbs in self.limbs()]
+
     def values(self, counts: Index) -> list[Value | None] | NDArray[np.float64]:
-        if self._at_once and counts.size:
+        if self._together and counts.size:
             limbs = self._limbs[0]
             if limbs.touched and int(counts.max()) <= limbs.most_count:
                 divisors = counts if self._op.finish is Finish.MEAN else np.minimum(counts, 1)
@@ -296,15 +306,19 @@ class IntegerSums:
     def merge(self, other: "IntegerSums") -> None:
         for mine, theirs in zip(self._sums, other._sums, strict=True):
             mine[:] += theirs
-            for place in range(mine.shape[1] - 1):
-                mine[:, place + 1] += mine[:, place] >> 32
-                mine[:, place] &= _DIGIT
+            _carry(mine)
 
     def limbs(self) -> list[tuple[Terms, int, NDArray[np.int64], Index]]:
         """As `FloatSums.limbs`; integers have no flag but that they are not −0."""
         kinds = (Terms.VALUES, Terms.PRODUCTS) if len(self._sums) == 2 else (self._op.terms,)
         flags = np.full(self._sums[0].shape[0], int(Flags.NOT_NEGATIVE_ZERO))
         return [(terms, 0, sums, flags) for terms, sums in zip(kinds, self._sums, strict=True)]
+
+    def states(self, counts: Index) -> list[StateColumn]:
+        """As `FloatSums.states`."""
+        for sums in self._sums:
+            _carry(sums)
+        return [encoded(*limbs, counts) for limbs in self.limbs()]
 
     def values(self, counts: Index) -> list[Value | None]:
         totals = [_totals(sums) for sums in self._sums]
@@ -325,6 +339,12 @@ class IntegerSums:
             return value_of(self._op, states[0], result)
         finish = variance if self._op.finish is Finish.VARIANCE else deviation
         return finish(states[0], states[1], self._ddof, DTYPES[result])
+
+
+def _carry(sums: NDArray[np.int64]) -> None:
+    for place in range(sums.shape[1] - 1):
+        sums[:, place + 1] += sums[:, place] >> 32
+        sums[:, place] &= _DIGIT
 
 
 def _totals(sums: NDArray[np.int64]) -> list[int]:

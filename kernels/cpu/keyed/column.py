@@ -12,6 +12,7 @@ from warpfold.kernels.cpu.keyed.sums import KeyedFloatSums, KeyedIntegerSums, Le
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ExactState, deviation, value_of, variance
+from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.grouping import Index
 from warpfold.kernels.keyed import Aggregation, Cells, GroupColumn, whole_numbers
 from warpfold.kernels.ops import INTEGER, Finish, NanPolicy, Op, Terms, empty_value
@@ -80,8 +81,8 @@ class ColumnFold:
         """How many rows each of groups 1 … `groups` has."""
         return self.counts(groups) + self._absent.counts(groups)
 
-    def column(self, asked: Aggregation, groups: int, min_count: int) -> GroupColumn:
-        """The values of groups 1 … `groups`."""
+    def column(self, asked: Aggregation, groups: int, min_count: int, *, keep: bool = False) -> GroupColumn:
+        """The values of groups 1 … `groups`; with `keep` with their exact states."""
         op, counts = asked.op, self.counts(groups).copy()
         result = op.result_dtype(self._dtype)
         least = max(min_count, 1 if op.empty is None else 0, asked.ddof + 1 if op.ddof else 0)
@@ -90,7 +91,12 @@ class ColumnFold:
         if op.empty is not None and not counts.all():
             values = values.copy()
             values[counts == 0] = empty_value(op, self._dtype)
-        return GroupColumn(asked.name, op.name, result, values, missing, counts)
+        return GroupColumn(asked.name, op.name, result, values, missing, counts, self._states(op, groups, keep=keep))
+
+    def _states(self, op: Op, groups: int, *, keep: bool) -> tuple[StateColumn, ...]:
+        if not keep:
+            return ()
+        return tuple(self._folds[name].states(groups) for name in fold_names(op))
 
     def _values(self, asked: Aggregation, result: str, groups: int, counts: Index) -> NDArray[Any]:
         """The values of groups 1 … `groups`; anything where `counts` has 0."""

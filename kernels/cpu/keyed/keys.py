@@ -254,3 +254,16 @@ class KeyTable:
             numbers = (both >> 32).astype(np.int32)
         columns.append(self._columns[0].keys(numbers))
         return columns[::-1]
+
+
+def sorted_order(keys: Sequence[Any]) -> NDArray[np.int64]:
+    """The order of distinct keys, an array of pyarrow for each column, by the first column, then the next; nulls come
+    last."""
+    pyarrow, compute = required("pyarrow", "tables"), required("pyarrow.compute", "tables")
+    if len(keys) == 1 and pyarrow.types.is_integer(keys[0].type) and not keys[0].null_count:
+        return np.argsort(keys[0].to_numpy())  # no two keys are equal
+    names = [str(number) for number in range(len(keys))]
+    sorted_by = [(name, "ascending") for name in names]
+    order = compute.sort_indices(pyarrow.Table.from_arrays(list(keys), names), sorted_by)
+    indices: NDArray[np.int64] = order.to_numpy().astype(np.int64)
+    return indices

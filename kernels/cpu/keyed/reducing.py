@@ -12,7 +12,7 @@ import numpy as np
 from warpfold.kernels.backend import Progress
 from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.keyed.column import ColumnFold, ops_by_fold
-from warpfold.kernels.cpu.keyed.keys import KeyTable
+from warpfold.kernels.cpu.keyed.keys import KeyTable, sorted_order
 from warpfold.kernels.cpu.keyed.sums import LevelOrigin, grown
 from warpfold.kernels.cpu.pieces import Piece
 from warpfold.kernels.cpu.stream import stream
@@ -20,6 +20,7 @@ from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
 from warpfold.kernels.grouping import Index
 from warpfold.kernels.keyed import PART_ROWS, Cells, GroupPlan, GroupTable, KeyedPart, KeyedRows, KeyedSource
+from warpfold.kernels.state_tables import StatesOf, TableOfStates
 
 
 def group_by(source: KeyedSource, plan: GroupPlan, progress: Progress | None) -> GroupTable:
@@ -171,28 +172,32 @@ class _Groups:
         order = self._order(keys)
         columns = []
         for asked in self._plan.aggregations:
-            column = self._columns[asked.column].column(asked, groups, self._plan.min_count)
+            column = self._columns[asked.column].column(asked, groups, self._plan.min_count, keep=self._plan.states)
             columns.append(column.taken(order))
         sizes = self._columns[0].sizes(groups)[order]
+        dropped = self._rows - int(sizes.sum())
         return GroupTable(
             key_names=self._source.key_names,
             keys=tuple(array.take(required("pyarrow", "tables").array(order)) for array in keys),
             sizes=sizes,
             columns=tuple(columns),
-            dropped=self._rows - int(sizes.sum()),
+            dropped=dropped,
             load_ms=load_ms,
             kernel_ms=0.0,
+            described=self._described(dropped) if self._plan.states else None,
         )
+
+    def _described(self, dropped: int) -> TableOfStates:
+        source, values = self._source, []
+        for asked in self._plan.aggregations:
+            dtype = source.dtypes[asked.column]
+            result = asked.op.result_dtype(dtype)
+            column = source.column_names[asked.column]
+            values.append(StatesOf(asked.name, asked.op.name, (dtype.name,), result, asked.ddof, column=column))
+        return TableOfStates.of_groups(source.key_names, values, dropped)
 
     def _order(self, keys: list[Any]) -> Index:
         if not self._plan.sort:
             self._hold_firsts(self._keys.count)
             return np.argsort(self._firsts[1 : self._keys.count + 1], kind="stable")
-        pyarrow, compute = required("pyarrow", "tables"), required("pyarrow.compute", "tables")
-        if len(keys) == 1 and pyarrow.types.is_integer(keys[0].type) and not keys[0].null_count:
-            return np.argsort(keys[0].to_numpy())  # no two keys are equal
-        names = [str(number) for number in range(len(keys))]
-        sorted_by = [(name, "ascending") for name in names]
-        order = compute.sort_indices(pyarrow.Table.from_arrays(keys, names), sorted_by)  # nulls last
-        indices: Index = order.to_numpy().astype(np.int64)
-        return indices
+        return sorted_order(keys)

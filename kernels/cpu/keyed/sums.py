@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from warpfold.kernels.cpu.accumulator import readable, units_of
 from warpfold.kernels.cpu.folds.nans import widened
 from warpfold.kernels.cpu.memory import require
+from warpfold.kernels.cpu.states import encoded
 from warpfold.kernels.dtypes import DType, Kind
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags
+from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.grouping import Index
 from warpfold.kernels.ops import Terms
 
@@ -25,6 +27,8 @@ _LOWEST, _HIGHEST = -1074, 1010
 """Anchors are float64 numbers: levels lie above 2**_LOWEST, and elements below 2**_HIGHEST."""
 
 _MOST_WILD = 1 << 28
+_AT_ONCE = 1 << 13
+"""Groups whose limbs are in memory at a time, to be written as states."""
 _LARGE = 1 << 24
 
 
@@ -242,6 +246,20 @@ class KeyedFloatSums:
         )
         return values[1:]
 
+    def states(self, groups: int) -> StateColumn:
+        """The exact states of groups 1 … `groups`."""
+        counts = self.counts(groups)
+        sized = [array if not array.size else grown(array, groups + 1) for array in self._arrays()]
+        parts = []
+        for start in range(0, groups, _AT_ONCE):
+            some = counts[start : start + _AT_ONCE]
+            sums, told = np.empty((some.size, self._limbs.shape[1]), np.int64), np.zeros(some.size, np.int64)
+            self._keyed.group_limbs(
+                self._state, self._levels, self._unit, *sized, self._limbs, ORIGIN[self.terms], start + 1, sums, told
+            )
+            parts.append(encoded(self.terms, ORIGIN[self.terms], sums, told, some))
+        return StateColumn.beside(parts)
+
     def _arrays(self) -> tuple[Index, Index, Numbers]:
         return self._negative_zeros, self._flags, self._slots
 
@@ -308,6 +326,13 @@ class KeyedIntegerSums:
             small: list[int] = ((high << 32) + (sums[:, 0] & 0xFFFFFFFF)).tolist()
             return small
         return [sum(digit << 32 * place for place, digit in enumerate(row)) for row in sums.tolist()]
+
+    def states(self, groups: int) -> StateColumn:
+        """The exact states of groups 1 … `groups`."""
+        counts = self.counts(groups)
+        self._loops.carry_all(self._sums)
+        flags = np.full(groups, int(Flags.NOT_NEGATIVE_ZERO))
+        return encoded(self.terms, 0, self._sums[1 : groups + 1, :-1], flags, counts)
 
     def state(self, group: int) -> ExactState:
         """The exact state of a group that has elements."""

@@ -183,6 +183,39 @@ def split_squares(elements: Any, squares: Any, errors: Any) -> None:
 
 
 @jit
+def group_limbs(
+    state: Any,
+    levels: Any,
+    unit: Any,
+    negative_zeros: Any,
+    flags: Any,
+    slots: Any,
+    limbs: Any,
+    origin: Any,
+    start: Any,
+    sums: Any,
+    told: Any,
+) -> None:
+    """Write the sums of the groups from `start` on to the rows of `sums`, as resolved limbs of which the first counts
+    2**origin, and their flags to `told`. The other arguments are those of `round_groups`."""
+    for row in range(told.size):
+        g = start + row
+        count = state[g, levels + 1]
+        flag = np.int64(0)
+        if flags.size:
+            flag = flags[g]
+        if count and (negative_zeros.size == 0 or negative_zeros[g] < count):
+            flag |= NOT_NEGATIVE_ZERO
+        told[row] = flag
+        sums[row] = 0
+        if slots.size and slots[g]:
+            sums[row] = limbs[slots[g]]
+        for level in range(levels + 1):
+            deposit(sums[row], state[g, level], unit + PLACES * level - origin)
+        resolve(sums[row])
+
+
+@jit
 def round_groups(
     state: Any,
     levels: Any,

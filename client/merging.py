@@ -1,0 +1,100 @@
+"""Conversations about tables of exact states: they are merged group by group, and come back as one table or array.
+
+`Client` and `AsyncClient` inherit `merge_tables`; of the latter, what it comes to is to be awaited.
+"""
+
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
+from uuid import UUID
+
+from warpfold.client import artefacts, jobs, reductions
+from warpfold.client.exchange import Steps
+from warpfold.client.group_table import MergeResult
+from warpfold.client.groupby import MakesGroups, table_of
+from warpfold.client.groups import array_from
+from warpfold.client.models import Job
+from warpfold.contract.fields import Priority
+from warpfold.kernels.places.place import is_url
+
+
+class MergeOptions(TypedDict, total=False):
+    """What a merge may be told; the service's defaults hold for the rest (docs/exact-state.md)."""
+
+    sort: bool
+    min_count: int
+    max_groups: int
+    states: bool
+    timeout_s: float
+    priority: Priority
+    tags: Mapping[str, str]
+
+
+class MergesTables(MakesGroups):
+    """A client that merges tables of states, and makes groups."""
+
+    def merge_tables(self, tables: Iterable[object], **options: Unpack[MergeOptions]) -> Any:
+        """Add the exact states of tables group by group and round once: what one reduction of all their elements would
+        have given, to the bit. Groups come as a table of pyarrow, the values of an array as a NumPy array.
+
+        Each of the tables is a job with `states`, or its id; a Path to an Arrow or Parquet file; a table of pyarrow; or
+        the URL of such a file. Raises JobFailed where they do not fit together.
+        """
+        return self._do(_merged(tables, options))
+
+    def merged(self, job: Job) -> Any:
+        """What a job of kind `merge` comes to, waiting for it; see `merge_tables`. Raises JobFailed, and TypeError for
+        another kind."""
+        return self._do(_merged_by(job))
+
+
+def _submitted(tables: Iterable[object], options: Mapping[str, Any]) -> Steps[Job]:
+    """Hand in the merging of tables, which are uploaded first if they are here."""
+    sources: list[dict[str, Any]] = []
+    for table in tables:
+        sources.append((yield from _source(table)))
+    chosen = {name: value for name, value in options.items() if value is not None}
+    return (yield from jobs.submit({"kind": "merge", "tables": sources, **chosen}, None))
+
+
+def _values_of(result: MergeResult) -> Steps[Any]:
+    """The groups as a table of pyarrow, or the values as a NumPy array; downloaded if they are stored."""
+    if result.shape is None:
+        return (yield from artefacts.groups_of(result))
+    (column,) = result.columns
+    if column.values is None and result.artefact is not None:
+        return (yield from artefacts.stored_array(result.artefact))
+    return array_from(column.values or (), result.shape, column.dtype)
+
+
+def _merged(tables: Iterable[object], options: Mapping[str, Any]) -> Steps[Any]:
+    return (yield from _merged_by((yield from _submitted(tables, options))))
+
+
+def _merged_by(job: Job) -> Steps[Any]:
+    result = jobs.result_of((yield from jobs.wait(job)))
+    if not isinstance(result, MergeResult):
+        raise TypeError(f"job {job.id} is of kind {job.kind}, and merges no tables")
+    return (yield from _values_of(result))
+
+
+def _source(table: object) -> Steps[dict[str, Any]]:
+    """How a spec names a table. Raises JobFailed for a job without a result, and TypeError for what is no table."""
+    if isinstance(table, Job):
+        ended = yield from jobs.wait(table)
+        jobs.result_of(ended)
+        return {"type": "artefact", "job_id": ended.id}
+    if isinstance(table, str | UUID):
+        return {"type": "table", "path": table} if is_url(str(table)) else {"type": "artefact", "job_id": str(table)}
+    if isinstance(table, Path):
+        return (yield from reductions.source(table))
+    import pyarrow
+    from pyarrow import ipc
+
+    held = table if isinstance(table, pyarrow.Table) else table_of(table)  # which has no metadata, as the service says
+    with tempfile.TemporaryDirectory(prefix="warpfold-") as folder:
+        path = Path(folder) / "states.arrow"
+        with ipc.new_file(path, held.schema) as file:
+            file.write_table(held)
+        return (yield from reductions.source(path, rehash=True))

@@ -1,0 +1,216 @@
+"""Merges tables of exact states: rows with equal keys are added up as integers, table after table, and each sum is
+rounded once at the end."""
+
+import time
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpfold.kernels.backend import Progress
+from warpfold.kernels.cpu.keyed.keys import KeyTable, sorted_order
+from warpfold.kernels.cpu.keyed.sums import grown
+from warpfold.kernels.cpu.states import MergedStates
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.exact import ExactState, Flags, StateError, deviation, value_of, variance
+from warpfold.kernels.exact.column import StateColumn
+from warpfold.kernels.extras import required
+from warpfold.kernels.grouping import Index
+from warpfold.kernels.keyed import GroupColumn, GroupTable, whole_numbers
+from warpfold.kernels.merging import MergePlan, StatesTable, is_text
+from warpfold.kernels.ops import INTEGER, OPS, Finish, empty_value
+from warpfold.kernels.state_tables import StatesOf, TableOfStates, terms_of
+
+
+def merge_tables(tables: Sequence[StatesTable], plan: MergePlan, progress: Progress | None) -> GroupTable:
+    """Add up the states of equal keys. Raises InvalidInput with the field of the table that is at fault or
+    "max_groups", what reading raises, and OutOfMemory."""
+    began = time.perf_counter()
+    for table in tables[1:]:
+        table.check_like(tables[0])
+    groups = _Merging(tables[0], plan)
+    total = sum(table.likely for table in tables)
+    for table in tables:
+        groups.add(table)
+        if progress is not None:
+            progress(min(groups.rows, total), total)
+    loaded = time.perf_counter()
+    return groups.table([table.described for table in tables], (loaded - began) * 1e3)
+
+
+class _Merging:
+    """The sums of all values under way, and the keys they belong to."""
+
+    def __init__(self, first: StatesTable, plan: MergePlan) -> None:
+        self._first, self._plan = first, plan
+        self._shape = first.described.shape
+        self._keys = KeyTable(first.key_types, keep_nulls=True) if self._shape is None else None
+        self._sums = [[MergedStates(terms) for terms in terms_of(OPS[each.op])] for each in first.described.values]
+        self._sizes: Index = np.zeros(0, np.int64)
+        self._groups = 0
+        self.rows = 0
+
+    def add(self, table: StatesTable) -> None:
+        """Add all rows of a table."""
+        described, before = table.described, self.rows
+        states = [name for each in described.values for name in each.states]
+        sizes = [described.sizes] if described.sizes is not None else []
+        for batch in table.begin([*described.keys, *states, *sizes]):
+            ids = self._number(table, batch)
+            columns = [self._column(table, batch, name) for name in states]
+            try:
+                for merged, column in zip((sums for value in self._sums for sums in value), columns, strict=True):
+                    merged.add(column, ids, self._groups)
+            except StateError as error:
+                start = self.rows - before
+                raise InvalidInput(f"from row {start:,} on it holds what is no state: {error}", table.field) from None
+            self._add_sizes(table, batch, ids)
+            self.rows += batch.num_rows
+        if self._shape is not None and self.rows - before != prod(self._shape):
+            raise InvalidInput(
+                f"has {self.rows - before:,} rows, and an array of the shape it describes {prod(self._shape):,} values",
+                table.field,
+            )
+
+    def _number(self, table: StatesTable, batch: Any) -> Index:
+        """The group of each row, from 0 on."""
+        keys = [batch.column(name) for name in table.described.keys]
+        if self._keys is None:
+            ids = self._place(table, keys, batch.num_rows)
+            self._groups = max(self._groups, int(ids.max(initial=-1)) + 1)
+            return ids
+        kinds = zip(keys, self._first.key_types, strict=True)
+        numbers = self._keys.number([_as_first(key, kind) for key, kind in kinds]).astype(np.int64) - 1
+        self._groups = self._keys.count
+        if self._groups > self._plan.max_groups:
+            raise InvalidInput(
+                f"the tables make more than {self._plan.max_groups:,} groups: {self._groups:,} were reached; "
+                "max_groups may allow more",
+                "max_groups",
+            )
+        return numbers
+
+    def _place(self, table: StatesTable, keys: Sequence[Any], rows: int) -> Index:
+        """Where the values with these indices stand in the array."""
+        assert self._shape is not None, "the values are an array"
+        if any(key.null_count for key in keys):
+            raise InvalidInput("has a null for an index", table.field)
+        indices = [key.to_numpy(zero_copy_only=False) for key in keys]
+        try:
+            return np.asarray(np.ravel_multi_index(indices, self._shape) if keys else np.zeros(rows), np.int64)
+        except ValueError:
+            raise InvalidInput("has an index outside of the array that it describes", table.field) from None
+
+    def _column(self, table: StatesTable, batch: Any, name: str) -> StateColumn:
+        column, types = batch.column(name), required("pyarrow", "tables").types
+        if not (types.is_binary(column.type) or types.is_large_binary(column.type)) or column.null_count:
+            raise InvalidInput(
+                f"holds in {name!r} {column.type} with nulls or without bytes, and no states", table.field
+            )
+        return StateColumn.of_arrow(column)
+
+    def _add_sizes(self, table: StatesTable, batch: Any, ids: Index) -> None:
+        if self._shape is not None or table.described.sizes is None:
+            return
+        column = batch.column(table.described.sizes)
+        if not required("pyarrow", "tables").types.is_integer(column.type) or column.null_count:
+            raise InvalidInput(f"has no numbers of rows in {table.described.sizes!r}", table.field)
+        self._sizes = grown(self._sizes, self._groups)
+        np.add.at(self._sizes, ids, column.to_numpy(zero_copy_only=False).astype(np.int64))
+
+    def table(self, described: Sequence[TableOfStates], load_ms: float) -> GroupTable:
+        """All groups in their order, or all values of the array. Raises InvalidInput."""
+        began = time.perf_counter()
+        pyarrow, first = required("pyarrow", "tables"), described[0]
+        if self._shape is not None:
+            self._groups = prod(self._shape)
+        values = zip(first.values, self._sums, strict=True)
+        columns = tuple(_column_of(each, sums, self._groups, self._plan.min_count) for each, sums in values)
+        if self._keys is None:
+            rows = np.arange(self._groups)
+            keys = [pyarrow.array(axis) for axis in np.unravel_index(rows, self._shape)] if self._shape else []
+        else:
+            keys = self._keys.keys()
+            if self._plan.sort:
+                order = sorted_order(keys)
+                keys = [key.take(pyarrow.array(order)) for key in keys]
+                columns = tuple(column.taken(order) for column in columns)
+                self._sizes = grown(self._sizes, self._groups)[order]
+        sized = self._shape is None and all(table.sizes is not None for table in described)
+        sizes = grown(self._sizes, self._groups)[: self._groups] if sized else columns[0].counts
+        dropped = sum(table.dropped for table in described)
+        if self._shape is None:
+            first = TableOfStates.of_groups(first.keys, first.values, dropped)
+        return GroupTable(
+            key_names=first.keys,
+            keys=tuple(keys),
+            sizes=sizes,
+            columns=columns,
+            dropped=dropped,
+            load_ms=load_ms,
+            kernel_ms=(time.perf_counter() - began) * 1e3,
+            described=first,
+        )
+
+
+def _as_first(key: Any, kind: Any) -> Any:
+    """A column of keys of the type that the first table has: strings may come as another type of strings."""
+    types = required("pyarrow", "tables").types
+    if key.type.equals(kind):
+        return key
+    assert is_text(kind), "other types are equal"
+    key = key.dictionary_decode() if types.is_dictionary(key.type) else key
+    return key.cast(kind.value_type if types.is_dictionary(kind) else kind)
+
+
+def _column_of(each: StatesOf, sums: Sequence[MergedStates], groups: int, min_count: int) -> GroupColumn:
+    """The values of all groups. Raises InvalidInput where the states are not those of such elements."""
+    op, dtype = OPS[each.op], DTYPES[each.dtypes[0]]
+    counts = sums[0].counts(groups).copy()
+    if any((other.counts(groups) != counts).any() for other in sums[1:]):
+        raise InvalidInput(f"the sums and the sums of squares of {each.name!r} are not of the same elements", "tables")
+    states = tuple(merged.encoded(groups) for merged in sums)
+    least = max(min_count, 1 if op.empty is None else 0, each.ddof + 1 if op.ddof else 0)
+    missing = counts < least
+    try:
+        values = _finished(each, sums, groups, np.where(missing, 0, counts))
+    except StateError as error:
+        raise InvalidInput(f"the states of {each.name!r} are not those of {each.op}: {error}", "tables") from None
+    if op.empty is not None and not counts.all():
+        values = values.copy()
+        values[counts == 0] = empty_value(op, dtype)
+    return GroupColumn(each.name, each.op, each.result, values, missing, counts, states)
+
+
+def _finished(each: StatesOf, sums: Sequence[MergedStates], groups: int, counts: Index) -> NDArray[Any]:
+    """The values of groups that have elements; anything where `counts` has 0."""
+    from warpfold.kernels.cpu.windows import nearest
+
+    op = OPS[each.op]
+    parts = [merged.sums(groups) for merged in sums]
+    at_once = op.finish in (Finish.ITSELF, Finish.MEAN) and each.result != INTEGER
+    if at_once and int(counts.max(initial=0)) <= nearest.MOST_DIVISOR:
+        exponent, limbs, flags = parts[0]
+        row = DTYPES[each.result]
+        divisors = counts if op.finish is Finish.MEAN else np.minimum(counts, 1)
+        values = np.zeros(groups)
+        form = row.precision, row.min_exponent, row.max_exponent
+        nearest.round_sums(limbs.copy(), exponent, flags, divisors, form, values)
+        return values
+    finished: list[Any] = [0] * groups
+    for group in np.flatnonzero(counts).tolist():
+        states = [
+            ExactState.from_limbs(
+                merged.terms, limbs[group].tolist(), exponent, int(counts[group]), Flags(int(flags[group]))
+            )
+            for merged, (exponent, limbs, flags) in zip(sums, parts, strict=True)
+        ]
+        if len(states) == 1:
+            finished[group] = value_of(op, states[0], each.result)
+        else:
+            finish = variance if op.finish is Finish.VARIANCE else deviation
+            finished[group] = finish(states[0], states[1], each.ddof, DTYPES[each.result])
+    return whole_numbers(finished) if each.result == INTEGER else np.array(finished, np.float64)

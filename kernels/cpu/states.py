@@ -1,0 +1,127 @@
+"""Columns of exact states on a CPU: limbs become bytes, and bytes of any number of columns are added to limbs."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpfold.kernels.cpu.memory import require
+from warpfold.kernels.exact import ORIGIN, ExactState, StateError
+from warpfold.kernels.exact.column import StateColumn
+from warpfold.kernels.exact.encoding import CODES, LARGEST
+from warpfold.kernels.grouping import Index
+from warpfold.kernels.ops import Terms
+
+_AT_ONCE = 1 << 13
+"""States that are written at a time, so that the room for the longest of them stays small."""
+
+_RESOLVED_AFTER = 1 << 29
+
+
+def encoded(terms: Terms, exponent: int, limbs: NDArray[np.int64], flags: Index, counts: Index) -> StateColumn:
+    """The states of sums of `counts` terms: Σ limbs[i, k] · 2**(exponent + 32 k), resolved, with the flags of their
+    terms. Of no terms the sum is to be 0."""
+    from warpfold.kernels.cpu.windows import encoding
+
+    room = encoding.HEAD + 4 * (limbs.shape[1] + 3)
+    space = np.empty(min(_AT_ONCE, max(counts.size, 1)) * room, np.uint8)
+    parts = []
+    for start in range(0, counts.size, _AT_ONCE):
+        some = slice(start, start + _AT_ONCE)
+        offsets = np.zeros(counts[some].size + 1, np.int64)
+        encoding.encode(
+            np.ascontiguousarray(limbs[some]), exponent - ORIGIN[terms], np.ascontiguousarray(counts[some]),
+            np.ascontiguousarray(flags[some]), CODES[terms], space, offsets,
+        )  # fmt: skip
+        parts.append(StateColumn(space[: offsets[-1]].copy(), offsets))
+    return StateColumn.beside(parts)
+
+
+@dataclass
+class MergedStates:
+    """Sums of the states of any number of columns, one for each of a growing number of groups."""
+
+    terms: Terms
+
+    def __post_init__(self) -> None:
+        from warpfold.kernels.cpu.windows import encoding, nearest
+
+        self._encoding, self._nearest = encoding, nearest
+        # A sum of no more digits is one that any number of terms may have.
+        self._plain_digits = (LARGEST[self.terms].bit_length() - 1) // 32
+        self._low = self._added = 0
+        self._placed = False  # until a sum other than 0 comes
+        self._limbs = np.zeros((0, 0), np.int64)
+        self._counts: Index = np.zeros(0, np.int64)
+        self._flags: Index = np.zeros(0, np.int64)
+
+    def add(self, states: StateColumn, ids: Index, groups: int) -> None:
+        """Add state i to group ids[i], of which there are `groups`. Raises StateError with the number of the state that
+        is none, or holds other terms; OutOfMemory."""
+        doubtful = np.zeros(len(states), np.bool_)
+        code = CODES[self.terms]
+        low, end, doubts = self._encoding.look(states.data, states.offsets, code, self._plain_digits, doubtful)
+        for row in np.flatnonzero(doubtful).tolist() if doubts else ():
+            digits = self._checked(states, row)
+            low, end = min(low, digits[0]), max(end, digits[1])
+        self._hold(int(low), int(end), groups)
+        if self._added + len(states) > _RESOLVED_AFTER:
+            self._resolve()
+        self._added += len(states)
+        row = self._encoding.add(states.data, states.offsets, ids, self._low, self._limbs, self._counts, self._flags)
+        if row >= 0:
+            raise StateError("count", f"with state {row} a group has more terms than 2**63")
+
+    def _checked(self, states: StateColumn, row: int) -> tuple[int, int]:
+        """The first digit of a state, and behind its last."""
+        try:
+            state = ExactState.from_bytes(states[row])
+            if state.terms is not self.terms:
+                raise StateError("terms", f"it holds {state.terms}, and {self.terms} are added")
+        except StateError as error:
+            raise StateError("state", f"that of row {row} is none, {error}") from None
+        digits = len(state.limbs)
+        return (next(at for at, digit in enumerate(state.limbs) if digit), digits) if digits else (1 << 16, 0)
+
+    def _hold(self, low: int, end: int, groups: int) -> None:
+        """Have room for `groups` and for digits low … end − 1, and for what they carry."""
+        count, width = self._limbs.shape
+        first, stop = self._low, self._low + max(width, 1)
+        if end:
+            first, stop = (min(low, first), max(end + 2, stop)) if self._placed else (low, end + 2)
+            self._placed = True
+        if groups <= count and (first, stop) == (self._low, self._low + width):
+            return
+        rows = groups if groups <= count else max(groups, 2 * count)
+        require(rows * (stop - first + 2) * 8, f"the exact states of {groups:,} groups")
+        self._resolve()
+        limbs = np.zeros((rows, stop - first), np.int64)
+        if width and self._low >= first and self._limbs.any():
+            place = self._low - first
+            limbs[:count, place : place + width] = self._limbs
+        self._limbs, self._low = limbs, first
+        self._resolve()  # what was the last digit, with the sign, has others above it now
+        self._counts, self._flags = (
+            np.concatenate([array, np.zeros(rows - count, np.int64)]) for array in (self._counts, self._flags)
+        )
+
+    def _resolve(self) -> None:
+        self._nearest.resolve_sums(self._limbs, np.ones(self._limbs.shape[0], np.bool_))
+        self._added = 0
+
+    def counts(self, groups: int) -> Index:
+        """How many terms each of the first `groups` groups has."""
+        self._hold(0, 0, groups)
+        return self._counts[:groups]
+
+    def sums(self, groups: int) -> tuple[int, NDArray[np.int64], Index]:
+        """Of the first `groups` groups: the exponent of the unit, the resolved limbs (shape (groups, limbs)), and the
+        flags of the terms."""
+        self._hold(0, 0, groups)
+        self._resolve()
+        return ORIGIN[self.terms] + 32 * self._low, self._limbs[:groups], self._flags[:groups]
+
+    def encoded(self, groups: int) -> StateColumn:
+        """The states of the first `groups` groups."""
+        exponent, limbs, flags = self.sums(groups)
+        return encoded(self.terms, exponent, limbs, flags, self.counts(groups))

@@ -1,0 +1,61 @@
+"""Exact states in a column: the canonical bytes of many, one behind another."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpfold.kernels.extras import required
+
+
+@dataclass(frozen=True, slots=True)
+class StateColumn:
+    """State i is the bytes offsets[i] … offsets[i + 1] − 1 of `data`: uint8, and int64 of shape (states + 1,)."""
+
+    data: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return self.offsets.size - 1
+
+    def __getitem__(self, at: int) -> bytes:
+        return self.data[self.offsets[at] : self.offsets[at + 1]].tobytes()
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the bytes and the offsets."""
+        return int(self.offsets[-1] - self.offsets[0]) + self.offsets.nbytes
+
+    @classmethod
+    def beside(cls, parts: "Sequence[StateColumn]") -> "StateColumn":
+        """The states of all parts, one part's after another's."""
+        starts = np.cumsum([0, *(int(part.offsets[-1]) for part in parts)])
+        offsets = [part.offsets[:-1] + start for part, start in zip(parts, starts, strict=False)]
+        return cls(
+            np.concatenate([part.data[: part.offsets[-1]] for part in parts] or [np.zeros(0, np.uint8)]),
+            np.concatenate([*offsets, starts[-1:]]).astype(np.int64),
+        )
+
+    @classmethod
+    def of_arrow(cls, array: Any) -> "StateColumn":
+        """The states in an array of pyarrow, of bytes without a null."""
+        pyarrow = required("pyarrow", "tables")
+        array = array.cast(pyarrow.large_binary())
+        offsets = np.frombuffer(array.buffers()[1], np.int64)[array.offset : array.offset + len(array) + 1]
+        data = array.buffers()[2]
+        return cls(np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8), offsets)
+
+    def array(self) -> Any:
+        """The states as an array of pyarrow, of type `large_binary`: a table of them may pass 2 GiB."""
+        pyarrow = required("pyarrow", "tables")
+        buffers = [None, pyarrow.py_buffer(self.offsets), pyarrow.py_buffer(self.data)]
+        return pyarrow.Array.from_buffers(pyarrow.large_binary(), len(self), buffers)
+
+    def taken(self, order: NDArray[np.int64]) -> "StateColumn":
+        """The same states in this order."""
+        lengths = np.diff(self.offsets)[order]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        places = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1][order] - offsets[:-1], lengths)
+        return StateColumn(self.data[places], offsets)
